@@ -1,0 +1,27 @@
+//! Work for the job-runner.
+//!
+//! A variant whose shape changes gets a new version beside the old one: jobs written by yesterday's
+//! services are still read today.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// A command, carried out at least once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "job", rename_all = "snake_case")]
+pub enum Job {
+    /// Try a webhook delivery that is due. Its state and attempts stand in Postgres.
+    DeliverWebhookV1 {
+        /// The delivery, which is also the `webhook-id` the receiver sees.
+        delivery_id: Uuid,
+    },
+}
+
+impl Job {
+    /// Names the work: while a job of this name waits or runs, queueing it again changes nothing.
+    pub fn name(&self) -> String {
+        match self {
+            Self::DeliverWebhookV1 { delivery_id } => format!("delivery:{delivery_id}"),
+        }
+    }
+}

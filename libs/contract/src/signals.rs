@@ -1,0 +1,44 @@
+//! What services tell each other at once, over Redis, and may miss.
+//!
+//! Nothing depends on a signal's arrival: caches look again after a minute, and the outbox is swept.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// A message on the bus.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "signal", rename_all = "snake_case")]
+pub enum Signal {
+    /// Something that caches hold has changed.
+    Changed(Change),
+    /// The outbox has new rows: the relay need not wait for its next look.
+    OutboxFilled,
+}
+
+/// What has changed, by the keys caches use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum Change {
+    /// A page was created, edited, published or unpublished.
+    Page {
+        /// Where it is served.
+        subdomain_id: Uuid,
+        /// Under which slug.
+        slug: String,
+    },
+    /// A host name was given to a site, or taken from it.
+    Host {
+        /// The name, without port.
+        host: String,
+    },
+    /// A form was created, edited or deleted.
+    Form {
+        /// Which.
+        form_id: Uuid,
+    },
+    /// An analytics site was created, edited or deleted.
+    AnalyticsSite {
+        /// Its public token.
+        site_token: String,
+    },
+}

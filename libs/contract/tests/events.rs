@@ -1,0 +1,99 @@
+//! What a collector wrote yesterday is read today.
+
+use chrono::DateTime;
+use contract::events::Event;
+use uuid::Uuid;
+
+fn bare() -> Event {
+    Event {
+        id: Uuid::from_u128(1),
+        account_id: Uuid::from_u128(2),
+        site_id: Uuid::from_u128(3),
+        received_at: DateTime::from_timestamp_nanos(1_795_000_000_123_000_000),
+        name: "page_view".into(),
+        host: "shop.example".into(),
+        path: "/".into(),
+        visitor: u64::MAX,
+        title: String::new(),
+        referrer_host: String::new(),
+        utm_source: String::new(),
+        utm_medium: String::new(),
+        utm_campaign: String::new(),
+        screen: String::new(),
+        props: vec![],
+        engagement_ms: 0,
+        scroll_depth: None,
+    }
+}
+
+fn full() -> Event {
+    Event {
+        title: "Shop".into(),
+        referrer_host: "news.example".into(),
+        utm_source: "newsletter".into(),
+        utm_medium: "email".into(),
+        utm_campaign: "spring".into(),
+        screen: "laptop".into(),
+        props: vec![("plan".into(), "pro".into())],
+        engagement_ms: 1_500,
+        scroll_depth: Some(75),
+        ..bare()
+    }
+}
+
+#[test]
+fn an_event_keeps_its_shape() {
+    insta::assert_json_snapshot!(bare(), @r#"
+    {
+      "id": "00000000-0000-0000-0000-000000000001",
+      "account_id": "00000000-0000-0000-0000-000000000002",
+      "site_id": "00000000-0000-0000-0000-000000000003",
+      "received_at": 1795000000123,
+      "name": "page_view",
+      "host": "shop.example",
+      "path": "/",
+      "visitor": 18446744073709551615
+    }
+    "#);
+    insta::assert_json_snapshot!(full(), @r#"
+    {
+      "id": "00000000-0000-0000-0000-000000000001",
+      "account_id": "00000000-0000-0000-0000-000000000002",
+      "site_id": "00000000-0000-0000-0000-000000000003",
+      "received_at": 1795000000123,
+      "name": "page_view",
+      "host": "shop.example",
+      "path": "/",
+      "visitor": 18446744073709551615,
+      "title": "Shop",
+      "referrer_host": "news.example",
+      "utm_source": "newsletter",
+      "utm_medium": "email",
+      "utm_campaign": "spring",
+      "screen": "laptop",
+      "props": [
+        [
+          "plan",
+          "pro"
+        ]
+      ],
+      "engagement_ms": 1500,
+      "scroll_depth": 75
+    }
+    "#);
+}
+
+#[test]
+fn what_is_written_reads_back() {
+    for event in [bare(), full()] {
+        let line = serde_json::to_vec(&event).unwrap();
+        assert_eq!(serde_json::from_slice::<Event>(&line).unwrap(), event);
+    }
+}
+
+#[test]
+fn fields_of_a_newer_collector_do_not_stop_an_older_one() {
+    let mut value = serde_json::to_value(bare()).unwrap();
+    value["from_the_future"] = serde_json::json!([1]);
+    assert_eq!(serde_json::from_value::<Event>(value).unwrap(), bare());
+}

@@ -1,0 +1,46 @@
+//! The shapes that cross from one service to another, word for word.
+//!
+//! A change here means that a service of the last release can't talk to one of this: add a new variant
+//! instead.
+
+use contract::{Change, Job, Signal};
+use serde_json::json;
+use uuid::Uuid;
+
+const ID: Uuid = Uuid::from_u128(1);
+
+#[test]
+fn jobs_keep_their_shape() {
+    let job = Job::DeliverWebhookV1 { delivery_id: ID };
+    insta::assert_json_snapshot!(job, @r#"
+    {
+      "job": "deliver_webhook_v1",
+      "delivery_id": "00000000-0000-0000-0000-000000000001"
+    }
+    "#);
+}
+
+#[test]
+fn signals_keep_their_shape() {
+    let signals = [
+        Signal::OutboxFilled,
+        Signal::Changed(Change::Page { subdomain_id: ID, slug: "index".into() }),
+        Signal::Changed(Change::Host { host: "a.example".into() }),
+        Signal::Changed(Change::Form { form_id: ID }),
+        Signal::Changed(Change::AnalyticsSite { site_token: "site_x".into() }),
+    ];
+    let shapes: Vec<_> = signals.iter().map(|signal| serde_json::to_value(signal).unwrap()).collect();
+    assert_eq!(
+        shapes,
+        [
+            json!({"signal": "outbox_filled"}),
+            json!({"signal": "changed", "change": "page", "subdomain_id": ID, "slug": "index"}),
+            json!({"signal": "changed", "change": "host", "host": "a.example"}),
+            json!({"signal": "changed", "change": "form", "form_id": ID}),
+            json!({"signal": "changed", "change": "analytics_site", "site_token": "site_x"}),
+        ]
+    );
+    for (shape, signal) in shapes.into_iter().zip(signals) {
+        assert_eq!(serde_json::from_value::<Signal>(shape).unwrap(), signal);
+    }
+}

@@ -1,0 +1,46 @@
+//! Where a listing goes on, as an opaque word.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+/// The last row of a part of a listing: its time, to the microsecond, and its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    /// When the row was made.
+    pub created_at: DateTime<Utc>,
+    /// The row.
+    pub id: Uuid,
+}
+
+impl Cursor {
+    /// The word given to callers.
+    pub fn word(&self) -> String {
+        let time = self.created_at.timestamp_micros().to_be_bytes();
+        URL_SAFE_NO_PAD.encode([time.as_slice(), self.id.as_bytes()].concat())
+    }
+
+    /// Reads a word back; `None` for a word we never gave.
+    pub fn parse(word: &str) -> Option<Self> {
+        let bytes = URL_SAFE_NO_PAD.decode(word).ok()?;
+        let (time, id) = bytes.split_at_checked(8)?;
+        let created_at = DateTime::from_timestamp_micros(i64::from_be_bytes(time.try_into().ok()?))?;
+        Some(Self { created_at, id: Uuid::from_slice(id).ok()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_reads_back_and_a_changed_one_is_refused() {
+        let created_at = DateTime::from_timestamp_micros(1_763_694_704_123_456).unwrap();
+        let cursor = Cursor { created_at, id: Uuid::from_u128(7) };
+        assert_eq!(Cursor::parse(&cursor.word()), Some(cursor));
+        for wrong in ["", "abc", "!!!!", &cursor.word()[1..], &format!("{}A", cursor.word())] {
+            assert_eq!(Cursor::parse(wrong), None, "{wrong}");
+        }
+    }
+}

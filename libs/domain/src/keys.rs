@@ -1,0 +1,108 @@
+//! API keys: how one is made, recognised and remembered without being stored.
+//!
+//! `st_trial_` or `st_live_`, 30 random base-62 digits, and 6 digits of their CRC-32: a mistyped key is
+//! refused without asking the database. At rest only an HMAC of the key exists.
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use crate::base62;
+
+const RANDOM_DIGITS: usize = 30;
+const CHECK_DIGITS: usize = 6;
+/// Characters of a key that may be shown to recognise it by: the prefix and the first four digits.
+const SHOWN_DIGITS: usize = 4;
+
+/// What a key is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyKind {
+    /// Comes with an unclaimed account.
+    Trial,
+    /// Made by an account's owner.
+    Live,
+}
+
+impl KeyKind {
+    /// What every key of this kind begins with.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Self::Trial => "st_trial_",
+            Self::Live => "st_live_",
+        }
+    }
+}
+
+/// A new key from 32 random bytes. The only time it exists in clear.
+pub fn make(kind: KeyKind, random: &[u8; 32]) -> String {
+    let digits = base62::encode(random, RANDOM_DIGITS);
+    let check = checksum(kind, &digits);
+    format!("{}{digits}{check}", kind.prefix())
+}
+
+/// The kind of a well-formed key; `None` for anything that can't be one of ours.
+pub fn recognise(key: &str) -> Option<KeyKind> {
+    let kind = [KeyKind::Trial, KeyKind::Live].into_iter().find(|kind| key.starts_with(kind.prefix()))?;
+    let rest = &key[kind.prefix().len()..];
+    let digits = rest.get(..RANDOM_DIGITS)?;
+    let check = rest.get(RANDOM_DIGITS..)?;
+    (rest.is_ascii() && checksum(kind, digits) == check).then_some(kind)
+}
+
+/// What is stored instead of a key: HMAC-SHA-256 under the server's pepper.
+pub fn fingerprint(pepper: &[u8], key: &str) -> [u8; 32] {
+    // HMAC takes a key of any length, so this can't fail.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(pepper) else { return [0; 32] };
+    mac.update(key.as_bytes());
+    mac.finalize().into_bytes().into()
+}
+
+/// The part of a key that lists may show.
+pub fn shown_prefix(kind: KeyKind, key: &str) -> String {
+    key.chars().take(kind.prefix().len() + SHOWN_DIGITS).collect()
+}
+
+fn checksum(kind: KeyKind, digits: &str) -> String {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(kind.prefix().as_bytes());
+    crc.update(digits.as_bytes());
+    base62::encode(&crc.finalize().to_be_bytes(), CHECK_DIGITS)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_made_key_is_recognised_and_a_changed_one_is_not(random: [u8; 32], at in 0usize..36, to in "[0-9A-Za-z]") {
+            let key = make(KeyKind::Live, &random);
+            prop_assert_eq!(key.len(), "st_live_".len() + 36);
+            prop_assert_eq!(recognise(&key), Some(KeyKind::Live));
+            let at = "st_live_".len() + at;
+            let mut changed = key.clone();
+            changed.replace_range(at..=at, &to);
+            prop_assert_eq!(recognise(&changed).is_some(), changed == key);
+        }
+    }
+
+    #[test]
+    fn a_trial_key_is_not_a_live_key_with_another_prefix() {
+        let trial = make(KeyKind::Trial, &[7; 32]);
+        assert_eq!(recognise(&trial), Some(KeyKind::Trial));
+        assert_eq!(recognise(&trial.replace("st_trial_", "st_live_")), None);
+        for garbage in ["", "st_live_", "sk_live_abc", "st_live_ééééééééééééééééééééééééééééééééééé"]
+        {
+            assert_eq!(recognise(garbage), None, "{garbage}");
+        }
+    }
+
+    #[test]
+    fn a_fingerprint_depends_on_key_and_pepper() {
+        let print = fingerprint(b"pepper", "key");
+        assert_ne!(print, fingerprint(b"salt", "key"));
+        assert_ne!(print, fingerprint(b"pepper", "kez"));
+        assert_eq!(print, fingerprint(b"pepper", "key"));
+    }
+}

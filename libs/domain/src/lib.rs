@@ -1,0 +1,28 @@
+//! Nouns and rules: functions that take values and give a decision.
+//!
+//! What a plan allows, what a slug may look like, which answers a form accepts, when a webhook is tried
+//! again. Everything here is pure, so every rule can be tested without a server and read without one.
+
+pub mod addresses;
+pub mod analytics;
+pub mod answers;
+pub mod base62;
+mod complaint;
+mod cursor;
+mod fault;
+pub mod fields;
+pub mod forms;
+pub mod keys;
+pub mod pages;
+pub mod plans;
+pub mod scopes;
+pub mod sealing;
+pub mod sites;
+pub mod subdomains;
+pub mod tracking;
+pub mod visitors;
+pub mod webhooks;
+
+pub use complaint::Complaint;
+pub use cursor::Cursor;
+pub use fault::Fault;

@@ -1,0 +1,163 @@
+//! The plans and what each allows. Numbers are those of the specification's limits table.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Means "unlimited" in every limit.
+pub const UNLIMITED: i64 = -1;
+
+/// What an account pays for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Plan {
+    /// Costs nothing; trials are on it.
+    Free,
+    /// $29 a month.
+    Pro,
+    /// $99 a month.
+    Scale,
+}
+
+/// What a plan allows; [`UNLIMITED`] where there is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Limits {
+    /// Forms, pages, analytics sites and automations together.
+    pub projects: i64,
+    /// Stored submissions of one form.
+    pub submissions_per_form: i64,
+    /// Webhooks.
+    pub webhooks: i64,
+    /// Custom domains.
+    #[serde(rename = "customDomains")]
+    pub custom_domains: i64,
+    /// Subdomains.
+    pub subdomains: i64,
+    /// Bytes of assets, deployed assets and files in submissions together.
+    #[serde(rename = "storageBytes")]
+    pub storage_bytes: i64,
+    /// Bytes of one asset.
+    #[serde(rename = "assetSizeLimit")]
+    pub asset_size_limit: i64,
+    /// Analytics events of a calendar month (UTC).
+    #[serde(rename = "eventsPerMonth")]
+    pub events_per_month: i64,
+    /// Automation runs of a calendar month (UTC).
+    #[serde(rename = "automationRunsPerMonth")]
+    pub automation_runs_per_month: i64,
+    /// Steps of one automation.
+    #[serde(rename = "automationMaxSteps")]
+    pub automation_max_steps: i64,
+    /// `fetch` steps of one automation.
+    #[serde(rename = "automationMaxFetchSteps")]
+    pub automation_max_fetch_steps: i64,
+    /// Variables in one automation's `env`.
+    #[serde(rename = "automationMaxEnvVars")]
+    pub automation_max_env_vars: i64,
+}
+
+const MB: i64 = 1024 * 1024;
+
+impl Plan {
+    /// Every plan, cheapest first.
+    pub const ALL: [Self; 3] = [Self::Free, Self::Pro, Self::Scale];
+
+    /// `free`, `pro` or `scale`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Free => "free",
+            Self::Pro => "pro",
+            Self::Scale => "scale",
+        }
+    }
+
+    /// The plan with that word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|plan| plan.word() == word)
+    }
+
+    /// What the plan allows.
+    pub fn limits(self) -> Limits {
+        match self {
+            Self::Free => Limits {
+                projects: 10,
+                submissions_per_form: 100,
+                webhooks: 1,
+                custom_domains: 0,
+                subdomains: 1,
+                storage_bytes: 20 * MB,
+                asset_size_limit: 2 * MB,
+                events_per_month: 5_000,
+                automation_runs_per_month: 500,
+                automation_max_steps: 10,
+                automation_max_fetch_steps: 2,
+                automation_max_env_vars: 3,
+            },
+            Self::Pro => Limits {
+                projects: 100,
+                submissions_per_form: UNLIMITED,
+                webhooks: UNLIMITED,
+                custom_domains: 5,
+                subdomains: UNLIMITED,
+                storage_bytes: 2_048 * MB,
+                asset_size_limit: 20 * MB,
+                events_per_month: 500_000,
+                automation_runs_per_month: 10_000,
+                automation_max_steps: 20,
+                automation_max_fetch_steps: 5,
+                automation_max_env_vars: 10,
+            },
+            Self::Scale => Limits {
+                projects: UNLIMITED,
+                submissions_per_form: UNLIMITED,
+                webhooks: UNLIMITED,
+                custom_domains: UNLIMITED,
+                subdomains: UNLIMITED,
+                storage_bytes: UNLIMITED,
+                asset_size_limit: 50 * MB,
+                events_per_month: UNLIMITED,
+                automation_runs_per_month: UNLIMITED,
+                automation_max_steps: UNLIMITED,
+                automation_max_fetch_steps: UNLIMITED,
+                automation_max_env_vars: UNLIMITED,
+            },
+        }
+    }
+
+    /// Features the plan leaves out, by the names the API uses.
+    pub fn restrictions(self) -> &'static [&'static str] {
+        match self {
+            Self::Free => &["no_export", "no_upsert"],
+            Self::Pro | Self::Scale => &[],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_free_plan_is_the_specifications() {
+        let shown = serde_json::to_value(Plan::Free.limits()).unwrap();
+        let said = serde_json::json!({
+            "projects": 10, "submissions_per_form": 100, "webhooks": 1, "customDomains": 0, "subdomains": 1,
+            "storageBytes": 20_971_520, "assetSizeLimit": 2_097_152, "eventsPerMonth": 5_000,
+            "automationRunsPerMonth": 500, "automationMaxSteps": 10, "automationMaxFetchSteps": 2,
+            "automationMaxEnvVars": 3,
+        });
+        assert_eq!(shown, said);
+        assert_eq!(Plan::Pro.limits().storage_bytes, 2_147_483_648);
+    }
+
+    #[test]
+    fn a_dearer_plan_never_allows_less() {
+        let numbers = |plan: Plan| -> Vec<i64> {
+            let value = serde_json::to_value(plan.limits()).unwrap();
+            let unlimited_is_most = |n: i64| if n == UNLIMITED { i64::MAX } else { n };
+            value.as_object().unwrap().values().map(|n| unlimited_is_most(n.as_i64().unwrap())).collect()
+        };
+        for pair in Plan::ALL.windows(2) {
+            assert!(numbers(pair[0]).iter().zip(numbers(pair[1])).all(|(less, more)| *less <= more));
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Secrets at rest: readable by whoever holds the master key, by nobody else.
+//!
+//! XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03): its 24-byte nonce may be random. The purpose is
+//! authenticated beside the text, so that a sealed URL can't be passed off as a sealed signing secret.
+
+use chacha20poly1305::aead::{Aead, Payload};
+use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
+
+/// Bytes of a nonce, which stand before the sealed text.
+pub const NONCE_BYTES: usize = 24;
+
+/// The key that seals. Its `Debug` shows nothing.
+#[derive(Clone)]
+pub struct MasterKey([u8; 32]);
+
+impl std::fmt::Debug for MasterKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("MasterKey(***)")
+    }
+}
+
+/// The sealed bytes can't be opened: another key, another purpose, or changed bytes.
+#[derive(Debug, thiserror::Error)]
+#[error("a sealed secret can't be opened: wrong master key, or the stored bytes were changed")]
+pub struct Unsealable;
+
+impl crate::Fault for Unsealable {
+    fn is_unavailable(&self) -> bool {
+        false
+    }
+}
+
+impl MasterKey {
+    /// A key from 64 hexadecimal digits; `None` if the text is anything else.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let mut key = [0; 32];
+        if text.len() != 64 || !text.is_ascii() {
+            return None;
+        }
+        for (byte, at) in key.iter_mut().zip((0..64).step_by(2)) {
+            *byte = u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?;
+        }
+        Some(Self(key))
+    }
+
+    /// Seals `text` for one `purpose` with a nonce that was never used before (24 random bytes).
+    pub fn seal(&self, purpose: &str, nonce: [u8; NONCE_BYTES], text: &[u8]) -> Vec<u8> {
+        let cipher = XChaCha20Poly1305::new(&self.0.into());
+        let payload = Payload { msg: text, aad: purpose.as_bytes() };
+        // Fails only for texts above 256 GiB.
+        let sealed = cipher.encrypt(&XNonce::from(nonce), payload).unwrap_or_default();
+        [nonce.as_slice(), &sealed].concat()
+    }
+
+    /// What was sealed for that `purpose`.
+    ///
+    /// # Errors
+    /// [`Unsealable`].
+    pub fn open(&self, purpose: &str, sealed: &[u8]) -> Result<Vec<u8>, Unsealable> {
+        let (nonce, text) = sealed.split_at_checked(NONCE_BYTES).ok_or(Unsealable)?;
+        let nonce: [u8; NONCE_BYTES] = nonce.try_into().map_err(|_| Unsealable)?;
+        let payload = Payload { msg: text, aad: purpose.as_bytes() };
+        let cipher = XChaCha20Poly1305::new(&self.0.into());
+        cipher.decrypt(&XNonce::from(nonce), payload).map_err(|_| Unsealable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_same_key_and_purpose_open_unchanged_bytes() {
+        let key = MasterKey::from_hex(&"0f".repeat(32)).unwrap();
+        let sealed = key.seal("webhook.url", [9; NONCE_BYTES], b"https://x.test/");
+        assert_eq!(key.open("webhook.url", &sealed).unwrap(), b"https://x.test/");
+        assert!(key.open("webhook.secret", &sealed).is_err());
+        assert!(MasterKey::from_hex(&"0e".repeat(32)).unwrap().open("webhook.url", &sealed).is_err());
+        for at in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[at] ^= 1;
+            assert!(key.open("webhook.url", &changed).is_err(), "byte {at}");
+        }
+        assert!(key.open("webhook.url", &sealed[..10]).is_err());
+    }
+
+    #[test]
+    fn a_master_key_is_64_hexadecimal_digits() {
+        for wrong in ["", "0f", &"zz".repeat(32), &"0f".repeat(33), &"é".repeat(32)] {
+            assert!(MasterKey::from_hex(wrong).is_none());
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Sites whose visits are counted: what one may be called, and the token its pages carry.
+
+use crate::complaint::check_length;
+use crate::{Complaint, base62};
+
+/// Characters of a site's name.
+pub const NAME_CHARS_MAX: usize = 80;
+
+/// The token a site's pages send: no secret (it stands in the page), but not to be guessed either, so that
+/// nobody fills a stranger's figures by counting up.
+pub fn token(random: &[u8; 32]) -> String {
+    format!("site_{}", base62::encode(random, 22))
+}
+
+/// What is wrong with a site's `name` and `domain`; nothing if it may be made.
+///
+/// The domain is only shown to people, so that all that is asked of it is to look like one: a host without
+/// scheme, port or path.
+pub fn check(name: &str, domain: Option<&str>) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    check_length(&mut complaints, "name", name.trim(), 1, NAME_CHARS_MAX);
+    if domain.is_some_and(|domain| !looks_like_a_host(domain)) {
+        let rule = "domain must be a host name like `www.example.com`, without scheme, port or path";
+        complaints.push(Complaint::new("domain", "host", rule));
+    }
+    complaints
+}
+
+fn looks_like_a_host(domain: &str) -> bool {
+    let label = |label: &str| {
+        let inside = |c: char| c.is_alphanumeric() || c == '-';
+        (1..=63).contains(&label.len())
+            && label.chars().all(inside)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    domain.len() <= 253 && domain.split('.').all(label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_letters_and_digits_after_its_prefix() {
+        let token = token(&[200; 32]);
+        assert_eq!(token.len(), "site_".len() + 22);
+        assert!(token["site_".len()..].chars().all(|c| c.is_ascii_alphanumeric()));
+    }
+
+    #[test]
+    fn names_are_bounded_and_domains_are_hosts() {
+        assert_eq!(check("Shop", None), vec![]);
+        for host in ["example.com", "localhost", "www.bücher.example", "a-b.c"] {
+            assert_eq!(check("Shop", Some(host)), vec![], "{host}");
+        }
+        for wrong in ["https://example.com", "example.com/x", "a..b", "", "-a.com", "a b", "example.com:80"] {
+            assert_eq!(check("Shop", Some(wrong)).len(), 1, "{wrong}");
+        }
+        assert_eq!(check("  ", None)[0].code, "required");
+        assert_eq!(check(&"x".repeat(81), None)[0].code, "too_long");
+    }
+}

@@ -1,0 +1,115 @@
+//! Names of sites: `<name>.<sites domain>`.
+
+use crate::Complaint;
+
+/// Names that would look like ours, or that software asks for by itself.
+const RESERVED: &[&str] = &[
+    "admin",
+    "api",
+    "app",
+    "assets",
+    "auth",
+    "autoconfig",
+    "autodiscover",
+    "billing",
+    "blog",
+    "cdn",
+    "dashboard",
+    "dev",
+    "docs",
+    "files",
+    "ftp",
+    "help",
+    "imap",
+    "localhost",
+    "login",
+    "mail",
+    "mcp",
+    "mta-sts",
+    "news",
+    "ns1",
+    "ns2",
+    "pop",
+    "postmaster",
+    "root",
+    "security",
+    "smtp",
+    "ssl",
+    "staging",
+    "static",
+    "status",
+    "support",
+    "test",
+    "webmail",
+    "wpad",
+    "www",
+];
+
+const ADJECTIVES: [&str; 32] = [
+    "amber", "bold", "brave", "bright", "calm", "clear", "clever", "cosy", "crisp", "eager", "early", "fair",
+    "fresh", "gentle", "glad", "golden", "green", "happy", "keen", "kind", "lively", "lucky", "merry",
+    "mild", "noble", "proud", "quick", "quiet", "silver", "sunny", "swift", "warm",
+];
+const NOUNS: [&str; 32] = [
+    "badger", "beacon", "birch", "breeze", "brook", "canyon", "cedar", "cloud", "comet", "coral", "dune",
+    "falcon", "fern", "field", "fjord", "forest", "garden", "harbor", "heron", "island", "lake", "lantern",
+    "maple", "meadow", "orchid", "otter", "pebble", "pine", "river", "robin", "valley", "willow",
+];
+
+/// What is wrong with `name`, reported on `field`; nothing if it may be used.
+///
+/// 3–30 characters, lowercase letters, digits and single hyphens inside, so that a name is one DNS label
+/// and can't pass for a punycode one (`xn--…`).
+pub fn check(field: &str, name: &str) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if !(3..=30).contains(&name.chars().count()) {
+        complaints.push(Complaint::new(field, "length", format!("{field} needs 3 to 30 characters")));
+    }
+    if !name.chars().all(allowed) || name.starts_with('-') || name.ends_with('-') || name.contains("--") {
+        let rule = "lowercase letters, digits and single hyphens inside";
+        complaints.push(Complaint::new(field, "characters", format!("{field} may have only {rule}")));
+    }
+    if RESERVED.contains(&name) {
+        complaints.push(Complaint::new(
+            field,
+            "reserved",
+            format!("`{name}` is reserved; choose another name"),
+        ));
+    }
+    complaints
+}
+
+/// A readable name nobody can guess from another's: two words and five base-32 digits (35 bits with them).
+pub fn suggest(random: [u8; 8]) -> String {
+    let digit = |byte: u8| char::from(b"23456789abcdefghjkmnpqrstuvwxyz0"[usize::from(byte % 32)]);
+    let tail: String = random[2..7].iter().copied().map(digit).collect();
+    let word = |words: [&'static str; 32], byte: u8| words[usize::from(byte % 32)];
+    format!("{}-{}-{tail}", word(ADJECTIVES, random[0]), word(NOUNS, random[1]))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_suggestion_is_allowed(random: [u8; 8]) {
+            prop_assert_eq!(check("name", &suggest(random)), vec![]);
+        }
+    }
+
+    #[test]
+    fn look_alikes_and_reserved_names_are_refused() {
+        for wrong in
+            ["ab", "-abc", "abc-", "Abc", "a_b", "xn--mnchen-3ya", "www", "api", &"a".repeat(31), "gööd"]
+        {
+            assert!(!check("name", wrong).is_empty(), "{wrong}");
+        }
+        for right in ["abc", "a-b", "123", &"a".repeat(30)] {
+            assert!(check("name", right).is_empty(), "{right}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! What a tracker sends and what is kept of it.
+//!
+//! The body is written by code that runs in strangers' browsers, so nothing in it is believed: texts are cut to
+//! length, and of addresses only host and path are kept once the campaign is read, because the rest of a URL is
+//! where personal data hides.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use url::Url;
+
+mod drops;
+mod screens;
+#[cfg(test)]
+mod tests;
+
+pub use drops::Dropped;
+pub use screens::Screen;
+
+/// Bytes of one tracking body; a longer one is dropped unread.
+pub const BODY_BYTES_MAX: usize = 8 * 1024;
+/// The event every page sends when it is shown; all others are the site's own.
+pub const PAGE_VIEW: &str = "page_view";
+/// Custom properties of one event.
+pub const PROPS_MAX: usize = 20;
+
+const NAME_CHARS_MAX: usize = 64;
+const PATH_CHARS_MAX: usize = 1024;
+const TEXT_CHARS_MAX: usize = 300;
+const TOKEN_BYTES_MAX: usize = 64;
+
+/// One event as a tracker reports it, after parsing: nothing in it names a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    /// Which site says it is asking.
+    pub site_token: String,
+    /// [`PAGE_VIEW`] or the name of a custom event.
+    pub name: String,
+    /// Host of the page, lowercase, without port.
+    pub host: String,
+    /// Path of the page, percent-encoded as the browser sent it.
+    pub path: String,
+    /// Title of the page; empty if none was sent.
+    pub title: String,
+    /// Host of the page that led here, without `www.`; empty if unknown or the same site.
+    pub referrer_host: String,
+    /// The campaign the page's address named.
+    pub campaign: Campaign,
+    /// The screen's class, if its width was sent.
+    pub screen: Option<Screen>,
+    /// Custom properties in the order sent.
+    pub props: Vec<(String, String)>,
+    /// Milliseconds the page was visible and focused since the last report.
+    pub engagement_ms: u32,
+    /// Deepest scroll position in percent of the page, if measured.
+    pub scroll_depth: Option<u8>,
+}
+
+/// The `utm_…` parameters of an address; empty where absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Campaign {
+    /// `utm_source`
+    pub source: String,
+    /// `utm_medium`
+    pub medium: String,
+    /// `utm_campaign`
+    pub name: String,
+}
+
+/// The body as it travels. Unknown fields are ignored: a newer tracker may meet an older collector.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Wire {
+    site_token: Option<String>,
+    name: Option<String>,
+    url: Option<String>,
+    referrer: Option<String>,
+    title: Option<String>,
+    // Browsers report fractions at zoom levels other than 100 %.
+    screen_width: Option<f64>,
+    props: Option<Map<String, Value>>,
+    engagement_ms: Option<f64>,
+    scroll_depth: Option<f64>,
+}
+
+/// Reads a body, whatever content type it came with: trackers send `text/plain` to spare the preflight.
+pub fn parse(body: &[u8]) -> Result<Hit, Dropped> {
+    let wire: Wire = serde_json::from_slice(body).map_err(|_| Dropped::Unreadable)?;
+    let site_token = wire.site_token.filter(|token| (1..=TOKEN_BYTES_MAX).contains(&token.len()));
+    let page = wire.url.as_deref().and_then(page_address).ok_or(Dropped::Url)?;
+    let host = page.host_str().unwrap_or_default().to_owned();
+    Ok(Hit {
+        site_token: site_token.ok_or(Dropped::UnknownSite)?,
+        name: event_name(wire.name.as_deref().unwrap_or_default())?,
+        path: cut(page.path(), PATH_CHARS_MAX),
+        title: cut(wire.title.as_deref().unwrap_or_default().trim(), TEXT_CHARS_MAX),
+        referrer_host: referrer_host(wire.referrer.as_deref(), &host),
+        campaign: campaign(&page),
+        screen: wire.screen_width.and_then(Screen::from_width),
+        props: props(wire.props.unwrap_or_default())?,
+        engagement_ms: whole(wire.engagement_ms.unwrap_or_default(), u32::MAX),
+        scroll_depth: wire.scroll_depth.map(|percent| whole(percent.min(100.0), 100)),
+        host,
+    })
+}
+
+fn event_name(name: &str) -> Result<String, Dropped> {
+    let name = name.trim();
+    let fits = (1..=NAME_CHARS_MAX).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+    fits.then(|| name.to_owned()).ok_or(Dropped::Name)
+}
+
+fn page_address(address: &str) -> Option<Url> {
+    Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
+}
+
+/// A visit that comes from the site itself has no referrer worth knowing.
+fn referrer_host(referrer: Option<&str>, page_host: &str) -> String {
+    let parsed = referrer.and_then(|text| Url::parse(text).ok());
+    let host = parsed
+        .as_ref()
+        .filter(|url| matches!(url.scheme(), "http" | "https" | "android-app"))
+        .and_then(Url::host_str)
+        .map(str::to_lowercase)
+        .unwrap_or_default();
+    let bare = without_www(&host);
+    if bare == without_www(page_host) { String::new() } else { bare.to_owned() }
+}
+
+fn without_www(host: &str) -> &str {
+    host.strip_prefix("www.").unwrap_or(host)
+}
+
+fn campaign(page: &Url) -> Campaign {
+    let mut campaign = Campaign::default();
+    for (key, value) in page.query_pairs() {
+        let place = match key.as_ref() {
+            "utm_source" => &mut campaign.source,
+            "utm_medium" => &mut campaign.medium,
+            "utm_campaign" => &mut campaign.name,
+            _ => continue,
+        };
+        *place = cut(value.trim(), TEXT_CHARS_MAX);
+    }
+    campaign
+}
+
+/// Scalars become text, nulls vanish; lists and objects have no place in a breakdown.
+fn props(sent: Map<String, Value>) -> Result<Vec<(String, String)>, Dropped> {
+    if sent.len() > PROPS_MAX {
+        return Err(Dropped::Props);
+    }
+    let mut props = Vec::with_capacity(sent.len());
+    for (key, value) in sent {
+        let text = match value {
+            Value::Null => continue,
+            Value::String(text) => cut(&text, TEXT_CHARS_MAX),
+            Value::Bool(_) | Value::Number(_) => value.to_string(),
+            Value::Array(_) | Value::Object(_) => return Err(Dropped::Props),
+        };
+        props.push((event_name(&key).map_err(|_| Dropped::Props)?, text));
+    }
+    Ok(props)
+}
+
+fn cut(text: &str, chars_max: usize) -> String {
+    text.chars().take(chars_max).collect()
+}
+
+/// A measurement as a whole number between 0 and `max`; what isn't a number counts as 0.
+fn whole<N: TryFrom<u64>>(measured: f64, max: N) -> N {
+    // The cast itself saturates at both ends and takes NaN for 0.
+    N::try_from(measured.round() as u64).unwrap_or(max)
+}

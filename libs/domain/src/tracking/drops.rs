@@ -1,0 +1,62 @@
+//! Why an event was not counted: a site's owner and an operator both ask.
+
+/// The reason an event ended before the warehouse. Every one is counted under its [`word`](Self::word).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Dropped {
+    /// Longer than [`BODY_BYTES_MAX`](super::BODY_BYTES_MAX).
+    TooLarge,
+    /// Not a JSON object of the expected shape.
+    Unreadable,
+    /// No name, or one too long to be a name.
+    Name,
+    /// No page address, or not one of the web.
+    Url,
+    /// Too many properties, or values that are neither text, number nor boolean.
+    Props,
+    /// The address sends more than its share.
+    RateLimited,
+    /// No site has this token.
+    UnknownSite,
+    /// The user agent is a program's.
+    Bot,
+    /// What is needed to place the event could not be asked for.
+    Unavailable,
+    /// Too much waits to be sent to the warehouse already.
+    Full,
+    /// The disk refused it.
+    Unwritable,
+}
+
+impl Dropped {
+    /// Every reason.
+    pub const ALL: [Self; 11] = [
+        Self::TooLarge,
+        Self::Unreadable,
+        Self::Name,
+        Self::Url,
+        Self::Props,
+        Self::RateLimited,
+        Self::UnknownSite,
+        Self::Bot,
+        Self::Unavailable,
+        Self::Full,
+        Self::Unwritable,
+    ];
+
+    /// The reason's stable name in metrics.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::TooLarge => "too_large",
+            Self::Unreadable => "unreadable",
+            Self::Name => "name",
+            Self::Url => "url",
+            Self::Props => "props",
+            Self::RateLimited => "rate_limited",
+            Self::UnknownSite => "unknown_site",
+            Self::Bot => "bot",
+            Self::Unavailable => "unavailable",
+            Self::Full => "full",
+            Self::Unwritable => "unwritable",
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The tracker's body, clause by clause.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn body() -> Value {
+    json!({"siteToken": "site_a", "name": "page_view", "url": "https://Shop.Example:8443/a%20b?utm_source=news&token=s3cret#frag"})
+}
+
+fn with(key: &str, value: Value) -> Result<Hit, Dropped> {
+    let mut body = body();
+    body[key] = value;
+    parse(body.to_string().as_bytes())
+}
+
+#[test]
+fn of_the_address_only_host_path_and_campaign_are_kept() {
+    let hit = with("title", json!(" Shop ")).unwrap();
+    assert_eq!(
+        (hit.host.as_str(), hit.path.as_str(), hit.title.as_str()),
+        ("shop.example", "/a%20b", "Shop")
+    );
+    assert_eq!(hit.campaign, Campaign { source: "news".into(), ..Campaign::default() });
+    assert!(!format!("{hit:?}").contains("s3cret"));
+}
+
+#[test]
+fn every_campaign_parameter_is_read_before_the_query_is_forgotten() {
+    let url = "https://a.example/?utm_source=x&utm_medium=e%2Dmail&utm_campaign=spring+sale&utm_term=no";
+    let hit = with("url", json!(url)).unwrap();
+    let said = Campaign { source: "x".into(), medium: "e-mail".into(), name: "spring sale".into() };
+    assert_eq!(hit.campaign, said);
+}
+
+#[test]
+fn a_referrer_is_a_foreign_host_or_nothing() {
+    let host = |referrer: &str| with("referrer", json!(referrer)).unwrap().referrer_host;
+    assert_eq!(host("https://www.News.example/item?id=1"), "news.example");
+    assert_eq!(host("android-app://com.Example.App/"), "com.example.app");
+    for nothing in ["https://www.shop.example/other", "not a url", "", "data:text/html,x"] {
+        assert_eq!(host(nothing), "", "{nothing}");
+    }
+}
+
+#[test]
+fn what_is_not_a_page_of_the_web_is_dropped() {
+    for url in [json!("file:///etc/passwd"), json!("about:blank"), json!("/relative"), json!(""), Value::Null]
+    {
+        assert_eq!(with("url", url.clone()), Err(Dropped::Url), "{url}");
+    }
+}
+
+#[test]
+fn bodies_that_are_not_the_expected_object_are_unreadable() {
+    for body in ["", "[]", "null", "{", "\u{1}", r#"{"url": 3}"#] {
+        assert_eq!(parse(body.as_bytes()), Err(Dropped::Unreadable), "{body}");
+    }
+    assert_eq!(parse(b"{\"url\": \"\xff\"}"), Err(Dropped::Unreadable));
+}
+
+#[test]
+fn a_site_token_and_a_name_are_required() {
+    for token in [Value::Null, json!(""), json!("x".repeat(65))] {
+        assert_eq!(with("siteToken", token), Err(Dropped::UnknownSite));
+    }
+    for name in [Value::Null, json!("  "), json!("x".repeat(65)), json!("a\u{0}b")] {
+        assert_eq!(with("name", name), Err(Dropped::Name));
+    }
+    assert_eq!(with("name", json!(" sign up ")).unwrap().name, "sign up");
+}
+
+#[test]
+fn props_are_scalars_and_at_most_twenty() {
+    let hit = with("props", json!({"plan": "pro", "seats": 3, "trial": false, "none": null})).unwrap();
+    let said = [("plan", "pro"), ("seats", "3"), ("trial", "false")];
+    assert_eq!(hit.props, said.map(|(key, value)| (key.to_owned(), value.to_owned())));
+
+    let many = |count: usize| Value::Object((0..count).map(|i| (format!("k{i}"), json!(i))).collect());
+    assert_eq!(with("props", many(20)).unwrap().props.len(), 20);
+    for wrong in [many(21), json!({"a": [1]}), json!({"a": {}}), json!({"": 1})] {
+        assert_eq!(with("props", wrong), Err(Dropped::Props));
+    }
+}
+
+#[test]
+fn measurements_are_bounded_and_fractions_rounded() {
+    let depth = |percent: f64| with("scrollDepth", json!(percent)).unwrap().scroll_depth;
+    assert_eq!((depth(-3.0), depth(49.6), depth(250.0)), (Some(0), Some(50), Some(100)));
+    assert_eq!(with("engagementMs", json!(1e300)).unwrap().engagement_ms, u32::MAX);
+    assert_eq!(with("title", json!("")).unwrap().scroll_depth, None);
+}
+
+#[test]
+fn a_screen_is_a_class_not_a_width() {
+    let class = |width: f64| with("screenWidth", json!(width)).unwrap().screen.map(Screen::word);
+    assert_eq!(class(390.0), Some("mobile"));
+    assert_eq!(class(768.0), Some("tablet"));
+    assert_eq!(class(1_097.14), Some("laptop"));
+    assert_eq!(class(2_560.0), Some("desktop"));
+    assert_eq!((class(0.0), class(-1.0), class(1e9)), (None, None, None));
+}
+
+#[test]
+fn long_texts_are_cut_between_characters() {
+    let hit = with("title", json!("ü".repeat(1_000))).unwrap();
+    assert_eq!(hit.title, "ü".repeat(300));
+    let long = format!("https://a.example/{}", "p".repeat(5_000));
+    assert_eq!(with("url", json!(long)).unwrap().path.len(), 1_024);
+}
+
+#[test]
+fn fields_of_newer_trackers_are_ignored() {
+    assert!(with("newField", json!({"x": 1})).is_ok());
+}
+
+#[test]
+fn every_drop_reason_has_its_own_word() {
+    let words: std::collections::HashSet<_> = Dropped::ALL.map(Dropped::word).into();
+    assert_eq!(words.len(), Dropped::ALL.len());
+}

@@ -1,0 +1,156 @@
+//! Outgoing webhooks: what they are told, how it is signed, and when it is tried again.
+//!
+//! The format is Standard Webhooks 1.0: receivers verify with the libraries they have.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::{Map, Value};
+use sha2::Sha256;
+
+use crate::Complaint;
+use crate::complaint::check_length;
+
+/// What every signing secret begins with.
+pub const SECRET_PREFIX: &str = "whsec_";
+
+/// What a sealed address is sealed for.
+pub const URL_PURPOSE: &str = "webhook.url";
+/// What a sealed signing secret is sealed for.
+pub const SECRET_PURPOSE: &str = "webhook.secret";
+
+/// Everything a webhook can be told, `*` apart.
+pub const EVENTS: [&str; 5] =
+    ["submission.created", "submission.updated", "submission.deleted", "form.closed", "webhook.ping"];
+
+const SECONDS: [u64; 10] = [0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
+
+/// Pauses before each attempt: at once, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h.
+pub fn default_schedule() -> Vec<Duration> {
+    SECONDS.into_iter().map(Duration::from_secs).collect()
+}
+
+/// What is wrong with a webhook's address and wishes. Where it may lead is the outgoing guard's to say.
+pub fn check(url: &str, events: &[String], description: Option<&str>) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    match url::Url::parse(url) {
+        Ok(parsed)
+            if matches!(parsed.scheme(), "http" | "https") && parsed.has_host() && url.len() <= 2_000 => {}
+        _ => complaints.push(Complaint::new(
+            "url",
+            "url",
+            "url must be a https address of at most 2,000 characters",
+        )),
+    }
+    if let Some(unknown) = events.iter().find(|event| *event != "*" && !EVENTS.contains(&event.as_str())) {
+        let message = format!("`{unknown}` is no event; events are: *, {}", EVENTS.join(", "));
+        complaints.push(Complaint::new("events", "unknown_event", message));
+    }
+    check_length(&mut complaints, "description", description.unwrap_or_default(), 0, 500);
+    complaints
+}
+
+/// Whether a webhook that wants `events` is told of `event`; with none named, of `submission.created` alone.
+pub fn wants(events: &[String], event: &str) -> bool {
+    match events {
+        [] => event == EVENTS[0],
+        events => events.iter().any(|wanted| wanted == "*" || wanted == event),
+    }
+}
+
+/// A signing secret from 24 random bytes: `whsec_` and base64, as the standard's libraries take it.
+pub fn make_secret(random: &[u8; 24]) -> String {
+    format!("{SECRET_PREFIX}{}", STANDARD.encode(random))
+}
+
+/// The `webhook-signature` header: `v1,<base64 of HMAC-SHA-256 over "id.timestamp.body">`, one for each
+/// secret (two during a rotation). `timestamp` is in Unix seconds.
+pub fn sign(secrets: &[String], id: &str, timestamp: i64, body: &[u8]) -> String {
+    let one = |secret: &String| {
+        let bytes = STANDARD.decode(secret.strip_prefix(SECRET_PREFIX)?).ok()?;
+        let mut mac = Hmac::<Sha256>::new_from_slice(&bytes).ok()?;
+        mac.update(format!("{id}.{timestamp}.").as_bytes());
+        mac.update(body);
+        Some(format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes())))
+    };
+    secrets.iter().filter_map(one).collect::<Vec<_>>().join(" ")
+}
+
+/// `fields` with the names of `mapping` in place of their own. A name taken twice keeps the first.
+pub fn map_fields(fields: &Map<String, Value>, mapping: Option<&Map<String, Value>>) -> Map<String, Value> {
+    let mut mapped = Map::new();
+    for (name, value) in fields {
+        let target = mapping.and_then(|mapping| mapping.get(name)).and_then(Value::as_str).unwrap_or(name);
+        mapped.entry(target).or_insert_with(|| value.clone());
+    }
+    mapped
+}
+
+/// The pause before attempt `next` (0 is the first), spread by ±20 % with `fraction` in 0..1; `None` when
+/// the schedule is used up. A receiver's `Retry-After` can only make the pause longer, by a day at most.
+pub fn pause_before(
+    schedule: &[Duration],
+    next: usize,
+    fraction: f64,
+    retry_after: Option<Duration>,
+) -> Option<Duration> {
+    let spread = schedule.get(next)?.mul_f64(0.8 + 0.4 * fraction.clamp(0.0, 1.0));
+    let asked = retry_after.unwrap_or_default().min(Duration::from_secs(86_400));
+    Some(spread.max(asked))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_signature_is_the_standards_example() {
+        // The example of the Standard Webhooks specification's reference libraries.
+        let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned();
+        let signature =
+            sign(&[secret], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);
+        assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    }
+
+    #[test]
+    fn two_live_secrets_give_two_signatures() {
+        let secrets = [make_secret(&[1; 24]), make_secret(&[2; 24])];
+        let both = sign(&secrets, "id", 1, b"body");
+        let first = sign(&secrets[..1], "id", 1, b"body");
+        assert_eq!(both.split(' ').count(), 2);
+        assert!(both.starts_with(&first));
+    }
+
+    #[test]
+    fn the_schedule_is_spread_and_ends() {
+        let schedule = default_schedule();
+        assert_eq!(schedule.len(), 10);
+        let pause =
+            |next, fraction, asked| pause_before(&schedule, next, fraction, asked).map(|p| p.as_secs_f64());
+        assert_eq!(pause(1, 0.0, None), Some(4.0));
+        assert_eq!(pause(1, 1.0, None), Some(6.0));
+        assert_eq!(pause(1, 0.5, Some(Duration::from_secs(90))), Some(90.0));
+        assert_eq!(pause(2, 0.5, Some(Duration::from_secs(9))), Some(300.0));
+        assert_eq!(pause(1, 0.5, Some(Duration::MAX)), Some(86_400.0));
+        assert_eq!(pause(10, 0.5, None), None);
+    }
+
+    #[test]
+    fn mapping_renames_and_loses_nothing_else() {
+        let fields = json!({"email": "a@b.co", "name": "A"});
+        let mapping = json!({"email": "contact"});
+        let mapped = map_fields(fields.as_object().unwrap(), mapping.as_object());
+        assert_eq!(Value::Object(mapped), json!({"contact": "a@b.co", "name": "A"}));
+    }
+
+    #[test]
+    fn no_events_means_new_submissions() {
+        assert!(wants(&[], "submission.created"));
+        assert!(!wants(&[], "submission.deleted"));
+        assert!(wants(&["*".to_owned()], "form.closed"));
+    }
+}
