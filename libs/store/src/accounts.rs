@@ -1,0 +1,112 @@
+//! Accounts: made as trials, claimed later.
+
+use chrono::{DateTime, Utc};
+use domain::plans::Plan;
+use sqlx::query;
+use uuid::Uuid;
+
+use crate::{Conn, Error};
+
+/// A trial about to be made.
+#[derive(Debug)]
+pub struct NewTrial {
+    /// Its id.
+    pub id: Uuid,
+    /// SHA-256 of the claim token.
+    pub claim_token_hash: [u8; 32],
+    /// Until when it may be claimed.
+    pub claim_deadline: DateTime<Utc>,
+    /// Now.
+    pub created_at: DateTime<Utc>,
+}
+
+/// An account as its owner sees it.
+#[derive(Debug, Clone)]
+pub struct Account {
+    /// Its id.
+    pub id: Uuid,
+    /// What it pays for.
+    pub plan: Plan,
+    /// What its owner calls it.
+    pub name: Option<String>,
+    /// IANA name of its time zone.
+    pub timezone: String,
+    /// Until when a trial may be claimed; none once it is.
+    pub claim_deadline: Option<DateTime<Utc>>,
+    /// Since when it belongs to somebody.
+    pub claimed_at: Option<DateTime<Utc>>,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+}
+
+/// Makes a trial account, with its counters at nothing.
+///
+/// # Errors
+/// The database's.
+pub async fn insert_trial(conn: &mut Conn, trial: &NewTrial) -> Result<(), Error> {
+    query!(
+        "insert into accounts (id, claim_token_hash, claim_deadline, created_at) values ($1, $2, $3, $4)",
+        trial.id,
+        &trial.claim_token_hash,
+        trial.claim_deadline,
+        trial.created_at,
+    )
+    .execute(&mut *conn)
+    .await?;
+    query!("insert into usage (account_id) values ($1)", trial.id).execute(conn).await?;
+    Ok(())
+}
+
+/// The account itself.
+///
+/// # Errors
+/// The database's.
+pub async fn find_account(conn: &mut Conn, account_id: Uuid) -> Result<Option<Account>, Error> {
+    let row = query!(
+        "select id, plan, name, timezone, claim_deadline, claimed_at, created_at from accounts where id = $1",
+        account_id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    row.map(|row| {
+        Ok(Account {
+            id: row.id,
+            plan: read_plan(&row.plan)?,
+            name: row.name,
+            timezone: row.timezone,
+            claim_deadline: row.claim_deadline,
+            claimed_at: row.claimed_at,
+            created_at: row.created_at,
+        })
+    })
+    .transpose()
+}
+
+/// Puts an account on a plan; gives whether there is such an account.
+///
+/// # Errors
+/// The database's.
+pub async fn update_plan(conn: &mut Conn, account_id: Uuid, plan: Plan) -> Result<bool, Error> {
+    let done =
+        query!("update accounts set plan = $2 where id = $1", account_id, plan.word()).execute(conn).await?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// The newest accounts of the installation, for its operator.
+///
+/// # Errors
+/// The database's.
+pub async fn list_newest(conn: &mut Conn, limit: i64) -> Result<Vec<(Uuid, Plan, DateTime<Utc>)>, Error> {
+    let rows = query!("select id, plan, created_at from accounts order by created_at desc limit $1", limit)
+        .fetch_all(conn)
+        .await?;
+    rows.into_iter().map(|row| Ok((row.id, read_plan(&row.plan)?, row.created_at))).collect()
+}
+
+pub(crate) fn read_plan(word: &str) -> Result<Plan, Error> {
+    Plan::from_word(word).ok_or_else(|| Error::Unreadable {
+        table: "accounts",
+        column: "plan",
+        value: word.to_owned(),
+    })
+}

@@ -1,0 +1,254 @@
+//! Deliveries: one event for one webhook, from the submission's commit to the receiver's 2xx.
+//!
+//! The rows are the truth about what is still to be sent and when. Redis only carries what is due now; if
+//! it forgets, [`list_due`] finds the row again.
+
+use chrono::{DateTime, Utc};
+use domain::Cursor;
+use serde_json::Value;
+use sqlx::{query, query_as, query_scalar};
+use uuid::Uuid;
+
+use crate::{Conn, Error};
+
+/// Something that happened to a form, to be told to its webhooks.
+#[derive(Debug)]
+pub struct Event<'a> {
+    /// `submission.created` and the like.
+    pub name: &'a str,
+    /// The form.
+    pub form_id: Uuid,
+    /// The submission, if it is about one.
+    pub submission_id: Option<Uuid>,
+    /// The body to be sent, before `fieldMapping`.
+    pub payload: &'a Value,
+    /// Now.
+    pub at: DateTime<Utc>,
+}
+
+/// A delivery under way: everything an attempt needs.
+#[derive(Debug)]
+pub struct Attempt {
+    /// The delivery, and the `webhook-id`.
+    pub delivery_id: Uuid,
+    /// Which attempt this is; the first is 1.
+    pub attempt: i32,
+    /// The body, before `field_mapping`.
+    pub payload: Value,
+    /// The webhook's address, sealed.
+    pub sealed_url: Vec<u8>,
+    /// Its signing secret, sealed.
+    pub sealed_secret: Vec<u8>,
+    /// New names for answers.
+    pub field_mapping: Option<Value>,
+}
+
+/// How an attempt ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What the receiver answered, if it did.
+    pub status_code: Option<i32>,
+    /// How long it took.
+    pub duration_ms: i64,
+    /// Stable word for what went wrong; none for a 2xx.
+    pub error_class: Option<&'static str>,
+    /// The beginning of the receiver's answer.
+    pub response_body: Option<String>,
+    /// When it ended.
+    pub at: DateTime<Utc>,
+    /// When to try again; none when it was delivered or is given up.
+    pub next_attempt_at: Option<DateTime<Utc>>,
+}
+
+/// A delivery in its webhook's log, with its last attempt.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// Its id.
+    pub id: Uuid,
+    /// What happened.
+    pub event: String,
+    /// `pending`, `delivered` or `failed`.
+    pub state: String,
+    /// Attempts begun so far.
+    pub attempts: i32,
+    /// When the next is due, while pending.
+    pub next_attempt_at: DateTime<Utc>,
+    /// When the event happened.
+    pub created_at: DateTime<Utc>,
+    /// What the receiver answered last.
+    pub status_code: Option<i32>,
+    /// How long that took.
+    pub duration_ms: Option<i64>,
+    /// What went wrong, if anything.
+    pub error_class: Option<String>,
+    /// The beginning of its answer.
+    pub response_body: Option<String>,
+}
+
+/// Makes a delivery, with an id of `new_id`, for each active webhook of the account that wants this event of
+/// this form; gives their ids.
+///
+/// # Errors
+/// The database's.
+pub async fn insert_deliveries(
+    conn: &mut Conn,
+    account_id: Uuid,
+    event: &Event<'_>,
+    mut new_id: impl FnMut() -> Uuid,
+) -> Result<Vec<Uuid>, Error> {
+    let webhooks = query_scalar!(
+        "select id from webhooks w where account_id = $1 and is_active
+           and (all_forms or exists (select from webhook_forms where webhook_id = w.id and form_id = $2))
+           and ($3 = any(events) or '*' = any(events) or (events = '{}' and $3 = 'submission.created'))",
+        account_id,
+        event.form_id,
+        event.name,
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+    if webhooks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<Uuid> = webhooks.iter().map(|_| new_id()).collect();
+    query!(
+        "insert into deliveries (id, webhook_id, account_id, submission_id, event, payload, next_attempt_at, created_at)
+         select id, webhook_id, $3, $4, $5, $6, $7, $7 from unnest($1::uuid[], $2::uuid[]) as t (id, webhook_id)",
+        &ids,
+        &webhooks,
+        account_id,
+        event.submission_id,
+        event.name,
+        event.payload,
+        event.at,
+    )
+    .execute(conn)
+    .await?;
+    Ok(ids)
+}
+
+/// Begins an attempt if the delivery is due and nobody else is at it: from now until `leased_until` no
+/// other worker can. `None` otherwise, which makes a job that was queued twice harmless.
+///
+/// # Errors
+/// The database's.
+pub async fn lease(
+    conn: &mut Conn,
+    delivery_id: Uuid,
+    now: DateTime<Utc>,
+    leased_until: DateTime<Utc>,
+) -> Result<Option<Attempt>, Error> {
+    let attempt = query_as!(
+        Attempt,
+        "update deliveries d set attempts = attempts + 1, leased_until = $3
+         from webhooks w
+         where d.id = $1 and w.id = d.webhook_id and w.is_active and d.state = 'pending' and d.next_attempt_at <= $2
+           and (d.leased_until is null or d.leased_until <= $2)
+         returning d.id as delivery_id, d.attempts as attempt, d.payload, w.sealed_url, w.sealed_secret,
+                   w.field_mapping",
+        delivery_id,
+        now,
+        leased_until,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(attempt)
+}
+
+/// Writes down how an attempt ended, and gives up the lease. An attempt whose lease ran out and was taken
+/// over by a later one is logged but decides nothing.
+///
+/// # Errors
+/// The database's.
+pub async fn finish(conn: &mut Conn, attempt: &Attempt, outcome: &Outcome) -> Result<(), Error> {
+    query!(
+        "insert into delivery_attempts (delivery_id, attempt, status_code, duration_ms, error_class, response_body,
+                                        attempted_at)
+         values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing",
+        attempt.delivery_id,
+        attempt.attempt,
+        outcome.status_code,
+        outcome.duration_ms,
+        outcome.error_class,
+        outcome.response_body,
+        outcome.at,
+    )
+    .execute(&mut *conn)
+    .await?;
+    let state = match (outcome.error_class, outcome.next_attempt_at) {
+        (None, _) => "delivered",
+        (Some(_), Some(_)) => "pending",
+        (Some(_), None) => "failed",
+    };
+    query!(
+        "update deliveries set state = $3, leased_until = null, next_attempt_at = coalesce($4, next_attempt_at),
+                               finished_at = case when $3 = 'pending' then null else $5::timestamptz end
+         where id = $1 and attempts = $2 and state = 'pending'",
+        attempt.delivery_id,
+        attempt.attempt,
+        state,
+        outcome.next_attempt_at,
+        outcome.at,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Deliveries that are due and that nobody is at: retries whose time has come, and those a lost queue or a
+/// killed worker left behind. A first attempt is left to the outbox until `untried_before`.
+///
+/// # Errors
+/// The database's.
+pub async fn list_due(
+    conn: &mut Conn,
+    now: DateTime<Utc>,
+    untried_before: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<Uuid>, Error> {
+    let due = query_scalar!(
+        "select d.id from deliveries d join webhooks w on w.id = d.webhook_id
+         where d.state = 'pending' and d.next_attempt_at <= case when d.attempts = 0 then $2::timestamptz else $1::timestamptz end
+           and w.is_active
+           and (d.leased_until is null or d.leased_until <= $1)
+         order by d.next_attempt_at limit $3",
+        now,
+        untried_before,
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(due)
+}
+
+/// The deliveries of a webhook of the account, newest first.
+///
+/// # Errors
+/// The database's.
+pub async fn list_deliveries(
+    conn: &mut Conn,
+    account_id: Uuid,
+    webhook_id: Uuid,
+    after: Option<Cursor>,
+    limit: i64,
+) -> Result<Vec<Delivery>, Error> {
+    let deliveries = query_as!(
+        Delivery,
+        r#"select d.id, d.event, d.state, d.attempts, d.next_attempt_at, d.created_at,
+                  a.status_code as "status_code?", a.duration_ms as "duration_ms?", a.error_class as "error_class?",
+                  a.response_body as "response_body?"
+           from deliveries d
+           left join lateral (select * from delivery_attempts where delivery_id = d.id order by attempt desc limit 1) a
+             on true
+           where d.account_id = $1 and d.webhook_id = $2
+             and ($3::timestamptz is null or (d.created_at, d.id) < ($3, $4))
+           order by d.created_at desc, d.id desc limit $5"#,
+        account_id,
+        webhook_id,
+        after.map(|after| after.created_at),
+        after.map(|after| after.id).unwrap_or_default(),
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(deliveries)
+}

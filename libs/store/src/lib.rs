@@ -1,0 +1,105 @@
+//! All of Postgres: every statement the system runs against it stands in this crate.
+//!
+//! Functions take the connection first and the account second: another account's row is simply not
+//! found. Transactions are begun by handlers and jobs, which know the order of steps, and passed down.
+
+pub mod accounts;
+pub mod deliveries;
+mod error;
+pub mod forms;
+pub mod keys;
+pub mod outbox;
+pub mod pages;
+pub mod salts;
+pub mod sites;
+pub mod subdomains;
+pub mod submissions;
+pub mod usage;
+pub mod webhooks;
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use sqlx::postgres::PgPoolOptions;
+
+pub use error::Error;
+
+/// A pool of connections. Cheap to clone.
+pub type Db = sqlx::PgPool;
+/// One connection, in a transaction or not.
+pub type Conn = sqlx::PgConnection;
+/// A transaction; dropped without [`commit`], it is rolled back.
+pub type Tx = sqlx::Transaction<'static, sqlx::Postgres>;
+
+/// Section `[store]` of a service's configuration.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// `postgres://user:password@host:port/database`.
+    pub url: String,
+    /// Most connections this service holds open.
+    pub max_connections: u32,
+}
+
+/// A pool that connects when first used: a service starts while Postgres is away.
+///
+/// # Errors
+/// The address can't be read.
+pub fn connect(config: &Config) -> Result<Db, Error> {
+    let pool = PgPoolOptions::new()
+        .max_connections(config.max_connections)
+        .acquire_timeout(Duration::from_secs(5))
+        .connect_lazy(&config.url)?;
+    Ok(pool)
+}
+
+/// Brings the schema up to date. Several processes may do so at once.
+///
+/// # Errors
+/// The database is away, or a migration that was already applied has been edited.
+pub async fn migrate(db: &Db) -> Result<(), Error> {
+    sqlx::migrate!("../../migrations/postgres").run(db).await?;
+    Ok(())
+}
+
+/// Whether the database answers.
+///
+/// # Errors
+/// It doesn't.
+pub async fn ping(db: &Db) -> Result<(), Error> {
+    sqlx::query("select 1").execute(db).await?;
+    Ok(())
+}
+
+/// A connection of the pool, given back when dropped.
+///
+/// # Errors
+/// None can be had in time.
+pub async fn acquire(db: &Db) -> Result<sqlx::pool::PoolConnection<sqlx::Postgres>, Error> {
+    Ok(db.acquire().await?)
+}
+
+/// Begins a transaction.
+///
+/// # Errors
+/// No connection can be had.
+pub async fn begin(db: &Db) -> Result<Tx, Error> {
+    Ok(db.begin().await?)
+}
+
+/// Ends a transaction; only now has it happened.
+///
+/// # Errors
+/// It could not be committed; nothing of it has happened.
+pub async fn commit(tx: Tx) -> Result<(), Error> {
+    Ok(tx.commit().await?)
+}
+
+/// Runs one administrative statement as it stands. For sandboxes, which make and drop databases.
+///
+/// # Errors
+/// What Postgres says of it.
+pub async fn execute_raw(db: &Db, statement: &str) -> Result<(), Error> {
+    sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(db).await?;
+    Ok(())
+}

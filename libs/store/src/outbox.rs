@@ -1,0 +1,127 @@
+//! What must happen after a commit, written in the same transaction.
+//!
+//! The job-runner relays due rows; if the transaction is rolled back, nothing happens, and if the relay is
+//! killed at any moment, the row is still there.
+
+use chrono::{DateTime, Utc};
+use contract::{Job, Signal};
+use serde::de::DeserializeOwned;
+use sqlx::types::Json;
+use sqlx::{query, query_scalar};
+
+use crate::{Conn, Error};
+
+/// A due row.
+#[derive(Debug)]
+pub struct Due<T> {
+    /// The row's id; rows are relayed in its order.
+    pub id: i64,
+    /// What it asks for; `None` for a body this version can't read.
+    pub order: Option<T>,
+    /// W3C trace context of its writer.
+    pub traceparent: Option<String>,
+}
+
+/// Orders a job for `due_at`.
+///
+/// # Errors
+/// The database's.
+pub async fn insert_job(
+    conn: &mut Conn,
+    job: &Job,
+    traceparent: Option<&str>,
+    now: DateTime<Utc>,
+    due_at: DateTime<Utc>,
+) -> Result<(), Error> {
+    query!(
+        "insert into outbox (kind, body, traceparent, due_at, created_at) values ('job', $1, $2, $3, $4)",
+        Json(job) as _,
+        traceparent,
+        due_at,
+        now,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Orders a signal for `due_at`; gives the row's id. Whoever sends the signal directly after the commit, which
+/// is the fast path, deletes the row; if they can't, the relay sends it when it is due.
+///
+/// # Errors
+/// The database's.
+pub async fn insert_signal(
+    conn: &mut Conn,
+    signal: &Signal,
+    now: DateTime<Utc>,
+    due_at: DateTime<Utc>,
+) -> Result<i64, Error> {
+    let id = query_scalar!(
+        "insert into outbox (kind, body, due_at, created_at) values ('signal', $1, $2, $3) returning id",
+        Json(signal) as _,
+        due_at,
+        now,
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(id)
+}
+
+/// Takes up to `limit` due jobs for this transaction; other relays skip them meanwhile.
+///
+/// # Errors
+/// The database's.
+pub async fn lock_jobs(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Result<Vec<Due<Job>>, Error> {
+    lock_due(conn, "job", now, limit).await
+}
+
+/// Takes up to `limit` signals for this transaction; other relays skip them meanwhile.
+///
+/// # Errors
+/// The database's.
+pub async fn lock_signals(
+    conn: &mut Conn,
+    now: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<Due<Signal>>, Error> {
+    lock_due(conn, "signal", now, limit).await
+}
+
+async fn lock_due<T: DeserializeOwned>(
+    conn: &mut Conn,
+    kind: &str,
+    now: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<Due<T>>, Error> {
+    let rows = query!(
+        "select id, body, traceparent from outbox where kind = $1 and due_at <= $2
+         order by due_at, id limit $3 for update skip locked",
+        kind,
+        now,
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    let read = |row: serde_json::Value| serde_json::from_value(row).ok();
+    let due =
+        rows.into_iter().map(|row| Due { id: row.id, order: read(row.body), traceparent: row.traceparent });
+    Ok(due.collect())
+}
+
+/// Deletes rows that were relayed.
+///
+/// # Errors
+/// The database's.
+pub async fn delete(conn: &mut Conn, ids: &[i64]) -> Result<(), Error> {
+    query!("delete from outbox where id = any($1)", ids).execute(conn).await?;
+    Ok(())
+}
+
+/// Puts rows off until `due_at`, so that one nobody can read does not stand before all others.
+///
+/// # Errors
+/// The database's.
+pub async fn postpone(conn: &mut Conn, ids: &[i64], due_at: DateTime<Utc>) -> Result<(), Error> {
+    query!("update outbox set due_at = $2 where id = any($1)", ids, due_at).execute(conn).await?;
+    Ok(())
+}

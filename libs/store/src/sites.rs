@@ -1,0 +1,132 @@
+//! Analytics sites: whose visits are counted, and under which token.
+
+use chrono::{DateTime, Utc};
+use domain::Cursor;
+use sqlx::{query, query_as};
+use uuid::Uuid;
+
+use crate::{Conn, Error};
+
+/// A site about to be stored.
+#[derive(Debug)]
+pub struct NewSite {
+    /// Its id.
+    pub id: Uuid,
+    /// What its pages send, see `domain::sites::token`.
+    pub site_token: String,
+    /// What its owner calls it.
+    pub name: String,
+    /// The host it is said to be at.
+    pub domain: Option<String>,
+    /// The subdomain whose pages send events by themselves; the caller has checked whose it is.
+    pub subdomain_id: Option<Uuid>,
+    /// Now.
+    pub created_at: DateTime<Utc>,
+}
+
+/// A site as its owner sees it.
+#[derive(Debug, Clone)]
+pub struct Site {
+    /// Its id.
+    pub id: Uuid,
+    /// What its pages send.
+    pub site_token: String,
+    /// What its owner calls it.
+    pub name: String,
+    /// The host it is said to be at.
+    pub domain: Option<String>,
+    /// The subdomain whose pages send events by themselves.
+    pub subdomain_id: Option<Uuid>,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+}
+
+/// Where an event with a certain token belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SiteOwner {
+    /// The site.
+    pub site_id: Uuid,
+    /// Whose it is.
+    pub account_id: Uuid,
+}
+
+/// Stores a site. `false` and nothing changed if its subdomain is counted already.
+///
+/// # Errors
+/// The database's.
+pub async fn insert_site(conn: &mut Conn, account_id: Uuid, site: &NewSite) -> Result<bool, Error> {
+    let inserted = query!(
+        "insert into analytics_sites (id, account_id, site_token, name, domain, subdomain_id, created_at)
+         values ($1, $2, $3, $4, $5, $6, $7) on conflict (subdomain_id) do nothing",
+        site.id,
+        account_id,
+        site.site_token,
+        site.name,
+        site.domain,
+        site.subdomain_id,
+        site.created_at,
+    )
+    .execute(conn)
+    .await?;
+    Ok(inserted.rows_affected() > 0)
+}
+
+/// A site of the account.
+///
+/// # Errors
+/// The database's.
+pub async fn find_site(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Site>, Error> {
+    let site = query_as!(
+        Site,
+        "select id, site_token, name, domain, subdomain_id, created_at
+         from analytics_sites where account_id = $1 and id = $2",
+        account_id,
+        id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(site)
+}
+
+/// The account's sites, oldest first.
+///
+/// # Errors
+/// The database's.
+pub async fn list_sites(
+    conn: &mut Conn,
+    account_id: Uuid,
+    after: Option<Cursor>,
+    limit: i64,
+) -> Result<Vec<Site>, Error> {
+    let sites = query_as!(
+        Site,
+        "select id, site_token, name, domain, subdomain_id, created_at from analytics_sites
+         where account_id = $1 and ($2::timestamptz is null or (created_at, id) > ($2, $3))
+         order by created_at, id limit $4",
+        account_id,
+        after.map(|after| after.created_at),
+        after.map(|after| after.id),
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(sites)
+}
+
+/// Where an event with this token belongs; none if no site has it, or its account is suspended.
+///
+/// Begins without an account, as [`crate::keys::find_caller`] does: the token is all a visitor's browser has.
+///
+/// # Errors
+/// The database's.
+pub async fn find_owner_by_token(conn: &mut Conn, site_token: &str) -> Result<Option<SiteOwner>, Error> {
+    let owner = query_as!(
+        SiteOwner,
+        "select s.id as site_id, s.account_id from analytics_sites s join accounts a on a.id = s.account_id
+         where s.site_token = $1 and a.suspended_at is null",
+        site_token,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(owner)
+}

@@ -1,0 +1,91 @@
+//! Subdomains: the names sites are served under.
+
+use chrono::{DateTime, Utc};
+use sqlx::{query, query_as};
+use uuid::Uuid;
+
+use crate::{Conn, Error};
+
+/// The constraint that keeps a name to one account.
+pub const NAME_IS_TAKEN: &str = "subdomains_name_key";
+
+/// A site's name.
+#[derive(Debug, Clone)]
+pub struct Subdomain {
+    /// Its id.
+    pub id: Uuid,
+    /// `<name>.<sites domain>`.
+    pub name: String,
+}
+
+/// What the edge must know of a site before it serves it.
+#[derive(Debug, Clone)]
+pub struct Site {
+    /// The subdomain whose pages it shows.
+    pub subdomain_id: Uuid,
+    /// Whether its account belongs to somebody; if not, search engines are kept away.
+    pub claimed: bool,
+    /// Whether the operator has suspended its account.
+    pub suspended: bool,
+}
+
+/// Stores a subdomain.
+///
+/// # Errors
+/// The database's; [`Error::violates`] [`NAME_IS_TAKEN`] when another has the name.
+pub async fn insert_subdomain(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+    name: &str,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    query!(
+        "insert into subdomains (id, account_id, name, created_at) values ($1, $2, $3, $4)",
+        id,
+        account_id,
+        name,
+        now,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The account's subdomain with that id, or its first (the oldest) without one.
+///
+/// # Errors
+/// The database's.
+pub async fn find_subdomain(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Option<Uuid>,
+) -> Result<Option<Subdomain>, Error> {
+    let found = query_as!(
+        Subdomain,
+        "select id, name from subdomains
+         where account_id = $1 and ($2::uuid is null or id = $2) order by created_at, id limit 1",
+        account_id,
+        id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(found)
+}
+
+/// The site served under a name, whoever's it is: visitors have no account.
+///
+/// # Errors
+/// The database's.
+pub async fn find_site_by_name(conn: &mut Conn, name: &str) -> Result<Option<Site>, Error> {
+    let site = query_as!(
+        Site,
+        r#"select s.id as subdomain_id, a.claimed_at is not null as "claimed!",
+                  a.suspended_at is not null as "suspended!"
+           from subdomains s join accounts a on a.id = s.account_id where s.name = $1"#,
+        name,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(site)
+}

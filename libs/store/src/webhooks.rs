@@ -1,0 +1,163 @@
+//! Webhooks: who is told of submissions.
+
+use chrono::{DateTime, Utc};
+use domain::Cursor;
+use serde_json::Value;
+use sqlx::{query, query_as};
+use uuid::Uuid;
+
+use crate::{Conn, Error};
+
+/// A webhook about to be stored.
+#[derive(Debug)]
+pub struct NewWebhook {
+    /// Its id.
+    pub id: Uuid,
+    /// Its address, sealed.
+    pub sealed_url: Vec<u8>,
+    /// What it is told of; empty for new submissions alone.
+    pub events: Vec<String>,
+    /// The owner's own note.
+    pub description: Option<String>,
+    /// New names for answers.
+    pub field_mapping: Option<Value>,
+    /// The forms it is told of; `None` for all of the account.
+    pub form_ids: Option<Vec<Uuid>>,
+    /// Its signing secret, sealed.
+    pub sealed_secret: Vec<u8>,
+    /// Now.
+    pub created_at: DateTime<Utc>,
+}
+
+/// A webhook as its owner sees it, its address still sealed.
+#[derive(Debug, Clone)]
+pub struct Webhook {
+    /// Its id.
+    pub id: Uuid,
+    /// Its address, sealed.
+    pub sealed_url: Vec<u8>,
+    /// What it is told of; empty for new submissions alone.
+    pub events: Vec<String>,
+    /// The owner's own note.
+    pub description: Option<String>,
+    /// New names for answers.
+    pub field_mapping: Option<Value>,
+    /// Whether it is told of every form.
+    pub all_forms: bool,
+    /// The forms it is linked to.
+    pub form_ids: Vec<Uuid>,
+    /// Whether it is told at all.
+    pub is_active: bool,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+    /// When it was last edited.
+    pub updated_at: DateTime<Utc>,
+}
+
+/// Stores a webhook and its links. The forms must be the account's: the statement links no other.
+///
+/// # Errors
+/// The database's.
+pub async fn insert_webhook(conn: &mut Conn, account_id: Uuid, webhook: &NewWebhook) -> Result<(), Error> {
+    query!(
+        "insert into webhooks (id, account_id, sealed_url, events, description, field_mapping, all_forms,
+                               sealed_secret, created_at, updated_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)",
+        webhook.id,
+        account_id,
+        webhook.sealed_url,
+        &webhook.events,
+        webhook.description,
+        webhook.field_mapping,
+        webhook.form_ids.is_none(),
+        webhook.sealed_secret,
+        webhook.created_at,
+    )
+    .execute(&mut *conn)
+    .await?;
+    let form_ids = webhook.form_ids.as_deref().unwrap_or_default();
+    query!(
+        "insert into webhook_forms (webhook_id, form_id)
+         select $2, id from forms where account_id = $1 and id = any($3)",
+        account_id,
+        webhook.id,
+        form_ids,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Links webhooks of the account to a form; one that was told of all forms is from now on told of its own
+/// alone. Gives how many of `webhook_ids` are the account's.
+///
+/// # Errors
+/// The database's.
+pub async fn link_webhooks(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form_id: Uuid,
+    webhook_ids: &[Uuid],
+) -> Result<u64, Error> {
+    let found = query!(
+        "update webhooks set all_forms = false where account_id = $1 and id = any($2)",
+        account_id,
+        webhook_ids
+    )
+    .execute(&mut *conn)
+    .await?;
+    query!(
+        "insert into webhook_forms (webhook_id, form_id)
+         select id, $2 from webhooks where account_id = $1 and id = any($3) on conflict do nothing",
+        account_id,
+        form_id,
+        webhook_ids,
+    )
+    .execute(conn)
+    .await?;
+    Ok(found.rows_affected())
+}
+
+/// A webhook of the account.
+///
+/// # Errors
+/// The database's.
+pub async fn find_webhook(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Webhook>, Error> {
+    let webhook = query_as!(
+        Webhook,
+        r#"select id, sealed_url, events, description, field_mapping, all_forms, is_active, created_at, updated_at,
+                  array(select form_id from webhook_forms where webhook_id = webhooks.id) as "form_ids!"
+           from webhooks where account_id = $1 and id = $2"#,
+        account_id,
+        id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(webhook)
+}
+
+/// The account's webhooks, oldest first.
+///
+/// # Errors
+/// The database's.
+pub async fn list_webhooks(
+    conn: &mut Conn,
+    account_id: Uuid,
+    after: Option<Cursor>,
+    limit: i64,
+) -> Result<Vec<Webhook>, Error> {
+    let webhooks = query_as!(
+        Webhook,
+        r#"select id, sealed_url, events, description, field_mapping, all_forms, is_active, created_at, updated_at,
+                  array(select form_id from webhook_forms where webhook_id = webhooks.id) as "form_ids!"
+           from webhooks where account_id = $1 and ($2::timestamptz is null or (created_at, id) > ($2, $3))
+           order by created_at, id limit $4"#,
+        account_id,
+        after.map(|after| after.created_at),
+        after.map(|after| after.id).unwrap_or_default(),
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(webhooks)
+}

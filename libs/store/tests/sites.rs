@@ -1,0 +1,90 @@
+//! Sites belong to one account, and a token leads to it.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::Cursor;
+use store::Conn;
+use store::accounts::{NewTrial, insert_trial};
+use store::sites::{NewSite, SiteOwner, find_owner_by_token, find_site, insert_site, list_sites};
+use store::subdomains::insert_subdomain;
+use uuid::Uuid;
+
+const ACCOUNT: Uuid = Uuid::from_u128(1);
+const STRANGER: Uuid = Uuid::from_u128(2);
+
+fn now() -> DateTime<Utc> {
+    DateTime::from_timestamp_nanos(1_795_003_200_000_000_000)
+}
+
+async fn add_account(conn: &mut Conn, id: Uuid) -> Result<(), store::Error> {
+    let (claim_token_hash, created_at) = ([id.as_bytes()[15]; 32], now());
+    insert_trial(conn, &NewTrial { id, claim_token_hash, claim_deadline: created_at, created_at }).await
+}
+
+fn site(number: u8) -> NewSite {
+    NewSite {
+        id: Uuid::from_u128(100 + u128::from(number)),
+        site_token: format!("site_{number}"),
+        name: format!("Shop {number}"),
+        domain: Some("shop.example".into()),
+        subdomain_id: None,
+        created_at: now() + TimeDelta::seconds(number.into()),
+    }
+}
+
+#[tokio::test]
+async fn a_site_is_its_accounts_alone_and_a_token_leads_to_both() {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    for account in [ACCOUNT, STRANGER] {
+        add_account(&mut conn, account).await.unwrap();
+    }
+    let new = site(1);
+    assert!(insert_site(&mut conn, ACCOUNT, &new).await.unwrap());
+
+    let found = find_site(&mut conn, ACCOUNT, new.id).await.unwrap().unwrap();
+    assert_eq!((found.site_token, found.name, found.domain), (new.site_token, new.name, new.domain));
+    assert!(find_site(&mut conn, STRANGER, new.id).await.unwrap().is_none());
+    assert!(list_sites(&mut conn, STRANGER, None, 10).await.unwrap().is_empty());
+
+    let owner = find_owner_by_token(&mut conn, "site_1").await.unwrap();
+    assert_eq!(owner, Some(SiteOwner { site_id: new.id, account_id: ACCOUNT }));
+    assert_eq!(find_owner_by_token(&mut conn, "site_2").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_suspended_accounts_sites_are_not_counted() {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    add_account(&mut conn, ACCOUNT).await.unwrap();
+    insert_site(&mut conn, ACCOUNT, &site(1)).await.unwrap();
+    store::execute_raw(&database.db, "update accounts set suspended_at = now()").await.unwrap();
+    assert_eq!(find_owner_by_token(&mut conn, "site_1").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn listings_go_on_where_they_stopped() {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    add_account(&mut conn, ACCOUNT).await.unwrap();
+    for number in 1..=3 {
+        insert_site(&mut conn, ACCOUNT, &site(number)).await.unwrap();
+    }
+    let first = list_sites(&mut conn, ACCOUNT, None, 2).await.unwrap();
+    let after = Cursor { created_at: first[1].created_at, id: first[1].id };
+    let rest = list_sites(&mut conn, ACCOUNT, Some(after), 2).await.unwrap();
+    let tokens: Vec<_> = first.iter().chain(&rest).map(|site| site.site_token.as_str()).collect();
+    assert_eq!(tokens, ["site_1", "site_2", "site_3"]);
+}
+
+#[tokio::test]
+async fn a_subdomain_is_counted_by_one_site() {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    add_account(&mut conn, ACCOUNT).await.unwrap();
+    let subdomain_id = Uuid::from_u128(50);
+    insert_subdomain(&mut conn, ACCOUNT, subdomain_id, "shop", now()).await.unwrap();
+    let taken = |number| NewSite { subdomain_id: Some(subdomain_id), ..site(number) };
+    assert!(insert_site(&mut conn, ACCOUNT, &taken(1)).await.unwrap());
+    assert!(!insert_site(&mut conn, ACCOUNT, &taken(2)).await.unwrap());
+    assert!(insert_site(&mut conn, ACCOUNT, &site(3)).await.unwrap());
+}

@@ -1,0 +1,72 @@
+//! Whom an inner service believes about a caller's address.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use aide::OperationInput;
+use axum::extract::{ConnectInfo, FromRef, FromRequestParts};
+use contract::edge;
+use http::HeaderMap;
+use http::request::Parts;
+use subtle::ConstantTimeEq;
+
+use crate::Problem;
+
+/// The secret that the edge and the inner services share.
+#[derive(Clone)]
+pub struct EdgeTrust(Arc<[u8]>);
+
+impl EdgeTrust {
+    /// Trust in whoever shows this token. An empty one trusts nobody.
+    pub fn new(token: &str) -> Self {
+        Self(token.as_bytes().into())
+    }
+
+    /// Whether these headers were set by an edge of ours. Takes the same time for every wrong token.
+    pub fn vouches_for(&self, headers: &HeaderMap) -> bool {
+        let shown = headers.get(edge::TOKEN).map_or(&[][..], |value| value.as_bytes());
+        !self.0.is_empty() && bool::from(shown.ct_eq(&self.0))
+    }
+}
+
+/// The visitor's address: what the edge says, or else the connection's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientIp(pub IpAddr);
+
+impl<S: Send + Sync> FromRequestParts<S> for ClientIp
+where
+    EdgeTrust: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let said = parts.headers.get(edge::CLIENT_IP).and_then(|value| value.to_str().ok()?.parse().ok());
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
+        let believed = said.filter(|_| EdgeTrust::from_ref(state).vouches_for(&parts.headers));
+        Ok(Self(believed.or(peer).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))))
+    }
+}
+
+impl OperationInput for ClientIp {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_forged_address_is_not_believed() {
+        let request = |token: &str| {
+            let builder =
+                http::Request::builder().header(edge::CLIENT_IP, "203.0.113.9").header(edge::TOKEN, token);
+            let peer: SocketAddr = "127.0.0.1:5".parse().unwrap();
+            builder.extension(ConnectInfo(peer)).body(()).unwrap().into_parts().0
+        };
+        let ip = async |token: &str, trust: &str| {
+            let ip = ClientIp::from_request_parts(&mut request(token), &EdgeTrust::new(trust)).await.unwrap();
+            ip.0.to_string()
+        };
+        assert_eq!(ip("secret", "secret").await, "203.0.113.9");
+        assert_eq!(ip("secrets", "secret").await, "127.0.0.1");
+        assert_eq!(ip("", "").await, "127.0.0.1");
+    }
+}

@@ -1,0 +1,209 @@
+//! Extractors whose refusals are problems with the field's path.
+
+use aide::OperationInput;
+use aide::generate::GenContext;
+use aide::openapi::Operation;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use domain::Complaint;
+use http::request::Parts;
+use schemars::JsonSchema;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Deserializer};
+
+use crate::{Code, Problem};
+
+/// A JSON body.
+#[derive(Debug, Clone)]
+pub struct Json<T>(pub T);
+
+/// The query string.
+#[derive(Debug, Clone)]
+pub struct Query<T>(pub T);
+
+/// The path's parameters. One that can't be read names nothing, so it is a 404.
+#[derive(Debug, Clone)]
+pub struct Path<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let kind =
+            request.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        if !kind.eq_ignore_ascii_case("application/json") {
+            let detail = format!("this endpoint takes JSON, not `{kind}`");
+            return Err(Problem::new(Code::UnsupportedMediaType, detail)
+                .hint("send `Content-Type: application/json`"));
+        }
+        let bytes = Bytes::from_request(request, state).await.map_err(refused_body)?;
+        read_json(&bytes).map(Json)
+    }
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let query = parts.uri.query().unwrap_or_default();
+        let reader = serde_urlencoded::Deserializer::new(url_pairs(query));
+        serde_path_to_error::deserialize(reader).map(Query).map_err(|error| {
+            let path = error.path().to_string();
+            Problem::validation(vec![complaint(&path, &error.into_inner().to_string())])
+        })
+    }
+}
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        #[expect(clippy::disallowed_types, reason = "this is the wrapper that everyone else is to use")]
+        let path = axum::extract::Path::<T>::from_request_parts(parts, state).await;
+        path.map(|path| Self(path.0)).map_err(|_| Problem::not_found("thing"))
+    }
+}
+
+fn url_pairs(query: &str) -> url::form_urlencoded::Parse<'_> {
+    url::form_urlencoded::parse(query.as_bytes())
+}
+
+fn refused_body(rejection: BytesRejection) -> Problem {
+    if rejection.status() == http::StatusCode::PAYLOAD_TOO_LARGE {
+        return Problem::new(Code::PayloadTooLarge, "the body is larger than this endpoint takes");
+    }
+    Problem::new(Code::MalformedJson, "the body could not be read to its end")
+}
+
+/// Reads a JSON text.
+///
+/// # Errors
+/// A problem naming the field that is wrong, or saying that the text is no JSON.
+pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    if let Err(error) = serde_json::from_slice::<IgnoredAny>(bytes) {
+        return Err(Problem::new(Code::MalformedJson, format!("the body is not JSON: {error}")));
+    }
+    // serde would read a list as a struct's fields in their order.
+    if !bytes.trim_ascii_start().starts_with(b"{") {
+        return Err(Problem::validation(vec![Complaint::new(
+            "body",
+            "type",
+            "the body must be a JSON object",
+        )]));
+    }
+    serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(bytes)).map_err(|error| {
+        let path = error.path().to_string();
+        Problem::validation(vec![complaint(&path, &error.into_inner().to_string())])
+    })
+}
+
+/// A complaint from serde's sentence: the field it names in backquotes belongs to the path.
+fn complaint(path: &str, message: &str) -> Complaint {
+    let message = message.split(" at line ").next().unwrap_or(message);
+    let named = message.split('`').nth(1).unwrap_or_default();
+    let parent = path.trim_matches('.');
+    let under = |name: &str| match parent {
+        "" | "?" => name.to_owned(),
+        _ if parent == name || parent.ends_with(&format!(".{name}")) => parent.to_owned(),
+        _ => format!("{parent}.{name}"),
+    };
+    if message.starts_with("missing field") {
+        return Complaint::new(under(named), "required", format!("{} is required", under(named)));
+    }
+    if message.starts_with("unknown field") {
+        return Complaint::new(
+            under(named),
+            "unknown_field",
+            format!("{} is not a field of this request", under(named)),
+        );
+    }
+    let field = if parent.is_empty() { "body" } else { parent };
+    Complaint::new(field, "type", format!("{field}: {message}"))
+}
+
+/// Tells `null` from absent: `#[serde(default, deserialize_with = "web::present")]` on an
+/// `Option<Option<T>>` gives `None` for absent and `Some(None)` for null.
+///
+/// # Errors
+/// The value's own.
+pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    reader: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::<T>::deserialize(reader).map(Some)
+}
+
+impl<T: JsonSchema> OperationInput for Json<T> {
+    fn operation_input(ctx: &mut GenContext, operation: &mut Operation) {
+        #[expect(clippy::disallowed_types, reason = "only its description is borrowed")]
+        axum::Json::<T>::operation_input(ctx, operation);
+    }
+}
+
+impl<T: JsonSchema> OperationInput for Query<T> {
+    fn operation_input(ctx: &mut GenContext, operation: &mut Operation) {
+        #[expect(clippy::disallowed_types, reason = "only its description is borrowed")]
+        axum::extract::Query::<T>::operation_input(ctx, operation);
+    }
+}
+
+impl<T: JsonSchema> OperationInput for Path<T> {
+    fn operation_input(ctx: &mut GenContext, operation: &mut Operation) {
+        #[expect(clippy::disallowed_types, reason = "only its description is borrowed")]
+        axum::extract::Path::<T>::operation_input(ctx, operation);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Outer {
+        #[expect(dead_code, reason = "only read into")]
+        inner: Vec<Inner>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        #[expect(dead_code, reason = "only read into")]
+        size: u8,
+    }
+
+    #[test]
+    fn a_refusal_names_the_field() {
+        let cases = [
+            (r#"{"inner":[{"size":1},{"size":"x"}]}"#, "inner[1].size", "type"),
+            (r#"{"inner":[{"size":300}]}"#, "inner[0].size", "type"),
+            (r#"{"inner":[{}]}"#, "inner[0].size", "required"),
+            (r#"{"inner":[{"size":1,"colour":2}]}"#, "inner[0].colour", "unknown_field"),
+            (r#"{}"#, "inner", "required"),
+            (r#"{"outer":1}"#, "outer", "unknown_field"),
+            (r#"[]"#, "body", "type"),
+            (r#"3"#, "body", "type"),
+        ];
+        for (text, field, code) in cases {
+            let problem = read_json::<Outer>(text.as_bytes()).unwrap_err();
+            assert_eq!(problem.code(), Code::ValidationFailed, "{text}");
+            let shown = format!("{problem:?}");
+            assert!(
+                shown.contains(&format!("{field:?}")) && shown.contains(&format!("{code:?}")),
+                "{text}: {shown}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_is_said_to_be_none() {
+        for text in ["", "{", "{} x", "\u{0}"] {
+            assert_eq!(
+                read_json::<Outer>(text.as_bytes()).unwrap_err().code(),
+                Code::MalformedJson,
+                "{text}"
+            );
+        }
+    }
+}

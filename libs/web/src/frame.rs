@@ -1,0 +1,83 @@
+//! The frame around every request: its id, its span, and the rendering of what went wrong.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock};
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use contract::edge;
+use futures::FutureExt;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde_json::json;
+use tracing::{Instrument, Span};
+
+use crate::{Code, Meta, Problem};
+
+/// What a service puts around its requests.
+#[derive(Clone)]
+pub struct Frame {
+    /// Makes a request id.
+    pub new_request_id: Arc<dyn Fn() -> String + Send + Sync>,
+    /// Makes the span part of the trace named in the headers.
+    pub continue_trace: fn(&Span, &HeaderMap),
+}
+
+/// The request's id, also in its `X-Request-Id` header.
+#[derive(Debug, Clone)]
+pub struct RequestId(pub String);
+
+/// Where an authenticated call leaves its `_meta`, so that a problem can carry it too.
+#[derive(Debug, Clone, Default)]
+pub struct MetaSlot(pub Arc<OnceLock<Meta>>);
+
+/// Middleware: gives the request an id and a span, turns panics, wrong methods and problems into rendered
+/// problems, and puts the id on every answer.
+pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next) -> Response {
+    let id = kept_id(request.headers()).unwrap_or_else(|| (frame.new_request_id)());
+    let meta = MetaSlot::default();
+    let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str).to_owned();
+    let status = tracing::field::Empty;
+    let span = tracing::info_span!("request", method = %request.method(), route, request.id = id, status);
+    (frame.continue_trace)(&span, request.headers());
+    request.extensions_mut().insert(RequestId(id.clone()));
+    request.extensions_mut().insert(meta.clone());
+
+    let answered = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span.clone()).await;
+    let mut response = answered.unwrap_or_else(|_| {
+        tracing::error!(parent: &span, "a handler panicked");
+        Problem::new(Code::Internal, "this is our mistake, not yours; try again in a few seconds")
+            .into_response()
+    });
+    if response.status() == StatusCode::METHOD_NOT_ALLOWED && response.extensions().get::<Problem>().is_none()
+    {
+        let problem = wrong_method(response.headers());
+        response.extensions_mut().insert(problem);
+    }
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        let meta = meta.0.get().map(|meta| ("_meta", json!(meta)));
+        let mut rendered = problem.render([("requestId", json!(id))].into_iter().chain(meta));
+        for (name, value) in response.headers() {
+            rendered.headers_mut().entry(name).or_insert_with(|| value.clone());
+        }
+        rendered.headers_mut().remove("content-length");
+        response = rendered;
+    }
+    span.record("status", response.status().as_u16());
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(edge::REQUEST_ID, value);
+    }
+    response
+}
+
+fn wrong_method(headers: &HeaderMap) -> Problem {
+    let allowed = headers.get("allow").and_then(|value| value.to_str().ok()).unwrap_or("another method");
+    Problem::new(Code::MethodNotAllowed, format!("this path takes {allowed}"))
+}
+
+/// An inbound id is kept if it is one word of sensible length: it will stand in logs.
+fn kept_id(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get(edge::REQUEST_ID)?.to_str().ok()?;
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    ((8..=64).contains(&id.len()) && id.chars().all(word)).then(|| id.to_owned())
+}

@@ -1,0 +1,21 @@
+//! How we speak HTTP: replies, problems, extractors, and the registry of endpoints.
+//!
+//! What is the same on every endpoint is written here once: the frame around a request, the shape of an
+//! answer, what a wrong input is told, and how an endpoint comes into the router and the API document.
+//! Who may call is the control plane's business; what an endpoint does, its handler's.
+
+mod edge;
+mod extract;
+mod frame;
+mod listing;
+mod problem;
+mod registry;
+mod reply;
+
+pub use edge::{ClientIp, EdgeTrust};
+pub use extract::{Json, Path, Query, present};
+pub use frame::{Frame, MetaSlot, RequestId, frame};
+pub use listing::{Listed, Paging};
+pub use problem::{Code, Problem};
+pub use registry::{Endpoint, Resource, document_of, endpoints_of};
+pub use reply::{Created, Envelope, Meta, MetaUsage, Next, Reply, Used};

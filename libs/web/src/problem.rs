@@ -1,0 +1,155 @@
+//! Errors as answers: RFC 9457 problems with a stable code, a sentence and what to do.
+
+use aide::OperationOutput;
+use aide::generate::GenContext;
+use aide::openapi::{Operation, Response as ResponseDoc};
+use axum::response::{IntoResponse, Response};
+use domain::{Complaint, Fault};
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+macro_rules! codes {
+    ($($code:ident = $word:literal, $status:ident, $title:literal;)+) => {
+        /// Every kind of problem; the word is permanent.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Code { $(#[doc = $title] $code),+ }
+
+        impl Code {
+            /// The stable word in `code`.
+            pub fn word(self) -> &'static str { match self { $(Self::$code => $word),+ } }
+            /// The HTTP status it is answered with.
+            pub fn status(self) -> StatusCode { match self { $(Self::$code => StatusCode::$status),+ } }
+            /// The same for every problem of this kind.
+            pub fn title(self) -> &'static str { match self { $(Self::$code => $title),+ } }
+        }
+    };
+}
+
+codes! {
+    ValidationFailed = "validation_failed", BAD_REQUEST, "Some fields are not right";
+    MalformedJson = "malformed_json", BAD_REQUEST, "The body is not JSON";
+    Unauthenticated = "unauthenticated", UNAUTHORIZED, "No valid API key";
+    KeyExpired = "key_expired", UNAUTHORIZED, "The API key has expired";
+    InsufficientScope = "insufficient_scope", FORBIDDEN, "The API key may not do this";
+    PlanRestricted = "plan_restricted", FORBIDDEN, "The plan does not include this";
+    QuotaExceeded = "quota_exceeded", FORBIDDEN, "The plan's limit is reached";
+    Suspended = "suspended", FORBIDDEN, "The account is suspended";
+    NotFound = "not_found", NOT_FOUND, "Not found";
+    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Wrong method";
+    SlugTaken = "slug_taken", CONFLICT, "The slug is taken";
+    Conflict = "conflict", CONFLICT, "Conflict";
+    FormClosed = "form_closed", GONE, "The form is closed";
+    FormFull = "form_full", GONE, "The form is full";
+    PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
+    UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body must be JSON";
+    RateLimited = "rate_limited", TOO_MANY_REQUESTS, "Too many requests";
+    Unavailable = "unavailable", SERVICE_UNAVAILABLE, "Something we lean on is away";
+    Internal = "internal", INTERNAL_SERVER_ERROR, "Our mistake";
+}
+
+/// An error on its way to a caller. [`crate::frame`] renders it, adding the request's id and `_meta`.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    code: Code,
+    detail: String,
+    extra: Map<String, Value>,
+    retry_after_seconds: Option<u64>,
+}
+
+impl Problem {
+    /// A problem of that kind; `detail` says what was wrong, where, and what would be right.
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into(), extra: Map::new(), retry_after_seconds: None }
+    }
+
+    /// Some fields are wrong.
+    pub fn validation(complaints: Vec<Complaint>) -> Self {
+        let detail = match complaints.as_slice() {
+            [one] => one.message.clone(),
+            [first, rest @ ..] => format!("{} (and {} more; see fieldErrors)", first.message, rest.len()),
+            [] => "the request is not valid".to_owned(),
+        };
+        Self::new(Code::ValidationFailed, detail).with("fieldErrors", json!(complaints))
+    }
+
+    /// There is no such thing, or it is another account's: the answer is the same.
+    pub fn not_found(noun: &str) -> Self {
+        Self::new(Code::NotFound, format!("there is no such {noun} in this account"))
+    }
+
+    /// Adds a member to the body.
+    #[must_use]
+    pub fn with(mut self, member: &str, value: Value) -> Self {
+        self.extra.insert(member.to_owned(), value);
+        self
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(self, hint: &str) -> Self {
+        self.with("hint", json!(hint))
+    }
+
+    /// Adds a `Retry-After` header.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after_seconds = Some(seconds);
+        self
+    }
+
+    /// Its kind.
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The whole answer. `extra` are members only the frame knows.
+    pub(crate) fn render(&self, extra: impl IntoIterator<Item = (&'static str, Value)>) -> Response {
+        let mut body = json!({
+            "type": format!("urn:web-runtime:problem:{}", self.code.word()),
+            "title": self.code.title(),
+            "status": self.code.status().as_u16(),
+            "code": self.code.word(),
+            "detail": self.detail,
+            "error": self.detail,
+        });
+        if let Value::Object(members) = &mut body {
+            members.extend(self.extra.clone());
+            members.extend(extra.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        }
+        let headers = [("content-type", "application/problem+json")];
+        let mut response = (self.code.status(), headers, body.to_string()).into_response();
+        if let Some(seconds) = self.retry_after_seconds {
+            response.headers_mut().insert("retry-after", seconds.into());
+        }
+        response
+    }
+}
+
+impl<E: Fault> From<E> for Problem {
+    /// A failure below: the log gets the cause, the caller learns whether trying again may help.
+    fn from(error: E) -> Self {
+        if error.is_unavailable() {
+            tracing::warn!(%error, "something we lean on is away");
+            let detail = "a part of the service is not reachable right now; nothing was changed";
+            return Self::new(Code::Unavailable, detail).retry_after(2);
+        }
+        tracing::error!(%error, "a call failed on our side");
+        Self::new(Code::Internal, "this is our mistake, not yours; try again in a few seconds")
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.render([]);
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl OperationOutput for Problem {
+    type Inner = Self;
+
+    fn inferred_responses(_: &mut GenContext, _: &mut Operation) -> Vec<(Option<u16>, ResponseDoc)> {
+        Vec::new()
+    }
+}

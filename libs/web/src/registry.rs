@@ -1,0 +1,125 @@
+//! The registry: one line per endpoint, from which come the router and the API document.
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::{ApiMethodRouter, delete_with, get_with, patch_with, post_with, put_with};
+use aide::openapi::{OpenApi, ReferenceOr, SecurityScheme};
+use aide::operation::{OperationHandler, OperationInput, OperationOutput};
+use aide::transform::TransformOperation;
+use axum::Router;
+use axum::handler::Handler;
+
+/// The endpoints of one noun: a resource file's table of contents.
+pub struct Resource<S> {
+    noun: &'static str,
+    router: ApiRouter<S>,
+}
+
+macro_rules! method {
+    ($name:ident, $with:ident) => {
+        /// An endpoint of that method. Its operation id is `<noun>.<name of the handler>`.
+        #[must_use]
+        pub fn $name<H, I, O, T>(self, path: &str, handler: H, summary: &'static str) -> Self
+        where
+            H: Handler<T, S> + OperationHandler<I, O>,
+            I: OperationInput,
+            O: OperationOutput,
+            T: 'static,
+        {
+            let describe = describe::<H>(self.noun, summary);
+            self.route(path, $with(handler, describe))
+        }
+    };
+}
+
+impl<S: Clone + Send + Sync + 'static> Resource<S> {
+    /// A resource without endpoints; `noun` is its plural.
+    pub fn new(noun: &'static str) -> Self {
+        Self { noun, router: ApiRouter::new() }
+    }
+
+    method!(get, get_with);
+    method!(post, post_with);
+    method!(put, put_with);
+    method!(patch, patch_with);
+    method!(delete, delete_with);
+
+    /// Puts a middleware around the endpoints so far.
+    #[must_use]
+    pub fn body_limit(mut self, bytes: usize) -> Self {
+        self.router = self.router.layer(axum::extract::DefaultBodyLimit::max(bytes));
+        self
+    }
+
+    fn route(mut self, path: &str, method: ApiMethodRouter<S>) -> Self {
+        self.router = self.router.api_route(path, method);
+        self
+    }
+}
+
+fn describe<H>(
+    noun: &'static str,
+    summary: &'static str,
+) -> impl FnOnce(TransformOperation<'_>) -> TransformOperation<'_> {
+    // `…::api::pages::create`: the handler's name is the last part of its type's. Best effort by its
+    // documentation, so the document's snapshot would show any change.
+    let name = std::any::type_name::<H>().rsplit("::").next().unwrap_or_default();
+    let id = format!("{noun}.{name}");
+    move |operation| operation.id(&id).tag(noun).summary(summary)
+}
+
+/// Router and document of all `resources`.
+pub fn document_of<S: Clone + Send + Sync + 'static>(
+    title: &str,
+    description: &str,
+    resources: Vec<Resource<S>>,
+) -> (Router<S>, OpenApi) {
+    aide::generate::on_error(|error| tracing::debug!(%error, "while describing the API"));
+    aide::generate::extract_schemas(true);
+    let mut document = OpenApi::default();
+    let all = resources.into_iter().fold(ApiRouter::new(), |all, resource| all.merge(resource.router));
+    let router = all.finish_api_with(&mut document, |api| {
+        let scheme = SecurityScheme::Http {
+            scheme: "bearer".to_owned(),
+            bearer_format: None,
+            description: Some("An API key, `st_trial_…` or `st_live_…`".to_owned()),
+            extensions: Default::default(),
+        };
+        api.title(title).description(description).version("1").security_scheme("apiKey", scheme)
+    });
+    (router, document)
+}
+
+/// One endpoint as the document has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// `GET` and so on.
+    pub method: String,
+    /// With `{id}` for parameters.
+    pub path: String,
+    /// `pages.create`.
+    pub operation_id: String,
+    /// What it does.
+    pub summary: String,
+    /// Its noun.
+    pub tag: String,
+    /// Scopes a key needs; `None` where nobody needs a key.
+    pub scopes: Option<Vec<String>>,
+}
+
+/// Every endpoint of a document, in its order.
+pub fn endpoints_of(document: &OpenApi) -> Vec<Endpoint> {
+    let paths = document.paths.iter().flat_map(|paths| &paths.paths);
+    let read = |(path, item): (&String, &ReferenceOr<aide::openapi::PathItem>)| {
+        let ReferenceOr::Item(item) = item else { return Vec::new() };
+        let one = |(method, operation): (&str, &aide::openapi::Operation)| Endpoint {
+            method: method.to_uppercase(),
+            path: path.clone(),
+            operation_id: operation.operation_id.clone().unwrap_or_default(),
+            summary: operation.summary.clone().unwrap_or_default(),
+            tag: operation.tags.first().cloned().unwrap_or_default(),
+            scopes: operation.security.first().map(|rule| rule.values().flatten().cloned().collect()),
+        };
+        item.iter().map(one).collect()
+    };
+    paths.flat_map(read).collect()
+}

@@ -1,0 +1,152 @@
+//! The shape of an authenticated answer: the data's fields flat, `_meta` and `_next` beside them.
+
+use aide::OperationOutput;
+use aide::generate::GenContext;
+use aide::openapi::{Operation, Response as ResponseDoc};
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Plan and usage, on every authenticated answer. Usage may be a second old.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Meta {
+    /// `free`, `pro` or `scale`.
+    pub plan: String,
+    /// Whether the account belongs to somebody who signed in.
+    pub claimed: bool,
+    /// How much of the plan is used.
+    pub usage: MetaUsage,
+    /// Features the plan leaves out.
+    pub restrictions: Vec<String>,
+    /// The request's id, also in `X-Request-Id`.
+    pub request_id: String,
+}
+
+/// How much of the plan is used.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MetaUsage {
+    /// Forms, pages, analytics sites and automations together.
+    pub projects: Used,
+    /// Webhooks.
+    pub webhooks: Used,
+    /// Custom domains.
+    pub domains: Used,
+    /// Subdomains.
+    pub subdomains: Used,
+    /// Bytes stored.
+    pub storage_bytes: Used,
+}
+
+/// One counter against its limit.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+pub struct Used {
+    /// How much there is.
+    pub used: i64,
+    /// How much there may be; -1 for unlimited.
+    pub limit: i64,
+}
+
+/// What the caller may want to do next, ready to be called.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Next {
+    /// What it is for.
+    pub intent: String,
+    /// The operation's id.
+    pub tool: String,
+    /// Parameters filled in from what is known.
+    pub params: Value,
+    /// A sentence for people.
+    pub hint: String,
+}
+
+/// 200 with `data`.
+#[derive(Debug)]
+pub struct Reply<T>(pub Envelope<T>);
+
+/// 201 with `data` and what can follow.
+#[derive(Debug)]
+pub struct Created<T>(pub Envelope<T>);
+
+/// An answer's whole body.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Envelope<T> {
+    /// What was asked for.
+    #[serde(flatten)]
+    pub data: T,
+    /// Plan and usage; absent where nobody is authenticated.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+    /// What can follow.
+    #[serde(rename = "_next", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub next: Vec<Next>,
+}
+
+impl<T> Envelope<T> {
+    /// `data` with `meta` beside it.
+    pub fn new(data: T, meta: Option<Meta>) -> Self {
+        Self { data, meta, next: Vec::new() }
+    }
+}
+
+impl<T> Created<T> {
+    /// Adds a suggestion.
+    #[must_use]
+    pub fn next(mut self, intent: &str, tool: &str, params: Value, hint: &str) -> Self {
+        let (intent, tool, hint) = (intent.to_owned(), tool.to_owned(), hint.to_owned());
+        self.0.next.push(Next { intent, tool, params, hint });
+        self
+    }
+}
+
+fn respond<T: Serialize>(status: StatusCode, body: &Envelope<T>) -> Response {
+    match serde_json::to_string(body) {
+        Ok(text) => (status, [("content-type", "application/json")], text).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "an answer could not be written");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}
+
+impl<T: Serialize> IntoResponse for Reply<T> {
+    fn into_response(self) -> Response {
+        respond(StatusCode::OK, &self.0)
+    }
+}
+
+impl<T: Serialize> IntoResponse for Created<T> {
+    fn into_response(self) -> Response {
+        respond(StatusCode::CREATED, &self.0)
+    }
+}
+
+fn describe<T: JsonSchema>(
+    status: u16,
+    ctx: &mut GenContext,
+    of: &mut Operation,
+) -> Vec<(Option<u16>, ResponseDoc)> {
+    #[expect(clippy::disallowed_types, reason = "only its description is borrowed")]
+    let doc = axum::Json::<Envelope<T>>::operation_response(ctx, of);
+    doc.into_iter().map(|doc| (Some(status), doc)).collect()
+}
+
+impl<T: JsonSchema> OperationOutput for Reply<T> {
+    type Inner = T;
+
+    fn inferred_responses(ctx: &mut GenContext, of: &mut Operation) -> Vec<(Option<u16>, ResponseDoc)> {
+        describe::<T>(200, ctx, of)
+    }
+}
+
+impl<T: JsonSchema> OperationOutput for Created<T> {
+    type Inner = T;
+
+    fn inferred_responses(ctx: &mut GenContext, of: &mut Operation) -> Vec<(Option<u16>, ResponseDoc)> {
+        describe::<T>(201, ctx, of)
+    }
+}
