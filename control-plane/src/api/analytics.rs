@@ -1,0 +1,211 @@
+//! Analytics: sites whose visits are counted, and questions about them.
+
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use contract::Change;
+use domain::analytics::{Asked, Metric, read_question};
+use domain::{Cursor, sites};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use store::sites::{NewSite, Site};
+use store::usage::{self, Counter};
+use uuid::Uuid;
+use web::{Code, Created, Json, Listed, Paging, Path, Problem, Query, Reply, Resource};
+
+use crate::App;
+use crate::call::{Call, scope};
+
+/// The endpoints.
+pub(super) fn resource() -> Resource<App> {
+    Resource::new("analytics")
+        .post("/api/analytics/sites", create, "Start counting visits of a site")
+        .get("/api/analytics/sites", list, "List analytics sites with their event counts")
+        .get("/api/analytics/sites/{id}", read, "Read an analytics site")
+        .get("/api/analytics/query", query, "Ask for a figure over a period")
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WantedSite {
+    name: String,
+    /// The host it is at.
+    domain: Option<String>,
+    /// A subdomain of the account whose pages are counted by themselves.
+    subdomain_id: Option<Uuid>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct SiteView {
+    id: Uuid,
+    /// Public: events carry it.
+    site_token: String,
+    name: String,
+    domain: Option<String>,
+    subdomain_id: Option<Uuid>,
+    created_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct OneSite {
+    site: SiteView,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct CountedSite {
+    #[serde(flatten)]
+    site: SiteView,
+    /// Events counted so far.
+    event_count: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Sites {
+    sites: Vec<CountedSite>,
+    #[serde(flatten)]
+    listed: Listed,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Question {
+    site_id: Uuid,
+    /// `page_views` (default) or `unique_visitors`.
+    metric: Option<String>,
+    /// `today`, `7d` (default), `30d`, `90d` or `custom`.
+    period: Option<String>,
+    /// First day, when the period is custom.
+    from: Option<String>,
+    /// Last day, when the period is custom.
+    to: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Answer {
+    metric: String,
+    total: u64,
+    /// The first instant that counts.
+    from: DateTime<Utc>,
+    /// The first instant that doesn't.
+    to: DateTime<Utc>,
+}
+
+async fn create(
+    call: Call<scope::AnalyticsCreate>,
+    State(app): State<App>,
+    Json(wanted): Json<WantedSite>,
+) -> Result<Created<OneSite>, Problem> {
+    let complaints = sites::check(&wanted.name, wanted.domain.as_deref());
+    if !complaints.is_empty() {
+        return Err(Problem::validation(complaints));
+    }
+    let new = NewSite {
+        id: app.rng.uuid_v7(call.now),
+        site_token: sites::token(&app.rng.bytes()),
+        name: wanted.name,
+        domain: wanted.domain,
+        subdomain_id: wanted.subdomain_id,
+        created_at: call.now,
+    };
+    let limit = call.limits().projects;
+    let mut tx = store::begin(&app.db).await?;
+    if let Some(id) = new.subdomain_id
+        && store::subdomains::find_subdomain(&mut tx, call.account_id, Some(id)).await?.is_none()
+    {
+        return Err(Problem::not_found("subdomain"));
+    }
+    if !usage::take(&mut tx, call.account_id, Counter::Projects, limit).await? {
+        return Err(call.quota_exceeded("projects", limit));
+    }
+    if !store::sites::insert_site(&mut tx, call.account_id, &new).await? {
+        return Err(Problem::new(Code::Conflict, "this subdomain already has an analytics site"));
+    }
+    app.commit(tx, vec![Change::AnalyticsSite { site_token: new.site_token.clone() }]).await?;
+
+    let site = SiteView {
+        id: new.id,
+        site_token: new.site_token,
+        name: new.name,
+        domain: new.domain,
+        subdomain_id: new.subdomain_id,
+        created_at: new.created_at,
+    };
+    let ask = json!({"siteId": site.id, "metric": Metric::PageViews.word(), "period": "today"});
+    Ok(call.created(OneSite { site }).next(
+        "ask",
+        "analytics.query",
+        ask,
+        "See how many pages were viewed today",
+    ))
+}
+
+async fn list(
+    call: Call<scope::AnalyticsRead>,
+    State(app): State<App>,
+    Query(paging): Query<Paging>,
+) -> Result<Reply<Sites>, Problem> {
+    let (limit, after) = paging.read()?;
+    let mut conn = store::acquire(&app.db).await?;
+    let mut rows = store::sites::list_sites(&mut conn, call.account_id, after, limit + 1).await?;
+    let listed = Listed::cut(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    Ok(call.reply(Sites { sites: counted(&app, rows).await?, listed }))
+}
+
+async fn read(
+    call: Call<scope::AnalyticsRead>,
+    State(app): State<App>,
+    Path(id): Path<Uuid>,
+) -> Result<Reply<CountedSite>, Problem> {
+    let mut conn = store::acquire(&app.db).await?;
+    let site = store::sites::find_site(&mut conn, call.account_id, id).await?;
+    let site = counted(&app, site.into_iter().collect()).await?.pop();
+    Ok(call.reply(site.ok_or_else(|| Problem::not_found("analytics site"))?))
+}
+
+async fn query(
+    call: Call<scope::AnalyticsRead>,
+    State(app): State<App>,
+    Query(question): Query<Question>,
+) -> Result<Reply<Answer>, Problem> {
+    let asked = Asked {
+        metric: question.metric.as_deref(),
+        period: question.period.as_deref(),
+        from: question.from.as_deref(),
+        to: question.to.as_deref(),
+    };
+    let asked = read_question(asked, call.now, &Utc).map_err(Problem::validation)?;
+    let mut conn = store::acquire(&app.db).await?;
+    if store::sites::find_site(&mut conn, call.account_id, question.site_id).await?.is_none() {
+        return Err(Problem::not_found("analytics site"));
+    }
+    let total = match asked.metric {
+        Metric::PageViews => app.warehouse.count_page_views(question.site_id, asked.range).await?,
+        Metric::UniqueVisitors => app.warehouse.count_unique_visitors(question.site_id, asked.range).await?,
+    };
+    let answer = Answer {
+        metric: asked.metric.word().to_owned(),
+        total,
+        from: asked.range.start,
+        to: asked.range.end,
+    };
+    Ok(call.reply(answer))
+}
+
+async fn counted(app: &App, sites: Vec<Site>) -> Result<Vec<CountedSite>, Problem> {
+    let ids: Vec<Uuid> = sites.iter().map(|site| site.id).collect();
+    let counts = app.warehouse.count_events_by_site(&ids).await?;
+    let view = |site: Site| CountedSite {
+        event_count: counts.get(&site.id).copied().unwrap_or_default(),
+        site: SiteView {
+            id: site.id,
+            site_token: site.site_token,
+            name: site.name,
+            domain: site.domain,
+            subdomain_id: site.subdomain_id,
+            created_at: site.created_at,
+        },
+    };
+    Ok(sites.into_iter().map(view).collect())
+}

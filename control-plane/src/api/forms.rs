@@ -1,0 +1,198 @@
+//! Forms: describe one, get a hosted page and a submit endpoint.
+
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use contract::Change;
+use domain::Cursor;
+use domain::fields::Field;
+use domain::forms::{self, Texts};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use store::forms::Form;
+use store::usage::{self, Counter};
+use uuid::Uuid;
+use web::{Created, Json, Listed, Paging, Path, Problem, Query, Reply, Resource};
+
+use crate::App;
+use crate::call::{Call, scope};
+
+/// The endpoints.
+pub(super) fn resource() -> Resource<App> {
+    Resource::new("forms")
+        .post("/api/forms", create, "Create a form")
+        .get("/api/forms", list, "List forms")
+        .get("/api/forms/{id}", read, "Read a form with its fields")
+        .delete("/api/forms/{id}", delete, "Delete a form with its submissions for good")
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct NewForm {
+    name: String,
+    fields: Vec<Field>,
+    /// Shown after a submission.
+    success_message: Option<String>,
+    /// On the button.
+    submit_label: Option<String>,
+    /// Where a browser goes after a submission.
+    redirect_url: Option<String>,
+    /// After this the form is closed.
+    closes_at: Option<DateTime<Utc>>,
+    /// How many submissions it takes.
+    max_submissions: Option<i64>,
+    /// Webhooks told of its submissions.
+    #[serde(default)]
+    webhook_ids: Vec<Uuid>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct FormAddresses {
+    form_id: Uuid,
+    /// A page that shows the form.
+    hosted_form_url: String,
+    /// Where submissions are posted; needs no key.
+    submit_url: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct FormView {
+    id: Uuid,
+    #[serde(flatten)]
+    addresses: FormAddresses,
+    name: String,
+    fields: Vec<Field>,
+    success_message: Option<String>,
+    submit_label: Option<String>,
+    redirect_url: Option<String>,
+    closes_at: Option<DateTime<Utc>>,
+    max_submissions: Option<i64>,
+    submission_count: i64,
+    created_at: DateTime<Utc>,
+    updated_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Forms {
+    forms: Vec<FormView>,
+    #[serde(flatten)]
+    listed: Listed,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Deleted {
+    /// Always true.
+    deleted: bool,
+}
+
+async fn create(
+    call: Call<scope::FormsCreate>,
+    State(app): State<App>,
+    Json(form): Json<NewForm>,
+) -> Result<Created<FormAddresses>, Problem> {
+    let texts = Texts {
+        name: Some(&form.name),
+        success_message: form.success_message.as_deref(),
+        submit_label: form.submit_label.as_deref(),
+        redirect_url: form.redirect_url.as_deref(),
+    };
+    let complaints = forms::check(&texts, Some(&form.fields), form.max_submissions);
+    if !complaints.is_empty() {
+        return Err(Problem::validation(complaints));
+    }
+    let new = Form {
+        id: app.rng.uuid_v7(call.now),
+        name: form.name,
+        fields: form.fields,
+        success_message: form.success_message,
+        submit_label: form.submit_label,
+        redirect_url: form.redirect_url,
+        closes_at: form.closes_at,
+        max_submissions: form.max_submissions,
+        submission_count: 0,
+        created_at: call.now,
+        updated_at: call.now,
+    };
+    let limit = call.limits().projects;
+    let mut tx = store::begin(&app.db).await?;
+    if !usage::take(&mut tx, call.account_id, Counter::Projects, limit).await? {
+        return Err(call.quota_exceeded("projects", limit));
+    }
+    store::forms::insert_form(&mut tx, call.account_id, &new).await?;
+    if !form.webhook_ids.is_empty() {
+        let linked =
+            store::webhooks::link_webhooks(&mut tx, call.account_id, new.id, &form.webhook_ids).await?;
+        super::all_found("webhookIds", "webhooks", &form.webhook_ids, linked)?;
+    }
+    app.commit(tx, vec![Change::Form { form_id: new.id }]).await?;
+
+    let hook = json!({"url": "https://example.com/hook", "formIds": [new.id]});
+    let submissions = json!({"id": new.id});
+    Ok(call
+        .created(addresses(&app, new.id))
+        .next("notify", "webhooks.create", hook, "Have every submission sent to you, signed")
+        .next("review", "submissions.list", submissions, "Read what has been submitted"))
+}
+
+async fn list(
+    call: Call<scope::FormsRead>,
+    State(app): State<App>,
+    Query(paging): Query<Paging>,
+) -> Result<Reply<Forms>, Problem> {
+    let (limit, after) = paging.read()?;
+    let mut conn = store::acquire(&app.db).await?;
+    let mut rows = store::forms::list_forms(&mut conn, call.account_id, after, limit + 1).await?;
+    let listed = Listed::cut(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    Ok(call.reply(Forms { forms: rows.into_iter().map(|row| view(&app, row)).collect(), listed }))
+}
+
+async fn read(
+    call: Call<scope::FormsRead>,
+    State(app): State<App>,
+    Path(id): Path<Uuid>,
+) -> Result<Reply<FormView>, Problem> {
+    let mut conn = store::acquire(&app.db).await?;
+    let form = store::forms::find_form(&mut conn, call.account_id, id).await?;
+    Ok(call.reply(view(&app, form.ok_or_else(|| Problem::not_found("form"))?)))
+}
+
+async fn delete(
+    call: Call<scope::FormsDelete>,
+    State(app): State<App>,
+    Path(id): Path<Uuid>,
+) -> Result<Reply<Deleted>, Problem> {
+    let mut tx = store::begin(&app.db).await?;
+    if !store::forms::delete_form(&mut tx, call.account_id, id).await? {
+        return Err(Problem::not_found("form"));
+    }
+    usage::give_back(&mut tx, call.account_id, Counter::Projects).await?;
+    app.commit(tx, vec![Change::Form { form_id: id }]).await?;
+    Ok(call.reply(Deleted { deleted: true }))
+}
+
+fn addresses(app: &App, id: Uuid) -> FormAddresses {
+    FormAddresses {
+        form_id: id,
+        hosted_form_url: app.addresses.form(id),
+        submit_url: app.addresses.submit(id),
+    }
+}
+
+fn view(app: &App, form: Form) -> FormView {
+    FormView {
+        id: form.id,
+        addresses: addresses(app, form.id),
+        name: form.name,
+        fields: form.fields,
+        success_message: form.success_message,
+        submit_label: form.submit_label,
+        redirect_url: form.redirect_url,
+        closes_at: form.closes_at,
+        max_submissions: form.max_submissions,
+        submission_count: form.submission_count,
+        created_at: form.created_at,
+        updated_at: form.updated_at,
+    }
+}

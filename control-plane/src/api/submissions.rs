@@ -1,0 +1,67 @@
+//! Submissions: what visitors answered. Taking them is the edge's work.
+
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use domain::Cursor;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+use web::{Listed, Paging, Path, Problem, Query, Reply, Resource};
+
+use crate::App;
+use crate::call::{Call, scope};
+
+/// The endpoints.
+pub(super) fn resource() -> Resource<App> {
+    Resource::new("submissions").get(
+        "/api/forms/{id}/submissions",
+        list,
+        "List a form's submissions, newest first",
+    )
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct SubmissionView {
+    id: Uuid,
+    form_id: Uuid,
+    /// The answers, by field name.
+    payload: Value,
+    /// `received`, `spam` or `archived`.
+    status: String,
+    created_at: DateTime<Utc>,
+    updated_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Submissions {
+    submissions: Vec<SubmissionView>,
+    #[serde(flatten)]
+    listed: Listed,
+}
+
+async fn list(
+    call: Call<scope::SubmissionsRead>,
+    State(app): State<App>,
+    Path(form_id): Path<Uuid>,
+    Query(paging): Query<Paging>,
+) -> Result<Reply<Submissions>, Problem> {
+    let (limit, after) = paging.read()?;
+    let mut conn = store::acquire(&app.db).await?;
+    if store::forms::count_forms(&mut conn, call.account_id, &[form_id]).await? == 0 {
+        return Err(Problem::not_found("form"));
+    }
+    let mut rows =
+        store::submissions::list_submissions(&mut conn, call.account_id, form_id, after, limit + 1).await?;
+    let listed = Listed::cut(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let view = |row: store::submissions::Submission| SubmissionView {
+        id: row.id,
+        form_id: row.form_id,
+        payload: row.payload,
+        status: row.status,
+        created_at: row.created_at,
+        updated_at: row.updated_at,
+    };
+    Ok(call.reply(Submissions { submissions: rows.into_iter().map(view).collect(), listed }))
+}

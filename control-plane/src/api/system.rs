@@ -1,0 +1,21 @@
+//! What describes the API itself.
+
+use aide::openapi::OpenApi;
+use axum::Router;
+use axum::routing::get;
+use web::Resource;
+
+use crate::App;
+
+/// The endpoints. The document's own route is added by [`document_route`], since it serves the finished
+/// document.
+pub(super) fn resource() -> Resource<App> {
+    Resource::new("system")
+}
+
+/// `GET /api/openapi.json`.
+pub(super) fn document_route(document: &OpenApi) -> Router<App> {
+    let text = serde_json::to_string_pretty(document).unwrap_or_default();
+    let headers = [("content-type", "application/json"), ("cache-control", "max-age=300")];
+    Router::new().route("/api/openapi.json", get(async move || (headers, text)))
+}

@@ -1,0 +1,108 @@
+//! Trials: a working key for nothing, in one call.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use domain::keys::{self, KeyKind};
+use domain::plans::{Limits, Plan};
+use domain::scopes::ScopeSet;
+use domain::{base62, subdomains};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use store::accounts::NewTrial;
+use store::keys::NewKey;
+use store::usage::{self, Counter};
+use web::{ClientIp, Code, Created, Envelope, Problem, Resource};
+
+use crate::App;
+
+/// The endpoints.
+pub(super) fn resource() -> Resource<App> {
+    Resource::new("trial").post("/api/trial", create, "Get a working key, without signing up")
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct TrialView {
+    /// The key. It is shown this once.
+    key: String,
+    /// What the trial allows; -1 is unlimited.
+    limits: Limits,
+    /// Features the trial leaves out.
+    restrictions: Vec<String>,
+    /// Open this in a browser and sign in to keep everything.
+    claim_url: String,
+    /// After this an unclaimed trial is deleted.
+    claim_deadline: DateTime<Utc>,
+}
+
+async fn create(State(app): State<App>, ClientIp(ip): ClientIp) -> Result<Created<TrialView>, Problem> {
+    let now = app.clock.now();
+    check_rate(&app, ip).await?;
+    let key = keys::make(KeyKind::Trial, &app.rng.bytes());
+    let claim_token = base62::encode(&app.rng.bytes::<32>(), 40);
+    let trial = NewTrial {
+        id: app.rng.uuid_v7(now),
+        claim_token_hash: Sha256::digest(claim_token.as_bytes()).into(),
+        claim_deadline: now + app.trial.claim_window,
+        created_at: now,
+    };
+    let new_key = NewKey {
+        id: app.rng.uuid_v7(now),
+        fingerprint: app.callers.fingerprint(&key),
+        shown_prefix: keys::shown_prefix(KeyKind::Trial, &key),
+        label: "trial".to_owned(),
+        scopes: ScopeSet::FULL,
+        expires_at: None,
+        created_at: now,
+    };
+    let limits = Plan::Free.limits();
+    let mut tx = store::begin(&app.db).await?;
+    store::accounts::insert_trial(&mut tx, &trial).await?;
+    store::keys::insert_key(&mut tx, trial.id, &new_key).await?;
+    usage::take(&mut tx, trial.id, Counter::Subdomains, limits.subdomains).await?;
+    // 2^35 names for each pair of words: should one be taken, the whole trial is simply asked for again.
+    let name = subdomains::suggest(app.rng.bytes());
+    store::subdomains::insert_subdomain(&mut tx, trial.id, app.rng.uuid_v7(now), &name, now).await?;
+    let change = contract::Change::Host { host: name };
+    app.commit(tx, vec![change]).await?;
+
+    let view = TrialView {
+        key,
+        limits,
+        restrictions: Plan::Free.restrictions().iter().map(ToString::to_string).collect(),
+        claim_url: app.addresses.claim(&claim_token),
+        claim_deadline: trial.claim_deadline,
+    };
+    let page = json!({"slug": "index", "title": "Hello", "html": "<h1>Hello</h1>"});
+    Ok(Created(Envelope::new(view, None)).next(
+        "publish",
+        "pages.create",
+        page,
+        "Publish a page at your own address",
+    ))
+}
+
+async fn check_rate(app: &App, ip: std::net::IpAddr) -> Result<(), Problem> {
+    let rules = [
+        cache::Rule { limit: app.trial.per_hour, window: Duration::from_secs(3_600) },
+        cache::Rule { limit: app.trial.per_day, window: Duration::from_secs(86_400) },
+    ];
+    let decision = app.limiter.hit(&format!("trial:{}", network_of(ip)), &rules, app.clock.now()).await;
+    if decision.allowed {
+        return Ok(());
+    }
+    let detail = "this address has made as many trials as it may for now";
+    Err(Problem::new(Code::RateLimited, detail).retry_after(decision.retry_after.as_secs().max(1)))
+}
+
+/// Whom a rate limit counts: an IPv4 address, or the /64 an IPv6 customer is given.
+fn network_of(ip: std::net::IpAddr) -> String {
+    match ip.to_canonical() {
+        std::net::IpAddr::V4(v4) => v4.to_string(),
+        std::net::IpAddr::V6(v6) => format!("{:x?}", &v6.segments()[..4]),
+    }
+}

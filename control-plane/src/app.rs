@@ -1,0 +1,152 @@
+//! What every handler is handed: the stores, the addresses, the secrets, time and chance.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use axum::extract::FromRef;
+use chrono::TimeDelta;
+use contract::Signal;
+use domain::addresses::Addresses;
+use domain::sealing::MasterKey;
+use service::{Check, Clock, Rng, Shutdown};
+use warehouse::Warehouse;
+use web::{EdgeTrust, Problem};
+
+use crate::callers::Callers;
+use crate::config::{Config, Trial};
+
+/// The control plane's parts. Cheap to clone.
+#[derive(Clone)]
+pub struct App(Arc<Parts>);
+
+/// See [`App`].
+pub struct Parts {
+    /// Postgres.
+    pub db: store::Db,
+    /// ClickHouse.
+    pub warehouse: Warehouse,
+    /// Tells edges at once what has changed.
+    pub bus: cache::Bus<Signal>,
+    /// Counts over all replicas.
+    pub limiter: cache::Limiter,
+    /// Who calls, by key.
+    pub callers: Callers,
+    /// How addresses are written.
+    pub addresses: Addresses,
+    /// Seals webhook addresses and secrets.
+    pub master_key: MasterKey,
+    /// How trials are made.
+    pub trial: Trial,
+    /// Whom to believe about a caller's address.
+    pub edge_trust: EdgeTrust,
+    /// Now.
+    pub clock: Clock,
+    /// Chance.
+    pub rng: Rng,
+}
+
+/// How long the relay leaves a signal to whoever wrote it.
+const LEFT_TO_THE_FAST_PATH: TimeDelta = TimeDelta::seconds(1);
+
+impl Deref for App {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl FromRef<App> for EdgeTrust {
+    fn from_ref(app: &App) -> Self {
+        app.edge_trust.clone()
+    }
+}
+
+impl App {
+    /// Puts the parts together. Nothing is connected to yet: the service starts while its stores are away.
+    ///
+    /// # Errors
+    /// A setting can't be used.
+    pub fn new(config: &Config) -> anyhow::Result<Self> {
+        let secrets = &config.secrets;
+        let master_key = MasterKey::from_hex(&secrets.master_key).context(
+            "secrets.master_key must be 64 hexadecimal digits; make one with `openssl rand -hex 32`",
+        )?;
+        anyhow::ensure!(
+            secrets.key_pepper.len() >= 16,
+            "secrets.key_pepper must have at least 16 characters"
+        );
+        let db = store::connect(&config.store)?;
+        Ok(Self(Arc::new(Parts {
+            callers: Callers::new(db.clone(), &secrets.key_pepper, config.keys.cache),
+            db,
+            warehouse: warehouse::connect(&config.warehouse),
+            bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,
+            limiter: cache::Limiter::connect(
+                &config.redis.url,
+                &config.redis.prefix,
+                secrets.key_pepper.as_bytes(),
+            )?,
+            addresses: Addresses::new(&config.http.base_url, &config.http.sites_domain)?,
+            master_key,
+            trial: config.trial.clone(),
+            edge_trust: EdgeTrust::new(&secrets.edge_token),
+            clock: Clock::system(),
+            rng: Rng::system(),
+        })))
+    }
+
+    /// Commits a transaction and tells what it changed: for certain through the outbox, and at once over the
+    /// bus, so that an edge serves the new page before the caller has our answer.
+    ///
+    /// # Errors
+    /// The transaction could not be committed; nothing has changed.
+    pub async fn commit(&self, mut tx: store::Tx, changes: Vec<contract::Change>) -> Result<(), Problem> {
+        let now = self.clock.now();
+        let signals: Vec<Signal> = changes.into_iter().map(Signal::Changed).collect();
+        let mut rows = Vec::new();
+        for signal in &signals {
+            rows.push(store::outbox::insert_signal(&mut tx, signal, now, now + LEFT_TO_THE_FAST_PATH).await?);
+        }
+        store::commit(tx).await?;
+        let mut sent = Vec::new();
+        for (signal, row) in signals.iter().zip(rows) {
+            match self.bus.publish(signal).await {
+                Ok(()) => sent.push(row),
+                Err(error) => tracing::warn!(%error, "a signal is left to the outbox"),
+            }
+        }
+        if !sent.is_empty() {
+            tokio::spawn(forget(self.db.clone(), sent));
+        }
+        Ok(())
+    }
+
+    /// Keeps the readiness check up to date.
+    ///
+    /// # Errors
+    /// None: it ends with `shutdown`.
+    pub async fn watch_postgres(self, check: Check, shutdown: Shutdown) -> anyhow::Result<()> {
+        let mut every = tokio::time::interval(Duration::from_secs(1));
+        while shutdown.unless_requested(every.tick()).await.is_some() {
+            match store::ping(&self.db).await {
+                Ok(()) => check.ok(),
+                Err(error) => check.failed(error.to_string()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Deletes outbox rows whose signals were sent. Should it fail, they are sent once more, which does no harm.
+async fn forget(db: store::Db, rows: Vec<i64>) {
+    let forgotten = async {
+        let mut conn = store::acquire(&db).await?;
+        store::outbox::delete(&mut conn, &rows).await
+    };
+    if let Err(error) = forgotten.await {
+        tracing::debug!(%error, "sent signals will be sent again");
+    }
+}

@@ -1,0 +1,81 @@
+//! The control plane's settings; `config.toml` beside `src` says what each means.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// The commented defaults.
+pub const DEFAULTS: &str = include_str!("../config.toml");
+
+/// How long components may take to end.
+pub const GRACE: Duration = Duration::from_secs(15);
+
+/// Everything the control plane can be told.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Its public addresses.
+    pub http: Http,
+    /// Postgres.
+    pub store: store::Config,
+    /// ClickHouse.
+    pub warehouse: warehouse::Config,
+    /// Redis.
+    pub redis: cache::Config,
+    /// What must never be shown.
+    pub secrets: Secrets,
+    /// How trials are made.
+    pub trial: Trial,
+    /// How keys are looked up.
+    pub keys: Keys,
+}
+
+/// Section `[http]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Http {
+    /// The address visitors and API clients use.
+    pub base_url: String,
+    /// The domain of all sites.
+    pub sites_domain: String,
+}
+
+/// Section `[secrets]`.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Secrets {
+    /// Seals secrets at rest.
+    pub master_key: String,
+    /// Mixed into key fingerprints.
+    pub key_pepper: String,
+    /// Proves an edge.
+    pub edge_token: String,
+}
+
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secrets(***)")
+    }
+}
+
+/// Section `[trial]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trial {
+    /// How long a trial may be claimed.
+    #[serde(with = "service::config::duration")]
+    pub claim_window: Duration,
+    /// Trials of one address in an hour.
+    pub per_hour: u32,
+    /// Trials of one address in a day.
+    pub per_day: u32,
+}
+
+/// Section `[keys]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Keys {
+    /// How long a look-up may be remembered.
+    #[serde(with = "service::config::duration")]
+    pub cache: Duration,
+}

@@ -1,0 +1,37 @@
+//! Hears what has changed and forgets it.
+//!
+//! After every reconnection everything is asked about again, because what was said meanwhile is lost.
+
+use cache::BusEvent;
+use contract::{Change, Signal};
+use futures::StreamExt;
+use service::{Check, Shutdown};
+
+use crate::edge::Edge;
+
+pub(crate) async fn follow(edge: Edge, check: Check, shutdown: Shutdown) -> anyhow::Result<()> {
+    // Not hearing is no reason to take no traffic: entries are asked about again after a minute.
+    check.ok();
+    let mut events = std::pin::pin!(edge.bus.subscribe());
+    while let Some(Some(event)) = shutdown.unless_requested(events.next()).await {
+        match event {
+            BusEvent::Message(Signal::Changed(change)) => forget(&edge, change),
+            BusEvent::Message(Signal::OutboxFilled) => {}
+            BusEvent::MayHaveMissed => {
+                edge.sites.forget_all();
+                edge.pages.forget_all();
+                edge.forms.forget_all();
+            }
+        }
+    }
+    Ok(())
+}
+
+fn forget(edge: &Edge, change: Change) {
+    match change {
+        Change::Page { subdomain_id, slug } => edge.pages.forget(subdomain_id, slug),
+        Change::Host { host } => edge.sites.forget(&host),
+        Change::Form { form_id } => edge.forms.forget(form_id),
+        Change::AnalyticsSite { .. } => {}
+    }
+}

@@ -1,0 +1,89 @@
+//! The edge's settings; `config.toml` beside `src` says what each means.
+
+use std::time::Duration;
+
+use ipnet::IpNet;
+use serde::Deserialize;
+
+/// The commented defaults.
+pub const DEFAULTS: &str = include_str!("../config.toml");
+
+/// How long components may take to end.
+pub const GRACE: Duration = Duration::from_secs(15);
+
+/// Everything the edge can be told.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Its public addresses.
+    pub http: Http,
+    /// Where the inner services are.
+    pub inner: Inner,
+    /// Postgres.
+    pub store: store::Config,
+    /// Redis.
+    pub redis: cache::Config,
+    /// What must never be shown.
+    pub secrets: Secrets,
+    /// What is remembered.
+    pub cache: Cache,
+}
+
+/// Section `[http]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Http {
+    /// The address visitors and API clients use.
+    pub base_url: String,
+    /// The domain of all sites.
+    pub sites_domain: String,
+    /// Whose forwarding headers are believed.
+    pub trusted_proxies: Vec<IpNet>,
+}
+
+/// Section `[inner]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Inner {
+    /// The control plane's address.
+    pub control_plane: String,
+    /// The collector's address.
+    pub collector: String,
+}
+
+/// Section `[secrets]`.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Secrets {
+    /// Proves an edge.
+    pub edge_token: String,
+}
+
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secrets(***)")
+    }
+}
+
+/// Section `[cache]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cache {
+    /// Memory for pages.
+    pub page_bytes: u64,
+    /// How old an entry may be.
+    #[serde(with = "service::config::duration")]
+    pub fresh_for: Duration,
+}
+
+impl Cache {
+    /// The bounds of a cache of at most `max_bytes`.
+    pub(crate) fn bounds(&self, max_bytes: u64) -> cache::Bounds {
+        cache::Bounds { max_bytes, fresh_for: self.fresh_for, retry_after: Duration::from_secs(1) }
+    }
+}
+
+/// A weight as caches count it.
+pub(crate) fn weight(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,93 @@
+//! The job-runner's settings; `config.toml` beside `src` says what each means.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// The commented defaults.
+pub const DEFAULTS: &str = include_str!("../config.toml");
+
+/// How long components may take to end: a delivery under way may take its whole timeout.
+pub const GRACE: Duration = Duration::from_secs(20);
+
+/// Everything the job-runner can be told.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Postgres.
+    pub store: store::Config,
+    /// Redis.
+    pub redis: cache::Config,
+    /// What must never be shown.
+    pub secrets: Secrets,
+    /// How jobs are run.
+    pub queue: Queue,
+    /// How the outbox is emptied.
+    pub outbox: Outbox,
+    /// How webhooks are delivered.
+    pub webhooks: Webhooks,
+    /// What the outgoing guard lets through.
+    pub outbound: Outbound,
+}
+
+/// Section `[secrets]`.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Secrets {
+    /// Opens secrets at rest.
+    pub master_key: String,
+}
+
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secrets(***)")
+    }
+}
+
+/// Section `[queue]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Queue {
+    /// Jobs run at once.
+    pub concurrency: usize,
+    /// Jobs in Redis at once.
+    pub limit: usize,
+    /// How long a killed worker's job waits.
+    #[serde(with = "service::config::duration")]
+    pub lease: Duration,
+}
+
+/// Section `[outbox]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outbox {
+    /// How often the outbox is looked at.
+    #[serde(with = "service::config::duration")]
+    pub every: Duration,
+    /// How often due deliveries are looked for.
+    #[serde(with = "service::config::duration")]
+    pub sweep_every: Duration,
+    /// How long a first attempt is left to the outbox.
+    #[serde(with = "service::config::duration")]
+    pub untried_after: Duration,
+}
+
+/// Section `[webhooks]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Webhooks {
+    /// Pauses before each attempt.
+    #[serde(with = "service::config::duration::list")]
+    pub schedule: Vec<Duration>,
+    /// How long a receiver may take.
+    #[serde(with = "service::config::duration")]
+    pub timeout: Duration,
+}
+
+/// Section `[outbound]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outbound {
+    /// Hosts and networks reached although the guard would refuse them.
+    pub allow: Vec<String>,
+}

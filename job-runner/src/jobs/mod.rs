@@ -1,0 +1,3 @@
+//! One file a noun: what is done for it in the background.
+
+pub(crate) mod webhooks;

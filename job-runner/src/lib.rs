@@ -1,0 +1,37 @@
+//! Everything that takes long, may fail and is tried again, or happens at a time.
+//!
+//! Postgres says what is to be done; Redis carries what is due now. The relay moves outbox rows to the
+//! queue, the sweep finds due work that a lost queue or a killed worker left behind, and [`work`] does it.
+
+mod config;
+mod jobs;
+mod relay;
+mod runner;
+mod sweep;
+mod work;
+
+use anyhow::Context;
+use service::{Lifecycle, Listeners, Readiness, Shutdown};
+
+pub use config::{Config, DEFAULTS};
+pub use runner::Runner;
+
+/// Runs the service until `shutdown`.
+///
+/// # Errors
+/// A setting can't be used, or a component died.
+pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> anyhow::Result<()> {
+    let readiness = Readiness::new(&shutdown);
+    let runner = Runner::new(&config).await.context("job-runner")?;
+    let mut lifecycle = Lifecycle::new(shutdown.clone());
+    let check = readiness.register("postgres");
+    lifecycle.spawn("relay", relay::run(runner.clone(), config.outbox.every, check, shutdown.clone()));
+    lifecycle.spawn("sweep", sweep::run(runner.clone(), config.outbox.clone(), shutdown.clone()));
+    lifecycle.spawn("work", work::run(runner, shutdown.clone()));
+    let greeting =
+        axum::Router::new().fallback(async || "the job-runner takes no requests; see its ops port\n");
+    lifecycle.spawn("greeting", service::http::serve(listeners.main, greeting, shutdown));
+    lifecycle.spawn_last("ops", service::ops::serve(listeners.ops, readiness, lifecycle.drained()));
+    lifecycle.run(config::GRACE).await?;
+    Ok(())
+}

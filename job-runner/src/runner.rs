@@ -1,0 +1,79 @@
+//! What every job is handed.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use contract::{Job, Signal};
+use domain::sealing::MasterKey;
+use service::{Clock, Rng};
+
+use crate::config::Config;
+
+/// The job-runner's parts. Cheap to clone.
+#[derive(Clone)]
+pub struct Runner(Arc<Parts>);
+
+/// See [`Runner`].
+pub struct Parts {
+    /// Postgres.
+    pub(crate) db: store::Db,
+    /// What is due now.
+    pub(crate) queue: queue::Queue<Job>,
+    /// Tells services at once what has changed.
+    pub(crate) bus: cache::Bus<Signal>,
+    /// The guarded way out.
+    pub(crate) outbound: outbound::Client,
+    /// Opens webhook addresses and secrets.
+    pub(crate) master_key: MasterKey,
+    /// Pauses before each attempt of a webhook.
+    pub(crate) schedule: Vec<Duration>,
+    /// How long a receiver may take.
+    pub(crate) timeout: Duration,
+    /// Now.
+    pub(crate) clock: Clock,
+    /// Chance.
+    pub(crate) rng: Rng,
+}
+
+impl Deref for Runner {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl Runner {
+    /// Puts the parts together. Redis and Postgres may be away.
+    ///
+    /// # Errors
+    /// A setting can't be used.
+    pub async fn new(config: &Config) -> anyhow::Result<Self> {
+        let master_key = MasterKey::from_hex(&config.secrets.master_key)
+            .context("secrets.master_key must be 64 hexadecimal digits, the same as the control plane's")?;
+        anyhow::ensure!(!config.webhooks.schedule.is_empty(), "webhooks.schedule needs at least one attempt");
+        let queue = queue::Config {
+            concurrency: config.queue.concurrency,
+            limit: config.queue.limit,
+            lease: config.queue.lease,
+            ..queue::Config::new(&config.redis.url, format!("{}:jobs", config.redis.prefix))
+        };
+        Ok(Self(Arc::new(Parts {
+            db: store::connect(&config.store)?,
+            queue: queue::Queue::connect(&queue).await?,
+            bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,
+            outbound: outbound::Client::new(outbound::Config {
+                allow: config.outbound.allow.iter().map(|entry| entry.parse()).collect::<Result<_, _>>()?,
+                total_timeout: config.webhooks.timeout,
+                ..outbound::Config::default()
+            })?,
+            master_key,
+            schedule: config.webhooks.schedule.clone(),
+            timeout: config.webhooks.timeout,
+            clock: Clock::system(),
+            rng: Rng::system(),
+        })))
+    }
+}

@@ -1,0 +1,29 @@
+//! Who does which job: one exhaustive match, so that a job nobody does can't be written.
+
+use contract::Job;
+use queue::Task;
+use service::Shutdown;
+use tracing::Instrument;
+
+use crate::{Runner, jobs};
+
+pub(crate) async fn run(runner: Runner, shutdown: Shutdown) -> anyhow::Result<()> {
+    let queue = runner.queue.clone();
+    let handler = move |task: Task<Job>| {
+        let runner = runner.clone();
+        async move { carry_out(&runner, task).await }
+    };
+    Ok(queue.work(handler, shutdown.requested()).await?)
+}
+
+async fn carry_out(runner: &Runner, task: Task<Job>) {
+    let span = tracing::info_span!("job", job.id = task.id);
+    service::telemetry::continue_from(&span, task.traceparent.as_deref());
+    let done = match task.job {
+        Job::DeliverWebhookV1 { delivery_id } => jobs::webhooks::deliver(runner, delivery_id),
+    };
+    if let Err(error) = done.instrument(span.clone()).await {
+        // What is to be done still stands in Postgres; the sweep comes back to it.
+        tracing::warn!(parent: &span, error = format!("{error:#}"), "a job could not be done now");
+    }
+}
