@@ -1,0 +1,69 @@
+//! The collector's settings; `config.toml` beside `src` says what each means.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// The commented defaults.
+pub const DEFAULTS: &str = include_str!("../config.toml");
+
+/// Everything the collector can be told.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Postgres.
+    pub store: store::Config,
+    /// ClickHouse.
+    pub warehouse: warehouse::Config,
+    /// Redis.
+    pub redis: cache::Config,
+    /// What must never be shown.
+    pub secrets: Secrets,
+    /// Which events are taken.
+    pub collector: Collector,
+    /// Where they wait.
+    pub segments: Segments,
+}
+
+/// Section `[secrets]`.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Secrets {
+    /// Proves an edge.
+    pub edge_token: String,
+}
+
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secrets(***)")
+    }
+}
+
+/// Section `[collector]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Collector {
+    /// Events of one address in a minute.
+    pub events_per_minute: u32,
+    /// How long a site's look-up may be remembered.
+    #[serde(with = "service::config::duration")]
+    pub sites_fresh: Duration,
+    /// Whether events may say when they happened.
+    pub accept_event_time: bool,
+}
+
+/// Section `[segments]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Segments {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The age at which a segment is sealed.
+    #[serde(with = "service::config::duration")]
+    pub seal_after: Duration,
+    /// The size at which it is, whatever its age.
+    pub bytes_max: u64,
+    /// Bytes that may wait.
+    pub unsent_bytes_max: u64,
+}

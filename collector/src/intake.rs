@@ -1,0 +1,112 @@
+//! `POST /api/collect`: the one thing a visitor's browser sees of us. Whatever comes, the answer is 204: a page must
+//! not fail, and a stranger must not learn, because an event wasn't counted.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, FromRef, State};
+use axum::routing::post;
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::tracking::{BODY_BYTES_MAX, Dropped};
+use http::{HeaderMap, Method, StatusCode, header};
+use service::Clock;
+use tower_http::cors::{Any, CorsLayer};
+use web::{ClientIp, EdgeTrust};
+
+use crate::pipeline::{Arrival, Pipeline, count_dropped};
+
+/// Says when an event happened, where the configuration allows that.
+const EVENT_TIME: &str = "x-event-time";
+/// How far back; a batch of events may not touch too many of the warehouse's months.
+const EVENT_TIME_BACK: TimeDelta = TimeDelta::days(400);
+
+/// What the endpoint needs.
+#[derive(Clone, FromRef)]
+pub(crate) struct Intake {
+    pub(crate) pipeline: Arc<Pipeline>,
+    pub(crate) trust: EdgeTrust,
+    pub(crate) times: Times,
+}
+
+/// Decides when an event happened.
+#[derive(Clone)]
+pub(crate) struct Times {
+    pub(crate) clock: Clock,
+    pub(crate) accept_event_time: bool,
+}
+
+pub(crate) fn router(intake: Intake) -> Router {
+    // Any page may send; no cookie is involved.
+    let cors = CorsLayer::new()
+        .allow_origin(Any)
+        .allow_methods([Method::POST])
+        .allow_headers([header::CONTENT_TYPE]);
+    Router::new()
+        .route("/api/collect", post(collect))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(cors)
+        .with_state(intake)
+}
+
+async fn collect(
+    State(pipeline): State<Arc<Pipeline>>,
+    State(times): State<Times>,
+    ClientIp(ip): ClientIp,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> StatusCode {
+    match body {
+        Ok(body) => {
+            let arrival = Arrival {
+                body,
+                ip,
+                user_agent: text(&headers, header::USER_AGENT.as_str()),
+                at: times.of(&headers),
+                taken_at: times.clock.now(),
+            };
+            // Why it was dropped is counted by the pipeline, and not the sender's business.
+            let _counted = pipeline.take(&arrival).await;
+        }
+        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            count_dropped(Dropped::TooLarge);
+        }
+        Err(_cut_off) => count_dropped(Dropped::Unreadable),
+    }
+    StatusCode::NO_CONTENT
+}
+
+impl Times {
+    fn of(&self, headers: &HeaderMap) -> DateTime<Utc> {
+        let now = self.clock.now();
+        let said = || DateTime::parse_from_rfc3339(&text(headers, EVENT_TIME)).ok().map(|time| time.to_utc());
+        let believable = |time: &DateTime<Utc>| (now - EVENT_TIME_BACK..=now).contains(time);
+        if self.accept_event_time { said().filter(believable).unwrap_or(now) } else { now }
+    }
+}
+
+/// A header as text; what isn't text counts as absent.
+fn text(headers: &HeaderMap, name: &str) -> String {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_says_when_it_happened_only_where_that_is_allowed() {
+        let now = "2026-11-21T10:00:00Z".parse().unwrap();
+        let of = |accept_event_time: bool, said: &str| {
+            let headers = HeaderMap::from_iter([(EVENT_TIME.parse().unwrap(), said.parse().unwrap())]);
+            Times { clock: Clock::manual(now), accept_event_time }.of(&headers)
+        };
+        let past = "2026-11-14T09:30:00+01:00";
+        assert_eq!(of(true, past), "2026-11-14T08:30:00Z".parse::<DateTime<Utc>>().unwrap());
+        assert_eq!(of(false, past), now);
+        for unbelievable in ["2026-11-21T10:00:01Z", "2020-01-01T00:00:00Z", "yesterday", ""] {
+            assert_eq!(of(true, unbelievable), now, "{unbelievable}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Events between the answer to the browser and ClickHouse: files on this machine's disk.
+//!
+//! A segment is a file of lines, one event each, and lives through three names:
+//!
+//! | name | |
+//! | --- | --- |
+//! | `<id>.open` | being written; an event is answered only after `fdatasync` of the group it came in |
+//! | `<id>.sealed` | never changes again; inserted with its id as deduplication token, then deleted |
+//! | `<id>.refused` | ClickHouse said it can't be read; kept, and tried again at the next start |
+//!
+//! Sealing is one atomic rename, and only sealed segments are ever inserted. So whatever was inserted under a token
+//! is exactly what will be inserted under it again, and a kill at any point loses nothing answered and doubles
+//! nothing: an open segment found at start is sealed as it is (a torn last line was never answered), a sealed one
+//! is inserted once more under its old token.
+
+mod folder;
+mod journal;
+mod line;
+mod room;
+mod shipper;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use service::{Clock, Readiness, Rng, Shutdown};
+use warehouse::Warehouse;
+
+use folder::Folder;
+pub(crate) use journal::{Journal, Limits, Writer};
+use room::Room;
+pub(crate) use shipper::Shipper;
+
+/// Takes possession of the folder. Gives where events are handed in and the two tasks behind it; they end, in this
+/// order, after the last [`Journal`] is dropped.
+pub(crate) fn open(
+    folder: &Path,
+    limits: Limits,
+    warehouse: Warehouse,
+    chassis: (Clock, Rng, Shutdown),
+    readiness: &Readiness,
+) -> anyhow::Result<(Journal, Writer, Shipper)> {
+    let (clock, rng, shutdown) = chassis;
+    let (folder, leftovers) = Folder::open(folder)?;
+    let bytes = leftovers.iter().map(|segment| segment.bytes).sum();
+    if !leftovers.is_empty() {
+        tracing::info!(
+            segments = leftovers.len(),
+            bytes,
+            "an earlier process left events: they are sent now"
+        );
+    }
+    let room = Room::new(bytes, limits.unsent_bytes_max, readiness.register("segments_room"));
+    let writable = readiness.register("segments_writable");
+    let (journal, writer, sealed) =
+        Journal::new((folder, leftovers), room.clone(), limits, (clock.clone(), rng), writable);
+    Ok((journal, writer, Shipper::new(warehouse, sealed, room, clock, shutdown)))
+}

@@ -1,0 +1,123 @@
+//! The folder of segments: which file is in which state, and that one collector has it to itself.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use uuid::Uuid;
+
+const OPEN: &str = "open";
+const SEALED: &str = "sealed";
+const REFUSED: &str = "refused";
+
+/// A folder of segments, locked for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    _lock: File,
+}
+
+/// A segment that is being written.
+#[derive(Debug)]
+pub(super) struct OpenSegment {
+    /// Its name, and the token it will be inserted with.
+    id: Uuid,
+    path: PathBuf,
+    file: File,
+    /// Bytes known to be on disk.
+    pub(super) bytes: u64,
+}
+
+/// A segment that never changes again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SealedSegment {
+    /// Its name, and the token it is inserted with; its age too, as it is a version 7 id.
+    pub(super) id: Uuid,
+    pub(super) path: PathBuf,
+    pub(super) bytes: u64,
+}
+
+impl Folder {
+    /// Takes possession of the folder, making it if need be. Whatever an earlier process left is sealed.
+    pub(super) fn open(path: &Path) -> anyhow::Result<(Self, Vec<SealedSegment>)> {
+        fs::create_dir_all(path).with_context(|| format!("making {}", path.display()))?;
+        let lock = File::create(path.join("lock")).context("making the lock file")?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => anyhow::bail!("{} belongs to another collector", path.display()),
+            Err(TryLockError::Error(error)) => return Err(error).context("locking the folder of segments"),
+        }
+        let folder = Self { path: path.to_owned(), _lock: lock };
+        let leftovers = folder.seal_leftovers().context("sealing what an earlier process left")?;
+        Ok((folder, leftovers))
+    }
+
+    /// Oldest first.
+    fn seal_leftovers(&self) -> io::Result<Vec<SealedSegment>> {
+        let mut sealed = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            let path = entry?.path();
+            let id = path.file_stem().and_then(|name| name.to_str()?.parse::<Uuid>().ok());
+            let state = path.extension().and_then(|extension| extension.to_str());
+            let (Some(id), Some(OPEN | SEALED | REFUSED)) = (id, state) else { continue };
+            // What is inserted from now on must be what stays on disk, whatever happens to the machine next.
+            File::open(&path)?.sync_all()?;
+            sealed.push(self.seal_file(id, &path, fs::metadata(&path)?.len())?);
+        }
+        sealed.sort_by_key(|segment| segment.id);
+        Ok(sealed)
+    }
+
+    /// A new, empty segment. Its name is on disk when this returns.
+    pub(super) fn create(&self, id: Uuid) -> io::Result<OpenSegment> {
+        let path = self.path_of(id, OPEN);
+        let file = OpenOptions::new().append(true).create_new(true).open(&path)?;
+        File::open(&self.path)?.sync_all()?;
+        Ok(OpenSegment { id, path, file, bytes: 0 })
+    }
+
+    /// Ends a segment.
+    pub(super) fn seal(&self, segment: &OpenSegment) -> io::Result<SealedSegment> {
+        self.seal_file(segment.id, &segment.path, segment.bytes)
+    }
+
+    /// The rename needn't be on disk to count: should the machine lose it, the segment is found under its old name,
+    /// with the same content and the same id.
+    fn seal_file(&self, id: Uuid, path: &Path, bytes: u64) -> io::Result<SealedSegment> {
+        let sealed = self.path_of(id, SEALED);
+        fs::rename(path, &sealed)?;
+        Ok(SealedSegment { id, path: sealed, bytes })
+    }
+
+    fn path_of(&self, id: Uuid, state: &str) -> PathBuf {
+        self.path.join(format!("{id}.{state}"))
+    }
+}
+
+impl OpenSegment {
+    /// Appends whole lines and waits until the disk has them.
+    ///
+    /// After an error nothing of `lines` is in the segment, as far as the disk obeys, and the segment must be
+    /// sealed: a failed `fdatasync` may have forgotten what it failed to write.
+    pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        let written = self.file.write_all(lines).and_then(|()| self.file.sync_data());
+        match written {
+            Ok(()) => self.bytes += lines.len() as u64,
+            Err(_) => self.file.set_len(self.bytes)?,
+        }
+        written
+    }
+}
+
+impl SealedSegment {
+    /// Stored elsewhere: it may go.
+    pub(super) fn delete(&self) -> io::Result<()> {
+        fs::remove_file(&self.path)
+    }
+
+    /// Kept for an operator, and for the next start.
+    pub(super) fn refuse(&self) -> io::Result<()> {
+        fs::rename(&self.path, self.path.with_extension(REFUSED))
+    }
+}

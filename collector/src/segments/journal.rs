@@ -1,0 +1,190 @@
+//! Writes events into segments, many at a time: whatever arrives while the disk is busy shares the next flush.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use contract::events::Event;
+use domain::tracking::Dropped;
+use service::{Check, Clock, Rng, metrics};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::folder::{Folder, OpenSegment, SealedSegment};
+use super::line;
+use super::room::Room;
+
+/// Events of one flush; more wait for the next.
+const GROUP_EVENTS_MAX: usize = 4_096;
+
+/// How large and how old things may get.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// A segment with anything in it is sealed at this age, if nothing older waits to be inserted, …
+    pub(crate) seal_after: Duration,
+    /// … and at this size in any case.
+    pub(crate) segment_bytes_max: u64,
+    /// With this much on disk, further events are dropped.
+    pub(crate) unsent_bytes_max: u64,
+}
+
+/// Where events are handed in. Cheap to clone; the writer ends when the last clone is gone.
+#[derive(Clone)]
+pub(crate) struct Journal {
+    entries: mpsc::Sender<Entry>,
+    room: Room,
+}
+
+struct Entry {
+    line: Vec<u8>,
+    answer: oneshot::Sender<bool>,
+}
+
+/// The one task that writes.
+pub(crate) struct Writer {
+    folder: Arc<Folder>,
+    limits: Limits,
+    clock: Clock,
+    rng: Rng,
+    check: Check,
+    entries: mpsc::Receiver<Entry>,
+    open: Option<(OpenSegment, Instant)>,
+    /// Sealed and not yet handed to the shipper, oldest first.
+    sealed: VecDeque<SealedSegment>,
+    shipper: mpsc::Sender<SealedSegment>,
+    room: Room,
+}
+
+impl Journal {
+    /// The handle, the task to spawn, and where sealed segments come out, one at a time.
+    pub(super) fn new(
+        (folder, leftovers): (Folder, Vec<SealedSegment>),
+        room: Room,
+        limits: Limits,
+        (clock, rng): (Clock, Rng),
+        check: Check,
+    ) -> (Self, Writer, mpsc::Receiver<SealedSegment>) {
+        let (entries, incoming) = mpsc::channel(2 * GROUP_EVENTS_MAX);
+        // Room for one, so that the writer notices when the shipper is behind, and seals larger segments.
+        let (shipper, outgoing) = mpsc::channel(1);
+        check.ok();
+        let writer = Writer {
+            folder: Arc::new(folder),
+            limits,
+            clock,
+            rng,
+            check,
+            entries: incoming,
+            open: None,
+            sealed: leftovers.into(),
+            shipper,
+            room: room.clone(),
+        };
+        (Self { entries, room }, writer, outgoing)
+    }
+
+    /// Returns once the event is on disk.
+    pub(crate) async fn append(&self, event: &Event) -> Result<(), Dropped> {
+        if self.room.is_full() {
+            return Err(Dropped::Full);
+        }
+        let line = line::encode(event).map_err(|_| Dropped::Unwritable)?;
+        let (answer, written) = oneshot::channel();
+        self.entries.send(Entry { line, answer }).await.map_err(|_| Dropped::Unwritable)?;
+        if written.await == Ok(true) { Ok(()) } else { Err(Dropped::Unwritable) }
+    }
+}
+
+impl Writer {
+    /// Writes until every [`Journal`] is gone, then seals what is open and hands over what the shipper takes.
+    pub(crate) async fn run(mut self) -> anyhow::Result<()> {
+        let mut group = Vec::with_capacity(GROUP_EVENTS_MAX);
+        loop {
+            let due_at = self.open.as_ref().map(|(_, opened)| *opened + self.limits.seal_after);
+            let due = due_at.is_some_and(|due_at| due_at <= Instant::now());
+            let shipper = self.shipper.clone();
+            tokio::select! {
+                received = self.entries.recv_many(&mut group, GROUP_EVENTS_MAX) => match received {
+                    0 => break,
+                    _ => self.write(&mut group).await,
+                },
+                () = tokio::time::sleep_until(due_at.unwrap_or_else(Instant::now)), if due_at.is_some() && !due => {}
+                Ok(hungry) = shipper.reserve(), if due || !self.sealed.is_empty() => {
+                    if self.sealed.is_empty() {
+                        self.seal().await;
+                    }
+                    if let Some(segment) = self.sealed.pop_front() {
+                        hungry.send(segment);
+                    }
+                }
+            }
+        }
+        self.seal().await;
+        for segment in self.sealed {
+            // A shipper that has given up has left the rest to the next start.
+            let _left_on_disk = self.shipper.send(segment).await;
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self, group: &mut Vec<Entry>) {
+        let lines: Vec<u8> = group.iter().flat_map(|entry| &entry.line).copied().collect();
+        let bytes = lines.len() as u64;
+        let begun = Instant::now();
+        let written = self.write_lines(lines).await;
+        metrics::histogram("collector_group_commit_seconds").record_elapsed(begun.elapsed(), &[]);
+        match &written {
+            Ok(()) => {
+                self.room.taken(bytes);
+                self.check.ok();
+            }
+            Err(error) => {
+                tracing::error!(%error, events = group.len(), "events could not be written and are dropped");
+                self.check.failed(format!("not writable: {error}"));
+            }
+        }
+        for entry in group.drain(..) {
+            // Whoever asked may have hung up; the event counts all the same.
+            let _hung_up = entry.answer.send(written.is_ok());
+        }
+        let full = self.open.as_ref().is_some_and(|(open, _)| open.bytes >= self.limits.segment_bytes_max);
+        if full || written.is_err() {
+            self.seal().await;
+        }
+    }
+
+    async fn write_lines(&mut self, lines: Vec<u8>) -> std::io::Result<()> {
+        let open = self.open.take();
+        let folder = Arc::clone(&self.folder);
+        let id = self.rng.uuid_v7(self.clock.now());
+        let (open, written) = tokio::task::spawn_blocking(move || {
+            let (mut open, opened) = match open {
+                Some(open) => open,
+                None => match folder.create(id) {
+                    Ok(open) => (open, Instant::now()),
+                    Err(error) => return (None, Err(error)),
+                },
+            };
+            let written = open.append(&lines);
+            (Some((open, opened)), written)
+        })
+        .await
+        .map_err(std::io::Error::other)?;
+        self.open = open;
+        written
+    }
+
+    /// Ends the open segment, if there is one.
+    async fn seal(&mut self) {
+        let Some((open, _)) = self.open.take() else { return };
+        let folder = Arc::clone(&self.folder);
+        let sealed = tokio::task::spawn_blocking(move || folder.seal(&open)).await;
+        match sealed.map_err(std::io::Error::other).flatten() {
+            Ok(segment) => self.sealed.push_back(segment),
+            // Still there under its open name: the next start seals it.
+            Err(error) => {
+                tracing::error!(%error, "a segment could not be sealed and stays until the next start");
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The protocol of segments on a real disk, without ClickHouse: a test stands where the shipper would.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use contract::events::Event;
+use domain::tracking::Dropped;
+use service::{Clock, Readiness, Rng, Shutdown};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use super::folder::{Folder, SealedSegment};
+use super::journal::{Journal, Limits};
+use super::line;
+use super::room::Room;
+
+const LIMITS: Limits =
+    Limits { seal_after: Duration::from_millis(300), segment_bytes_max: 1 << 20, unsent_bytes_max: 1 << 30 };
+
+struct Bench {
+    journal: Journal,
+    sealed: mpsc::Receiver<SealedSegment>,
+    room: Room,
+    readiness: Readiness,
+    writer: tokio::task::JoinHandle<anyhow::Result<()>>,
+}
+
+fn bench(folder: &Path, limits: Limits) -> Bench {
+    let readiness = Readiness::new(&Shutdown::new());
+    let (folder, leftovers) = Folder::open(folder).unwrap();
+    let bytes = leftovers.iter().map(|segment| segment.bytes).sum();
+    let room = Room::new(bytes, limits.unsent_bytes_max, readiness.register("room"));
+    let chassis = (Clock::system(), Rng::system());
+    let (journal, writer, sealed) =
+        Journal::new((folder, leftovers), room.clone(), limits, chassis, readiness.register("writable"));
+    Bench { journal, sealed, room, readiness, writer: tokio::spawn(writer.run()) }
+}
+
+fn event(number: u128) -> Event {
+    Event {
+        id: Uuid::from_u128(number),
+        account_id: Uuid::nil(),
+        site_id: Uuid::nil(),
+        received_at: Default::default(),
+        name: "page_view".into(),
+        host: "shop.example".into(),
+        path: "/line\nbreak".into(),
+        visitor: u64::MAX,
+        title: "ü".into(),
+        referrer_host: String::new(),
+        utm_source: String::new(),
+        utm_medium: String::new(),
+        utm_campaign: String::new(),
+        screen: String::new(),
+        props: vec![],
+        engagement_ms: 0,
+        scroll_depth: None,
+    }
+}
+
+fn numbers(segment: &SealedSegment) -> BTreeSet<u128> {
+    let lines = line::decode(&fs::read(&segment.path).unwrap()).unwrap();
+    lines.events.iter().map(|event| event.id.as_u128()).collect()
+}
+
+fn files(folder: &TempDir, state: &str) -> usize {
+    let entries = fs::read_dir(folder.path()).unwrap();
+    entries.filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|e| e == state)).count()
+}
+
+#[tokio::test]
+async fn everything_answered_comes_out_once_and_unchanged() {
+    let folder = TempDir::new().unwrap();
+    let small = Limits { segment_bytes_max: 20_000, ..LIMITS };
+    let Bench { journal, mut sealed, writer, .. } = bench(folder.path(), small);
+    let appends = (0..1_000).map(|number| {
+        let journal = journal.clone();
+        async move { journal.append(&event(number)).await }
+    });
+    let answers = tokio::spawn(futures::future::join_all(appends.collect::<Vec<_>>()));
+
+    let mut seen = BTreeSet::new();
+    drop(journal);
+    while let Some(segment) = sealed.recv().await {
+        for number in numbers(&segment) {
+            assert!(seen.insert(number), "{number} came twice");
+        }
+        segment.delete().unwrap();
+    }
+    assert!(answers.await.unwrap().iter().all(Result::is_ok));
+    assert_eq!(seen, (0..1_000).collect());
+    writer.await.unwrap().unwrap();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "only the lock file is left");
+}
+
+#[tokio::test]
+async fn an_answered_event_is_already_on_the_disk() {
+    let folder = TempDir::new().unwrap();
+    let bench = bench(folder.path(), LIMITS);
+    bench.journal.append(&event(1)).await.unwrap();
+    let open = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let open = open.filter(|path| path.extension().is_some_and(|state| state == "open" || state == "sealed"));
+    let bytes: Vec<u8> = open.flat_map(|path| fs::read(path).unwrap()).collect();
+    assert_eq!(line::decode(&bytes).unwrap().events, [event(1)]);
+}
+
+#[tokio::test]
+async fn what_a_killed_process_left_is_sealed_under_its_old_name_without_the_torn_line() {
+    let folder = TempDir::new().unwrap();
+    let (older, newer) = (Uuid::from_u128(1), Uuid::from_u128(2));
+    let mut torn = [line::encode(&event(10)).unwrap(), line::encode(&event(11)).unwrap()].concat();
+    torn.truncate(torn.len() - 5);
+    fs::write(folder.path().join(format!("{newer}.open")), torn).unwrap();
+    fs::write(folder.path().join(format!("{older}.sealed")), line::encode(&event(12)).unwrap()).unwrap();
+    fs::write(folder.path().join("notes.txt"), "not ours").unwrap();
+
+    let mut bench = bench(folder.path(), LIMITS);
+    let first = bench.sealed.recv().await.unwrap();
+    let second = bench.sealed.recv().await.unwrap();
+    assert_eq!((first.id, numbers(&first)), (older, BTreeSet::from([12])));
+    assert_eq!((second.id, numbers(&second)), (newer, BTreeSet::from([10])));
+    // A second start finds the same under the same name: this is what the deduplication token relies on.
+    drop(bench.journal);
+    bench.writer.await.unwrap().unwrap();
+    assert_eq!(Folder::open(folder.path()).unwrap().1, [first, second]);
+}
+
+#[tokio::test]
+async fn a_segment_set_aside_is_tried_again_at_the_next_start() {
+    let folder = TempDir::new().unwrap();
+    let id = Uuid::from_u128(1);
+    fs::write(folder.path().join(format!("{id}.sealed")), line::encode(&event(1)).unwrap()).unwrap();
+    let (first, segments) = Folder::open(folder.path()).unwrap();
+    segments[0].refuse().unwrap();
+    assert_eq!((files(&folder, "sealed"), files(&folder, "refused")), (0, 1));
+    drop(first);
+    assert_eq!(Folder::open(folder.path()).unwrap().1, segments);
+}
+
+#[tokio::test]
+async fn one_folder_has_one_collector() {
+    let folder = TempDir::new().unwrap();
+    let _first = Folder::open(folder.path()).unwrap();
+    let refusal = Folder::open(folder.path()).unwrap_err().to_string();
+    assert!(refusal.contains("another collector"), "{refusal}");
+}
+
+#[tokio::test]
+async fn while_the_shipper_is_behind_segments_grow_instead_of_becoming_many() {
+    let folder = TempDir::new().unwrap();
+    let eager = Limits { seal_after: Duration::ZERO, ..LIMITS };
+    let mut bench = bench(folder.path(), eager);
+    for number in 0..50 {
+        bench.journal.append(&event(number)).await.unwrap();
+    }
+    // One waits to be taken; all that came after it share another.
+    let first = bench.sealed.recv().await.unwrap();
+    let second = bench.sealed.recv().await.unwrap();
+    assert_eq!(numbers(&first).len() + numbers(&second).len(), 50);
+    assert_eq!(files(&folder, "sealed") + files(&folder, "open"), 2);
+}
+
+#[tokio::test]
+async fn a_full_folder_drops_until_there_is_room_and_says_so() {
+    let folder = TempDir::new().unwrap();
+    let tiny = Limits { unsent_bytes_max: 1, ..LIMITS };
+    let bench = bench(folder.path(), tiny);
+    assert!(bench.readiness.report().ready);
+    bench.journal.append(&event(1)).await.unwrap();
+    assert_eq!(bench.journal.append(&event(2)).await, Err(Dropped::Full));
+    assert!(!bench.readiness.report().ready);
+
+    bench.room.freed(line::encode(&event(1)).unwrap().len() as u64);
+    assert!(bench.readiness.report().ready);
+    bench.journal.append(&event(3)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_disk_that_refuses_is_said_and_tried_again() {
+    let parent = TempDir::new().unwrap();
+    let path = parent.path().join("segments");
+    let bench = bench(&path, LIMITS);
+    fs::remove_dir_all(&path).unwrap();
+    assert_eq!(bench.journal.append(&event(1)).await, Err(Dropped::Unwritable));
+    assert!(!bench.readiness.report().ready);
+
+    fs::create_dir(&path).unwrap();
+    bench.journal.append(&event(2)).await.unwrap();
+    assert!(bench.readiness.report().ready);
+}
+
+#[test]
+fn damage_costs_the_damaged_line_alone() {
+    let mut segment: Vec<u8> = (0..3).flat_map(|number| line::encode(&event(number)).unwrap()).collect();
+    let second = line::encode(&event(0)).unwrap().len() + 20;
+    segment[second] ^= 1;
+    let lines = line::decode(&segment).unwrap();
+    assert_eq!(lines.events, [event(0), event(2)]);
+    assert_eq!(lines.skipped, 1);
+}
+
+#[test]
+fn an_intact_line_of_an_unknown_kind_is_not_passed_over_in_silence() {
+    let json = br#"{"another":"thing"}"#;
+    let line = format!("{:08x} {}\n", crc32fast::hash(json), String::from_utf8_lossy(json));
+    assert!(line::decode(line.as_bytes()).unwrap_err().to_string().starts_with("line 1 "));
+}

@@ -1,0 +1,71 @@
+//! Whose site a token is. Remembered, the unknown too, so that neither a busy site nor a stranger's guesses reach
+//! Postgres.
+
+use std::time::{Duration, Instant};
+
+use cache::{Bounds, Bus, BusEvent, Fresh};
+use contract::{Change, Signal};
+use domain::tracking::{Dropped, Hit};
+use futures::StreamExt as _;
+use service::Shutdown;
+use store::Db;
+use store::sites::SiteOwner;
+
+/// Bytes of remembered sites: some hundred thousand.
+const REMEMBERED_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// How long a site is counted as it was remembered before Postgres, being away, is asked again.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Finds sites by their token. Clones share what they remember.
+#[derive(Clone)]
+pub(crate) struct FindSite {
+    db: Db,
+    known: Fresh<String, Option<SiteOwner>>,
+}
+
+impl FindSite {
+    pub(crate) fn new(db: Db, fresh_for: Duration) -> Self {
+        let bounds = Bounds { max_bytes: REMEMBERED_BYTES_MAX, fresh_for, retry_after: ASK_AGAIN_AFTER };
+        // The token, its owner, and what the cache itself needs for an entry.
+        let weigh =
+            |token: &String, _: &Option<SiteOwner>| u32::try_from(token.len() + 200).unwrap_or(u32::MAX);
+        Self { db, known: Fresh::new(bounds, weigh) }
+    }
+
+    pub(crate) async fn step(&self, hit: &Hit) -> Result<SiteOwner, Dropped> {
+        let now = Instant::now();
+        let owner = match self.known.peek(&hit.site_token, now) {
+            Some(owner) => owner,
+            None => {
+                let found = self.known.get(&hit.site_token, now, self.load(&hit.site_token)).await;
+                found.map_err(|error| unavailable(&error))?.value
+            }
+        };
+        owner.ok_or(Dropped::UnknownSite)
+    }
+
+    async fn load(&self, site_token: &str) -> Result<Option<SiteOwner>, store::Error> {
+        let mut conn = store::acquire(&self.db).await?;
+        store::sites::find_owner_by_token(&mut conn, site_token).await
+    }
+
+    /// Forgets what has changed, as soon as it is said.
+    pub(crate) async fn listen(self, bus: Bus<Signal>, shutdown: Shutdown) -> anyhow::Result<()> {
+        let mut news = std::pin::pin!(bus.subscribe());
+        while let Some(Some(event)) = shutdown.unless_requested(news.next()).await {
+            match event {
+                BusEvent::Message(Signal::Changed(Change::AnalyticsSite { site_token })) => {
+                    self.known.invalidate(&site_token);
+                }
+                BusEvent::Message(_) => {}
+                BusEvent::MayHaveMissed => self.known.expire_all(),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unavailable(error: &store::Error) -> Dropped {
+    tracing::warn!(%error, "an event's site can't be looked up: it is dropped");
+    Dropped::Unavailable
+}

@@ -1,0 +1,191 @@
+//! Which events count.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use contract::{Change, Signal};
+use serde_json::{Value, json};
+
+use crate::browser::{Browser, Request, answered, event, page_view};
+use crate::stand::{Collector, Stand, eventually, now};
+
+fn visitor(number: u8) -> IpAddr {
+    [203, 0, 113, number].into()
+}
+
+async fn send(collector: &Collector, request: &Request) {
+    let mut browser = Browser::connect(collector.address).await.unwrap();
+    let answer = browser.send(request).await.unwrap();
+    assert!(answered(&answer), "{answer}");
+}
+
+#[tokio::test]
+async fn a_page_view_is_answered_204_and_counted_within_two_seconds() {
+    let stand = Stand::new().await;
+    let collector = stand.start().await;
+    send(&collector, &page_view(&stand.site_token, "/", visitor(1))).await;
+    let took = eventually("the view is counted", async || stand.page_views().await == 1).await;
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert_eq!(stand.visitors().await, 1);
+    collector.stop().await;
+}
+
+#[tokio::test]
+async fn the_same_browser_is_one_visitor_also_of_another_collector() {
+    let stand = Stand::new().await;
+    for _ in 0..2 {
+        let collector = stand.start().await;
+        for path in ["/", "/about"] {
+            send(&collector, &page_view(&stand.site_token, path, visitor(1))).await;
+        }
+        send(&collector, &page_view(&stand.site_token, "/", visitor(2))).await;
+        collector.stop().await;
+    }
+    // Stopping has sent everything.
+    assert_eq!((stand.page_views().await, stand.visitors().await), (6, 2));
+}
+
+#[tokio::test]
+async fn whatever_comes_is_answered_204_and_what_does_not_count_is_counted_by_reason() {
+    let stand = Stand::new().await;
+    // A process of its own: metrics belong to a process.
+    let collector = stand.start_process().await;
+    let good = || page_view(&stand.site_token, "/", visitor(1));
+    let raw = |body: &[u8]| Request { body: body.to_vec(), ..good() };
+    let with = |key: &str, value: Value| {
+        let mut body =
+            json!({"siteToken": stand.site_token, "name": "page_view", "url": "https://shop.example/"});
+        body[key] = value;
+        event(&body, visitor(1))
+    };
+    let dropped = [
+        ("unreadable", vec![raw(b""), raw(b"{"), raw(&[0xff; 100])]),
+        ("too_large", vec![raw(&[b'x'; 8 * 1024 + 1])]),
+        ("unknown_site", vec![page_view("site_unknown", "/", visitor(1)), with("siteToken", Value::Null)]),
+        ("bot", vec![good().with("user-agent", "Googlebot/2.1"), good().with("user-agent", "")]),
+        ("url", vec![with("url", json!("file:///x"))]),
+        ("name", vec![with("name", json!(" "))]),
+        ("props", vec![with("props", json!({"nested": {}}))]),
+    ];
+    let mut browser = Browser::connect(collector.address).await.unwrap();
+    for request in dropped.iter().flat_map(|(_, requests)| requests) {
+        assert!(answered(&browser.send(request).await.unwrap()));
+        // A body that is too large costs the connection.
+        browser = Browser::connect(collector.address).await.unwrap();
+    }
+    assert!(answered(&browser.send(&good()).await.unwrap()));
+
+    let scrape = Request { line: "GET /metrics", headers: vec![], body: vec![] };
+    let metrics = Browser::connect(collector.ops).await.unwrap().send(&scrape).await.unwrap();
+    for (reason, requests) in &dropped {
+        let line = format!("collector_event_dropped_total{{reason=\"{reason}\"}} {}", requests.len());
+        assert!(metrics.lines().any(|found| found == line), "no `{line}` in\n{metrics}");
+    }
+    assert!(metrics.lines().any(|found| found == "collector_event_accept_total 1"), "{metrics}");
+    eventually("the good one is there", async || stand.page_views().await == 1).await;
+    collector.kill().await;
+}
+
+#[tokio::test]
+async fn custom_events_are_kept_but_are_no_page_views() {
+    let stand = Stand::new().await;
+    let collector = stand.start().await;
+    let body = json!({
+        "siteToken": stand.site_token, "name": "sign up", "url": "https://shop.example/", "props": {"plan": "pro"},
+    });
+    send(&collector, &event(&body, visitor(1))).await;
+    collector.stop().await;
+    assert_eq!((stand.page_views().await, stand.visitors().await), (0, 1));
+}
+
+#[tokio::test]
+async fn one_address_counts_thirty_times_a_minute() {
+    let stand = Stand::new().await;
+    let collector = stand.start().await;
+    let mut browser = Browser::connect(collector.address).await.unwrap();
+    for _ in 0..100 {
+        assert!(answered(&browser.send(&page_view(&stand.site_token, "/", visitor(1))).await.unwrap()));
+    }
+    assert!(answered(&browser.send(&page_view(&stand.site_token, "/", visitor(2))).await.unwrap()));
+    drop(browser);
+    collector.stop().await;
+    // The minute may have turned meanwhile, once.
+    let counted = stand.page_views().await;
+    assert!((30 + 1..=60 + 1).contains(&counted), "{counted}");
+}
+
+#[tokio::test]
+async fn an_address_nobody_vouches_for_is_not_believed() {
+    let stand = Stand::new().await;
+    let collector = stand.start().await;
+    for number in 0..5 {
+        let forged = page_view(&stand.site_token, "/", visitor(number)).with("x-edge-token", "guessed");
+        send(&collector, &forged).await;
+    }
+    collector.stop().await;
+    assert_eq!((stand.page_views().await, stand.visitors().await), (5, 1));
+}
+
+#[tokio::test]
+async fn a_site_made_after_its_first_event_counts_at_once_when_news_of_it_comes() {
+    let mut stand = Stand::new().await;
+    stand.set("collector.sites_fresh=1h");
+    stand.set("collector.events_per_minute=100000");
+    let collector = stand.start().await;
+    let token = "site_that_comes_later";
+    let view = page_view(token, "/", visitor(1));
+    send(&collector, &view).await;
+
+    let site = stand.make_site(token).await;
+    let bus = cache::Bus::connect(&stand.redis.url, &stand.redis.prefix).unwrap();
+    eventually("the view is counted", async || {
+        bus.publish(&Signal::Changed(Change::AnalyticsSite { site_token: token.into() })).await.unwrap();
+        send(&collector, &view).await;
+        stand.warehouse.count_page_views(site, Stand::always()).await.unwrap() > 0
+    })
+    .await;
+    collector.stop().await;
+}
+
+#[tokio::test]
+async fn pages_of_any_origin_may_send() {
+    let stand = Stand::new().await;
+    let collector = stand.start().await;
+    let mut browser = Browser::connect(collector.address).await.unwrap();
+    let preflight = Request {
+        line: "OPTIONS /api/collect",
+        headers: vec![
+            ("origin", "https://shop.example".into()),
+            ("access-control-request-method", "POST".into()),
+            ("access-control-request-headers", "content-type".into()),
+        ],
+        body: vec![],
+    };
+    let answer = browser.send(&preflight).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
+    for allowed in ["allow-origin: *", "allow-methods: POST", "allow-headers: content-type"] {
+        assert!(answer.contains(&format!("access-control-{allowed}")), "{answer}");
+    }
+    let view = page_view(&stand.site_token, "/", visitor(1)).with("origin", "https://shop.example");
+    assert!(browser.send(&view).await.unwrap().contains("access-control-allow-origin: *"));
+    drop(browser);
+    collector.stop().await;
+}
+
+#[tokio::test]
+async fn the_past_is_loaded_only_where_that_is_allowed() {
+    let mut stand = Stand::new().await;
+    let week_ago = now() - chrono::TimeDelta::days(7);
+    let view = page_view(&stand.site_token, "/", visitor(1)).with("x-event-time", &week_ago.to_rfc3339());
+    let around = domain::analytics::Range {
+        start: week_ago - chrono::TimeDelta::minutes(1),
+        end: week_ago + chrono::TimeDelta::minutes(1),
+    };
+    for (allowed, counted) in [(false, 0), (true, 1)] {
+        stand.set(&format!("collector.accept_event_time={allowed}"));
+        let collector = stand.start().await;
+        send(&collector, &view).await;
+        collector.stop().await;
+        assert_eq!(stand.warehouse.count_page_views(stand.site_id, around).await.unwrap(), counted);
+    }
+}

@@ -1,0 +1,82 @@
+//! `kill -9` in the middle of traffic, again and again.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use service::Rng;
+use tokio::time::{Instant, interval_at};
+
+use crate::browser::{Browser, answered, page_view};
+use crate::stand::{Stand, eventually};
+
+const ROUNDS: u32 = 20;
+const CONNECTIONS: usize = 8;
+
+/// Everybody who visits, and what they were answered.
+#[derive(Default)]
+struct Crowd {
+    next: AtomicU32,
+    answered: Mutex<BTreeSet<String>>,
+}
+
+impl Crowd {
+    /// Sends one page view after the other, each with its own path and address, until the connection breaks.
+    async fn visit(self: Arc<Self>, collector: SocketAddr, site_token: String) {
+        let Ok(mut browser) = Browser::connect(collector).await else { return };
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let path = format!("/{number}");
+            let ip = IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + number));
+            match browser.send(&page_view(&site_token, &path, ip)).await {
+                Ok(answer) if answered(&answer) => self.answered.lock().unwrap().insert(path),
+                _ => return,
+            };
+        }
+    }
+
+    fn answered(&self) -> usize {
+        self.answered.lock().unwrap().len()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_answered_is_counted_exactly_once_over_twenty_kills_under_load() {
+    let stand = Stand::new().await;
+    let rng = Rng::seeded(20);
+    let crowd = Arc::new(Crowd::default());
+    for _ in 0..ROUNDS {
+        let before = crowd.answered();
+        let collector = stand.start_process().await;
+        let visits: tokio::task::JoinSet<_> = (0..CONNECTIONS)
+            .map(|_| Arc::clone(&crowd).visit(collector.address, stand.site_token.clone()))
+            .collect();
+        eventually("there is traffic", async || crowd.answered() > before).await;
+        // From before the first segment is sealed to after a few were sent.
+        let load = Duration::from_secs_f64(rng.fraction());
+        interval_at(Instant::now() + load, load.max(Duration::from_millis(1))).tick().await;
+        collector.kill().await;
+        visits.join_all().await;
+    }
+
+    let collector = stand.start().await;
+    let wanted = crowd.answered() as u64;
+    eventually("all answered events are there", async || stand.page_views().await >= wanted).await;
+    collector.stop().await;
+
+    let stored = stand.stored_paths().await;
+    let answered = crowd.answered.lock().unwrap();
+    let missing: Vec<_> = answered.iter().filter(|path| !stored.contains_key(*path)).collect();
+    let doubled: Vec<_> = stored.iter().filter(|(_, count)| **count != 1).collect();
+    assert!(
+        missing.is_empty(),
+        "{} of {} answered events are missing: {missing:?}",
+        missing.len(),
+        answered.len()
+    );
+    assert!(doubled.is_empty(), "{} events are there more than once: {doubled:?}", doubled.len());
+    let sent = crowd.next.load(Ordering::Relaxed);
+    println!("{sent} sent, {} answered, {} stored, each once", answered.len(), stored.len());
+}

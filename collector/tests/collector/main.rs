@@ -1,0 +1,14 @@
+//! The collector on real backends: what it takes, and what becomes of it when things are killed or away.
+
+#[cfg(test)]
+mod browser;
+#[cfg(test)]
+mod collect;
+#[cfg(test)]
+mod kill;
+#[cfg(test)]
+mod outage;
+#[cfg(test)]
+mod stand;
+#[cfg(test)]
+mod valve;

@@ -1,0 +1,101 @@
+//! ClickHouse, Redis and Postgres are away for a while.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use crate::browser::{Browser, answered, page_view};
+use crate::stand::{Collector, Stand, eventually};
+use crate::valve::Valve;
+
+async fn send_many(collector: &Collector, site_token: &str, numbers: std::ops::Range<u8>) {
+    let mut browser = Browser::connect(collector.address).await.unwrap();
+    for number in numbers {
+        let ip = IpAddr::from([203, 0, 113, number]);
+        let answer = browser.send(&page_view(site_token, &format!("/{number}"), ip)).await.unwrap();
+        assert!(answered(&answer), "{answer}");
+    }
+}
+
+fn once_each(numbers: std::ops::Range<u8>) -> BTreeMap<String, u64> {
+    numbers.map(|number| (format!("/{number}"), 1)).collect()
+}
+
+#[tokio::test]
+async fn events_wait_on_disk_while_clickhouse_is_away_and_follow_when_it_is_back() {
+    let mut stand = Stand::new().await;
+    let valve = Valve::before(&stand.clickhouse.url).await;
+    stand.set(&format!("warehouse.url={}", valve.url));
+    valve.shut();
+    let collector = stand.start().await;
+    send_many(&collector, &stand.site_token, 0..50).await;
+    eventually("an insert has failed", async || valve.cut() > 0).await;
+    send_many(&collector, &stand.site_token, 50..100).await;
+    // Stopping doesn't wait for ClickHouse, and a new process takes over what is left.
+    collector.stop().await;
+    assert_eq!(stand.page_views().await, 0);
+    let collector = stand.start().await;
+    send_many(&collector, &stand.site_token, 100..150).await;
+
+    valve.open();
+    eventually("all are counted", async || stand.page_views().await >= 150).await;
+    collector.stop().await;
+    assert_eq!(stand.stored_paths().await, once_each(0..150));
+}
+
+#[tokio::test]
+async fn what_clickhouse_stored_without_saying_so_is_counted_once() {
+    let mut stand = Stand::new().await;
+    let valve = Valve::before(&stand.clickhouse.url).await;
+    stand.set(&format!("warehouse.url={}", valve.url));
+    valve.deafen();
+    let collector = stand.start().await;
+    send_many(&collector, &stand.site_token, 0..50).await;
+    eventually("two inserts went unanswered", async || valve.cut() >= 2).await;
+    assert!(stand.page_views().await > 0, "ClickHouse has stored what it could not acknowledge");
+
+    valve.open();
+    eventually("all are counted", async || stand.page_views().await >= 50).await;
+    collector.stop().await;
+    assert_eq!(stand.stored_paths().await, once_each(0..50));
+}
+
+#[tokio::test]
+async fn without_redis_events_are_taken_and_still_limited() {
+    let mut stand = Stand::new().await;
+    // Nobody listens there any more.
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    stand.set(&format!("redis.url=redis://{unused}"));
+    let collector = stand.start().await;
+    send_many(&collector, &stand.site_token, 0..20).await;
+    let mut browser = Browser::connect(collector.address).await.unwrap();
+    for _ in 0..100 {
+        let view = page_view(&stand.site_token, "/again", [198, 51, 100, 1].into());
+        assert!(answered(&browser.send(&view).await.unwrap()));
+    }
+    drop(browser);
+    collector.stop().await;
+    let stored = stand.stored_paths().await;
+    // The minute may have turned meanwhile, once.
+    assert!((30..=60).contains(&stored["/again"]), "{}", stored["/again"]);
+    assert_eq!(stored.len(), 21);
+}
+
+#[tokio::test]
+async fn a_site_that_was_seen_is_counted_while_postgres_is_away() {
+    let mut stand = Stand::new().await;
+    let valve =
+        Valve::before(stand.database.url.split('@').next_back().unwrap().split('/').next().unwrap()).await;
+    let behind = valve.url.trim_start_matches("http://").to_owned();
+    let (user, place) = stand.database.url.rsplit_once('@').unwrap();
+    let (_, name) = place.split_once('/').unwrap();
+    stand.set(&format!("store.url={user}@{behind}/{name}"));
+    stand.set("collector.sites_fresh=1ms");
+    let collector = stand.start().await;
+    send_many(&collector, &stand.site_token, 0..1).await;
+    eventually("the site is known", async || stand.page_views().await == 1).await;
+
+    valve.shut();
+    send_many(&collector, &stand.site_token, 1..4).await;
+    collector.stop().await;
+    assert_eq!(stand.stored_paths().await, once_each(0..4));
+}

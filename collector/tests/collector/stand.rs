@@ -1,0 +1,215 @@
+//! A test's own Postgres, Redis, ClickHouse and folder, with one site, and collectors on them.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use collector::Config;
+use domain::analytics::Range;
+use sandbox::test::{TestClickHouse, TestDatabase, TestRedis};
+use serde_json::Value;
+use service::config::{Sources, load};
+use service::{Clock, Listeners, Rng, Shutdown};
+use store::accounts::NewTrial;
+use store::sites::NewSite;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+use warehouse::Warehouse;
+
+use crate::browser::EDGE_TOKEN;
+
+pub(crate) struct Stand {
+    pub(crate) database: TestDatabase,
+    pub(crate) redis: TestRedis,
+    pub(crate) clickhouse: TestClickHouse,
+    pub(crate) warehouse: Warehouse,
+    pub(crate) site_id: Uuid,
+    pub(crate) site_token: String,
+    folder: TempDir,
+    settings: Vec<String>,
+}
+
+/// A collector in this process.
+pub(crate) struct Collector {
+    pub(crate) address: SocketAddr,
+    shutdown: Shutdown,
+    ended: JoinHandle<anyhow::Result<()>>,
+}
+
+/// A collector in a process of its own.
+pub(crate) struct CollectorProcess {
+    pub(crate) address: SocketAddr,
+    pub(crate) ops: SocketAddr,
+    child: Child,
+}
+
+pub(crate) fn now() -> DateTime<Utc> {
+    Clock::system().now()
+}
+
+impl Stand {
+    pub(crate) async fn new() -> Self {
+        let (database, redis, clickhouse) =
+            tokio::join!(sandbox::test::database(), sandbox::test::redis(), sandbox::test::clickhouse());
+        let settings = [
+            format!("store.url={}", database.url),
+            format!("redis.url={}", redis.url),
+            format!("redis.prefix={}", redis.prefix),
+            format!("warehouse.url={}", clickhouse.url),
+            format!("warehouse.database={}", clickhouse.database),
+            format!("warehouse.user={}", clickhouse.user),
+            format!("warehouse.password={}", clickhouse.password),
+            format!("secrets.edge_token={EDGE_TOKEN}"),
+        ];
+        let mut stand = Self {
+            warehouse: warehouse::connect(&warehouse::Config {
+                url: clickhouse.url.clone(),
+                database: clickhouse.database.clone(),
+                user: clickhouse.user.clone(),
+                password: clickhouse.password.clone(),
+            }),
+            database,
+            redis,
+            clickhouse,
+            site_id: Uuid::nil(),
+            site_token: String::new(),
+            folder: TempDir::new().unwrap(),
+            settings: settings.into(),
+        };
+        stand.set(&format!("segments.folder={}", stand.folder.path().display()));
+        stand.site_token = domain::sites::token(&Rng::system().bytes());
+        stand.site_id = stand.make_site(&stand.site_token).await;
+        stand
+    }
+
+    /// A setting for the collectors started from now on.
+    pub(crate) fn set(&mut self, setting: &str) {
+        self.settings.push(setting.to_owned());
+    }
+
+    /// An account with a site that has this token.
+    pub(crate) async fn make_site(&self, site_token: &str) -> Uuid {
+        let rng = Rng::system();
+        let account = NewTrial {
+            id: rng.uuid_v7(now()),
+            claim_token_hash: rng.bytes(),
+            claim_deadline: now(),
+            created_at: now(),
+        };
+        let site = NewSite {
+            id: rng.uuid_v7(now()),
+            site_token: site_token.to_owned(),
+            name: "Shop".into(),
+            domain: None,
+            subdomain_id: None,
+            created_at: now(),
+        };
+        let mut conn = store::acquire(&self.database.db).await.unwrap();
+        store::accounts::insert_trial(&mut conn, &account).await.unwrap();
+        assert!(store::sites::insert_site(&mut conn, account.id, &site).await.unwrap());
+        site.id
+    }
+
+    pub(crate) async fn start(&self) -> Collector {
+        let sources = Sources { set: self.settings.clone(), ..Sources::default() };
+        let config: Config = load(collector::DEFAULTS, &sources).unwrap().config;
+        let listeners = Listeners::on_free_ports().await.unwrap();
+        let (address, shutdown) = (listeners.main.local_addr().unwrap(), Shutdown::new());
+        let ended = tokio::spawn(collector::run(config, listeners, shutdown.clone()));
+        Collector { address, shutdown, ended }
+    }
+
+    pub(crate) async fn start_process(&self) -> CollectorProcess {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_collector"));
+        let ports = ["listen.main=127.0.0.1:0", "listen.ops=127.0.0.1:0", "telemetry.format=json"];
+        for setting in ports.into_iter().chain(self.settings.iter().map(String::as_str)) {
+            command.args(["--set", setting]);
+        }
+        let mut child = command.stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+        let (address, ops) = loop {
+            let line = log.next_line().await.unwrap().expect("the collector ended before it listened");
+            let said: Value = serde_json::from_str(&line).unwrap();
+            let address = |key: &str| said[key].as_str().and_then(|text| text.parse().ok());
+            if let Some(both) = address("main").zip(address("ops")) {
+                break both;
+            }
+        };
+        // Read on, so that the pipe never fills; shown if the test fails.
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = log.next_line().await {
+                println!("{line}");
+            }
+        });
+        CollectorProcess { address, ops, child }
+    }
+
+    /// Everything of the last 500 days and the next day.
+    pub(crate) fn always() -> Range {
+        Range { start: now() - TimeDelta::days(500), end: now() + TimeDelta::days(1) }
+    }
+
+    pub(crate) async fn page_views(&self) -> u64 {
+        self.warehouse.count_page_views(self.site_id, Self::always()).await.unwrap()
+    }
+
+    pub(crate) async fn visitors(&self) -> u64 {
+        self.warehouse.count_unique_visitors(self.site_id, Self::always()).await.unwrap()
+    }
+
+    /// How often each path is stored, asked of ClickHouse itself.
+    pub(crate) async fn stored_paths(&self) -> BTreeMap<String, u64> {
+        let sql = "SELECT path, count() FROM events GROUP BY path FORMAT TSV";
+        let host = self.clickhouse.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
+        let request = format!(
+            "POST /?database={} HTTP/1.0\r\nX-ClickHouse-User: {}\r\nX-ClickHouse-Key: {}\r\nContent-Length: {}\r\n\r\n{sql}",
+            self.clickhouse.database,
+            self.clickhouse.user,
+            self.clickhouse.password,
+            sql.len(),
+        );
+        let mut stream = TcpStream::connect(&host).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(" 200 "), "{answer}");
+        let pair = |line: &str| {
+            let (path, count) = line.split_once('\t').unwrap();
+            (path.to_owned(), count.parse().unwrap())
+        };
+        body.lines().map(pair).collect()
+    }
+}
+
+impl Collector {
+    /// Stops it as SIGTERM would, and waits until it has ended well.
+    pub(crate) async fn stop(self) {
+        self.shutdown.request();
+        self.ended.await.unwrap().unwrap();
+    }
+}
+
+impl CollectorProcess {
+    /// `kill -9`.
+    pub(crate) async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+}
+
+/// Waits until `holds`, looking every few milliseconds; gives how long it took.
+pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) -> Duration {
+    let begun = tokio::time::Instant::now();
+    let mut look = tokio::time::interval(Duration::from_millis(10));
+    while !holds().await {
+        assert!(begun.elapsed() < Duration::from_secs(60), "not within a minute: {what}");
+        look.tick().await;
+    }
+    begun.elapsed()
+}

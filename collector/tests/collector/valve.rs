@@ -1,0 +1,87 @@
+//! A TCP connection to ClickHouse that can be shut, or lets requests through and keeps the answers.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+const OPEN: u8 = 0;
+const SHUT: u8 = 1;
+const DEAF: u8 = 2;
+
+#[derive(Clone)]
+pub(crate) struct Valve {
+    pub(crate) url: String,
+    state: Arc<AtomicU8>,
+    cut: Arc<AtomicUsize>,
+}
+
+impl Valve {
+    /// A valve, open, in front of `url`.
+    pub(crate) async fn before(url: &str) -> Self {
+        let target = url.trim_start_matches("http://").trim_end_matches('/').to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address: SocketAddr = listener.local_addr().unwrap();
+        let valve = Self { url: format!("http://{address}"), state: Arc::default(), cut: Arc::default() };
+        let this = valve.clone();
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let (this, target) = (this.clone(), target.clone());
+                tokio::spawn(async move {
+                    if let Ok(server) = TcpStream::connect(&target).await {
+                        // How the connection ends is what the test is about.
+                        let _ended = this.pass(client, server).await;
+                    }
+                    this.cut.fetch_add(1, Ordering::SeqCst);
+                });
+            }
+        });
+        valve
+    }
+
+    pub(crate) fn open(&self) {
+        self.state.store(OPEN, Ordering::SeqCst);
+    }
+
+    /// Nothing goes through; whoever tries is cut off.
+    pub(crate) fn shut(&self) {
+        self.state.store(SHUT, Ordering::SeqCst);
+    }
+
+    /// Inserts reach ClickHouse and are stored, and nobody hears of it.
+    pub(crate) fn deafen(&self) {
+        self.state.store(DEAF, Ordering::SeqCst);
+    }
+
+    /// Connections that have ended so far.
+    pub(crate) fn cut(&self) -> usize {
+        self.cut.load(Ordering::SeqCst)
+    }
+
+    async fn pass(&self, mut client: TcpStream, mut server: TcpStream) -> std::io::Result<()> {
+        let (mut asked, mut answer) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
+        let mut inserting = false;
+        loop {
+            tokio::select! {
+                read = client.read(&mut asked) => {
+                    let bytes = &asked[..read?];
+                    if bytes.is_empty() || self.state.load(Ordering::SeqCst) == SHUT {
+                        return Ok(());
+                    }
+                    inserting |= bytes.windows(12).any(|window| window == b"query=INSERT");
+                    server.write_all(bytes).await?;
+                }
+                read = server.read(&mut answer) => {
+                    let bytes = &answer[..read?];
+                    // ClickHouse answers an insert once it is stored.
+                    if bytes.is_empty() || (inserting && self.state.load(Ordering::SeqCst) == DEAF) {
+                        return Ok(());
+                    }
+                    client.write_all(bytes).await?;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The three stores: private ones in the folder, or those the user named.
+
+use std::ffi::OsString;
+
+use anyhow::{Context, Result};
+use sandbox::clickhouse::ClickHouse;
+use sandbox::postgres::Postgres;
+use sandbox::programs::Source;
+use sandbox::redis::Redis;
+use sandbox::{Data, clickhouse, postgres, redis};
+
+use crate::folder::Folder;
+use crate::progress::Progress;
+use crate::settings::Wishes;
+
+/// Where the stores answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Urls {
+    pub(crate) postgres: String,
+    pub(crate) redis: String,
+    pub(crate) clickhouse: String,
+    pub(crate) clickhouse_user: String,
+    pub(crate) clickhouse_password: String,
+}
+
+/// The stores that were started here. Dropped, they are stopped.
+#[derive(Debug)]
+pub(crate) struct Backends {
+    pub(crate) urls: Urls,
+    postgres: Option<Postgres>,
+    redis: Option<Redis>,
+    clickhouse: Option<ClickHouse>,
+}
+
+impl Backends {
+    /// Starts what the user didn't name, all at once, and brings the schemas up to date.
+    pub(crate) async fn start(folder: &Folder, wishes: &Wishes, progress: &Progress) -> Result<Self> {
+        let (postgres, redis, clickhouse) = tokio::try_join!(
+            start_postgres(folder, wishes, progress),
+            start_redis(folder, wishes, progress),
+            start_clickhouse(folder, wishes, progress),
+        )?;
+        let named = |key: &str| wishes.get(key).unwrap_or_default().to_owned();
+        let or_named = |url: Option<String>, key: &str| url.unwrap_or_else(|| named(key));
+        let urls = Urls {
+            postgres: or_named(postgres.as_ref().map(Postgres::url), "store.url"),
+            redis: or_named(redis.as_ref().map(Redis::url), "redis.url"),
+            clickhouse: or_named(clickhouse.as_ref().map(ClickHouse::url), "warehouse.url"),
+            clickhouse_user: clickhouse.as_ref().map_or("default", ClickHouse::user).to_owned(),
+            clickhouse_password: or_named(
+                clickhouse.as_ref().map(|one| one.password().to_owned()),
+                "warehouse.password",
+            ),
+        };
+        let started = Self { urls, postgres, redis, clickhouse };
+        progress.step("bringing the schemas up to date");
+        started.migrate(wishes).await?;
+        Ok(started)
+    }
+
+    async fn migrate(&self, wishes: &Wishes) -> Result<()> {
+        let db = store::connect(&store::Config { url: self.urls.postgres.clone(), max_connections: 2 })?;
+        store::migrate(&db).await.context("bringing Postgres up to date")?;
+        let warehouse = warehouse::connect(&warehouse::Config {
+            url: self.urls.clickhouse.clone(),
+            database: wishes.get("warehouse.database").unwrap_or("webruntime").to_owned(),
+            user: wishes.get("warehouse.user").unwrap_or(&self.urls.clickhouse_user).to_owned(),
+            password: self.urls.clickhouse_password.clone(),
+        });
+        warehouse.migrate().await.context("bringing ClickHouse up to date")
+    }
+
+    /// Stops what was started here, in good order.
+    pub(crate) async fn stop(self) -> Result<()> {
+        if let Some(redis) = self.redis {
+            redis.stop().await?;
+        }
+        if let Some(clickhouse) = self.clickhouse {
+            clickhouse.stop().await?;
+        }
+        if let Some(postgres) = self.postgres {
+            postgres.stop().await?;
+        }
+        Ok(())
+    }
+}
+
+async fn start_postgres(folder: &Folder, wishes: &Wishes, progress: &Progress) -> Result<Option<Postgres>> {
+    if wishes.get("store.url").is_some() {
+        return Ok(None);
+    }
+    let options = postgres::Options {
+        data: Data::Persistent(folder.part("postgres")),
+        port: 0,
+        max_connections: 200,
+        log: Some(folder.logs()?.join("postgres.log")),
+        source: Source::Any,
+    };
+    Ok(Some(Postgres::start(options, &progress.for_sandbox()).await?))
+}
+
+async fn start_redis(folder: &Folder, wishes: &Wishes, progress: &Progress) -> Result<Option<Redis>> {
+    if wishes.get("redis.url").is_some() {
+        return Ok(None);
+    }
+    let options = redis::Options {
+        data: Data::Persistent(folder.part("redis")),
+        port: 0,
+        log: Some(folder.logs()?.join("redis.log")),
+        source: Source::Any,
+    };
+    Ok(Some(Redis::start(options, &progress.for_sandbox()).await?))
+}
+
+async fn start_clickhouse(
+    folder: &Folder,
+    wishes: &Wishes,
+    progress: &Progress,
+) -> Result<Option<ClickHouse>> {
+    if wishes.get("warehouse.url").is_some() {
+        return Ok(None);
+    }
+    let front: Vec<OsString> = vec![std::env::current_exe()?.into(), "clickhouse-front".into()];
+    let options = clickhouse::Options {
+        data: Data::Persistent(folder.part("clickhouse")),
+        port: 0,
+        log: Some(folder.logs()?.join("clickhouse.log")),
+        source: Source::Any,
+        front_command: front,
+        connections: 4,
+    };
+    Ok(Some(ClickHouse::start(options, &progress.for_sandbox()).await?))
+}

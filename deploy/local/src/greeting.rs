@@ -1,0 +1,63 @@
+//! What somebody reads when everything is up: where it is, a key, and three calls that work when pasted.
+#![expect(clippy::print_stdout, reason = "this is what the person sees")]
+
+use anyhow::{Context, Result};
+use http::Method;
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::folder::Folder;
+use crate::stack::StackFile;
+
+const TRIAL: &str = "trial.json";
+
+/// Prints the greeting.
+pub(crate) async fn greet(folder: &Folder, file: &StackFile) -> Result<()> {
+    let client = Client::new()?;
+    let base = &file.base_url;
+    let (key, account) = trial(&client, folder, base).await?;
+    let site = account["siteUrl"].as_str().context("the account has no site")?;
+    println!(
+        "
+Web Runtime is up.
+
+  API and forms   {base}
+  your site       {site}
+  API document    {base}/api/openapi.json
+  folder          {}
+  trial key       {key}
+
+Three calls to try:
+
+  curl -s {base}/api/pages -H 'Authorization: Bearer {key}' \\
+    -H 'Content-Type: application/json' \\
+    -d '{{\"slug\": \"index\", \"title\": \"Hello\", \"html\": \"<h1>Hello, web</h1>\"}}'
+
+  curl -s {site}
+
+  curl -s {base}/api/forms -H 'Authorization: Bearer {key}' \\
+    -H 'Content-Type: application/json' \\
+    -d '{{\"name\": \"Contact\", \"fields\": [{{\"name\": \"email\", \"label\": \"E-mail\", \"type\": \"email\", \"required\": true}}]}}'
+
+`cargo run -- demo` makes a site with a week of visits. Ctrl-C stops everything; the data stays.
+",
+        folder.path().display()
+    );
+    Ok(())
+}
+
+/// The folder's trial and its account; a new one if there is none or it no longer works.
+async fn trial(client: &Client, folder: &Folder, base: &str) -> Result<(String, Value)> {
+    let account_url = format!("{base}/api/account");
+    if let Some(key) =
+        folder.read_json::<Value>(TRIAL)?.and_then(|trial| Some(trial["key"].as_str()?.to_owned()))
+        && let Ok(account) = client.call(&key, Method::GET, &account_url, None).await
+    {
+        return Ok((key, account));
+    }
+    let trial = client.call("", Method::POST, &format!("{base}/api/trial"), None).await?;
+    folder.write_json(TRIAL, &trial)?;
+    let key = trial["key"].as_str().context("the trial has no key")?.to_owned();
+    let account = client.call(&key, Method::GET, &account_url, None).await?;
+    Ok((key, account))
+}

@@ -1,0 +1,54 @@
+//! `logs`: what services and stores have said.
+#![expect(clippy::print_stdout, reason = "this command shows logs to a person")]
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use crate::folder::Folder;
+
+/// How much of a log's end is shown.
+const SHOWN_BYTES: u64 = 16 << 10;
+
+/// Shows the end of each log, or of those of one name, and goes on if asked to.
+pub(crate) fn show(folder: &Folder, name: Option<&str>, follow: bool) -> Result<()> {
+    let mut logs = Vec::new();
+    for path in paths(folder)? {
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+        // All four services share a log when they share a process.
+        if name.is_none_or(|name| name == stem || stem == "services" && crate::stack::NAMES.contains(&name)) {
+            let mut file = File::open(&path)?;
+            let end = file.metadata()?.len();
+            file.seek(SeekFrom::Start(end.saturating_sub(SHOWN_BYTES)))?;
+            logs.push((stem, file));
+        }
+    }
+    if logs.is_empty() {
+        bail!("there is no such log in {}", folder.logs()?.display());
+    }
+    loop {
+        for (stem, file) in &mut logs {
+            let mut added = Vec::new();
+            file.read_to_end(&mut added)?;
+            for line in String::from_utf8_lossy(&added).lines() {
+                println!("{stem:<14} {line}");
+            }
+        }
+        std::io::stdout().flush()?;
+        if !follow {
+            return Ok(());
+        }
+        #[expect(clippy::disallowed_methods, reason = "a file tells nobody that it has grown")]
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+fn paths(folder: &Folder) -> Result<Vec<PathBuf>> {
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder.logs()?)?.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    Ok(paths)
+}

@@ -1,0 +1,7 @@
+//! `cargo run`: the whole system on one machine. `--help` teaches.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    local::main()
+}

@@ -1,0 +1,134 @@
+//! What each service is told in a local run: everything its own defaults, which are production's, leave open.
+//!
+//! One TOML file a service, in the folder: above the defaults, below the environment and `--set`.
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::backends::Urls;
+use crate::folder::Folder;
+use crate::stack::{NAMES, Service};
+
+/// The installation's secrets, made once.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Secrets {
+    pub(crate) master_key: String,
+    pub(crate) key_pepper: String,
+    pub(crate) edge_token: String,
+}
+
+impl Secrets {
+    const FILE: &str = "secrets.json";
+
+    /// The folder's secrets, made if there are none.
+    pub(crate) fn of(folder: &Folder) -> Result<Self> {
+        if let Some(secrets) = folder.read_json(Self::FILE)? {
+            return Ok(secrets);
+        }
+        let rng = service::Rng::system();
+        let secret = || hex::encode(rng.bytes::<32>());
+        let made = Self { master_key: secret(), key_pepper: secret(), edge_token: secret() };
+        folder.write_json(Self::FILE, &made)?;
+        Ok(made)
+    }
+}
+
+/// The user's own settings, as far as they decide what is started here.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wishes(Vec<(String, String)>);
+
+impl Wishes {
+    /// From `--set`, or else the environment.
+    pub(crate) fn new(set: &[String]) -> Result<Self> {
+        let mut wishes = Vec::new();
+        for (name, value) in service::config::Sources::from_process(None, Vec::new()).environment {
+            if let Some(key) = name.strip_prefix(service::config::ENVIRONMENT_PREFIX) {
+                wishes.push((key.to_ascii_lowercase().replace("__", "."), value));
+            }
+        }
+        for entry in set {
+            let (key, value) = entry.split_once('=').with_context(|| format!("--set {entry} has no `=`"))?;
+            wishes.push((key.trim().to_owned(), value.to_owned()));
+        }
+        Ok(Self(wishes))
+    }
+
+    /// What was wished for a key, if anything.
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+}
+
+/// Everything the services must agree on.
+pub(crate) struct Settings<'a> {
+    pub(crate) base_url: &'a str,
+    pub(crate) sites_domain: &'a str,
+    pub(crate) urls: &'a Urls,
+    pub(crate) secrets: &'a Secrets,
+    pub(crate) services: &'a std::collections::BTreeMap<String, Service>,
+}
+
+impl Settings<'_> {
+    /// Writes each service's file.
+    pub(crate) fn write(&self, folder: &Folder) -> Result<()> {
+        std::fs::create_dir_all(folder.part("settings"))?;
+        for name in NAMES {
+            let table = self.of(name, folder)?;
+            folder.write(&format!("settings/{name}.toml"), &toml::to_string(&table)?)?;
+        }
+        Ok(())
+    }
+
+    fn of(&self, name: &str, folder: &Folder) -> Result<Table> {
+        let address = |url: &str| url.trim_start_matches("http://").to_owned();
+        let service = |name: &str| self.services.get(name).with_context(|| format!("no service {name}"));
+        let mut all = Table::new();
+        let mut put = |section: &str, key: &str, value: Value| {
+            let table = all.entry(section).or_insert_with(|| Value::Table(Table::new()));
+            if let Value::Table(table) = table {
+                table.insert(key.to_owned(), value);
+            }
+        };
+        let text = |text: &str| Value::String(text.to_owned());
+        put("listen", "main", text(&address(&service(name)?.url)));
+        put("listen", "ops", text(&address(service(name)?.metrics_url.trim_end_matches("/metrics"))));
+        put("store", "url", text(&self.urls.postgres));
+        put("redis", "url", text(&self.urls.redis));
+        if matches!(name, "control-plane" | "collector") {
+            put("warehouse", "url", text(&self.urls.clickhouse));
+            put("warehouse", "user", text(&self.urls.clickhouse_user));
+            put("warehouse", "password", text(&self.urls.clickhouse_password));
+        }
+        if matches!(name, "control-plane" | "edge-server") {
+            put("http", "base_url", text(self.base_url));
+            put("http", "sites_domain", text(self.sites_domain));
+        }
+        if matches!(name, "control-plane" | "job-runner") {
+            put("secrets", "master_key", text(&self.secrets.master_key));
+        }
+        if name != "job-runner" {
+            put("secrets", "edge_token", text(&self.secrets.edge_token));
+        }
+        match name {
+            "control-plane" => {
+                put("secrets", "key_pepper", text(&self.secrets.key_pepper));
+                put("trial", "per_hour", Value::Integer(1_000));
+                put("trial", "per_day", Value::Integer(24_000));
+            }
+            "edge-server" => {
+                put("inner", "control_plane", text(&service("control-plane")?.url));
+                put("inner", "collector", text(&service("collector")?.url));
+            }
+            "collector" => {
+                put("segments", "folder", text(&folder.part("segments").display().to_string()));
+                put("collector", "accept_event_time", Value::Boolean(true));
+            }
+            _ => {
+                let loopback = ["127.0.0.0/8", "::1", "localhost", "*.localhost"];
+                put("outbound", "allow", Value::Array(loopback.into_iter().map(text).collect()));
+            }
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,210 @@
+//! `up`: stores, schemas, services, in this order; then watching over them until told to stop.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use domain::addresses::Addresses;
+use serde::{Deserialize, Serialize};
+use service::Shutdown;
+use tokio::sync::Mutex;
+
+use crate::backends::{Backends, Urls};
+use crate::client::Client;
+use crate::commands::Up;
+use crate::folder::Folder;
+use crate::progress::Progress;
+use crate::settings::{Secrets, Settings, Wishes};
+use crate::supervise::{Kept, keep};
+use crate::{greeting, state};
+
+/// The services, from the outside in.
+pub(crate) const NAMES: [&str; 4] = ["edge-server", "control-plane", "collector", "job-runner"];
+const SITES_DOMAIN: &str = "localhost";
+/// A first start on a slow machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// `stack.json`: what runs, for people and programs. It holds the stores' passwords, so it is its owner's.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StackFile {
+    /// The process that watches over everything; end it to end all.
+    pub pid: u32,
+    /// Where API clients and visitors go.
+    pub base_url: String,
+    /// Sites are at `<name>.<sites_domain>`.
+    pub sites_domain: String,
+    /// The port of `base_url`.
+    pub http_port: u16,
+    /// The port of TLS; none in a local run.
+    pub https_port: Option<u16>,
+    /// Each service by its name.
+    pub services: BTreeMap<String, Service>,
+    /// Postgres, with its password.
+    pub postgres_url: String,
+    /// Redis.
+    pub redis_url: String,
+    /// ClickHouse.
+    pub clickhouse_url: String,
+    /// Its account.
+    pub clickhouse_user: String,
+    /// That account's password.
+    pub clickhouse_password: String,
+    /// Where logs are.
+    pub log_dir: String,
+}
+
+/// Where a service is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Service {
+    /// Its process.
+    pub pid: u32,
+    /// Its own port.
+    pub url: String,
+    /// Its metrics; `/healthz` and `/readyz` are beside them.
+    pub metrics_url: String,
+}
+
+impl StackFile {
+    /// The file's name in the folder.
+    pub const NAME: &str = "stack.json";
+
+    pub(crate) fn write(&self, folder: &Folder) -> Result<()> {
+        folder.write_json(Self::NAME, self)
+    }
+
+    pub(crate) fn read(folder: &Folder) -> Result<Option<Self>> {
+        folder.read_json(Self::NAME)
+    }
+}
+
+/// Starts everything, and stays until told to stop, or leaves it in the background.
+pub(crate) async fn up(folder: Folder, up: Up) -> Result<()> {
+    if up.detach {
+        return state::detach(&folder, &up).await;
+    }
+    let Some(_lock) = folder.lock()? else {
+        bail!("something already runs in {}; see `status`, or stop it with `down`", folder.path().display());
+    };
+    let shutdown = Shutdown::new();
+    shutdown.on_signals()?;
+    let progress = Progress::new();
+    let started = shutdown.unless_requested(start(&folder, &up, &progress)).await;
+    let Some(started) = started else { return Ok(()) };
+    let (backends, file) = started?;
+    let watched = watch(&folder, &up, file, &progress, &shutdown).await;
+    progress.step("stopping");
+    folder.remove(StackFile::NAME);
+    backends.stop().await?;
+    progress.done();
+    watched
+}
+
+async fn start(folder: &Folder, up: &Up, progress: &Progress) -> Result<(Backends, StackFile)> {
+    let wishes = Wishes::new(&up.set)?;
+    let http_port = if up.port == 0 { sandbox::port::free()? } else { free_or_say(up.port)? };
+    let base_url =
+        wishes.get("http.base_url").map_or_else(|| format!("http://localhost:{http_port}"), str::to_owned);
+    let sites_domain = wishes.get("http.sites_domain").unwrap_or(SITES_DOMAIN).to_owned();
+    if !Addresses::new(&base_url, &sites_domain)?.is_local() {
+        bail!("a local run is for this machine alone: http.base_url must be on localhost, not {base_url}");
+    }
+    let backends = Backends::start(folder, &wishes, progress).await?;
+    let file = describe(folder, &backends.urls, base_url, sites_domain, http_port)?;
+    let settings = Settings {
+        base_url: &file.base_url,
+        sites_domain: &file.sites_domain,
+        urls: &backends.urls,
+        secrets: &Secrets::of(folder)?,
+        services: &file.services,
+    };
+    settings.write(folder)?;
+    Ok((backends, file))
+}
+
+fn free_or_say(port: u16) -> Result<u16> {
+    match std::net::TcpListener::bind(("127.0.0.1", port)) {
+        Ok(_) => Ok(port),
+        Err(error) => {
+            bail!("port {port} can't be used ({error}); choose another with --port, or --port 0 for any")
+        }
+    }
+}
+
+fn describe(
+    folder: &Folder,
+    urls: &Urls,
+    base_url: String,
+    sites_domain: String,
+    http_port: u16,
+) -> Result<StackFile> {
+    let mut services = BTreeMap::new();
+    for name in NAMES {
+        let port = if name == "edge-server" { http_port } else { sandbox::port::free()? };
+        let ops = sandbox::port::free()?;
+        let url = format!("http://127.0.0.1:{port}");
+        let metrics_url = format!("http://127.0.0.1:{ops}/metrics");
+        services.insert(name.to_owned(), Service { pid: 0, url, metrics_url });
+    }
+    Ok(StackFile {
+        pid: std::process::id(),
+        base_url,
+        sites_domain,
+        http_port,
+        https_port: None,
+        services,
+        postgres_url: urls.postgres.clone(),
+        redis_url: urls.redis.clone(),
+        clickhouse_url: urls.clickhouse.clone(),
+        clickhouse_user: urls.clickhouse_user.clone(),
+        clickhouse_password: urls.clickhouse_password.clone(),
+        log_dir: folder.logs()?.display().to_string(),
+    })
+}
+
+/// Starts the services, greets once they are ready, and keeps them alive until `shutdown`.
+async fn watch(
+    folder: &Folder,
+    up: &Up,
+    file: StackFile,
+    progress: &Progress,
+    shutdown: &Shutdown,
+) -> Result<()> {
+    progress.step("starting the services");
+    let shared = Arc::new(Mutex::new(file.clone()));
+    let mut keepers = tokio::task::JoinSet::new();
+    for kept in processes(folder, up)? {
+        keepers.spawn(keep(kept, folder.clone(), Arc::clone(&shared), shutdown.clone()));
+    }
+    let ready = async {
+        Client::new()?.until_ready(&file, PATIENCE).await?;
+        progress.done();
+        if up.detached { Ok(()) } else { greeting::greet(folder, &file).await }
+    };
+    let greeted = tokio::select! {
+        () = shutdown.requested() => Ok(()),
+        greeted = ready => greeted,
+        Some(ended) = keepers.join_next() => ended?.context("a service can't be started"),
+    };
+    if greeted.is_ok() {
+        shutdown.requested().await;
+    }
+    shutdown.request();
+    while let Some(ended) = keepers.join_next().await {
+        ended??;
+    }
+    greeted
+}
+
+fn processes(folder: &Folder, up: &Up) -> Result<Vec<Kept>> {
+    let logs = folder.logs()?;
+    let kept = |name: &'static str, which: &str, services: Vec<&'static str>| {
+        let mut arguments = vec![which.to_owned(), "--dir".to_owned(), folder.path().display().to_string()];
+        arguments.extend(up.set.iter().flat_map(|entry| ["--set".to_owned(), entry.clone()]));
+        Kept { name, services, arguments, log: logs.join(format!("{name}.log")) }
+    };
+    if up.processes {
+        return Ok(NAMES.into_iter().map(|name| kept(name, name, vec![name])).collect());
+    }
+    Ok(vec![kept("services", "all", NAMES.to_vec())])
+}

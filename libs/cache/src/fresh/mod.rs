@@ -1,0 +1,221 @@
+//! Values kept in this process that are fresh, or else reloaded before they are used, or else, when they can't be,
+//! served stale and marked so. That last step is what keeps a warm page up while every store is down.
+
+mod flight;
+mod stored;
+
+use std::borrow::Borrow;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use flight::{Flights, Role};
+use stored::Stored;
+
+/// How much is kept and for how long it counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// The weight of everything kept, by the weigher's measure.
+    pub max_bytes: u64,
+    /// How long after it was loaded a value may be used without asking again.
+    pub fresh_for: Duration,
+    /// How long after a failed reload the stale value is served without trying again.
+    pub retry_after: Duration,
+}
+
+/// A value and how it was come by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served<V> {
+    /// The value.
+    pub value: V,
+    /// It may be out of date: it should have been reloaded, and that failed.
+    pub stale: bool,
+    /// It was here; nothing was loaded for this call.
+    pub hit: bool,
+}
+
+/// A cache of values by key. Clones share it. Absence is cached too, where `V` is an `Option`.
+pub struct Fresh<K, V> {
+    values: moka::sync::Cache<K, Arc<Stored<V>>>,
+    flights: Arc<Flights<K>>,
+    /// Values of an earlier epoch are stale.
+    epoch: Arc<AtomicU64>,
+    bounds: Bounds,
+}
+
+impl<K, V> Clone for Fresh<K, V> {
+    fn clone(&self) -> Self {
+        Self {
+            values: self.values.clone(),
+            flights: Arc::clone(&self.flights),
+            epoch: Arc::clone(&self.epoch),
+            bounds: self.bounds,
+        }
+    }
+}
+
+impl<K, V> Fresh<K, V>
+where
+    K: Hash + Eq + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    /// An empty cache; `weigher` says what an entry weighs, in bytes.
+    pub fn new(bounds: Bounds, weigher: impl Fn(&K, &V) -> u32 + Send + Sync + 'static) -> Self {
+        let values = moka::sync::Cache::builder()
+            .max_capacity(bounds.max_bytes)
+            .weigher(move |key, stored: &Arc<Stored<V>>| weigher(key, &stored.value))
+            .build();
+        Self { values, flights: Arc::default(), epoch: Arc::default(), bounds }
+    }
+
+    /// The value if it is here and fresh: no waiting, no allocation but what `V::clone` needs.
+    pub fn peek<Q>(&self, key: &Q, now: Instant) -> Option<V>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let stored = self.values.get(key)?;
+        stored.is_fresh(now, self.epoch(), self.bounds.fresh_for).then(|| stored.value.clone())
+    }
+
+    /// The value: fresh from here, or from `load`, or if that fails what was here before, marked stale.
+    ///
+    /// Of many callers of one key at a time, one loads and the rest wait for it. A value whose loading began
+    /// before the key was invalidated is given to those who were already asking, and never counts as fresh.
+    ///
+    /// # Errors
+    /// `load`'s, if nothing is here to serve instead.
+    pub async fn get<E, F>(&self, key: &K, now: Instant, load: F) -> Result<Served<V>, E>
+    where
+        F: Future<Output = Result<V, E>>,
+    {
+        loop {
+            if let Some(served) = self.served(key, now) {
+                return Ok(served);
+            }
+            match self.flights.join(key) {
+                Role::Lead(flight) => return self.lead(key, now, load, flight).await,
+                Role::Follow(flight) => {
+                    if flight.failed().await {
+                        return self.instead(key, now, load).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// This value is out of date: it is loaded again before it is used.
+    pub fn invalidate(&self, key: &K) {
+        self.flights.outdate(key, || {
+            if let Some(stored) = self.values.get(key) {
+                stored.outdate();
+            }
+        });
+    }
+
+    /// Every value for which `concerns` holds is out of date.
+    pub fn invalidate_where(&self, concerns: impl Fn(&K, &V) -> bool) {
+        // What is being loaded can't be looked at yet: all of it counts as concerned.
+        self.flights.outdate_all(|| {
+            for (key, stored) in &self.values {
+                if concerns(&key, &stored.value) {
+                    stored.outdate();
+                }
+            }
+        });
+    }
+
+    /// Everything here may be out of date.
+    pub fn expire_all(&self) {
+        self.epoch.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// This value must not be served again, not even stale: it was deleted or suspended.
+    pub fn remove(&self, key: &K) {
+        self.flights.forbid(key, || self.values.invalidate(key));
+    }
+
+    /// No value for which `concerns` holds may be served again, not even stale.
+    pub fn remove_where(&self, concerns: impl Fn(&K, &V) -> bool) {
+        self.flights.forbid_all(|| {
+            for (key, stored) in &self.values {
+                if concerns(&key, &stored.value) {
+                    self.values.invalidate(&*key);
+                }
+            }
+        });
+    }
+
+    /// What everything here weighs, roughly.
+    #[must_use]
+    pub fn weight_bytes(&self) -> u64 {
+        self.values.run_pending_tasks();
+        self.values.weighted_size()
+    }
+
+    /// What can be served without loading: a fresh value, or a stale one whose reload failed a moment ago.
+    fn served(&self, key: &K, now: Instant) -> Option<Served<V>> {
+        let stored = self.values.get(key)?;
+        let stale = !stored.is_fresh(now, self.epoch(), self.bounds.fresh_for);
+        let usable = !stale || stored.failed_lately(now, self.epoch(), self.bounds.retry_after);
+        usable.then(|| Served { value: stored.value.clone(), stale, hit: true })
+    }
+
+    async fn lead<E, F>(
+        &self,
+        key: &K,
+        now: Instant,
+        load: F,
+        flight: flight::Lead<K>,
+    ) -> Result<Served<V>, E>
+    where
+        F: Future<Output = Result<V, E>>,
+    {
+        let epoch = self.epoch();
+        match load.await {
+            Ok(value) => {
+                let stored = Arc::new(Stored::new(value.clone(), now, epoch));
+                flight.land(|outcome| {
+                    if outcome.is_outdated() {
+                        stored.outdate();
+                    }
+                    if !outcome.is_forbidden() {
+                        self.values.insert(key.clone(), stored);
+                    }
+                });
+                Ok(Served { value, stale: false, hit: false })
+            }
+            Err(error) => {
+                let stored = self.values.get(key);
+                if let Some(stored) = &stored {
+                    stored.note_failure(now, epoch);
+                }
+                flight.fail();
+                stored
+                    .map(|stored| Served { value: stored.value.clone(), stale: true, hit: true })
+                    .ok_or(error)
+            }
+        }
+    }
+
+    /// After somebody else's load has failed: the stale value, else a load of one's own that isn't kept. Waiting
+    /// in line to fail one after the other would take the callers far longer.
+    async fn instead<E, F>(&self, key: &K, now: Instant, load: F) -> Result<Served<V>, E>
+    where
+        F: Future<Output = Result<V, E>>,
+    {
+        if let Some(stored) = self.values.get(key) {
+            let stale = !stored.is_fresh(now, self.epoch(), self.bounds.fresh_for);
+            return Ok(Served { value: stored.value.clone(), stale, hit: true });
+        }
+        load.await.map(|value| Served { value, stale: false, hit: false })
+    }
+
+    fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! Messages arrive, and a listener always learns that it may have missed some.
+
+use std::pin::pin;
+
+use cache::{Bus, BusEvent};
+use futures::StreamExt as _;
+
+use crate::support::{Server, command, eventually, redis, within};
+
+#[tokio::test]
+async fn every_listener_hears_what_is_said_after_it_began_to_listen() {
+    let (url, prefix) = redis().await;
+    let bus = Bus::<Vec<String>>::connect(&url, &prefix).unwrap();
+    bus.publish(&vec!["before".into()]).await.unwrap();
+    let (mut one, mut other) = (pin!(bus.subscribe()), pin!(bus.clone().subscribe()));
+    assert_eq!(within(one.next()).await, Some(BusEvent::MayHaveMissed));
+    assert_eq!(within(other.next()).await, Some(BusEvent::MayHaveMissed));
+    let message = vec!["page".to_owned(), "\u{e9}".to_owned()];
+    bus.publish(&message).await.unwrap();
+    assert_eq!(within(one.next()).await, Some(BusEvent::Message(message.clone())));
+    assert_eq!(within(other.next()).await, Some(BusEvent::Message(message)));
+}
+
+#[tokio::test]
+async fn channels_of_other_prefixes_are_not_heard_and_unreadable_messages_count_as_missed() {
+    let (url, prefix) = redis().await;
+    let numbers = Bus::<u32>::connect(&url, &prefix).unwrap();
+    let mut heard = pin!(numbers.subscribe());
+    within(heard.next()).await;
+    Bus::<u32>::connect(&url, &format!("{prefix}-other")).unwrap().publish(&1).await.unwrap();
+    Bus::<String>::connect(&url, &prefix).unwrap().publish(&"of another version".into()).await.unwrap();
+    numbers.publish(&2).await.unwrap();
+    assert_eq!(within(heard.next()).await, Some(BusEvent::MayHaveMissed));
+    assert_eq!(within(heard.next()).await, Some(BusEvent::Message(2)));
+}
+
+#[tokio::test]
+async fn a_listener_comes_back_by_itself_when_redis_does() {
+    let mut server = Server::start().await;
+    server.kill().await;
+    let bus = Bus::<u32>::connect(server.url(), "b").unwrap();
+    assert!(bus.publish(&1).await.is_err());
+    let (heard, mut events) = tokio::sync::mpsc::unbounded_channel();
+    let listening = bus.subscribe();
+    tokio::spawn(async move {
+        let mut listening = pin!(listening);
+        while let Some(event) = listening.next().await {
+            heard.send(event).unwrap();
+        }
+    });
+    for round in 0..2 {
+        server.start_again().await;
+        assert_eq!(within(events.recv()).await, Some(BusEvent::MayHaveMissed), "round {round}");
+        eventually(async || bus.publish(&round).await.is_ok()).await;
+        assert_eq!(within(events.recv()).await, Some(BusEvent::Message(round)));
+        server.kill().await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_cut_by_the_server_is_noticed_and_made_anew() {
+    let server = Server::start().await;
+    let bus = Bus::<u32>::connect(server.url(), "b").unwrap();
+    let mut heard = pin!(bus.subscribe());
+    within(heard.next()).await;
+    command(server.url(), &["CLIENT", "KILL", "TYPE", "pubsub"]).await;
+    assert_eq!(within(heard.next()).await, Some(BusEvent::MayHaveMissed));
+    bus.publish(&3).await.unwrap();
+    assert_eq!(within(heard.next()).await, Some(BusEvent::Message(3)));
+}

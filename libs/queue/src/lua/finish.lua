@@ -1,0 +1,11 @@
+-- Forgets jobs that are done, if their lease is still the one they were done under.
+-- KEYS: jobs running holders lapses   ARGV: id and holder in turn
+for i = 1, #ARGV, 2 do
+  if redis.call('HGET', KEYS[3], ARGV[i]) == ARGV[i + 1] then
+    redis.call('HDEL', KEYS[1], ARGV[i])
+    redis.call('ZREM', KEYS[2], ARGV[i])
+    redis.call('HDEL', KEYS[3], ARGV[i])
+    redis.call('HDEL', KEYS[4], ARGV[i])
+  end
+end
+return #ARGV / 2

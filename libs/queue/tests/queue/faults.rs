@@ -1,0 +1,158 @@
+//! What a queue promises when workers die and Redis comes and goes.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::support::{Server, Worker, command, eventually, redis, task, within};
+use queue::{Config, Queue, Task};
+use tokio::io::AsyncBufReadExt as _;
+use tokio::sync::mpsc;
+
+const LEASE: Duration = Duration::from_millis(600);
+
+/// A worker that tells of each job it starts.
+fn telling(queue: &Queue<u32>) -> (Worker, mpsc::UnboundedReceiver<u32>) {
+    let (seen, arrived) = mpsc::unbounded_channel();
+    let worker = Worker::start(queue, move |task: Task<u32>| {
+        let seen = seen.clone();
+        async move { seen.send(task.job).unwrap() }
+    });
+    (worker, arrived)
+}
+
+async fn push_until_taken(queue: &Queue<u32>, job: u32) {
+    eventually(async || matches!(queue.push(vec![task(job, job)]).await, Ok(1))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_job_of_a_dropped_worker_is_run_by_another_after_its_lease() {
+    let (url, prefix) = redis().await;
+    let config = Config { lease: LEASE, ..Config::new(url, prefix) };
+    let queue = Queue::<u32>::connect(&config).await.unwrap();
+    let (entered, mut running) = mpsc::unbounded_channel();
+    let doomed = Worker::start(&queue, move |_| {
+        let entered = entered.clone();
+        async move {
+            entered.send(()).unwrap();
+            std::future::pending::<()>().await;
+        }
+    });
+    queue.push(vec![task("a", 1)]).await.unwrap();
+    within(running.recv()).await.unwrap();
+    let (other, mut arrived) = telling(&queue);
+    let outlived = tokio::time::timeout(LEASE * 3, arrived.recv()).await;
+    assert!(outlived.is_err(), "a living worker's lease is renewed as long as the job takes");
+    drop(doomed);
+    assert_eq!(within(arrived.recv()).await, Some(1));
+    eventually(async || queue.depth().await.unwrap() == 0).await;
+    other.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_job_of_a_killed_process_is_run_by_another() {
+    let (url, prefix) = redis().await;
+    let config = Config { lease: LEASE, ..Config::new(url, prefix) };
+    let queue = Queue::<u32>::connect(&config).await.unwrap();
+    queue.push(vec![task("a", 1)]).await.unwrap();
+    let mut child = tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "faults::worker_that_never_finishes", "--ignored", "--nocapture"])
+        .env("QUEUE_TEST_URL", &config.url)
+        .env("QUEUE_TEST_NAME", &config.name)
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = tokio::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    while within(lines.next_line()).await.unwrap().unwrap() != "started" {}
+    child.kill().await.unwrap();
+    let (worker, mut arrived) = telling(&queue);
+    assert_eq!(within(arrived.recv()).await, Some(1));
+    eventually(async || queue.depth().await.unwrap() == 0).await;
+    worker.stop().await;
+}
+
+/// Run in a process of its own by the test above.
+#[tokio::test]
+#[ignore = "part of another test"]
+#[expect(clippy::disallowed_methods, reason = "the parent test hands its address on this way")]
+async fn worker_that_never_finishes() {
+    let (Ok(url), Ok(name)) = (std::env::var("QUEUE_TEST_URL"), std::env::var("QUEUE_TEST_NAME")) else {
+        return;
+    };
+    let queue = Queue::<u32>::connect(&Config { lease: LEASE, ..Config::new(url, name) }).await.unwrap();
+    let handler = |_| async {
+        println!("\nstarted");
+        std::future::pending::<()>().await;
+    };
+    queue.work(handler, std::future::pending()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_survives_redis_being_killed_and_started_again_empty() {
+    let mut server = Server::start().await;
+    let queue = Queue::<u32>::connect(&Config::new(server.url(), "q")).await.unwrap();
+    let (worker, mut arrived) = telling(&queue);
+    push_until_taken(&queue, 1).await;
+    assert_eq!(within(arrived.recv()).await, Some(1));
+    server.kill().await;
+    assert!(queue.push(vec![task(2, 2)]).await.is_err(), "the caller keeps what couldn't be pushed");
+    server.start_again().await;
+    push_until_taken(&queue, 3).await;
+    assert_eq!(within(arrived.recv()).await, Some(3));
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_opens_and_a_worker_starts_while_redis_is_down() {
+    let mut server = Server::start().await;
+    server.kill().await;
+    let queue = Queue::<u32>::connect(&Config::new(server.url(), "q")).await.unwrap();
+    let (worker, mut arrived) = telling(&queue);
+    server.start_again().await;
+    push_until_taken(&queue, 1).await;
+    assert_eq!(within(arrived.recv()).await, Some(1));
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_survives_redis_being_emptied_under_running_jobs() {
+    let server = Server::start().await;
+    let queue =
+        Queue::<u32>::connect(&Config { lease: LEASE, ..Config::new(server.url(), "q") }).await.unwrap();
+    let (entered, mut running) = mpsc::unbounded_channel();
+    let gate = tokio_util::sync::CancellationToken::new();
+    let held = gate.clone();
+    let worker = Worker::start(&queue, move |task: Task<u32>| {
+        let (entered, held) = (entered.clone(), held.clone());
+        async move {
+            entered.send(task.job).unwrap();
+            held.cancelled().await;
+        }
+    });
+    push_until_taken(&queue, 1).await;
+    assert_eq!(within(running.recv()).await, Some(1));
+    command(server.url(), &["FLUSHALL"]).await;
+    assert_eq!(queue.depth().await.unwrap(), 0);
+    push_until_taken(&queue, 2).await;
+    assert_eq!(within(running.recv()).await, Some(2));
+    gate.cancel();
+    eventually(async || queue.depth().await.unwrap() == 0).await;
+    push_until_taken(&queue, 1).await;
+    assert_eq!(within(running.recv()).await, Some(1), "the id is free again");
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_sits_out_a_stall_of_two_seconds() {
+    let server = Server::start().await;
+    let queue = Queue::<u32>::connect(&Config::new(server.url(), "q")).await.unwrap();
+    let (worker, mut arrived) = telling(&queue);
+    push_until_taken(&queue, 1).await;
+    within(arrived.recv()).await.unwrap();
+    command(server.url(), &["CLIENT", "PAUSE", "2000"]).await;
+    let began = Instant::now();
+    assert_eq!(queue.push(vec![task(2, 2)]).await.unwrap(), 1, "a slow answer is not an error");
+    assert_eq!(within(arrived.recv()).await, Some(2));
+    assert!(began.elapsed() >= Duration::from_millis(1_500), "the server did stall");
+    worker.stop().await;
+}

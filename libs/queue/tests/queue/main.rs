@@ -1,0 +1,6 @@
+//! The queue against a real Redis: one program, so that both parts share what they stand on.
+#![expect(clippy::unwrap_used, reason = "a test's own plumbing may fail loudly")]
+
+mod faults;
+mod running;
+mod support;

@@ -1,0 +1,199 @@
+//! What a queue promises while Redis is well.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::support::{Worker, eventually, keys, redis, task, within};
+use queue::{Config, Queue, Task};
+use tokio::sync::{Semaphore, mpsc};
+
+async fn config() -> Config {
+    let (url, prefix) = redis().await;
+    Config::new(url, prefix)
+}
+
+#[tokio::test]
+async fn a_job_arrives_whole_and_leaves_nothing_behind() {
+    let config = config().await;
+    let queue = Queue::<BTreeMap<String, String>>::connect(&config).await.unwrap();
+    let (seen, mut arrived) = mpsc::unbounded_channel();
+    let worker = Worker::start(&queue, move |task| {
+        let seen = seen.clone();
+        async move { seen.send(task).unwrap() }
+    });
+    let sent = Task {
+        id: "delivery:7:1".into(),
+        job: BTreeMap::from([("to".into(), "\u{1f980} \"quoted\"".into())]),
+        traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
+    };
+    assert_eq!(queue.push(vec![sent.clone()]).await.unwrap(), 1);
+    assert_eq!(within(arrived.recv()).await.unwrap(), sent);
+    eventually(async || queue.depth().await.unwrap() == 0).await;
+    worker.stop().await;
+    assert_eq!(keys(&config).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn an_unfinished_id_is_taken_once_and_a_finished_one_again() {
+    let queue = Queue::<u32>::connect(&config().await).await.unwrap();
+    assert_eq!(queue.push(vec![task("a", 1), task("a", 2), task("b", 3)]).await.unwrap(), 3);
+    assert_eq!(queue.push(vec![task("a", 4)]).await.unwrap(), 1, "it counts as taken: it is in the queue");
+    assert_eq!(queue.depth().await.unwrap(), 2);
+    let (seen, mut arrived) = mpsc::unbounded_channel();
+    let worker = Worker::start(&queue, move |task: Task<u32>| {
+        let seen = seen.clone();
+        async move { seen.send(task.job).unwrap() }
+    });
+    assert_eq!((within(arrived.recv()).await, within(arrived.recv()).await), (Some(1), Some(3)));
+    eventually(async || queue.depth().await.unwrap() == 0).await;
+    queue.push(vec![task("a", 5)]).await.unwrap();
+    assert_eq!(within(arrived.recv()).await, Some(5));
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_full_queue_says_how_many_it_took_from_the_front() {
+    let config = Config { limit: 250, ..config().await };
+    let queue = Queue::<u32>::connect(&config).await.unwrap();
+    let tasks = |ids: std::ops::Range<u32>| ids.map(|n| task(n, n)).collect::<Vec<_>>();
+    assert_eq!(queue.push(tasks(0..200)).await.unwrap(), 200);
+    assert_eq!(queue.capacity_left().await.unwrap(), 50);
+    assert_eq!(queue.push(tasks(190..400)).await.unwrap(), 60, "ten were there, fifty fit");
+    assert_eq!(queue.push(tasks(500..501)).await.unwrap(), 0);
+    assert_eq!(queue.capacity_left().await.unwrap(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backlog_of_twenty_thousand_passes_through_two_workers_each_job_once() {
+    const JOBS: u32 = 20_000;
+    let config = Config { concurrency: 32, ..config().await };
+    let queue = Queue::<u32>::connect(&config).await.unwrap();
+    let runs: Arc<Vec<AtomicUsize>> = Arc::new((0..JOBS).map(|_| AtomicUsize::new(0)).collect());
+    let left = Arc::new(Semaphore::new(0));
+    let handler = |runs: &Arc<Vec<AtomicUsize>>| {
+        let (runs, left) = (Arc::clone(runs), Arc::clone(&left));
+        move |task: Task<u32>| {
+            runs[task.job as usize].fetch_add(1, Ordering::SeqCst);
+            left.add_permits(1);
+            async {}
+        }
+    };
+    let other = Queue::<u32>::connect(&config).await.unwrap();
+    let workers = [Worker::start(&queue, handler(&runs)), Worker::start(&other, handler(&runs))];
+    let mut pending: Vec<_> = (0..JOBS).map(|n| task(n, n)).collect();
+    while !pending.is_empty() {
+        let next = pending.iter().take(500).cloned().collect();
+        let taken = queue.push(next).await.unwrap();
+        pending.drain(..taken);
+        assert!(queue.depth().await.unwrap() <= 500);
+    }
+    let all = within(left.acquire_many(JOBS)).await.unwrap();
+    drop(all);
+    eventually(async || queue.depth().await.unwrap() == 0).await;
+    for worker in workers {
+        worker.stop().await;
+    }
+    let twice = runs.iter().filter(|runs| runs.load(Ordering::SeqCst) != 1).count();
+    assert_eq!(twice, 0, "no worker died, so nothing is run twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_jobs_run_at_once_than_allowed() {
+    let config = Config { concurrency: 4, ..config().await };
+    let queue = Queue::<u32>::connect(&config).await.unwrap();
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (counted, peak) = (Arc::clone(&now), Arc::clone(&most));
+    let (done, mut told) = mpsc::unbounded_channel();
+    let worker = Worker::start(&queue, move |_: Task<u32>| {
+        let (counted, peak, done) = (Arc::clone(&counted), Arc::clone(&peak), done.clone());
+        async move {
+            peak.fetch_max(counted.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::task::yield_now().await;
+            counted.fetch_sub(1, Ordering::SeqCst);
+            done.send(()).unwrap();
+        }
+    });
+    queue.push((0..200).map(|n| task(n, n)).collect()).await.unwrap();
+    for _ in 0..200 {
+        within(told.recv()).await.unwrap();
+    }
+    worker.stop().await;
+    assert!((2..=4).contains(&most.load(Ordering::SeqCst)), "{most:?} at once");
+}
+
+#[tokio::test]
+async fn shutdown_lets_running_jobs_end_and_leaves_the_rest_to_others() {
+    let config = Config { concurrency: 2, ..config().await };
+    let queue = Queue::<u32>::connect(&config).await.unwrap();
+    let (entered, mut running) = mpsc::unbounded_channel();
+    let gate = Arc::new(Semaphore::new(0));
+    let held = Arc::clone(&gate);
+    let worker = Worker::start(&queue, move |_| {
+        let (entered, held) = (entered.clone(), Arc::clone(&held));
+        async move {
+            entered.send(()).unwrap();
+            held.acquire().await.unwrap().forget();
+        }
+    });
+    queue.push((0..10).map(|n| task(n, n)).collect()).await.unwrap();
+    within(running.recv()).await.unwrap();
+    within(running.recv()).await.unwrap();
+    worker.ask_to_stop();
+    gate.add_permits(2);
+    worker.stop().await;
+    assert!(running.try_recv().is_err(), "nothing was started after the request");
+    assert_eq!(queue.depth().await.unwrap(), 8);
+
+    let (seen, mut arrived) = mpsc::unbounded_channel();
+    let next = Worker::start(&queue, move |_| {
+        let seen = seen.clone();
+        async move { seen.send(()).unwrap() }
+    });
+    for _ in 0..8 {
+        within(arrived.recv()).await.unwrap();
+    }
+    next.stop().await;
+}
+
+#[tokio::test]
+async fn a_panicking_job_is_run_a_bounded_number_of_times_and_harms_no_other() {
+    let config = Config { lease: Duration::from_millis(200), max_runs: 3, ..config().await };
+    let queue = Queue::<u32>::connect(&config).await.unwrap();
+    let (seen, mut arrived) = mpsc::unbounded_channel();
+    let worker = Worker::start(&queue, move |task: Task<u32>| {
+        let seen = seen.clone();
+        async move {
+            seen.send(task.job).unwrap();
+            assert!(task.job != 13, "thirteen");
+        }
+    });
+    queue.push(vec![task("bad", 13), task("good", 1)]).await.unwrap();
+    eventually(async || queue.depth().await.unwrap() == 0).await;
+    queue.push(vec![task("later", 2)]).await.unwrap();
+    let mut runs = vec![];
+    while runs.last() != Some(&2) {
+        runs.push(within(arrived.recv()).await.unwrap());
+    }
+    worker.stop().await;
+    assert_eq!(runs.iter().filter(|job| **job == 13).count(), 3, "{runs:?}");
+    assert_eq!(keys(&config).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_job_of_another_version_is_dropped_and_the_next_one_runs() {
+    let config = config().await;
+    let newer = Queue::<String>::connect(&config).await.unwrap();
+    newer.push(vec![task("a", "of tomorrow".into())]).await.unwrap();
+    let queue = Queue::<u32>::connect(&config).await.unwrap();
+    queue.push(vec![task("b", 2)]).await.unwrap();
+    let (seen, mut arrived) = mpsc::unbounded_channel();
+    let worker = Worker::start(&queue, move |task: Task<u32>| {
+        let seen = seen.clone();
+        async move { seen.send(task.job).unwrap() }
+    });
+    assert_eq!(within(arrived.recv()).await, Some(2));
+    eventually(async || queue.depth().await.unwrap() == 0).await;
+    worker.stop().await;
+}

@@ -1,0 +1,55 @@
+//! An installed ClickHouse server, told to be small: HTTP on loopback and nothing else, one account, no logs
+//! of its own in tables.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use sha2::{Digest as _, Sha256};
+
+use super::USER;
+
+/// The command of a server that keeps everything below `home`, its configuration written there.
+pub(super) fn command(program: &Path, home: &Path, port: u16, password: &str) -> Result<Command> {
+    let file = home.join("config.xml");
+    fs::write(&file, configuration(home, port, password))
+        .with_context(|| format!("writing {}", file.display()))?;
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
+    let mut command = Command::new(program);
+    command.arg("server").arg("--config-file").arg(&file);
+    Ok(command)
+}
+
+fn configuration(home: &Path, port: u16, password: &str) -> String {
+    let data = home.join("data");
+    let data = data.display();
+    let hash = hex::encode(Sha256::digest(password));
+    format!(
+        "<clickhouse>
+    <logger><level>warning</level><console>true</console></logger>
+    <listen_host>127.0.0.1</listen_host>
+    <http_port>{port}</http_port>
+    <path>{data}/</path>
+    <tmp_path>{data}/tmp/</tmp_path>
+    <user_files_path>{data}/user_files/</user_files_path>
+    <format_schema_path>{data}/format_schemas/</format_schema_path>
+    <mark_cache_size>67108864</mark_cache_size>
+    <max_server_memory_usage_to_ram_ratio>0.5</max_server_memory_usage_to_ram_ratio>
+    <max_concurrent_queries>100</max_concurrent_queries>
+    <users>
+        <{USER}>
+            <password_sha256_hex>{hash}</password_sha256_hex>
+            <networks><ip>127.0.0.1</ip></networks>
+            <profile>default</profile>
+            <quota>default</quota>
+            <access_management>1</access_management>
+        </{USER}>
+    </users>
+    <profiles><default/></profiles>
+    <quotas><default/></quotas>
+</clickhouse>
+"
+    )
+}

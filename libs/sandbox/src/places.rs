@@ -1,0 +1,120 @@
+//! Where things lie on this machine: what was fetched, what is temporary, what another user must reach.
+
+use std::env;
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use rustix::process::geteuid;
+
+use crate::account::Account;
+
+/// Root's programs lie here and not in /root: Postgres runs as a user who can't look in there.
+const ROOT_CACHE: &str = "/var/cache/web-runtime";
+
+/// The folder of fetched programs: `WEBRUNTIME_CACHE_DIR`, else the user's cache. Readable by all.
+///
+/// # Errors
+/// It can't be made.
+pub fn cache() -> Result<PathBuf> {
+    make_readable(match env::var_os("WEBRUNTIME_CACHE_DIR").filter(|dir| !dir.is_empty()) {
+        Some(dir) => PathBuf::from(dir),
+        None if geteuid().is_root() => PathBuf::from(ROOT_CACHE),
+        None => match env::var_os("XDG_CACHE_HOME").filter(|dir| !dir.is_empty()) {
+            Some(dir) => PathBuf::from(dir).join("web-runtime"),
+            None => home_cache(),
+        },
+    })
+}
+
+/// As [`cache`], but where `account` can reach it.
+pub(crate) fn cache_reached_by(account: Option<&Account>) -> Result<PathBuf> {
+    let cache = cache()?;
+    match account {
+        Some(account) if !account.reaches(&cache) => make_readable(PathBuf::from(ROOT_CACHE)),
+        _ => Ok(cache),
+    }
+}
+
+fn home_cache() -> PathBuf {
+    let home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_dir());
+    home.map_or_else(|| temporary_base().join("cache"), |home| home.join(".cache/web-runtime"))
+}
+
+fn make_readable(dir: PathBuf) -> Result<PathBuf> {
+    fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
+    let dir = dir.canonicalize()?;
+    if fs::metadata(&dir)?.uid() == geteuid().as_raw() {
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(dir)
+}
+
+fn temporary_base() -> PathBuf {
+    env::temp_dir().join(format!("web-runtime-{}", geteuid().as_raw()))
+}
+
+/// A folder that goes when it is dropped, or, should this process be killed, when the next one is made: its
+/// lock says whether anybody still lives in it.
+#[derive(Debug)]
+pub(crate) struct Temporary {
+    pub(crate) path: PathBuf,
+    _lock: File,
+}
+
+impl Temporary {
+    pub(crate) fn new(kind: &str) -> Result<Self> {
+        let base = temporary_base();
+        fs::create_dir_all(&base).with_context(|| format!("creating {}", base.display()))?;
+        if fs::symlink_metadata(&base)?.uid() != geteuid().as_raw() {
+            bail!("{} belongs to another user; set TMPDIR to a folder of your own", base.display());
+        }
+        fs::set_permissions(&base, fs::Permissions::from_mode(0o755))?;
+        // Held while folders come and go, so that none is swept between its making and its locking.
+        let gate = File::create(base.join("lock"))?;
+        gate.lock()?;
+        sweep(&base);
+        let path = tempfile::Builder::new().prefix(&format!("{kind}-")).tempdir_in(&base)?.keep();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+        let lock = File::create(path.join("lock"))?;
+        lock.lock()?;
+        Ok(Self { path, _lock: lock })
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            tracing::warn!(%error, path = %self.path.display(), "a temporary folder stays");
+        }
+    }
+}
+
+fn sweep(base: &Path) {
+    for entry in fs::read_dir(base).into_iter().flatten().flatten() {
+        let Ok(lock) = File::open(entry.path().join("lock")) else { continue };
+        if lock.try_lock().is_ok() {
+            // Best effort: whoever comes next tries again.
+            let _stays = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_killed_process_leaves_a_folder_that_the_next_one_sweeps() {
+        let first = Temporary::new("test").unwrap();
+        let abandoned = first.path.with_file_name(format!("test-abandoned-{}", std::process::id()));
+        fs::create_dir(&abandoned).unwrap();
+        File::create(abandoned.join("lock")).unwrap();
+        let second = Temporary::new("test").unwrap();
+        assert!(!abandoned.exists() && first.path.exists());
+        let path = second.path.clone();
+        drop(second);
+        assert!(!path.exists());
+    }
+}

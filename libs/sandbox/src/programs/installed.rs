@@ -1,0 +1,58 @@
+//! Programs that are installed already.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::Postgres;
+use crate::account::Account;
+
+/// The oldest Postgres whose SQL the system may rely on.
+const OLDEST_POSTGRES: u32 = 14;
+/// Debian keeps Postgres out of PATH, each version in a folder of its own.
+const DEBIAN_POSTGRES: &str = "/usr/lib/postgresql";
+
+/// The first executable of that name on PATH.
+pub(super) fn on_path(name: &str) -> Option<PathBuf> {
+    path_folders().into_iter().map(|dir| dir.join(name)).find(|file| is_executable(file))
+}
+
+/// An installed Postgres that is new enough and that `account` can run.
+pub(super) fn postgres(account: Option<&Account>) -> Option<Postgres> {
+    path_folders().into_iter().chain(debian_folders()).find_map(|dir| {
+        // A link's own folder has no libraries beside it.
+        let server = dir.join("postgres").canonicalize().ok()?;
+        let initdb = server.with_file_name("initdb");
+        let usable = is_executable(&server) && is_executable(&initdb);
+        let reached = account.is_none_or(|account| account.reaches(&server));
+        (usable && reached && major_version(&server)? >= OLDEST_POSTGRES)
+            .then_some(Postgres { server, initdb })
+    })
+}
+
+fn path_folders() -> Vec<PathBuf> {
+    std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
+}
+
+fn debian_folders() -> Vec<PathBuf> {
+    let mut versions: Vec<(u32, PathBuf)> = fs::read_dir(DEBIAN_POSTGRES)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin"))))
+        .collect();
+    versions.sort();
+    versions.into_iter().rev().map(|(_, dir)| dir).collect()
+}
+
+fn is_executable(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+fn major_version(server: &Path) -> Option<u32> {
+    let said = Command::new(server).arg("--version").output().ok()?;
+    // postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)
+    let said = String::from_utf8(said.stdout).ok()?;
+    said.split_whitespace().nth(2)?.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}

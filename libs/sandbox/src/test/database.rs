@@ -1,0 +1,79 @@
+//! A Postgres database per test.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::{Context as _, Result};
+use store::Config;
+use tokio::sync::OnceCell;
+use url::Url;
+
+use super::keeper::{announced, must};
+use crate::hold::Backend;
+
+/// Connections of one test's pool; the server takes 300.
+const CONNECTIONS: u32 = 10;
+const TEMPLATE: &str = "template_migrated";
+
+static MIGRATED: OnceCell<()> = OnceCell::const_new();
+static COUNT: AtomicU32 = AtomicU32::new(1);
+
+/// A database of this test's own, migrated and empty. Dropped, it goes.
+pub struct TestDatabase {
+    /// `postgres://…` with account and password, of a user that may do everything.
+    pub url: String,
+    /// Connected to it.
+    pub db: store::Db,
+    name: String,
+    server: String,
+}
+
+/// A database of this test's own.
+pub async fn database() -> TestDatabase {
+    must(make().await)
+}
+
+async fn make() -> Result<TestDatabase> {
+    let server = announced(Backend::Postgres).await.url;
+    MIGRATED.get_or_try_init(async || migrate_template(&server).await).await?;
+    let name = format!("test_{}", COUNT.fetch_add(1, Ordering::Relaxed));
+    administer(&server, &format!("CREATE DATABASE {name} TEMPLATE {TEMPLATE}")).await?;
+    let url = url_of(&server, &name)?;
+    let db = store::connect(&Config { url: url.clone(), max_connections: CONNECTIONS })?;
+    Ok(TestDatabase { url, db, name, server })
+}
+
+async fn migrate_template(server: &str) -> Result<()> {
+    administer(server, &format!("CREATE DATABASE {TEMPLATE}")).await?;
+    let db = store::connect(&Config { url: url_of(server, TEMPLATE)?, max_connections: 1 })?;
+    store::migrate(&db).await.context("migrating the template")?;
+    // A template can be copied only while nobody is connected to it.
+    db.close().await;
+    Ok(())
+}
+
+/// Over a connection of its own: a pool belongs to the runtime, and so to the test, that made it.
+async fn administer(server: &str, statement: &str) -> Result<()> {
+    let db = store::connect(&Config { url: server.to_owned(), max_connections: 1 })?;
+    let outcome = store::execute_raw(&db, statement).await;
+    db.close().await;
+    outcome.with_context(|| statement.to_owned())
+}
+
+fn url_of(server: &str, database: &str) -> Result<String> {
+    let mut url = Url::parse(server)?;
+    url.set_path(database);
+    Ok(url.into())
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        let (server, name) = (std::mem::take(&mut self.server), std::mem::take(&mut self.name));
+        // The test's runtime is about to end, so the farewell needs its own. Nobody waits for it: should the
+        // process end first, the whole server goes.
+        let farewell = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+            runtime.block_on(administer(&server, &format!("DROP DATABASE {name} WITH (FORCE)"))).ok()
+        };
+        std::thread::spawn(farewell);
+    }
+}

@@ -1,0 +1,86 @@
+//! Clients of a front.
+
+use std::ffi::OsString;
+
+use axum::http::{HeaderMap, Request, StatusCode};
+use bytes::Bytes;
+use clickhouse::Client;
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::client::legacy;
+use hyper_util::rt::TokioExecutor;
+use sandbox::clickhouse::{ClickHouse, Options};
+use sandbox::programs::Source;
+use sandbox::progress::Progress;
+use sandbox::test::TestClickHouse;
+use url::form_urlencoded;
+
+/// The command of a front, whatever is installed.
+pub(crate) fn options() -> Options {
+    let command: Vec<OsString> = vec![env!("CARGO_BIN_EXE_sandbox").into(), "clickhouse-front".into()];
+    Options { source: Source::Fetched, ..Options::temporary(command) }
+}
+
+/// A front of the test's own.
+pub(crate) async fn front(options: Options) -> ClickHouse {
+    ClickHouse::start(options, &Progress::silent()).await.unwrap()
+}
+
+/// The crate's client in the test's own database.
+pub(crate) async fn client() -> Client {
+    of(&sandbox::test::clickhouse().await)
+}
+
+pub(crate) fn of(test: &TestClickHouse) -> Client {
+    let client = Client::default().with_url(&test.url).with_database(&test.database);
+    client.with_user(&test.user).with_password(&test.password)
+}
+
+pub(crate) fn of_front(front: &ClickHouse) -> Client {
+    Client::default().with_url(front.url()).with_user(front.user()).with_password(front.password())
+}
+
+/// What came back over HTTP.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.body.to_vec()).unwrap()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+/// Plain HTTP: a POST with these arguments and this body.
+pub(crate) async fn post(
+    test: &TestClickHouse,
+    arguments: &[(&str, &str)],
+    body: impl Into<Bytes>,
+) -> Answer {
+    ask(test, "POST", arguments, &[], body.into()).await
+}
+
+pub(crate) async fn ask(
+    test: &TestClickHouse,
+    method: &str,
+    arguments: &[(&str, &str)],
+    headers: &[(&str, &str)],
+    body: Bytes,
+) -> Answer {
+    let arguments = form_urlencoded::Serializer::new(String::new()).extend_pairs(arguments).finish();
+    let mut request = Request::builder().method(method).uri(format!("{}/?{arguments}", test.url));
+    let account = [("x-clickhouse-user", &*test.user), ("x-clickhouse-key", &test.password)];
+    for (name, value) in account.iter().chain(headers) {
+        request = request.header(*name, *value);
+    }
+    let http = legacy::Client::builder(TokioExecutor::new()).build_http();
+    let answer = http.request(request.body(Full::new(body)).unwrap()).await.unwrap();
+    let (parts, body) = answer.into_parts();
+    Answer { status: parts.status, headers: parts.headers, body: body.collect().await.unwrap().to_bytes() }
+}

@@ -1,0 +1,136 @@
+//! Lays file, environment and `--set` over the defaults, refusing what the defaults don't have.
+
+use toml::{Table, Value};
+
+use super::{ENVIRONMENT_PREFIX, Error, OTLP_VARIABLE, Sources, typed};
+
+/// One value on its way in: where it was written, where it goes, what it says.
+struct Entry<'a> {
+    origin: String,
+    path: Vec<String>,
+    text: &'a str,
+}
+
+pub(super) fn merge(defaults: &Table, sources: &Sources) -> Result<(Table, Vec<String>), Error> {
+    let mut merged = defaults.clone();
+    if let Some(path) = &sources.file {
+        let wrong = |reason: String| Error::File { path: path.clone(), reason };
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let file: Table = toml::from_str(&text).map_err(|error| wrong(error.message().to_owned()))?;
+        let origin = path.display().to_string();
+        overlay(&mut merged, defaults, file, &mut Vec::new(), &origin)?;
+    }
+    let mut unused = Vec::new();
+    for entry in from_environment(&sources.environment).chain(from_set(&sources.set)) {
+        let entry = entry?;
+        let known = entry.path.first().is_some_and(|section| defaults.contains_key(section));
+        if known {
+            put(&mut merged, defaults, entry)?;
+        } else {
+            unused.push(entry.origin);
+        }
+    }
+    Ok((merged, unused))
+}
+
+fn from_environment(variables: &[(String, String)]) -> impl Iterator<Item = Result<Entry<'_>, Error>> {
+    // The standard OTLP variable first, so that our own name for it wins.
+    let standard = variables.iter().filter(|(name, _)| name == OTLP_VARIABLE).map(|(name, text)| Entry {
+        origin: name.clone(),
+        path: vec!["telemetry".into(), "otlp_endpoint".into()],
+        text,
+    });
+    let ours = variables.iter().filter_map(|(name, text)| {
+        let path = name.strip_prefix(ENVIRONMENT_PREFIX)?.to_lowercase();
+        Some(Entry { origin: name.clone(), path: path.split("__").map(str::to_owned).collect(), text })
+    });
+    standard.chain(ours).map(Ok)
+}
+
+fn from_set(entries: &[String]) -> impl Iterator<Item = Result<Entry<'_>, Error>> {
+    entries.iter().map(|entry| {
+        let Some((key, text)) = entry.split_once('=') else {
+            return Err(Error::Form { entry: entry.clone() });
+        };
+        let path = key.trim().split('.').map(str::to_owned).collect();
+        Ok(Entry { origin: format!("--set {}", key.trim()), path, text })
+    })
+}
+
+fn overlay(
+    into: &mut Table,
+    defaults: &Table,
+    from: Table,
+    path: &mut Vec<String>,
+    origin: &str,
+) -> Result<(), Error> {
+    for (key, value) in from {
+        path.push(key.clone());
+        let Some(default) = defaults.get(&key) else { return Err(unknown(defaults, path, origin)) };
+        match (value, default, into.get_mut(&key)) {
+            (Value::Table(value), Value::Table(default), Some(Value::Table(into))) if !default.is_empty() => {
+                overlay(into, default, value, path, origin)?;
+            }
+            (value, default, _) => {
+                let value = typed::check(value, default).map_err(|reason| wrong(path, origin, reason))?;
+                into.insert(key, value);
+            }
+        }
+        path.pop();
+    }
+    Ok(())
+}
+
+fn put(merged: &mut Table, defaults: &Table, entry: Entry<'_>) -> Result<(), Error> {
+    let Entry { origin, path, text } = entry;
+    let Some((last, parents)) = path.split_last() else { return Ok(()) };
+    let (mut into, mut defaults) = (merged, defaults);
+    for (depth, key) in parents.iter().enumerate() {
+        let deeper = path.get(..=depth).unwrap_or_default();
+        match (into.get_mut(key), defaults.get(key)) {
+            // An empty default table takes any key: names that only the operator knows.
+            (Some(Value::Table(open)), Some(Value::Table(default))) if default.is_empty() => {
+                let rest = path.get(depth + 1..).unwrap_or_default();
+                return put_open(open, rest, text).map_err(|reason| wrong(&path, &origin, reason));
+            }
+            (Some(Value::Table(next)), Some(Value::Table(default))) => (into, defaults) = (next, default),
+            (Some(_), _) => return Err(wrong(deeper, &origin, "it is a value, not a section".into())),
+            _ => return Err(unknown(defaults, deeper, &origin)),
+        }
+    }
+    let Some(default) = defaults.get(last) else { return Err(unknown(defaults, &path, &origin)) };
+    let value = typed::parse(text, default).map_err(|reason| wrong(&path, &origin, reason))?;
+    into.insert(last.clone(), value);
+    Ok(())
+}
+
+fn put_open(into: &mut Table, path: &[String], text: &str) -> Result<(), String> {
+    match path {
+        [] => Ok(()),
+        [last] => {
+            into.insert(last.clone(), typed::guess(text));
+            Ok(())
+        }
+        [first, rest @ ..] => {
+            let next = into.entry(first.clone()).or_insert_with(|| Value::Table(Table::new()));
+            let next = next.as_table_mut().ok_or_else(|| format!("`{first}` is a value, not a section"))?;
+            put_open(next, rest, text)
+        }
+    }
+}
+
+fn unknown(siblings: &Table, path: &[String], origin: &str) -> Error {
+    let (last, parents) = path.split_last().map_or(("", path), |(last, parents)| (last.as_str(), parents));
+    let nearest = siblings
+        .keys()
+        .map(|key| (strsim::damerau_levenshtein(key, last), key))
+        .min()
+        .filter(|(distance, key)| *distance <= 2.max(key.len() / 3));
+    let suggestion =
+        nearest.map(|(_, key)| parents.iter().chain([key]).map(String::as_str).collect::<Vec<_>>().join("."));
+    Error::Unknown { origin: origin.to_owned(), key: path.join("."), suggestion }
+}
+
+fn wrong(path: &[String], origin: &str, reason: String) -> Error {
+    Error::Value { origin: origin.to_owned(), key: path.join("."), reason }
+}

@@ -1,0 +1,42 @@
+//! The inner port: alive, ready, and the numbers. It takes no traffic of users and is never routed from outside.
+
+use anyhow::Context as _;
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::{StatusCode, header};
+use tokio::net::TcpListener;
+
+use crate::{Readiness, Shutdown, http as server, metrics};
+
+/// Serves `/healthz`, `/readyz` and `/metrics` until `shutdown`.
+///
+/// Hand it [`crate::Lifecycle::drained`] through [`crate::Lifecycle::spawn_last`], so that `/readyz` answers 503
+/// while the rest of the service is draining.
+///
+/// # Errors
+/// If the listener can't be used.
+pub async fn serve(listener: TcpListener, readiness: Readiness, shutdown: Shutdown) -> anyhow::Result<()> {
+    server::serve(listener, router(readiness), shutdown).await.context("ops endpoints")
+}
+
+/// The three endpoints as a router, for a service that wants to add its own inner ones.
+pub fn router(readiness: Readiness) -> Router {
+    Router::new()
+        .route("/healthz", get(|| async { "alive\n" }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(numbers))
+        .with_state(readiness)
+}
+
+async fn ready(State(readiness): State<Readiness>) -> Response {
+    let report = readiness.report();
+    let status = if report.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let body = serde_json::to_string(&report).unwrap_or_default();
+    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+async fn numbers() -> Response {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], metrics::render()).into_response()
+}

@@ -1,0 +1,89 @@
+//! OTLP over HTTP and protobuf for all three signals, on threads of the exporters' own: their blocking client is
+//! the one that works there.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_appender_tracing::layer::OpenTelemetryTracingBridge;
+use opentelemetry_otlp::{LogExporter, MetricExporter, SpanExporter, WithExportConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::logs::SdkLoggerProvider;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing::Subscriber;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{EnvFilter, Layer};
+
+use super::Config;
+use crate::metrics;
+
+/// What leaves the process, whatever the log level is. The exporters' own HTTP client is left out: a span for
+/// each export would be exported in turn, without end.
+const EXPORTED: &str = "info,hyper=off,hyper_util=off,h2=off,reqwest=off,rustls=off,opentelemetry=off";
+
+/// How long the last export may take before the process ends without it.
+const LAST_EXPORT: Duration = Duration::from_secs(5);
+
+#[derive(Clone, Debug)]
+pub(super) struct Providers {
+    tracer: SdkTracerProvider,
+    logger: SdkLoggerProvider,
+    meter: SdkMeterProvider,
+}
+
+impl Providers {
+    pub(super) fn connect(config: &Config, service_name: &str) -> anyhow::Result<Self> {
+        let base = config.otlp_endpoint.trim_end_matches('/');
+        let context = || format!("telemetry.otlp_endpoint = {base:?}");
+        let resource = Resource::builder().with_service_name(service_name.to_owned()).build();
+
+        let spans = SpanExporter::builder().with_http().with_endpoint(format!("{base}/v1/traces")).build();
+        let tracer = SdkTracerProvider::builder()
+            .with_batch_exporter(spans.with_context(context)?)
+            .with_resource(resource.clone())
+            .build();
+        let logs = LogExporter::builder().with_http().with_endpoint(format!("{base}/v1/logs")).build();
+        let logger = SdkLoggerProvider::builder()
+            .with_batch_exporter(logs.with_context(context)?)
+            .with_resource(resource.clone())
+            .build();
+        let numbers =
+            MetricExporter::builder().with_http().with_endpoint(format!("{base}/v1/metrics")).build();
+        let meter = metrics::export_to(numbers.with_context(context)?, config.otlp_metrics_every, resource);
+        Ok(Self { tracer, logger, meter })
+    }
+
+    pub(super) fn spans<S>(&self) -> impl Layer<S> + use<S>
+    where
+        S: Subscriber + for<'span> LookupSpan<'span>,
+    {
+        let tracer = self.tracer.tracer("webruntime");
+        tracing_opentelemetry::layer().with_tracer(tracer).with_filter(EnvFilter::new(EXPORTED))
+    }
+
+    pub(super) fn logs<S>(&self) -> impl Layer<S> + use<S>
+    where
+        S: Subscriber + for<'span> LookupSpan<'span>,
+    {
+        OpenTelemetryTracingBridge::new(&self.logger).with_filter(EnvFilter::new(EXPORTED))
+    }
+
+    pub(super) fn flush(&self) {
+        let flushed = [self.tracer.force_flush(), self.logger.force_flush(), self.meter.force_flush()];
+        for error in flushed.into_iter().filter_map(Result::err) {
+            tracing::warn!(%error, "telemetry could not be sent");
+        }
+    }
+
+    pub(super) fn shut_down(&self) {
+        let ended = [
+            self.tracer.shutdown_with_timeout(LAST_EXPORT),
+            self.logger.shutdown_with_timeout(LAST_EXPORT),
+            self.meter.shutdown_with_timeout(LAST_EXPORT),
+        ];
+        for error in ended.into_iter().filter_map(Result::err) {
+            tracing::warn!(%error, "the last telemetry could not be sent");
+        }
+    }
+}

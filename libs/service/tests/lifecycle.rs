@@ -1,0 +1,92 @@
+//! Components live and die together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use service::{Ended, Lifecycle, Shutdown};
+
+const GRACE: Duration = Duration::from_secs(5);
+
+async fn waits_for(shutdown: Shutdown) -> anyhow::Result<()> {
+    shutdown.requested().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_component_that_fails_takes_the_service_down_under_its_name() {
+    let mut lifecycle = Lifecycle::new(Shutdown::new());
+    let (shutdown, ended) = (lifecycle.shutdown(), Arc::new(AtomicBool::new(false)));
+    let told = Arc::clone(&ended);
+    lifecycle.spawn("patient", async move {
+        shutdown.requested().await;
+        told.store(true, Ordering::SeqCst);
+        Ok(())
+    });
+    lifecycle.spawn("relay", async { anyhow::bail!("lost its database") });
+    let outcome = lifecycle.run(GRACE).await.unwrap_err();
+    assert_eq!(outcome.to_string(), "component `relay` died: lost its database");
+    assert!(ended.load(Ordering::SeqCst), "the others were asked to end and waited for");
+}
+
+#[tokio::test]
+async fn a_component_that_returns_or_panics_unasked_has_died() {
+    let mut lifecycle = Lifecycle::new(Shutdown::new());
+    lifecycle.spawn("sweeper", async { Ok(()) });
+    let outcome = lifecycle.run(GRACE).await.unwrap_err();
+    assert_eq!(outcome.to_string(), "component `sweeper` died: it returned");
+
+    let mut lifecycle = Lifecycle::new(Shutdown::new());
+    lifecycle.spawn("worker", async { panic!("index out of bounds") });
+    let outcome = lifecycle.run(GRACE).await.unwrap_err();
+    assert_eq!(outcome.to_string(), "component `worker` died: it panicked: index out of bounds");
+}
+
+#[tokio::test]
+async fn a_requested_shutdown_ends_well_and_the_last_components_end_last() {
+    let shutdown = Shutdown::new();
+    let mut lifecycle = Lifecycle::new(shutdown.clone());
+    let (release, held) = tokio::sync::oneshot::channel::<()>();
+    let drained = lifecycle.drained();
+    lifecycle.spawn("drains", async move { Ok(held.await?) });
+    lifecycle.spawn("server", waits_for(lifecycle.shutdown()));
+    lifecycle.spawn_last("ops", waits_for(lifecycle.drained()));
+    shutdown.request();
+    let running = tokio::spawn(lifecycle.run(GRACE));
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!drained.is_requested(), "one component is still draining");
+    release.send(()).unwrap();
+    running.await.unwrap().unwrap();
+    assert!(drained.is_requested());
+}
+
+#[tokio::test]
+async fn a_component_that_wont_end_is_cut_off_after_the_grace_period() {
+    let shutdown = Shutdown::new();
+    let mut lifecycle = Lifecycle::new(shutdown.clone());
+    lifecycle.spawn("stubborn", std::future::pending());
+    lifecycle.spawn("server", waits_for(lifecycle.shutdown()));
+    shutdown.request();
+    let began = Instant::now();
+    let grace = Duration::from_millis(50);
+    let outcome = lifecycle.run(grace).await.unwrap_err();
+    assert!(matches!(outcome, Ended::Overran { names, .. } if names == ["stubborn"]));
+    assert!(began.elapsed() < Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn a_failure_while_shutting_down_is_told_but_doesnt_stop_the_others_from_ending() {
+    let shutdown = Shutdown::new();
+    let mut lifecycle = Lifecycle::new(shutdown.clone());
+    let requested = lifecycle.shutdown();
+    lifecycle.spawn("writer", async move {
+        requested.requested().await;
+        anyhow::bail!("disk full")
+    });
+    lifecycle.spawn("server", waits_for(lifecycle.shutdown()));
+    shutdown.request();
+    let outcome = lifecycle.run(GRACE).await.unwrap_err();
+    assert_eq!(outcome.to_string(), "component `writer` failed while shutting down: disk full");
+}

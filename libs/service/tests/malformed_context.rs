@@ -1,0 +1,13 @@
+//! A `traceparent` from outside is a stranger's text.
+
+use service::telemetry;
+
+#[test]
+fn with_otlp_off_a_traceparent_is_neither_read_nor_made_up() {
+    let mut headers = http::HeaderMap::new();
+    headers.insert("traceparent", http::HeaderValue::from_static("00-zz-zz-01"));
+    assert_eq!(telemetry::extract(&headers), None);
+    let span = tracing::info_span!("attempt");
+    telemetry::continue_from(&span, Some("00-zz-zz-01"));
+    assert_eq!(span.in_scope(telemetry::traceparent), None);
+}

@@ -1,0 +1,125 @@
+//! Events: in by the batch, out by the site.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use clickhouse::Row;
+use contract::events::Event;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{Error, QUESTION_TIMEOUT, Warehouse, within};
+
+/// A change of the stored events that isn't acknowledged by then counts as failed.
+const STORE_TIMEOUT: Duration = Duration::from_secs(60);
+
+const NOT_MEASURED: u8 = 255;
+
+/// A row of `events`.
+#[derive(Row, Serialize)]
+struct EventRow<'a> {
+    #[serde(with = "clickhouse::serde::uuid")]
+    site_id: Uuid,
+    #[serde(with = "clickhouse::serde::uuid")]
+    account_id: Uuid,
+    #[serde(with = "clickhouse::serde::uuid")]
+    id: Uuid,
+    #[serde(with = "clickhouse::serde::chrono::datetime64::millis")]
+    received_at: DateTime<Utc>,
+    visitor: u64,
+    name: &'a str,
+    host: &'a str,
+    path: &'a str,
+    title: &'a str,
+    referrer_host: &'a str,
+    utm_source: &'a str,
+    utm_medium: &'a str,
+    utm_campaign: &'a str,
+    screen: &'a str,
+    props: Vec<(&'a str, &'a str)>,
+    engagement_ms: u32,
+    scroll_depth: u8,
+}
+
+impl<'a> From<&'a Event> for EventRow<'a> {
+    fn from(event: &'a Event) -> Self {
+        Self {
+            site_id: event.site_id,
+            account_id: event.account_id,
+            id: event.id,
+            received_at: event.received_at,
+            visitor: event.visitor,
+            name: &event.name,
+            host: &event.host,
+            path: &event.path,
+            title: &event.title,
+            referrer_host: &event.referrer_host,
+            utm_source: &event.utm_source,
+            utm_medium: &event.utm_medium,
+            utm_campaign: &event.utm_campaign,
+            screen: &event.screen,
+            props: event.props.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect(),
+            engagement_ms: event.engagement_ms,
+            scroll_depth: event.scroll_depth.unwrap_or(NOT_MEASURED),
+        }
+    }
+}
+
+#[derive(Row, Deserialize)]
+struct SiteCount {
+    #[serde(with = "clickhouse::serde::uuid")]
+    site_id: Uuid,
+    events: u64,
+}
+
+impl Warehouse {
+    /// Stores a batch of events, all or none of it per month, and once however often it is sent.
+    ///
+    /// The token alone decides what is the same batch: use one for exactly one list of events, for ever. After an
+    /// error it is unknown whether the batch was stored; send it again, unchanged.
+    ///
+    /// # Errors
+    /// ClickHouse is away, too slow, or refuses the batch.
+    pub async fn insert_events(&self, batch_token: &str, events: &[Event]) -> Result<(), Error> {
+        within(STORE_TIMEOUT, async {
+            let mut insert = self
+                .client
+                .insert::<EventRow<'_>>("events")
+                .await?
+                // The batch is stored when the answer comes, and not merged with others under another token.
+                .with_setting("async_insert", "0")
+                .with_setting("insert_deduplicate", "1")
+                .with_setting("insert_deduplication_token", batch_token);
+            for event in events {
+                insert.write(&EventRow::from(event)).await?;
+            }
+            insert.end().await
+        })
+        .await
+    }
+
+    /// How many events each of these sites has; sites without any are absent.
+    ///
+    /// # Errors
+    /// ClickHouse is away or too slow.
+    pub async fn count_events_by_site(&self, sites: &[Uuid]) -> Result<HashMap<Uuid, u64>, Error> {
+        if sites.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let question = self
+            .question("SELECT site_id, count() AS events FROM events WHERE site_id IN ? GROUP BY site_id")
+            .bind(sites);
+        let counts = within(QUESTION_TIMEOUT, question.fetch_all::<SiteCount>()).await?;
+        Ok(counts.into_iter().map(|count| (count.site_id, count.events)).collect())
+    }
+
+    /// Removes a site's events. They are hidden when this returns; their bytes go with the next merges.
+    ///
+    /// # Errors
+    /// ClickHouse is away or too slow.
+    pub async fn delete_site_events(&self, site: Uuid) -> Result<(), Error> {
+        let statement = self.client.query("DELETE FROM events WHERE site_id = ?").bind(site);
+        within(STORE_TIMEOUT, statement.execute()).await
+    }
+}

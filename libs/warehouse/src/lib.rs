@@ -1,0 +1,62 @@
+//! All of ClickHouse: every statement the system runs against it stands in this crate.
+//!
+//! Events come in as whole batches under a token, so that a batch sent twice is counted once; questions are
+//! functions named after what they answer, the site first.
+
+mod analytics;
+mod config;
+mod error;
+mod events;
+mod migrations;
+
+use std::time::Duration;
+
+use clickhouse::Client;
+
+pub use config::Config;
+pub use error::Error;
+
+/// A question that isn't answered by then is given up, here and on the server.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// ClickHouse, as far as the system uses it. Cheap to clone; connects when first used.
+#[derive(Clone)]
+pub struct Warehouse {
+    client: Client,
+    database: String,
+}
+
+/// A warehouse that connects when first used: a service starts while ClickHouse is away.
+pub fn connect(config: &Config) -> Warehouse {
+    let client = Client::default().with_url(&config.url).with_user(&config.user);
+    // An empty password is no password: sent as a header, some front ends take it for a wrong one.
+    let client = if config.password.is_empty() { client } else { client.with_password(&config.password) };
+    Warehouse { client: client.with_database(&config.database), database: config.database.clone() }
+}
+
+impl Warehouse {
+    /// Whether ClickHouse answers.
+    ///
+    /// # Errors
+    /// It doesn't.
+    pub async fn ping(&self) -> Result<(), Error> {
+        // The database may not be there yet; that is no reason to call the server away.
+        let server = self.client.clone().with_database("default");
+        within(QUESTION_TIMEOUT, server.query("SELECT 1").fetch_one::<u8>()).await?;
+        Ok(())
+    }
+
+    /// A question with the server's own time limit set.
+    fn question(&self, sql: &str) -> clickhouse::query::Query {
+        self.client.query(sql).with_setting("max_execution_time", QUESTION_TIMEOUT.as_secs().to_string())
+    }
+}
+
+/// `work`, or [`clickhouse::error::Error::TimedOut`] if it isn't done in time.
+async fn within<T>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, clickhouse::error::Error>>,
+) -> Result<T, Error> {
+    let done = tokio::time::timeout(limit, work).await.unwrap_or(Err(clickhouse::error::Error::TimedOut));
+    Ok(done?)
+}

@@ -1,0 +1,191 @@
+//! Against a real ClickHouse engine: batches count once, questions count right.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use contract::events::Event;
+use domain::analytics::Range;
+use sandbox::test::TestClickHouse;
+use serde_json::{Value, json};
+use uuid::Uuid;
+use warehouse::{Config, Warehouse};
+
+const SITE: Uuid = Uuid::from_u128(7);
+const OTHER_SITE: Uuid = Uuid::from_u128(8);
+
+fn config(clickhouse: &TestClickHouse) -> Config {
+    Config {
+        url: clickhouse.url.clone(),
+        database: clickhouse.database.clone(),
+        user: clickhouse.user.clone(),
+        password: clickhouse.password.clone(),
+    }
+}
+
+fn warehouse(clickhouse: &TestClickHouse) -> Warehouse {
+    warehouse::connect(&config(clickhouse))
+}
+
+fn noon() -> DateTime<Utc> {
+    DateTime::from_timestamp_nanos(1_795_003_200_000_000_000)
+}
+
+fn event(site: Uuid, visitor: u64, received_at: DateTime<Utc>) -> Event {
+    Event {
+        id: Uuid::from_u128(u128::from(visitor) << 64 | 1),
+        account_id: Uuid::from_u128(1),
+        site_id: site,
+        received_at,
+        name: "page_view".into(),
+        host: "shop.example".into(),
+        path: "/".into(),
+        visitor,
+        title: String::new(),
+        referrer_host: String::new(),
+        utm_source: String::new(),
+        utm_medium: String::new(),
+        utm_campaign: String::new(),
+        screen: String::new(),
+        props: vec![],
+        engagement_ms: 0,
+        scroll_depth: None,
+    }
+}
+
+fn around(instant: DateTime<Utc>) -> Range {
+    Range { start: instant - TimeDelta::hours(1), end: instant + TimeDelta::hours(1) }
+}
+
+#[tokio::test]
+async fn a_batch_is_counted_once_however_often_it_is_sent() {
+    let clickhouse = sandbox::test::clickhouse().await;
+    let warehouse = warehouse(&clickhouse);
+    // Larger than one piece on the wire, and in two partitions.
+    let batch: Vec<Event> = (0..30_000)
+        .map(|i| event(SITE, i, noon() - TimeDelta::days(40 * i64::try_from(i % 2).unwrap())))
+        .collect();
+    for _ in 0..3 {
+        warehouse.insert_events("batch-a", &batch).await.unwrap();
+    }
+    assert_eq!(warehouse.count_events_by_site(&[SITE]).await.unwrap()[&SITE], 30_000);
+
+    warehouse.insert_events("batch-b", &batch[..10]).await.unwrap();
+    assert_eq!(warehouse.count_events_by_site(&[SITE]).await.unwrap()[&SITE], 30_010);
+}
+
+#[tokio::test]
+async fn page_views_and_visitors_are_those_of_the_site_and_the_range() {
+    let clickhouse = sandbox::test::clickhouse().await;
+    let warehouse = warehouse(&clickhouse);
+    let range = around(noon());
+    let sign_up = Event { name: "sign up".into(), ..event(SITE, 3, noon()) };
+    let batch = [
+        event(SITE, 1, range.start),
+        event(SITE, 1, noon()),
+        event(SITE, 2, range.end - TimeDelta::milliseconds(1)),
+        event(SITE, 4, range.end),
+        event(SITE, 5, range.start - TimeDelta::milliseconds(1)),
+        event(OTHER_SITE, 6, noon()),
+        sign_up,
+    ];
+    warehouse.insert_events("batch", &batch).await.unwrap();
+
+    assert_eq!(warehouse.count_page_views(SITE, range).await.unwrap(), 3);
+    assert_eq!(warehouse.count_unique_visitors(SITE, range).await.unwrap(), 3);
+    assert_eq!(warehouse.count_page_views(Uuid::from_u128(9), range).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn everything_known_about_an_event_is_stored() {
+    let clickhouse = sandbox::test::clickhouse().await;
+    let known = Event {
+        title: "It's a \"shop\"\n\\ ü".into(),
+        referrer_host: "news.example".into(),
+        utm_source: "s".into(),
+        utm_medium: "m".into(),
+        utm_campaign: "c".into(),
+        screen: "laptop".into(),
+        props: vec![("plan".into(), "pro".into())],
+        engagement_ms: 1_500,
+        scroll_depth: Some(75),
+        ..event(SITE, u64::MAX, noon())
+    };
+    let empty = event(OTHER_SITE, 0, noon());
+    warehouse(&clickhouse).insert_events("batch", &[known, empty]).await.unwrap();
+
+    let client = clickhouse::Client::default()
+        .with_url(&clickhouse.url)
+        .with_user(&clickhouse.user)
+        .with_password(&clickhouse.password)
+        .with_database(&clickhouse.database);
+    let question = client
+        .query("SELECT * EXCEPT (id, account_id) FROM events ORDER BY site_id")
+        .with_setting("output_format_json_quote_64bit_integers", "0");
+    let rows = question.fetch_bytes("JSONCompactEachRow").unwrap().collect().await.unwrap();
+    let rows: Vec<Value> =
+        rows.split(|byte| *byte == b'\n').filter_map(|row| serde_json::from_slice(row).ok()).collect();
+    let instant = "2026-11-18 12:00:00.000";
+    assert_eq!(
+        rows,
+        [
+            json!([
+                SITE, instant, u64::MAX, "page_view", "shop.example", "/", "It's a \"shop\"\n\\ ü", "news.example",
+                "s", "m", "c", "laptop", {"plan": "pro"}, 1500, 75
+            ]),
+            json!([
+                OTHER_SITE,
+                instant,
+                0,
+                "page_view",
+                "shop.example",
+                "/",
+                "",
+                "",
+                "",
+                "",
+                "",
+                "",
+                {},
+                0,
+                255
+            ]),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_deleted_sites_events_are_gone_and_no_others() {
+    let clickhouse = sandbox::test::clickhouse().await;
+    let warehouse = warehouse(&clickhouse);
+    let batch = [event(SITE, 1, noon()), event(OTHER_SITE, 1, noon())];
+    warehouse.insert_events("batch", &batch).await.unwrap();
+    warehouse.delete_site_events(SITE).await.unwrap();
+    let counts = warehouse.count_events_by_site(&[SITE, OTHER_SITE]).await.unwrap();
+    assert_eq!(counts.into_iter().collect::<Vec<_>>(), [(OTHER_SITE, 1)]);
+}
+
+#[tokio::test]
+async fn services_that_start_together_migrate_once() {
+    let clickhouse = sandbox::test::clickhouse().await;
+    let fresh = Config { database: format!("{}_fresh", clickhouse.database), ..config(&clickhouse) };
+    let warehouse = warehouse::connect(&fresh);
+    let together = futures::future::join_all((0..4).map(|_| warehouse.migrate())).await;
+    assert!(together.iter().all(Result::is_ok), "{together:?}");
+    warehouse.migrate().await.unwrap();
+    warehouse.insert_events("batch", &[event(SITE, 1, noon())]).await.unwrap();
+    assert_eq!(warehouse.count_events_by_site(&[SITE]).await.unwrap()[&SITE], 1);
+}
+
+#[tokio::test]
+async fn a_warehouse_that_is_away_is_worth_another_try() {
+    let clickhouse = sandbox::test::clickhouse().await;
+    warehouse(&clickhouse).ping().await.unwrap();
+
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let away = warehouse::connect(&Config { url: format!("http://{unused}"), ..config(&clickhouse) });
+    assert!(away.ping().await.unwrap_err().retryable());
+    assert!(away.insert_events("batch", &[event(SITE, 1, noon())]).await.unwrap_err().retryable());
+
+    let unmigrated = Config { database: format!("{}_none", clickhouse.database), ..config(&clickhouse) };
+    let unmigrated = warehouse::connect(&unmigrated);
+    unmigrated.ping().await.unwrap();
+    assert!(unmigrated.insert_events("batch", &[event(SITE, 1, noon())]).await.unwrap_err().retryable());
+}
