@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use aide::OperationInput;
 use aide::generate::GenContext;
-use aide::openapi::{Operation, ReferenceOr, Response, SecurityRequirement, StatusCode};
+use aide::openapi::{Operation, ReferenceOr, SecurityRequirement, StatusCode};
 use axum::extract::FromRequestParts;
 use chrono::{DateTime, Utc};
 use domain::plans::{Limits, Plan};
@@ -178,7 +178,7 @@ fn remember_use(app: &App, caller: &Caller, now: DateTime<Utc>) {
 }
 
 impl<S: Needs> OperationInput for Call<S> {
-    fn operation_input(_: &mut GenContext, operation: &mut Operation) {
+    fn operation_input(ctx: &mut GenContext, operation: &mut Operation) {
         let rule: SecurityRequirement =
             [("apiKey".to_owned(), vec![S::SCOPE.to_string()])].into_iter().collect();
         operation.security.push(rule);
@@ -186,7 +186,7 @@ impl<S: Needs> OperationInput for Call<S> {
         for (status, description) in
             [(401, "No valid API key."), (403, "The key or the plan does not allow this.")]
         {
-            let response = Response { description: description.to_owned(), ..Response::default() };
+            let response = Problem::described(ctx, description);
             responses.responses.insert(StatusCode::Code(status), ReferenceOr::Item(response));
         }
     }

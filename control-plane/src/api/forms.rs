@@ -12,7 +12,7 @@ use serde_json::json;
 use store::forms::Form;
 use store::usage::{self, Counter};
 use uuid::Uuid;
-use web::{Created, Json, Listed, Paging, Path, Problem, Query, Reply, Resource};
+use web::{Created, Deleted, Json, Listed, Paging, Path, Problem, Query, Reply, Resource};
 
 use crate::App;
 use crate::call::{Call, scope};
@@ -79,12 +79,6 @@ struct Forms {
     forms: Vec<FormView>,
     #[serde(flatten)]
     listed: Listed,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct Deleted {
-    /// Always true.
-    deleted: bool,
 }
 
 async fn create(
@@ -169,7 +163,7 @@ async fn delete(
     }
     usage::give_back(&mut tx, call.account_id, Counter::Projects).await?;
     app.commit(tx, vec![Change::Form { form_id: id }]).await?;
-    Ok(call.reply(Deleted { deleted: true }))
+    Ok(call.reply(Deleted::now()))
 }
 
 fn addresses(app: &App, id: Uuid) -> FormAddresses {

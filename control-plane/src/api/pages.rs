@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use store::pages::{PageChange, PageSummary};
 use store::usage::{self, Counter};
 use uuid::Uuid;
-use web::{Code, Created, Json, Listed, Paging, Path, Problem, Query, Reply, Resource};
+use web::{Code, Created, Deleted, Json, Listed, Paging, Path, Problem, Query, Reply, Resource};
 
 use crate::App;
 use crate::call::{Call, scope};
@@ -90,12 +90,6 @@ struct Pages {
     pages: Vec<PageView>,
     #[serde(flatten)]
     listed: Listed,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct Deleted {
-    /// Always true.
-    deleted: bool,
 }
 
 async fn create(
@@ -203,7 +197,7 @@ async fn delete(
     let (subdomain_id, slug) = gone.ok_or_else(|| Problem::not_found("page"))?;
     usage::give_back(&mut tx, call.account_id, Counter::Projects).await?;
     app.commit(tx, vec![Change::Page { subdomain_id, slug }]).await?;
-    Ok(call.reply(Deleted { deleted: true }))
+    Ok(call.reply(Deleted::now()))
 }
 
 fn view(app: &App, page: PageSummary) -> PageView {

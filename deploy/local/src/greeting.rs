@@ -11,8 +11,8 @@ use crate::stack::StackFile;
 
 const TRIAL: &str = "trial.json";
 
-/// Prints the greeting.
-pub(crate) async fn greet(folder: &Folder, file: &StackFile) -> Result<()> {
+/// Prints the greeting; `how_to_stop` says what stops everything.
+pub(crate) async fn greet(folder: &Folder, file: &StackFile, how_to_stop: &str) -> Result<()> {
     let client = Client::new()?;
     let base = &file.base_url;
     let (key, account) = trial(&client, folder, base).await?;
@@ -39,7 +39,7 @@ Three calls to try:
     -H 'Content-Type: application/json' \\
     -d '{{\"name\": \"Contact\", \"fields\": [{{\"name\": \"email\", \"label\": \"E-mail\", \"type\": \"email\", \"required\": true}}]}}'
 
-`cargo run -- demo` makes a site with a week of visits. Ctrl-C stops everything; the data stays.
+`cargo run -- demo` makes a site with a week of visits. {how_to_stop} stops everything; the data stays.
 ",
         folder.path().display()
     );

@@ -5,8 +5,11 @@ use clap::ValueEnum;
 use serde::de::DeserializeOwned;
 use service::config::{Loaded, Sources, load};
 use service::{Listeners, Shutdown, telemetry};
+use toml::Table;
 
 use crate::folder::Folder;
+use crate::settings;
+use crate::stack::NAMES;
 
 /// What a child runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -23,96 +26,82 @@ pub(crate) enum Which {
     JobRunner,
 }
 
+/// A service's commented defaults.
+pub(crate) fn defaults_of(name: &str) -> &'static str {
+    match name {
+        "edge-server" => edge_server::DEFAULTS,
+        "control-plane" => control_plane::DEFAULTS,
+        "collector" => collector::DEFAULTS,
+        _ => job_runner::DEFAULTS,
+    }
+}
+
 /// Runs until SIGTERM.
 pub(crate) fn run(which: Which, folder: &Folder, set: Vec<String>) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let read = Reader { folder, set };
-    let shutdown = Shutdown::new();
-    let edge = || read.load("edge-server", edge_server::DEFAULTS);
-    let name = match which {
-        Which::All => "web-runtime",
-        Which::EdgeServer => "edge-server",
-        Which::ControlPlane => "control-plane",
-        Which::Collector => "collector",
-        Which::JobRunner => "job-runner",
+    let child = Child { folder, set, shutdown: Shutdown::new() };
+    let [edge, control, collector, jobs] = NAMES;
+    let (name, settings_of) = match which {
+        Which::All => ("web-runtime", edge),
+        Which::EdgeServer => (edge, edge),
+        Which::ControlPlane => (control, control),
+        Which::Collector => (collector, collector),
+        Which::JobRunner => (jobs, jobs),
     };
-    let chassis =
-        read.load::<toml::Table>(if which == Which::All { "edge-server" } else { name }, defaults_of(which))?;
-    let _telemetry = telemetry::init(&chassis.chassis.telemetry, name)?;
+    let telemetry = child.load::<Table>(settings_of)?.chassis.telemetry;
+    let _telemetry = telemetry::init(&telemetry, name)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        shutdown.on_signals()?;
-        let stop = || shutdown.clone();
+        child.shutdown.on_signals()?;
         match which {
-            Which::EdgeServer => begin(edge()?, edge_server::run, stop()).await,
-            Which::ControlPlane => {
-                begin(read.load("control-plane", control_plane::DEFAULTS)?, control_plane::run, stop()).await
-            }
-            Which::Collector => {
-                begin(read.load("collector", collector::DEFAULTS)?, collector::run, stop()).await
-            }
-            Which::JobRunner => {
-                begin(read.load("job-runner", job_runner::DEFAULTS)?, job_runner::run, stop()).await
-            }
+            Which::EdgeServer => child.begin(edge, edge_server::run).await,
+            Which::ControlPlane => child.begin(control, control_plane::run).await,
+            Which::Collector => child.begin(collector, collector::run).await,
+            Which::JobRunner => child.begin(jobs, job_runner::run).await,
             Which::All => {
                 // One that dies takes the others along: the supervisor starts them all again.
-                let ended = tokio::try_join!(
-                    until_last(begin(edge()?, edge_server::run, stop()), &shutdown),
-                    until_last(
-                        begin(
-                            read.load("control-plane", control_plane::DEFAULTS)?,
-                            control_plane::run,
-                            stop()
-                        ),
-                        &shutdown
-                    ),
-                    until_last(
-                        begin(read.load("collector", collector::DEFAULTS)?, collector::run, stop()),
-                        &shutdown
-                    ),
-                    until_last(
-                        begin(read.load("job-runner", job_runner::DEFAULTS)?, job_runner::run, stop()),
-                        &shutdown
-                    ),
+                let ended = tokio::join!(
+                    child.begin(edge, edge_server::run),
+                    child.begin(control, control_plane::run),
+                    child.begin(collector, collector::run),
+                    child.begin(jobs, job_runner::run),
                 );
-                ended.map(|_| ())
+                ended.0.and(ended.1).and(ended.2).and(ended.3)
             }
         }
     })
 }
 
-fn defaults_of(which: Which) -> &'static str {
-    match which {
-        Which::All | Which::EdgeServer => edge_server::DEFAULTS,
-        Which::ControlPlane => control_plane::DEFAULTS,
-        Which::Collector => collector::DEFAULTS,
-        Which::JobRunner => job_runner::DEFAULTS,
-    }
-}
-
-struct Reader<'a> {
+struct Child<'a> {
     folder: &'a Folder,
     set: Vec<String>,
+    shutdown: Shutdown,
 }
 
-impl Reader<'_> {
-    fn load<C: DeserializeOwned>(&self, name: &str, defaults: &str) -> Result<Loaded<C>> {
-        let file = self.folder.part(&format!("settings/{name}.toml"));
-        load(defaults, &Sources::from_process(Some(file), self.set.clone()))
-            .with_context(|| format!("{name}'s settings"))
+impl Child<'_> {
+    /// Runs one service; when it has ended, for whatever reason, the others are asked to.
+    async fn begin<C, F, R>(&self, name: &str, run: F) -> Result<()>
+    where
+        C: DeserializeOwned,
+        F: FnOnce(C, Listeners, Shutdown) -> R,
+        R: Future<Output = Result<()>>,
+    {
+        let ended = async {
+            let loaded = self.load(name)?;
+            let listeners = Listeners::bind(&loaded.chassis.listen).await?;
+            run(loaded.config, listeners, self.shutdown.clone()).await
+        };
+        let ended = ended.await.with_context(|| name.to_owned());
+        self.shutdown.request();
+        ended
     }
-}
 
-async fn begin<C, F, R>(loaded: Loaded<C>, run: F, shutdown: Shutdown) -> Result<()>
-where
-    F: FnOnce(C, Listeners, Shutdown) -> R,
-    R: Future<Output = Result<()>>,
-{
-    let listeners = Listeners::bind(&loaded.chassis.listen).await?;
-    run(loaded.config, listeners, shutdown).await
-}
-
-async fn until_last(service: impl Future<Output = Result<()>>, shutdown: &Shutdown) -> Result<()> {
-    let ended = service.await;
-    shutdown.request();
-    ended
+    fn load<C: DeserializeOwned>(&self, name: &str) -> Result<Loaded<C>> {
+        let file = self.folder.part(&format!("settings/{name}.toml"));
+        let mut sources = Sources::from_process(Some(file), self.set.clone());
+        // One list is shared by four services: each takes what it knows. `up` has seen that somebody does.
+        let known = settings::keys_of(defaults_of(name))?;
+        sources.set.retain(|entry| entry.split_once('=').is_none_or(|(key, _)| known.contains(key.trim())));
+        sources.environment.retain(|(name, _)| settings::key_of(name).is_none_or(|key| known.contains(&key)));
+        Ok(load(defaults_of(name), &sources)?)
+    }
 }

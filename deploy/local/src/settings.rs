@@ -2,12 +2,15 @@
 //!
 //! One TOML file a service, in the folder: above the defaults, below the environment and `--set`.
 
-use anyhow::{Context, Result};
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::backends::Urls;
 use crate::folder::Folder;
+use crate::services::defaults_of;
 use crate::stack::{NAMES, Service};
 
 /// The installation's secrets, made once.
@@ -43,13 +46,19 @@ impl Wishes {
     pub(crate) fn new(set: &[String]) -> Result<Self> {
         let mut wishes = Vec::new();
         for (name, value) in service::config::Sources::from_process(None, Vec::new()).environment {
-            if let Some(key) = name.strip_prefix(service::config::ENVIRONMENT_PREFIX) {
-                wishes.push((key.to_ascii_lowercase().replace("__", "."), value));
+            if let Some(key) = key_of(&name) {
+                wishes.push((key, value));
             }
         }
         for entry in set {
             let (key, value) = entry.split_once('=').with_context(|| format!("--set {entry} has no `=`"))?;
             wishes.push((key.trim().to_owned(), value.to_owned()));
+        }
+        let known = NAMES.into_iter().map(|name| keys_of(defaults_of(name))).collect::<Result<Vec<_>>>()?;
+        for (key, _) in &wishes {
+            if !known.iter().any(|keys| keys.contains(key)) {
+                bail!("no service has a setting `{key}`; each service's config.toml lists its own");
+            }
         }
         Ok(Self(wishes))
     }
@@ -60,13 +69,34 @@ impl Wishes {
     }
 }
 
+/// The key that an environment variable sets, if it is one of ours.
+pub(crate) fn key_of(variable: &str) -> Option<String> {
+    let key = variable.strip_prefix(service::config::ENVIRONMENT_PREFIX)?;
+    // The cache's folder is the sandbox's business, before there are services.
+    (variable != "WEBRUNTIME_CACHE_DIR").then(|| key.to_ascii_lowercase().replace("__", "."))
+}
+
+/// Every `section.key` of a service's defaults, the chassis' included.
+pub(crate) fn keys_of(defaults: &str) -> Result<BTreeSet<String>> {
+    let mut keys = BTreeSet::new();
+    for text in [defaults, service::config::CHASSIS_DEFAULTS] {
+        let table: Table = toml::from_str(text)?;
+        for (section, value) in table {
+            keys.extend(
+                value.as_table().into_iter().flat_map(Table::keys).map(|key| format!("{section}.{key}")),
+            );
+        }
+    }
+    Ok(keys)
+}
+
 /// Everything the services must agree on.
 pub(crate) struct Settings<'a> {
     pub(crate) base_url: &'a str,
     pub(crate) sites_domain: &'a str,
     pub(crate) urls: &'a Urls,
     pub(crate) secrets: &'a Secrets,
-    pub(crate) services: &'a std::collections::BTreeMap<String, Service>,
+    pub(crate) services: &'a BTreeMap<String, Service>,
 }
 
 impl Settings<'_> {

@@ -26,7 +26,7 @@ const SITES_DOMAIN: &str = "localhost";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `stack.json`: what runs, for people and programs. It holds the stores' passwords, so it is its owner's.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct StackFile {
     /// The process that watches over everything; end it to end all.
     pub pid: u32,
@@ -179,7 +179,7 @@ async fn watch(
     let ready = async {
         Client::new()?.until_ready(&file, PATIENCE).await?;
         progress.done();
-        if up.detached { Ok(()) } else { greeting::greet(folder, &file).await }
+        if up.detached { Ok(()) } else { greeting::greet(folder, &file, "Ctrl-C").await }
     };
     let greeted = tokio::select! {
         () = shutdown.requested() => Ok(()),

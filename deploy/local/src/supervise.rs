@@ -15,8 +15,8 @@ use crate::folder::Folder;
 use crate::stack::StackFile;
 
 /// Older than this, an end is taken as a single mishap.
-const GROWN_UP: Duration = Duration::from_secs(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const GROWN_UP: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// A process to keep alive.
 pub(crate) struct Kept {

@@ -1,13 +1,14 @@
 //! `sandbox`: a private backend for as long as somebody wants it. The tests' supervisor, and handy by hand.
 
 use std::ffi::OsString;
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use sandbox::front::{self, FrontArgs};
 use sandbox::hold::{self, Backend};
 use sandbox::programs::Source;
-use sandbox::progress::Progress;
+use sandbox::progress::{Progress, Step};
 
 /// Private Postgres, Redis and ClickHouse for tests and trials
 ///
@@ -17,7 +18,7 @@ use sandbox::progress::Progress;
 #[command(
     version,
     after_help = "Examples:
-  sandbox hold postgres            a Postgres until Ctrl-D; its URL in one line of JSON
+  sandbox hold postgres                a Postgres until Ctrl-D; its URL in one line of JSON
   sandbox hold clickhouse --fetched    the same over ClickHouse's engine, whatever is installed
   psql $(sandbox hold postgres < /dev/tty | jq -r .url)"
 )]
@@ -43,22 +44,37 @@ enum Command {
     ClickhouseFront(FrontArgs),
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
     // Both commands write their result to standard output; what happens goes to standard error.
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN).init();
-    match Cli::parse().command {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("sandbox: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
         Command::Hold { backend, fetched } => {
             let source = if fetched { Source::Fetched } else { Source::Any };
             let front: Vec<OsString> = vec![std::env::current_exe()?.into(), "clickhouse-front".into()];
             let runtime =
                 tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-            runtime.block_on(hold::hold(backend, source, front, &progress()))
+            // What takes a blink needs no line in every test's output.
+            let progress = Progress::new(|step| match step {
+                Step::Starting { .. } | Step::Ready { .. } => {}
+                slow => say(&slow.to_string()),
+            });
+            runtime.block_on(hold::hold(backend, source, front, &progress))
         }
         Command::ClickhouseFront(args) => front::run(args),
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a command line's progress")]
-fn progress() -> Progress {
-    Progress::new(|step| eprintln!("{step}"))
+#[expect(clippy::print_stderr, reason = "a command line's progress and its last words")]
+fn say(line: &str) {
+    eprintln!("{line}");
 }

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,10 @@ use crate::account::Account;
 
 /// Root's programs lie here and not in /root: Postgres runs as a user who can't look in there.
 const ROOT_CACHE: &str = "/var/cache/web-runtime";
+/// Where root puts what an unprivileged backend could not reach in the folder it was wanted in …
+pub(crate) const ELSEWHERE: &str = "/var/lib/web-runtime";
+/// … and the link in that folder that leads there.
+pub(crate) const MOVED: &str = "moved";
 
 /// The folder of fetched programs: `WEBRUNTIME_CACHE_DIR`, else the user's cache. Readable by all.
 ///
@@ -39,7 +44,7 @@ pub(crate) fn cache_reached_by(account: Option<&Account>) -> Result<PathBuf> {
 
 fn home_cache() -> PathBuf {
     let home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_dir());
-    home.map_or_else(|| temporary_base().join("cache"), |home| home.join(".cache/web-runtime"))
+    home.map_or_else(|| temporary_base().with_extension("cache"), |home| home.join(".cache/web-runtime"))
 }
 
 fn make_readable(dir: PathBuf) -> Result<PathBuf> {
@@ -85,18 +90,48 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.path) {
+        if let Err(error) = erase(&self.path) {
             tracing::warn!(%error, path = %self.path.display(), "a temporary folder stays");
         }
     }
 }
 
+/// Deletes a backend's folder, and what of it lies elsewhere. Nothing may run in it.
+///
+/// # Errors
+/// Something of it can't be deleted.
+pub fn erase(dir: &Path) -> Result<()> {
+    if let Ok(elsewhere) = fs::read_link(dir.join(MOVED))
+        && elsewhere.starts_with(ELSEWHERE)
+    {
+        remove(&elsewhere)?;
+    }
+    remove(dir)
+}
+
+/// Deletes a folder if it is there.
+pub(crate) fn remove(dir: &Path) -> Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("removing {}", dir.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn sweep(base: &Path) {
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
-        let Ok(lock) = File::open(entry.path().join("lock")) else { continue };
-        if lock.try_lock().is_ok() {
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        let abandoned = match File::open(entry.path().join("lock")) {
+            Ok(lock) => lock.try_lock().is_ok(),
+            // Half removed: a backend that was just ending wrote once more.
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        };
+        if abandoned {
             // Best effort: whoever comes next tries again.
-            let _stays = fs::remove_dir_all(entry.path());
+            let _stays = erase(&entry.path());
         }
     }
 }

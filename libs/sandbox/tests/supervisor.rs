@@ -1,4 +1,5 @@
 //! The supervisor: what a test asks for is there, and goes with whoever asked, even by kill -9.
+#![expect(clippy::unwrap_used, reason = "a test's own plumbing may fail loudly")]
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;

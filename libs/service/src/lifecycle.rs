@@ -105,13 +105,17 @@ impl Lifecycle {
         let mut outcome = Ok(());
         let shutdown = self.shutdown.clone();
         tokio::select! {
+            biased;
             () = shutdown.requested() => {}
-            Some((name, result)) = self.next_ended() => {
+            // Both may have happened by now: who ends after the request has done as asked.
+            Some((name, result)) = self.next_ended() => if shutdown.is_requested() {
+                note_last(&mut outcome, name, result);
+            } else {
                 let reason = result.err().unwrap_or_else(|| anyhow::anyhow!("it returned"));
                 tracing::error!(component = name, error = format!("{reason:#}"), "component died");
                 outcome = Err(Ended::Died { name, reason });
                 shutdown.request();
-            }
+            },
         }
         let drained = tokio::time::timeout(grace, self.drain(&mut outcome)).await;
         if drained.is_err() {
@@ -130,16 +134,7 @@ impl Lifecycle {
                 self.drained.request();
             }
             let Some((name, result)) = self.next_ended().await else { return };
-            if let Err(reason) = result {
-                tracing::error!(
-                    component = name,
-                    error = format!("{reason:#}"),
-                    "component failed while ending"
-                );
-                if outcome.is_ok() {
-                    *outcome = Err(Ended::FailedLast { name, reason });
-                }
-            }
+            note_last(outcome, name, result);
         }
     }
 
@@ -151,6 +146,15 @@ impl Lifecycle {
         let component = self.components.remove(&id)?;
         tracing::debug!(component = component.name, "component ended");
         Some((component.name, result))
+    }
+}
+
+/// How a component ended that had been asked to.
+fn note_last(outcome: &mut Result<(), Ended>, name: &'static str, result: anyhow::Result<()>) {
+    let Err(reason) = result else { return };
+    tracing::error!(component = name, error = format!("{reason:#}"), "component failed while ending");
+    if outcome.is_ok() {
+        *outcome = Err(Ended::FailedLast { name, reason });
     }
 }
 

@@ -90,3 +90,16 @@ async fn a_failure_while_shutting_down_is_told_but_doesnt_stop_the_others_from_e
     let outcome = lifecycle.run(GRACE).await.unwrap_err();
     assert_eq!(outcome.to_string(), "component `writer` failed while shutting down: disk full");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_ends_at_the_very_moment_of_the_request_has_not_died() {
+    for _ in 0..500 {
+        let shutdown = Shutdown::new();
+        let mut lifecycle = Lifecycle::new(shutdown.clone());
+        lifecycle.spawn("server", waits_for(lifecycle.shutdown()));
+        lifecycle.spawn("relay", waits_for(lifecycle.shutdown()));
+        let asking = tokio::spawn(async move { shutdown.request() });
+        lifecycle.run(GRACE).await.unwrap();
+        asking.await.unwrap();
+    }
+}

@@ -18,4 +18,4 @@ pub use frame::{Frame, MetaSlot, RequestId, frame};
 pub use listing::{Listed, Paging};
 pub use problem::{Code, Problem};
 pub use registry::{Endpoint, Resource, document_of, endpoints_of};
-pub use reply::{Created, Envelope, Meta, MetaUsage, Next, Reply, Used};
+pub use reply::{Created, Deleted, Envelope, Meta, MetaUsage, Next, Reply, Used};

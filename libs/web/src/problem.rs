@@ -2,10 +2,11 @@
 
 use aide::OperationOutput;
 use aide::generate::GenContext;
-use aide::openapi::{Operation, Response as ResponseDoc};
+use aide::openapi::{MediaType, Operation, Response as ResponseDoc, SchemaObject};
 use axum::response::{IntoResponse, Response};
 use domain::{Complaint, Fault};
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
 macro_rules! codes {
@@ -149,7 +150,61 @@ impl IntoResponse for Problem {
 impl OperationOutput for Problem {
     type Inner = Self;
 
-    fn inferred_responses(_: &mut GenContext, _: &mut Operation) -> Vec<(Option<u16>, ResponseDoc)> {
-        Vec::new()
+    fn inferred_responses(ctx: &mut GenContext, _: &mut Operation) -> Vec<(Option<u16>, ResponseDoc)> {
+        vec![(None, Self::described(ctx, "What went wrong, and what to do about it."))]
     }
+}
+
+impl Problem {
+    /// A response of the document whose body is a problem.
+    pub fn described(ctx: &mut GenContext, description: &str) -> ResponseDoc {
+        let json_schema = ctx.schema.subschema_for::<ProblemBody>();
+        let schema = SchemaObject { json_schema, example: None, external_docs: None };
+        let body = MediaType { schema: Some(schema), ..MediaType::default() };
+        let content = [("application/problem+json".to_owned(), body)].into_iter().collect();
+        ResponseDoc { description: description.to_owned(), content, ..ResponseDoc::default() }
+    }
+}
+
+/// A problem's body, as the document has it; [`Problem::render`] writes it.
+#[derive(JsonSchema)]
+#[schemars(rename = "Problem", rename_all = "camelCase")]
+#[expect(dead_code, reason = "only described")]
+struct ProblemBody {
+    /// A URN of the kind.
+    r#type: String,
+    /// The same for every problem of the kind.
+    title: String,
+    /// The HTTP status.
+    status: u16,
+    /// The kind, as a permanent word.
+    code: String,
+    /// What was wrong this time, and where.
+    detail: String,
+    /// The same as `detail`.
+    error: String,
+    /// Also in `X-Request-Id`.
+    request_id: String,
+    /// What to do about it.
+    hint: Option<String>,
+    /// Each field that is wrong.
+    field_errors: Option<Vec<FieldError>>,
+    /// The page that has the slug already.
+    existing_page_id: Option<String>,
+    /// What the key would need.
+    required_scope: Option<String>,
+    /// The plan's limit that is reached.
+    limit: Option<i64>,
+}
+
+/// One thing wrong with one field.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only described")]
+struct FieldError {
+    /// Path of the field.
+    field: String,
+    /// The rule, as a permanent word.
+    code: String,
+    /// A sentence for people.
+    message: String,
 }

@@ -74,7 +74,6 @@ pub fn document_of<S: Clone + Send + Sync + 'static>(
     resources: Vec<Resource<S>>,
 ) -> (Router<S>, OpenApi) {
     aide::generate::on_error(|error| tracing::debug!(%error, "while describing the API"));
-    aide::generate::extract_schemas(true);
     let mut document = OpenApi::default();
     let all = resources.into_iter().fold(ApiRouter::new(), |all, resource| all.merge(resource.router));
     let router = all.finish_api_with(&mut document, |api| {

@@ -63,6 +63,20 @@ pub struct Next {
     pub hint: String,
 }
 
+/// The answer to a deletion.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+pub struct Deleted {
+    /// Always true.
+    deleted: bool,
+}
+
+impl Deleted {
+    /// It is gone.
+    pub fn now() -> Self {
+        Self { deleted: true }
+    }
+}
+
 /// 200 with `data`.
 #[derive(Debug)]
 pub struct Reply<T>(pub Envelope<T>);

@@ -19,7 +19,7 @@ use local::Local;
 use window::Window;
 
 /// A visitor waits for this call: beyond this, counting alone is better.
-const ANSWER_WITHIN: Duration = Duration::from_millis(150);
+const PATIENCE: Duration = Duration::from_millis(150);
 
 /// How long Redis is left alone after it failed, so that not every call waits for it.
 const LEFT_ALONE: Duration = Duration::from_secs(1);
@@ -57,6 +57,7 @@ pub struct Limiter {
     prefix: Arc<str>,
     pepper: Arc<[u8]>,
     local: Local,
+    patience: Duration,
     left_alone_until: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -67,9 +68,22 @@ impl Limiter {
     /// # Errors
     /// Only if the URL can't be understood.
     pub fn connect(url: &str, prefix: &str, pepper: &[u8]) -> Result<Self, Error> {
+        Self::connect_patiently(url, prefix, pepper, PATIENCE)
+    }
+
+    /// As [`Limiter::connect`], waiting for Redis as long as `patience` (else 150 ms) before counting alone.
+    ///
+    /// # Errors
+    /// Only if the URL can't be understood.
+    pub fn connect_patiently(
+        url: &str,
+        prefix: &str,
+        pepper: &[u8],
+        patience: Duration,
+    ) -> Result<Self, Error> {
         let config = ConnectionManagerConfig::new()
-            .set_response_timeout(Some(ANSWER_WITHIN))
-            .set_connection_timeout(Some(ANSWER_WITHIN))
+            .set_response_timeout(Some(patience))
+            .set_connection_timeout(Some(patience))
             .set_number_of_retries(0);
         Ok(Self {
             connection: ConnectionManager::new_lazy_with_config(redis::Client::open(url)?, config)?,
@@ -77,12 +91,13 @@ impl Limiter {
             prefix: prefix.into(),
             pepper: pepper.into(),
             local: Local::new(),
+            patience,
             left_alone_until: Arc::default(),
         })
     }
 
-    /// Counts one hit of `key` against all `rules`, if all allow it. Never fails, and takes at most
-    /// 150 ms. Without rules everything is allowed.
+    /// Counts one hit of `key` against all `rules`, if all allow it. Never fails, and waits for
+    /// Redis no longer than its patience. Without rules everything is allowed.
     pub async fn hit(&self, key: &str, rules: &[Rule], now: DateTime<Utc>) -> Decision {
         let hashed = self.hash(key);
         let windows: Vec<Window> = rules.iter().map(|rule| Window::of(*rule, &hashed, now)).collect();
@@ -109,7 +124,7 @@ impl Limiter {
         }
         let mut connection = self.connection.clone();
         let answer =
-            tokio::time::timeout(ANSWER_WITHIN, call.invoke_async::<Vec<u32>>(&mut connection)).await;
+            tokio::time::timeout(self.patience, call.invoke_async::<Vec<u32>>(&mut connection)).await;
         match answer {
             Ok(Ok(counts)) if counts.len() == windows.len() => Some(counts),
             other => {

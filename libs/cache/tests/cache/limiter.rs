@@ -12,6 +12,11 @@ const RULES: [Rule; 2] =
     [Rule { limit: 5, window: HOUR }, Rule { limit: 7, window: Duration::from_hours(24) }];
 const ADDRESS: &str = "203.0.113.77";
 
+/// Counts with the others however busy this machine is.
+fn patient(url: &str, prefix: &str, pepper: &[u8]) -> Limiter {
+    Limiter::connect_patiently(url, prefix, pepper, Duration::from_secs(30)).unwrap()
+}
+
 /// Ten minutes before the end of an hour, far from midnight.
 fn start() -> DateTime<Utc> {
     DateTime::from_timestamp(1_700_000_000 / 86_400 * 86_400 + 36_000 - 600, 0).unwrap()
@@ -20,8 +25,8 @@ fn start() -> DateTime<Utc> {
 #[tokio::test]
 async fn every_window_is_enforced_across_processes_and_opens_again() {
     let (url, prefix) = redis().await;
-    let one = Limiter::connect(&url, &prefix, b"pepper").unwrap();
-    let other = Limiter::connect(&url, &prefix, b"pepper").unwrap();
+    let one = patient(&url, &prefix, b"pepper");
+    let other = patient(&url, &prefix, b"pepper");
     let now = start();
     for n in 0..5 {
         let decision = if n % 2 == 0 { &one } else { &other }.hit(ADDRESS, &RULES, now).await;
@@ -44,7 +49,7 @@ async fn every_window_is_enforced_across_processes_and_opens_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_hits_at_once_get_exactly_as_many_as_allowed() {
     let (url, prefix) = redis().await;
-    let limiter = Limiter::connect(&url, &prefix, b"pepper").unwrap();
+    let limiter = patient(&url, &prefix, b"pepper");
     let rules = [Rule { limit: 10, window: HOUR }];
     let hits = (0..100).map(|_| limiter.hit("key", &rules, start()));
     let decisions = futures::future::join_all(hits).await;
@@ -54,7 +59,7 @@ async fn a_hundred_hits_at_once_get_exactly_as_many_as_allowed() {
 #[tokio::test]
 async fn no_address_stands_in_redis_and_counters_end_with_their_window() {
     let server = Server::start().await;
-    let limiter = Limiter::connect(server.url(), "l", b"pepper").unwrap();
+    let limiter = patient(server.url(), "l", b"pepper");
     assert!(limiter.hit(ADDRESS, &RULES, start()).await.allowed);
     let keys: Vec<String> = ::redis::from_redis_value(command(server.url(), &["KEYS", "*"]).await).unwrap();
     assert_eq!(keys.len(), 2, "{keys:?}");
@@ -63,7 +68,7 @@ async fn no_address_stands_in_redis_and_counters_end_with_their_window() {
         let left: i64 = ::redis::from_redis_value(command(server.url(), &["PTTL", key]).await).unwrap();
         assert!((1..=86_401_000).contains(&left), "{left}");
     }
-    let peppered = Limiter::connect(server.url(), "l", b"other").unwrap();
+    let peppered = patient(server.url(), "l", b"other");
     peppered.hit(ADDRESS, &RULES, start()).await;
     let keys: Vec<String> = ::redis::from_redis_value(command(server.url(), &["KEYS", "*"]).await).unwrap();
     assert_eq!(keys.len(), 4, "the hash depends on the pepper");
@@ -72,7 +77,7 @@ async fn no_address_stands_in_redis_and_counters_end_with_their_window() {
 #[tokio::test]
 async fn without_redis_a_process_goes_on_from_what_it_knew_and_quickly() {
     let mut server = Server::start().await;
-    let limiter = Limiter::connect(server.url(), "l", b"pepper").unwrap();
+    let limiter = patient(server.url(), "l", b"pepper");
     let now = start();
     for _ in 0..3 {
         assert!(limiter.hit(ADDRESS, &RULES, now).await.allowed);

@@ -9,9 +9,7 @@ use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
 
 use crate::account::Account;
-
-const ELSEWHERE: &str = "/var/lib/web-runtime";
-const LINK: &str = "moved";
+use crate::places::{ELSEWHERE, MOVED, remove};
 
 /// The folder for the files of the wanted one: itself, or a place elsewhere that its link leads to.
 pub(super) fn settle(wanted: &Path, account: Option<&Account>) -> Result<PathBuf> {
@@ -23,7 +21,7 @@ pub(super) fn settle(wanted: &Path, account: Option<&Account>) -> Result<PathBuf
     let name: String =
         hex::encode(Sha256::digest(wanted.as_os_str().as_encoded_bytes())).chars().take(16).collect();
     let real = Path::new(ELSEWHERE).join(name);
-    let link = wanted.join(LINK);
+    let link = wanted.join(MOVED);
     if fs::read_link(&link).is_ok_and(|target| target == real) && real.is_dir() {
         return Ok(real);
     }
@@ -32,26 +30,4 @@ pub(super) fn settle(wanted: &Path, account: Option<&Account>) -> Result<PathBuf
     fs::create_dir_all(&real).with_context(|| format!("creating {}", real.display()))?;
     symlink(&real, &link).with_context(|| format!("linking {}", link.display()))?;
     Ok(real)
-}
-
-/// Deletes a Postgres's folder, and what of it lies elsewhere. Nothing may run in it.
-///
-/// # Errors
-/// Something of it can't be deleted.
-pub fn erase(dir: &Path) -> Result<()> {
-    if let Ok(real) = fs::read_link(dir.join(LINK))
-        && real.starts_with(ELSEWHERE)
-    {
-        remove(&real)?;
-    }
-    remove(dir)
-}
-
-fn remove(dir: &Path) -> Result<()> {
-    match fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("removing {}", dir.display()))
-        }
-        _ => Ok(()),
-    }
 }

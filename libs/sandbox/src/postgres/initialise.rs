@@ -54,9 +54,7 @@ fn template(programs: &Programs, account: Option<Account>, progress: &Progress) 
     lock.lock()?;
     if !home.is_dir() {
         let partial = home.with_extension("partial");
-        if partial.exists() {
-            fs::remove_dir_all(&partial)?;
-        }
+        places::remove(&partial)?;
         fs::create_dir(&partial)?;
         fs::set_permissions(&partial, Permissions::from_mode(0o755))?;
         make(programs, &partial, account, progress)?;
@@ -76,9 +74,7 @@ fn make(programs: &Programs, home: &Path, account: Option<Account>, progress: &P
     let mut outcome = Ok(());
     // By Unicode where this machine's C library knows that locale, by bytes alone where it doesn't.
     for locale in ["C.UTF-8", "C"] {
-        if partial.exists() {
-            fs::remove_dir_all(&partial)?;
-        }
+        places::remove(&partial)?;
         fs::DirBuilder::new().mode(0o700).create(&partial)?;
         if let Some(account) = account {
             account.own(&partial)?;

@@ -20,8 +20,6 @@ use crate::progress::{Progress, Step};
 use crate::vacant::until_vacant;
 use crate::{Data, secret};
 
-pub use home::erase;
-
 const WHAT: &str = "Postgres";
 /// Recovery after a crash can take a while.
 const PATIENCE: Duration = Duration::from_secs(120);

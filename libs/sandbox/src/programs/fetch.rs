@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::packages::{Package, Registry};
 use super::unpack;
+use crate::places::remove;
 use crate::progress::{Progress, Step};
 
 /// The package's folder in the cache, filled if it isn't there yet.
@@ -160,15 +161,6 @@ fn lock(file: &Path, what: &'static str, progress: &Progress) -> Result<File> {
         Err(TryLockError::Error(error)) => return Err(error.into()),
     }
     Ok(lock)
-}
-
-fn remove(dir: &Path) -> Result<()> {
-    match fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("removing {}", dir.display()))
-        }
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

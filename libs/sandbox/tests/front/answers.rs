@@ -33,6 +33,12 @@ async fn wrong_statements_get_clickhouses_codes_and_statuses() {
 }
 
 #[tokio::test]
+async fn an_unknown_database_in_the_address_is_told_as_such() {
+    let answer = post(&clickhouse().await, &[("database", "no_database")], "SELECT 1").await;
+    assert_eq!((answer.status.as_u16(), answer.header("x-clickhouse-exception-code")), (404, "81"));
+}
+
+#[tokio::test]
 async fn the_crate_reports_an_unknown_table_with_its_name() {
     let said = client().await.query("SELECT count() FROM nowhere").fetch_one::<u64>().await.unwrap_err();
     assert!(
@@ -156,7 +162,7 @@ async fn failing_statements_do_not_disturb_those_beside_them() {
             let client = client.clone();
             tokio::spawn(async move {
                 for turn in 0..25 {
-                    if task % 2 == 0 {
+                    if task.is_multiple_of(2) {
                         client.query(fails).fetch_all::<u8>().await.unwrap_err();
                         client.query(&format!("{fails} FORMAT JSON")).execute().await.unwrap_err();
                     } else {

@@ -61,13 +61,11 @@ async fn there_and_back(client: Client, seed: u64) {
     let create = "CREATE TABLE random (id UInt64, text String, fixed FixedString(16), number UInt64)
                   ENGINE = MergeTree ORDER BY id";
     client.query(create).execute().await.unwrap();
-    let started = std::time::Instant::now();
     let mut insert = client.insert::<Random>("random").await.unwrap();
     for id in 0..ROWS {
         insert.write(&row(id, seed)).await.unwrap();
     }
     insert.end().await.unwrap();
-    let inserted = started.elapsed();
     let mut rows = client.query("SELECT ?fields FROM random ORDER BY id").fetch::<Random>().unwrap();
     let mut id = 0;
     while let Some(found) = rows.next().await.unwrap() {
@@ -75,7 +73,6 @@ async fn there_and_back(client: Client, seed: u64) {
         id += 1;
     }
     assert_eq!(id, ROWS);
-    println!("{ROWS} rows: in {inserted:?}, back {:?}", started.elapsed() - inserted);
 }
 
 #[tokio::test]

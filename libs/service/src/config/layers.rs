@@ -1,5 +1,7 @@
 //! Lays file, environment and `--set` over the defaults, refusing what the defaults don't have.
 
+use std::collections::HashMap;
+
 use toml::{Table, Value};
 
 use super::{ENVIRONMENT_PREFIX, Error, OTLP_VARIABLE, Sources, typed};
@@ -11,26 +13,45 @@ struct Entry<'a> {
     text: &'a str,
 }
 
-pub(super) fn merge(defaults: &Table, sources: &Sources) -> Result<(Table, Vec<String>), Error> {
-    let mut merged = defaults.clone();
+/// All layers as one.
+pub(super) struct Merged {
+    pub(super) table: Table,
+    /// Where each value was set that isn't a default's, by its path.
+    pub(super) origins: HashMap<String, String>,
+    /// Entries for sections the defaults don't have.
+    pub(super) unused: Vec<String>,
+}
+
+impl Merged {
+    /// Where the value at `path` was set, itself or the list or section it is part of.
+    pub(super) fn origin(&self, path: &str) -> &str {
+        let wider = std::iter::successors(Some(path), |path| path.rfind(['.', '[']).map(|end| &path[..end]));
+        let set = wider.filter_map(|path| self.origins.get(path)).next();
+        set.map_or("the built-in defaults", String::as_str)
+    }
+}
+
+pub(super) fn merge(defaults: &Table, sources: &Sources) -> Result<Merged, Error> {
+    let mut merged = Merged { table: defaults.clone(), origins: HashMap::new(), unused: Vec::new() };
     if let Some(path) = &sources.file {
         let wrong = |reason: String| Error::File { path: path.clone(), reason };
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
         let file: Table = toml::from_str(&text).map_err(|error| wrong(error.message().to_owned()))?;
         let origin = path.display().to_string();
-        overlay(&mut merged, defaults, file, &mut Vec::new(), &origin)?;
+        let Merged { table, origins, .. } = &mut merged;
+        overlay(table, defaults, file, &mut Vec::new(), &origin, origins)?;
     }
-    let mut unused = Vec::new();
     for entry in from_environment(&sources.environment).chain(from_set(&sources.set)) {
         let entry = entry?;
         let known = entry.path.first().is_some_and(|section| defaults.contains_key(section));
         if known {
-            put(&mut merged, defaults, entry)?;
+            merged.origins.insert(entry.path.join("."), entry.origin.clone());
+            put(&mut merged.table, defaults, entry)?;
         } else {
-            unused.push(entry.origin);
+            merged.unused.push(entry.origin);
         }
     }
-    Ok((merged, unused))
+    Ok(merged)
 }
 
 fn from_environment(variables: &[(String, String)]) -> impl Iterator<Item = Result<Entry<'_>, Error>> {
@@ -63,16 +84,18 @@ fn overlay(
     from: Table,
     path: &mut Vec<String>,
     origin: &str,
+    origins: &mut HashMap<String, String>,
 ) -> Result<(), Error> {
     for (key, value) in from {
         path.push(key.clone());
         let Some(default) = defaults.get(&key) else { return Err(unknown(defaults, path, origin)) };
         match (value, default, into.get_mut(&key)) {
             (Value::Table(value), Value::Table(default), Some(Value::Table(into))) if !default.is_empty() => {
-                overlay(into, default, value, path, origin)?;
+                overlay(into, default, value, path, origin, origins)?;
             }
             (value, default, _) => {
                 let value = typed::check(value, default).map_err(|reason| wrong(path, origin, reason))?;
+                origins.insert(path.join("."), origin.to_owned());
                 into.insert(key, value);
             }
         }

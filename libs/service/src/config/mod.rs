@@ -13,6 +13,7 @@ mod typed;
 
 use std::path::PathBuf;
 
+use layers::Merged;
 use serde::de::DeserializeOwned;
 use toml::Table;
 
@@ -65,17 +66,18 @@ pub struct Loaded<C> {
 /// file and the struct can't drift apart. The chassis adds `[telemetry]` and `[shutdown]`.
 ///
 /// # Errors
-/// Names the key, and where the wrong value came from; never the value, which may be a secret.
+/// Names the key and where the wrong value came from.
 pub fn load<C: DeserializeOwned>(defaults_toml: &str, sources: &Sources) -> Result<Loaded<C>, Error> {
     let defaults = defaults(defaults_toml)?;
-    let (mut merged, unused) = layers::merge(&defaults, sources)?;
+    let mut merged = layers::merge(&defaults, sources)?;
     let mut shared = Table::new();
     for section in ["listen", "telemetry", "shutdown"] {
-        if let Some(value) = merged.remove(section) {
+        if let Some(value) = merged.table.remove(section) {
             shared.insert(section.into(), value);
         }
     }
-    Ok(Loaded { config: read(merged)?, chassis: read(shared)?, unused })
+    let own = std::mem::take(&mut merged.table);
+    Ok(Loaded { config: read(own, &merged)?, chassis: read(shared, &merged)?, unused: merged.unused })
 }
 
 fn defaults(defaults_toml: &str) -> Result<Table, Error> {
@@ -90,14 +92,11 @@ fn defaults(defaults_toml: &str) -> Result<Table, Error> {
     Ok(defaults)
 }
 
-fn read<T: DeserializeOwned>(table: Table) -> Result<T, Error> {
+fn read<T: DeserializeOwned>(table: Table, merged: &Merged) -> Result<T, Error> {
     serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
         let key = error.path().to_string();
-        Error::Value {
-            key,
-            origin: "the settings".into(),
-            reason: error.into_inner().message().trim().to_owned(),
-        }
+        let origin = merged.origin(&key).to_owned();
+        Error::Value { origin, key, reason: error.into_inner().message().trim().to_owned() }
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// A refused setting. Values are never repeated: they may be secrets.
+/// A refused setting. Texts are not repeated where any text would do: they may be secrets.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The built-in default file is broken; a fault of the program's.

@@ -131,7 +131,10 @@ fn a_wrong_value_is_refused_by_name_and_never_repeated() {
         "WEBRUNTIME_POSTGRES__MAX_CONNECTIONS: `postgres.max_connections`: expected a whole number"
     );
     let text = refusal(&environment(&[("WEBRUNTIME_TRIAL__CLAIM_WINDOW", "soon")]));
-    assert!(text.contains("`trial.claim_window`: not a duration"), "{text}");
+    let expected = "WEBRUNTIME_TRIAL__CLAIM_WINDOW: `trial.claim_window`: not a duration";
+    assert!(text.starts_with(expected), "{text}");
+    let text = refusal(&file("[listen]\nmain = 'localhost'\n"));
+    assert!(text.contains(".toml: `listen.main`: invalid socket address"), "{text}");
     let text = refusal(&file("[postgres]\nmax_connections = 'ten'\n"));
     assert!(text.ends_with("`postgres.max_connections`: expected integer, found string"), "{text}");
     let text = refusal(&Sources { set: vec!["postgres.url".into()], ..Sources::default() });

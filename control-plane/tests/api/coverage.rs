@@ -1,0 +1,105 @@
+//! Every endpoint refuses strangers, and keys that may not. The lists of exceptions may only shrink.
+
+use domain::scopes::ScopeSet;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use web::{Endpoint, endpoints_of};
+
+use crate::harness::Api;
+
+/// Endpoints anybody may call, because that is what they are for. May only shrink.
+const OPEN: &[&str] = &["POST /api/trial"];
+
+fn endpoints() -> Vec<Endpoint> {
+    endpoints_of(&control_plane::api::document())
+}
+
+/// The endpoint's path with something in place of each parameter.
+fn path_of(endpoint: &Endpoint) -> String {
+    endpoint.path.replace("{id}", "00000000-0000-0000-0000-000000000000")
+}
+
+#[tokio::test]
+async fn every_endpoint_refuses_a_caller_without_a_key_and_one_whose_key_has_no_scope() {
+    let api = Api::start(&[]).await;
+    let full = api.trial().await;
+    let none = api.key_with(&full, ScopeSet::default()).await;
+    let revoked = none.replace("st_live_", "st_trial_");
+    let mut open = Vec::new();
+    for endpoint in endpoints() {
+        let name = format!("{} {}", endpoint.method, endpoint.path);
+        let Some(scopes) = &endpoint.scopes else {
+            open.push(name);
+            continue;
+        };
+        let ask = async |key: Option<&str>| {
+            let method: Method = endpoint.method.parse().unwrap();
+            let body = if method == Method::GET { Value::Null } else { json!({}) };
+            api.send(method, &path_of(&endpoint), key, &body).await
+        };
+        for key in [None, Some("garbage"), Some(revoked.as_str())] {
+            let (status, problem) = ask(key).await;
+            assert_eq!(
+                (status, &problem["code"]),
+                (StatusCode::UNAUTHORIZED, &json!("unauthenticated")),
+                "{name}: {problem}"
+            );
+        }
+        let (status, problem) = ask(Some(&none)).await;
+        assert_eq!(
+            (status, &problem["code"]),
+            (StatusCode::FORBIDDEN, &json!("insufficient_scope")),
+            "{name}: {problem}"
+        );
+        assert_eq!(problem["requiredScope"], scopes[0], "{name}");
+        assert_eq!(problem["_meta"]["plan"], "free", "{name}: an authenticated problem carries _meta");
+    }
+    assert_eq!(open, OPEN, "endpoints that anybody may call");
+}
+
+#[tokio::test]
+async fn a_key_with_just_an_endpoints_scope_gets_past_its_door() {
+    let api = Api::start(&[]).await;
+    let full = api.trial().await;
+    for endpoint in endpoints() {
+        let Some(scopes) = endpoint.scopes.as_deref() else { continue };
+        let narrow = api.key_with(&full, ScopeSet::parse(scopes.iter().map(String::as_str)).unwrap()).await;
+        let method: Method = endpoint.method.parse().unwrap();
+        let body = if method == Method::GET { Value::Null } else { json!({}) };
+        let (status, answer) = api.send(method, &path_of(&endpoint), Some(&narrow), &body).await;
+        let refused = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN];
+        assert!(!refused.contains(&status), "{} {}: {answer}", endpoint.method, endpoint.path);
+        assert!(
+            !status.is_server_error() || endpoint.tag == "analytics",
+            "{} {}: {answer}",
+            endpoint.method,
+            endpoint.path
+        );
+    }
+}
+
+#[test]
+fn what_the_specification_lists_and_is_not_served_yet_only_shrinks() {
+    let listed: Vec<Value> = serde_json::from_str(include_str!("endpoints.json")).unwrap();
+    let served: Vec<String> = endpoints().iter().map(|one| format!("{} {}", one.method, one.path)).collect();
+    let elsewhere = include_str!("served_elsewhere.txt").lines();
+    let known: Vec<&str> = served.iter().map(String::as_str).chain(elsewhere).collect();
+    let names = listed
+        .iter()
+        .map(|one| format!("{} {}", one["method"].as_str().unwrap(), one["path"].as_str().unwrap()));
+    let missing: Vec<String> = names.filter(|name| !known.contains(&name.as_str())).collect();
+    let allowed: Vec<&str> = include_str!("not_yet.txt").lines().collect();
+    assert_eq!(missing, allowed, "keep not_yet.txt to what is really missing");
+}
+
+#[test]
+fn names_of_operations_are_plain_and_differ() {
+    let mut ids: Vec<String> = endpoints().into_iter().map(|one| one.operation_id).collect();
+    let count = ids.len();
+    assert!(ids.iter().all(
+        |id| id.split('.').count() == 2 && id.chars().all(|c| c.is_ascii_lowercase() || "._".contains(c))
+    ));
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "two operations share an id");
+}

@@ -1,0 +1,40 @@
+//! The API's document is a file under review: a change of the API shows as a change of the file.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+#[test]
+fn the_document_is_the_checked_in_one() {
+    let now = serde_json::to_string_pretty(&control_plane::api::document()).unwrap() + "\n";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi.json");
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    if now != kept {
+        std::fs::write(&path, &now).unwrap();
+        panic!("the API has changed: openapi.json was written anew; read its diff and commit it");
+    }
+}
+
+#[test]
+fn every_suggestion_names_an_operation_that_exists() {
+    let document = serde_json::to_value(control_plane::api::document()).unwrap();
+    let operations: Vec<&Value> = document["paths"]
+        .as_object()
+        .unwrap()
+        .values()
+        .flat_map(|path| path.as_object().unwrap().values())
+        .collect();
+    let exists = |tool: &str| operations.iter().any(|operation| operation["operationId"] == tool);
+    // Suggestions are written `.next("intent", "noun.verb", …)` in the resource files.
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/api");
+    let mut found = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        for part in text.split(".next(").skip(1) {
+            let tool = part.split('"').nth(3).unwrap();
+            assert!(exists(tool), "a suggestion names `{tool}`, which is no operation");
+            found += 1;
+        }
+    }
+    assert!(found > 3, "only {found} suggestions found");
+}

@@ -1,0 +1,8 @@
+//! Stories told through all four services, as real processes over real stores.
+
+mod faults;
+mod story;
+mod telemetry;
+
+/// The local runner that the stories start.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_stack");

@@ -1,0 +1,283 @@
+//! One visitor's path through all four services.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use harness::{Client, Delivery, Receiver, System, until};
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::PROGRAM;
+
+const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:143.0) Gecko/20100101 Firefox/143.0";
+
+/// The story's steps, each a chapter that leaves something for the next. Between any two of them anything
+/// may be killed.
+pub(crate) struct Story {
+    base: String,
+    client: Client,
+    site: String,
+    page_id: String,
+    form: Value,
+    hook: Value,
+    analytics: Value,
+    pub(crate) receiver: Receiver,
+}
+
+impl Story {
+    pub(crate) async fn begin(system: &System) -> Result<Self> {
+        Ok(Self {
+            base: system.file.base_url.clone(),
+            client: system.client(),
+            site: String::new(),
+            page_id: String::new(),
+            form: Value::Null,
+            hook: Value::Null,
+            analytics: Value::Null,
+            receiver: Receiver::listen(0).await?,
+        })
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    pub(crate) async fn a_trial_gives_a_working_key(&mut self) -> Result<()> {
+        let trial = self.client.insist(Method::POST, &self.url("/api/trial"), &Value::Null).await?;
+        let key = trial["key"].as_str().context("no key")?;
+        ensure!(key.starts_with("st_trial_"), "{key}");
+        ensure!(trial["limits"]["projects"] == 10 && trial["limits"]["webhooks"] == 1, "{trial}");
+        ensure!(trial["restrictions"] == json!(["no_export", "no_upsert"]), "{trial}");
+        ensure!(trial["claimUrl"].as_str().is_some_and(|url| url.starts_with(&self.base)), "{trial}");
+        let deadline: chrono::DateTime<chrono::Utc> =
+            trial["claimDeadline"].as_str().context("no deadline")?.parse()?;
+        #[expect(clippy::disallowed_methods, reason = "a story runs in real time")]
+        let hours = (deadline - chrono::Utc::now()).num_hours();
+        ensure!((22..=24).contains(&hours), "the claim window is {hours} h");
+        self.client.key = Some(key.to_owned());
+        Ok(())
+    }
+
+    pub(crate) async fn a_page_is_live(&mut self) -> Result<()> {
+        let page = json!({"slug": "index", "title": "Hello", "html": "<h1>Hello</h1>"});
+        let page = self.client.insist(Method::POST, &self.url("/api/pages"), &page).await?;
+        self.site = page["subdomainUrl"].as_str().context("no subdomainUrl")?.to_owned();
+        self.page_id = page["id"].as_str().context("no id")?.to_owned();
+        self.serves("<h1>Hello</h1>").await
+    }
+
+    pub(crate) async fn an_edit_is_what_is_served(&mut self) -> Result<()> {
+        let edit = json!({"html": "<h1>Better</h1>"});
+        self.client.insist(Method::PUT, &self.url(&format!("/api/pages/{}", self.page_id)), &edit).await?;
+        self.serves("<h1>Better</h1>").await
+    }
+
+    async fn serves(&self, html: &str) -> Result<()> {
+        until(&format!("the site to show {html}"), async || {
+            let answer = self.client.get(&self.site).await.ok()?;
+            (answer.status == StatusCode::OK && answer.text() == html).then_some(())
+        })
+        .await
+    }
+
+    pub(crate) async fn a_form_knows_right_from_wrong(&mut self) -> Result<()> {
+        let form = json!({
+            "name": "Contact",
+            "fields": [
+                {"name": "email", "label": "E-mail", "type": "email", "required": true},
+                {"name": "size", "label": "Size", "type": "select", "options": ["S", "M"]},
+            ],
+        });
+        self.form = self.client.insist(Method::POST, &self.url("/api/forms"), &form).await?;
+        let submit = self.form["submitUrl"].as_str().context("no submitUrl")?;
+        let refused = until("the submit address to answer", async || {
+            let answer = self
+                .client
+                .json(Method::POST, submit, &json!({"email": "nobody", "size": "XL"}))
+                .await
+                .ok()?;
+            (answer.status != StatusCode::SERVICE_UNAVAILABLE).then_some(answer)
+        })
+        .await?;
+        let problem = refused.json();
+        ensure!(
+            refused.status == StatusCode::BAD_REQUEST && problem["code"] == "validation_failed",
+            "{problem}"
+        );
+        let fields: Vec<_> =
+            problem["fieldErrors"].as_array().into_iter().flatten().map(|e| e["field"].clone()).collect();
+        ensure!(fields == ["email", "size"], "{problem}");
+        let hosted =
+            self.client.get(self.form["hostedFormUrl"].as_str().context("no hostedFormUrl")?).await?;
+        ensure!(hosted.status == StatusCode::OK && hosted.text().contains("Contact"), "{}", hosted.text());
+        Ok(())
+    }
+
+    pub(crate) async fn a_webhook_listens(&mut self) -> Result<()> {
+        let hook = json!({"url": self.receiver.url, "formIds": [self.form["formId"]]});
+        self.hook = self.client.insist(Method::POST, &self.url("/api/webhooks"), &hook).await?;
+        ensure!(
+            self.hook["secret"].as_str().is_some_and(|secret| secret.starts_with("whsec_")),
+            "{}",
+            self.hook
+        );
+        Ok(())
+    }
+
+    /// Gives the submission's id.
+    pub(crate) async fn an_answer_is_taken(&mut self) -> Result<String> {
+        let submit = self.form["submitUrl"].as_str().context("no submitUrl")?;
+        let taken = self
+            .client
+            .insist(Method::POST, submit, &json!({"email": "ada@example.com", "size": "M"}))
+            .await?;
+        ensure!(taken["success"] == true, "{taken}");
+        Ok(taken["submissionId"].as_str().context("no submissionId")?.to_owned())
+    }
+
+    pub(crate) async fn it_is_stored_and_delivered(&self, submission: &str) -> Result<Delivery> {
+        let list =
+            self.url(&format!("/api/forms/{}/submissions", self.form["formId"].as_str().unwrap_or_default()));
+        until("the submission to be listed", async || {
+            let listed = self.client.get(&list).await.ok()?.json();
+            (listed["submissions"][0]["id"] == submission).then_some(())
+        })
+        .await?;
+        let delivery = until("the submission to be delivered", async || {
+            self.receiver.taken().into_iter().find(|delivery| delivery.submission_id() == submission)
+        })
+        .await?;
+        let body: Value = serde_json::from_slice(&delivery.body)?;
+        ensure!(
+            body["type"] == "submission.created" && body["data"]["fields"]["email"] == "ada@example.com",
+            "{body}"
+        );
+        let log =
+            self.url(&format!("/api/webhooks/{}/deliveries", self.hook["id"].as_str().unwrap_or_default()));
+        until("the delivery log to say so", async || {
+            let logged = self.client.get(&log).await.ok()?.json();
+            let logged = logged["deliveries"]
+                .as_array()?
+                .iter()
+                .find(|one| one["id"] == delivery.header("webhook-id"))?
+                .clone();
+            (logged["success"] == true && logged["statusCode"] == 200).then_some(())
+        })
+        .await?;
+        Ok(delivery)
+    }
+
+    pub(crate) async fn a_site_is_counted(&mut self) -> Result<()> {
+        let site = json!({"name": "Hello"});
+        self.analytics =
+            self.client.insist(Method::POST, &self.url("/api/analytics/sites"), &site).await?["site"].take();
+        Ok(())
+    }
+
+    pub(crate) async fn a_visit_is_taken(&self) -> Result<()> {
+        let event = json!({"siteToken": self.analytics["siteToken"], "name": "page_view", "url": self.site});
+        until("the visit to be taken", async || {
+            let headers = [("user-agent", BROWSER), ("content-type", "text/plain")];
+            let url = self.url("/api/collect");
+            let answer =
+                self.client.send(Method::POST, &url, &headers, event.to_string().into()).await.ok()?;
+            (answer.status == StatusCode::NO_CONTENT).then_some(())
+        })
+        .await
+    }
+
+    /// Gives how long it took until the visit was counted.
+    pub(crate) async fn the_visit_is_counted_once(&self) -> Result<Duration> {
+        let began = Instant::now();
+        let id = self.analytics["id"].as_str().context("no id")?;
+        let question = self.url(&format!("/api/analytics/query?siteId={id}&metric=page_views&period=today"));
+        let total = until("the visit to be counted", async || {
+            let answer = self.client.get(&question).await.ok()?;
+            let total = answer.json()["total"].as_u64()?;
+            (total > 0).then_some(total)
+        })
+        .await?;
+        ensure!(total == 1, "one visit was counted {total} times");
+        Ok(began.elapsed())
+    }
+
+    fn secret(&self) -> &str {
+        self.hook["secret"].as_str().unwrap_or_default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_visitors_path_through_all_four_services() -> Result<()> {
+    let system = System::start(PROGRAM, false, &[]).await?;
+    let mut story = Story::begin(&system).await?;
+    story.a_trial_gives_a_working_key().await?;
+    story.a_page_is_live().await?;
+    story.an_edit_is_what_is_served().await?;
+    story.a_form_knows_right_from_wrong().await?;
+    story.a_webhook_listens().await?;
+    let submission = story.an_answer_is_taken().await?;
+    let delivery = story.it_is_stored_and_delivered(&submission).await?;
+    verify_with_the_standards_library(&delivery, story.secret())?;
+    story.a_site_is_counted().await?;
+    story.a_visit_is_taken().await?;
+    let waited = story.the_visit_is_counted_once().await?;
+    ensure!(waited < Duration::from_secs(2), "the visit was counted after {waited:?}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_is_visible_within_50_ms_of_its_answer_and_then_comes_from_memory() -> Result<()> {
+    let system = System::start(PROGRAM, false, &[]).await?;
+    let mut story = Story::begin(&system).await?;
+    story.a_trial_gives_a_working_key().await?;
+    story.a_page_is_live().await?;
+    let edit = story.url(&format!("/api/pages/{}", story.page_id));
+    for round in 0..20 {
+        let html = format!("<h1>{round}</h1>");
+        story.client.insist(Method::PUT, &edit, &json!({"html": html})).await?;
+        let answered = Instant::now();
+        until("the edit to be served", async || {
+            (story.client.get(&story.site).await.ok()?.text() == html).then_some(())
+        })
+        .await?;
+        let waited = answered.elapsed();
+        ensure!(waited < Duration::from_millis(50), "round {round} was visible after {waited:?}");
+        let second = story.client.get(&story.site).await?;
+        ensure!(
+            second.header("x-cache") == "hit",
+            "round {round}: the second look was a {}",
+            second.header("x-cache")
+        );
+    }
+    Ok(())
+}
+
+/// Has the standard's own JavaScript library verify a delivery on its raw body.
+fn verify_with_the_standards_library(delivery: &Delivery, secret: &str) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for file in ["package.json", "package-lock.json", "verify.mjs"] {
+        let from = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("receivers").join(file);
+        std::fs::copy(from, folder.path().join(file))?;
+    }
+    let npm = Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(folder.path()).output();
+    let npm = npm.context("this test needs node and npm: the standard's own library is fetched with them")?;
+    ensure!(npm.status.success(), "{}", String::from_utf8_lossy(&npm.stderr));
+    let verify = |body: &[u8]| -> Result<bool> {
+        let mut node = Command::new("node")
+            .args(["verify.mjs", secret])
+            .args(["webhook-id", "webhook-timestamp", "webhook-signature"].map(|name| delivery.header(name)))
+            .current_dir(folder.path())
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        node.stdin.take().context("no stdin")?.write_all(body)?;
+        Ok(node.wait()?.success())
+    };
+    ensure!(verify(&delivery.body)?, "the standard's library refuses our signature");
+    let mut changed = delivery.body.to_vec();
+    changed.push(b' ');
+    ensure!(!verify(&changed)?, "the standard's library accepts a changed body: the check checks nothing");
+    Ok(())
+}

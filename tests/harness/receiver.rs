@@ -1,0 +1,77 @@
+//! A webhook receiver: takes what comes, byte for byte, and answers as it is told.
+
+use std::sync::{Arc, Mutex};
+
+use anyhow::Result;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use http::{HeaderMap, StatusCode};
+use serde_json::Value;
+use tokio::net::TcpListener;
+
+/// One request that a receiver took.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body, byte for byte.
+    pub body: Bytes,
+}
+
+impl Delivery {
+    /// A header's value, or an empty text.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// The submission it tells of.
+    pub fn submission_id(&self) -> String {
+        let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        body["data"]["submissionId"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    taken: Vec<Delivery>,
+    refusals: usize,
+}
+
+/// A receiver on this machine.
+#[derive(Debug, Clone)]
+pub struct Receiver {
+    /// Where it listens.
+    pub url: String,
+    shared: Arc<Mutex<Shared>>,
+}
+
+impl Receiver {
+    /// Listens on a free port. The first `refusals` requests are answered 500.
+    ///
+    /// # Errors
+    /// There is no free port.
+    pub async fn listen(refusals: usize) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}/hook", listener.local_addr()?);
+        let shared = Arc::new(Mutex::new(Shared { taken: Vec::new(), refusals }));
+        let app = Router::new().fallback(take).with_state(Arc::clone(&shared));
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        Ok(Self { url, shared })
+    }
+
+    /// Everything that was answered 200 so far, in its order.
+    pub fn taken(&self) -> Vec<Delivery> {
+        self.shared.lock().map(|shared| shared.taken.clone()).unwrap_or_default()
+    }
+}
+
+async fn take(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    let Ok(mut shared) = shared.lock() else { return StatusCode::INTERNAL_SERVER_ERROR };
+    if shared.refusals > 0 {
+        shared.refusals -= 1;
+        return StatusCode::INTERNAL_SERVER_ERROR;
+    }
+    shared.taken.push(Delivery { headers, body });
+    StatusCode::OK
+}

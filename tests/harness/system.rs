@@ -1,0 +1,149 @@
+//! A whole system of its own for one story: stores, services and folder, gone when it is dropped.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result};
+use local::StackFile;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::{Client, until};
+
+/// A running system. If the story fails, its logs are shown.
+#[derive(Debug)]
+pub struct System {
+    up: Child,
+    folder: TempDir,
+    /// What runs, as it was when it became ready.
+    pub file: StackFile,
+}
+
+impl System {
+    /// Starts everything with these settings beside the local ones; with `processes`, each service on its own.
+    /// `program` is the local runner.
+    ///
+    /// # Errors
+    /// It doesn't become ready.
+    pub async fn start(program: &str, processes: bool, set: &[&str]) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("web-runtime-story-").tempdir()?;
+        let log = std::fs::File::create(folder.path().join("story.log"))?;
+        let mut command = Command::new(program);
+        command.args(["up", "--detached", "--port", "0", "--dir"]).arg(folder.path());
+        command.args(processes.then_some("--processes"));
+        command.args(set.iter().flat_map(|entry| ["--set", entry]));
+        let up = command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .context("starting the system")?;
+        let mut system = Self { file: StackFile::default(), up, folder };
+        system.file = system.until_ready().await?;
+        Ok(system)
+    }
+
+    /// Waits until every service is ready; gives what runs then.
+    ///
+    /// # Errors
+    /// One doesn't become ready, or the system has ended.
+    pub async fn until_ready(&mut self) -> Result<StackFile> {
+        let path = self.folder.path().join(StackFile::NAME);
+        let pid = self.up.id();
+        let up = &mut self.up;
+        until("the system to be ready", async || {
+            if let Ok(Some(status)) = up.try_wait() {
+                return Some(Err(anyhow::anyhow!("the system ended with {status}")));
+            }
+            let file: StackFile = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+            (file.pid == pid && all_ready(&file).await).then_some(Ok(file))
+        })
+        .await?
+    }
+
+    /// A client without a key.
+    pub fn client(&self) -> Client {
+        Client::new(self.file.http_port)
+    }
+
+    /// A service's process as it is now.
+    ///
+    /// # Errors
+    /// There is no such service.
+    pub fn pid_of(&self, service: &str) -> Result<u32> {
+        let text = std::fs::read(self.folder.path().join(StackFile::NAME))?;
+        let file: StackFile = serde_json::from_slice(&text)?;
+        Ok(file.services.get(service).context("no such service")?.pid)
+    }
+
+    /// Kills a service as the kernel would when memory runs out: at once, without a word.
+    ///
+    /// # Errors
+    /// It isn't running.
+    pub fn kill(&self, service: &str) -> Result<()> {
+        let pid = i32::try_from(self.pid_of(service)?).ok().and_then(Pid::from_raw).context("no process")?;
+        Ok(kill_process(pid, Signal::KILL)?)
+    }
+
+    /// Empties Redis, as if its disk had been lost.
+    ///
+    /// # Errors
+    /// Redis doesn't answer.
+    pub fn empty_redis(&self) -> Result<()> {
+        let address = self.file.redis_url.trim_start_matches("redis://").trim_end_matches('/');
+        let mut redis = TcpStream::connect(address)?;
+        redis.write_all(b"FLUSHALL\r\n")?;
+        let mut answer = String::new();
+        BufReader::new(redis).read_line(&mut answer)?;
+        anyhow::ensure!(answer.starts_with("+OK"), "Redis answered {answer}");
+        Ok(())
+    }
+
+    /// The folder of the system.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+async fn all_ready(file: &StackFile) -> bool {
+    for service in file.services.values() {
+        let Some(port) =
+            service.metrics_url.rsplit(':').next().and_then(|rest| rest.split('/').next()?.parse().ok())
+        else {
+            return false;
+        };
+        if !Client::new(port)
+            .get("http://localhost/readyz")
+            .await
+            .is_ok_and(|answer| answer.status.is_success())
+        {
+            return false;
+        }
+    }
+    true
+}
+
+impl Drop for System {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            show_logs(self.folder.path());
+        }
+        if let Some(pid) = i32::try_from(self.up.id()).ok().and_then(Pid::from_raw) {
+            let _ended = kill_process(pid, Signal::TERM);
+        }
+        let _ended = self.up.wait();
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a failed story's logs are what one needs to see")]
+fn show_logs(folder: &Path) {
+    let logs =
+        std::fs::read_dir(folder.join("logs")).into_iter().flatten().flatten().map(|entry| entry.path());
+    for path in logs.chain([folder.join("story.log")]) {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        eprintln!("--- {}\n{}", path.display(), lines[lines.len().saturating_sub(30)..].join("\n"));
+    }
+}
