@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use cache::{Bus, Limiter};
 use contract::Signal;
+use service::config::ExposeSecret;
 use service::{Clock, Lifecycle, Listeners, Readiness, Rng, Shutdown};
 use web::EdgeTrust;
 
@@ -36,7 +37,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let db = store::connect(&config.store)?;
     let Config { redis, secrets, collector, segments, .. } = &config;
     // Visitors' addresses stand hashed in Redis; the key is one that all collectors share.
-    let limiter = Limiter::connect(&redis.url, &redis.prefix, secrets.edge_token.as_bytes())?;
+    let limiter = Limiter::connect(&redis.url, &redis.prefix, secrets.edge_token.expose_secret().as_bytes())?;
     let bus = Bus::<Signal>::connect(&redis.url, &redis.prefix)?;
 
     let limits = Limits {
@@ -59,7 +60,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
             name_visitor: name_visitor.clone(),
             write: Write { journal, clock: clock.clone(), rng },
         }),
-        trust: EdgeTrust::new(&secrets.edge_token),
+        trust: EdgeTrust::new(secrets.edge_token.expose_secret()),
         times: Times { clock, accept_event_time: collector.accept_event_time },
     };
 

@@ -10,6 +10,7 @@ use chrono::TimeDelta;
 use contract::Signal;
 use domain::addresses::Addresses;
 use domain::sealing::MasterKey;
+use service::config::ExposeSecret;
 use service::{Check, Clock, Rng, Shutdown};
 use warehouse::Warehouse;
 use web::{EdgeTrust, Problem};
@@ -71,28 +72,28 @@ impl App {
     /// A setting can't be used.
     pub fn new(config: &Config) -> anyhow::Result<Self> {
         let secrets = &config.secrets;
-        let master_key = MasterKey::from_hex(&secrets.master_key).context(
+        let master_key = MasterKey::from_hex(secrets.master_key.expose_secret()).context(
             "secrets.master_key must be 64 hexadecimal digits; make one with `openssl rand -hex 32`",
         )?;
         anyhow::ensure!(
-            secrets.key_pepper.len() >= 16,
+            secrets.key_pepper.expose_secret().len() >= 16,
             "secrets.key_pepper must have at least 16 characters"
         );
         let db = store::connect(&config.store)?;
         Ok(Self(Arc::new(Parts {
-            callers: Callers::new(db.clone(), &secrets.key_pepper, config.keys.cache),
+            callers: Callers::new(db.clone(), secrets.key_pepper.expose_secret(), config.keys.cache),
             db,
             warehouse: warehouse::connect(&config.warehouse),
             bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,
             limiter: cache::Limiter::connect(
                 &config.redis.url,
                 &config.redis.prefix,
-                secrets.key_pepper.as_bytes(),
+                secrets.key_pepper.expose_secret().as_bytes(),
             )?,
             addresses: Addresses::new(&config.http.base_url, &config.http.sites_domain)?,
             master_key,
             trial: config.trial.clone(),
-            edge_trust: EdgeTrust::new(&secrets.edge_token),
+            edge_trust: EdgeTrust::new(secrets.edge_token.expose_secret()),
             clock: Clock::system(),
             rng: Rng::system(),
         })))

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::Deserialize;
+use service::config::Secret;
 
 /// The commented defaults.
 pub const DEFAULTS: &str = include_str!("../config.toml");
@@ -41,21 +42,15 @@ pub struct Http {
 }
 
 /// Section `[secrets]`.
-#[derive(Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Secrets {
     /// Seals secrets at rest.
-    pub master_key: String,
+    pub master_key: Secret,
     /// Mixed into key fingerprints.
-    pub key_pepper: String,
+    pub key_pepper: Secret,
     /// Proves an edge.
-    pub edge_token: String,
-}
-
-impl std::fmt::Debug for Secrets {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secrets(***)")
-    }
+    pub edge_token: Secret,
 }
 
 /// Section `[trial]`.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use serde::Deserialize;
+use service::config::Secret;
 
 /// The commented defaults.
 pub const DEFAULTS: &str = include_str!("../config.toml");
@@ -52,17 +53,11 @@ pub struct Inner {
 }
 
 /// Section `[secrets]`.
-#[derive(Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Secrets {
     /// Proves an edge.
-    pub edge_token: String,
-}
-
-impl std::fmt::Debug for Secrets {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secrets(***)")
-    }
+    pub edge_token: Secret,
 }
 
 /// Section `[cache]`.

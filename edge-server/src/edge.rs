@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use contract::Signal;
 use domain::addresses::Addresses;
+use service::config::ExposeSecret;
 use service::{Clock, Rng};
 
 use crate::config::Config;
@@ -62,7 +63,7 @@ impl Edge {
             sites: Sites::new(db.clone(), &config.cache),
             pages: Pages::new(db.clone(), &config.cache),
             forms: Forms::new(db.clone(), &config.cache),
-            inner: Inner::new(&config.inner, &config.secrets.edge_token)?,
+            inner: Inner::new(&config.inner, config.secrets.edge_token.expose_secret())?,
             addresses: Addresses::new(&config.http.base_url, &config.http.sites_domain)?,
             proxies: Proxies::new(config.http.trusted_proxies.clone()),
             clock: Clock::system(),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::Deserialize;
+use service::config::Secret;
 
 /// The commented defaults.
 pub const DEFAULTS: &str = include_str!("../config.toml");
@@ -31,17 +32,11 @@ pub struct Config {
 }
 
 /// Section `[secrets]`.
-#[derive(Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Secrets {
     /// Opens secrets at rest.
-    pub master_key: String,
-}
-
-impl std::fmt::Debug for Secrets {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secrets(***)")
-    }
+    pub master_key: Secret,
 }
 
 /// Section `[queue]`.

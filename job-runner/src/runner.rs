@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use contract::{Job, Signal};
 use domain::sealing::MasterKey;
+use service::config::ExposeSecret;
 use service::{Clock, Rng};
 
 use crate::config::Config;
@@ -51,7 +52,7 @@ impl Runner {
     /// # Errors
     /// A setting can't be used.
     pub async fn new(config: &Config) -> anyhow::Result<Self> {
-        let master_key = MasterKey::from_hex(&config.secrets.master_key)
+        let master_key = MasterKey::from_hex(config.secrets.master_key.expose_secret())
             .context("secrets.master_key must be 64 hexadecimal digits, the same as the control plane's")?;
         anyhow::ensure!(!config.webhooks.schedule.is_empty(), "webhooks.schedule needs at least one attempt");
         let queue = queue::Config {

@@ -81,13 +81,14 @@ pub(crate) struct Up {
     pub(crate) detached: bool,
 }
 
+/// Which logs to show.
 #[derive(Debug, Args)]
-struct Logs {
+pub(crate) struct Logs {
     /// edge-server, control-plane, collector, job-runner, postgres, redis, clickhouse
-    name: Option<String>,
+    pub(crate) name: Option<String>,
     /// Go on showing what is added
     #[arg(long, short)]
-    follow: bool,
+    pub(crate) follow: bool,
     #[command(flatten)]
     place: Place,
 }
@@ -126,9 +127,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         Command::Up(up) => on_runtime(stack::up(Folder::open(&up.place.dir)?, up))?,
         Command::Down(place) => on_runtime(state::down(Folder::open(&place.dir)?))?,
         Command::Status(place) => return on_runtime(state::status(Folder::open(&place.dir)?)),
-        Command::Logs(asked) => {
-            logs::show(&Folder::open(&asked.place.dir)?, asked.name.as_deref(), asked.follow)?
-        }
+        Command::Logs(asked) => logs::show(&Folder::open(&asked.place.dir)?, &asked)?,
         Command::Reset(asked) => state::reset(&Folder::open(&asked.place.dir)?, asked.yes)?,
         Command::Demo(place) => on_runtime(demo::run(Folder::open(&place.dir)?))?,
         Command::Admin(asked) => on_runtime(admin::run(Folder::open(&asked.place.dir)?, asked.command))?,

@@ -8,13 +8,15 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
+use crate::commands::Logs;
 use crate::folder::Folder;
 
 /// How much of a log's end is shown.
 const SHOWN_BYTES: u64 = 16 << 10;
 
 /// Shows the end of each log, or of those of one name, and goes on if asked to.
-pub(crate) fn show(folder: &Folder, name: Option<&str>, follow: bool) -> Result<()> {
+pub(crate) fn show(folder: &Folder, asked: &Logs) -> Result<()> {
+    let name = asked.name.as_deref();
     let mut logs = Vec::new();
     for path in paths(folder)? {
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
@@ -38,7 +40,7 @@ pub(crate) fn show(folder: &Folder, name: Option<&str>, follow: bool) -> Result<
             }
         }
         std::io::stdout().flush()?;
-        if !follow {
+        if !asked.follow {
             return Ok(());
         }
         #[expect(clippy::disallowed_methods, reason = "a file tells nobody that it has grown")]
