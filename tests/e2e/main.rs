@@ -1,6 +1,8 @@
 //! Stories told through all four services, as real processes over real stores.
 
 mod faults;
+mod retries;
+mod runner;
 mod story;
 mod telemetry;
 

@@ -15,6 +15,7 @@ use crate::{Client, until};
 /// A running system. If the story fails, its logs are shown.
 #[derive(Debug)]
 pub struct System {
+    command: Command,
     up: Child,
     folder: TempDir,
     /// What runs, as it was when it became ready.
@@ -29,18 +30,12 @@ impl System {
     /// It doesn't become ready.
     pub async fn start(program: &str, processes: bool, set: &[&str]) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("web-runtime-story-").tempdir()?;
-        let log = std::fs::File::create(folder.path().join("story.log"))?;
         let mut command = Command::new(program);
         command.args(["up", "--detached", "--port", "0", "--dir"]).arg(folder.path());
         command.args(processes.then_some("--processes"));
         command.args(set.iter().flat_map(|entry| ["--set", entry]));
-        let up = command
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()
-            .context("starting the system")?;
-        let mut system = Self { file: StackFile::default(), up, folder };
+        let up = spawn(&mut command, folder.path())?;
+        let mut system = Self { file: StackFile::default(), command, up, folder };
         system.file = system.until_ready().await?;
         Ok(system)
     }
@@ -61,6 +56,32 @@ impl System {
             (file.pid == pid && all_ready(&file).await).then_some(Ok(file))
         })
         .await?
+    }
+
+    /// Ends everything in good order and starts it again in the same folder.
+    ///
+    /// # Errors
+    /// It doesn't end well or doesn't become ready.
+    pub async fn restart(&mut self) -> Result<()> {
+        self.signal(Signal::TERM)?;
+        let status = self.up.wait()?;
+        anyhow::ensure!(status.success(), "the system ended with {status}");
+        self.up = spawn(&mut self.command, self.folder.path())?;
+        self.file = self.until_ready().await?;
+        Ok(())
+    }
+
+    /// Kills the runner itself with -9.
+    ///
+    /// # Errors
+    /// It isn't running.
+    pub fn kill_runner(&self) -> Result<()> {
+        self.signal(Signal::KILL)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let pid = i32::try_from(self.up.id()).ok().and_then(Pid::from_raw).context("no process")?;
+        Ok(kill_process(pid, signal)?)
     }
 
     /// A client without a key.
@@ -107,6 +128,11 @@ impl System {
     }
 }
 
+fn spawn(command: &mut Command, folder: &Path) -> Result<Child> {
+    let log = std::fs::File::options().create(true).append(true).open(folder.join("story.log"))?;
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn().context("starting the system")
+}
+
 async fn all_ready(file: &StackFile) -> bool {
     for service in file.services.values() {
         let Some(port) =
@@ -130,9 +156,7 @@ impl Drop for System {
         if std::thread::panicking() {
             show_logs(self.folder.path());
         }
-        if let Some(pid) = i32::try_from(self.up.id()).ok().and_then(Pid::from_raw) {
-            let _ended = kill_process(pid, Signal::TERM);
-        }
+        let _ended = self.signal(Signal::TERM);
         let _ended = self.up.wait();
     }
 }
