@@ -15,7 +15,7 @@ use crate::folder::Folder;
 use crate::stack::StackFile;
 
 /// Older than this, an end is taken as a single mishap.
-const GROWN_UP: Duration = Duration::from_secs(1);
+const GROWN_UP: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// A process to keep alive.

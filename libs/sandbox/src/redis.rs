@@ -84,6 +84,12 @@ impl Redis {
         format!("redis://127.0.0.1:{}/", self.port)
     }
 
+    /// Its port on loopback.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The server's process.
     #[must_use]
     pub fn pid(&self) -> u32 {

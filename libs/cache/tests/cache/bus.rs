@@ -5,7 +5,9 @@ use std::pin::pin;
 use cache::{Bus, BusEvent};
 use futures::StreamExt as _;
 
-use crate::support::{Server, command, eventually, redis, within};
+use sandbox::test::MortalRedis;
+
+use crate::support::{command, eventually, redis, within};
 
 #[tokio::test]
 async fn every_listener_hears_what_is_said_after_it_began_to_listen() {
@@ -36,7 +38,7 @@ async fn channels_of_other_prefixes_are_not_heard_and_unreadable_messages_count_
 
 #[tokio::test]
 async fn a_listener_comes_back_by_itself_when_redis_does() {
-    let mut server = Server::start().await;
+    let mut server = MortalRedis::start().await;
     server.kill().await;
     let bus = Bus::<u32>::connect(server.url(), "b").unwrap();
     assert!(bus.publish(&1).await.is_err());
@@ -59,7 +61,7 @@ async fn a_listener_comes_back_by_itself_when_redis_does() {
 
 #[tokio::test]
 async fn a_connection_cut_by_the_server_is_noticed_and_made_anew() {
-    let server = Server::start().await;
+    let server = MortalRedis::start().await;
     let bus = Bus::<u32>::connect(server.url(), "b").unwrap();
     let mut heard = pin!(bus.subscribe());
     within(heard.next()).await;

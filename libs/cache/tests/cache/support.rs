@@ -1,43 +1,6 @@
-//! A Redis to use and one to break.
+//! A Redis to use, and how to wait.
 
 use std::time::Duration;
-
-use sandbox::progress::Progress;
-use sandbox::redis::{Options, Redis};
-
-/// A Redis of the test's own, which it may kill. Started again it is empty, as one without persistence is.
-pub(crate) struct Server {
-    running: Option<Redis>,
-    url: String,
-    port: u16,
-}
-
-impl Server {
-    pub(crate) async fn start() -> Self {
-        let redis = Redis::start(Options::temporary(), &Progress::silent()).await.unwrap();
-        let url = redis.url();
-        let port = redis::Client::open(url.as_str()).unwrap().get_connection_info().addr().to_string();
-        let port = port.rsplit(':').next().unwrap().parse().unwrap();
-        Self { running: Some(redis), url, port }
-    }
-
-    pub(crate) fn url(&self) -> &str {
-        &self.url
-    }
-
-    /// With SIGKILL, and waits until it is gone.
-    pub(crate) async fn kill(&mut self) {
-        let redis = self.running.take().unwrap();
-        let pid = rustix::process::Pid::from_raw(i32::try_from(redis.pid()).unwrap()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-        redis.stop().await.unwrap();
-    }
-
-    pub(crate) async fn start_again(&mut self) {
-        let options = Options { port: self.port, ..Options::temporary() };
-        self.running = Some(Redis::start(options, &Progress::silent()).await.unwrap());
-    }
-}
 
 /// The Redis all tests share, and a prefix of this test's own.
 pub(crate) async fn redis() -> (String, String) {

@@ -3,7 +3,9 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::support::{Server, Worker, command, eventually, redis, task, within};
+use sandbox::test::MortalRedis;
+
+use crate::support::{Worker, command, eventually, redis, task, within};
 use queue::{Config, Queue, Task};
 use tokio::io::AsyncBufReadExt as _;
 use tokio::sync::mpsc;
@@ -89,7 +91,7 @@ async fn worker_that_never_finishes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_survives_redis_being_killed_and_started_again_empty() {
-    let mut server = Server::start().await;
+    let mut server = MortalRedis::start().await;
     let queue = Queue::<u32>::connect(&Config::new(server.url(), "q")).await.unwrap();
     let (worker, mut arrived) = telling(&queue);
     push_until_taken(&queue, 1).await;
@@ -104,7 +106,7 @@ async fn a_worker_survives_redis_being_killed_and_started_again_empty() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_opens_and_a_worker_starts_while_redis_is_down() {
-    let mut server = Server::start().await;
+    let mut server = MortalRedis::start().await;
     server.kill().await;
     let queue = Queue::<u32>::connect(&Config::new(server.url(), "q")).await.unwrap();
     let (worker, mut arrived) = telling(&queue);
@@ -116,7 +118,7 @@ async fn a_queue_opens_and_a_worker_starts_while_redis_is_down() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_survives_redis_being_emptied_under_running_jobs() {
-    let server = Server::start().await;
+    let server = MortalRedis::start().await;
     let queue =
         Queue::<u32>::connect(&Config { lease: LEASE, ..Config::new(server.url(), "q") }).await.unwrap();
     let (entered, mut running) = mpsc::unbounded_channel();
@@ -144,7 +146,7 @@ async fn a_worker_survives_redis_being_emptied_under_running_jobs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_sits_out_a_stall_of_two_seconds() {
-    let server = Server::start().await;
+    let server = MortalRedis::start().await;
     let queue = Queue::<u32>::connect(&Config::new(server.url(), "q")).await.unwrap();
     let (worker, mut arrived) = telling(&queue);
     push_until_taken(&queue, 1).await;

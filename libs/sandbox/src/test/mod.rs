@@ -8,9 +8,11 @@
 mod clickhouse;
 mod database;
 mod keeper;
+mod mortal;
 mod program;
 mod redis;
 
 pub use clickhouse::{TestClickHouse, clickhouse};
 pub use database::{TestDatabase, database};
+pub use mortal::MortalRedis;
 pub use redis::{TestRedis, redis};

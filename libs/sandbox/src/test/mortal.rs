@@ -1,0 +1,44 @@
+//! A Redis for tests that want to see it die.
+
+use anyhow::Context as _;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::keeper::must;
+use crate::progress::Progress;
+use crate::redis::{Options, Redis};
+
+/// A Redis of the test's own, which it may kill. Started again it is empty, as one without persistence is.
+#[derive(Debug)]
+pub struct MortalRedis {
+    running: Option<Redis>,
+    url: String,
+    port: u16,
+}
+
+impl MortalRedis {
+    /// Starts one on a free port.
+    pub async fn start() -> Self {
+        let redis = must(Redis::start(Options::temporary(), &Progress::silent()).await);
+        Self { url: redis.url(), port: redis.port(), running: Some(redis) }
+    }
+
+    /// Where it answers, while it lives.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Kills it with -9 and waits until it is gone.
+    pub async fn kill(&mut self) {
+        let redis = must(self.running.take().context("it is dead already"));
+        let pid = must(i32::try_from(redis.pid()).ok().and_then(Pid::from_raw).context("no process"));
+        must(kill_process(pid, Signal::KILL).map_err(Into::into));
+        must(redis.stop().await);
+    }
+
+    /// Starts it again on the same port.
+    pub async fn start_again(&mut self) {
+        let options = Options { port: self.port, ..Options::temporary() };
+        self.running = Some(must(Redis::start(options, &Progress::silent()).await));
+    }
+}
