@@ -7,7 +7,7 @@ use domain::plans::Plan;
 use uuid::Uuid;
 
 use crate::folder::Folder;
-use crate::stack::StackFile;
+use crate::stack_file::StackFile;
 
 /// An operator's commands.
 #[derive(Debug, Subcommand)]

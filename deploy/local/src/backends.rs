@@ -11,7 +11,7 @@ use sandbox::{Data, clickhouse, postgres, redis};
 
 use crate::folder::Folder;
 use crate::progress::Progress;
-use crate::settings::Wishes;
+use crate::wishes::Wishes;
 
 /// Where the stores answer.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use serde_json::Value;
 
-use crate::stack::StackFile;
+use crate::stack_file::StackFile;
 
 /// Requests to this machine, and no other.
 pub(crate) struct Client(outbound::Client);

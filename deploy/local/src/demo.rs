@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::folder::Folder;
 use crate::progress::Progress;
 use crate::settings::Secrets;
-use crate::stack::StackFile;
+use crate::stack_file::StackFile;
 
 const STYLE: &str = include_str!("demo/style.css");
 const PAGES: [(&str, &str, &str); 3] = [

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::client::Client;
 use crate::folder::Folder;
-use crate::stack::StackFile;
+use crate::stack_file::StackFile;
 
 const TRIAL: &str = "trial.json";
 

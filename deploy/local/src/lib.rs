@@ -4,6 +4,7 @@
 //! reach this machine, and refuses any base URL that isn't local.
 
 mod admin;
+mod arguments;
 mod backends;
 mod client;
 mod commands;
@@ -15,12 +16,14 @@ mod progress;
 mod services;
 mod settings;
 mod stack;
+mod stack_file;
 mod state;
 mod supervise;
+mod wishes;
 
 use std::process::ExitCode;
 
-pub use stack::{Service, StackFile};
+pub use stack_file::{Service, StackFile};
 
 /// The program: reads the command line and does what it says.
 pub fn main() -> ExitCode {

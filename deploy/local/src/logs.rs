@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use crate::commands::Logs;
+use crate::arguments::Logs;
 use crate::folder::Folder;
 
 /// How much of a log's end is shown.
@@ -21,7 +21,9 @@ pub(crate) fn show(folder: &Folder, asked: &Logs) -> Result<()> {
     for path in paths(folder)? {
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
         // All four services share a log when they share a process.
-        if name.is_none_or(|name| name == stem || stem == "services" && crate::stack::NAMES.contains(&name)) {
+        if name
+            .is_none_or(|name| name == stem || stem == "services" && crate::stack_file::NAMES.contains(&name))
+        {
             let mut file = File::open(&path)?;
             let end = file.metadata()?.len();
             file.seek(SeekFrom::Start(end.saturating_sub(SHOWN_BYTES)))?;

@@ -8,8 +8,8 @@ use service::{Listeners, Shutdown, telemetry};
 use toml::Table;
 
 use crate::folder::Folder;
-use crate::settings;
-use crate::stack::NAMES;
+use crate::stack_file::NAMES;
+use crate::wishes;
 
 /// What a child runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -24,16 +24,6 @@ pub(crate) enum Which {
     Collector,
     /// Everything that takes long
     JobRunner,
-}
-
-/// A service's commented defaults.
-pub(crate) fn defaults_of(name: &str) -> &'static str {
-    match name {
-        "edge-server" => edge_server::DEFAULTS,
-        "control-plane" => control_plane::DEFAULTS,
-        "collector" => collector::DEFAULTS,
-        _ => job_runner::DEFAULTS,
-    }
 }
 
 /// Runs until SIGTERM.
@@ -99,9 +89,9 @@ impl Child<'_> {
         let file = self.folder.part(&format!("settings/{name}.toml"));
         let mut sources = Sources::from_process(Some(file), self.set.clone());
         // One list is shared by four services: each takes what it knows. `up` has seen that somebody does.
-        let known = settings::keys_of(defaults_of(name))?;
+        let known = wishes::keys_of(name)?;
         sources.set.retain(|entry| entry.split_once('=').is_none_or(|(key, _)| known.contains(key.trim())));
-        sources.environment.retain(|(name, _)| settings::key_of(name).is_none_or(|key| known.contains(&key)));
-        Ok(load(defaults_of(name), &sources)?)
+        sources.environment.retain(|(name, _)| wishes::key_of(name).is_none_or(|key| known.contains(&key)));
+        Ok(load(wishes::defaults_of(name), &sources)?)
     }
 }

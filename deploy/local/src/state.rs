@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::arguments::Up;
 use crate::client::Client;
-use crate::commands::Up;
 use crate::folder::Folder;
 use crate::greeting;
-use crate::stack::StackFile;
+use crate::stack_file::StackFile;
 
 /// A first start fetches programs.
 const PATIENCE: Duration = Duration::from_secs(600);

@@ -12,7 +12,7 @@ use service::Shutdown;
 use tokio::sync::Mutex;
 
 use crate::folder::Folder;
-use crate::stack::StackFile;
+use crate::stack_file::StackFile;
 
 /// Older than this, an end is taken as a single mishap.
 const GROWN_UP: Duration = Duration::from_millis(250);
