@@ -103,7 +103,7 @@ impl App {
     /// bus, so that an edge serves the new page before the caller has our answer.
     ///
     /// # Errors
-    /// The transaction could not be committed; nothing has changed.
+    /// The transaction could not be committed; the problem says whether it may have been all the same.
     pub async fn commit(&self, mut tx: store::Tx, changes: Vec<contract::Change>) -> Result<(), Problem> {
         let now = self.clock.now();
         let signals: Vec<Signal> = changes.into_iter().map(Signal::Changed).collect();
@@ -111,7 +111,7 @@ impl App {
         for signal in &signals {
             rows.push(store::outbox::insert_signal(&mut tx, signal, now, now + LEFT_TO_THE_FAST_PATH).await?);
         }
-        store::commit(tx).await?;
+        store::commit(tx).await.map_err(Problem::outcome_unknown)?;
         let mut sent = Vec::new();
         for (signal, row) in signals.iter().zip(rows) {
             match self.bus.publish(signal).await {

@@ -20,6 +20,7 @@ pub(crate) async fn follow(edge: Edge, check: Check, shutdown: Shutdown) -> anyh
             BusEvent::MayHaveMissed => {
                 edge.sites.forget_all();
                 edge.pages.forget_all();
+                edge.holders.forget_all();
                 edge.forms.forget_all();
             }
         }
@@ -29,7 +30,10 @@ pub(crate) async fn follow(edge: Edge, check: Check, shutdown: Shutdown) -> anyh
 
 fn forget(edge: &Edge, change: Change) {
     match change {
-        Change::Page { subdomain_id, slug } => edge.pages.forget(subdomain_id, slug),
+        Change::Page { subdomain_id, slug } => {
+            edge.holders.forget(&slug);
+            edge.pages.forget(subdomain_id, slug);
+        }
         Change::Host { host } => edge.sites.forget(&host),
         Change::Form { form_id } => edge.forms.forget(form_id),
         Change::AnalyticsSite { .. } => {}

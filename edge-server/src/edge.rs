@@ -10,8 +10,10 @@ use service::{Clock, Rng};
 
 use crate::config::Config;
 use crate::forms::Forms;
+use crate::lookups::LookUps;
 use crate::pages::Pages;
 use crate::proxy::Inner;
+use crate::short::Holders;
 use crate::sites::Sites;
 use crate::visitor::Proxies;
 
@@ -29,6 +31,8 @@ pub struct Parts {
     pub(crate) sites: Sites,
     /// What visitors see of sites.
     pub(crate) pages: Pages,
+    /// Which site's page holds which bare address.
+    pub(crate) holders: Holders,
     /// Which form asks what.
     pub(crate) forms: Forms,
     /// The services behind.
@@ -57,13 +61,21 @@ impl Edge {
     /// # Errors
     /// A setting can't be used.
     pub fn new(config: &Config) -> anyhow::Result<Self> {
+        let token = config.secrets.edge_token.expose_secret();
+        anyhow::ensure!(
+            token.len() >= 16,
+            "secrets.edge_token must have at least 16 characters, the same as at the inner services: without \
+             it they would take all visitors for one"
+        );
         let db = store::connect(&config.store)?;
+        let lookups = LookUps::new(db.clone());
         Ok(Self(Arc::new(Parts {
             bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,
-            sites: Sites::new(db.clone(), &config.cache),
-            pages: Pages::new(db.clone(), &config.cache),
-            forms: Forms::new(db.clone(), &config.cache),
-            inner: Inner::new(&config.inner, config.secrets.edge_token.expose_secret())?,
+            sites: Sites::new(lookups.clone(), &config.cache),
+            pages: Pages::new(lookups.clone(), &config.cache),
+            holders: Holders::new(lookups.clone(), &config.cache),
+            forms: Forms::new(lookups, &config.cache)?,
+            inner: Inner::new(&config.inner, token)?,
             addresses: Addresses::new(&config.http.base_url, &config.http.sites_domain)?,
             proxies: Proxies::new(config.http.trusted_proxies.clone()),
             clock: Clock::system(),

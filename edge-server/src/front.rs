@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, post};
+use axum::routing::{any, get};
 use http::{HeaderMap, StatusCode, Uri, header};
 use tower::ServiceExt;
 use web::{Code, Frame, Problem};
@@ -28,7 +28,9 @@ struct Door {
 }
 
 async fn enter(State(door): State<Door>, request: Request) -> Response {
-    let host = host_of(request.headers(), request.uri());
+    let Some(host) = host_of(request.headers(), request.uri()) else {
+        return (StatusCode::BAD_REQUEST, "A request has one Host.\n").into_response();
+    };
     let addresses = &door.edge.addresses;
     if let Some(name) = addresses.subdomain_of(&host) {
         let (asked, _) = request.into_parts();
@@ -44,13 +46,19 @@ async fn enter(State(door): State<Door>, request: Request) -> Response {
     }
 }
 
-/// The host asked for, in lower case and without its port.
-fn host_of(headers: &HeaderMap, uri: &Uri) -> String {
-    let named = headers.get(header::HOST).and_then(|value| value.to_str().ok());
-    let authority = named.or_else(|| uri.authority().map(http::uri::Authority::as_str)).unwrap_or_default();
+/// The host asked for, in lower case and without its port. A target that names it itself goes before the
+/// header (RFC 9112, 3.2.2). `None` if the header stands there twice: whoever passed the request on to us may
+/// have gone by the other one.
+fn host_of(headers: &HeaderMap, uri: &Uri) -> Option<String> {
+    let mut named = headers.get_all(header::HOST).iter();
+    let header = named.next().map(|value| value.to_str().unwrap_or_default()).unwrap_or_default();
+    if named.next().is_some() {
+        return None;
+    }
+    let authority = uri.authority().map_or(header, http::uri::Authority::as_str);
     let port = authority.rfind(':').filter(|at| authority[at + 1..].chars().all(|c| c.is_ascii_digit()));
     let host = &authority[..port.unwrap_or(authority.len())];
-    host.trim_end_matches('.').to_ascii_lowercase()
+    Some(host.trim_end_matches('.').to_ascii_lowercase())
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -63,9 +71,14 @@ fn base_router(edge: &Edge) -> Router {
         new_request_id: Arc::new(move || ids.rng.uuid_v7(ids.clock.now()).simple().to_string()),
         // A stranger's trace is not ours to continue.
         continue_trace: |_, _| {},
+        count: |answered| {
+            let labels = [("route", answered.route), ("status", answered.status.as_str())];
+            service::metrics::histogram("edge_request_answer_seconds")
+                .record_elapsed(answered.elapsed, &labels);
+        },
     };
     Router::new()
-        .route("/api/forms/{id}/submit", post(submissions::submit).options(submissions::preflight))
+        .route("/api/forms/{id}/submit", submissions::route())
         .route("/f/{id}", get(forms::show))
         .route("/p/{*slug}", get(short::show))
         .route("/api/collect", any(proxy::to_collector))
@@ -88,17 +101,36 @@ async fn home(State(edge): State<Edge>) -> Response {
 mod tests {
     use super::*;
 
+    fn asked(hosts: &[&str], target: &'static str) -> Option<String> {
+        let mut headers = HeaderMap::new();
+        for host in hosts {
+            headers.append(header::HOST, host.parse().unwrap());
+        }
+        host_of(&headers, &Uri::from_static(target))
+    }
+
     #[test]
     fn a_host_is_read_without_port_and_case() {
-        let host = |value: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::HOST, value.parse().unwrap());
-            host_of(&headers, &Uri::from_static("/"))
-        };
-        assert_eq!(host("A-b.LocalHost:8080"), "a-b.localhost");
-        assert_eq!(host("a.test."), "a.test");
-        assert_eq!(host("[::1]:8080"), "[::1]");
-        assert_eq!(host("[::1]"), "[::1]");
-        assert_eq!(host_of(&HeaderMap::new(), &Uri::from_static("http://x.test:1/")), "x.test");
+        for (written, host) in [
+            ("A-b.LocalHost:8080", "a-b.localhost"),
+            ("a.test.", "a.test"),
+            ("[::1]:8080", "[::1]"),
+            ("[::1]", "[::1]"),
+        ] {
+            assert_eq!(asked(&[written], "/").as_deref(), Some(host));
+        }
+        assert_eq!(asked(&[], "/").as_deref(), Some(""));
+    }
+
+    #[test]
+    fn a_target_with_a_host_goes_before_the_header() {
+        assert_eq!(asked(&[], "http://x.test:1/").as_deref(), Some("x.test"));
+        assert_eq!(asked(&["y.test"], "http://x.test/").as_deref(), Some("x.test"));
+    }
+
+    #[test]
+    fn two_hosts_are_none() {
+        assert_eq!(asked(&["x.test", "y.test"], "/"), None);
+        assert_eq!(asked(&["x.test", "x.test"], "/"), None);
     }
 }

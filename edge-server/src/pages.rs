@@ -1,5 +1,6 @@
 //! What visitors see of a site: rendered once, kept with its headers, served from memory.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,9 +16,12 @@ use uuid::Uuid;
 
 use crate::config::{Cache, weight};
 use crate::edge::Edge;
+use crate::lookups::{LookUps, NoAnswer};
 
 /// Says where an answer came from: `hit`, `miss` or `stale` (Postgres is away and this is what we had).
 const X_CACHE: &str = "x-cache";
+/// How long somebody is asked to wait who wants what can't be looked up.
+const RETRY_AFTER_SECONDS: u16 = 2;
 
 /// A page as it is sent.
 #[derive(Debug, Clone)]
@@ -41,16 +45,16 @@ impl Rendered {
 
 /// The pages kept so far, by site and slug; slugs without a page are kept too.
 pub(crate) struct Pages {
-    db: store::Db,
+    lookups: LookUps,
     kept: Fresh<(Uuid, String), Option<Rendered>>,
 }
 
 impl Pages {
-    pub(crate) fn new(db: store::Db, config: &Cache) -> Self {
+    pub(crate) fn new(lookups: LookUps, config: &Cache) -> Self {
         let weigh = |key: &(Uuid, String), page: &Option<Rendered>| {
             weight(256 + key.1.len() + page.as_ref().map_or(0, |page| page.0.body.len()))
         };
-        Self { db, kept: Fresh::new(config.bounds(config.page_bytes), weigh) }
+        Self { lookups, kept: Fresh::new(config.bounds(config.page_bytes), weigh) }
     }
 
     /// The page of a site at a slug.
@@ -61,15 +65,15 @@ impl Pages {
         &self,
         subdomain_id: Uuid,
         slug: &str,
-    ) -> Result<Served<Option<Rendered>>, store::Error> {
+    ) -> Result<Served<Option<Rendered>>, NoAnswer> {
         let key = (subdomain_id, slug.to_owned());
-        self.kept
-            .get(&key, Instant::now(), async {
-                let mut conn = store::acquire(&self.db).await?;
-                let document = store::pages::find_document(&mut conn, subdomain_id, slug).await?;
-                Ok(document.map(|page| Rendered::new(pages::render(&page.html, page.css.as_deref()))))
-            })
-            .await
+        let look_up = async {
+            let find =
+                async |conn: &mut store::Conn| store::pages::find_document(conn, subdomain_id, slug).await;
+            let document = self.lookups.ask(find).await?;
+            Ok(document.map(|page| Rendered::new(pages::render(&page.html, page.css.as_deref()))))
+        };
+        self.kept.get(&key, Instant::now(), look_up).await
     }
 
     /// Asks again before the page is served next.
@@ -83,68 +87,103 @@ impl Pages {
     }
 }
 
+/// A page of a site, found.
+pub(crate) struct Found {
+    /// The site.
+    site: Site,
+    /// Its page, and how both were come by.
+    page: Served<Rendered>,
+}
+
 /// Answers a request on a site's own host.
 pub(crate) async fn serve(edge: &Edge, subdomain: &str, asked: &Parts) -> Response {
     if !matches!(asked.method, Method::GET | Method::HEAD) {
         return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET, HEAD")]).into_response();
     }
-    let (site, page) = match find(edge, subdomain, asked.uri.path()).await {
-        Ok(found) => found,
-        Err(refusal) => return refusal,
-    };
-    let mut response = answer(&asked.headers, &page.value);
-    let headers = response.headers_mut();
-    headers.insert(X_CACHE, HeaderValue::from_static(how(&page)));
-    if !site.claimed {
-        headers.insert("x-robots-tag", HeaderValue::from_static("noindex"));
+    let Some(slug) = slug_at(asked.uri.path()) else { return nothing() };
+    match find(edge, subdomain, &slug).await {
+        Ok(found) => answer(&asked.headers, &found),
+        Err(refusal) => refusal,
     }
-    response
 }
 
-/// The site under a subdomain's name and its page at a path.
+/// The slug that a path asks for. Escapes are read, as some clients escape more than they must; only an
+/// escaped `/` is no `/` (RFC 3986, 2.2).
+fn slug_at(path: &str) -> Option<Cow<'_, str>> {
+    if !path.contains('%') {
+        return pages::slug_at(path).map(Cow::Borrowed);
+    }
+    let is_slash = |escape: &str| escape.get(..2).is_some_and(|digits| digits.eq_ignore_ascii_case("2f"));
+    if path.split('%').skip(1).any(is_slash) {
+        return None;
+    }
+    let path = percent_encoding::percent_decode_str(path).decode_utf8().ok()?;
+    pages::slug_at(&path).map(|slug| Cow::Owned(slug.to_owned()))
+}
+
+/// The page of a site at a slug.
 ///
 /// # Errors
 /// The answer to give instead.
-pub(crate) async fn find(
-    edge: &Edge,
-    subdomain: &str,
-    path: &str,
-) -> Result<(Site, Served<Rendered>), Response> {
-    let away = |error: store::Error| {
-        tracing::warn!(%error, "a page that isn't kept can't be looked up");
-        let retry = [(header::RETRY_AFTER, "2")];
-        (StatusCode::SERVICE_UNAVAILABLE, retry, "This page can't be shown right now; try again shortly.\n")
-            .into_response()
-    };
-    let nothing = || (StatusCode::NOT_FOUND, "There is no page at this address.\n").into_response();
-    let site = edge.sites.find(subdomain).await.map_err(away)?.value.ok_or_else(nothing)?;
+pub(crate) async fn find(edge: &Edge, subdomain: &str, slug: &str) -> Result<Found, Response> {
+    let known = edge.sites.find(subdomain).await.map_err(cannot_say)?;
+    let site = known.value.ok_or_else(nothing)?;
     if site.suspended {
-        let gone = (StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS, "This site is suspended.\n");
-        return Err(gone.into_response());
+        return Err(refuse(StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS, "This site is suspended.\n"));
     }
-    let slug = pages::slug_at(path).ok_or_else(nothing)?;
-    let Served { value, stale, hit } = edge.pages.find(site.subdomain_id, slug).await.map_err(away)?;
-    Ok((site, Served { value: value.ok_or_else(nothing)?, stale, hit }))
+    let Served { value, stale, hit } = edge.pages.find(site.subdomain_id, slug).await.map_err(cannot_say)?;
+    let value = value.ok_or_else(nothing)?;
+    Ok(Found { site, page: Served { value, stale: stale || known.stale, hit } })
+}
+
+/// There is nothing at this address.
+pub(crate) fn nothing() -> Response {
+    refuse(StatusCode::NOT_FOUND, "There is no page at this address.\n")
+}
+
+/// Whether there is something at this address can't be found out now.
+pub(crate) fn cannot_say(error: NoAnswer) -> Response {
+    match error {
+        // Told by whoever waited for it; the others would only repeat it.
+        NoAnswer::Away => tracing::debug!("a page that isn't kept can't be looked up"),
+        NoAnswer::Refused(error) => tracing::warn!(%error, "a page that isn't kept can't be looked up"),
+    }
+    let text = "This page can't be shown right now; try again shortly.\n";
+    let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, text);
+    response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER_SECONDS.into());
+    response
+}
+
+/// No page, in a sentence that nobody between us and the visitor may keep.
+fn refuse(status: StatusCode, text: &'static str) -> Response {
+    (status, [(header::CACHE_CONTROL, "no-store")], text).into_response()
 }
 
 /// The whole page, or 304 if the visitor has it.
-pub(crate) fn answer(asked: &HeaderMap, page: &Rendered) -> Response {
+pub(crate) fn answer(asked: &HeaderMap, found: &Found) -> Response {
+    let Found { site, page } = found;
+    let RenderedParts { body, etag } = &*page.value.0;
     let mut headers = HeaderMap::with_capacity(8);
-    headers.insert(header::ETAG, page.0.etag.clone());
+    headers.insert(header::ETAG, etag.clone());
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=0, must-revalidate"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    if has(asked, &page.0.etag) {
+    headers.insert(X_CACHE, HeaderValue::from_static(how(page)));
+    if !site.claimed {
+        headers.insert("x-robots-tag", HeaderValue::from_static("noindex"));
+    }
+    if has(asked, etag) {
         return (StatusCode::NOT_MODIFIED, headers).into_response();
     }
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    (headers, Body::from(page.0.body.clone())).into_response()
+    (headers, Body::from(body.clone())).into_response()
 }
 
 /// Whether `If-None-Match` names this version (weak comparison: RFC 9110, 13.1.2).
 fn has(headers: &HeaderMap, etag: &HeaderValue) -> bool {
-    let named = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let etag = etag.to_str().unwrap_or_default();
-    named.split(',').map(|one| one.trim().trim_start_matches("W/")).any(|one| one == etag || one == "*")
+    let named = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let mut each = named.flat_map(|value| value.split(',')).map(|one| one.trim().trim_start_matches("W/"));
+    each.any(|one| one == etag || one == "*")
 }
 
 fn how<T>(served: &Served<T>) -> &'static str {

@@ -1,6 +1,7 @@
 //! The way on to the inner services, which believe us and nobody else about who calls.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -9,14 +10,14 @@ use contract::edge as headers;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use web::{Code, Problem, RequestId};
 
 use crate::config;
 use crate::edge::Edge;
 
-/// Headers that belong to one connection (RFC 9110, 7.6.1), and those only we may set.
-const NOT_PASSED_ON: [HeaderName; 11] = [
+/// What concerns one connection (RFC 9110, 7.6.1) or has been seen to here, and what only we may say.
+const NOT_PASSED_ON: [HeaderName; 16] = [
     header::CONNECTION,
     header::PROXY_AUTHENTICATE,
     header::PROXY_AUTHORIZATION,
@@ -24,11 +25,21 @@ const NOT_PASSED_ON: [HeaderName; 11] = [
     header::TRAILER,
     header::TRANSFER_ENCODING,
     header::UPGRADE,
+    header::EXPECT,
     header::FORWARDED,
-    HeaderName::from_static("x-forwarded-for"),
     HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    HeaderName::from_static("x-real-ip"),
     HeaderName::from_static("traceparent"),
+    HeaderName::from_static("tracestate"),
+    HeaderName::from_static("baggage"),
+    HeaderName::from_static(headers::TOKEN),
 ];
+
+/// The inner services are near: one that doesn't take a connection by then is away.
+const CONNECT_WITHIN: Duration = Duration::from_secs(2);
+/// The head of an answer must have come by then; its body may take longer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// The services behind the edge.
 pub(crate) struct Inner {
@@ -46,8 +57,11 @@ impl Inner {
     pub(crate) fn new(config: &config::Inner, token: &str) -> anyhow::Result<Self> {
         let mut token = HeaderValue::from_str(token)?;
         token.set_sensitive(true);
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(CONNECT_WITHIN));
+        connector.set_nodelay(true);
         Ok(Self {
-            client: Client::builder(TokioExecutor::new()).build_http(),
+            client: Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(connector),
             control_plane: config.control_plane.trim_end_matches('/').to_owned(),
             collector: config.collector.trim_end_matches('/').to_owned(),
             token,
@@ -61,26 +75,57 @@ impl Inner {
         };
         let id = request.extensions().get::<RequestId>().cloned();
         let own = request.headers_mut();
-        NOT_PASSED_ON.iter().for_each(|name| drop(own.remove(name)));
+        strip(own);
         own.remove(header::HOST);
+        join_cookies(own);
         own.insert(headers::TOKEN, self.token.clone());
         set(own, headers::CLIENT_IP, visitor.map(|ip| ip.to_string()));
         set(own, headers::REQUEST_ID, id.map(|id| id.0));
         service::telemetry::inject(own);
         *request.uri_mut() = uri;
         *request.version_mut() = http::Version::HTTP_11;
-        match self.client.request(request).await {
-            Ok(response) => {
+        let changes_nothing = request.method().is_safe();
+        match tokio::time::timeout(ANSWER_WITHIN, self.client.request(request)).await {
+            Ok(Ok(response)) => {
                 let mut response = response.map(Body::new);
-                NOT_PASSED_ON.iter().for_each(|name| drop(response.headers_mut().remove(name)));
+                strip(response.headers_mut());
                 response
             }
-            Err(error) => {
-                tracing::warn!(%error, "an inner service can't be reached");
-                let detail = "a part of the service is not reachable right now; nothing was changed";
-                Problem::new(Code::Unavailable, detail).retry_after(2).into_response()
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "an inner service gave no answer");
+                Problem::away(changes_nothing || error.is_connect()).into_response()
+            }
+            Err(_elapsed) => {
+                tracing::warn!("an inner service gave no answer in time");
+                Problem::away(changes_nothing).into_response()
             }
         }
+    }
+}
+
+/// Takes off what must not go further, also what `Connection` names as its own.
+fn strip(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    let forwarding: Vec<HeaderName> =
+        headers.keys().filter(|name| name.as_str().starts_with("x-forwarded-")).cloned().collect();
+    for name in NOT_PASSED_ON.iter().chain(&named).chain(&forwarding) {
+        headers.remove(name);
+    }
+}
+
+/// HTTP/2 may send each cookie in a header of its own, HTTP/1.1 may not (RFC 9113, 8.2.3).
+fn join_cookies(headers: &mut HeaderMap) {
+    let cookies: Vec<&[u8]> = headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if cookies.len() > 1
+        && let Ok(joined) = HeaderValue::from_bytes(&cookies.join(&b"; "[..]))
+    {
+        headers.insert(header::COOKIE, joined);
     }
 }
 

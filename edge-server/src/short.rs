@@ -3,52 +3,81 @@
 //! User HTML must never share an origin with the API: a page here could call it with the visitor's cookie.
 //! So the answer is sandboxed, which gives it an origin of its own.
 
-use axum::extract::State;
-use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
-use serde::Deserialize;
-use web::{Path, Query};
+use std::time::Instant;
 
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use cache::Fresh;
+use http::{HeaderMap, HeaderValue, header};
+use web::{Path, Problem};
+
+use crate::config::{Cache, weight};
 use crate::edge::Edge;
+use crate::lookups::{LookUps, NoAnswer};
 use crate::pages;
 
 const SANDBOX: &str = "sandbox allow-scripts allow-forms allow-popups allow-modals";
+/// Enough for half a million addresses.
+const MAX_BYTES: u64 = 64 << 20;
 
-/// Which site, where the bare address is another's.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Which {
-    site: Option<String>,
+/// Which site's page holds a bare address, as far as it was asked for.
+pub(crate) struct Holders {
+    lookups: LookUps,
+    known: Fresh<String, Option<String>>,
+}
+
+impl Holders {
+    pub(crate) fn new(lookups: LookUps, config: &Cache) -> Self {
+        let weigh = |slug: &String, _: &Option<String>| weight(128 + slug.len());
+        Self { lookups, known: Fresh::new(config.bounds(MAX_BYTES), weigh) }
+    }
+
+    /// The name of the site whose page holds the address.
+    async fn find(&self, slug: &str) -> Result<Option<String>, NoAnswer> {
+        let look_up = self.lookups.ask(async |conn| store::pages::find_short_address(conn, slug).await);
+        Ok(self.known.get(&slug.to_owned(), Instant::now(), look_up).await?.value)
+    }
+
+    /// Asks again before the address is served next.
+    pub(crate) fn forget(&self, slug: &str) {
+        self.known.invalidate(&slug.to_owned());
+    }
+
+    /// Asks again about every address.
+    pub(crate) fn forget_all(&self) {
+        self.known.expire_all();
+    }
 }
 
 pub(crate) async fn show(
     State(edge): State<Edge>,
-    Path(slug): Path<String>,
-    Query(which): Query<Which>,
+    slug: Result<Path<String>, Problem>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
-    let holder = match which.site {
-        Some(name) => Ok(Some(name)),
-        None => holder_of(&edge, &slug).await,
+    let Ok(Path(slug)) = slug else { return pages::nothing() };
+    if !domain::pages::check_slug(&slug).is_empty() {
+        return pages::nothing();
+    }
+    let found = match holder(&edge, &slug, query.as_deref().unwrap_or_default()).await {
+        Ok(Some(site)) => pages::find(&edge, &site, &slug).await,
+        Ok(None) => return pages::nothing(),
+        Err(error) => return pages::cannot_say(error),
     };
-    let subdomain = match holder {
-        Ok(Some(name)) => name,
-        Ok(None) => return (StatusCode::NOT_FOUND, "There is no page at this address.\n").into_response(),
-        Err(error) => {
-            tracing::warn!(%error, "a short address can't be looked up");
-            return (StatusCode::SERVICE_UNAVAILABLE, "This page can't be shown right now.\n")
-                .into_response();
-        }
-    };
-    let mut response = match pages::find(&edge, &subdomain, &domain::pages::path_of(&slug)).await {
-        Ok((_, page)) => pages::answer(&headers, &page.value),
+    let mut response = match found {
+        Ok(found) => pages::answer(&headers, &found),
         Err(refusal) => return refusal,
     };
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(SANDBOX));
     response
 }
 
-async fn holder_of(edge: &Edge, slug: &str) -> Result<Option<String>, store::Error> {
-    let mut conn = store::acquire(&edge.db).await?;
-    store::pages::find_short_address(&mut conn, slug).await
+/// The site named by `?site=`, or the one that holds the bare address. Whatever else stands in the query is
+/// not ours: links are passed on with all kinds of tracking behind them.
+async fn holder(edge: &Edge, slug: &str, query: &str) -> Result<Option<String>, NoAnswer> {
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    match pairs.find(|(name, _)| name == "site") {
+        Some((_, site)) => Ok(Some(site.into_owned())),
+        None => edge.holders.find(slug).await,
+    }
 }

@@ -6,33 +6,36 @@ use cache::{Fresh, Served};
 use store::subdomains::Site;
 
 use crate::config::{Cache, weight};
+use crate::lookups::{LookUps, NoAnswer};
 
 /// Enough for a million hosts; an entry is small.
 const MAX_BYTES: u64 = 128 << 20;
 
 /// The hosts known so far, by subdomain name.
 pub(crate) struct Sites {
-    db: store::Db,
+    lookups: LookUps,
     known: Fresh<String, Option<Site>>,
 }
 
 impl Sites {
-    pub(crate) fn new(db: store::Db, config: &Cache) -> Self {
+    pub(crate) fn new(lookups: LookUps, config: &Cache) -> Self {
         let weigh = |name: &String, _: &Option<Site>| weight(128 + name.len());
-        Self { db, known: Fresh::new(config.bounds(MAX_BYTES), weigh) }
+        Self { lookups, known: Fresh::new(config.bounds(MAX_BYTES), weigh) }
     }
 
     /// The site under a subdomain's name.
     ///
     /// # Errors
     /// It isn't known and Postgres is away.
-    pub(crate) async fn find(&self, name: &str) -> Result<Served<Option<Site>>, store::Error> {
-        self.known
-            .get(&name.to_owned(), Instant::now(), async {
-                let mut conn = store::acquire(&self.db).await?;
-                store::subdomains::find_site_by_name(&mut conn, name).await
-            })
-            .await
+    pub(crate) async fn find(&self, name: &str) -> Result<Served<Option<Site>>, NoAnswer> {
+        let look_up = async {
+            // Visitors may write anything: what can be no name is not asked about.
+            if !could_be_a_name(name) {
+                return Ok(None);
+            }
+            self.lookups.ask(async |conn| store::subdomains::find_site_by_name(conn, name).await).await
+        };
+        self.known.get(&name.to_owned(), Instant::now(), look_up).await
     }
 
     /// Asks again before the host is served next.
@@ -44,4 +47,9 @@ impl Sites {
     pub(crate) fn forget_all(&self) {
         self.known.expire_all();
     }
+}
+
+/// Reserved names may be in use: whoever runs the system may have given one away.
+fn could_be_a_name(name: &str) -> bool {
+    domain::subdomains::check("host", name).iter().all(|complaint| complaint.code == "reserved")
 }

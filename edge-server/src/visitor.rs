@@ -23,7 +23,7 @@ impl Proxies {
         let chain: Vec<&str> = values.flat_map(|value| value.split(',')).map(str::trim).collect();
         let mut visitor = peer;
         for entry in chain.into_iter().rev() {
-            let (true, Ok(before)) = (self.trusts(visitor), entry.parse::<IpAddr>()) else { break };
+            let (true, Some(before)) = (self.trusts(visitor), address(entry)) else { break };
             visitor = before.to_canonical();
         }
         Some(visitor)
@@ -32,6 +32,11 @@ impl Proxies {
     fn trusts(&self, ip: IpAddr) -> bool {
         self.0.iter().any(|net| net.contains(&ip))
     }
+}
+
+/// An entry of the chain; some proxies write the port behind it.
+fn address(entry: &str) -> Option<IpAddr> {
+    entry.parse().ok().or_else(|| entry.parse::<SocketAddr>().ok().map(|address| address.ip()))
 }
 
 #[cfg(test)]
@@ -56,6 +61,8 @@ mod tests {
     fn a_trusted_chain_is_walked_to_its_first_stranger() {
         assert_eq!(visitor("10.0.0.1", "198.51.100.1"), "198.51.100.1");
         assert_eq!(visitor("10.0.0.1", "1.1.1.1, 198.51.100.1, 10.2.2.2"), "198.51.100.1");
+        assert_eq!(visitor("10.0.0.1", "198.51.100.1:4711"), "198.51.100.1");
+        assert_eq!(visitor("10.0.0.1", "[2001:db8::1]:4711, 10.2.2.2"), "2001:db8::1");
         assert_eq!(visitor("10.0.0.1", "nonsense"), "10.0.0.1");
         assert_eq!(visitor("::ffff:10.0.0.1", "198.51.100.1"), "198.51.100.1");
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cache::BusEvent;
 use contract::Signal;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use queue::Task;
 use service::{Check, Shutdown};
 use store::outbox;
@@ -36,6 +36,8 @@ pub(crate) async fn run(
                 if !matches!(event, BusEvent::Message(Signal::OutboxFilled) | BusEvent::MayHaveMissed) {
                     continue;
                 }
+                // A burst of signals is one reason to look, not many.
+                while let Some(Some(_)) = events.next().now_or_never() {}
             }
         }
         match empty(&runner).await {

@@ -52,6 +52,11 @@ pub fn router(app: &App) -> Router {
         continue_trace: |span, headers| {
             service::telemetry::continue_from(span, service::telemetry::extract(headers).as_deref());
         },
+        count: |answered| {
+            let labels = [("route", answered.route), ("status", answered.status.as_str())];
+            service::metrics::histogram("control_plane_request_answer_seconds")
+                .record_elapsed(answered.elapsed, &labels);
+        },
     };
     router
         .merge(system::document_route(&document))

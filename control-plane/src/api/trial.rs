@@ -64,9 +64,14 @@ async fn create(State(app): State<App>, ClientIp(ip): ClientIp) -> Result<Create
     store::accounts::insert_trial(&mut tx, &trial).await?;
     store::keys::insert_key(&mut tx, trial.id, &new_key).await?;
     usage::take(&mut tx, trial.id, Counter::Subdomains, limits.subdomains).await?;
-    // 2^35 names for each pair of words: should one be taken, the whole trial is simply asked for again.
+    // 2^25 names for each of 1,024 pairs of words: one that is taken is rare enough to ask the caller again.
     let name = subdomains::suggest(app.rng.bytes());
-    store::subdomains::insert_subdomain(&mut tx, trial.id, app.rng.uuid_v7(now), &name, now).await?;
+    let named =
+        store::subdomains::insert_subdomain(&mut tx, trial.id, app.rng.uuid_v7(now), &name, now).await;
+    if named.as_ref().is_err_and(|error| error.violates(store::subdomains::NAME_IS_TAKEN)) {
+        return Err(Problem::new(Code::Unavailable, "no free site name was found; try again").retry_after(1));
+    }
+    named?;
     let change = contract::Change::Host { host: name };
     app.commit(tx, vec![change]).await?;
 

@@ -19,6 +19,8 @@ use crate::Runner;
 
 /// What is kept of a receiver's answer.
 const KEPT_ANSWER_BYTES: usize = 16 << 10;
+/// Nothing was sent, because the address, the secret or the event could not be read.
+const UNWRITABLE: &str = "unwritable";
 /// What a lease is longer than the request's timeout: time to write the end down.
 const LEASE_MARGIN: Duration = Duration::from_secs(15);
 
@@ -28,7 +30,7 @@ pub(crate) async fn deliver(runner: &Runner, delivery_id: Uuid) -> anyhow::Resul
     let leased = deliveries::lease(&mut conn, delivery_id, now, now + runner.timeout + LEASE_MARGIN).await?;
     drop(conn);
     let Some(attempt) = leased else { return Ok(()) };
-    let outcome = send(runner, &attempt).await?;
+    let outcome = send(runner, &attempt).await;
     let result = outcome.error_class.unwrap_or("delivered");
     metrics::counter("job_runner_delivery_attempted_total").add(1, &[("result", result)]);
     tracing::info!(delivery.id = %delivery_id, attempt = attempt.attempt, result, status = outcome.status_code, "attempted");
@@ -39,8 +41,36 @@ pub(crate) async fn deliver(runner: &Runner, delivery_id: Uuid) -> anyhow::Resul
     Ok(())
 }
 
+/// One attempt, which always ends in an outcome: one that didn't would be begun again after every lease,
+/// counted and never written down.
 #[tracing::instrument(name = "webhook attempt", skip_all, fields(delivery.id = %attempt.delivery_id, attempt = attempt.attempt))]
-async fn send(runner: &Runner, attempt: &Attempt) -> anyhow::Result<Outcome> {
+async fn send(runner: &Runner, attempt: &Attempt) -> Outcome {
+    let started = std::time::Instant::now();
+    let answer = match request(runner, attempt) {
+        Ok(request) => runner.outbound.send(request).await.map_err(|error| error.class()),
+        Err(error) => {
+            tracing::error!(error = format!("{error:#}"), "a delivery can't be written; wrong master key?");
+            Err(UNWRITABLE)
+        }
+    };
+    let duration_ms = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
+    let at = runner.clock.now();
+    let (status_code, error_class, response_body, retry_after) = match answer {
+        Ok(answer) => {
+            let class = (!answer.status.is_success()).then_some("http_status");
+            let retry_after = retry_after(&answer.headers, at);
+            (Some(i32::from(answer.status.as_u16())), class, Some(kept(&answer.body)), retry_after)
+        }
+        Err(class) => (None, Some(class), None, None),
+    };
+    let next = usize::try_from(attempt.attempt).unwrap_or(usize::MAX);
+    let pause = webhooks::pause_before(&runner.schedule, next, runner.rng.fraction(), retry_after);
+    let next_attempt_at = error_class.and(pause).map(|pause| at + pause);
+    Outcome { status_code, duration_ms, error_class, response_body, at, next_attempt_at }
+}
+
+/// The signed request of an attempt.
+fn request(runner: &Runner, attempt: &Attempt) -> anyhow::Result<outbound::Request> {
     let open = |purpose: &str, sealed: &[u8]| -> anyhow::Result<String> {
         Ok(String::from_utf8(runner.master_key.open(purpose, sealed)?)?)
     };
@@ -50,28 +80,13 @@ async fn send(runner: &Runner, attempt: &Attempt) -> anyhow::Result<Outcome> {
     let timestamp = runner.clock.now().timestamp();
     let body = body(attempt).context("the event can't be written")?;
     let signature = webhooks::sign(&[secret], &id, timestamp, &body);
+    anyhow::ensure!(!signature.is_empty(), "the signing secret is none");
     let mut headers = HeaderMap::new();
     headers.insert("content-type", HeaderValue::from_static("application/json"));
     headers.insert("webhook-id", HeaderValue::from_str(&id)?);
     headers.insert("webhook-timestamp", HeaderValue::from(timestamp));
     headers.insert("webhook-signature", HeaderValue::from_str(&signature)?);
-    let started = std::time::Instant::now();
-    let answer = runner.outbound.send(outbound::Request::post(url, headers, body.into())).await;
-    let duration_ms = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
-
-    let (status_code, error_class, response_body, retry_after) = match answer {
-        Ok(answer) => {
-            let class = (!answer.status.is_success()).then_some("http_status");
-            let retry_after = retry_after(&answer.headers, runner.clock.now());
-            (Some(i32::from(answer.status.as_u16())), class, Some(kept(&answer.body)), retry_after)
-        }
-        Err(error) => (None, Some(error.class()), None, None),
-    };
-    let at = runner.clock.now();
-    let next = usize::try_from(attempt.attempt).unwrap_or(usize::MAX);
-    let pause = webhooks::pause_before(&runner.schedule, next, runner.rng.fraction(), retry_after);
-    let next_attempt_at = error_class.and(pause).map(|pause| at + pause);
-    Ok(Outcome { status_code, duration_ms, error_class, response_body, at, next_attempt_at })
+    Ok(outbound::Request::post(url, headers, body.into()))
 }
 
 /// How long the receiver asks us to wait: seconds, or a date (RFC 9110, 10.2.3).
@@ -94,8 +109,11 @@ fn body(attempt: &Attempt) -> serde_json::Result<Vec<u8>> {
     serde_json::to_vec(&payload)
 }
 
-/// The beginning of an answer as a text Postgres takes.
+/// The beginning of an answer as a text Postgres takes. What is no UTF-8 grows as it is replaced, so it is cut
+/// once more.
 fn kept(body: &[u8]) -> String {
     let beginning = &body[..body.len().min(KEPT_ANSWER_BYTES)];
-    String::from_utf8_lossy(beginning).replace('\0', "\u{fffd}")
+    let mut text = String::from_utf8_lossy(beginning).replace('\0', "\u{fffd}");
+    text.truncate(text.floor_char_boundary(KEPT_ANSWER_BYTES));
+    text
 }

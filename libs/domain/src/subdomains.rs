@@ -80,7 +80,7 @@ pub fn check(field: &str, name: &str) -> Vec<Complaint> {
     complaints
 }
 
-/// A readable name nobody can guess from another's: two words and five base-32 digits (35 bits with them).
+/// A readable name nobody can guess from another's: two words and five base-32 digits, 35 bits in all.
 pub fn suggest(random: [u8; 8]) -> String {
     let digit = |byte: u8| char::from(b"23456789abcdefghjkmnpqrstuvwxyz0"[usize::from(byte % 32)]);
     let tail: String = random[2..7].iter().copied().map(digit).collect();

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 
-use crate::{Code, Problem};
+use crate::{Code, Problem, nul};
 
 /// A JSON body.
 #[derive(Debug, Clone)]
@@ -92,6 +92,9 @@ pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem>
             "type",
             "the body must be a JSON object",
         )]));
+    }
+    if let Some(complaint) = nul::complaint(bytes) {
+        return Err(Problem::validation(vec![complaint]));
     }
     serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(bytes)).map_err(|error| {
         let path = error.path().to_string();

@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
@@ -21,6 +22,19 @@ pub struct Frame {
     pub new_request_id: Arc<dyn Fn() -> String + Send + Sync>,
     /// Makes the span part of the trace named in the headers.
     pub continue_trace: fn(&Span, &HeaderMap),
+    /// Counts the answer.
+    pub count: fn(&Answered<'_>),
+}
+
+/// An answered request, as metrics see it: few values, nothing of anybody.
+#[derive(Debug)]
+pub struct Answered<'a> {
+    /// The route with its parameters' names; empty for none.
+    pub route: &'a str,
+    /// The answer's status.
+    pub status: StatusCode,
+    /// From the request's headers to the answer's.
+    pub elapsed: Duration,
 }
 
 /// The request's id, also in its `X-Request-Id` header.
@@ -34,11 +48,12 @@ pub struct MetaSlot(pub Arc<OnceLock<Meta>>);
 /// Middleware: gives the request an id and a span, turns panics, wrong methods and problems into rendered
 /// problems, and puts the id on every answer.
 pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next) -> Response {
+    let began = Instant::now();
     let id = kept_id(request.headers()).unwrap_or_else(|| (frame.new_request_id)());
     let meta = MetaSlot::default();
     let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str).to_owned();
     let status = tracing::field::Empty;
-    let span = tracing::info_span!("request", method = %request.method(), route, request.id = id, status);
+    let span = tracing::info_span!("request", method = %request.method(), route = route.as_str(), request.id = id, status);
     (frame.continue_trace)(&span, request.headers());
     request.extensions_mut().insert(RequestId(id.clone()));
     request.extensions_mut().insert(meta.clone());
@@ -63,6 +78,7 @@ pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next)
         rendered.headers_mut().remove("content-length");
         response = rendered;
     }
+    (frame.count)(&Answered { route: &route, status: response.status(), elapsed: began.elapsed() });
     span.record("status", response.status().as_u16());
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(edge::REQUEST_ID, value);

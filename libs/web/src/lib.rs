@@ -8,13 +8,14 @@ mod edge;
 mod extract;
 mod frame;
 mod listing;
+mod nul;
 mod problem;
 mod registry;
 mod reply;
 
 pub use edge::{ClientIp, EdgeTrust};
 pub use extract::{Json, Path, Query, present};
-pub use frame::{Frame, MetaSlot, RequestId, frame};
+pub use frame::{Answered, Frame, MetaSlot, RequestId, frame};
 pub use listing::{Listed, Paging};
 pub use problem::{Code, Problem};
 pub use registry::{Endpoint, Resource, document_of, endpoints_of};

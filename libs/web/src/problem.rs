@@ -78,6 +78,27 @@ impl Problem {
         Self::new(Code::NotFound, format!("there is no such {noun} in this account"))
     }
 
+    /// Something we lean on is away. Only where it is certain does it say that nothing was changed, and invite
+    /// to try again.
+    pub fn away(nothing_was_changed: bool) -> Self {
+        if nothing_was_changed {
+            let detail = "a part of the service is not reachable right now; nothing was changed";
+            return Self::new(Code::Unavailable, detail).retry_after(2);
+        }
+        let detail = "a part of the service broke off before it answered; whether this was carried out is not \
+                      known, so look before you send it again";
+        Self::new(Code::Unavailable, detail)
+    }
+
+    /// A failure while something was being committed: it may have been done all the same.
+    pub fn outcome_unknown<E: Fault>(error: E) -> Self {
+        if !error.is_unavailable() {
+            return Self::from(error);
+        }
+        tracing::warn!(%error, "something we lean on went away in the middle");
+        Self::away(false)
+    }
+
     /// Adds a member to the body.
     #[must_use]
     pub fn with(mut self, member: &str, value: Value) -> Self {
@@ -127,12 +148,12 @@ impl Problem {
 }
 
 impl<E: Fault> From<E> for Problem {
-    /// A failure below: the log gets the cause, the caller learns whether trying again may help.
+    /// A failure below, before anything was committed: the log gets the cause, the caller learns whether trying
+    /// again may help. For a failure to commit there is [`Problem::outcome_unknown`].
     fn from(error: E) -> Self {
         if error.is_unavailable() {
             tracing::warn!(%error, "something we lean on is away");
-            let detail = "a part of the service is not reachable right now; nothing was changed";
-            return Self::new(Code::Unavailable, detail).retry_after(2);
+            return Self::away(true);
         }
         tracing::error!(%error, "a call failed on our side");
         Self::new(Code::Internal, "this is our mistake, not yours; try again in a few seconds")
@@ -207,4 +228,29 @@ struct FieldError {
     code: String,
     /// A sentence for people.
     message: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the store is away")]
+    struct Away;
+
+    impl Fault for Away {
+        fn is_unavailable(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn that_nothing_was_changed_is_only_said_where_it_is_certain() {
+        let before = Problem::from(Away);
+        let while_committing = Problem::outcome_unknown(Away);
+        assert_eq!((before.code, while_committing.code), (Code::Unavailable, Code::Unavailable));
+        assert!(before.detail.contains("nothing was changed") && before.retry_after_seconds.is_some());
+        assert!(!while_committing.detail.contains("nothing was changed"));
+        assert!(while_committing.retry_after_seconds.is_none(), "sent again it might be done twice");
+    }
 }

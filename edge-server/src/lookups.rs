@@ -1,0 +1,127 @@
+//! Questions to Postgres on a visitor's path: soon given up, and not asked while it is known to be away.
+//!
+//! The pool waits five seconds for a database that doesn't answer. A visitor whose page is kept must not wait
+//! with it, so while Postgres is away one question every few seconds finds out whether it is back, and all
+//! others are answered at once: with what is kept, or that it can't be looked up.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use domain::Fault;
+
+/// A look-up by key takes a millisecond; what takes this long has failed.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Between the end of one vain question and the next.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The way to Postgres for look-ups. Clones know of each other's failures.
+#[derive(Debug, Clone)]
+pub(crate) struct LookUps {
+    db: store::Db,
+    /// When the next question may be asked; none while Postgres answers.
+    away_until: Arc<Mutex<Option<Instant>>>,
+}
+
+/// A look-up without an answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoAnswer {
+    /// Nothing came in time, now or a moment ago.
+    #[error("postgres gives no answer")]
+    Away,
+    /// Postgres said no.
+    #[error(transparent)]
+    Refused(#[from] store::Error),
+}
+
+impl Fault for NoAnswer {
+    fn is_unavailable(&self) -> bool {
+        match self {
+            Self::Away => true,
+            Self::Refused(error) => error.is_unavailable(),
+        }
+    }
+}
+
+impl LookUps {
+    /// Look-ups in `db`.
+    pub(crate) fn new(db: store::Db) -> Self {
+        Self { db, away_until: Arc::default() }
+    }
+
+    /// Asks, and waits for the answer, but not long.
+    ///
+    /// # Errors
+    /// [`NoAnswer`].
+    pub(crate) async fn ask<T>(
+        &self,
+        question: impl AsyncFnOnce(&mut store::Conn) -> Result<T, store::Error>,
+    ) -> Result<T, NoAnswer> {
+        if !self.may_ask(Instant::now()) {
+            return Err(NoAnswer::Away);
+        }
+        let asked = async {
+            let mut conn = store::acquire(&self.db).await?;
+            question(&mut conn).await
+        };
+        let answer = match tokio::time::timeout(PATIENCE, asked).await {
+            Ok(answer) => answer.map_err(NoAnswer::from),
+            Err(_elapsed) => Err(NoAnswer::Away),
+        };
+        let is_away = answer.as_ref().is_err_and(Fault::is_unavailable);
+        *self.away_until() = is_away.then(|| Instant::now() + PAUSE);
+        answer
+    }
+
+    /// Of all who would ask a Postgres that was away, one may; until it has its answer nobody else does.
+    fn may_ask(&self, now: Instant) -> bool {
+        let mut away_until = self.away_until();
+        match *away_until {
+            None => true,
+            Some(until) if now < until => false,
+            Some(_) => {
+                *away_until = Some(now + PATIENCE + PAUSE);
+                true
+            }
+        }
+    }
+
+    fn away_until(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.away_until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn away() -> LookUps {
+        let url = "postgres://nobody@127.0.0.1:1/none".to_owned();
+        LookUps::new(store::connect(&store::Config { url, max_connections: 1 }).unwrap())
+    }
+
+    #[tokio::test]
+    async fn only_the_first_of_many_waits_for_a_postgres_that_is_away() {
+        let lookups = away();
+        let ask = async || lookups.ask(async |_| Ok(())).await;
+        assert!(ask().await.is_err());
+        let began = Instant::now();
+        for _ in 0..100 {
+            assert!(matches!(ask().await, Err(NoAnswer::Away)));
+        }
+        assert!(began.elapsed() < PAUSE, "{:?}", began.elapsed());
+    }
+
+    #[tokio::test]
+    async fn after_the_pause_one_finds_out_and_an_answer_opens_the_way() {
+        let lookups = away();
+        let long_ago = Instant::now();
+        *lookups.away_until() = Some(long_ago);
+        assert!(lookups.may_ask(long_ago));
+        assert!(!lookups.may_ask(long_ago), "another one waits for the answer of the first");
+        let database = sandbox::test::database().await;
+        let lookups = LookUps { db: database.db.clone(), ..lookups };
+        *lookups.away_until() = Some(long_ago);
+        assert_eq!(lookups.ask(async |_| Ok(7)).await.unwrap(), 7);
+        assert!(lookups.may_ask(long_ago) && lookups.may_ask(long_ago));
+    }
+}

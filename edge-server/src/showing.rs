@@ -1,0 +1,67 @@
+//! Which questions of a hosted form are seen: `showIf` as style rules, so that it works without JavaScript.
+//!
+//! Only choices can be followed this way. A question that hangs on a text is always seen; whoever takes the
+//! answers leaves out what should not have been asked. Nothing an owner wrote goes into a rule: fields come
+//! in by their names, which are letters, digits, `_` and `-`, and options by their place.
+
+use std::collections::BTreeMap;
+
+use domain::fields::{Field, FieldType, ShowIf};
+use serde_json::Value;
+
+/// The rules for a form's questions, which are elements with the id `ask-<name>`.
+pub(crate) fn rules(fields: &[Field]) -> String {
+    let mut conditions: BTreeMap<&str, String> = BTreeMap::new();
+    let mut rules = String::new();
+    for field in fields {
+        let Some(ShowIf { field: name, equals }) = &field.show_if else { continue };
+        let Some(other) = fields.iter().find(|other| other.name == *name) else { continue };
+        let Some(condition) = condition(other, equals) else { continue };
+        // The other question must itself be seen.
+        let condition = format!("{condition}{}", conditions.get(name.as_str()).map_or("", String::as_str));
+        rules += &format!("#ask-{0}{{display:none}}form{condition} #ask-{0}{{display:block}}\n", field.name);
+        conditions.insert(&field.name, condition);
+    }
+    rules
+}
+
+/// What is true of the form element while `other` has that answer.
+fn condition(other: &Field, equals: &Value) -> Option<String> {
+    let place = || other.options.iter().position(|option| equals.as_str() == Some(option));
+    let id = format!("#field-{}", other.name);
+    match other.kind {
+        FieldType::Checkbox if *equals == Value::Bool(true) => Some(format!(":has({id}:checked)")),
+        FieldType::Checkbox if *equals == Value::Bool(false) => Some(format!(":not(:has({id}:checked))")),
+        // The first option is the empty one.
+        FieldType::Select => place().map(|at| format!(":has({id} option:nth-of-type({}):checked)", at + 2)),
+        FieldType::Multiselect => place().map(|at| format!(":has({id}-{}:checked)", at + 1)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_chain_of_conditions_is_followed_and_nothing_written_by_the_owner_gets_in() {
+        let fields: Vec<Field> = serde_json::from_value(json!([
+            {"name": "plan", "label": "P", "type": "select", "options": ["a", "</style><script>"]},
+            {"name": "more", "label": "M", "type": "checkbox",
+             "showIf": {"field": "plan", "equals": "</style><script>"}},
+            {"name": "what", "label": "W", "type": "text", "showIf": {"field": "more", "equals": true}},
+            {"name": "free", "label": "F", "type": "text", "showIf": {"field": "what", "equals": "</style>"}},
+        ]))
+        .unwrap();
+        let plan = ":has(#field-plan option:nth-of-type(3):checked)";
+        let expected = [
+            format!("#ask-more{{display:none}}form{plan} #ask-more{{display:block}}\n"),
+            format!(
+                "#ask-what{{display:none}}form:has(#field-more:checked){plan} #ask-what{{display:block}}\n"
+            ),
+        ];
+        assert_eq!(rules(&fields), expected.concat());
+    }
+}

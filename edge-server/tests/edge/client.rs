@@ -1,0 +1,118 @@
+//! A visitor: requests to one edge, under whatever host name a test wants.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    /// A header's value; empty without it.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// Asserts that it is a problem of that kind, as every error of the base host must be; gives its body.
+    #[track_caller]
+    pub(crate) fn problem(&self, status: u16, code: &str) -> Value {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text());
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        let problem = self.json();
+        assert_eq!((&problem["code"], &problem["status"]), (&code.into(), &status.into()), "{problem}");
+        assert_eq!(problem["requestId"].as_str().unwrap(), self.header("x-request-id"));
+        problem
+    }
+}
+
+/// Speaks to one edge.
+#[derive(Clone)]
+pub(crate) struct Visitor {
+    http: Client<HttpConnector, Full<Bytes>>,
+    edge: SocketAddr,
+}
+
+impl Visitor {
+    pub(crate) fn of(edge: SocketAddr) -> Self {
+        Self { http: Client::builder(TokioExecutor::new()).build_http(), edge }
+    }
+
+    /// The same over HTTP/2.
+    pub(crate) fn over_http2(&self) -> Self {
+        let http = Client::builder(TokioExecutor::new()).http2_only(true).build_http();
+        Self { http, edge: self.edge }
+    }
+
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        host: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(format!("http://{}{path}", self.edge));
+        if !host.is_empty() {
+            request = request.header("host", host);
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = self.http.request(request.body(Full::new(body.into())).unwrap()).await.unwrap();
+        let (head, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Answer { status: head.status, headers: head.headers, body }
+    }
+
+    pub(crate) async fn get(&self, host: &str, path: &str) -> Answer {
+        self.send(Method::GET, host, path, &[], "").await
+    }
+
+    /// Posts JSON to the base host.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        let json = [("content-type", "application/json")];
+        self.send(Method::POST, "localhost", path, &json, body.to_string()).await
+    }
+
+    /// Posts as a browser posts a form.
+    pub(crate) async fn post_form(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
+        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+        let form = [("content-type", "application/x-www-form-urlencoded")];
+        self.send(Method::POST, "localhost", path, &form, body).await
+    }
+
+    pub(crate) async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.edge).await.unwrap()
+    }
+
+    /// Sends bytes as they stand, and gives all that comes back until the connection ends.
+    pub(crate) async fn raw(&self, bytes: &[u8]) -> String {
+        let mut stream = self.connect().await;
+        stream.write_all(bytes).await.unwrap();
+        let mut answer = Vec::new();
+        // The edge may hang up while it is still being talked to.
+        let _hung_up = stream.read_to_end(&mut answer).await;
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+}

@@ -1,0 +1,112 @@
+//! An edge of a test's own, and how to wait.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use contract::Signal;
+use edge_server::{Config, DEFAULTS};
+use sandbox::test::{TestDatabase, TestRedis};
+use service::config::{Sources, load};
+use service::{Listeners, Shutdown};
+use url::Url;
+
+use crate::cable::Cable;
+use crate::client::{Answer, Visitor};
+use crate::inner::InnerService;
+
+/// What the edge proves itself with.
+pub(crate) const TOKEN: &str = "a-token-for-tests-alone";
+
+/// A running edge with stores and inner services of its own.
+pub(crate) struct Edge {
+    pub(crate) visitor: Visitor,
+    pub(crate) database: TestDatabase,
+    pub(crate) postgres: Cable,
+    pub(crate) redis: TestRedis,
+    pub(crate) control_plane: InnerService,
+    pub(crate) collector: InnerService,
+    pub(crate) bus: cache::Bus<Signal>,
+    shutdown: Shutdown,
+}
+
+impl Edge {
+    pub(crate) async fn start() -> Self {
+        Self::with(&[]).await
+    }
+
+    /// An edge with these settings beside the local ones.
+    pub(crate) async fn with(set: &[&str]) -> Self {
+        let database = sandbox::test::database().await;
+        let redis = sandbox::test::redis().await;
+        let mut url = Url::parse(&database.url).unwrap();
+        let server = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap());
+        let postgres = Cable::to(server).await;
+        url.set_host(Some("127.0.0.1")).unwrap();
+        url.set_port(Some(postgres.address.port())).unwrap();
+        let (control_plane, collector) = (InnerService::start().await, InnerService::start().await);
+        let listeners = Listeners::on_free_ports().await.unwrap();
+        let address: SocketAddr = listeners.main.local_addr().unwrap();
+
+        let mut settings = vec![
+            format!("store.url={url}"),
+            "store.max_connections=10".to_owned(),
+            format!("redis.url={}", redis.url),
+            format!("redis.prefix={}", redis.prefix),
+            format!("http.base_url=http://localhost:{}", address.port()),
+            "http.sites_domain=localhost".to_owned(),
+            format!("inner.control_plane={}", control_plane.url()),
+            format!("inner.collector={}", collector.url()),
+            format!("secrets.edge_token={TOKEN}"),
+        ];
+        settings.extend(set.iter().map(ToString::to_string));
+        let config: Config = load(DEFAULTS, &Sources { set: settings, ..Sources::default() }).unwrap().config;
+        let shutdown = Shutdown::new();
+        tokio::spawn(edge_server::run(config, listeners, shutdown.clone()));
+        let bus = cache::Bus::connect(&redis.url, &redis.prefix).unwrap();
+        let visitor = Visitor::of(address);
+        Self { visitor, database, postgres, redis, control_plane, collector, bus, shutdown }
+    }
+
+    /// Waits until the edge hears what is said on the bus.
+    pub(crate) async fn listens(&self) {
+        let channel = format!("{}:bus", self.redis.prefix);
+        let client = redis::Client::open(self.redis.url.as_str()).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        eventually(async || {
+            let mut ask = redis::cmd("PUBSUB");
+            ask.arg("NUMSUB").arg(&channel);
+            let (_, listening): (String, usize) = ask.query_async(&mut connection).await.unwrap();
+            (listening > 0).then_some(())
+        })
+        .await;
+    }
+
+    /// Asks for a page until it is the one wanted.
+    pub(crate) async fn get_until(&self, host: &str, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
+        eventually(async || {
+            let answer = self.visitor.get(host, path).await;
+            wanted(&answer).then_some(answer)
+        })
+        .await
+    }
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        self.shutdown.request();
+    }
+}
+
+/// Asks until there is an answer, however long a busy machine takes; only a hang fails.
+pub(crate) async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let asking = async {
+        let mut turns = tokio::time::interval(Duration::from_millis(5));
+        loop {
+            if let Some(answer) = ask().await {
+                return answer;
+            }
+            turns.tick().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), asking).await.expect("waited a minute in vain")
+}

@@ -1,0 +1,140 @@
+//! Who is asked for: a site, the base host, or nobody here; and what can't be a path of a site.
+
+use http::{Method, StatusCode};
+
+use crate::harness::Edge;
+
+#[tokio::test]
+async fn a_host_is_a_site_or_the_base_host_or_nobodys() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>at home").await;
+    for host in [
+        "quiet-otter.localhost",
+        "quiet-otter.localhost:8080",
+        "Quiet-Otter.LOCALHOST:1",
+        "quiet-otter.localhost.",
+    ] {
+        let answer = edge.visitor.get(host, "/").await;
+        assert_eq!((answer.status, answer.text()), (StatusCode::OK, "<p>at home"), "{host}");
+    }
+    for host in ["localhost", "LOCALHOST:8080", "127.0.0.1", "[::1]:8080"] {
+        assert!(edge.visitor.get(host, "/").await.text().starts_with("Web Runtime"), "{host}");
+    }
+    for host in [
+        "example.com",
+        "a.quiet-otter.localhost",
+        "nobody-here.localhost",
+        "quiet-otter.localhost.example.com",
+    ] {
+        let answer = edge.visitor.get(host, "/").await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{host}");
+        assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8", "{host}");
+    }
+}
+
+#[tokio::test]
+async fn what_can_be_no_name_is_nobodys_and_no_error() {
+    let edge = Edge::start().await;
+    for host in ["xn--mnchen-3ya.localhost", "-a-.localhost", "a%00b.localhost", "a'b.localhost"] {
+        assert_eq!(edge.visitor.get(host, "/").await.status, StatusCode::NOT_FOUND, "{host}");
+    }
+    let long = format!("{}.localhost", "a".repeat(4_000));
+    assert_eq!(edge.visitor.get(&long, "/").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn the_host_in_an_absolute_target_goes_before_the_header() {
+    let edge = Edge::start().await;
+    let (mine, other) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
+    mine.page("index", "<p>mine").await;
+    other.page("index", "<p>other").await;
+    let answer = edge
+        .visitor
+        .raw(b"GET http://quiet-otter.localhost/ HTTP/1.1\r\nHost: loud-badger.localhost\r\nConnection: close\r\n\r\n")
+        .await;
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("<p>mine"), "{answer}");
+}
+
+#[tokio::test]
+async fn two_host_headers_are_refused() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>x").await;
+    let twice =
+        b"GET / HTTP/1.1\r\nHost: quiet-otter.localhost\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    assert!(edge.visitor.raw(twice).await.starts_with("HTTP/1.1 400"));
+}
+
+#[tokio::test]
+async fn no_tunnel_is_opened_to_anywhere() {
+    let edge = Edge::start().await;
+    for target in ["localhost:80", "quiet-otter.localhost:443", "example.com:443"] {
+        let request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nConnection: close\r\n\r\n");
+        let answer = edge.visitor.raw(request.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 40"), "{target}: {answer}");
+    }
+    assert!(edge.control_plane.all().is_empty());
+}
+
+#[tokio::test]
+async fn a_site_is_only_read() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>x").await;
+    for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS] {
+        let answer = edge.visitor.send(method.clone(), &site.host, "/", &[], "").await;
+        assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED, "{method}");
+        assert_eq!(answer.header("allow"), "GET, HEAD", "{method}");
+    }
+}
+
+#[tokio::test]
+async fn the_api_is_not_on_a_sites_host() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    for path in ["/api/account", "/api/collect", "/f/00000000-0000-0000-0000-000000000000", "/p/index"] {
+        assert_eq!(edge.visitor.get(&site.host, path).await.status, StatusCode::NOT_FOUND, "{path}");
+    }
+    assert!(edge.control_plane.all().is_empty() && edge.collector.all().is_empty());
+}
+
+#[tokio::test]
+async fn an_escaped_path_is_the_path_it_stands_for() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("about", "<p>us").await;
+    site.page("docs/start", "<p>start").await;
+    for path in ["/about", "/%61bout", "/%61%62%6F%75%74", "/docs/start", "/docs/%73tart"] {
+        assert_eq!(edge.visitor.get(&site.host, path).await.status, StatusCode::OK, "{path}");
+    }
+    for path in ["/docs%2Fstart", "/docs%2fstart", "/%FF", "/%", "/%2", "/%6", "/about%00", "/%E2%82"] {
+        assert_eq!(edge.visitor.get(&site.host, path).await.status, StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn no_path_leads_out_of_a_site() {
+    let edge = Edge::start().await;
+    let (site, other) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
+    site.page("about", "<p>us").await;
+    other.page("secret", "<p>secret").await;
+    for path in [
+        "/../secret",
+        "/about/../../loud-badger/secret",
+        "/%2e%2e/secret",
+        "/..%2fsecret",
+        "//secret",
+        "/./about",
+        "/about/",
+        "/about//",
+        "/\\..\\secret",
+        "/secret",
+        "/etc/passwd",
+        "/../../../../etc/passwd",
+    ] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", site.host);
+        let answer = edge.visitor.raw(request.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 404"), "{path}: {answer}");
+    }
+}

@@ -1,0 +1,82 @@
+//! An inner service that says what reached it.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, Method, Uri};
+use tokio::net::TcpListener;
+
+/// One request as it reached the inner service.
+#[derive(Debug, Clone)]
+pub(crate) struct Reached {
+    pub(crate) method: Method,
+    pub(crate) target: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Reached {
+    /// All values of a header, joined.
+    pub(crate) fn header(&self, name: &str) -> String {
+        let values: Vec<_> = self.headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect();
+        values.join(" | ")
+    }
+}
+
+/// A running inner service; it ends with the test's runtime.
+#[derive(Clone)]
+pub(crate) struct InnerService {
+    pub(crate) address: SocketAddr,
+    reached: Arc<Mutex<Vec<Reached>>>,
+}
+
+impl InnerService {
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let inner = Self { address: listener.local_addr().unwrap(), reached: Arc::default() };
+        let app = Router::new().fallback(take).with_state(inner.clone());
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        inner
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What has reached it so far.
+    pub(crate) fn all(&self) -> Vec<Reached> {
+        self.reached.lock().unwrap().clone()
+    }
+
+    pub(crate) fn last(&self) -> Reached {
+        self.all().pop().expect("nothing has reached the inner service")
+    }
+}
+
+async fn take(
+    State(inner): State<InnerService>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let target = uri.path_and_query().map_or("", |path| path.as_str()).to_owned();
+    let answer = [
+        ("set-cookie", "a=1; HttpOnly"),
+        ("set-cookie", "b=2"),
+        ("connection", "x-of-this-hop"),
+        ("x-of-this-hop", "1"),
+        ("keep-alive", "timeout=5"),
+        ("x-inner", "said"),
+    ];
+    inner.reached.lock().unwrap().push(Reached { method, target, headers, body });
+    let mut response = "from the inside".into_response();
+    for (name, value) in answer {
+        response.headers_mut().append(name, value.parse().unwrap());
+    }
+    response
+}

@@ -1,0 +1,19 @@
+//! The edge over real stores: one service in this process, on free ports, with all its doors tried.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on has failed")]
+
+mod cable;
+mod changes;
+mod client;
+mod forms;
+mod harness;
+mod hosts;
+mod inner;
+mod pages;
+mod proxy;
+mod seeds;
+mod short;
+mod smuggling;
+mod stale;
+mod submissions;
+mod webhooks;

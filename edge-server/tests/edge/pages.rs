@@ -1,0 +1,123 @@
+//! Pages as visitors get them: from memory, in the version they don't have yet.
+
+use http::{Method, StatusCode};
+
+use crate::harness::Edge;
+
+#[tokio::test]
+async fn the_first_visitor_fetches_a_page_and_the_next_finds_it() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>x").await;
+    let answer = edge.visitor.get(&site.host, "/").await;
+    assert_eq!((answer.header("x-cache"), answer.text()), ("miss", "<p>x"));
+    let answer = edge.visitor.get(&site.host, "/").await;
+    assert_eq!((answer.header("x-cache"), answer.text()), ("hit", "<p>x"));
+    assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
+    assert_eq!(answer.header("x-content-type-options"), "nosniff");
+}
+
+#[tokio::test]
+async fn a_query_is_not_part_of_a_pages_address() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>x").await;
+    edge.visitor.get(&site.host, "/").await;
+    for query in ["/?utm_source=mail", "/?%00", "/?a=b&a=c", "/?"] {
+        let answer = edge.visitor.get(&site.host, query).await;
+        assert_eq!((answer.status, answer.header("x-cache")), (StatusCode::OK, "hit"), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn who_has_a_page_is_not_sent_it_again() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    let page = site.page("index", "<p>x").await;
+    let etag = edge.visitor.get(&site.host, "/").await.header("etag").to_owned();
+    assert!(etag.starts_with('"') && etag.ends_with('"'), "strong: {etag}");
+
+    let weak = format!("W/{etag}");
+    let among = format!("\"other\", {etag}");
+    for named in [etag.as_str(), &weak, &among, "*"] {
+        let headers = [("if-none-match", named)];
+        let answer = edge.visitor.send(Method::GET, &site.host, "/", &headers, "").await;
+        assert_eq!((answer.status, answer.text()), (StatusCode::NOT_MODIFIED, ""), "{named}");
+        assert_eq!(answer.header("etag"), etag);
+        assert_eq!(answer.header("content-type"), "");
+    }
+    let two = [("if-none-match", "\"other\""), ("if-none-match", etag.as_str())];
+    let answer = edge.visitor.send(Method::GET, &site.host, "/", &two, "").await;
+    assert_eq!(answer.status, StatusCode::NOT_MODIFIED, "named in a second header");
+
+    site.edit(page, "<p>y").await;
+    edge.listens().await;
+    let change = contract::Change::Page { subdomain_id: site.subdomain_id, slug: "index".to_owned() };
+    edge.bus.publish(&contract::Signal::Changed(change)).await.unwrap();
+    edge.get_until(&site.host, "/", |answer| answer.text() == "<p>y").await;
+    let old = [("if-none-match", etag.as_str())];
+    let answer = edge.visitor.send(Method::GET, &site.host, "/", &old, "").await;
+    assert_eq!((answer.status, answer.text()), (StatusCode::OK, "<p>y"), "an old version is not this one");
+}
+
+#[tokio::test]
+async fn head_says_what_get_would_send() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>twelve by").await;
+    let get = edge.visitor.get(&site.host, "/").await;
+    let head = edge.visitor.send(Method::HEAD, &site.host, "/", &[], "").await;
+    assert_eq!((head.status, head.body.len()), (StatusCode::OK, 0));
+    for name in ["content-length", "etag", "content-type", "cache-control"] {
+        assert_eq!(head.header(name), get.header(name), "{name}");
+    }
+    assert_eq!(head.header("content-length"), "12");
+}
+
+#[tokio::test]
+async fn search_engines_are_kept_from_unclaimed_sites_alone() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let (trial, claimed) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
+    edge.run(&format!("update accounts set claimed_at = now() where id = '{}'", claimed.id)).await;
+    for site in [&trial, &claimed] {
+        site.page("index", "<p>x").await;
+    }
+    for _miss_and_hit in 0..2 {
+        let on_trial = edge.visitor.get(&trial.host, "/").await;
+        let on_claimed = edge.visitor.get(&claimed.host, "/").await;
+        assert_eq!((on_trial.header("x-robots-tag"), on_claimed.header("x-robots-tag")), ("noindex", ""));
+    }
+}
+
+#[tokio::test]
+async fn a_suspended_site_shows_nothing_and_says_so() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>bad").await;
+    assert_eq!(edge.visitor.get(&site.host, "/").await.status, StatusCode::OK);
+    edge.run(&format!("update accounts set suspended_at = now() where id = '{}'", site.id)).await;
+    let change = contract::Change::Host { host: site.name.clone() };
+    edge.bus.publish(&contract::Signal::Changed(change)).await.unwrap();
+    let unavailable = |answer: &crate::client::Answer| answer.status.as_u16() == 451;
+    let answer = edge.get_until(&site.host, "/", unavailable).await;
+    assert!(!answer.text().contains("bad"));
+    assert_eq!(answer.header("cache-control"), "no-store");
+    let missing = edge.visitor.get(&site.host, "/nothing-here").await;
+    assert_eq!(missing.status.as_u16(), 451, "not even what was there");
+    let short = edge.visitor.get("localhost", "/p/index").await;
+    assert_eq!(short.status.as_u16(), 451, "nor under its other address");
+}
+
+#[tokio::test]
+async fn an_unpublished_page_is_not_there() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("draft", "<p>x").await;
+    edge.run("update pages set is_published = false").await;
+    assert_eq!(edge.visitor.get(&site.host, "/draft").await.status, StatusCode::NOT_FOUND);
+    assert_eq!(edge.visitor.get("localhost", "/p/draft").await.status, StatusCode::NOT_FOUND);
+}

@@ -1,0 +1,186 @@
+//! The way on to the inner services: what they are told, what they are not, and when they are away.
+
+use http::{Method, StatusCode};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use crate::harness::{Edge, TOKEN};
+
+#[tokio::test]
+async fn each_path_goes_to_its_service_as_it_was_sent() {
+    let edge = Edge::start().await;
+    let answer = edge.visitor.send(Method::PATCH, "localhost", "/api/x/%2F..?a=%00&b", &[], "body").await;
+    assert_eq!((answer.status, answer.text()), (StatusCode::OK, "from the inside"));
+    let reached = edge.control_plane.last();
+    assert_eq!((reached.method.as_str(), reached.target.as_str()), ("PATCH", "/api/x/%2F..?a=%00&b"));
+    assert_eq!(reached.body, "body");
+    assert!(edge.collector.all().is_empty());
+    edge.visitor.send(Method::POST, "localhost", "/api/collect", &[], "event").await;
+    assert_eq!((edge.collector.last().body, edge.control_plane.all().len()), ("event".into(), 1));
+}
+
+#[tokio::test]
+async fn who_calls_is_for_the_edge_to_say() {
+    let edge = Edge::start().await;
+    let forged = [
+        ("x-edge-token", "forged"),
+        ("x-edge-token", TOKEN),
+        ("x-client-ip", "203.0.113.9"),
+        ("x-client-ip", "203.0.113.10"),
+        ("x-forwarded-for", "203.0.113.9"),
+        ("x-forwarded-host", "evil.test"),
+        ("x-forwarded-proto", "https"),
+        ("x-real-ip", "203.0.113.9"),
+        ("forwarded", "for=203.0.113.9"),
+        ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+        ("tracestate", "a=b"),
+        ("baggage", "a=b"),
+    ];
+    edge.visitor.send(Method::GET, "localhost", "/api/account", &forged, "").await;
+    let reached = edge.control_plane.last();
+    assert_eq!(reached.header("x-edge-token"), TOKEN);
+    assert_eq!(reached.header("x-client-ip"), "127.0.0.1");
+    for (name, _) in &forged[4..] {
+        assert_eq!(reached.header(name), "", "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_trusted_proxy_is_believed_about_who_calls() {
+    let edge = Edge::with(&["http.trusted_proxies=[\"127.0.0.0/8\"]"]).await;
+    let forwarded = [("x-forwarded-for", "198.51.100.1, 203.0.113.9")];
+    edge.visitor.send(Method::GET, "localhost", "/api/account", &forwarded, "").await;
+    let reached = edge.control_plane.last();
+    assert_eq!(reached.header("x-client-ip"), "203.0.113.9", "and not about what a stranger told it");
+    assert_eq!(reached.header("x-forwarded-for"), "");
+}
+
+#[tokio::test]
+async fn what_concerns_one_connection_goes_no_further() {
+    let edge = Edge::start().await;
+    let request = "GET /api/account HTTP/1.1\r\nHost: localhost\r\nConnection: close, X-Secret-Hop, x-edge-token\r\n\
+                   X-Secret-Hop: 1\r\nKeep-Alive: timeout=5\r\nProxy-Connection: keep-alive\r\nTE: trailers\r\n\
+                   Upgrade: websocket\r\nProxy-Authorization: Basic eA==\r\nExpect: 100-continue\r\n\
+                   Authorization: Bearer key\r\nAccept: text/html\r\n\r\n";
+    let answer = edge.visitor.raw(request.as_bytes()).await;
+    assert!(answer.contains("from the inside"), "{answer}");
+    let reached = edge.control_plane.last();
+    for name in [
+        "connection",
+        "x-secret-hop",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "upgrade",
+        "proxy-authorization",
+        "expect",
+    ] {
+        assert_eq!(reached.header(name), "", "{name}");
+    }
+    assert_eq!(reached.header("x-edge-token"), TOKEN, "which nobody can name away");
+    assert_eq!(
+        (reached.header("authorization"), reached.header("accept")),
+        ("Bearer key".into(), "text/html".into())
+    );
+    assert_eq!(reached.header("host"), edge.control_plane.address.to_string());
+    let lower = answer.to_lowercase();
+    assert!(lower.contains("x-inner: said"), "{answer}");
+    assert!(!lower.contains("x-of-this-hop") && !lower.contains("timeout=5"), "{answer}");
+}
+
+#[tokio::test]
+async fn cookies_go_both_ways() {
+    let edge = Edge::start().await;
+    let cookies = [("cookie", "a=1; b=2")];
+    let answer = edge.visitor.send(Method::GET, "localhost", "/api/account", &cookies, "").await;
+    assert_eq!(edge.control_plane.last().header("cookie"), "a=1; b=2");
+    let set: Vec<_> = answer.headers.get_all("set-cookie").iter().collect();
+    assert_eq!(set, ["a=1; HttpOnly", "b=2"]);
+}
+
+#[tokio::test]
+async fn cookies_that_http2_sends_apart_arrive_as_one() {
+    let edge = Edge::start().await;
+    let cookies = [("cookie", "a=1"), ("cookie", "b=2")];
+    let answer = edge.visitor.over_http2().send(Method::GET, "", "/api/account", &cookies, "").await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert_eq!(edge.control_plane.last().header("cookie"), "a=1; b=2");
+}
+
+#[tokio::test]
+async fn a_request_id_is_kept_if_it_is_one_and_made_if_not() {
+    let edge = Edge::start().await;
+    let send = async |id: &str| {
+        let answer =
+            edge.visitor.send(Method::GET, "localhost", "/api/account", &[("x-request-id", id)], "").await;
+        let inner = edge.control_plane.last().header("x-request-id");
+        assert_eq!(answer.header("x-request-id"), inner, "one id on both sides");
+        inner
+    };
+    assert_eq!(send("req-12345678").await, "req-12345678");
+    for wrong in ["short", "with space in it", "<script>alert(1)</script>", &"x".repeat(65), ""] {
+        let made = send(wrong).await;
+        assert!(made.len() == 32 && made != wrong, "{wrong}: {made}");
+    }
+    let (one, other) = (send("").await, send("").await);
+    assert_ne!(one, other);
+    for path in ["/", "/nothing", "/p/nothing-here"] {
+        assert!(!edge.visitor.get("localhost", path).await.header("x-request-id").is_empty(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_path_and_a_wrong_method_are_problems() {
+    let edge = Edge::start().await;
+    edge.visitor.get("localhost", "/nothing").await.problem(404, "not_found");
+    edge.visitor.get("localhost", "/api").await.problem(404, "not_found");
+    let wrong = edge.visitor.send(Method::POST, "localhost", "/", &[], "").await;
+    wrong.problem(405, "method_not_allowed");
+    assert!(wrong.header("allow").contains("GET"));
+}
+
+#[tokio::test]
+async fn a_service_that_takes_no_connection_has_changed_nothing_and_is_said_to() {
+    let edge = Edge::with(&["inner.control_plane=http://127.0.0.1:1"]).await;
+    let answer = edge.visitor.send(Method::POST, "localhost", "/api/pages", &[], "{}").await;
+    let problem = answer.problem(503, "unavailable");
+    assert!(problem["detail"].as_str().unwrap().contains("nothing was changed"), "{problem}");
+    assert_eq!(answer.header("retry-after"), "2");
+}
+
+#[tokio::test]
+async fn a_service_that_hangs_up_may_have_done_what_it_was_asked() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("inner.control_plane=http://{}", listener.local_addr().unwrap());
+    // Reads the request, as one that is killed in the middle of it.
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut buffer = [0; 1_024];
+            let _request = stream.read(&mut buffer).await;
+        }
+    });
+    let edge = Edge::with(&[&url]).await;
+    let answer = edge.visitor.send(Method::POST, "localhost", "/api/pages", &[], "{}").await;
+    let problem = answer.problem(503, "unavailable");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(!detail.contains("nothing was changed") && detail.contains("not known"), "{detail}");
+    assert_eq!(answer.header("retry-after"), "", "nor is it invited to try again blindly");
+    let read = edge.visitor.get("localhost", "/api/pages").await.problem(503, "unavailable");
+    assert!(read["detail"].as_str().unwrap().contains("nothing was changed"), "reading changes nothing");
+}
+
+#[tokio::test]
+async fn a_visitor_who_breaks_off_leaves_the_next_one_alone() {
+    let edge = Edge::start().await;
+    let head = "POST /api/pages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf";
+    for _ in 0..5 {
+        let mut stream = edge.visitor.connect().await;
+        stream.write_all(head.as_bytes()).await.unwrap();
+        drop(stream);
+    }
+    for _ in 0..5 {
+        let answer = edge.visitor.send(Method::POST, "localhost", "/api/pages", &[], "whole").await;
+        assert_eq!(answer.text(), "from the inside");
+        assert_eq!(edge.control_plane.last().body, "whole");
+    }
+}

@@ -1,0 +1,78 @@
+//! `/p/<slug>`: user HTML on the base host, with an origin of its own.
+
+use http::{Method, StatusCode};
+
+use crate::harness::Edge;
+
+#[tokio::test]
+async fn user_html_on_the_base_host_is_sandboxed() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("hello", "<script>fetch('/api/account')</script>").await;
+    let answer = edge.visitor.get("localhost", "/p/hello").await;
+    assert_eq!(answer.status, StatusCode::OK);
+    let policy = "sandbox allow-scripts allow-forms allow-popups allow-modals";
+    assert_eq!(answer.header("content-security-policy"), policy);
+    assert_eq!(answer.header("x-content-type-options"), "nosniff");
+    assert_eq!(answer.header("x-robots-tag"), "noindex", "unclaimed here as on its own host");
+    let named = [("if-none-match", answer.header("etag"))];
+    let again = edge.visitor.send(Method::GET, "localhost", "/p/hello", &named, "").await;
+    assert_eq!((again.status, again.header("content-security-policy")), (StatusCode::NOT_MODIFIED, policy));
+}
+
+#[tokio::test]
+async fn the_first_page_of_a_slug_holds_the_bare_address_and_the_others_name_their_site() {
+    let edge = Edge::start().await;
+    let (first, second) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
+    let held = first.page("hello", "<p>first").await;
+    second.page("hello", "<p>second").await;
+    let get = async |path: &str| edge.visitor.get("localhost", path).await;
+    assert_eq!(get("/p/hello").await.text(), "<p>first");
+    assert_eq!(get("/p/hello?site=loud-badger").await.text(), "<p>second");
+    assert_eq!(get("/p/hello?site=quiet-otter").await.text(), "<p>first");
+
+    let mut conn = store::acquire(&edge.database.db).await.unwrap();
+    store::pages::delete_page(&mut conn, first.id, held).await.unwrap();
+    edge.listens().await;
+    let change = contract::Change::Page { subdomain_id: first.subdomain_id, slug: "hello".to_owned() };
+    edge.bus.publish(&contract::Signal::Changed(change)).await.unwrap();
+    edge.get_until("localhost", "/p/hello", |answer| answer.status == StatusCode::NOT_FOUND).await;
+    assert_eq!(get("/p/hello?site=loud-badger").await.text(), "<p>second", "which was never handed on");
+}
+
+#[tokio::test]
+async fn links_are_passed_on_with_tracking_behind_them() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("hello", "<p>x").await;
+    for query in
+        ["?utm_source=a", "?fbclid=1&site=quiet-otter", "?&&=", "?site=quiet-otter&site=nobody", "?%ff"]
+    {
+        let answer = edge.visitor.get("localhost", &format!("/p/hello{query}")).await;
+        assert_eq!(answer.status, StatusCode::OK, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn what_can_be_no_slug_or_site_is_not_there_and_no_error() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("hello", "<p>x").await;
+    for path in [
+        "/p/",
+        "/p/%00hello",
+        "/p/hello%00",
+        "/p/%ff",
+        "/p/../api/account",
+        "/p/%2e%2e/hello",
+        "/p/HELLO",
+        "/p/hello?site=%00",
+        "/p/hello?site=",
+        "/p/hello?site=QUIET-OTTER",
+        "/p/hello?site=quiet-otter.localhost",
+        "/p/hello?site=nobody-here",
+    ] {
+        assert_eq!(edge.visitor.get("localhost", path).await.status, StatusCode::NOT_FOUND, "{path}");
+    }
+    assert!(edge.control_plane.all().is_empty());
+}

@@ -1,0 +1,88 @@
+//! Requests that two readers might read differently must not become two requests inside.
+
+use http::Method;
+
+use crate::harness::Edge;
+
+/// What an attacker would like the inner service to take for a request of its own.
+const HIDDEN: &str = "GET /api/smuggled HTTP/1.1\r\nHost: localhost\r\nX-Edge-Token: x\r\n\r\n";
+
+/// Sends it, then what an innocent visitor sends over the same inner connections.
+async fn attack(edge: &Edge, request: &str) -> String {
+    let answer = edge.visitor.raw(request.as_bytes()).await;
+    for _ in 0..3 {
+        let innocent = edge.visitor.send(Method::POST, "localhost", "/api/innocent", &[], "mine").await;
+        assert_eq!(innocent.text(), "from the inside");
+        let reached = edge.control_plane.last();
+        assert_eq!((reached.target.as_str(), &reached.body[..]), ("/api/innocent", &b"mine"[..]));
+    }
+    let smuggled = edge.control_plane.all().into_iter().find(|one| one.target.contains("smuggled"));
+    assert!(smuggled.is_none(), "{request:?}: {smuggled:?}");
+    answer
+}
+
+fn post(headers: &str, body: &str) -> String {
+    format!("POST /api/x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n{body}")
+}
+
+#[tokio::test]
+async fn a_length_beside_chunks_hides_no_request() {
+    let edge = Edge::start().await;
+    let chunked = format!("{:x}\r\n{HIDDEN}\r\n0\r\n\r\n", HIDDEN.len());
+    for headers in [
+        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+        "Content-Length: 0\r\nTransfer-Encoding: chunked\r\n",
+    ] {
+        attack(&edge, &post(headers, &chunked)).await;
+        let all = edge.control_plane.all();
+        for reached in all.iter().filter(|one| one.target == "/api/x") {
+            let both = reached.headers.contains_key("content-length")
+                && reached.headers.contains_key("transfer-encoding");
+            assert!(!both, "the inside is told one length: {:?}", reached.headers);
+            assert_eq!(reached.body, HIDDEN, "which is the chunks'");
+        }
+    }
+}
+
+#[tokio::test]
+async fn lengths_and_codings_that_are_unclear_are_refused() {
+    let edge = Edge::start().await;
+    for headers in [
+        "Content-Length: 5\r\nContent-Length: 6\r\n",
+        "Content-Length: +5\r\n",
+        "Content-Length: 5, 6\r\n",
+        "Content-Length: -1\r\n",
+        "Content-Length: 0x5\r\n",
+        "Transfer-Encoding: chunked, identity\r\n",
+        "Transfer-Encoding: xchunked\r\n",
+        "Transfer-Encoding : chunked\r\n",
+        "X: a\r\n folded\r\nTransfer-Encoding:\x0bchunked\r\n",
+    ] {
+        let answer = attack(&edge, &post(headers, &format!("0\r\n\r\n{HIDDEN}"))).await;
+        assert!(answer.starts_with("HTTP/1.1 400"), "{headers:?}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn what_stands_behind_a_chunked_body_is_no_request_of_somebody_else() {
+    let edge = Edge::start().await;
+    attack(&edge, &post("Transfer-Encoding: chunked\r\n", &format!("0\r\n\r\n{HIDDEN}"))).await;
+    attack(&edge, &post("Content-Length: 0\r\n", HIDDEN)).await;
+    attack(&edge, &post("Transfer-Encoding: chunked\r\n", &format!("5;ext=\"\r\n{HIDDEN}\"\r\n"))).await;
+    attack(&edge, &post("Transfer-Encoding: chunked\r\n", "ffffffffffffffff1\r\nx\r\n0\r\n\r\n")).await;
+}
+
+#[tokio::test]
+async fn a_header_can_not_be_split() {
+    let edge = Edge::start().await;
+    for header in ["X-A: a\rX-Edge-Token: forged\r\n", "X-A: a\0b\r\n", "X A: b\r\n", ": b\r\n", "X-A\r\n"] {
+        let answer = attack(&edge, &post(header, "")).await;
+        assert!(answer.starts_with("HTTP/1.1 400"), "{header:?}: {answer}");
+    }
+    for target in ["/api/x\tHTTP/1.1", "/api/x y", "api/x", "/api/\u{1}"] {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let answer = attack(&edge, &request).await;
+        assert!(answer.starts_with("HTTP/1.1 400"), "{target:?}: {answer}");
+    }
+}

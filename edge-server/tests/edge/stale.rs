@@ -1,0 +1,83 @@
+//! Postgres is away: what was served before is served on, and nothing else is made up.
+
+use std::time::{Duration, Instant};
+
+use http::{Method, StatusCode};
+use serde_json::json;
+
+use crate::harness::Edge;
+use crate::seeds::{one_text, submit_path};
+
+#[tokio::test]
+async fn a_page_that_was_served_is_served_on_while_postgres_is_away() {
+    let edge = Edge::with(&["cache.fresh_for=50ms"]).await;
+    let site = edge.account("quiet-otter").await;
+    let page = site.page("index", "<p>warm").await;
+    site.page("never-asked-for", "<p>cold").await;
+    edge.visitor.get(&site.host, "/").await;
+    edge.visitor.get("localhost", "/p/index").await;
+
+    edge.postgres.cut();
+    let stale = edge.get_until(&site.host, "/", |answer| answer.header("x-cache") == "stale").await;
+    assert_eq!((stale.status, stale.text()), (StatusCode::OK, "<p>warm"));
+    let short = edge.visitor.get("localhost", "/p/index").await;
+    assert_eq!((short.text(), short.header("x-cache")), ("<p>warm", "stale"));
+    assert!(short.header("content-security-policy").starts_with("sandbox"), "stale is no less sandboxed");
+    let named = [("if-none-match", stale.header("etag"))];
+    let again = edge.visitor.send(Method::GET, &site.host, "/", &named, "").await;
+    assert_eq!((again.status, again.header("x-cache")), (StatusCode::NOT_MODIFIED, "stale"));
+
+    let cold = edge.visitor.get(&site.host, "/never-asked-for").await;
+    assert_eq!(cold.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!((cold.header("retry-after"), cold.header("cache-control")), ("2", "no-store"));
+
+    site.edit(page, "<p>after").await;
+    edge.postgres.mend().await;
+    edge.get_until(&site.host, "/", |answer| answer.text() == "<p>after").await;
+    edge.get_until(&site.host, "/never-asked-for", |answer| answer.status == StatusCode::OK).await;
+}
+
+#[tokio::test]
+async fn visitors_of_warm_pages_hardly_wait_while_postgres_is_away() {
+    let edge = Edge::with(&["cache.fresh_for=1ms"]).await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>warm").await;
+    edge.visitor.get(&site.host, "/").await;
+    edge.postgres.cut();
+    edge.get_until(&site.host, "/", |answer| answer.header("x-cache") == "stale").await;
+    let (began, mut waited) = (Instant::now(), 0);
+    for _ in 0..200 {
+        let asked = Instant::now();
+        assert_eq!(edge.visitor.get(&site.host, "/").await.text(), "<p>warm");
+        waited += u64::from(asked.elapsed() > Duration::from_secs(1));
+    }
+    // One in a few seconds finds out whether Postgres is back, and waits for that.
+    let took = began.elapsed();
+    assert!(waited <= 1 + took.as_secs() / 3, "{waited} of 200 waited, and all took {took:?}");
+}
+
+#[tokio::test]
+async fn a_submission_that_can_not_be_stored_is_refused_as_such() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(one_text()).await;
+    let path = submit_path(form);
+    assert_eq!(edge.visitor.post(&path, &json!({"a": "x"})).await.status, StatusCode::CREATED);
+    edge.postgres.cut();
+    let answer = edge.visitor.post(&path, &json!({"a": "y"})).await;
+    let problem = answer.problem(503, "unavailable");
+    assert!(problem["detail"].as_str().unwrap().contains("nothing was changed"), "{problem}");
+    assert_eq!(answer.header("access-control-allow-origin"), "*");
+    edge.postgres.mend().await;
+    assert_eq!(account.submissions(form).await, [json!({"a": "x"})], "and it is true");
+}
+
+#[tokio::test]
+async fn the_edge_starts_and_answers_while_postgres_and_redis_are_away() {
+    let nowhere = ["store.url=postgres://x@127.0.0.1:1/x", "redis.url=redis://127.0.0.1:1"];
+    let edge = Edge::with(&nowhere).await;
+    assert_eq!(edge.visitor.get("localhost", "/").await.status, StatusCode::OK);
+    let site = edge.visitor.get("quiet-otter.localhost", "/").await;
+    assert_eq!(site.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(edge.visitor.get("localhost", "/api/account").await.text(), "from the inside");
+}

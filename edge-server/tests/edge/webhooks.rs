@@ -1,0 +1,103 @@
+//! What follows from a submission is committed with it, for those it concerns and nobody else.
+
+use contract::Job;
+use http::StatusCode;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::harness::Edge;
+use crate::seeds::{Account, now, one_text, submit_path};
+
+async fn deliveries(edge: &Edge, account: &Account<'_>, webhook: Uuid) -> Vec<store::deliveries::Delivery> {
+    let mut conn = store::acquire(&edge.database.db).await.unwrap();
+    store::deliveries::list_deliveries(&mut conn, account.id, webhook, None, 100).await.unwrap()
+}
+
+async fn jobs(edge: &Edge) -> Vec<Job> {
+    let mut conn = store::acquire(&edge.database.db).await.unwrap();
+    let due = store::outbox::lock_jobs(&mut conn, now(), 100).await.unwrap();
+    due.into_iter().map(|row| row.order.unwrap()).collect()
+}
+
+#[tokio::test]
+async fn deliveries_and_their_jobs_are_there_when_the_answer_is() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(one_text()).await;
+    let all = account.webhook(None, &[]).await;
+    let linked = account.webhook(Some(vec![form]), &["submission.created"]).await;
+    let answer = edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await;
+    assert_eq!(answer.status, StatusCode::CREATED);
+    let mut told = Vec::new();
+    for webhook in [all, linked] {
+        let delivery = deliveries(&edge, &account, webhook).await.pop().unwrap();
+        assert_eq!((delivery.event.as_str(), delivery.state.as_str()), ("submission.created", "pending"));
+        told.push(Job::DeliverWebhookV1 { delivery_id: delivery.id });
+    }
+    let mut ordered = jobs(&edge).await;
+    ordered.sort_by_key(Job::name);
+    told.sort_by_key(Job::name);
+    assert_eq!(ordered, told);
+
+    let leased = now() + std::time::Duration::from_secs(60);
+    let Job::DeliverWebhookV1 { delivery_id } = told[0];
+    let mut conn = store::acquire(&edge.database.db).await.unwrap();
+    let attempt = store::deliveries::lease(&mut conn, delivery_id, now(), leased).await.unwrap().unwrap();
+    assert_eq!(attempt.payload["type"], "submission.created");
+    let data = &attempt.payload["data"];
+    assert_eq!(data["submissionId"], answer.json()["submissionId"]);
+    assert_eq!((&data["formId"], &data["formName"]), (&json!(form), &json!("Contact")));
+    assert_eq!((&data["fields"], &data["externalId"]), (&json!({"a": "x"}), &json!(null)));
+}
+
+#[tokio::test]
+async fn webhooks_it_does_not_concern_are_told_nothing() {
+    let edge = Edge::start().await;
+    let (account, stranger) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
+    let (form, other) = (account.form(one_text()).await, account.form(one_text()).await);
+    let inactive = account.webhook(None, &[]).await;
+    edge.run(&format!("update webhooks set is_active = false where id = '{inactive}'")).await;
+    let of_another_form = account.webhook(Some(vec![other]), &[]).await;
+    let of_no_form = account.webhook(Some(vec![]), &[]).await;
+    let of_another_event = account.webhook(None, &["submission.deleted"]).await;
+    let of_another_account = stranger.webhook(None, &["*"]).await;
+    let stolen = stranger.webhook(Some(vec![form]), &["*"]).await;
+    assert_eq!(edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await.status, StatusCode::CREATED);
+    for webhook in [inactive, of_another_form, of_no_form, of_another_event] {
+        assert!(deliveries(&edge, &account, webhook).await.is_empty());
+    }
+    for webhook in [of_another_account, stolen] {
+        assert!(deliveries(&edge, &stranger, webhook).await.is_empty());
+    }
+    assert!(jobs(&edge).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_refused_submission_is_told_nobody() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let webhook = account.webhook(None, &["*"]).await;
+    let closed = account.form_with(one_text(), |form| form.closes_at = Some(now())).await;
+    let open = account.form(one_text()).await;
+    edge.visitor.post(&submit_path(closed), &json!({"a": "x"})).await.problem(410, "form_closed");
+    edge.visitor.post(&submit_path(open), &json!({})).await.problem(400, "validation_failed");
+    assert!(deliveries(&edge, &account, webhook).await.is_empty());
+    assert!(jobs(&edge).await.is_empty());
+}
+
+#[tokio::test]
+async fn the_visitor_does_not_wait_for_a_redis_that_hangs() {
+    // Connections are taken by the system, and nobody ever answers on them.
+    let hanging = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let edge = Edge::with(&[&format!("redis.url=redis://{}", hanging.local_addr().unwrap())]).await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(one_text()).await;
+    account.webhook(None, &[]).await;
+    edge.visitor.get("localhost", &format!("/f/{form}")).await;
+    let began = std::time::Instant::now();
+    let answer = edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await;
+    assert_eq!(answer.status, StatusCode::CREATED);
+    // The bus itself gives up after two seconds.
+    assert!(began.elapsed() < std::time::Duration::from_millis(1_800), "{:?}", began.elapsed());
+    assert_eq!(jobs(&edge).await.len(), 1);
+}

@@ -1,0 +1,171 @@
+//! A job-runner of a test's own, and an account whose deliveries it makes.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use contract::Job;
+use domain::sealing::MasterKey;
+use domain::webhooks;
+use job_runner::{Config, DEFAULTS};
+use sandbox::test::{TestDatabase, TestRedis};
+use serde_json::{Value, json};
+use service::config::{Sources, load};
+use service::{Clock, Listeners, Rng, Shutdown};
+use store::accounts::NewTrial;
+use store::deliveries::{Delivery, Event};
+use store::webhooks::NewWebhook;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+/// The receivers' signing secret.
+pub(crate) const SECRET: &str = "whsec_AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB";
+const MASTER_KEY: u8 = 0xab;
+
+/// An account with stores of its own; nothing runs yet.
+pub(crate) struct Account {
+    pub(crate) database: TestDatabase,
+    pub(crate) redis: TestRedis,
+    pub(crate) id: Uuid,
+}
+
+/// A job-runner that runs until it is dropped or stopped.
+pub(crate) struct Running {
+    shutdown: Shutdown,
+    ended: JoinHandle<anyhow::Result<()>>,
+}
+
+impl Running {
+    /// Asks it to stop and waits until it has.
+    pub(crate) async fn stop(mut self) {
+        self.shutdown.request();
+        (&mut self.ended).await.unwrap().unwrap();
+    }
+
+    pub(crate) fn ask_to_stop(&self) {
+        self.shutdown.request();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shutdown.request();
+    }
+}
+
+impl Account {
+    pub(crate) async fn new() -> Self {
+        let database = sandbox::test::database().await;
+        let redis = sandbox::test::redis().await;
+        let (id, claim_token_hash) = (new_id(), Rng::system().bytes());
+        let trial = NewTrial { id, claim_token_hash, claim_deadline: now(), created_at: now() };
+        let mut conn = store::acquire(&database.db).await.unwrap();
+        store::accounts::insert_trial(&mut conn, &trial).await.unwrap();
+        drop(conn);
+        Self { database, redis, id }
+    }
+
+    /// A job-runner in a hurry, which may call this machine, with these settings beside.
+    pub(crate) async fn run(&self, set: &[&str]) -> Running {
+        let mut settings = vec![
+            format!("store.url={}", self.database.url),
+            "store.max_connections=10".to_owned(),
+            format!("redis.url={}", self.redis.url),
+            format!("redis.prefix={}", self.redis.prefix),
+            format!("secrets.master_key={}", format!("{MASTER_KEY:02x}").repeat(32)),
+            "outbox.every=20ms".to_owned(),
+            "outbox.sweep_every=20ms".to_owned(),
+            "outbound.allow=[\"127.0.0.0/8\"]".to_owned(),
+        ];
+        settings.extend(set.iter().map(ToString::to_string));
+        let config: Config = load(DEFAULTS, &Sources { set: settings, ..Sources::default() }).unwrap().config;
+        let (shutdown, listeners) = (Shutdown::new(), Listeners::on_free_ports().await.unwrap());
+        let ended = tokio::spawn(job_runner::run(config, listeners, shutdown.clone()));
+        Running { shutdown, ended }
+    }
+
+    pub(crate) async fn webhook(&self, url: &str, field_mapping: Option<Value>) -> Uuid {
+        let key = MasterKey::from_hex(&format!("{MASTER_KEY:02x}").repeat(32)).unwrap();
+        let seal = |purpose: &str, text: &str| key.seal(purpose, Rng::system().bytes(), text.as_bytes());
+        let webhook = NewWebhook {
+            id: new_id(),
+            sealed_url: seal(webhooks::URL_PURPOSE, url),
+            events: Vec::new(),
+            description: None,
+            field_mapping,
+            form_ids: None,
+            sealed_secret: seal(webhooks::SECRET_PURPOSE, SECRET),
+            created_at: now(),
+        };
+        let mut conn = store::acquire(&self.database.db).await.unwrap();
+        store::webhooks::insert_webhook(&mut conn, self.id, &webhook).await.unwrap();
+        webhook.id
+    }
+
+    /// One due delivery for each webhook of the account, and its job if it is `ordered`.
+    pub(crate) async fn submission(&self, ordered: bool) {
+        let payload = json!({"type": "submission.created", "data": {"fields": {"email": "a@b.co", "n": 1}}});
+        let event = Event {
+            name: "submission.created",
+            form_id: new_id(),
+            submission_id: None,
+            payload: &payload,
+            at: now(),
+        };
+        let mut tx = store::begin(&self.database.db).await.unwrap();
+        let due = store::deliveries::insert_deliveries(&mut tx, self.id, &event, new_id).await.unwrap();
+        for delivery_id in due.into_iter().filter(|_| ordered) {
+            let job = Job::DeliverWebhookV1 { delivery_id };
+            store::outbox::insert_job(&mut tx, &job, None, now(), now()).await.unwrap();
+        }
+        store::commit(tx).await.unwrap();
+    }
+
+    /// The deliveries of a webhook, newest first.
+    pub(crate) async fn deliveries(&self, webhook: Uuid) -> Vec<Delivery> {
+        let mut conn = store::acquire(&self.database.db).await.unwrap();
+        store::deliveries::list_deliveries(&mut conn, self.id, webhook, None, 100).await.unwrap()
+    }
+
+    /// The webhook's one delivery, once it is as wanted.
+    pub(crate) async fn delivery_when(&self, webhook: Uuid, wanted: impl Fn(&Delivery) -> bool) -> Delivery {
+        eventually(async || self.deliveries(webhook).await.pop().filter(&wanted)).await
+    }
+
+    /// Runs a statement that no function of the store is for yet.
+    pub(crate) async fn change(&self, statement: &str) {
+        store::execute_raw(&self.database.db, statement).await.unwrap();
+    }
+
+    /// One Redis command, `{}` in its words standing for the account's prefix.
+    pub(crate) async fn redis<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
+        let client = redis::Client::open(self.redis.url.as_str()).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let mut command = redis::Cmd::new();
+        for word in words {
+            command.arg(word.replace("{}", &self.redis.prefix));
+        }
+        command.query_async(&mut connection).await.unwrap()
+    }
+}
+
+pub(crate) fn now() -> DateTime<Utc> {
+    Clock::system().now()
+}
+
+fn new_id() -> Uuid {
+    Rng::system().uuid_v7(now())
+}
+
+/// Asks until there is an answer, however long a busy machine takes; only a hang fails.
+pub(crate) async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let asking = async {
+        let mut turns = tokio::time::interval(Duration::from_millis(5));
+        loop {
+            if let Some(answer) = ask().await {
+                return answer;
+            }
+            turns.tick().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), asking).await.expect("waited a minute in vain")
+}

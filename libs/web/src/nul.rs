@@ -1,0 +1,54 @@
+//! The one character that JSON may hold and Postgres may not: U+0000 is refused at the door, wherever in a body it
+//! stands, as the sender's mistake and not as ours.
+
+use domain::Complaint;
+use serde_json::Value;
+
+/// How JSON writes it; a body without these bytes is not looked at twice.
+const ESCAPED: &[u8] = br"\u0000";
+
+/// What is wrong with a JSON text that holds a NUL character.
+pub(crate) fn complaint(json: &[u8]) -> Option<Complaint> {
+    if !json.windows(ESCAPED.len()).any(|window| window == ESCAPED) {
+        return None;
+    }
+    let field = place(&serde_json::from_slice(json).ok()?, "")?;
+    let message = format!("{field} must not contain a NUL character");
+    Some(Complaint::new(field, "nul", message))
+}
+
+fn place(value: &Value, path: &str) -> Option<String> {
+    match value {
+        Value::String(text) => text.contains('\0').then(|| path.to_owned()),
+        Value::Array(items) => {
+            items.iter().enumerate().find_map(|(at, item)| place(item, &format!("{path}[{at}]")))
+        }
+        Value::Object(members) => members.iter().find_map(|(name, member)| {
+            let dot = if path.is_empty() { "" } else { "." };
+            let path = format!("{path}{dot}{}", name.replace('\0', "\u{fffd}"));
+            if name.contains('\0') { Some(path) } else { place(member, &path) }
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nul_is_found_wherever_it_stands() {
+        let found = |json: &str| complaint(json.as_bytes()).map(|complaint| complaint.field);
+        for (json, field) in [
+            (r#"{"title": "a\u0000b"}"#, "title"),
+            (r#"{"metadata": {"notes": [1, {"x": "\u0000"}]}}"#, "metadata.notes[1].x"),
+            (r#"{"fieldMapping": {"a\u0000": "b"}}"#, "fieldMapping.a\u{fffd}"),
+            (r#"{"fields": [{"options": ["ok", "\\\u0000"]}]}"#, "fields[0].options[1]"),
+        ] {
+            assert_eq!(found(json).as_deref(), Some(field), "{json}");
+        }
+        for json in [r#"{"a": "b"}"#, r#"{"a": "\\u0000"}"#, r#"{"a": "\u00001"#] {
+            assert_eq!(found(json), None, "{json}");
+        }
+    }
+}
