@@ -167,7 +167,9 @@ pub(crate) fn answer(asked: &HeaderMap, found: &Found) -> Response {
     headers.insert(header::ETAG, etag.clone());
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=0, must-revalidate"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(X_CACHE, HeaderValue::from_static(how(page)));
+    let from = how(page);
+    service::metrics::counter("edge_page_serve_total").add(1, &[("from", from)]);
+    headers.insert(X_CACHE, HeaderValue::from_static(from));
     if !site.claimed {
         headers.insert("x-robots-tag", HeaderValue::from_static("noindex"));
     }
