@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use domain::addresses::Addresses;
+use sandbox::port;
 use service::Shutdown;
 use tokio::sync::Mutex;
 
@@ -34,7 +35,7 @@ pub(crate) async fn up(folder: Folder, up: Up) -> Result<()> {
     let progress = Progress::new();
     let started = shutdown.unless_requested(start(&folder, &up, &progress)).await;
     let Some(started) = started else { return Ok(()) };
-    let (backends, file) = started?;
+    let (backends, file, _ports) = started?;
     let watched = watch(&folder, &up, file, &progress, &shutdown).await;
     progress.step("stopping");
     folder.remove(StackFile::NAME);
@@ -43,9 +44,20 @@ pub(crate) async fn up(folder: Folder, up: Up) -> Result<()> {
     watched
 }
 
-async fn start(folder: &Folder, up: &Up, progress: &Progress) -> Result<(Backends, StackFile)> {
+/// The stores, what runs, and its ports, which are kept for as long as services may come and go.
+async fn start(
+    folder: &Folder,
+    up: &Up,
+    progress: &Progress,
+) -> Result<(Backends, StackFile, Vec<port::Reserved>)> {
     let wishes = Wishes::new(&up.set)?;
-    let http_port = if up.port == 0 { sandbox::port::free()? } else { free_or_say(up.port)? };
+    let reserved = (0..2 * NAMES.len()).map(|_| port::reserve()).collect::<Result<Vec<_>>>()?;
+    let mut ports: Vec<u16> = reserved.iter().map(|one| one.port).collect();
+    if up.port != 0 {
+        free_or_say(up.port)?;
+        ports[0] = up.port;
+    }
+    let http_port = ports[0];
     let base_url =
         wishes.get("http.base_url").map_or_else(|| format!("http://localhost:{http_port}"), str::to_owned);
     let sites_domain = wishes.get("http.sites_domain").unwrap_or(SITES_DOMAIN).to_owned();
@@ -53,7 +65,7 @@ async fn start(folder: &Folder, up: &Up, progress: &Progress) -> Result<(Backend
         bail!("a local run is for this machine alone: http.base_url must be on localhost, not {base_url}");
     }
     let backends = Backends::start(folder, &wishes, progress).await?;
-    let file = describe(folder, &backends.urls, base_url, sites_domain, http_port)?;
+    let file = describe(folder, &backends.urls, base_url, sites_domain, &ports)?;
     let settings = Settings {
         base_url: &file.base_url,
         sites_domain: &file.sites_domain,
@@ -62,30 +74,28 @@ async fn start(folder: &Folder, up: &Up, progress: &Progress) -> Result<(Backend
         services: &file.services,
     };
     settings.write(folder)?;
-    Ok((backends, file))
+    Ok((backends, file, reserved))
 }
 
-fn free_or_say(port: u16) -> Result<u16> {
-    match std::net::TcpListener::bind(("127.0.0.1", port)) {
-        Ok(_) => Ok(port),
-        Err(error) => {
-            bail!("port {port} can't be used ({error}); choose another with --port, or --port 0 for any")
-        }
-    }
+fn free_or_say(port: u16) -> Result<()> {
+    let bound = std::net::TcpListener::bind(("127.0.0.1", port));
+    bound.map(drop).with_context(|| {
+        format!("port {port} can't be used; choose another with --port, or --port 0 for any")
+    })
 }
 
+/// What is about to run: two `ports` for each service, the public one first of all.
 fn describe(
     folder: &Folder,
     urls: &Urls,
     base_url: String,
     sites_domain: String,
-    http_port: u16,
+    ports: &[u16],
 ) -> Result<StackFile> {
     let mut services = BTreeMap::new();
-    for name in NAMES {
-        let port = if name == "edge-server" { http_port } else { sandbox::port::free()? };
-        let ops = sandbox::port::free()?;
-        let url = format!("http://127.0.0.1:{port}");
+    for (name, ports) in NAMES.into_iter().zip(ports.chunks(2)) {
+        let [main, ops] = ports else { bail!("{name} has no ports") };
+        let url = format!("http://127.0.0.1:{main}");
         let metrics_url = format!("http://127.0.0.1:{ops}/metrics");
         services.insert(name.to_owned(), Service { pid: 0, url, metrics_url });
     }
@@ -93,7 +103,7 @@ fn describe(
         pid: std::process::id(),
         base_url,
         sites_domain,
-        http_port,
+        http_port: ports[0],
         https_port: None,
         services,
         postgres_url: urls.postgres.clone(),

@@ -63,3 +63,15 @@ async fn a_host_given_to_a_site_is_found_at_once() {
     edge.bus.publish(&Signal::Changed(change)).await.unwrap();
     edge.get_until(&site.host, "/", |answer| answer.status == StatusCode::OK).await;
 }
+
+#[tokio::test]
+async fn an_edited_form_is_the_one_that_is_shown() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let form = edge.account("quiet-otter").await.form(crate::seeds::one_text()).await;
+    let path = format!("/f/{form}");
+    assert!(edge.visitor.get("localhost", &path).await.text().contains("<h1>Contact</h1>"));
+    edge.run("update forms set name = 'Write to us'").await;
+    edge.bus.publish(&Signal::Changed(Change::Form { form_id: form })).await.unwrap();
+    edge.get_until("localhost", &path, |answer| answer.text().contains("<h1>Write to us</h1>")).await;
+}

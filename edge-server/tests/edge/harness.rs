@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use contract::Signal;
+use contract::{Change, Signal};
 use edge_server::{Config, DEFAULTS};
 use sandbox::test::{TestDatabase, TestRedis};
 use service::config::{Sources, load};
@@ -57,6 +57,8 @@ impl Edge {
             format!("inner.control_plane={}", control_plane.url()),
             format!("inner.collector={}", collector.url()),
             format!("secrets.edge_token={TOKEN}"),
+            // Longer than any test waits: what is seen anew was told, not merely too old.
+            "cache.fresh_for=1h".to_owned(),
         ];
         settings.extend(set.iter().map(ToString::to_string));
         let config: Config = load(DEFAULTS, &Sources { set: settings, ..Sources::default() }).unwrap().config;
@@ -67,7 +69,8 @@ impl Edge {
         Self { visitor, database, postgres, redis, control_plane, collector, bus, shutdown }
     }
 
-    /// Waits until the edge hears what is said on the bus.
+    /// Waits until the edge hears what is said on the bus, and has asked anew about what it may have missed
+    /// before. Once for an edge.
     pub(crate) async fn listens(&self) {
         let channel = format!("{}:bus", self.redis.prefix);
         let client = redis::Client::open(self.redis.url.as_str()).unwrap();
@@ -79,6 +82,15 @@ impl Edge {
             (listening > 0).then_some(())
         })
         .await;
+        let lookout = self.account("the-lookout").await;
+        lookout.page("lookout", "").await;
+        self.visitor.get(&lookout.host, "/lookout").await;
+        // The first miss may come of what was missed; the second can only come of a signal heard after it.
+        for _ in 0..2 {
+            let change = Change::Page { subdomain_id: lookout.subdomain_id, slug: "lookout".to_owned() };
+            self.bus.publish(&Signal::Changed(change)).await.unwrap();
+            self.get_until(&lookout.host, "/lookout", |answer| answer.header("x-cache") == "miss").await;
+        }
     }
 
     /// Asks for a page until it is the one wanted.

@@ -34,6 +34,7 @@ async fn a_query_is_not_part_of_a_pages_address() {
 #[tokio::test]
 async fn who_has_a_page_is_not_sent_it_again() {
     let edge = Edge::start().await;
+    edge.listens().await;
     let site = edge.account("quiet-otter").await;
     let page = site.page("index", "<p>x").await;
     let etag = edge.visitor.get(&site.host, "/").await.header("etag").to_owned();
@@ -53,7 +54,6 @@ async fn who_has_a_page_is_not_sent_it_again() {
     assert_eq!(answer.status, StatusCode::NOT_MODIFIED, "named in a second header");
 
     site.edit(page, "<p>y").await;
-    edge.listens().await;
     let change = contract::Change::Page { subdomain_id: site.subdomain_id, slug: "index".to_owned() };
     edge.bus.publish(&contract::Signal::Changed(change)).await.unwrap();
     edge.get_until(&site.host, "/", |answer| answer.text() == "<p>y").await;

@@ -23,6 +23,7 @@ async fn user_html_on_the_base_host_is_sandboxed() {
 #[tokio::test]
 async fn the_first_page_of_a_slug_holds_the_bare_address_and_the_others_name_their_site() {
     let edge = Edge::start().await;
+    edge.listens().await;
     let (first, second) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
     let held = first.page("hello", "<p>first").await;
     second.page("hello", "<p>second").await;
@@ -33,11 +34,22 @@ async fn the_first_page_of_a_slug_holds_the_bare_address_and_the_others_name_the
 
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
     store::pages::delete_page(&mut conn, first.id, held).await.unwrap();
-    edge.listens().await;
     let change = contract::Change::Page { subdomain_id: first.subdomain_id, slug: "hello".to_owned() };
     edge.bus.publish(&contract::Signal::Changed(change)).await.unwrap();
     edge.get_until("localhost", "/p/hello", |answer| answer.status == StatusCode::NOT_FOUND).await;
     assert_eq!(get("/p/hello?site=loud-badger").await.text(), "<p>second", "which was never handed on");
+}
+
+#[tokio::test]
+async fn a_new_page_is_at_its_bare_address_at_once() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    assert_eq!(edge.visitor.get("localhost", "/p/hello").await.status, StatusCode::NOT_FOUND);
+    let site = edge.account("quiet-otter").await;
+    site.page("hello", "<p>x").await;
+    let change = contract::Change::Page { subdomain_id: site.subdomain_id, slug: "hello".to_owned() };
+    edge.bus.publish(&contract::Signal::Changed(change)).await.unwrap();
+    edge.get_until("localhost", "/p/hello", |answer| answer.status == StatusCode::OK).await;
 }
 
 #[tokio::test]

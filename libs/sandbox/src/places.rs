@@ -56,7 +56,7 @@ fn make_readable(dir: PathBuf) -> Result<PathBuf> {
     Ok(dir)
 }
 
-fn temporary_base() -> PathBuf {
+pub(crate) fn temporary_base() -> PathBuf {
     env::temp_dir().join(format!("web-runtime-{}", geteuid().as_raw()))
 }
 
