@@ -26,9 +26,9 @@ pub enum Change {
         /// Under which slug.
         slug: String,
     },
-    /// A host name was given to a site, or taken from it.
+    /// A subdomain was given to a site, or taken from it.
     Host {
-        /// The name, without port.
+        /// The subdomain: the host name without the sites domain.
         host: String,
     },
     /// A form was created, edited or deleted.

@@ -86,7 +86,7 @@ pub struct Delivery {
 }
 
 /// Makes a delivery, with an id of `new_id`, for each active webhook of the account that wants this event of
-/// this form; gives their ids.
+/// this form; gives their ids. A webhook that is being deleted waits for, or is left out of, the commit.
 ///
 /// # Errors
 /// The database's.
@@ -99,7 +99,8 @@ pub async fn insert_deliveries(
     let webhooks = query_scalar!(
         "select id from webhooks w where account_id = $1 and is_active
            and (all_forms or exists (select from webhook_forms where webhook_id = w.id and form_id = $2))
-           and ($3 = any(events) or '*' = any(events) or (events = '{}' and $3 = 'submission.created'))",
+           and ($3 = any(events) or '*' = any(events) or (events = '{}' and $3 = 'submission.created'))
+         for key share",
         account_id,
         event.form_id,
         event.name,

@@ -90,7 +90,7 @@ pub async fn begin(db: &Db) -> Result<Tx, Error> {
 /// Ends a transaction; only now has it happened.
 ///
 /// # Errors
-/// It could not be committed; nothing of it has happened.
+/// It could not be committed, or the answer was lost: then whether it has happened is not known.
 pub async fn commit(tx: Tx) -> Result<(), Error> {
     Ok(tx.commit().await?)
 }

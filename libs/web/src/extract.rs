@@ -62,7 +62,8 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         #[expect(clippy::disallowed_types, reason = "this is the wrapper that everyone else is to use")]
         let path = axum::extract::Path::<T>::from_request_parts(parts, state).await;
-        path.map(|path| Self(path.0)).map_err(|_| Problem::not_found("thing"))
+        path.map(|path| Self(path.0))
+            .map_err(|_| Problem::new(Code::NotFound, "there is nothing at this address"))
     }
 }
 
