@@ -1,7 +1,6 @@
 //! The sections every service has, so that no service writes them down again.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -19,8 +18,6 @@ pub struct Chassis {
     pub listen: Listen,
     /// `[telemetry]`
     pub telemetry: telemetry::Config,
-    /// `[shutdown]`
-    pub shutdown: Stopping,
 }
 
 /// `[listen]`: the addresses a service binds.
@@ -38,13 +35,4 @@ impl Default for Listen {
         let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Self { main: free, ops: free }
     }
-}
-
-/// `[shutdown]`: how a service stops.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Stopping {
-    /// What components get to end once asked.
-    #[serde(with = "crate::config::duration")]
-    pub grace: Duration,
 }

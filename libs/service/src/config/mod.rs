@@ -17,7 +17,7 @@ use layers::Merged;
 use serde::de::DeserializeOwned;
 use toml::Table;
 
-pub use chassis::{CHASSIS_DEFAULTS, Chassis, Listen, Stopping};
+pub use chassis::{CHASSIS_DEFAULTS, Chassis, Listen};
 pub use refusal::Error;
 pub use secrecy::{ExposeSecret, SecretString as Secret};
 
@@ -54,7 +54,7 @@ impl Sources {
 pub struct Loaded<C> {
     /// The service's own sections.
     pub config: C,
-    /// The sections every service has: `[listen]`, `[telemetry]`, `[shutdown]`.
+    /// The sections every service has: `[listen]`, `[telemetry]`.
     pub chassis: Chassis,
     /// Environment and `--set` entries (names only) whose section this service doesn't have.
     pub unused: Vec<String>,
@@ -63,7 +63,7 @@ pub struct Loaded<C> {
 /// Reads a service's settings: `defaults_toml` overlaid by `sources`.
 ///
 /// `C` holds the default file's sections without `[listen]`, and should derive `deny_unknown_fields`, so that the
-/// file and the struct can't drift apart. The chassis adds `[telemetry]` and `[shutdown]`.
+/// file and the struct can't drift apart. The chassis adds `[telemetry]`.
 ///
 /// # Errors
 /// Names the key and where the wrong value came from.
@@ -71,7 +71,7 @@ pub fn load<C: DeserializeOwned>(defaults_toml: &str, sources: &Sources) -> Resu
     let defaults = defaults(defaults_toml)?;
     let mut merged = layers::merge(&defaults, sources)?;
     let mut shared = Table::new();
-    for section in ["listen", "telemetry", "shutdown"] {
+    for section in ["listen", "telemetry"] {
         if let Some(value) = merged.table.remove(section) {
             shared.insert(section.into(), value);
         }

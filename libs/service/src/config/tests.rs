@@ -74,7 +74,7 @@ fn defaults_alone_are_a_whole_configuration() {
     let loaded = load::<Config>(DEFAULTS, &Sources::default()).unwrap();
     assert_eq!(loaded.config.trial.claim_window, Duration::from_hours(24));
     assert_eq!(loaded.chassis.listen.main.port(), 8081);
-    assert_eq!(loaded.chassis.shutdown.grace, Duration::from_secs(15));
+    assert_eq!(loaded.chassis.telemetry.otlp_metrics_every, Duration::from_secs(15));
     assert!(loaded.unused.is_empty());
 }
 
