@@ -1,6 +1,7 @@
 //! The first argument of a handler: who calls, and that they may.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use aide::OperationInput;
 use aide::generate::GenContext;
@@ -8,10 +9,11 @@ use aide::openapi::{Operation, ReferenceOr, SecurityRequirement, StatusCode};
 use axum::extract::FromRequestParts;
 use chrono::{DateTime, Utc};
 use domain::plans::{Limits, Plan};
-use domain::scopes::{Action, Resource, Scope};
+use domain::reach::Reach;
+use domain::scopes::{Action, Resource, Scope, ScopeSet};
 use http::request::Parts;
 use serde_json::json;
-use store::keys::Caller;
+use store::callers::Caller;
 use uuid::Uuid;
 use web::{Code, Created, Envelope, Meta, MetaSlot, MetaUsage, Problem, Reply, RequestId, Used};
 
@@ -46,9 +48,17 @@ scopes! {
     AnalyticsCreate = Analytics Create;
     AnalyticsRead = Analytics Read;
     DeliveriesRead = Deliveries Read;
+    FoldersCreate = Folders Create;
+    FoldersRead = Folders Read;
+    FoldersUpdate = Folders Update;
+    FoldersDelete = Folders Delete;
     FormsCreate = Forms Create;
     FormsRead = Forms Read;
     FormsDelete = Forms Delete;
+    KeysCreate = Keys Create;
+    KeysRead = Keys Read;
+    KeysUpdate = Keys Update;
+    KeysDelete = Keys Delete;
     PagesCreate = Pages Create;
     PagesRead = Pages Read;
     PagesUpdate = Pages Update;
@@ -63,118 +73,106 @@ scopes! {
 pub struct Call<S> {
     /// Whose data this call may touch: the first thing every store function is given.
     pub account_id: Uuid,
-    /// What the account pays for.
-    pub plan: Plan,
     /// When the call came in.
     pub now: DateTime<Utc>,
-    meta: Meta,
+    /// Who calls.
+    pub caller: Arc<Caller>,
+    request_id: String,
     scope: PhantomData<S>,
 }
 
 impl<S> Call<S> {
+    /// What the account pays for.
+    pub fn plan(&self) -> Plan {
+        self.caller.account.plan
+    }
+
     /// What the plan allows.
     pub fn limits(&self) -> Limits {
-        self.plan.limits()
+        self.plan().limits()
+    }
+
+    /// To which things the caller is kept.
+    pub fn reach(&self) -> &Reach {
+        &self.caller.reach
+    }
+
+    /// What the caller may do.
+    pub fn scopes(&self) -> ScopeSet {
+        self.caller.scopes
     }
 
     /// 200 with `data`.
     pub fn reply<T>(self, data: T) -> Reply<T> {
-        Reply(Envelope::new(data, Some(self.meta)))
+        Reply(Envelope::new(data, Some(meta(&self.caller, self.request_id))))
     }
 
     /// 201 with `data`.
     pub fn created<T>(self, data: T) -> Created<T> {
-        Created(Envelope::new(data, Some(self.meta)))
+        Created(Envelope::new(data, Some(meta(&self.caller, self.request_id))))
     }
 
     /// The plan's limit is reached: nothing was created.
     pub fn quota_exceeded(&self, what: &str, limit: i64) -> Problem {
-        let detail = format!("the {} plan allows {limit} {what}, and they are all used", self.plan.word());
+        let detail = format!("the {} plan allows {limit} {what}, and they are all used", self.plan().word());
         Problem::new(Code::QuotaExceeded, detail)
             .with("limit", json!(limit))
+            .with("used", json!(limit))
+            .with("upgradeUrl", json!(UPGRADE_PATH))
             .hint("delete what is no longer needed, or upgrade: GET /api/account/upgrade")
     }
+
+    /// The plan does not include what was asked for.
+    pub fn plan_restricted(&self, what: &str) -> Problem {
+        let detail = format!("the {} plan does not include {what}", self.plan().word());
+        Problem::new(Code::PlanRestricted, detail)
+            .with("upgradeUrl", json!(UPGRADE_PATH))
+            .hint("upgrade: GET /api/account/upgrade")
+    }
 }
+
+/// Where larger plans are explained.
+const UPGRADE_PATH: &str = "/api/account/upgrade";
 
 impl<S: Needs> FromRequestParts<App> for Call<S> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let now = app.clock.now();
-        let key = bearer(parts)?;
-        let caller = app.callers.find(key).await?.ok_or_else(|| {
-            Problem::new(
-                Code::Unauthenticated,
-                "this API key is not valid: mistyped, revoked, or its trial has ended",
-            )
-            .hint("get a new one with POST /api/trial")
-        })?;
-        if caller.expires_at.is_some_and(|at| at <= now) {
-            return Err(Problem::new(Code::KeyExpired, "this API key has expired; make or rotate one"));
-        }
-        let meta = meta(&caller, parts);
+        let caller = app.callers.of(parts, now).await?;
+        let request_id = parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
         if let Some(MetaSlot(slot)) = parts.extensions.get() {
-            // Set once per request: the frame reads it should the call end in a problem.
-            let _ = slot.set(meta.clone());
+            // Set once per request: the frame asks for it should the call end in a problem.
+            let (caller, request_id) = (Arc::clone(&caller), request_id.clone());
+            let _ = slot.set(Box::new(move || meta(&caller, request_id.clone())));
         }
-        remember_use(app, &caller, now);
-        if caller.suspended {
+        if caller.account.suspended_at.is_some() {
             return Err(Problem::new(Code::Suspended, "this account is suspended; write to the operator"));
         }
         if !caller.scopes.allows(S::SCOPE) {
-            let detail = format!("this API key does not have the scope `{}`", S::SCOPE);
-            return Err(Problem::new(Code::InsufficientScope, detail)
-                .with("requiredScope", json!(S::SCOPE.to_string())));
+            return Err(crate::reach::lacks(S::SCOPE));
         }
-        let Caller { account_id, plan, .. } = caller;
-        Ok(Self { account_id, plan, now, meta, scope: PhantomData })
+        Ok(Self { account_id: caller.account.id, now, caller, request_id, scope: PhantomData })
     }
 }
 
-fn bearer(parts: &Parts) -> Result<&str, Problem> {
-    let header = parts.headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let (scheme, key) = header.split_once(' ').unwrap_or((header, ""));
-    if !scheme.eq_ignore_ascii_case("bearer") || key.trim().is_empty() {
-        let detail = "this call needs an API key in its `Authorization: Bearer <key>` header";
-        return Err(Problem::new(Code::Unauthenticated, detail).hint("get one with POST /api/trial"));
-    }
-    Ok(key.trim())
-}
-
-fn meta(caller: &Caller, parts: &Parts) -> Meta {
-    let limits = caller.plan.limits();
+fn meta(caller: &Caller, request_id: String) -> Meta {
+    let plan = caller.account.plan;
+    let (limits, usage) = (plan.limits(), &caller.usage);
     let used = |used: i64, limit: i64| Used { used, limit };
     Meta {
-        plan: caller.plan.word().to_owned(),
-        claimed: caller.claimed,
+        plan: plan.word(),
+        claimed: caller.account.claimed_at.is_some(),
         usage: MetaUsage {
-            projects: used(caller.usage.projects, limits.projects),
-            webhooks: used(caller.usage.webhooks, limits.webhooks),
-            domains: used(caller.usage.domains, limits.custom_domains),
-            subdomains: used(caller.usage.subdomains, limits.subdomains),
-            storage_bytes: used(caller.usage.storage_bytes, limits.storage_bytes),
+            projects: used(usage.projects, limits.projects),
+            webhooks: used(usage.webhooks, limits.webhooks),
+            domains: used(usage.domains, limits.custom_domains),
+            subdomains: used(usage.subdomains, limits.subdomains),
+            storage_bytes: used(usage.storage_bytes, limits.storage_bytes),
         },
-        restrictions: caller.plan.restrictions().iter().map(ToString::to_string).collect(),
-        request_id: parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default(),
+        restrictions: plan.restrictions(),
+        request_id,
     }
-}
-
-/// Notes that a key was used, at most once a minute and beside the call.
-fn remember_use(app: &App, caller: &Caller, now: DateTime<Utc>) {
-    let fresh = |at: DateTime<Utc>| now - at < chrono::TimeDelta::minutes(1);
-    if caller.last_used_at.is_some_and(fresh) {
-        return;
-    }
-    let (db, key_id) = (app.db.clone(), caller.key_id);
-    tokio::spawn(async move {
-        let noted = async {
-            let mut conn = store::acquire(&db).await?;
-            store::keys::update_last_used(&mut conn, key_id, now).await
-        };
-        if let Err(error) = noted.await {
-            tracing::warn!(%error, "a key's last use could not be noted");
-        }
-    });
 }
 
 impl<S: Needs> OperationInput for Call<S> {

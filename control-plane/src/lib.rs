@@ -8,6 +8,7 @@ mod app;
 mod call;
 mod callers;
 mod config;
+mod reach;
 
 use anyhow::Context;
 use axum::Router;

@@ -104,6 +104,7 @@ impl Stand {
         };
         let site = NewSite {
             id: rng.uuid_v7(now()),
+            folder_id: None,
             site_token: site_token.to_owned(),
             name: "Shop".into(),
             domain: None,

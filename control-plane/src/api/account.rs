@@ -2,11 +2,12 @@
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use domain::plans::Limits;
+use domain::plans::{Limits, Plan};
 use schemars::JsonSchema;
 use serde::Serialize;
+use store::accounts::Account;
 use uuid::Uuid;
-use web::{Problem, Reply, Resource};
+use web::{Reply, Resource};
 
 use crate::App;
 use crate::call::{Call, scope};
@@ -21,7 +22,7 @@ pub(super) fn resource() -> Resource<App> {
 struct AccountView {
     id: Uuid,
     name: Option<String>,
-    plan: String,
+    plan: Plan,
     /// What the plan allows; -1 is unlimited.
     limits: Limits,
     timezone: String,
@@ -34,22 +35,21 @@ struct AccountView {
     created_at: DateTime<Utc>,
 }
 
-async fn read(call: Call<scope::AccountRead>, State(app): State<App>) -> Result<Reply<AccountView>, Problem> {
-    let mut conn = store::acquire(&app.db).await?;
-    let account = store::accounts::find_account(&mut conn, call.account_id).await?;
-    let account = account.ok_or_else(|| Problem::not_found("account"))?;
-    let subdomain =
-        store::subdomains::find_subdomain(&mut conn, call.account_id, None).await?.map(|found| found.name);
-    let view = AccountView {
+async fn read(call: Call<scope::AccountRead>, State(app): State<App>) -> Reply<AccountView> {
+    let view = view(&app, &call.caller.account);
+    call.reply(view)
+}
+
+fn view(app: &App, account: &Account) -> AccountView {
+    AccountView {
         id: account.id,
-        name: account.name,
-        plan: account.plan.word().to_owned(),
+        name: account.name.clone(),
+        plan: account.plan,
         limits: account.plan.limits(),
-        timezone: account.timezone,
-        site_url: subdomain.as_deref().map(|name| app.addresses.page(name, domain::pages::INDEX)),
-        subdomain,
+        timezone: account.timezone.clone(),
+        site_url: account.subdomain.as_deref().map(|name| app.addresses.site(name)),
+        subdomain: account.subdomain.clone(),
         claim_deadline: account.claim_deadline.filter(|_| account.claimed_at.is_none()),
         created_at: account.created_at,
-    };
-    Ok(call.reply(view))
+    }
 }

@@ -4,6 +4,7 @@ use axum::extract::State;
 use chrono::{DateTime, Utc};
 use contract::Change;
 use domain::analytics::{Asked, Metric, read_question};
+use domain::scopes::Resource;
 use domain::{Cursor, sites};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,14 +12,14 @@ use serde_json::json;
 use store::sites::{NewSite, Site};
 use store::usage::{self, Counter};
 use uuid::Uuid;
-use web::{Code, Created, Json, Listed, Paging, Path, Problem, Query, Reply, Resource};
+use web::{Code, Created, Json, Listed, Paging, Path, Problem, Query, Reply};
 
 use crate::App;
 use crate::call::{Call, scope};
 
 /// The endpoints.
-pub(super) fn resource() -> Resource<App> {
-    Resource::new("analytics")
+pub(super) fn resource() -> web::Resource<App> {
+    web::Resource::new("analytics")
         .post("/api/analytics/sites", create, "Start counting visits of a site")
         .get("/api/analytics/sites", list, "List analytics sites with their event counts")
         .get("/api/analytics/sites/{id}", read, "Read an analytics site")
@@ -33,6 +34,17 @@ struct WantedSite {
     domain: Option<String>,
     /// A subdomain of the account whose pages are counted by themselves.
     subdomain_id: Option<Uuid>,
+    /// The folder it lies in.
+    folder_id: Option<Uuid>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct SitesQuery {
+    /// Only sites in this folder.
+    folder_id: Option<Uuid>,
+    limit: Option<i64>,
+    cursor: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -44,6 +56,7 @@ struct SiteView {
     name: String,
     domain: Option<String>,
     subdomain_id: Option<Uuid>,
+    folder_id: Option<Uuid>,
     created_at: DateTime<Utc>,
 }
 
@@ -101,21 +114,21 @@ async fn create(
     if !complaints.is_empty() {
         return Err(Problem::validation(complaints));
     }
+    let limit = call.limits().projects;
+    let mut tx = store::begin(&app.db).await?;
+    let folder_id = call.folder_of_new(&mut tx, Resource::Analytics, wanted.folder_id).await?;
+    if let Some(id) = wanted.subdomain_id {
+        call.check_id(&mut tx, Resource::Subdomains, id).await?;
+    }
     let new = NewSite {
         id: app.rng.uuid_v7(call.now),
         site_token: sites::token(&app.rng.bytes()),
         name: wanted.name,
         domain: wanted.domain,
         subdomain_id: wanted.subdomain_id,
+        folder_id,
         created_at: call.now,
     };
-    let limit = call.limits().projects;
-    let mut tx = store::begin(&app.db).await?;
-    if let Some(id) = new.subdomain_id
-        && store::subdomains::find_subdomain(&mut tx, call.account_id, Some(id)).await?.is_none()
-    {
-        return Err(Problem::not_found("subdomain"));
-    }
     if !usage::take(&mut tx, call.account_id, Counter::Projects, limit).await? {
         return Err(call.quota_exceeded("projects", limit));
     }
@@ -130,6 +143,7 @@ async fn create(
         name: new.name,
         domain: new.domain,
         subdomain_id: new.subdomain_id,
+        folder_id: new.folder_id,
         created_at: new.created_at,
     };
     let ask = json!({"siteId": site.id, "metric": Metric::PageViews.word(), "period": "today"});
@@ -144,12 +158,12 @@ async fn create(
 async fn list(
     call: Call<scope::AnalyticsRead>,
     State(app): State<App>,
-    Query(paging): Query<Paging>,
+    Query(query): Query<SitesQuery>,
 ) -> Result<Reply<Sites>, Problem> {
-    let (limit, after) = paging.read()?;
+    let part = call.part(Resource::Analytics, &Paging::new(query.limit, query.cursor), query.folder_id)?;
     let mut conn = store::acquire(&app.db).await?;
-    let mut rows = store::sites::list_sites(&mut conn, call.account_id, after, limit + 1).await?;
-    let listed = Listed::cut(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let mut rows = store::sites::list_sites(&mut conn, call.account_id, &part).await?;
+    let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     Ok(call.reply(Sites { sites: counted(&app, rows).await?, listed }))
 }
 
@@ -159,6 +173,7 @@ async fn read(
     Path(id): Path<Uuid>,
 ) -> Result<Reply<CountedSite>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
+    call.check_id(&mut conn, Resource::Analytics, id).await?;
     let site = store::sites::find_site(&mut conn, call.account_id, id).await?;
     let site = counted(&app, site.into_iter().collect()).await?.pop();
     Ok(call.reply(site.ok_or_else(|| Problem::not_found("analytics site"))?))
@@ -177,9 +192,7 @@ async fn query(
     };
     let asked = read_question(asked, call.now, &Utc).map_err(Problem::validation)?;
     let mut conn = store::acquire(&app.db).await?;
-    if store::sites::find_site(&mut conn, call.account_id, question.site_id).await?.is_none() {
-        return Err(Problem::not_found("analytics site"));
-    }
+    call.check_id(&mut conn, Resource::Analytics, question.site_id).await?;
     let total = match asked.metric {
         Metric::PageViews => app.warehouse.count_page_views(question.site_id, asked.range).await?,
         Metric::UniqueVisitors => app.warehouse.count_unique_visitors(question.site_id, asked.range).await?,
@@ -204,6 +217,7 @@ async fn counted(app: &App, sites: Vec<Site>) -> Result<Vec<CountedSite>, Proble
             name: site.name,
             domain: site.domain,
             subdomain_id: site.subdomain_id,
+            folder_id: site.folder_id,
             created_at: site.created_at,
         },
     };

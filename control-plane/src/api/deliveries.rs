@@ -3,18 +3,19 @@
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use domain::Cursor;
+use domain::scopes::Resource;
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::deliveries::Delivery;
 use uuid::Uuid;
-use web::{Listed, Paging, Path, Problem, Query, Reply, Resource};
+use web::{Listed, Paging, Path, Problem, Query, Reply};
 
 use crate::App;
 use crate::call::{Call, scope};
 
 /// The endpoints.
-pub(super) fn resource() -> Resource<App> {
-    Resource::new("deliveries").get(
+pub(super) fn resource() -> web::Resource<App> {
+    web::Resource::new("deliveries").get(
         "/api/webhooks/{id}/deliveries",
         list,
         "List a webhook's deliveries, newest first",
@@ -60,9 +61,7 @@ async fn list(
 ) -> Result<Reply<Deliveries>, Problem> {
     let (limit, after) = paging.read()?;
     let mut conn = store::acquire(&app.db).await?;
-    if store::webhooks::find_webhook(&mut conn, call.account_id, webhook_id).await?.is_none() {
-        return Err(Problem::not_found("webhook"));
-    }
+    call.check_id(&mut conn, Resource::Webhooks, webhook_id).await?;
     let mut rows =
         store::deliveries::list_deliveries(&mut conn, call.account_id, webhook_id, after, limit + 1).await?;
     let listed = Listed::cut(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });

@@ -6,20 +6,21 @@ use contract::Change;
 use domain::Cursor;
 use domain::fields::Field;
 use domain::forms::{self, Texts};
+use domain::scopes::Resource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::forms::Form;
 use store::usage::{self, Counter};
 use uuid::Uuid;
-use web::{Created, Deleted, Json, Listed, Paging, Path, Problem, Query, Reply, Resource};
+use web::{Created, Deleted, Json, Listed, Paging, Path, Problem, Query, Reply};
 
 use crate::App;
 use crate::call::{Call, scope};
 
 /// The endpoints.
-pub(super) fn resource() -> Resource<App> {
-    Resource::new("forms")
+pub(super) fn resource() -> web::Resource<App> {
+    web::Resource::new("forms")
         .post("/api/forms", create, "Create a form")
         .get("/api/forms", list, "List forms")
         .get("/api/forms/{id}", read, "Read a form with its fields")
@@ -44,6 +45,17 @@ struct NewForm {
     /// Webhooks told of its submissions.
     #[serde(default)]
     webhook_ids: Vec<Uuid>,
+    /// The folder it lies in.
+    folder_id: Option<Uuid>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct FormsQuery {
+    /// Only forms in this folder.
+    folder_id: Option<Uuid>,
+    limit: Option<i64>,
+    cursor: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -63,6 +75,7 @@ struct FormView {
     #[serde(flatten)]
     addresses: FormAddresses,
     name: String,
+    folder_id: Option<Uuid>,
     fields: Vec<Field>,
     success_message: Option<String>,
     submit_label: Option<String>,
@@ -96,8 +109,13 @@ async fn create(
     if !complaints.is_empty() {
         return Err(Problem::validation(complaints));
     }
+    let limit = call.limits().projects;
+    let mut tx = store::begin(&app.db).await?;
+    let folder_id = call.folder_of_new(&mut tx, Resource::Forms, form.folder_id).await?;
+    call.check_ids(&mut tx, Resource::Webhooks, &form.webhook_ids).await?;
     let new = Form {
         id: app.rng.uuid_v7(call.now),
+        folder_id,
         name: form.name,
         fields: form.fields,
         success_message: form.success_message,
@@ -109,16 +127,12 @@ async fn create(
         created_at: call.now,
         updated_at: call.now,
     };
-    let limit = call.limits().projects;
-    let mut tx = store::begin(&app.db).await?;
     if !usage::take(&mut tx, call.account_id, Counter::Projects, limit).await? {
         return Err(call.quota_exceeded("projects", limit));
     }
     store::forms::insert_form(&mut tx, call.account_id, &new).await?;
     if !form.webhook_ids.is_empty() {
-        let linked =
-            store::webhooks::link_webhooks(&mut tx, call.account_id, new.id, &form.webhook_ids).await?;
-        super::all_found("webhookIds", "webhooks", &form.webhook_ids, linked)?;
+        store::webhooks::link_webhooks(&mut tx, call.account_id, new.id, &form.webhook_ids).await?;
     }
     app.commit(tx, vec![Change::Form { form_id: new.id }]).await?;
 
@@ -133,12 +147,12 @@ async fn create(
 async fn list(
     call: Call<scope::FormsRead>,
     State(app): State<App>,
-    Query(paging): Query<Paging>,
+    Query(query): Query<FormsQuery>,
 ) -> Result<Reply<Forms>, Problem> {
-    let (limit, after) = paging.read()?;
+    let part = call.part(Resource::Forms, &Paging::new(query.limit, query.cursor), query.folder_id)?;
     let mut conn = store::acquire(&app.db).await?;
-    let mut rows = store::forms::list_forms(&mut conn, call.account_id, after, limit + 1).await?;
-    let listed = Listed::cut(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let mut rows = store::forms::list_forms(&mut conn, call.account_id, &part).await?;
+    let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     Ok(call.reply(Forms { forms: rows.into_iter().map(|row| view(&app, row)).collect(), listed }))
 }
 
@@ -148,6 +162,7 @@ async fn read(
     Path(id): Path<Uuid>,
 ) -> Result<Reply<FormView>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
+    call.check_id(&mut conn, Resource::Forms, id).await?;
     let form = store::forms::find_form(&mut conn, call.account_id, id).await?;
     Ok(call.reply(view(&app, form.ok_or_else(|| Problem::not_found("form"))?)))
 }
@@ -158,6 +173,7 @@ async fn delete(
     Path(id): Path<Uuid>,
 ) -> Result<Reply<Deleted>, Problem> {
     let mut tx = store::begin(&app.db).await?;
+    call.check_id(&mut tx, Resource::Forms, id).await?;
     if !store::forms::delete_form(&mut tx, call.account_id, id).await? {
         return Err(Problem::not_found("form"));
     }
@@ -179,6 +195,7 @@ fn view(app: &App, form: Form) -> FormView {
         id: form.id,
         addresses: addresses(app, form.id),
         name: form.name,
+        folder_id: form.folder_id,
         fields: form.fields,
         success_message: form.success_message,
         submit_label: form.submit_label,

@@ -3,7 +3,10 @@
 mod account;
 mod analytics;
 mod deliveries;
+mod folders;
 mod forms;
+mod keys;
+mod moves;
 mod pages;
 mod submissions;
 mod system;
@@ -15,8 +18,6 @@ use std::sync::Arc;
 use aide::openapi::OpenApi;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use domain::Complaint;
-use uuid::Uuid;
 use web::{Code, Frame, Problem, Resource};
 
 use crate::App;
@@ -28,6 +29,8 @@ fn resources() -> Vec<Resource<App>> {
     vec![
         trial::resource(),
         account::resource(),
+        keys::resource(),
+        folders::resource(),
         pages::resource(),
         forms::resource(),
         submissions::resource(),
@@ -65,14 +68,4 @@ pub fn router(app: &App) -> Router {
         })
         .layer(from_fn_with_state(frame, web::frame))
         .with_state(app.clone())
-}
-
-/// Refuses ids in a body that are not the account's. `found` of the distinct `ids` are.
-fn all_found(field: &str, noun: &str, ids: &[Uuid], found: u64) -> Result<(), Problem> {
-    let distinct: std::collections::BTreeSet<_> = ids.iter().collect();
-    if distinct.len() as u64 == found {
-        return Ok(());
-    }
-    let message = format!("{field} must name {noun} of this account");
-    Err(Problem::validation(vec![Complaint::new(field, "unknown_id", message)]))
 }

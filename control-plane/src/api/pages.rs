@@ -3,6 +3,7 @@
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use contract::Change;
+use domain::scopes::Resource;
 use domain::{Cursor, pages};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use serde_json::{Map, Value, json};
 use store::pages::{PageChange, PageSummary};
 use store::usage::{self, Counter};
 use uuid::Uuid;
-use web::{Code, Created, Deleted, Json, Listed, Paging, Path, Problem, Query, Reply, Resource};
+use web::{Code, Created, Deleted, Json, Listed, Paging, Path, Problem, Query, Reply};
 
 use crate::App;
 use crate::call::{Call, scope};
@@ -18,8 +19,8 @@ use crate::call::{Call, scope};
 const MAX_BODY_BYTES: usize = 4 << 20;
 
 /// The endpoints.
-pub(super) fn resource() -> Resource<App> {
-    Resource::new("pages")
+pub(super) fn resource() -> web::Resource<App> {
+    web::Resource::new("pages")
         .post("/api/pages", create, "Publish a page")
         .get("/api/pages", list, "List pages")
         .get("/api/pages/{id}", read, "Read a page with its content")
@@ -45,6 +46,8 @@ struct NewPage {
     is_published: Option<bool>,
     /// The account's first subdomain unless told otherwise.
     subdomain_id: Option<Uuid>,
+    /// The folder it lies in.
+    folder_id: Option<Uuid>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -57,6 +60,21 @@ struct EditedPage {
     #[schemars(with = "Option<String>")]
     css: Option<Option<String>>,
     is_published: Option<bool>,
+    /// Null takes it out of its folder.
+    #[serde(default, deserialize_with = "web::present")]
+    #[schemars(with = "Option<Uuid>")]
+    folder_id: Option<Option<Uuid>>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct PagesQuery {
+    /// Only pages whose `metadata.collection` is this.
+    collection: Option<String>,
+    /// Only pages in this folder.
+    folder_id: Option<Uuid>,
+    limit: Option<i64>,
+    cursor: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -66,6 +84,7 @@ struct PageView {
     slug: String,
     title: String,
     is_published: bool,
+    folder_id: Option<Uuid>,
     /// On the base host, sandboxed.
     page_url: String,
     /// On its site: the address to show people.
@@ -103,10 +122,15 @@ async fn create(
         return Err(Problem::validation(complaints));
     }
     let mut tx = store::begin(&app.db).await?;
+    let folder_id = call.folder_of_new(&mut tx, Resource::Pages, page.folder_id).await?;
+    if let Some(id) = page.subdomain_id {
+        call.check_id(&mut tx, Resource::Subdomains, id).await?;
+    }
     let subdomain = store::subdomains::find_subdomain(&mut tx, call.account_id, page.subdomain_id).await?;
     let subdomain = subdomain.ok_or_else(|| Problem::not_found("subdomain"))?;
     let new = store::pages::NewPage {
         id: app.rng.uuid_v7(call.now),
+        folder_id,
         subdomain_id: subdomain.id,
         slug: page.slug,
         title: page.title,
@@ -145,12 +169,13 @@ async fn create(
 async fn list(
     call: Call<scope::PagesRead>,
     State(app): State<App>,
-    Query(paging): Query<Paging>,
+    Query(query): Query<PagesQuery>,
 ) -> Result<Reply<Pages>, Problem> {
-    let (limit, after) = paging.read()?;
+    let PagesQuery { collection, folder_id, limit, cursor } = query;
+    let part = call.part(Resource::Pages, &Paging::new(limit, cursor), folder_id)?;
     let mut conn = store::acquire(&app.db).await?;
-    let mut rows = store::pages::list_pages(&mut conn, call.account_id, after, limit + 1).await?;
-    let listed = Listed::cut(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let mut rows = store::pages::list_pages(&mut conn, call.account_id, &part, collection.as_deref()).await?;
+    let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     Ok(call.reply(Pages { pages: rows.into_iter().map(|row| view(&app, row)).collect(), listed }))
 }
 
@@ -160,6 +185,7 @@ async fn read(
     Path(id): Path<Uuid>,
 ) -> Result<Reply<WholePage>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
+    call.check_id(&mut conn, Resource::Pages, id).await?;
     let page = store::pages::find_page(&mut conn, call.account_id, id).await?;
     let page = page.ok_or_else(|| Problem::not_found("page"))?;
     Ok(call.reply(whole(&app, page)))
@@ -176,9 +202,13 @@ async fn update(
     if !complaints.is_empty() {
         return Err(Problem::validation(complaints));
     }
-    let EditedPage { title, html, css, is_published } = edited;
-    let change = PageChange { title, html, css, is_published };
+    let EditedPage { title, html, css, is_published, folder_id } = edited;
+    let change = PageChange { title, html, css, is_published, folder_id };
     let mut tx = store::begin(&app.db).await?;
+    call.check_id(&mut tx, Resource::Pages, id).await?;
+    if let Some(wanted) = folder_id {
+        call.check_move(&mut tx, wanted).await?;
+    }
     store::pages::update_page(&mut tx, call.account_id, id, &change, call.now).await?;
     let page = store::pages::find_page(&mut tx, call.account_id, id).await?;
     let page = page.ok_or_else(|| Problem::not_found("page"))?;
@@ -193,6 +223,7 @@ async fn delete(
     Path(id): Path<Uuid>,
 ) -> Result<Reply<Deleted>, Problem> {
     let mut tx = store::begin(&app.db).await?;
+    call.check_id(&mut tx, Resource::Pages, id).await?;
     let gone = store::pages::delete_page(&mut tx, call.account_id, id).await?;
     let (subdomain_id, slug) = gone.ok_or_else(|| Problem::not_found("page"))?;
     usage::give_back(&mut tx, call.account_id, Counter::Projects).await?;
@@ -208,6 +239,7 @@ fn view(app: &App, page: PageSummary) -> PageView {
         slug: page.slug,
         title: page.title,
         is_published: page.is_published,
+        folder_id: page.folder_id,
         created_at: page.created_at,
         updated_at: page.updated_at,
     }

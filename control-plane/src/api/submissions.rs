@@ -3,18 +3,19 @@
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use domain::Cursor;
+use domain::scopes::Resource;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
-use web::{Listed, Paging, Path, Problem, Query, Reply, Resource};
+use web::{Listed, Paging, Path, Problem, Query, Reply};
 
 use crate::App;
 use crate::call::{Call, scope};
 
 /// The endpoints.
-pub(super) fn resource() -> Resource<App> {
-    Resource::new("submissions").get(
+pub(super) fn resource() -> web::Resource<App> {
+    web::Resource::new("submissions").get(
         "/api/forms/{id}/submissions",
         list,
         "List a form's submissions, newest first",
@@ -49,9 +50,7 @@ async fn list(
 ) -> Result<Reply<Submissions>, Problem> {
     let (limit, after) = paging.read()?;
     let mut conn = store::acquire(&app.db).await?;
-    if store::forms::count_forms(&mut conn, call.account_id, &[form_id]).await? == 0 {
-        return Err(Problem::not_found("form"));
-    }
+    call.check_id(&mut conn, Resource::Forms, form_id).await?;
     let mut rows =
         store::submissions::list_submissions(&mut conn, call.account_id, form_id, after, limit + 1).await?;
     let listed = Listed::cut(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });

@@ -6,6 +6,7 @@ use axum::extract::State;
 use chrono::{DateTime, Utc};
 use domain::keys::{self, KeyKind};
 use domain::plans::{Limits, Plan};
+use domain::reach::Reach;
 use domain::scopes::ScopeSet;
 use domain::{base62, subdomains};
 use schemars::JsonSchema;
@@ -52,11 +53,12 @@ async fn create(State(app): State<App>, ClientIp(ip): ClientIp) -> Result<Create
     };
     let new_key = NewKey {
         id: app.rng.uuid_v7(now),
-        fingerprint: app.callers.fingerprint(&key),
-        shown_prefix: keys::shown_prefix(KeyKind::Trial, &key),
+        secret: app.callers.secret(KeyKind::Trial, &key),
         label: "trial".to_owned(),
         scopes: ScopeSet::FULL,
+        reach: Reach::default(),
         expires_at: None,
+        parent_id: None,
         created_at: now,
     };
     let limits = Plan::Free.limits();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
+use domain::scopes::Resource;
 use domain::{Cursor, webhooks};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,14 +12,14 @@ use serde_json::{Value, json};
 use store::usage::{self, Counter};
 use store::webhooks::{NewWebhook, Webhook};
 use uuid::Uuid;
-use web::{Created, Json, Listed, Paging, Path, Problem, Query, Reply, Resource};
+use web::{Created, Json, Listed, Paging, Path, Problem, Query, Reply};
 
 use crate::App;
 use crate::call::{Call, scope};
 
 /// The endpoints.
-pub(super) fn resource() -> Resource<App> {
-    Resource::new("webhooks")
+pub(super) fn resource() -> web::Resource<App> {
+    web::Resource::new("webhooks")
         .post("/api/webhooks", create, "Create a webhook; its signing secret is shown this once")
         .get("/api/webhooks", list, "List webhooks")
         .get("/api/webhooks/{id}", read, "Read a webhook")
@@ -93,10 +94,7 @@ async fn create(
     };
     let limit = call.limits().webhooks;
     let mut tx = store::begin(&app.db).await?;
-    if let Some(form_ids) = &new.form_ids {
-        let found = store::forms::count_forms(&mut tx, call.account_id, form_ids).await?;
-        super::all_found("formIds", "forms", form_ids, found.unsigned_abs())?;
-    }
+    check_forms(&call, &mut tx, new.form_ids.as_deref()).await?;
     if !usage::take(&mut tx, call.account_id, Counter::Webhooks, limit).await? {
         return Err(call.quota_exceeded("webhooks", limit));
     }
@@ -119,10 +117,10 @@ async fn list(
     State(app): State<App>,
     Query(paging): Query<Paging>,
 ) -> Result<Reply<Webhooks>, Problem> {
-    let (limit, after) = paging.read()?;
+    let part = call.part(Resource::Webhooks, &paging, None)?;
     let mut conn = store::acquire(&app.db).await?;
-    let mut rows = store::webhooks::list_webhooks(&mut conn, call.account_id, after, limit + 1).await?;
-    let listed = Listed::cut(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let mut rows = store::webhooks::list_webhooks(&mut conn, call.account_id, &part).await?;
+    let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     let webhooks = rows.into_iter().map(|row| view(&app, row)).collect::<Result<_, _>>()?;
     Ok(call.reply(Webhooks { webhooks, listed }))
 }
@@ -133,8 +131,25 @@ async fn read(
     Path(id): Path<Uuid>,
 ) -> Result<Reply<WebhookView>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
+    call.check_id(&mut conn, Resource::Webhooks, id).await?;
     let webhook = store::webhooks::find_webhook(&mut conn, call.account_id, id).await?;
     Ok(call.reply(view(&app, webhook.ok_or_else(|| Problem::not_found("webhook"))?)?))
+}
+
+/// A caller who is kept to a folder or to listed forms makes no webhook that hears of more.
+async fn check_forms(
+    call: &Call<scope::WebhooksCreate>,
+    conn: &mut store::Conn,
+    form_ids: Option<&[Uuid]>,
+) -> Result<(), Problem> {
+    call.check_new(Resource::Webhooks)?;
+    match form_ids {
+        Some(ids) if !ids.is_empty() => call.check_ids(conn, Resource::Forms, ids).await,
+        _ => {
+            call.check_whole_account(Resource::Webhooks)?;
+            call.check_new(Resource::Forms)
+        }
+    }
 }
 
 fn view(app: &App, webhook: Webhook) -> Result<WebhookView, Problem> {

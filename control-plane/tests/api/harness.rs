@@ -4,6 +4,7 @@ use axum::Router;
 use axum::body::Body;
 use control_plane::{App, Config, DEFAULTS};
 use domain::keys::{self, KeyKind};
+use domain::reach::Reach;
 use domain::scopes::ScopeSet;
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt;
@@ -82,11 +83,12 @@ impl Api {
         let made = keys::make(KeyKind::Live, &rng.bytes());
         let new = NewKey {
             id: rng.uuid_v7(clock.now()),
-            fingerprint: self.app.callers.fingerprint(&made),
-            shown_prefix: keys::shown_prefix(KeyKind::Live, &made),
+            secret: self.app.callers.secret(KeyKind::Live, &made),
             label: "test".to_owned(),
             scopes,
+            reach: Reach::default(),
             expires_at: None,
+            parent_id: None,
             created_at: clock.now(),
         };
         let mut conn = store::acquire(&self.database.db).await.unwrap();

@@ -45,6 +45,7 @@ impl Account<'_> {
     pub(crate) async fn page(&self, slug: &str, html: &str) -> Uuid {
         let page = NewPage {
             id: new_id(),
+            folder_id: None,
             subdomain_id: self.subdomain_id,
             slug: slug.to_owned(),
             title: "T".to_owned(),
@@ -74,6 +75,7 @@ impl Account<'_> {
     pub(crate) async fn form_with(&self, fields: Value, shape: impl FnOnce(&mut Form)) -> Uuid {
         let mut form = Form {
             id: new_id(),
+            folder_id: None,
             name: "Contact".to_owned(),
             fields: serde_json::from_value(fields).unwrap(),
             success_message: None,

@@ -3,10 +3,17 @@
 //! `st_trial_` or `st_live_`, 30 random base-62 digits, and 6 digits of their CRC-32: a mistyped key is
 //! refused without asking the database. At rest only an HMAC of the key exists.
 
+use chrono::{DateTime, TimeDelta, Utc};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::base62;
+use crate::complaint::check_length;
+use crate::{Complaint, base62};
+
+/// Characters of a key's label.
+pub const LABEL_CHARS_MAX: usize = 80;
+/// How far ahead a key may expire.
+pub const LIFETIME_MAX: TimeDelta = TimeDelta::days(90);
 
 const RANDOM_DIGITS: usize = 30;
 const CHECK_DIGITS: usize = 6;
@@ -61,6 +68,17 @@ pub fn shown_prefix(kind: KeyKind, key: &str) -> String {
     key.chars().take(kind.prefix().len() + SHOWN_DIGITS).collect()
 }
 
+/// What is wrong with a new key's label and expiry; nothing if it may be made.
+pub fn check(label: &str, expires_at: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    check_length(&mut complaints, "label", label.trim(), 1, LABEL_CHARS_MAX);
+    if expires_at.is_some_and(|at| at <= now || at - now > LIFETIME_MAX) {
+        let message = "expiresAt must be in the future and at most 90 days ahead";
+        complaints.push(Complaint::new("expiresAt", "range", message));
+    }
+    complaints
+}
+
 fn checksum(kind: KeyKind, digits: &str) -> String {
     let mut crc = crc32fast::Hasher::new();
     crc.update(kind.prefix().as_bytes());
@@ -96,6 +114,20 @@ mod tests {
         {
             assert_eq!(recognise(garbage), None, "{garbage}");
         }
+    }
+
+    #[test]
+    fn a_key_expires_within_ninety_days_or_never() {
+        let now = DateTime::UNIX_EPOCH;
+        let codes = |expires_at| check("CI", expires_at, now).iter().map(|c| c.code).collect::<Vec<_>>();
+        assert!(codes(None).is_empty());
+        assert!(codes(Some(now + LIFETIME_MAX)).is_empty());
+        assert!(codes(Some(now + TimeDelta::milliseconds(1))).is_empty());
+        assert_eq!(codes(Some(now)), ["range"]);
+        assert_eq!(codes(Some(now + LIFETIME_MAX + TimeDelta::milliseconds(1))), ["range"]);
+        assert_eq!(check(" ", None, now)[0].code, "required");
+        assert_eq!(check(&"x".repeat(81), None, now)[0].code, "too_long");
+        assert_eq!(check(&"x".repeat(80), None, now), vec![]);
     }
 
     #[test]

@@ -17,7 +17,8 @@ macro_rules! words {
                 match self { $(Self::$variant => $word),+ }
             }
 
-            fn from_word(word: &str) -> Option<Self> {
+            /// The one with that word.
+            pub fn from_word(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|item| item.word() == word)
             }
         }

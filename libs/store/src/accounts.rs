@@ -31,10 +31,14 @@ pub struct Account {
     pub name: Option<String>,
     /// IANA name of its time zone.
     pub timezone: String,
+    /// The name of its first subdomain, which is the oldest.
+    pub subdomain: Option<String>,
     /// Until when a trial may be claimed; none once it is.
     pub claim_deadline: Option<DateTime<Utc>>,
     /// Since when it belongs to somebody.
     pub claimed_at: Option<DateTime<Utc>>,
+    /// Since when the operator has suspended it.
+    pub suspended_at: Option<DateTime<Utc>>,
     /// When it was made.
     pub created_at: DateTime<Utc>,
 }
@@ -63,7 +67,9 @@ pub async fn insert_trial(conn: &mut Conn, trial: &NewTrial) -> Result<(), Error
 /// The database's.
 pub async fn find_account(conn: &mut Conn, account_id: Uuid) -> Result<Option<Account>, Error> {
     let row = query!(
-        "select id, plan, name, timezone, claim_deadline, claimed_at, created_at from accounts where id = $1",
+        "select id, plan, name, timezone, claim_deadline, claimed_at, suspended_at, created_at,
+                (select name from subdomains where account_id = a.id order by created_at, id limit 1) as subdomain
+         from accounts a where id = $1",
         account_id,
     )
     .fetch_optional(conn)
@@ -74,8 +80,10 @@ pub async fn find_account(conn: &mut Conn, account_id: Uuid) -> Result<Option<Ac
             plan: read_plan(&row.plan)?,
             name: row.name,
             timezone: row.timezone,
+            subdomain: row.subdomain,
             claim_deadline: row.claim_deadline,
             claimed_at: row.claimed_at,
+            suspended_at: row.suspended_at,
             created_at: row.created_at,
         })
     })

@@ -1,21 +1,22 @@
 //! Forms: what an account asks, and how many have answered.
 
 use chrono::{DateTime, Utc};
-use domain::Cursor;
 use domain::fields::Field;
 use domain::plans::Plan;
 use sqlx::types::Json;
-use sqlx::{query, query_as, query_scalar};
+use sqlx::{query, query_as};
 use uuid::Uuid;
 
 use crate::accounts::read_plan;
-use crate::{Conn, Error};
+use crate::{Conn, Error, Part};
 
 /// A form, as it is stored and as its owner sees it.
 #[derive(Debug, Clone)]
 pub struct Form {
     /// Its id.
     pub id: Uuid,
+    /// The folder it lies in.
+    pub folder_id: Option<Uuid>,
     /// Its name.
     pub name: String,
     /// What it asks.
@@ -41,6 +42,7 @@ pub struct Form {
 /// A form's columns as Postgres gives them.
 struct FormRow {
     id: Uuid,
+    folder_id: Option<Uuid>,
     name: String,
     fields: Json<Vec<Field>>,
     success_message: Option<String>,
@@ -57,6 +59,7 @@ impl From<FormRow> for Form {
     fn from(row: FormRow) -> Self {
         Self {
             id: row.id,
+            folder_id: row.folder_id,
             name: row.name,
             fields: row.fields.0,
             success_message: row.success_message,
@@ -90,11 +93,12 @@ pub struct OpenForm {
 /// The database's.
 pub async fn insert_form(conn: &mut Conn, account_id: Uuid, form: &Form) -> Result<(), Error> {
     query!(
-        "insert into forms (id, account_id, name, fields, success_message, submit_label, redirect_url, closes_at,
+        "insert into forms (id, account_id, folder_id, name, fields, success_message, submit_label, redirect_url, closes_at,
                             max_submissions, created_at, updated_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
         form.id,
         account_id,
+        form.folder_id,
         form.name,
         Json(&form.fields) as _,
         form.success_message,
@@ -117,7 +121,7 @@ pub async fn insert_form(conn: &mut Conn, account_id: Uuid, form: &Form) -> Resu
 pub async fn find_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Form>, Error> {
     let form = query_as!(
         FormRow,
-        r#"select id, name, fields as "fields: Json<Vec<Field>>", success_message, submit_label, redirect_url,
+        r#"select id, folder_id, name, fields as "fields: Json<Vec<Field>>", success_message, submit_label, redirect_url,
                   closes_at, max_submissions, submission_count, created_at, updated_at
            from forms where account_id = $1 and id = $2"#,
         account_id,
@@ -132,22 +136,21 @@ pub async fn find_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
 ///
 /// # Errors
 /// The database's.
-pub async fn list_forms(
-    conn: &mut Conn,
-    account_id: Uuid,
-    after: Option<Cursor>,
-    limit: i64,
-) -> Result<Vec<Form>, Error> {
+pub async fn list_forms(conn: &mut Conn, account_id: Uuid, part: &Part) -> Result<Vec<Form>, Error> {
     let forms = query_as!(
         FormRow,
-        r#"select id, name, fields as "fields: Json<Vec<Field>>", success_message, submit_label, redirect_url,
+        r#"select id, folder_id, name, fields as "fields: Json<Vec<Field>>", success_message, submit_label, redirect_url,
                   closes_at, max_submissions, submission_count, created_at, updated_at
-           from forms where account_id = $1 and ($2::timestamptz is null or (created_at, id) > ($2, $3))
-           order by created_at, id limit $4"#,
+           from forms
+           where account_id = $1 and ($2::uuid is null or folder_id = $2) and ($3::uuid[] is null or id = any($3))
+             and ($4::timestamptz is null or (created_at, id) > ($4, $5))
+           order by created_at, id limit $6::bigint + 1"#,
         account_id,
-        after.map(|after| after.created_at),
-        after.map(|after| after.id).unwrap_or_default(),
-        limit,
+        part.folder_id,
+        part.ids.as_deref(),
+        part.after.map(|after| after.created_at),
+        part.after.map(|after| after.id),
+        part.limit,
     )
     .fetch_all(conn)
     .await?;
@@ -164,28 +167,13 @@ pub async fn delete_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<
     Ok(done.rows_affected() > 0)
 }
 
-/// How many of `ids` are forms of the account.
-///
-/// # Errors
-/// The database's.
-pub async fn count_forms(conn: &mut Conn, account_id: Uuid, ids: &[Uuid]) -> Result<i64, Error> {
-    let count = query_scalar!(
-        r#"select count(*) as "count!" from forms where account_id = $1 and id = any($2)"#,
-        account_id,
-        ids,
-    )
-    .fetch_one(conn)
-    .await?;
-    Ok(count)
-}
-
 /// The form behind a public address, whoever's it is: visitors have no account.
 ///
 /// # Errors
 /// The database's.
 pub async fn find_open_form(conn: &mut Conn, id: Uuid) -> Result<Option<OpenForm>, Error> {
     let row = query!(
-        r#"select f.account_id, a.plan, a.suspended_at is not null as "suspended!", f.name,
+        r#"select f.account_id, a.plan, a.suspended_at is not null as "suspended!", f.folder_id, f.name,
                   f.fields as "fields: Json<Vec<Field>>", f.success_message, f.submit_label, f.redirect_url,
                   f.closes_at, f.max_submissions, f.submission_count, f.created_at, f.updated_at
            from forms f join accounts a on a.id = f.account_id where f.id = $1"#,
@@ -200,6 +188,7 @@ pub async fn find_open_form(conn: &mut Conn, id: Uuid) -> Result<Option<OpenForm
             suspended: row.suspended,
             form: Form {
                 id,
+                folder_id: row.folder_id,
                 name: row.name,
                 fields: row.fields.0,
                 success_message: row.success_message,

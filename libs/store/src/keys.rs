@@ -1,13 +1,16 @@
-//! API keys at rest, and the one look-up behind every authenticated call.
+//! API keys at rest: a fingerprint, what may be shown, and what the key may do.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
-use domain::plans::Plan;
+use domain::Cursor;
+use domain::reach::Reach;
 use domain::scopes::ScopeSet;
-use sqlx::query;
+use sqlx::types::Json;
+use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use crate::accounts::read_plan;
-use crate::usage::Usage;
+use crate::callers::{read_reach, read_scopes};
 use crate::{Conn, Error};
 
 /// A key about to be stored.
@@ -15,41 +18,83 @@ use crate::{Conn, Error};
 pub struct NewKey {
     /// Its id.
     pub id: Uuid,
+    /// How it is recognised.
+    pub secret: Secret,
+    /// What its owner calls it.
+    pub label: String,
+    /// What it may do.
+    pub scopes: ScopeSet,
+    /// To which things.
+    pub reach: Reach,
+    /// When it stops working.
+    pub expires_at: Option<DateTime<Utc>>,
+    /// The key that makes it, if one does.
+    pub parent_id: Option<Uuid>,
+    /// Now.
+    pub created_at: DateTime<Utc>,
+}
+
+/// What is stored instead of a key's text.
+#[derive(Debug, Clone)]
+pub struct Secret {
     /// HMAC of the key.
     pub fingerprint: [u8; 32],
     /// The part of the key that may be shown.
+    pub shown_prefix: String,
+}
+
+/// A key as its owner sees it.
+#[derive(Debug, Clone)]
+pub struct Key {
+    /// Its id.
+    pub id: Uuid,
+    /// The part of it that may be shown.
     pub shown_prefix: String,
     /// What its owner calls it.
     pub label: String,
     /// What it may do.
     pub scopes: ScopeSet,
+    /// To which things.
+    pub reach: Reach,
     /// When it stops working.
-    pub expires_at: Option<DateTime<Utc>>,
-    /// Now.
-    pub created_at: DateTime<Utc>,
-}
-
-/// Who calls with a key: everything a call needs to know, from one indexed read.
-#[derive(Debug, Clone)]
-pub struct Caller {
-    /// The key.
-    pub key_id: Uuid,
-    /// Whose it is.
-    pub account_id: Uuid,
-    /// What the account pays for.
-    pub plan: Plan,
-    /// Whether the account belongs to somebody.
-    pub claimed: bool,
-    /// Whether the operator has suspended it.
-    pub suspended: bool,
-    /// What the key may do.
-    pub scopes: ScopeSet,
-    /// When the key stops working.
     pub expires_at: Option<DateTime<Utc>>,
     /// When it was last seen, to the minute.
     pub last_used_at: Option<DateTime<Utc>>,
-    /// How much of the plan is used.
-    pub usage: Usage,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+    /// How it is recognised now.
+    pub fingerprint: Vec<u8>,
+}
+
+struct KeyRow {
+    id: Uuid,
+    shown_prefix: String,
+    label: String,
+    scopes: Vec<String>,
+    folder_id: Option<Uuid>,
+    resource_ids: Json<BTreeMap<String, BTreeSet<Uuid>>>,
+    expires_at: Option<DateTime<Utc>>,
+    last_used_at: Option<DateTime<Utc>>,
+    created_at: DateTime<Utc>,
+    fingerprint: Vec<u8>,
+}
+
+impl TryFrom<KeyRow> for Key {
+    type Error = Error;
+
+    fn try_from(row: KeyRow) -> Result<Self, Error> {
+        Ok(Self {
+            id: row.id,
+            shown_prefix: row.shown_prefix,
+            label: row.label,
+            scopes: read_scopes(&row.scopes)?,
+            reach: read_reach(row.folder_id, row.resource_ids.0)?,
+            expires_at: row.expires_at,
+            last_used_at: row.last_used_at,
+            created_at: row.created_at,
+            fingerprint: row.fingerprint,
+        })
+    }
 }
 
 /// Stores a key.
@@ -57,16 +102,22 @@ pub struct Caller {
 /// # Errors
 /// The database's.
 pub async fn insert_key(conn: &mut Conn, account_id: Uuid, key: &NewKey) -> Result<(), Error> {
+    let ids: BTreeMap<&str, &BTreeSet<Uuid>> =
+        key.reach.ids.iter().map(|(resource, ids)| (resource.word(), ids)).collect();
     query!(
-        "insert into api_keys (id, account_id, fingerprint, shown_prefix, label, scopes, expires_at, created_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8)",
+        "insert into api_keys (id, account_id, fingerprint, shown_prefix, label, scopes, folder_id, resource_ids,
+                               expires_at, parent_id, created_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         key.id,
         account_id,
-        &key.fingerprint,
-        key.shown_prefix,
+        &key.secret.fingerprint,
+        key.secret.shown_prefix,
         key.label,
         &key.scopes.words(),
+        key.reach.folder_id,
+        Json(ids) as _,
         key.expires_at,
+        key.parent_id,
         key.created_at,
     )
     .execute(conn)
@@ -74,48 +125,130 @@ pub async fn insert_key(conn: &mut Conn, account_id: Uuid, key: &NewKey) -> Resu
     Ok(())
 }
 
-/// The caller behind a key's fingerprint; none if there is no such key or it was revoked.
-///
-/// The one look-up that begins without an account: it is how the account becomes known.
+/// A working key of the account, locked for this transaction: its ancestors can't be revoked meanwhile, nor
+/// the key itself changed.
 ///
 /// # Errors
 /// The database's.
-pub async fn find_caller(conn: &mut Conn, fingerprint: &[u8; 32]) -> Result<Option<Caller>, Error> {
-    let row = query!(
-        r#"select k.id, k.account_id, k.scopes, k.expires_at, k.last_used_at, a.plan,
-                  a.claimed_at is not null as "claimed!", a.suspended_at is not null as "suspended!",
-                  u.projects, u.webhooks, u.domains, u.subdomains, u.storage_bytes
-           from api_keys k
-           join accounts a on a.id = k.account_id
-           join usage u on u.account_id = k.account_id
-           where k.fingerprint = $1 and k.revoked_at is null"#,
-        fingerprint,
+pub async fn lock_key(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Key>, Error> {
+    let row = query_as!(
+        KeyRow,
+        r#"select id, shown_prefix, label, scopes, folder_id,
+                  resource_ids as "resource_ids: Json<BTreeMap<String, BTreeSet<Uuid>>>",
+                  expires_at, last_used_at, created_at, fingerprint
+           from api_keys where account_id = $1 and id = $2 and revoked_at is null for update"#,
+        account_id,
+        id,
     )
     .fetch_optional(conn)
     .await?;
-    row.map(|row| {
-        let scopes = ScopeSet::parse(row.scopes.iter().map(String::as_str)).map_err(|word| {
-            Error::Unreadable { table: "api_keys", column: "scopes", value: word.to_owned() }
-        })?;
-        Ok(Caller {
-            key_id: row.id,
-            account_id: row.account_id,
-            plan: read_plan(&row.plan)?,
-            claimed: row.claimed,
-            suspended: row.suspended,
-            scopes,
-            expires_at: row.expires_at,
-            last_used_at: row.last_used_at,
-            usage: Usage {
-                projects: row.projects,
-                webhooks: row.webhooks,
-                domains: row.domains,
-                subdomains: row.subdomains,
-                storage_bytes: row.storage_bytes,
-            },
-        })
-    })
-    .transpose()
+    row.map(Key::try_from).transpose()
+}
+
+/// The account's working keys, oldest first, up to `limit` after `after`.
+///
+/// # Errors
+/// The database's.
+pub async fn list_keys(
+    conn: &mut Conn,
+    account_id: Uuid,
+    after: Option<Cursor>,
+    limit: i64,
+) -> Result<Vec<Key>, Error> {
+    let rows = query_as!(
+        KeyRow,
+        r#"select id, shown_prefix, label, scopes, folder_id,
+                  resource_ids as "resource_ids: Json<BTreeMap<String, BTreeSet<Uuid>>>",
+                  expires_at, last_used_at, created_at, fingerprint
+           from api_keys
+           where account_id = $1 and revoked_at is null
+             and ($2::timestamptz is null or (created_at, id) > ($2, $3))
+           order by created_at, id limit $4"#,
+        account_id,
+        after.map(|after| after.created_at),
+        after.map(|after| after.id).unwrap_or_default(),
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter().map(Key::try_from).collect()
+}
+
+/// Gives a key another text, in one step: before it the old one works, after it the new one. Everything else
+/// about the key stays. `false` if it has been rotated or revoked meanwhile.
+///
+/// # Errors
+/// The database's.
+pub async fn update_secret(
+    conn: &mut Conn,
+    account_id: Uuid,
+    key: &Key,
+    secret: &Secret,
+    now: DateTime<Utc>,
+) -> Result<bool, Error> {
+    let done = query!(
+        "update api_keys set fingerprint = $4, shown_prefix = $5, rotated_at = $6
+         where account_id = $1 and id = $2 and fingerprint = $3 and revoked_at is null",
+        account_id,
+        key.id,
+        key.fingerprint,
+        &secret.fingerprint,
+        secret.shown_prefix,
+        now,
+    )
+    .execute(conn)
+    .await?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// Revokes a key and every key it made, and they made; gives the fingerprints that work no more.
+///
+/// # Errors
+/// The database's.
+pub async fn revoke_key(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<Vec<Vec<u8>>, Error> {
+    let revoked = query!(
+        "with recursive line as (
+            select id from api_keys where account_id = $1 and id = $2
+            union all
+            select child.id from api_keys child join line on child.parent_id = line.id
+         )
+         update api_keys set revoked_at = $3
+         from line where api_keys.id = line.id and revoked_at is null returning fingerprint",
+        account_id,
+        id,
+        now,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(revoked.into_iter().map(|row| row.fingerprint).collect())
+}
+
+/// Revokes the keys that are kept to a folder, which is about to go; gives the fingerprints that work no
+/// more.
+///
+/// # Errors
+/// The database's.
+pub async fn revoke_keys_of_folder(
+    conn: &mut Conn,
+    account_id: Uuid,
+    folder_id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<Vec<Vec<u8>>, Error> {
+    let revoked = query!(
+        "update api_keys set revoked_at = $3 where account_id = $1 and folder_id = $2 and revoked_at is null
+         returning fingerprint",
+        account_id,
+        folder_id,
+        now,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(revoked.into_iter().map(|row| row.fingerprint).collect())
 }
 
 /// Remembers that a key was used, at most once a minute.

@@ -4,16 +4,20 @@
 //! found. Transactions are begun by handlers and jobs, which know the order of steps, and passed down.
 
 pub mod accounts;
+pub mod callers;
 pub mod deliveries;
 mod error;
+pub mod folders;
 pub mod forms;
 pub mod keys;
 pub mod outbox;
 pub mod pages;
+mod part;
 pub mod salts;
 pub mod sites;
 pub mod subdomains;
 pub mod submissions;
+pub mod things;
 pub mod usage;
 pub mod webhooks;
 
@@ -23,6 +27,7 @@ use serde::Deserialize;
 use sqlx::postgres::PgPoolOptions;
 
 pub use error::Error;
+pub use part::Part;
 
 /// A pool of connections. Cheap to clone.
 pub type Db = sqlx::PgPool;

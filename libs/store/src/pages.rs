@@ -1,18 +1,19 @@
 //! Pages: what an account publishes and the edge serves.
 
 use chrono::{DateTime, Utc};
-use domain::Cursor;
 use serde_json::Value;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Conn, Error};
+use crate::{Conn, Error, Part};
 
 /// A page about to be stored.
 #[derive(Debug)]
 pub struct NewPage {
     /// Its id.
     pub id: Uuid,
+    /// The folder it lies in.
+    pub folder_id: Option<Uuid>,
     /// Where it is served.
     pub subdomain_id: Uuid,
     /// Under which slug.
@@ -42,6 +43,8 @@ pub struct PageChange {
     pub css: Option<Option<String>>,
     /// Whether visitors see it.
     pub is_published: Option<bool>,
+    /// Another folder, or none at all.
+    pub folder_id: Option<Option<Uuid>>,
 }
 
 /// A page with its content.
@@ -64,6 +67,8 @@ pub struct Page {
 pub struct PageSummary {
     /// Its id.
     pub id: Uuid,
+    /// The folder it lies in.
+    pub folder_id: Option<Uuid>,
     /// The name of its subdomain.
     pub subdomain: String,
     /// Its slug.
@@ -96,12 +101,13 @@ pub struct Document {
 /// The database's.
 pub async fn insert_page(conn: &mut Conn, account_id: Uuid, page: &NewPage) -> Result<bool, Error> {
     let inserted = query_scalar!(
-        "insert into pages (id, account_id, subdomain_id, slug, title, html, css, metadata, is_published,
+        "insert into pages (id, account_id, folder_id, subdomain_id, slug, title, html, css, metadata, is_published,
                             created_at, updated_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)
          on conflict (subdomain_id, slug) do nothing returning id",
         page.id,
         account_id,
+        page.folder_id,
         page.subdomain_id,
         page.slug,
         page.title,
@@ -153,7 +159,7 @@ pub async fn find_id_by_slug(
 /// The database's.
 pub async fn find_page(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Page>, Error> {
     let row = query!(
-        r#"select p.id, p.subdomain_id, s.name as subdomain, p.slug, p.title, p.html, p.css, p.metadata,
+        r#"select p.id, p.folder_id, p.subdomain_id, s.name as subdomain, p.slug, p.title, p.html, p.css, p.metadata,
                   p.is_published, a.slug is not null as "holds_short_address!", p.created_at, p.updated_at
            from pages p join subdomains s on s.id = p.subdomain_id
            left join short_addresses a on a.page_id = p.id
@@ -166,6 +172,7 @@ pub async fn find_page(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
     Ok(row.map(|row| Page {
         summary: PageSummary {
             id: row.id,
+            folder_id: row.folder_id,
             subdomain: row.subdomain,
             slug: row.slug,
             title: row.title,
@@ -181,28 +188,34 @@ pub async fn find_page(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
     }))
 }
 
-/// The account's pages, oldest first.
+/// The account's pages, oldest first, of one collection if it is named.
 ///
 /// # Errors
 /// The database's.
 pub async fn list_pages(
     conn: &mut Conn,
     account_id: Uuid,
-    after: Option<Cursor>,
-    limit: i64,
+    part: &Part,
+    collection: Option<&str>,
 ) -> Result<Vec<PageSummary>, Error> {
     let pages = query_as!(
         PageSummary,
-        r#"select p.id, s.name as subdomain, p.slug, p.title, p.is_published,
+        r#"select p.id, p.folder_id, s.name as subdomain, p.slug, p.title, p.is_published,
                   a.slug is not null as "holds_short_address!", p.created_at, p.updated_at
            from pages p join subdomains s on s.id = p.subdomain_id
            left join short_addresses a on a.page_id = p.id
-           where p.account_id = $1 and ($2::timestamptz is null or (p.created_at, p.id) > ($2, $3))
-           order by p.created_at, p.id limit $4"#,
+           where p.account_id = $1 and ($2::uuid is null or p.folder_id = $2)
+             and ($3::uuid[] is null or p.id = any($3))
+             and ($4::timestamptz is null or (p.created_at, p.id) > ($4, $5))
+             and ($7::text is null or p.metadata ->> 'collection' = $7)
+           order by p.created_at, p.id limit $6::bigint + 1"#,
         account_id,
-        after.map(|after| after.created_at),
-        after.map(|after| after.id).unwrap_or_default(),
-        limit,
+        part.folder_id,
+        part.ids.as_deref(),
+        part.after.map(|after| after.created_at),
+        part.after.map(|after| after.id),
+        part.limit,
+        collection,
     )
     .fetch_all(conn)
     .await?;
@@ -226,6 +239,7 @@ pub async fn update_page(
             html = coalesce($4, html),
             css = case when $5 then $6 else css end,
             is_published = coalesce($7, is_published),
+            folder_id = case when $9 then $10 else folder_id end,
             updated_at = greatest(date_trunc('milliseconds', $8::timestamptz),
                                   date_trunc('milliseconds', updated_at) + interval '1 millisecond')
          where account_id = $1 and id = $2",
@@ -237,6 +251,8 @@ pub async fn update_page(
         change.css.as_ref().and_then(Option::as_ref),
         change.is_published,
         now,
+        change.folder_id.is_some(),
+        change.folder_id.flatten(),
     )
     .execute(conn)
     .await?;

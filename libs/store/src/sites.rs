@@ -1,11 +1,10 @@
 //! Analytics sites: whose visits are counted, and under which token.
 
 use chrono::{DateTime, Utc};
-use domain::Cursor;
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use crate::{Conn, Error};
+use crate::{Conn, Error, Part};
 
 /// A site about to be stored.
 #[derive(Debug)]
@@ -20,6 +19,8 @@ pub struct NewSite {
     pub domain: Option<String>,
     /// The subdomain whose pages send events by themselves; the caller has checked whose it is.
     pub subdomain_id: Option<Uuid>,
+    /// The folder it lies in.
+    pub folder_id: Option<Uuid>,
     /// Now.
     pub created_at: DateTime<Utc>,
 }
@@ -37,6 +38,8 @@ pub struct Site {
     pub domain: Option<String>,
     /// The subdomain whose pages send events by themselves.
     pub subdomain_id: Option<Uuid>,
+    /// The folder it lies in.
+    pub folder_id: Option<Uuid>,
     /// When it was made.
     pub created_at: DateTime<Utc>,
 }
@@ -56,14 +59,16 @@ pub struct SiteOwner {
 /// The database's.
 pub async fn insert_site(conn: &mut Conn, account_id: Uuid, site: &NewSite) -> Result<bool, Error> {
     let inserted = query!(
-        "insert into analytics_sites (id, account_id, site_token, name, domain, subdomain_id, created_at)
-         values ($1, $2, $3, $4, $5, $6, $7) on conflict (subdomain_id) do nothing",
+        "insert into analytics_sites (id, account_id, site_token, name, domain, subdomain_id, folder_id,
+                                      created_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict (subdomain_id) do nothing",
         site.id,
         account_id,
         site.site_token,
         site.name,
         site.domain,
         site.subdomain_id,
+        site.folder_id,
         site.created_at,
     )
     .execute(conn)
@@ -78,7 +83,7 @@ pub async fn insert_site(conn: &mut Conn, account_id: Uuid, site: &NewSite) -> R
 pub async fn find_site(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Site>, Error> {
     let site = query_as!(
         Site,
-        "select id, site_token, name, domain, subdomain_id, created_at
+        "select id, site_token, name, domain, subdomain_id, folder_id, created_at
          from analytics_sites where account_id = $1 and id = $2",
         account_id,
         id,
@@ -92,21 +97,19 @@ pub async fn find_site(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
 ///
 /// # Errors
 /// The database's.
-pub async fn list_sites(
-    conn: &mut Conn,
-    account_id: Uuid,
-    after: Option<Cursor>,
-    limit: i64,
-) -> Result<Vec<Site>, Error> {
+pub async fn list_sites(conn: &mut Conn, account_id: Uuid, part: &Part) -> Result<Vec<Site>, Error> {
     let sites = query_as!(
         Site,
-        "select id, site_token, name, domain, subdomain_id, created_at from analytics_sites
-         where account_id = $1 and ($2::timestamptz is null or (created_at, id) > ($2, $3))
-         order by created_at, id limit $4",
+        "select id, site_token, name, domain, subdomain_id, folder_id, created_at from analytics_sites
+         where account_id = $1 and ($2::uuid is null or folder_id = $2) and ($3::uuid[] is null or id = any($3))
+           and ($4::timestamptz is null or (created_at, id) > ($4, $5))
+         order by created_at, id limit $6::bigint + 1",
         account_id,
-        after.map(|after| after.created_at),
-        after.map(|after| after.id),
-        limit,
+        part.folder_id,
+        part.ids.as_deref(),
+        part.after.map(|after| after.created_at),
+        part.after.map(|after| after.id),
+        part.limit,
     )
     .fetch_all(conn)
     .await?;

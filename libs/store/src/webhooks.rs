@@ -1,12 +1,11 @@
 //! Webhooks: who is told of submissions.
 
 use chrono::{DateTime, Utc};
-use domain::Cursor;
 use serde_json::Value;
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use crate::{Conn, Error};
+use crate::{Conn, Error, Part};
 
 /// A webhook about to be stored.
 #[derive(Debug)]
@@ -140,22 +139,24 @@ pub async fn find_webhook(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result
 ///
 /// # Errors
 /// The database's.
-pub async fn list_webhooks(
-    conn: &mut Conn,
-    account_id: Uuid,
-    after: Option<Cursor>,
-    limit: i64,
-) -> Result<Vec<Webhook>, Error> {
+pub async fn list_webhooks(conn: &mut Conn, account_id: Uuid, part: &Part) -> Result<Vec<Webhook>, Error> {
     let webhooks = query_as!(
         Webhook,
         r#"select id, sealed_url, events, description, field_mapping, all_forms, is_active, created_at, updated_at,
                   array(select form_id from webhook_forms where webhook_id = webhooks.id) as "form_ids!"
-           from webhooks where account_id = $1 and ($2::timestamptz is null or (created_at, id) > ($2, $3))
-           order by created_at, id limit $4"#,
+           from webhooks
+           where account_id = $1
+             and ($2::uuid is null or exists (select from things where kind = 'webhooks' and things.id = webhooks.id
+                                                                   and folder_id = $2))
+             and ($3::uuid[] is null or id = any($3))
+             and ($4::timestamptz is null or (created_at, id) > ($4, $5))
+           order by created_at, id limit $6::bigint + 1"#,
         account_id,
-        after.map(|after| after.created_at),
-        after.map(|after| after.id).unwrap_or_default(),
-        limit,
+        part.folder_id,
+        part.ids.as_deref(),
+        part.after.map(|after| after.created_at),
+        part.after.map(|after| after.id),
+        part.limit,
     )
     .fetch_all(conn)
     .await?;

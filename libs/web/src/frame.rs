@@ -41,9 +41,9 @@ pub struct Answered<'a> {
 #[derive(Debug, Clone)]
 pub struct RequestId(pub String);
 
-/// Where an authenticated call leaves its `_meta`, so that a problem can carry it too.
-#[derive(Debug, Clone, Default)]
-pub struct MetaSlot(pub Arc<OnceLock<Meta>>);
+/// Where an authenticated call leaves how to write its `_meta`, so that a problem can carry it too.
+#[derive(Clone, Default)]
+pub struct MetaSlot(pub Arc<OnceLock<Box<dyn Fn() -> Meta + Send + Sync>>>);
 
 /// Middleware: gives the request an id and a span, turns panics, wrong methods and problems into rendered
 /// problems, and puts the id on every answer.
@@ -70,7 +70,7 @@ pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next)
         response.extensions_mut().insert(problem);
     }
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        let meta = meta.0.get().map(|meta| ("_meta", json!(meta)));
+        let meta = meta.0.get().map(|meta| ("_meta", json!(meta())));
         let mut rendered = problem.render([("requestId", json!(id))].into_iter().chain(meta));
         for (name, value) in response.headers() {
             rendered.headers_mut().entry(name).or_insert_with(|| value.clone());

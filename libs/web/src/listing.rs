@@ -20,6 +20,11 @@ pub struct Paging {
 }
 
 impl Paging {
+    /// The query of a listing that asks for more than these two.
+    pub fn new(limit: Option<i64>, cursor: Option<String>) -> Self {
+        Self { limit, cursor }
+    }
+
     /// How many rows to answer, and after which.
     ///
     /// # Errors

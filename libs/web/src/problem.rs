@@ -35,6 +35,8 @@ codes! {
     PlanRestricted = "plan_restricted", FORBIDDEN, "The plan does not include this";
     QuotaExceeded = "quota_exceeded", FORBIDDEN, "The plan's limit is reached";
     Suspended = "suspended", FORBIDDEN, "The account is suspended";
+    FolderForbidden = "folder_forbidden", FORBIDDEN, "The API key is kept to another folder";
+    ForeignOrigin = "foreign_origin", FORBIDDEN, "The request comes from another site";
     NotFound = "not_found", NOT_FOUND, "Not found";
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Wrong method";
     SlugTaken = "slug_taken", CONFLICT, "The slug is taken";
@@ -117,6 +119,16 @@ impl Problem {
     pub fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after_seconds = Some(seconds);
         self
+    }
+
+    /// What was wrong this time.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// Whether the caller is at fault, and not we.
+    pub fn is_refusal(&self) -> bool {
+        self.code.status().is_client_error()
     }
 
     /// Its kind.
@@ -216,6 +228,10 @@ struct ProblemBody {
     required_scope: Option<String>,
     /// The plan's limit that is reached.
     limit: Option<i64>,
+    /// How much of it is used.
+    used: Option<i64>,
+    /// Where a larger plan is explained.
+    upgrade_url: Option<String>,
 }
 
 /// One thing wrong with one field.

@@ -14,13 +14,13 @@ use serde_json::Value;
 #[serde(rename_all = "camelCase")]
 pub struct Meta {
     /// `free`, `pro` or `scale`.
-    pub plan: String,
+    pub plan: &'static str,
     /// Whether the account belongs to somebody who signed in.
     pub claimed: bool,
     /// How much of the plan is used.
     pub usage: MetaUsage,
     /// Features the plan leaves out.
-    pub restrictions: Vec<String>,
+    pub restrictions: &'static [&'static str],
     /// The request's id, also in `X-Request-Id`.
     pub request_id: String,
 }

@@ -1,0 +1,131 @@
+//! To which things a call may reach: another account's are not found, the same account's outside the key's
+//! restrictions are forbidden, wherever their ids stand: in the path, the query or the body.
+
+use std::collections::BTreeMap;
+
+use domain::reach::OutOfReach;
+use domain::scopes::{Resource, Scope};
+use serde_json::json;
+use store::{Conn, Part};
+use uuid::Uuid;
+use web::{Code, Paging, Problem};
+
+use crate::call::Call;
+
+impl<S> Call<S> {
+    /// The thing in the path may be touched.
+    ///
+    /// # Errors
+    /// It is not the account's, or out of the key's reach.
+    pub async fn check_id(&self, conn: &mut Conn, kind: Resource, id: Uuid) -> Result<(), Problem> {
+        self.check_ids(conn, kind, &[id]).await
+    }
+
+    /// The things named in the request may be touched.
+    ///
+    /// # Errors
+    /// One is not the account's, or out of the key's reach.
+    pub async fn check_ids(&self, conn: &mut Conn, kind: Resource, ids: &[Uuid]) -> Result<(), Problem> {
+        let places = store::things::find_places(conn, self.account_id, kind, ids).await?;
+        let folders: BTreeMap<Uuid, Option<Uuid>> =
+            places.into_iter().map(|place| (place.id, place.folder_id)).collect();
+        for id in ids {
+            let folder_id = folders.get(id).ok_or_else(|| Problem::not_found(noun(kind)))?;
+            self.reach().covers(kind, *id, *folder_id).map_err(|why| forbidden(why, kind))?;
+        }
+        Ok(())
+    }
+
+    /// A new thing of this kind may be made in the wanted folder; gives the folder it is to lie in, which is the
+    /// key's own unless told otherwise.
+    ///
+    /// # Errors
+    /// The folder is not the account's, or the key may not make such a thing there.
+    pub async fn folder_of_new(
+        &self,
+        conn: &mut Conn,
+        kind: Resource,
+        wanted: Option<Uuid>,
+    ) -> Result<Option<Uuid>, Problem> {
+        self.check_new(kind)?;
+        let Some(folder_id) = wanted else { return Ok(self.reach().folder_id) };
+        self.check_id(conn, Resource::Folders, folder_id).await?;
+        Ok(Some(folder_id))
+    }
+
+    /// A thing may be moved into the wanted folder, or out of all.
+    ///
+    /// # Errors
+    /// The folder is not the account's, or out of the key's reach.
+    pub async fn check_move(&self, conn: &mut Conn, wanted: Option<Uuid>) -> Result<(), Problem> {
+        match wanted {
+            Some(folder_id) => self.check_id(conn, Resource::Folders, folder_id).await,
+            None => self.check_whole_account(Resource::Folders),
+        }
+    }
+
+    /// A new thing of this kind may be made.
+    ///
+    /// # Errors
+    /// The key is kept to listed ones.
+    pub fn check_new(&self, kind: Resource) -> Result<(), Problem> {
+        self.reach().covers_new(kind).map_err(|why| forbidden(why, kind))
+    }
+
+    /// What is the whole account's may be changed.
+    ///
+    /// # Errors
+    /// The key is kept to a folder.
+    pub fn check_whole_account(&self, kind: Resource) -> Result<(), Problem> {
+        self.reach().covers_account().map_err(|why| forbidden(why, kind))
+    }
+
+    /// The part of a listing that is asked for and may be seen.
+    ///
+    /// # Errors
+    /// The paging can't be read, or the folder is another than the key's.
+    pub fn part(&self, kind: Resource, paging: &Paging, folder_id: Option<Uuid>) -> Result<Part, Problem> {
+        let (limit, after) = paging.read()?;
+        if let Some(asked) = folder_id {
+            self.reach().covers(Resource::Folders, asked, None).map_err(|why| forbidden(why, kind))?;
+        }
+        let ids = self.reach().ids_of(kind).map(|ids| ids.iter().copied().collect());
+        Ok(Part { folder_id: folder_id.or(self.reach().folder_id), ids, after, limit })
+    }
+
+    /// The key also has this scope, which a part of the request needs.
+    ///
+    /// # Errors
+    /// It has not.
+    pub fn check_scope(&self, scope: Scope) -> Result<(), Problem> {
+        if self.scopes().allows(scope) { Ok(()) } else { Err(lacks(scope)) }
+    }
+}
+
+/// The key lacks a scope.
+pub(crate) fn lacks(scope: Scope) -> Problem {
+    let detail = format!("this API key does not have the scope `{scope}`");
+    Problem::new(Code::InsufficientScope, detail).with("requiredScope", json!(scope.to_string()))
+}
+
+fn forbidden(why: OutOfReach, kind: Resource) -> Problem {
+    let noun = noun(kind);
+    match why {
+        OutOfReach::Folder => Problem::new(
+            Code::FolderForbidden,
+            format!("this API key is kept to one folder, and this concerns a {noun} that is not in it"),
+        ),
+        OutOfReach::Ids => Problem::new(
+            Code::InsufficientScope,
+            format!("this API key is kept to listed {}, and this is none of them", kind.word()),
+        ),
+    }
+}
+
+/// One thing of a kind, as people call it.
+fn noun(kind: Resource) -> &'static str {
+    match kind {
+        Resource::Analytics => "analytics site",
+        other => other.word().trim_end_matches('s'),
+    }
+}

@@ -1,0 +1,137 @@
+//! The one look-up behind every authenticated call.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use domain::reach::{LISTABLE, Reach};
+use domain::scopes::{Resource, ScopeSet};
+use sqlx::query;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use crate::accounts::{Account, read_plan};
+use crate::usage::Usage;
+use crate::{Conn, Error};
+
+/// Who calls: everything a call needs to know, from one indexed read.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// By what they are known.
+    pub credential: Credential,
+    /// Whose things they may touch.
+    pub account: Account,
+    /// What they may do.
+    pub scopes: ScopeSet,
+    /// To which things.
+    pub reach: Reach,
+    /// How much of the plan is used.
+    pub usage: Usage,
+}
+
+/// By what a caller is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credential {
+    /// An API key.
+    Key {
+        /// Its id.
+        id: Uuid,
+        /// When it stops working.
+        expires_at: Option<DateTime<Utc>>,
+        /// When it was last seen, to the minute.
+        last_used_at: Option<DateTime<Utc>>,
+    },
+}
+
+impl Caller {
+    /// The key they call with, if it is one.
+    pub fn key_id(&self) -> Option<Uuid> {
+        let Credential::Key { id, .. } = self.credential;
+        Some(id)
+    }
+
+    /// When the key they call with stops working.
+    pub fn expires_at(&self) -> Option<DateTime<Utc>> {
+        let Credential::Key { expires_at, .. } = self.credential;
+        expires_at
+    }
+
+    /// Whether a key with these permissions lies within the caller's own, in every dimension: what they may make,
+    /// see, rotate and revoke.
+    pub fn may_hold(&self, scopes: ScopeSet, reach: &Reach, expires_at: Option<DateTime<Utc>>) -> bool {
+        let ends_in_time = self.expires_at().is_none_or(|own| expires_at.is_some_and(|at| at <= own));
+        scopes.is_subset_of(self.scopes) && reach.is_within(&self.reach) && ends_in_time
+    }
+}
+
+/// The caller behind a key's fingerprint; none if there is no such key or it was revoked.
+///
+/// Begins without an account: it is how the account becomes known.
+///
+/// # Errors
+/// The database's.
+pub async fn find_by_key(conn: &mut Conn, fingerprint: &[u8; 32]) -> Result<Option<Caller>, Error> {
+    let row = query!(
+        r#"select k.id as key_id, k.scopes, k.folder_id,
+                  k.resource_ids as "resource_ids: Json<BTreeMap<String, BTreeSet<Uuid>>>",
+                  k.expires_at, k.last_used_at,
+                  a.id, a.plan, a.name, a.timezone, a.claim_deadline, a.claimed_at, a.suspended_at, a.created_at,
+                  (select name from subdomains where account_id = a.id order by created_at, id limit 1) as subdomain,
+                  u.projects, u.webhooks, u.domains, u.subdomains, u.storage_bytes
+           from api_keys k
+           join accounts a on a.id = k.account_id
+           join usage u on u.account_id = k.account_id
+           where k.fingerprint = $1 and k.revoked_at is null"#,
+        fingerprint,
+    )
+    .fetch_optional(conn)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some(Caller {
+        credential: Credential::Key {
+            id: row.key_id,
+            expires_at: row.expires_at,
+            last_used_at: row.last_used_at,
+        },
+        account: Account {
+            id: row.id,
+            plan: read_plan(&row.plan)?,
+            name: row.name,
+            timezone: row.timezone,
+            subdomain: row.subdomain,
+            claim_deadline: row.claim_deadline,
+            claimed_at: row.claimed_at,
+            suspended_at: row.suspended_at,
+            created_at: row.created_at,
+        },
+        scopes: read_scopes(&row.scopes)?,
+        reach: read_reach(row.folder_id, row.resource_ids.0)?,
+        usage: Usage {
+            projects: row.projects,
+            webhooks: row.webhooks,
+            domains: row.domains,
+            subdomains: row.subdomains,
+            storage_bytes: row.storage_bytes,
+        },
+    }))
+}
+
+pub(crate) fn read_scopes(words: &[String]) -> Result<ScopeSet, Error> {
+    ScopeSet::parse(words.iter().map(String::as_str)).map_err(|word| Error::Unreadable {
+        table: "api_keys",
+        column: "scopes",
+        value: word.to_owned(),
+    })
+}
+
+/// A kind this version does not know is an error: to leave it out would widen the key.
+pub(crate) fn read_reach(
+    folder_id: Option<Uuid>,
+    listed: BTreeMap<String, BTreeSet<Uuid>>,
+) -> Result<Reach, Error> {
+    let known = |(word, ids): (String, BTreeSet<Uuid>)| -> Result<(Resource, BTreeSet<Uuid>), Error> {
+        let resource = LISTABLE.into_iter().find(|resource| resource.word() == word);
+        let unreadable = Error::Unreadable { table: "api_keys", column: "resource_ids", value: word };
+        Ok((resource.ok_or(unreadable)?, ids))
+    };
+    Ok(Reach { folder_id, ids: listed.into_iter().map(known).collect::<Result<_, _>>()? })
+}

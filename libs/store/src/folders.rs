@@ -1,0 +1,142 @@
+//! Folders: how an account groups what it has.
+
+use chrono::{DateTime, Utc};
+use sqlx::{query, query_as};
+use uuid::Uuid;
+
+use crate::{Conn, Error, Part};
+
+/// A folder.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    /// Its id.
+    pub id: Uuid,
+    /// Its name.
+    pub name: String,
+    /// The owner's own note.
+    pub description: Option<String>,
+    /// Forms in it.
+    pub forms: i64,
+    /// Pages in it.
+    pub pages: i64,
+    /// Analytics sites in it.
+    pub analytics: i64,
+    /// Automations in it.
+    pub automations: i64,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+    /// When its name or description was last edited.
+    pub updated_at: DateTime<Utc>,
+}
+
+/// What changes of a folder; `None` leaves a part as it is.
+#[derive(Debug, Default)]
+pub struct FolderChange {
+    /// New name.
+    pub name: Option<String>,
+    /// New note, or none at all.
+    pub description: Option<Option<String>>,
+}
+
+/// Stores a folder.
+///
+/// # Errors
+/// The database's.
+pub async fn insert_folder(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+    name: &str,
+    description: Option<&str>,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    query!(
+        "insert into folders (id, account_id, name, description, created_at, updated_at)
+         values ($1, $2, $3, $4, $5, $5)",
+        id,
+        account_id,
+        name,
+        description,
+        now,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The account's folders with what lies in each, oldest first.
+///
+/// # Errors
+/// The database's.
+pub async fn list_folders(conn: &mut Conn, account_id: Uuid, part: &Part) -> Result<Vec<Folder>, Error> {
+    let folders = query_as!(
+        Folder,
+        r#"select f.id, f.name, f.description,
+                  count(*) filter (where t.kind = 'forms') as "forms!",
+                  count(*) filter (where t.kind = 'pages') as "pages!",
+                  count(*) filter (where t.kind = 'analytics') as "analytics!",
+                  count(*) filter (where t.kind = 'automations') as "automations!",
+                  f.created_at, f.updated_at
+           from (select * from folders
+                 where account_id = $1 and ($2::uuid is null or id = $2) and ($3::uuid[] is null or id = any($3))
+                   and ($4::timestamptz is null or (created_at, id) > ($4, $5))
+                 order by created_at, id limit $6::bigint + 1) f
+           left join things t on t.account_id = $1 and t.folder_id = f.id
+           group by f.id, f.name, f.description, f.created_at, f.updated_at order by f.created_at, f.id"#,
+        account_id,
+        part.folder_id,
+        part.ids.as_deref(),
+        part.after.map(|after| after.created_at),
+        part.after.map(|after| after.id),
+        part.limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(folders)
+}
+
+/// A folder of the account.
+///
+/// # Errors
+/// The database's.
+pub async fn find_folder(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Folder>, Error> {
+    let part = Part { folder_id: Some(id), limit: 1, ..Part::default() };
+    Ok(list_folders(conn, account_id, &part).await?.pop())
+}
+
+/// Edits a folder of the account; gives whether there is one.
+///
+/// # Errors
+/// The database's.
+pub async fn update_folder(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+    change: &FolderChange,
+    now: DateTime<Utc>,
+) -> Result<bool, Error> {
+    let done = query!(
+        "update folders set name = coalesce($3, name), description = case when $4 then $5 else description end,
+                            updated_at = $6
+         where account_id = $1 and id = $2",
+        account_id,
+        id,
+        change.name,
+        change.description.is_some(),
+        change.description.as_ref().and_then(Option::as_ref),
+        now,
+    )
+    .execute(conn)
+    .await?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// Deletes a folder of the account; what lay in it lies in none. Gives whether there was one.
+///
+/// # Errors
+/// The database's.
+pub async fn delete_folder(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
+    let done =
+        query!("delete from folders where account_id = $1 and id = $2", account_id, id).execute(conn).await?;
+    Ok(done.rows_affected() > 0)
+}
