@@ -13,6 +13,7 @@ mod fault;
 pub mod fields;
 pub mod forms;
 pub mod keys;
+pub mod months;
 pub mod pages;
 pub mod plans;
 pub mod scopes;

@@ -8,6 +8,7 @@ pub mod deliveries;
 mod error;
 pub mod forms;
 pub mod keys;
+pub mod months;
 pub mod outbox;
 pub mod pages;
 pub mod salts;
