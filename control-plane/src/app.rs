@@ -16,7 +16,7 @@ use warehouse::Warehouse;
 use web::{EdgeTrust, Problem};
 
 use crate::callers::Callers;
-use crate::config::{Config, Trial};
+use crate::config::{Config, Subdomains, Trial, Upgrade};
 
 /// The control plane's parts. Cheap to clone.
 #[derive(Clone)]
@@ -40,6 +40,10 @@ pub struct Parts {
     pub master_key: MasterKey,
     /// How trials are made.
     pub trial: Trial,
+    /// How subdomains are renamed.
+    pub subdomains: Subdomains,
+    /// How plans are changed.
+    pub upgrade: Upgrade,
     /// Whom to believe about a caller's address.
     pub edge_trust: EdgeTrust,
     /// Now.
@@ -93,6 +97,8 @@ impl App {
             addresses: Addresses::new(&config.http.base_url, &config.http.sites_domain)?,
             master_key,
             trial: config.trial.clone(),
+            subdomains: config.subdomains.clone(),
+            upgrade: config.upgrade.clone(),
             edge_trust: EdgeTrust::new(secrets.edge_token.expose_secret()),
             clock: Clock::system(),
             rng: Rng::system(),

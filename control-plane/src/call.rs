@@ -14,6 +14,8 @@ use domain::scopes::{Action, Resource, Scope, ScopeSet};
 use http::request::Parts;
 use serde_json::json;
 use store::callers::Caller;
+use store::months::Months;
+use store::usage::Usage;
 use uuid::Uuid;
 use web::{Code, Created, Envelope, Meta, MetaSlot, MetaUsage, Problem, Reply, RequestId, Used};
 
@@ -45,9 +47,14 @@ macro_rules! scopes {
 
 scopes! {
     AccountRead = Account Read;
+    AccountUpdate = Account Update;
     AnalyticsCreate = Analytics Create;
     AnalyticsRead = Analytics Read;
     DeliveriesRead = Deliveries Read;
+    DomainsCreate = Domains Create;
+    DomainsRead = Domains Read;
+    DomainsUpdate = Domains Update;
+    DomainsDelete = Domains Delete;
     FoldersCreate = Folders Create;
     FoldersRead = Folders Read;
     FoldersUpdate = Folders Update;
@@ -63,6 +70,9 @@ scopes! {
     PagesRead = Pages Read;
     PagesUpdate = Pages Update;
     PagesDelete = Pages Delete;
+    SubdomainsCreate = Subdomains Create;
+    SubdomainsRead = Subdomains Read;
+    SubdomainsUpdate = Subdomains Update;
     SubmissionsRead = Submissions Read;
     WebhooksCreate = Webhooks Create;
     WebhooksRead = Webhooks Read;
@@ -104,7 +114,7 @@ impl<S> Call<S> {
 
     /// 200 with `data`.
     pub fn reply<T>(self, data: T) -> Reply<T> {
-        Reply(Envelope::new(data, Some(meta(&self.caller, self.request_id))))
+        Reply::new(Envelope::new(data, Some(meta(&self.caller, self.request_id))))
     }
 
     /// 201 with `data`.
@@ -158,20 +168,27 @@ impl<S: Needs> FromRequestParts<App> for Call<S> {
 
 fn meta(caller: &Caller, request_id: String) -> Meta {
     let plan = caller.account.plan;
-    let (limits, usage) = (plan.limits(), &caller.usage);
-    let used = |used: i64, limit: i64| Used { used, limit };
     Meta {
         plan: plan.word(),
         claimed: caller.account.claimed_at.is_some(),
-        usage: MetaUsage {
-            projects: used(usage.projects, limits.projects),
-            webhooks: used(usage.webhooks, limits.webhooks),
-            domains: used(usage.domains, limits.custom_domains),
-            subdomains: used(usage.subdomains, limits.subdomains),
-            storage_bytes: used(usage.storage_bytes, limits.storage_bytes),
-        },
+        usage: usage_of(plan, &caller.usage, &caller.months),
         restrictions: plan.restrictions(),
         request_id,
+    }
+}
+
+/// What is used of a plan.
+pub fn usage_of(plan: Plan, usage: &Usage, months: &Months) -> MetaUsage {
+    let limits = plan.limits();
+    let used = |used: i64, limit: i64| Used { used, limit };
+    MetaUsage {
+        projects: used(usage.projects, limits.projects),
+        webhooks: used(usage.webhooks, limits.webhooks),
+        domains: used(usage.domains, limits.custom_domains),
+        subdomains: used(usage.subdomains, limits.subdomains),
+        storage_bytes: used(usage.storage_bytes, limits.storage_bytes),
+        events: used(months.events, limits.events_per_month),
+        automation_runs: used(months.automation_runs, limits.automation_runs_per_month),
     }
 }
 

@@ -69,7 +69,7 @@ impl Callers {
         let fingerprint = keys::fingerprint(&self.pepper, key);
         let look_up = async {
             let mut conn = store::acquire(&self.db).await?;
-            let caller = store::callers::find_by_key(&mut conn, &fingerprint).await?;
+            let caller = store::callers::find_by_key(&mut conn, &fingerprint, now).await?;
             if let Some(caller) = &caller {
                 note_use(&mut conn, &caller.credential, now).await;
             }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use service::config::Secret;
 
 /// The commented defaults.
@@ -29,6 +30,10 @@ pub struct Config {
     pub trial: Trial,
     /// How keys are looked up.
     pub keys: Keys,
+    /// How subdomains are renamed.
+    pub subdomains: Subdomains,
+    /// How plans are changed.
+    pub upgrade: Upgrade,
 }
 
 /// Section `[http]`.
@@ -64,6 +69,37 @@ pub struct Trial {
     pub per_hour: u32,
     /// Trials of one address in a day.
     pub per_day: u32,
+}
+
+/// Section `[upgrade]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Upgrade {
+    /// Who changes the plan.
+    pub mode: UpgradeMode,
+    /// What a person does to get a larger plan, where the operator changes it.
+    pub steps: Vec<String>,
+}
+
+/// Who changes a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum UpgradeMode {
+    /// The call itself.
+    Instant,
+    /// The operator.
+    Manual,
+}
+
+/// Section `[subdomains]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subdomains {
+    /// How often in 24 hours.
+    pub renames_per_day: u32,
+    /// How long the name that was given up stays its account's.
+    #[serde(with = "service::config::duration")]
+    pub name_kept: Duration,
 }
 
 /// Section `[keys]`.

@@ -92,14 +92,6 @@ impl<S> Call<S> {
         let ids = self.reach().ids_of(kind).map(|ids| ids.iter().copied().collect());
         Ok(Part { folder_id: folder_id.or(self.reach().folder_id), ids, after, limit })
     }
-
-    /// The key also has this scope, which a part of the request needs.
-    ///
-    /// # Errors
-    /// It has not.
-    pub fn check_scope(&self, scope: Scope) -> Result<(), Problem> {
-        if self.scopes().allows(scope) { Ok(()) } else { Err(lacks(scope)) }
-    }
 }
 
 /// The key lacks a scope.

@@ -24,3 +24,6 @@ create view things as
     select 'domains', id, account_id, null, domain, created_at from domains
     union all
     select 'keys', id, account_id, folder_id, label, created_at from api_keys;
+
+-- When its name was changed lately: a few times a day is enough.
+alter table subdomains add renamed_at timestamptz[] not null default '{}';

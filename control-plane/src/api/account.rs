@@ -1,26 +1,34 @@
-//! The account itself.
+//! The account itself: its plan, what is used of it, and its settings.
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
+use domain::accounts;
+use domain::months::{month_after, month_of};
 use domain::plans::{Limits, Plan};
+use domain::scopes::Resource;
 use schemars::JsonSchema;
-use serde::Serialize;
-use store::accounts::Account;
-use uuid::Uuid;
-use web::{Reply, Resource};
+use serde::{Deserialize, Serialize};
+use store::accounts::{Account, AccountChange};
+use web::{Json, MetaUsage, Problem, Reply};
 
+use super::upgrade;
 use crate::App;
-use crate::call::{Call, scope};
+use crate::call::{Call, scope, usage_of};
 
 /// The endpoints.
-pub(super) fn resource() -> Resource<App> {
-    Resource::new("account").get("/api/account", read, "Plan, limits and address of the account")
+pub(super) fn resource() -> web::Resource<App> {
+    web::Resource::new("account")
+        .get("/api/account", read, "Plan, limits and address of the account")
+        .put("/api/account", update, "Edit the account's settings")
+        .get("/api/account/usage", usage, "What is used of the plan, and what it allows")
+        .get("/api/account/upgrade", upgrade::plans, "Plans, prices, and how to change the plan")
+        .post("/api/account/upgrade", upgrade::upgrade, "Change the plan")
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct AccountView {
-    id: Uuid,
+    id: uuid::Uuid,
     name: Option<String>,
     plan: Plan,
     /// What the plan allows; -1 is unlimited.
@@ -30,14 +38,86 @@ struct AccountView {
     subdomain: Option<String>,
     /// Where its pages are served.
     site_url: Option<String>,
+    /// Whether it belongs to somebody who signed in.
+    claimed: bool,
     /// After this an unclaimed trial is deleted; null once claimed.
     claim_deadline: Option<DateTime<Utc>>,
     created_at: DateTime<Utc>,
 }
 
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    /// What you call it; null removes it.
+    #[serde(default, deserialize_with = "web::present")]
+    #[schemars(with = "Option<String>")]
+    name: Option<Option<String>>,
+    /// IANA name, such as `Europe/Berlin`.
+    timezone: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct UsageView {
+    plan: Plan,
+    claimed: bool,
+    /// Features the plan leaves out.
+    restrictions: &'static [&'static str],
+    /// What is used right now; -1 is unlimited.
+    usage: MetaUsage,
+    /// What the plan allows; -1 is unlimited.
+    limits: Limits,
+    /// Events and automation runs count from here,
+    month_start: DateTime<Utc>,
+    /// and begin anew here.
+    month_end: DateTime<Utc>,
+}
+
 async fn read(call: Call<scope::AccountRead>, State(app): State<App>) -> Reply<AccountView> {
     let view = view(&app, &call.caller.account);
     call.reply(view)
+}
+
+async fn update(
+    call: Call<scope::AccountUpdate>,
+    State(app): State<App>,
+    Json(settings): Json<Settings>,
+) -> Result<Reply<AccountView>, Problem> {
+    let name = settings.name.as_ref().and_then(Option::as_deref);
+    let complaints = accounts::check(name, settings.timezone.as_deref());
+    if !complaints.is_empty() {
+        return Err(Problem::validation(complaints));
+    }
+    call.check_whole_account(Resource::Account)?;
+    let name = settings.name.map(|name| name.map(|name| name.trim().to_owned()));
+    let change = AccountChange { name, timezone: settings.timezone };
+    let mut tx = store::begin(&app.db).await?;
+    store::accounts::update_account(&mut tx, call.account_id, &change).await?;
+    let account = store::accounts::find_account(&mut tx, call.account_id).await?;
+    let account = account.ok_or_else(|| Problem::not_found("account"))?;
+    app.commit(tx, vec![]).await?;
+    app.callers.forget_account(call.account_id);
+    Ok(call.reply(view(&app, &account)))
+}
+
+async fn usage(call: Call<scope::AccountRead>, State(app): State<App>) -> Result<Reply<UsageView>, Problem> {
+    let mut conn = store::acquire(&app.db).await?;
+    let used = store::usage::find_usage(&mut conn, call.account_id).await?;
+    let used = used.ok_or_else(|| Problem::not_found("account"))?;
+    let months = store::months::find_months(&mut conn, call.account_id, call.now).await?;
+    let plan = call.plan();
+    let month = month_of(call.now);
+    let midnight = |day: chrono::NaiveDate| day.and_time(chrono::NaiveTime::MIN).and_utc();
+    let view = UsageView {
+        plan,
+        claimed: call.caller.account.claimed_at.is_some(),
+        restrictions: plan.restrictions(),
+        usage: usage_of(plan, &used, &months),
+        limits: plan.limits(),
+        month_start: midnight(month),
+        month_end: midnight(month_after(month)),
+    };
+    Ok(call.reply(view))
 }
 
 fn view(app: &App, account: &Account) -> AccountView {
@@ -49,6 +129,7 @@ fn view(app: &App, account: &Account) -> AccountView {
         timezone: account.timezone.clone(),
         site_url: account.subdomain.as_deref().map(|name| app.addresses.site(name)),
         subdomain: account.subdomain.clone(),
+        claimed: account.claimed_at.is_some(),
         claim_deadline: account.claim_deadline.filter(|_| account.claimed_at.is_none()),
         created_at: account.created_at,
     }

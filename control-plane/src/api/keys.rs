@@ -181,8 +181,11 @@ async fn rotate(
 ) -> Result<Reply<KeyWithText>, Problem> {
     let mut tx = store::begin(&app.db).await?;
     let mut key = reachable(&call, &mut tx, id).await?;
-    let text = keys::make(KeyKind::Live, &app.rng.bytes());
-    let secret = app.callers.secret(KeyKind::Live, &text);
+    // A trial's own key stays one until somebody has claimed the trial.
+    let claimed = call.caller.account.claimed_at.is_some();
+    let kind = if claimed { KeyKind::Live } else { KeyKind::of_prefix(&key.shown_prefix) };
+    let text = keys::make(kind, &app.rng.bytes());
+    let secret = app.callers.secret(kind, &text);
     store::keys::update_secret(&mut tx, call.account_id, &key, &secret, call.now).await?;
     app.commit(tx, vec![]).await?;
     app.callers.forget(&[key.fingerprint.clone()]);

@@ -3,14 +3,17 @@
 mod account;
 mod analytics;
 mod deliveries;
+mod domains;
 mod folders;
 mod forms;
 mod keys;
 mod moves;
 mod pages;
+mod subdomains;
 mod submissions;
 mod system;
 mod trial;
+mod upgrade;
 mod webhooks;
 
 use std::sync::Arc;
@@ -30,6 +33,8 @@ fn resources() -> Vec<Resource<App>> {
         trial::resource(),
         account::resource(),
         keys::resource(),
+        subdomains::resource(),
+        domains::resource(),
         folders::resource(),
         pages::resource(),
         forms::resource(),

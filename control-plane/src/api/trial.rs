@@ -33,7 +33,7 @@ struct TrialView {
     /// What the trial allows; -1 is unlimited.
     limits: Limits,
     /// Features the trial leaves out.
-    restrictions: Vec<String>,
+    restrictions: &'static [&'static str],
     /// Open this in a browser and sign in to keep everything.
     claim_url: String,
     /// After this an unclaimed trial is deleted.
@@ -80,7 +80,7 @@ async fn create(State(app): State<App>, ClientIp(ip): ClientIp) -> Result<Create
     let view = TrialView {
         key,
         limits,
-        restrictions: Plan::Free.restrictions().iter().map(ToString::to_string).collect(),
+        restrictions: Plan::Free.restrictions(),
         claim_url: app.addresses.claim(&claim_token),
         claim_deadline: trial.claim_deadline,
     };

@@ -61,6 +61,16 @@ impl Addresses {
         is_local(self.base_host())
     }
 
+    /// The domain all sites live under.
+    pub fn sites_domain(&self) -> &str {
+        &self.sites_domain
+    }
+
+    /// A site's host name, without port.
+    pub fn site_host(&self, subdomain: &str) -> String {
+        format!("{subdomain}.{}", self.sites_domain)
+    }
+
     /// A site's origin.
     pub fn site(&self, subdomain: &str) -> String {
         let port = self.base_url.port().map(|port| format!(":{port}")).unwrap_or_default();

@@ -37,6 +37,11 @@ impl KeyKind {
             Self::Live => "st_live_",
         }
     }
+
+    /// The kind of a key that begins so.
+    pub fn of_prefix(shown: &str) -> Self {
+        if shown.starts_with(Self::Trial.prefix()) { Self::Trial } else { Self::Live }
+    }
 }
 
 /// A new key from 32 random bytes. The only time it exists in clear.

@@ -3,17 +3,20 @@
 //! What a plan allows, what a slug may look like, which answers a form accepts, when a webhook is tried
 //! again. Everything here is pure, so every rule can be tested without a server and read without one.
 
+pub mod accounts;
 pub mod addresses;
 pub mod analytics;
 pub mod answers;
 pub mod base62;
 mod complaint;
 mod cursor;
+pub mod domains;
 mod fault;
 pub mod fields;
 pub mod folders;
 pub mod forms;
 pub mod keys;
+pub mod months;
 pub mod pages;
 pub mod plans;
 pub mod reach;

@@ -75,6 +75,24 @@ impl Plan {
         Self::ALL.into_iter().find(|plan| plan.word() == word)
     }
 
+    /// US dollars a month.
+    pub fn price(self) -> u32 {
+        match self {
+            Self::Free => 0,
+            Self::Pro => 29,
+            Self::Scale => 99,
+        }
+    }
+
+    /// The plan with the next more, if there is one.
+    pub fn next_larger(self) -> Option<Self> {
+        match self {
+            Self::Free => Some(Self::Pro),
+            Self::Pro => Some(Self::Scale),
+            Self::Scale => None,
+        }
+    }
+
     /// What the plan allows.
     pub fn limits(self) -> Limits {
         match self {

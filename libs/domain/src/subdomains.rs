@@ -1,5 +1,7 @@
 //! Names of sites: `<name>.<sites domain>`.
 
+use chrono::{DateTime, TimeDelta, Utc};
+
 use crate::Complaint;
 
 /// Names that would look like ours, or that software asks for by itself.
@@ -88,6 +90,21 @@ pub fn suggest(random: [u8; 8]) -> String {
     format!("{}-{}-{tail}", word(ADJECTIVES, random[0]), word(NOUNS, random[1]))
 }
 
+/// Notes one more renaming in `renamed_at`, which keeps those of the last 24 hours.
+///
+/// # Errors
+/// There were `per_day` already: in how many seconds the next one may be.
+pub fn note_rename(renamed_at: &mut Vec<DateTime<Utc>>, now: DateTime<Utc>, per_day: u32) -> Result<(), u64> {
+    renamed_at.retain(|at| now - *at < TimeDelta::days(1));
+    if renamed_at.len() >= per_day as usize {
+        let oldest = renamed_at.iter().min().copied().unwrap_or(now);
+        let wait = oldest + TimeDelta::days(1) - now;
+        return Err(u64::try_from(wait.num_seconds()).unwrap_or_default() + 1);
+    }
+    renamed_at.push(now);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -99,6 +116,19 @@ mod tests {
         fn every_suggestion_is_allowed(random: [u8; 8]) {
             prop_assert_eq!(check("name", &suggest(random)), vec![]);
         }
+    }
+
+    #[test]
+    fn a_name_may_be_changed_a_few_times_a_day() {
+        let start = DateTime::UNIX_EPOCH;
+        let mut renamed_at = Vec::new();
+        for hour in 0..3 {
+            assert_eq!(note_rename(&mut renamed_at, start + TimeDelta::hours(hour), 3), Ok(()));
+        }
+        let late = start + TimeDelta::hours(20);
+        assert_eq!(note_rename(&mut renamed_at, late, 3), Err(4 * 3_600 + 1));
+        assert_eq!(renamed_at.len(), 3, "a refused one does not count");
+        assert_eq!(note_rename(&mut renamed_at, start + TimeDelta::days(1), 3), Ok(()));
     }
 
     #[test]

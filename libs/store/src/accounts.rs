@@ -90,6 +90,33 @@ pub async fn find_account(conn: &mut Conn, account_id: Uuid) -> Result<Option<Ac
     .transpose()
 }
 
+/// What changes of an account; `None` leaves a part as it is.
+#[derive(Debug, Default)]
+pub struct AccountChange {
+    /// New name, or none at all.
+    pub name: Option<Option<String>>,
+    /// IANA name of another time zone.
+    pub timezone: Option<String>,
+}
+
+/// Edits the account's own settings.
+///
+/// # Errors
+/// The database's.
+pub async fn update_account(conn: &mut Conn, account_id: Uuid, change: &AccountChange) -> Result<(), Error> {
+    query!(
+        "update accounts set name = case when $2 then $3 else name end, timezone = coalesce($4, timezone)
+         where id = $1",
+        account_id,
+        change.name.is_some(),
+        change.name.as_ref().and_then(Option::as_ref),
+        change.timezone,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Puts an account on a plan; gives whether there is such an account.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
+use domain::months::month_of;
 use domain::reach::{LISTABLE, Reach};
 use domain::scopes::{Resource, ScopeSet};
 use sqlx::query;
@@ -10,6 +11,7 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::accounts::{Account, read_plan};
+use crate::months::Months;
 use crate::usage::Usage;
 use crate::{Conn, Error};
 
@@ -26,6 +28,8 @@ pub struct Caller {
     pub reach: Reach,
     /// How much of the plan is used.
     pub usage: Usage,
+    /// How much of it in this calendar month.
+    pub months: Months,
 }
 
 /// By what a caller is known.
@@ -69,19 +73,26 @@ impl Caller {
 ///
 /// # Errors
 /// The database's.
-pub async fn find_by_key(conn: &mut Conn, fingerprint: &[u8; 32]) -> Result<Option<Caller>, Error> {
+pub async fn find_by_key(
+    conn: &mut Conn,
+    fingerprint: &[u8; 32],
+    now: DateTime<Utc>,
+) -> Result<Option<Caller>, Error> {
     let row = query!(
         r#"select k.id as key_id, k.scopes, k.folder_id,
                   k.resource_ids as "resource_ids: Json<BTreeMap<String, BTreeSet<Uuid>>>",
                   k.expires_at, k.last_used_at,
                   a.id, a.plan, a.name, a.timezone, a.claim_deadline, a.claimed_at, a.suspended_at, a.created_at,
                   (select name from subdomains where account_id = a.id order by created_at, id limit 1) as subdomain,
-                  u.projects, u.webhooks, u.domains, u.subdomains, u.storage_bytes
+                  u.projects, u.webhooks, u.domains, u.subdomains, u.storage_bytes,
+                  m.events as "events?", m.automation_runs as "automation_runs?"
            from api_keys k
            join accounts a on a.id = k.account_id
            join usage u on u.account_id = k.account_id
+           left join monthly_usage m on m.account_id = k.account_id and m.month = $2
            where k.fingerprint = $1 and k.revoked_at is null"#,
         fingerprint,
+        month_of(now),
     )
     .fetch_optional(conn)
     .await?;
@@ -111,6 +122,10 @@ pub async fn find_by_key(conn: &mut Conn, fingerprint: &[u8; 32]) -> Result<Opti
             domains: row.domains,
             subdomains: row.subdomains,
             storage_bytes: row.storage_bytes,
+        },
+        months: Months {
+            events: row.events.unwrap_or_default(),
+            automation_runs: row.automation_runs.unwrap_or_default(),
         },
     }))
 }

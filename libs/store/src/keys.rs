@@ -175,7 +175,7 @@ pub async fn list_keys(
 }
 
 /// Gives a key another text, in one step: before it the old one works, after it the new one. Everything else
-/// about the key stays. `false` if it has been rotated or revoked meanwhile.
+/// about the key stays.
 ///
 /// # Errors
 /// The database's.
@@ -185,8 +185,8 @@ pub async fn update_secret(
     key: &Key,
     secret: &Secret,
     now: DateTime<Utc>,
-) -> Result<bool, Error> {
-    let done = query!(
+) -> Result<(), Error> {
+    query!(
         "update api_keys set fingerprint = $4, shown_prefix = $5, rotated_at = $6
          where account_id = $1 and id = $2 and fingerprint = $3 and revoked_at is null",
         account_id,
@@ -198,7 +198,7 @@ pub async fn update_secret(
     )
     .execute(conn)
     .await?;
-    Ok(done.rows_affected() > 0)
+    Ok(())
 }
 
 /// Revokes a key and every key it made, and they made; gives the fingerprints that work no more.

@@ -6,10 +6,13 @@
 pub mod accounts;
 pub mod callers;
 pub mod deliveries;
+pub mod domains;
 mod error;
 pub mod folders;
 pub mod forms;
 pub mod keys;
+pub mod months;
+pub mod names;
 pub mod outbox;
 pub mod pages;
 mod part;

@@ -1,9 +1,11 @@
 //! Analytics sites: whose visits are counted, and under which token.
 
 use chrono::{DateTime, Utc};
+use domain::plans::Plan;
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
+use crate::accounts::read_plan;
 use crate::{Conn, Error, Part};
 
 /// A site about to be stored.
@@ -51,6 +53,8 @@ pub struct SiteOwner {
     pub site_id: Uuid,
     /// Whose it is.
     pub account_id: Uuid,
+    /// What the account pays for.
+    pub plan: Plan,
 }
 
 /// Stores a site. `false` and nothing changed if its subdomain is counted already.
@@ -123,13 +127,13 @@ pub async fn list_sites(conn: &mut Conn, account_id: Uuid, part: &Part) -> Resul
 /// # Errors
 /// The database's.
 pub async fn find_owner_by_token(conn: &mut Conn, site_token: &str) -> Result<Option<SiteOwner>, Error> {
-    let owner = query_as!(
-        SiteOwner,
-        "select s.id as site_id, s.account_id from analytics_sites s join accounts a on a.id = s.account_id
+    let row = query!(
+        "select s.id, s.account_id, a.plan from analytics_sites s join accounts a on a.id = s.account_id
          where s.site_token = $1 and a.suspended_at is null",
         site_token,
     )
     .fetch_optional(conn)
     .await?;
-    Ok(owner)
+    row.map(|row| Ok(SiteOwner { site_id: row.id, account_id: row.account_id, plan: read_plan(&row.plan)? }))
+        .transpose()
 }

@@ -3,7 +3,7 @@
 //! A counter changes in the transaction of the resource it counts, and the plan's limit stands in the
 //! `where` of that change: a hundred creates at once at a limit of ten give exactly ten.
 
-use sqlx::{query, query_scalar};
+use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{Conn, Error};
@@ -23,13 +23,30 @@ pub struct Usage {
     pub storage_bytes: i64,
 }
 
-/// What is counted.
+/// What the account uses; none if it is gone.
+///
+/// # Errors
+/// The database's.
+pub async fn find_usage(conn: &mut Conn, account_id: Uuid) -> Result<Option<Usage>, Error> {
+    let usage = query_as!(
+        Usage,
+        "select projects, webhooks, domains, subdomains, storage_bytes from usage where account_id = $1",
+        account_id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(usage)
+}
+
+/// What is counted one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counter {
     /// Forms, pages, analytics sites and automations.
     Projects,
     /// Webhooks.
     Webhooks,
+    /// Custom domains.
+    Domains,
     /// Subdomains.
     Subdomains,
 }
@@ -40,12 +57,15 @@ pub enum Counter {
 /// The database's.
 pub async fn take(conn: &mut Conn, account_id: Uuid, counter: Counter, limit: i64) -> Result<bool, Error> {
     let taken = query_scalar!(
-        "update usage set projects = projects + $2, webhooks = webhooks + $3, subdomains = subdomains + $4
-         where account_id = $1 and ($5::bigint = -1 or projects * $2 + webhooks * $3 + subdomains * $4 < $5)
+        "update usage set projects = projects + $2, webhooks = webhooks + $3, domains = domains + $4,
+                          subdomains = subdomains + $5
+         where account_id = $1
+           and ($6::bigint = -1 or projects * $2 + webhooks * $3 + domains * $4 + subdomains * $5 < $6)
          returning account_id",
         account_id,
         i64::from(counter == Counter::Projects),
         i64::from(counter == Counter::Webhooks),
+        i64::from(counter == Counter::Domains),
         i64::from(counter == Counter::Subdomains),
         limit,
     )
@@ -57,17 +77,49 @@ pub async fn take(conn: &mut Conn, account_id: Uuid, counter: Counter, limit: i6
 /// Counts one less.
 ///
 /// # Errors
-/// The database's.
+/// The database's; also that nothing is left to give back.
 pub async fn give_back(conn: &mut Conn, account_id: Uuid, counter: Counter) -> Result<(), Error> {
     query!(
-        "update usage set projects = projects - $2, webhooks = webhooks - $3, subdomains = subdomains - $4
+        "update usage set projects = projects - $2, webhooks = webhooks - $3, domains = domains - $4,
+                          subdomains = subdomains - $5
          where account_id = $1",
         account_id,
         i64::from(counter == Counter::Projects),
         i64::from(counter == Counter::Webhooks),
+        i64::from(counter == Counter::Domains),
         i64::from(counter == Counter::Subdomains),
     )
     .execute(conn)
     .await?;
+    Ok(())
+}
+
+/// Counts so many bytes more, all or none, unless that passes `limit` (-1: no limit). Gives whether they were
+/// counted.
+///
+/// # Errors
+/// The database's.
+pub async fn take_bytes(conn: &mut Conn, account_id: Uuid, bytes: i64, limit: i64) -> Result<bool, Error> {
+    let taken = query_scalar!(
+        "update usage set storage_bytes = storage_bytes + $2
+         where account_id = $1 and $2::bigint >= 0 and ($3::bigint = -1 or $2 <= $3 - storage_bytes)
+         returning account_id",
+        account_id,
+        bytes,
+        limit,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(taken.is_some())
+}
+
+/// Counts so many bytes less.
+///
+/// # Errors
+/// The database's; also that more would be given back than was taken.
+pub async fn give_back_bytes(conn: &mut Conn, account_id: Uuid, bytes: i64) -> Result<(), Error> {
+    query!("update usage set storage_bytes = storage_bytes - $2 where account_id = $1", account_id, bytes)
+        .execute(conn)
+        .await?;
     Ok(())
 }

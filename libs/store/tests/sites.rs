@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::Cursor;
+use domain::plans::Plan;
 use store::Conn;
 use store::accounts::{NewTrial, insert_trial};
 use store::sites::{NewSite, SiteOwner, find_owner_by_token, find_site, insert_site, list_sites};
@@ -47,7 +48,7 @@ async fn a_site_is_its_accounts_alone_and_a_token_leads_to_both() {
     assert!(list_sites(&mut conn, STRANGER, None, 10).await.unwrap().is_empty());
 
     let owner = find_owner_by_token(&mut conn, "site_1").await.unwrap();
-    assert_eq!(owner, Some(SiteOwner { site_id: new.id, account_id: ACCOUNT }));
+    assert_eq!(owner, Some(SiteOwner { site_id: new.id, account_id: ACCOUNT, plan: Plan::Free }));
     assert_eq!(find_owner_by_token(&mut conn, "site_2").await.unwrap(), None);
 }
 

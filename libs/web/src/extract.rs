@@ -4,9 +4,11 @@ use aide::OperationInput;
 use aide::generate::GenContext;
 use aide::openapi::Operation;
 use axum::body::Bytes;
+use axum::body::HttpBody;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{FromRequest, FromRequestParts, OptionalFromRequest, Request};
 use domain::Complaint;
+use http::header;
 use http::request::Parts;
 use schemars::JsonSchema;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -40,6 +42,19 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
         }
         let bytes = Bytes::from_request(request, state).await.map_err(refused_body)?;
         read_json(&bytes).map(Json)
+    }
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> OptionalFromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    /// None for a request without a body.
+    async fn from_request(request: Request, state: &S) -> Result<Option<Self>, Problem> {
+        let says_nothing = request.headers().get(header::CONTENT_TYPE).is_none();
+        if says_nothing && request.body().is_end_stream() {
+            return Ok(None);
+        }
+        <Self as FromRequest<S>>::from_request(request, state).await.map(Some)
     }
 }
 

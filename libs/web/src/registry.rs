@@ -7,11 +7,16 @@ use aide::operation::{OperationHandler, OperationInput, OperationOutput};
 use aide::transform::TransformOperation;
 use axum::Router;
 use axum::handler::Handler;
+use axum::middleware::map_response;
+use axum::response::Response;
+use http::{HeaderValue, header};
 
 /// The endpoints of one noun: a resource file's table of contents.
 pub struct Resource<S> {
     noun: &'static str,
     router: ApiRouter<S>,
+    paths: Vec<String>,
+    deprecated: Vec<String>,
 }
 
 macro_rules! method {
@@ -34,7 +39,7 @@ macro_rules! method {
 impl<S: Clone + Send + Sync + 'static> Resource<S> {
     /// A resource without endpoints; `noun` is its plural.
     pub fn new(noun: &'static str) -> Self {
-        Self { noun, router: ApiRouter::new() }
+        Self { noun, router: ApiRouter::new(), paths: Vec::new(), deprecated: Vec::new() }
     }
 
     method!(get, get_with);
@@ -50,10 +55,34 @@ impl<S: Clone + Send + Sync + 'static> Resource<S> {
         self
     }
 
+    /// The endpoints so far are served on, but `successor` is to be used instead.
+    #[must_use]
+    pub fn deprecated(mut self, successor: &'static str) -> Self {
+        self.router = self.router.layer(map_response(async move |response| announce(response, successor)));
+        self.deprecated.append(&mut self.paths);
+        self
+    }
+
     fn route(mut self, path: &str, method: ApiMethodRouter<S>) -> Self {
+        self.paths.push(path.to_owned());
         self.router = self.router.api_route(path, method);
         self
     }
+}
+
+/// Since when old endpoints are deprecated (2026-11-01), and until when they are served at least.
+const DEPRECATED_SINCE: HeaderValue = HeaderValue::from_static("@1793491200");
+const SERVED_UNTIL: HeaderValue = HeaderValue::from_static("Mon, 01 Nov 2027 00:00:00 GMT");
+
+/// RFC 9745 and RFC 8594.
+fn announce(mut response: Response, successor: &str) -> Response {
+    let headers = response.headers_mut();
+    headers.insert("deprecation", DEPRECATED_SINCE);
+    headers.insert("sunset", SERVED_UNTIL);
+    if let Ok(link) = HeaderValue::from_str(&format!("<{successor}>; rel=\"successor-version\"")) {
+        headers.append(header::LINK, link);
+    }
+    response
 }
 
 fn describe<H>(
@@ -75,6 +104,7 @@ pub fn document_of<S: Clone + Send + Sync + 'static>(
 ) -> (Router<S>, OpenApi) {
     aide::generate::on_error(|error| tracing::debug!(%error, "while describing the API"));
     let mut document = OpenApi::default();
+    let deprecated: Vec<String> = resources.iter().flat_map(|resource| resource.deprecated.clone()).collect();
     let all = resources.into_iter().fold(ApiRouter::new(), |all, resource| all.merge(resource.router));
     let router = all.finish_api_with(&mut document, |api| {
         let scheme = SecurityScheme::Http {
@@ -85,6 +115,14 @@ pub fn document_of<S: Clone + Send + Sync + 'static>(
         };
         api.title(title).description(description).version("1").security_scheme("apiKey", scheme)
     });
+    for path in deprecated {
+        let item = document.paths.as_mut().and_then(|paths| paths.paths.get_mut(&path));
+        if let Some(ReferenceOr::Item(item)) = item {
+            let operations =
+                [&mut item.get, &mut item.put, &mut item.post, &mut item.patch, &mut item.delete];
+            operations.into_iter().flatten().for_each(|operation| operation.deprecated = true);
+        }
+    }
     (router, document)
 }
 

@@ -39,6 +39,10 @@ pub struct MetaUsage {
     pub subdomains: Used,
     /// Bytes stored.
     pub storage_bytes: Used,
+    /// Analytics events of this calendar month (UTC).
+    pub events: Used,
+    /// Automation runs of this calendar month (UTC).
+    pub automation_runs: Used,
 }
 
 /// One counter against its limit.
@@ -77,9 +81,12 @@ impl Deleted {
     }
 }
 
-/// 200 with `data`.
+/// 200 with `data`, or 202 where it only begins.
 #[derive(Debug)]
-pub struct Reply<T>(pub Envelope<T>);
+pub struct Reply<T> {
+    body: Envelope<T>,
+    status: StatusCode,
+}
 
 /// 201 with `data` and what can follow.
 #[derive(Debug)]
@@ -107,6 +114,20 @@ impl<T> Envelope<T> {
     }
 }
 
+impl<T> Reply<T> {
+    /// 200 with `body`.
+    pub fn new(body: Envelope<T>) -> Self {
+        Self { body, status: StatusCode::OK }
+    }
+
+    /// 202: what was asked for has only begun.
+    #[must_use]
+    pub fn accepted(mut self) -> Self {
+        self.status = StatusCode::ACCEPTED;
+        self
+    }
+}
+
 impl<T> Created<T> {
     /// Adds a suggestion.
     #[must_use]
@@ -129,7 +150,7 @@ fn respond<T: Serialize>(status: StatusCode, body: &Envelope<T>) -> Response {
 
 impl<T: Serialize> IntoResponse for Reply<T> {
     fn into_response(self) -> Response {
-        respond(StatusCode::OK, &self.0)
+        respond(self.status, &self.body)
     }
 }
 

@@ -1,0 +1,186 @@
+//! Custom domains: show a site under a host of your own.
+
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use domain::Cursor;
+use domain::domains::{self, Record};
+use domain::scopes::Resource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use store::domains::{Domain, NewDomain};
+use store::usage::{self, Counter};
+use uuid::Uuid;
+use web::{Code, Created, Deleted, Json, Listed, Paging, Path, Problem, Query, Reply};
+
+use crate::App;
+use crate::call::{Call, scope};
+
+/// The endpoints.
+pub(super) fn resource() -> web::Resource<App> {
+    web::Resource::new("domains")
+        .get("/api/account/domains", list, "List custom domains with their status")
+        .post("/api/account/domains", create, "Add a custom domain")
+        .get("/api/account/domains/{id}", read, "Read a custom domain with the records to publish")
+        .patch("/api/account/domains/{id}", update, "Let a custom domain show another subdomain")
+        .delete("/api/account/domains/{id}", delete, "Remove a custom domain")
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WantedDomain {
+    /// Such as `www.example.com`.
+    domain: String,
+    /// The account's first subdomain unless told otherwise.
+    subdomain_id: Option<Uuid>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Repointed {
+    subdomain_id: Uuid,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct DomainView {
+    id: Uuid,
+    domain: String,
+    subdomain_id: Uuid,
+    subdomain_name: String,
+    /// `pending`, `active` or `failed`.
+    status: String,
+    /// `pending`, `verified` or `failed`.
+    dns_status: String,
+    /// `pending`, `issuing`, `active` or `failed`.
+    ssl_status: String,
+    /// What to publish in the domain's DNS.
+    records: Vec<Record>,
+    last_checked_at: Option<DateTime<Utc>>,
+    /// What went wrong last.
+    error: Option<String>,
+    created_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Domains {
+    domains: Vec<DomainView>,
+    #[serde(flatten)]
+    listed: Listed,
+}
+
+async fn list(
+    call: Call<scope::DomainsRead>,
+    State(app): State<App>,
+    Query(paging): Query<Paging>,
+) -> Result<Reply<Domains>, Problem> {
+    call.check_whole_account(Resource::Domains)?;
+    let part = call.part(Resource::Domains, &paging, None)?;
+    let mut conn = store::acquire(&app.db).await?;
+    let mut rows = store::domains::list_domains(&mut conn, call.account_id, &part).await?;
+    let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    Ok(call.reply(Domains { domains: rows.into_iter().map(|row| view(&app, row)).collect(), listed }))
+}
+
+async fn create(
+    call: Call<scope::DomainsCreate>,
+    State(app): State<App>,
+    Json(wanted): Json<WantedDomain>,
+) -> Result<Created<DomainView>, Problem> {
+    let own = [app.addresses.base_host(), app.addresses.sites_domain()];
+    let domain =
+        domains::read(&wanted.domain, &own).map_err(|complaint| Problem::validation(vec![complaint]))?;
+    call.check_whole_account(Resource::Domains)?;
+    call.check_new(Resource::Domains)?;
+    let limit = call.limits().custom_domains;
+    if limit == 0 {
+        return Err(call.plan_restricted("custom domains"));
+    }
+    let mut tx = store::begin(&app.db).await?;
+    if let Some(id) = wanted.subdomain_id {
+        call.check_id(&mut tx, Resource::Subdomains, id).await?;
+    }
+    let subdomain = store::subdomains::find_subdomain(&mut tx, call.account_id, wanted.subdomain_id).await?;
+    let new = NewDomain {
+        id: app.rng.uuid_v7(call.now),
+        domain,
+        subdomain_id: subdomain.ok_or_else(|| Problem::not_found("subdomain"))?.id,
+        challenge: domains::challenge(&app.rng.bytes()),
+        created_at: call.now,
+    };
+    if !store::domains::insert_domain(&mut tx, call.account_id, &new).await? {
+        let detail = format!("this account already has the domain {}", new.domain);
+        return Err(Problem::new(Code::Conflict, detail).hint("find it with GET /api/account/domains"));
+    }
+    if !usage::take(&mut tx, call.account_id, Counter::Domains, limit).await? {
+        return Err(call.quota_exceeded("custom domains", limit));
+    }
+    let made = find(&call, &mut tx, new.id).await?;
+    app.commit(tx, vec![]).await?;
+    let check = json!({"id": new.id});
+    let hint = "Publish its records, then look whether they are seen";
+    Ok(call.created(view(&app, made)).next("verify", "domains.read", check, hint))
+}
+
+async fn read(
+    call: Call<scope::DomainsRead>,
+    State(app): State<App>,
+    Path(id): Path<Uuid>,
+) -> Result<Reply<DomainView>, Problem> {
+    let mut conn = store::acquire(&app.db).await?;
+    call.check_id(&mut conn, Resource::Domains, id).await?;
+    let domain = find(&call, &mut conn, id).await?;
+    Ok(call.reply(view(&app, domain)))
+}
+
+async fn update(
+    call: Call<scope::DomainsUpdate>,
+    State(app): State<App>,
+    Path(id): Path<Uuid>,
+    Json(Repointed { subdomain_id }): Json<Repointed>,
+) -> Result<Reply<DomainView>, Problem> {
+    let mut tx = store::begin(&app.db).await?;
+    call.check_id(&mut tx, Resource::Domains, id).await?;
+    call.check_id(&mut tx, Resource::Subdomains, subdomain_id).await?;
+    store::domains::update_subdomain(&mut tx, call.account_id, id, subdomain_id).await?;
+    let domain = find(&call, &mut tx, id).await?;
+    app.commit(tx, vec![]).await?;
+    Ok(call.reply(view(&app, domain)))
+}
+
+async fn delete(
+    call: Call<scope::DomainsDelete>,
+    State(app): State<App>,
+    Path(id): Path<Uuid>,
+) -> Result<Reply<Deleted>, Problem> {
+    let mut tx = store::begin(&app.db).await?;
+    call.check_id(&mut tx, Resource::Domains, id).await?;
+    if !store::domains::delete_domain(&mut tx, call.account_id, id).await? {
+        return Err(Problem::not_found("domain"));
+    }
+    usage::give_back(&mut tx, call.account_id, Counter::Domains).await?;
+    app.commit(tx, vec![]).await?;
+    Ok(call.reply(Deleted::now()))
+}
+
+async fn find<S>(call: &Call<S>, conn: &mut store::Conn, id: Uuid) -> Result<Domain, Problem> {
+    let domain = store::domains::find_domain(conn, call.account_id, id).await?;
+    domain.ok_or_else(|| Problem::not_found("domain"))
+}
+
+fn view(app: &App, domain: Domain) -> DomainView {
+    let target = app.addresses.site_host(&domain.subdomain);
+    DomainView {
+        id: domain.id,
+        records: domains::records(&domain.domain, &target, &domain.challenge),
+        domain: domain.domain,
+        subdomain_id: domain.subdomain_id,
+        subdomain_name: domain.subdomain,
+        status: domain.status,
+        dns_status: domain.dns_status,
+        ssl_status: domain.ssl_status,
+        last_checked_at: domain.last_checked_at,
+        error: domain.error,
+        created_at: domain.created_at,
+    }
+}

@@ -1,0 +1,164 @@
+//! Subdomains: the names an account's sites are served under.
+
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use contract::Change;
+use domain::scopes::Resource;
+use domain::{Cursor, subdomains};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use store::usage::{self, Counter};
+use uuid::Uuid;
+use web::{Code, Created, Json, Listed, Paging, Problem, Query, Reply};
+
+use crate::App;
+use crate::call::{Call, scope};
+
+/// The endpoints.
+pub(super) fn resource() -> web::Resource<App> {
+    web::Resource::new("subdomains")
+        .get("/api/account/subdomain", first, "The first subdomain and its address")
+        .put("/api/account/subdomain", rename, "Rename the first subdomain")
+        .deprecated("/api/account/subdomains")
+        .get("/api/account/subdomains", list, "List subdomains with their page counts")
+        .post("/api/account/subdomains", create, "Create a subdomain")
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewSubdomain {
+    /// 3 to 30 lowercase letters, digits and single hyphens inside.
+    name: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Renamed {
+    /// 3 to 30 lowercase letters, digits and single hyphens inside.
+    subdomain: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct SubdomainView {
+    id: Uuid,
+    name: String,
+    /// Where its pages are served.
+    url: String,
+    page_count: i64,
+    created_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Subdomains {
+    subdomains: Vec<SubdomainView>,
+    #[serde(flatten)]
+    listed: Listed,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct FirstSubdomain {
+    id: Uuid,
+    subdomain: String,
+    /// Where its pages are served.
+    url: String,
+}
+
+async fn list(
+    call: Call<scope::SubdomainsRead>,
+    State(app): State<App>,
+    Query(paging): Query<Paging>,
+) -> Result<Reply<Subdomains>, Problem> {
+    let part = call.part(Resource::Subdomains, &paging, None)?;
+    let mut conn = store::acquire(&app.db).await?;
+    let mut rows = store::names::list_subdomains(&mut conn, call.account_id, &part).await?;
+    let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let view = |row: store::names::ListedSubdomain| SubdomainView {
+        id: row.id,
+        url: app.addresses.site(&row.name),
+        name: row.name,
+        page_count: row.pages,
+        created_at: row.created_at,
+    };
+    Ok(call.reply(Subdomains { subdomains: rows.into_iter().map(view).collect(), listed }))
+}
+
+async fn create(
+    call: Call<scope::SubdomainsCreate>,
+    State(app): State<App>,
+    Json(NewSubdomain { name }): Json<NewSubdomain>,
+) -> Result<Created<SubdomainView>, Problem> {
+    let complaints = subdomains::check("name", &name);
+    if !complaints.is_empty() {
+        return Err(Problem::validation(complaints));
+    }
+    call.check_whole_account(Resource::Subdomains)?;
+    call.check_new(Resource::Subdomains)?;
+    let id = app.rng.uuid_v7(call.now);
+    let limit = call.limits().subdomains;
+    let mut tx = store::begin(&app.db).await?;
+    if !store::names::reserve_name(&mut tx, call.account_id, &name, call.now).await? {
+        return Err(taken(&name));
+    }
+    if !usage::take(&mut tx, call.account_id, Counter::Subdomains, limit).await? {
+        return Err(call.quota_exceeded("subdomains", limit));
+    }
+    store::subdomains::insert_subdomain(&mut tx, call.account_id, id, &name, call.now).await?;
+    app.commit(tx, vec![Change::Host { host: name.clone() }]).await?;
+
+    let page = json!({"slug": "index", "title": "Hello", "html": "<h1>Hello</h1>", "subdomainId": id});
+    let url = app.addresses.site(&name);
+    let view = SubdomainView { id, name, url, page_count: 0, created_at: call.now };
+    Ok(call.created(view).next("publish", "pages.create", page, "Publish its first page"))
+}
+
+async fn first(
+    call: Call<scope::SubdomainsRead>,
+    State(app): State<App>,
+) -> Result<Reply<FirstSubdomain>, Problem> {
+    let mut conn = store::acquire(&app.db).await?;
+    let found = store::subdomains::find_subdomain(&mut conn, call.account_id, None).await?;
+    let found = found.ok_or_else(|| Problem::not_found("subdomain"))?;
+    call.check_id(&mut conn, Resource::Subdomains, found.id).await?;
+    let url = app.addresses.site(&found.name);
+    Ok(call.reply(FirstSubdomain { id: found.id, subdomain: found.name, url }))
+}
+
+async fn rename(
+    call: Call<scope::SubdomainsUpdate>,
+    State(app): State<App>,
+    Json(Renamed { subdomain: name }): Json<Renamed>,
+) -> Result<Reply<FirstSubdomain>, Problem> {
+    let complaints = subdomains::check("subdomain", &name);
+    if !complaints.is_empty() {
+        return Err(Problem::validation(complaints));
+    }
+    call.check_whole_account(Resource::Subdomains)?;
+    let mut tx = store::begin(&app.db).await?;
+    let first = store::names::lock_first_subdomain(&mut tx, call.account_id).await?;
+    let mut first = first.ok_or_else(|| Problem::not_found("subdomain"))?;
+    call.check_id(&mut tx, Resource::Subdomains, first.id).await?;
+    if first.name != name {
+        let rules = &app.subdomains;
+        if let Err(wait) = subdomains::note_rename(&mut first.renamed_at, call.now, rules.renames_per_day) {
+            let detail =
+                format!("a subdomain may be renamed at most {} times in 24 hours", rules.renames_per_day);
+            return Err(Problem::new(Code::RateLimited, detail).retry_after(wait));
+        }
+        if !store::names::reserve_name(&mut tx, call.account_id, &name, call.now).await? {
+            return Err(taken(&name));
+        }
+        let kept_until = call.now + rules.name_kept;
+        store::names::update_name(&mut tx, call.account_id, &first, &name, call.now, kept_until).await?;
+        let hosts = [first.name, name.clone()].map(|host| Change::Host { host });
+        app.commit(tx, hosts.into()).await?;
+        app.callers.forget_account(call.account_id);
+    }
+    let url = app.addresses.site(&name);
+    Ok(call.reply(FirstSubdomain { id: first.id, subdomain: name, url }))
+}
+
+fn taken(name: &str) -> Problem {
+    Problem::new(Code::Conflict, format!("the name `{name}` is taken; choose another"))
+}

@@ -1,0 +1,133 @@
+//! Custom domains: hosts of an account's own that show one of its subdomains.
+
+use chrono::{DateTime, Utc};
+use sqlx::{query, query_as};
+use uuid::Uuid;
+
+use crate::{Conn, Error, Part};
+
+/// A custom domain.
+#[derive(Debug, Clone)]
+pub struct Domain {
+    /// Its id.
+    pub id: Uuid,
+    /// The host, in lower case and punycode.
+    pub domain: String,
+    /// The subdomain it shows.
+    pub subdomain_id: Uuid,
+    /// That subdomain's name.
+    pub subdomain: String,
+    /// `pending`, `active` or `failed`.
+    pub status: String,
+    /// `pending`, `verified` or `failed`.
+    pub dns_status: String,
+    /// `pending`, `issuing`, `active` or `failed`.
+    pub ssl_status: String,
+    /// What the owner publishes in the domain's DNS.
+    pub challenge: String,
+    /// What went wrong last.
+    pub error: Option<String>,
+    /// When its DNS was last looked at.
+    pub last_checked_at: Option<DateTime<Utc>>,
+    /// When it was added.
+    pub created_at: DateTime<Utc>,
+}
+
+/// A domain about to be stored.
+#[derive(Debug)]
+pub struct NewDomain {
+    /// Its id.
+    pub id: Uuid,
+    /// The host, in lower case and punycode.
+    pub domain: String,
+    /// The subdomain it is to show.
+    pub subdomain_id: Uuid,
+    /// What the owner publishes in the domain's DNS.
+    pub challenge: String,
+    /// Now.
+    pub created_at: DateTime<Utc>,
+}
+
+/// Stores a domain. `false` and nothing changed if the account has it already.
+///
+/// # Errors
+/// The database's.
+pub async fn insert_domain(conn: &mut Conn, account_id: Uuid, domain: &NewDomain) -> Result<bool, Error> {
+    let done = query!(
+        "insert into domains (id, account_id, subdomain_id, domain, challenge, created_at)
+         values ($1, $2, $3, $4, $5, $6) on conflict (account_id, domain) do nothing",
+        domain.id,
+        account_id,
+        domain.subdomain_id,
+        domain.domain,
+        domain.challenge,
+        domain.created_at,
+    )
+    .execute(conn)
+    .await?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// The account's domains, oldest first.
+///
+/// # Errors
+/// The database's.
+pub async fn list_domains(conn: &mut Conn, account_id: Uuid, part: &Part) -> Result<Vec<Domain>, Error> {
+    let domains = query_as!(
+        Domain,
+        "select d.id, d.domain, d.subdomain_id, s.name as subdomain, d.status, d.dns_status, d.ssl_status, d.challenge,
+                d.error, d.last_checked_at, d.created_at
+         from domains d join subdomains s on s.id = d.subdomain_id
+         where d.account_id = $1 and ($2::uuid[] is null or d.id = any($2))
+           and ($3::timestamptz is null or (d.created_at, d.id) > ($3, $4))
+         order by d.created_at, d.id limit $5::bigint + 1",
+        account_id,
+        part.ids.as_deref(),
+        part.after.map(|after| after.created_at),
+        part.after.map(|after| after.id),
+        part.limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(domains)
+}
+
+/// A domain of the account.
+///
+/// # Errors
+/// The database's.
+pub async fn find_domain(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Domain>, Error> {
+    let part = Part { ids: Some(vec![id]), limit: 1, ..Part::default() };
+    Ok(list_domains(conn, account_id, &part).await?.pop())
+}
+
+/// Lets a domain of the account show another of its subdomains.
+///
+/// # Errors
+/// The database's.
+pub async fn update_subdomain(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+    subdomain_id: Uuid,
+) -> Result<(), Error> {
+    query!(
+        "update domains set subdomain_id = $3 where account_id = $1 and id = $2",
+        account_id,
+        id,
+        subdomain_id,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Deletes a domain of the account; gives whether there was one.
+///
+/// # Errors
+/// The database's.
+pub async fn delete_domain(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
+    let done =
+        query!("delete from domains where account_id = $1 and id = $2", account_id, id).execute(conn).await?;
+    Ok(done.rows_affected() > 0)
+}

@@ -1,0 +1,156 @@
+//! Counters of a calendar month (UTC), exact under concurrency; an account without a row has used nothing.
+//!
+//! Automation runs are taken one by one. Events are too many for that: collectors lease some ahead, take from
+//! those, and give back what they didn't need. A lease counts as used until then, so the sum over all collectors
+//! never passes the limit; a collector that is killed takes its unused lease with it.
+
+use chrono::{DateTime, NaiveDate, Utc};
+use domain::months::month_of;
+use sqlx::{query, query_as, query_scalar};
+use uuid::Uuid;
+
+use crate::{Conn, Error};
+
+/// What an account has used of a calendar month.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Months {
+    /// Analytics events, those included that collectors hold leased.
+    pub events: i64,
+    /// Automation runs.
+    pub automation_runs: i64,
+}
+
+/// What the account has used of the month in which `now` lies.
+///
+/// # Errors
+/// The database's.
+pub async fn find_months(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<Months, Error> {
+    let months = query_as!(
+        Months,
+        "select events, automation_runs from monthly_usage where account_id = $1 and month = $2",
+        account_id,
+        month_of(now),
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(months.unwrap_or_default())
+}
+
+/// Counts one more run in the month of `now`, unless that passes `limit` (-1: no limit). Gives whether it was
+/// counted.
+///
+/// # Errors
+/// The database's; also that there is no such account.
+pub async fn take_automation_run(
+    conn: &mut Conn,
+    account_id: Uuid,
+    now: DateTime<Utc>,
+    limit: i64,
+) -> Result<bool, Error> {
+    let taken = query_scalar!(
+        "insert into monthly_usage as m (account_id, month, automation_runs)
+         select $1::uuid, $2::date, 1 where $3::bigint = -1 or $3 >= 1
+         on conflict (account_id, month) do update set automation_runs = m.automation_runs + 1
+         where $3 = -1 or m.automation_runs < $3
+         returning account_id",
+        account_id,
+        month_of(now),
+        limit,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(taken.is_some())
+}
+
+/// Leases up to `want` events of the month of `now` and gives how many were granted: never so many that the month's
+/// events pass `limit` (-1: no limit), and of what is left at most a quarter (but one), so that near the limit no
+/// collector sits on what another needs. None for an account that is gone.
+///
+/// # Errors
+/// The database's. Whether something was leased is not known then; it must be taken for lost.
+pub async fn lease_events(
+    conn: &mut Conn,
+    account_id: Uuid,
+    now: DateTime<Utc>,
+    want: i64,
+    limit: i64,
+) -> Result<i64, Error> {
+    begin_month(conn, account_id, month_of(now)).await?;
+    // The lock is what makes the second line see the last of several simultaneous leases.
+    let granted = query_scalar!(
+        r#"with before as (
+             select events from monthly_usage where account_id = $1 and month = $2 for update
+           ), granted as (
+             select case when $4::bigint = -1 then greatest($3::bigint, 0)
+                         else greatest(least($3, greatest(($4 - events) / 4, 1), $4 - events), 0) end as count
+             from before
+           )
+           update monthly_usage m set events = m.events + granted.count from granted
+           where m.account_id = $1 and m.month = $2 and granted.count > 0
+           returning granted.count as "count!""#,
+        account_id,
+        month_of(now),
+        want,
+        limit,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(granted.unwrap_or_default())
+}
+
+/// Gives back `count` leased events of `month` that were not needed.
+///
+/// # Errors
+/// The database's; also that more would be given back than was taken.
+pub async fn give_back_events(
+    conn: &mut Conn,
+    account_id: Uuid,
+    month: NaiveDate,
+    count: i64,
+) -> Result<(), Error> {
+    query!(
+        "update monthly_usage set events = events - $3 where account_id = $1 and month = $2",
+        account_id,
+        month,
+        count,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Counts `count` events of `month` that were taken without a lease, while this database was away. They are counted
+/// whatever the limit: they have happened.
+///
+/// # Errors
+/// The database's.
+pub async fn charge_events(
+    conn: &mut Conn,
+    account_id: Uuid,
+    month: NaiveDate,
+    count: i64,
+) -> Result<(), Error> {
+    begin_month(conn, account_id, month).await?;
+    query!(
+        "update monthly_usage set events = events + $3 where account_id = $1 and month = $2",
+        account_id,
+        month,
+        count,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Makes the month's row unless it is there, or the account is gone.
+async fn begin_month(conn: &mut Conn, account_id: Uuid, month: NaiveDate) -> Result<(), Error> {
+    query!(
+        "insert into monthly_usage (account_id, month) select id, $2 from accounts where id = $1
+         on conflict do nothing",
+        account_id,
+        month,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! Which subdomain has which name: names are taken, given up, and kept for a while after.
+
+use chrono::{DateTime, Utc};
+use sqlx::{query, query_as, query_scalar};
+use uuid::Uuid;
+
+use crate::{Conn, Error, Part};
+
+/// A subdomain as its owner sees it.
+#[derive(Debug, Clone)]
+pub struct ListedSubdomain {
+    /// Its id.
+    pub id: Uuid,
+    /// Its name.
+    pub name: String,
+    /// Pages on it, of those the caller may see.
+    pub pages: i64,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+}
+
+/// A subdomain about to be renamed.
+#[derive(Debug, Clone)]
+pub struct Renamable {
+    /// Its id.
+    pub id: Uuid,
+    /// The name it has.
+    pub name: String,
+    /// When it was renamed lately.
+    pub renamed_at: Vec<DateTime<Utc>>,
+}
+
+/// The account's subdomains, oldest first. With a folder in `part`, only pages in it are counted.
+///
+/// # Errors
+/// The database's.
+pub async fn list_subdomains(
+    conn: &mut Conn,
+    account_id: Uuid,
+    part: &Part,
+) -> Result<Vec<ListedSubdomain>, Error> {
+    let subdomains = query_as!(
+        ListedSubdomain,
+        r#"select s.id, s.name, s.created_at,
+                  (select count(*) from pages p
+                   where p.subdomain_id = s.id and ($2::uuid is null or p.folder_id = $2)) as "pages!"
+           from subdomains s
+           where s.account_id = $1 and ($3::uuid[] is null or s.id = any($3))
+             and ($4::timestamptz is null or (s.created_at, s.id) > ($4, $5))
+           order by s.created_at, s.id limit $6::bigint + 1"#,
+        account_id,
+        part.folder_id,
+        part.ids.as_deref(),
+        part.after.map(|after| after.created_at),
+        part.after.map(|after| after.id),
+        part.limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(subdomains)
+}
+
+/// Makes sure, until the transaction ends, that nobody else has or gets the name; a name the account itself gave
+/// up is free for it again. `false` if another has it, or gave it up lately.
+///
+/// # Errors
+/// The database's.
+pub async fn reserve_name(
+    conn: &mut Conn,
+    account_id: Uuid,
+    name: &str,
+    now: DateTime<Utc>,
+) -> Result<bool, Error> {
+    // Names stand in two tables, so no constraint can keep them apart: whoever wants one waits for the other.
+    query!("select pg_advisory_xact_lock(hashtextextended($1, 0))", name).execute(&mut *conn).await?;
+    let taken = query_scalar!(
+        r#"select exists (select from subdomains where name = $2)
+               or exists (select from former_names where name = $2 and account_id <> $1 and kept_until > $3)
+               as "taken!""#,
+        account_id,
+        name,
+        now,
+    )
+    .fetch_one(&mut *conn)
+    .await?;
+    if !taken {
+        query!("delete from former_names where name = $1", name).execute(conn).await?;
+    }
+    Ok(!taken)
+}
+
+/// The account's first subdomain, locked for this transaction.
+///
+/// # Errors
+/// The database's.
+pub async fn lock_first_subdomain(conn: &mut Conn, account_id: Uuid) -> Result<Option<Renamable>, Error> {
+    let subdomain = query_as!(
+        Renamable,
+        "select id, name, renamed_at from subdomains
+         where account_id = $1 order by created_at, id limit 1 for update",
+        account_id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(subdomain)
+}
+
+/// Gives a locked subdomain a reserved name. The one it had leads to it until `kept_until`.
+///
+/// # Errors
+/// The database's.
+pub async fn update_name(
+    conn: &mut Conn,
+    account_id: Uuid,
+    subdomain: &Renamable,
+    name: &str,
+    now: DateTime<Utc>,
+    kept_until: DateTime<Utc>,
+) -> Result<(), Error> {
+    query!(
+        "update subdomains set name = $3, renamed_at = $4 where account_id = $1 and id = $2",
+        account_id,
+        subdomain.id,
+        name,
+        &subdomain.renamed_at,
+    )
+    .execute(&mut *conn)
+    .await?;
+    query!(
+        "insert into former_names (name, account_id, subdomain_id, renamed_at, kept_until)
+         values ($1, $2, $3, $4, $5)
+         on conflict (name) do update set account_id = $2, subdomain_id = $3, renamed_at = $4, kept_until = $5",
+        subdomain.name,
+        account_id,
+        subdomain.id,
+        now,
+        kept_until,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}

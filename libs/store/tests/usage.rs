@@ -1,0 +1,260 @@
+//! Every counter holds its limit under concurrency, and no way of giving back takes it below nothing.
+
+use chrono::{DateTime, Utc};
+use store::Db;
+use store::accounts::{NewTrial, insert_trial};
+use store::months::{
+    Months, charge_events, find_months, give_back_events, lease_events, take_automation_run,
+};
+use store::usage::{Counter, give_back, give_back_bytes, take, take_bytes};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+const ACCOUNT: Uuid = Uuid::from_u128(1);
+const COUNTERS: [Counter; 4] = [Counter::Projects, Counter::Webhooks, Counter::Domains, Counter::Subdomains];
+
+fn at(text: &str) -> DateTime<Utc> {
+    text.parse().unwrap()
+}
+
+fn now() -> DateTime<Utc> {
+    at("2026-11-30T23:59:59Z")
+}
+
+async fn database() -> sandbox::test::TestDatabase {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    let trial = NewTrial { id: ACCOUNT, claim_token_hash: [1; 32], claim_deadline: now(), created_at: now() };
+    insert_trial(&mut conn, &trial).await.unwrap();
+    database
+}
+
+/// What a column of the account's counters holds.
+async fn counted(db: &Db, column: &str) -> i64 {
+    let mut conn = store::acquire(db).await.unwrap();
+    let usage = store::usage::find_usage(&mut conn, ACCOUNT).await.unwrap().unwrap();
+    match column {
+        "Projects" => usage.projects,
+        "Webhooks" => usage.webhooks,
+        "Domains" => usage.domains,
+        "Subdomains" => usage.subdomains,
+        _ => usage.storage_bytes,
+    }
+}
+
+/// A hundred of them at once; gives how often it succeeded.
+async fn a_hundred_at_once<F>(db: &Db, attempt: impl Fn(usize, store::Db) -> F) -> usize
+where
+    F: Future<Output = bool> + Send + 'static,
+{
+    let attempts: JoinSet<bool> = (0..100).map(|number| attempt(number, db.clone())).collect();
+    attempts.join_all().await.into_iter().filter(|done| *done).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_takes_at_once_at_a_limit_of_ten_give_exactly_ten_of_each_counter() {
+    let database = database().await;
+    for counter in COUNTERS {
+        let taken = a_hundred_at_once(&database.db, |_, db| async move {
+            let mut conn = store::acquire(&db).await.unwrap();
+            take(&mut conn, ACCOUNT, counter, 10).await.unwrap()
+        });
+        assert_eq!(
+            (taken.await, counted(&database.db, &format!("{counter:?}")).await),
+            (10, 10),
+            "{counter:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_take_that_is_rolled_back_leaves_room_for_another() {
+    let database = database().await;
+    let taken = a_hundred_at_once(&database.db, |number, db| async move {
+        let mut tx = store::begin(&db).await.unwrap();
+        let taken = take(&mut tx, ACCOUNT, Counter::Webhooks, 10).await.unwrap();
+        // Every second one fails after it has counted.
+        if taken && number % 2 == 0 {
+            store::commit(tx).await.unwrap();
+        }
+        taken && number % 2 == 0
+    });
+    assert_eq!((taken.await, counted(&database.db, "Webhooks").await), (10, 10));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_are_counted_all_or_none_and_never_past_the_limit() {
+    let database = database().await;
+    let taken = a_hundred_at_once(&database.db, |_, db| async move {
+        let mut conn = store::acquire(&db).await.unwrap();
+        take_bytes(&mut conn, ACCOUNT, 7, 75).await.unwrap()
+    });
+    assert_eq!((taken.await, counted(&database.db, "bytes").await), (10, 70));
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    for (bytes, limit, fits) in [(6, 75, false), (5, 75, true), (1, 75, false), (0, 75, true), (1, 0, false)]
+    {
+        assert_eq!(take_bytes(&mut conn, ACCOUNT, bytes, limit).await.unwrap(), fits, "{bytes} at {limit}");
+    }
+    assert!(!take_bytes(&mut conn, ACCOUNT, i64::MAX, 75).await.unwrap(), "no overflow");
+    assert!(!take_bytes(&mut conn, ACCOUNT, -1, -1).await.unwrap(), "less is not given back by taking");
+    assert_eq!(counted(&database.db, "bytes").await, 75);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn automation_runs_hold_their_limit_from_the_months_first_on() {
+    let database = database().await;
+    let taken = a_hundred_at_once(&database.db, |_, db| async move {
+        let mut conn = store::acquire(&db).await.unwrap();
+        take_automation_run(&mut conn, ACCOUNT, now(), 10).await.unwrap()
+    });
+    assert_eq!(taken.await, 10);
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    assert!(!take_automation_run(&mut conn, ACCOUNT, at("2026-12-01T00:00:00Z"), 0).await.unwrap());
+    assert_eq!(
+        find_months(&mut conn, ACCOUNT, now()).await.unwrap(),
+        Months { events: 0, automation_runs: 10 }
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_of_events_never_sum_up_past_the_limit_and_use_it_up() {
+    let database = database().await;
+    for (want, limit) in [(1, 10), (3, 10), (100, 10), (7, 1_000)] {
+        let month = now() - chrono::Days::new(u64::try_from(31 * want).unwrap());
+        let leases: JoinSet<i64> = (0..100)
+            .map(|_| {
+                let db = database.db.clone();
+                async move {
+                    let mut conn = store::acquire(&db).await.unwrap();
+                    lease_events(&mut conn, ACCOUNT, month, want, limit).await.unwrap()
+                }
+            })
+            .collect();
+        let leases = leases.join_all().await;
+        assert!(leases.iter().all(|granted| (0..=want).contains(granted)), "{leases:?}");
+        let sum: i64 = leases.iter().sum();
+        let mut conn = store::acquire(&database.db).await.unwrap();
+        let stored = find_months(&mut conn, ACCOUNT, month).await.unwrap().events;
+        assert_eq!((sum, stored), ((100 * want).min(limit), sum), "{want} wanted at {limit}: {leases:?}");
+    }
+}
+
+#[tokio::test]
+async fn near_the_limit_a_lease_leaves_something_for_others() {
+    let database = database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    let mut granted = Vec::new();
+    for _ in 0..12 {
+        granted.push(lease_events(&mut conn, ACCOUNT, now(), 100, 50).await.unwrap());
+    }
+    assert_eq!(granted, [12, 9, 7, 5, 4, 3, 2, 2, 1, 1, 1, 1]);
+    // A smaller plan takes nothing away, and grants nothing.
+    assert_eq!(lease_events(&mut conn, ACCOUNT, now(), 100, 20).await.unwrap(), 0);
+    assert_eq!(lease_events(&mut conn, ACCOUNT, now(), 100, -1).await.unwrap(), 100);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn taking_and_giving_back_all_at_once_ends_where_it_began_and_never_passes_either_end() {
+    let database = database().await;
+    let taken = a_hundred_at_once(&database.db, |number, db| async move {
+        let mut conn = store::acquire(&db).await.unwrap();
+        let counter = COUNTERS[number % COUNTERS.len()];
+        let (month, bytes) = (domain::months::month_of(now()), i64::try_from(number).unwrap());
+        let one = take(&mut conn, ACCOUNT, counter, 3).await.unwrap();
+        let many = take_bytes(&mut conn, ACCOUNT, bytes, 200).await.unwrap();
+        let leased = lease_events(&mut conn, ACCOUNT, now(), 5, 20).await.unwrap();
+        if one {
+            give_back(&mut conn, ACCOUNT, counter).await.unwrap();
+        }
+        if many {
+            give_back_bytes(&mut conn, ACCOUNT, bytes).await.unwrap();
+        }
+        give_back_events(&mut conn, ACCOUNT, month, leased).await.unwrap();
+        one || many || leased > 0
+    });
+    assert!(taken.await > 3);
+    for column in ["Projects", "Webhooks", "Domains", "Subdomains", "bytes"] {
+        assert_eq!(counted(&database.db, column).await, 0, "{column}");
+    }
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    assert_eq!(find_months(&mut conn, ACCOUNT, now()).await.unwrap(), Months::default());
+}
+
+#[tokio::test]
+async fn more_than_was_taken_is_not_given_back() {
+    let database = database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    let month = domain::months::month_of(now());
+    for counter in COUNTERS {
+        assert!(give_back(&mut conn, ACCOUNT, counter).await.is_err(), "{counter:?}");
+    }
+    assert!(take_bytes(&mut conn, ACCOUNT, 5, 10).await.unwrap());
+    assert!(give_back_bytes(&mut conn, ACCOUNT, 6).await.is_err());
+    assert_eq!(lease_events(&mut conn, ACCOUNT, now(), 5, 100).await.unwrap(), 5);
+    assert!(give_back_events(&mut conn, ACCOUNT, month, 6).await.is_err());
+    assert_eq!(counted(&database.db, "bytes").await, 5);
+    assert_eq!(find_months(&mut conn, ACCOUNT, now()).await.unwrap().events, 5);
+}
+
+#[tokio::test]
+async fn a_month_begins_with_nothing_used_and_what_is_given_back_belongs_to_its_own() {
+    let database = database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    let (november, december) = (now(), at("2026-12-01T00:00:00Z"));
+    assert_eq!(lease_events(&mut conn, ACCOUNT, november, 8, -1).await.unwrap(), 8);
+    assert!(take_automation_run(&mut conn, ACCOUNT, november, 1).await.unwrap());
+    assert!(!take_automation_run(&mut conn, ACCOUNT, november, 1).await.unwrap());
+    assert_eq!(find_months(&mut conn, ACCOUNT, december).await.unwrap(), Months::default());
+
+    assert!(take_automation_run(&mut conn, ACCOUNT, december, 1).await.unwrap());
+    assert_eq!(lease_events(&mut conn, ACCOUNT, december, 3, -1).await.unwrap(), 3);
+    give_back_events(&mut conn, ACCOUNT, domain::months::month_of(november), 6).await.unwrap();
+    assert_eq!(
+        find_months(&mut conn, ACCOUNT, november).await.unwrap(),
+        Months { events: 2, automation_runs: 1 }
+    );
+    assert_eq!(
+        find_months(&mut conn, ACCOUNT, december).await.unwrap(),
+        Months { events: 3, automation_runs: 1 }
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_limit_everything_is_counted_and_nothing_refused() {
+    let database = database().await;
+    let taken = a_hundred_at_once(&database.db, |_, db| async move {
+        let mut conn = store::acquire(&db).await.unwrap();
+        let run = take_automation_run(&mut conn, ACCOUNT, now(), -1).await.unwrap();
+        let bytes = take_bytes(&mut conn, ACCOUNT, 1 << 40, -1).await.unwrap();
+        let leased = lease_events(&mut conn, ACCOUNT, now(), 9, -1).await.unwrap();
+        take(&mut conn, ACCOUNT, Counter::Domains, -1).await.unwrap() && run && bytes && leased == 9
+    });
+    assert_eq!(taken.await, 100);
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    let months = find_months(&mut conn, ACCOUNT, now()).await.unwrap();
+    assert_eq!(months, Months { events: 900, automation_runs: 100 });
+    assert_eq!(counted(&database.db, "bytes").await, 100 << 40);
+    assert_eq!(counted(&database.db, "Domains").await, 100);
+}
+
+#[tokio::test]
+async fn what_happened_without_a_lease_is_charged_past_the_limit() {
+    let database = database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    let month = domain::months::month_of(now());
+    charge_events(&mut conn, ACCOUNT, month, 12).await.unwrap();
+    assert_eq!(find_months(&mut conn, ACCOUNT, now()).await.unwrap().events, 12);
+    assert_eq!(lease_events(&mut conn, ACCOUNT, now(), 5, 10).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn the_counters_of_an_account_go_with_it_and_do_not_come_back() {
+    let database = database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    lease_events(&mut conn, ACCOUNT, now(), 5, -1).await.unwrap();
+    store::execute_raw(&database.db, "delete from accounts").await.unwrap();
+    assert_eq!(lease_events(&mut conn, ACCOUNT, now(), 5, -1).await.unwrap(), 0);
+    charge_events(&mut conn, ACCOUNT, domain::months::month_of(now()), 5).await.unwrap();
+    assert_eq!(find_months(&mut conn, ACCOUNT, now()).await.unwrap(), Months::default());
+    assert!(take_automation_run(&mut conn, ACCOUNT, now(), -1).await.is_err());
+}
