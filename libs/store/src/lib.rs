@@ -4,13 +4,17 @@
 //! found. Transactions are begun by handlers and jobs, which know the order of steps, and passed down.
 
 pub mod accounts;
+pub mod claims;
 pub mod deliveries;
 mod error;
 pub mod forms;
+pub mod identities;
 pub mod keys;
 pub mod outbox;
 pub mod pages;
 pub mod salts;
+pub mod sessions;
+pub mod sign_ins;
 pub mod sites;
 pub mod subdomains;
 pub mod submissions;
