@@ -5,11 +5,13 @@
 
 pub mod accounts;
 pub mod callers;
+pub mod claims;
 pub mod deliveries;
 pub mod domains;
 mod error;
 pub mod folders;
 pub mod forms;
+pub mod identities;
 pub mod keys;
 pub mod months;
 pub mod names;
@@ -17,6 +19,8 @@ pub mod outbox;
 pub mod pages;
 mod part;
 pub mod salts;
+pub mod sessions;
+pub mod sign_ins;
 pub mod sites;
 pub mod subdomains;
 pub mod submissions;

@@ -1,0 +1,37 @@
+//! How long a signed-in browser stays signed in.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// A session in use need not be written to with every request.
+const NOTED_EVERY: TimeDelta = TimeDelta::minutes(1);
+
+/// When a session seen at `now` ends without further use: after `idle`, but never past its absolute end.
+pub fn expiry(now: DateTime<Utc>, idle: TimeDelta, ends_at: DateTime<Utc>) -> DateTime<Utc> {
+    (now + idle).min(ends_at)
+}
+
+/// Whether it is time to note that a session is in use.
+pub fn is_to_be_noted(now: DateTime<Utc>, last_seen_at: DateTime<Utc>) -> bool {
+    now - last_seen_at >= NOTED_EVERY
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn use_prolongs_a_session_up_to_its_absolute_end() {
+        let start = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
+        let (idle, end) = (TimeDelta::days(7), start + TimeDelta::days(30));
+        assert_eq!(expiry(start, idle, end), start + idle);
+        assert_eq!(expiry(start + TimeDelta::days(22), idle, end), start + TimeDelta::days(29));
+        assert_eq!(expiry(start + TimeDelta::days(29), idle, end), end);
+    }
+
+    #[test]
+    fn use_is_noted_at_most_once_a_minute() {
+        let seen = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
+        assert!(!is_to_be_noted(seen + TimeDelta::seconds(59), seen));
+        assert!(is_to_be_noted(seen + TimeDelta::seconds(60), seen));
+    }
+}
