@@ -46,6 +46,7 @@ macro_rules! scopes {
 }
 
 scopes! {
+    AccountCreate = Account Create;
     AccountRead = Account Read;
     AccountUpdate = Account Update;
     AnalyticsCreate = Analytics Create;

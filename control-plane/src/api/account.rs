@@ -30,6 +30,8 @@ pub(super) fn resource() -> web::Resource<App> {
 struct AccountView {
     id: uuid::Uuid,
     name: Option<String>,
+    /// Of whoever it belongs to; null for a trial.
+    email: Option<String>,
     plan: Plan,
     /// What the plan allows; -1 is unlimited.
     limits: Limits,
@@ -124,6 +126,7 @@ fn view(app: &App, account: &Account) -> AccountView {
     AccountView {
         id: account.id,
         name: account.name.clone(),
+        email: account.email.clone(),
         plan: account.plan,
         limits: account.plan.limits(),
         timezone: account.timezone.clone(),

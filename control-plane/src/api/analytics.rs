@@ -164,7 +164,7 @@ async fn list(
     let mut conn = store::acquire(&app.db).await?;
     let mut rows = store::sites::list_sites(&mut conn, call.account_id, &part).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
-    Ok(call.reply(Sites { sites: counted(&app, rows).await?, listed }))
+    Ok(call.reply(Sites { sites: counted(&app, rows).await?, listed: listed.clone() }).part(listed))
 }
 
 async fn read(

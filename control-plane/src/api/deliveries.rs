@@ -65,7 +65,9 @@ async fn list(
     let mut rows =
         store::deliveries::list_deliveries(&mut conn, call.account_id, webhook_id, after, limit + 1).await?;
     let listed = Listed::cut(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });
-    Ok(call.reply(Deliveries { deliveries: rows.into_iter().map(view).collect(), listed }))
+    Ok(call
+        .reply(Deliveries { deliveries: rows.into_iter().map(view).collect(), listed: listed.clone() })
+        .part(listed))
 }
 
 fn view(delivery: Delivery) -> DeliveryView {

@@ -145,7 +145,9 @@ async fn list(
     let mut conn = store::acquire(&app.db).await?;
     let mut rows = store::folders::list_folders(&mut conn, call.account_id, &part).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
-    Ok(call.reply(Folders { folders: rows.into_iter().map(view).collect(), listed }))
+    Ok(call
+        .reply(Folders { folders: rows.into_iter().map(view).collect(), listed: listed.clone() })
+        .part(listed))
 }
 
 async fn read(

@@ -153,7 +153,9 @@ async fn list(
     let mut conn = store::acquire(&app.db).await?;
     let mut rows = store::forms::list_forms(&mut conn, call.account_id, &part).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
-    Ok(call.reply(Forms { forms: rows.into_iter().map(|row| view(&app, row)).collect(), listed }))
+    Ok(call
+        .reply(Forms { forms: rows.into_iter().map(|row| view(&app, row)).collect(), listed: listed.clone() })
+        .part(listed))
 }
 
 async fn read(

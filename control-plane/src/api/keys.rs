@@ -107,7 +107,7 @@ async fn create(
         label: wanted.label.trim().to_owned(),
         scopes,
         reach: asked.clone().inherited_from(&caller.reach),
-        expires_at: wanted.expires_at.or(caller.expires_at()),
+        expires_at: wanted.expires_at.or(caller.keys_end_at()),
         parent_id: caller.key_id(),
         created_at: call.now,
     };
@@ -171,7 +171,7 @@ async fn list(
         }
     }
     let listed = Listed::cut(&mut rows, limit, cursor);
-    Ok(call.reply(Keys { keys: rows.into_iter().map(view).collect(), listed }))
+    Ok(call.reply(Keys { keys: rows.into_iter().map(view).collect(), listed: listed.clone() }).part(listed))
 }
 
 async fn rotate(

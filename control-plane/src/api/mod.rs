@@ -6,6 +6,7 @@ mod deliveries;
 mod domains;
 mod folders;
 mod forms;
+mod help;
 mod keys;
 mod moves;
 mod pages;
@@ -32,6 +33,7 @@ fn resources() -> Vec<Resource<App>> {
     vec![
         trial::resource(),
         account::resource(),
+        help::resource(),
         keys::resource(),
         subdomains::resource(),
         domains::resource(),

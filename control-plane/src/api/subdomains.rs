@@ -81,7 +81,9 @@ async fn list(
         page_count: row.pages,
         created_at: row.created_at,
     };
-    Ok(call.reply(Subdomains { subdomains: rows.into_iter().map(view).collect(), listed }))
+    Ok(call
+        .reply(Subdomains { subdomains: rows.into_iter().map(view).collect(), listed: listed.clone() })
+        .part(listed))
 }
 
 async fn create(

@@ -62,5 +62,7 @@ async fn list(
         created_at: row.created_at,
         updated_at: row.updated_at,
     };
-    Ok(call.reply(Submissions { submissions: rows.into_iter().map(view).collect(), listed }))
+    Ok(call
+        .reply(Submissions { submissions: rows.into_iter().map(view).collect(), listed: listed.clone() })
+        .part(listed))
 }

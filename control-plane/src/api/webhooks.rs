@@ -122,7 +122,7 @@ async fn list(
     let mut rows = store::webhooks::list_webhooks(&mut conn, call.account_id, &part).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     let webhooks = rows.into_iter().map(|row| view(&app, row)).collect::<Result<_, _>>()?;
-    Ok(call.reply(Webhooks { webhooks, listed }))
+    Ok(call.reply(Webhooks { webhooks, listed: listed.clone() }).part(listed))
 }
 
 async fn read(

@@ -16,6 +16,7 @@ mod fault;
 pub mod fields;
 pub mod folders;
 pub mod forms;
+pub mod help;
 pub mod keys;
 pub mod months;
 pub mod pages;

@@ -33,6 +33,8 @@ pub struct Account {
     pub timezone: String,
     /// The name of its first subdomain, which is the oldest.
     pub subdomain: Option<String>,
+    /// The e-mail of whoever it belongs to, as their provider says.
+    pub email: Option<String>,
     /// Until when a trial may be claimed; none once it is.
     pub claim_deadline: Option<DateTime<Utc>>,
     /// Since when it belongs to somebody.
@@ -68,7 +70,9 @@ pub async fn insert_trial(conn: &mut Conn, trial: &NewTrial) -> Result<(), Error
 pub async fn find_account(conn: &mut Conn, account_id: Uuid) -> Result<Option<Account>, Error> {
     let row = query!(
         "select id, plan, name, timezone, claim_deadline, claimed_at, suspended_at, created_at,
-                (select name from subdomains where account_id = a.id order by created_at, id limit 1) as subdomain
+                (select name from subdomains where account_id = a.id order by created_at, id limit 1) as subdomain,
+                (select i.email from identity_accounts own join identities i on i.id = own.identity_id
+                 where own.account_id = a.id) as email
          from accounts a where id = $1",
         account_id,
     )
@@ -81,6 +85,7 @@ pub async fn find_account(conn: &mut Conn, account_id: Uuid) -> Result<Option<Ac
             name: row.name,
             timezone: row.timezone,
             subdomain: row.subdomain,
+            email: row.email,
             claim_deadline: row.claim_deadline,
             claimed_at: row.claimed_at,
             suspended_at: row.suspended_at,

@@ -44,27 +44,73 @@ pub enum Credential {
         /// When it was last seen, to the minute.
         last_used_at: Option<DateTime<Utc>>,
     },
+    /// A browser somebody has signed in with.
+    Session {
+        /// The session's id.
+        id: Uuid,
+        /// When it ends without further use.
+        expires_at: DateTime<Utc>,
+        /// When it was last noted to be in use.
+        last_seen_at: DateTime<Utc>,
+        /// When it ends however much it is used.
+        ends_at: DateTime<Utc>,
+    },
 }
 
 impl Caller {
     /// The key they call with, if it is one.
     pub fn key_id(&self) -> Option<Uuid> {
-        let Credential::Key { id, .. } = self.credential;
-        Some(id)
+        match self.credential {
+            Credential::Key { id, .. } => Some(id),
+            Credential::Session { .. } => None,
+        }
     }
 
-    /// When the key they call with stops working.
-    pub fn expires_at(&self) -> Option<DateTime<Utc>> {
-        let Credential::Key { expires_at, .. } = self.credential;
-        expires_at
+    /// When the keys they may make must have stopped working: a key's own end. A session makes keys that last.
+    pub fn keys_end_at(&self) -> Option<DateTime<Utc>> {
+        match self.credential {
+            Credential::Key { expires_at, .. } => expires_at,
+            Credential::Session { .. } => None,
+        }
     }
 
     /// Whether a key with these permissions lies within the caller's own, in every dimension: what they may make,
     /// see, rotate and revoke.
     pub fn may_hold(&self, scopes: ScopeSet, reach: &Reach, expires_at: Option<DateTime<Utc>>) -> bool {
-        let ends_in_time = self.expires_at().is_none_or(|own| expires_at.is_some_and(|at| at <= own));
+        let ends_in_time = self.keys_end_at().is_none_or(|own| expires_at.is_some_and(|at| at <= own));
         scopes.is_subset_of(self.scopes) && reach.is_within(&self.reach) && ends_in_time
     }
+}
+
+/// Account and usage of a row that has their columns.
+macro_rules! read_account {
+    ($row:ident) => {
+        (
+            Account {
+                id: $row.id,
+                plan: read_plan(&$row.plan)?,
+                name: $row.name,
+                timezone: $row.timezone,
+                subdomain: $row.subdomain,
+                email: $row.email,
+                claim_deadline: $row.claim_deadline,
+                claimed_at: $row.claimed_at,
+                suspended_at: $row.suspended_at,
+                created_at: $row.created_at,
+            },
+            Usage {
+                projects: $row.projects,
+                webhooks: $row.webhooks,
+                domains: $row.domains,
+                subdomains: $row.subdomains,
+                storage_bytes: $row.storage_bytes,
+            },
+            Months {
+                events: $row.events.unwrap_or_default(),
+                automation_runs: $row.automation_runs.unwrap_or_default(),
+            },
+        )
+    };
 }
 
 /// The caller behind a key's fingerprint; none if there is no such key or it was revoked.
@@ -84,12 +130,15 @@ pub async fn find_by_key(
                   k.expires_at, k.last_used_at,
                   a.id, a.plan, a.name, a.timezone, a.claim_deadline, a.claimed_at, a.suspended_at, a.created_at,
                   (select name from subdomains where account_id = a.id order by created_at, id limit 1) as subdomain,
+                  i.email as "email?",
                   u.projects, u.webhooks, u.domains, u.subdomains, u.storage_bytes,
                   m.events as "events?", m.automation_runs as "automation_runs?"
            from api_keys k
            join accounts a on a.id = k.account_id
-           join usage u on u.account_id = k.account_id
-           left join monthly_usage m on m.account_id = k.account_id and m.month = $2
+           join usage u on u.account_id = a.id
+           left join monthly_usage m on m.account_id = a.id and m.month = $2
+           left join identity_accounts own on own.account_id = a.id
+           left join identities i on i.id = own.identity_id
            where k.fingerprint = $1 and k.revoked_at is null"#,
         fingerprint,
         month_of(now),
@@ -97,37 +146,53 @@ pub async fn find_by_key(
     .fetch_optional(conn)
     .await?;
     let Some(row) = row else { return Ok(None) };
-    Ok(Some(Caller {
-        credential: Credential::Key {
-            id: row.key_id,
-            expires_at: row.expires_at,
-            last_used_at: row.last_used_at,
-        },
-        account: Account {
-            id: row.id,
-            plan: read_plan(&row.plan)?,
-            name: row.name,
-            timezone: row.timezone,
-            subdomain: row.subdomain,
-            claim_deadline: row.claim_deadline,
-            claimed_at: row.claimed_at,
-            suspended_at: row.suspended_at,
-            created_at: row.created_at,
-        },
-        scopes: read_scopes(&row.scopes)?,
-        reach: read_reach(row.folder_id, row.resource_ids.0)?,
-        usage: Usage {
-            projects: row.projects,
-            webhooks: row.webhooks,
-            domains: row.domains,
-            subdomains: row.subdomains,
-            storage_bytes: row.storage_bytes,
-        },
-        months: Months {
-            events: row.events.unwrap_or_default(),
-            automation_runs: row.automation_runs.unwrap_or_default(),
-        },
-    }))
+    let (id, expires_at, last_used_at) = (row.key_id, row.expires_at, row.last_used_at);
+    let scopes = read_scopes(&row.scopes)?;
+    let reach = read_reach(row.folder_id, row.resource_ids.0)?;
+    let (account, usage, months) = read_account!(row);
+    let credential = Credential::Key { id, expires_at, last_used_at };
+    Ok(Some(Caller { credential, account, scopes, reach, usage, months }))
+}
+
+/// The caller behind a session's token: everything the account it works on allows. None if the session has
+/// ended, or works on no account yet.
+///
+/// # Errors
+/// The database's.
+pub async fn find_by_session(
+    conn: &mut Conn,
+    token_hash: &[u8; 32],
+    now: DateTime<Utc>,
+) -> Result<Option<Caller>, Error> {
+    let row = query!(
+        r#"select s.id as session_id, s.expires_at, s.last_seen_at, s.ends_at,
+                  a.id, a.plan, a.name, a.timezone, a.claim_deadline, a.claimed_at, a.suspended_at, a.created_at,
+                  (select name from subdomains where account_id = a.id order by created_at, id limit 1) as subdomain,
+                  i.email,
+                  u.projects, u.webhooks, u.domains, u.subdomains, u.storage_bytes,
+                  m.events as "events?", m.automation_runs as "automation_runs?"
+           from sessions s
+           join identities i on i.id = s.identity_id
+           join accounts a on a.id = s.account_id
+           join usage u on u.account_id = a.id
+           left join monthly_usage m on m.account_id = a.id and m.month = $3
+           where s.token_hash = $1 and s.expires_at > $2"#,
+        token_hash,
+        now,
+        month_of(now),
+    )
+    .fetch_optional(conn)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let credential = Credential::Session {
+        id: row.session_id,
+        expires_at: row.expires_at,
+        last_seen_at: row.last_seen_at,
+        ends_at: row.ends_at,
+    };
+    let (account, usage, months) = read_account!(row);
+    let (scopes, reach) = (ScopeSet::FULL, Reach::default());
+    Ok(Some(Caller { credential, account, scopes, reach, usage, months }))
 }
 
 pub(crate) fn read_scopes(words: &[String]) -> Result<ScopeSet, Error> {

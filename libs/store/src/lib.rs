@@ -11,6 +11,7 @@ pub mod domains;
 mod error;
 pub mod folders;
 pub mod forms;
+pub mod help;
 pub mod identities;
 pub mod keys;
 pub mod months;

@@ -9,10 +9,11 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use contract::edge;
 use futures::FutureExt;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use serde_json::json;
 use tracing::{Instrument, Span};
 
+use crate::reply::NextCursor;
 use crate::{Code, Meta, Problem};
 
 /// What a service puts around its requests.
@@ -51,6 +52,7 @@ pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next)
     let began = Instant::now();
     let id = kept_id(request.headers()).unwrap_or_else(|| (frame.new_request_id)());
     let meta = MetaSlot::default();
+    let uri = request.uri().clone();
     let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str).to_owned();
     let status = tracing::field::Empty;
     let span = tracing::info_span!("request", method = %request.method(), route = route.as_str(), request.id = id, status);
@@ -78,12 +80,27 @@ pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next)
         rendered.headers_mut().remove("content-length");
         response = rendered;
     }
+    if let Some(NextCursor(cursor)) = response.extensions_mut().remove()
+        && let Ok(link) = HeaderValue::from_str(&next_link(&uri, &cursor))
+    {
+        response.headers_mut().append(header::LINK, link);
+    }
     (frame.count)(&Answered { route: &route, status: response.status(), elapsed: began.elapsed() });
     span.record("status", response.status().as_u16());
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(edge::REQUEST_ID, value);
     }
     response
+}
+
+/// RFC 8288: the same address with another cursor.
+fn next_link(uri: &Uri, cursor: &str) -> String {
+    let asked = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    let query = url::form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(asked.filter(|(name, _)| name != "cursor"))
+        .append_pair("cursor", cursor)
+        .finish();
+    format!("<{}?{query}>; rel=\"next\"", uri.path())
 }
 
 fn wrong_method(headers: &HeaderMap) -> Problem {

@@ -9,6 +9,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::Listed;
+
 /// Plan and usage, on every authenticated answer. Usage may be a second old.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -86,7 +88,12 @@ impl Deleted {
 pub struct Reply<T> {
     body: Envelope<T>,
     status: StatusCode,
+    next_cursor: Option<String>,
 }
+
+/// Where a listing goes on; the frame, which knows the request's address, makes a header of it.
+#[derive(Debug, Clone)]
+pub(crate) struct NextCursor(pub(crate) String);
 
 /// 201 with `data` and what can follow.
 #[derive(Debug)]
@@ -117,7 +124,14 @@ impl<T> Envelope<T> {
 impl<T> Reply<T> {
     /// 200 with `body`.
     pub fn new(body: Envelope<T>) -> Self {
-        Self { body, status: StatusCode::OK }
+        Self { body, status: StatusCode::OK, next_cursor: None }
+    }
+
+    /// It is one part of a listing: a `Link` header says where the next one is.
+    #[must_use]
+    pub fn part(mut self, listed: Listed) -> Self {
+        self.next_cursor = listed.next_cursor;
+        self
     }
 
     /// 202: what was asked for has only begun.
@@ -150,7 +164,11 @@ fn respond<T: Serialize>(status: StatusCode, body: &Envelope<T>) -> Response {
 
 impl<T: Serialize> IntoResponse for Reply<T> {
     fn into_response(self) -> Response {
-        respond(self.status, &self.body)
+        let mut response = respond(self.status, &self.body);
+        if let Some(cursor) = self.next_cursor {
+            response.extensions_mut().insert(NextCursor(cursor));
+        }
+        response
     }
 }
 

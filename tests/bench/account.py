@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""How fast is an authenticated read? GET /api/account against the same server's /healthz, side by side in one run.
+
+    tests/bench/account.py            about two minutes; needs oha (`cargo install oha --locked`)
+
+Both are asked directly at the control plane, over 127.0.0.1, by the same number of connections, in turns. The
+median of the turns counts: a single figure of one machine says little. Then /api/account is asked at half the rate
+it reached, and the latency is corrected for what a waiting client would not have sent. Writes tests/bench/account.md.
+"""
+
+import json
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+ROUNDS, SECONDS, CONNECTIONS = 7, 4, 16
+HERE = pathlib.Path(__file__).resolve().parent
+RUNNER = ["cargo", "run", "--quiet", "--release", "--locked", "--"]
+
+
+def oha(url, *more):
+    """Requests per second and the p50 and p99 latency in milliseconds."""
+    command = ["oha", "--no-tui", "--output-format", "json", "-z", f"{SECONDS}s", "-c", str(CONNECTIONS), *more, url]
+    told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    if set(told["statusCodeDistribution"]) != {"200"}:
+        sys.exit(f"{url} answered {told['statusCodeDistribution']}")
+    latency = told["latencyPercentiles"]
+    return told["summary"]["requestsPerSec"], latency["p50"] * 1000, latency["p99"] * 1000
+
+
+def measure(stack):
+    service = stack["services"]["control-plane"]
+    health = service["metrics_url"].replace("/metrics", "/healthz")
+    trial = urllib.request.Request(f"{stack['base_url']}/api/trial", method="POST")
+    key = json.load(urllib.request.urlopen(trial))["key"]
+    account = [f"{service['url']}/api/account", "-H", f"authorization: Bearer {key}"]
+    account = (account[0], *account[1:])
+    turns = []
+    for turn in range(ROUNDS + 1):
+        pair = (oha(health), oha(account[0], *account[1:]))
+        if turn > 0:  # the first one warms up
+            turns.append(pair)
+        print(f"  turn {turn}: /healthz {pair[0][0]:,.0f}/s, /api/account {pair[1][0]:,.0f}/s", flush=True)
+    health_rate = statistics.median(pair[0][0] for pair in turns)
+    account_rate = statistics.median(pair[1][0] for pair in turns)
+    share = statistics.median(pair[1][0] / pair[0][0] for pair in turns)
+    half = [oha(account[0], *account[1:], "-q", str(int(account_rate / 2)), "--latency-correction") for _ in range(3)]
+    p50 = statistics.median(run[1] for run in half)
+    p99 = statistics.median(run[2] for run in half)
+    return health_rate, account_rate, share, p50, p99
+
+
+def main():
+    if not shutil.which("oha"):
+        sys.exit("oha is missing: cargo install oha --locked")
+    with tempfile.TemporaryDirectory(prefix="web-runtime-bench-") as folder:
+        place = ["--dir", folder]
+        print("building and starting (release)", flush=True)
+        subprocess.run([*RUNNER, "up", "--detach", "--processes", "--port", "0", *place], check=True)
+        try:
+            stack = json.loads((pathlib.Path(folder) / "stack.json").read_text())
+            health, account, share, p50, p99 = measure(stack)
+        finally:
+            subprocess.run([*RUNNER, "down", *place], check=True)
+    table = f"""# An authenticated read against /healthz
+
+Made by `tests/bench/account.py`: {ROUNDS} turns of {SECONDS} s each, {CONNECTIONS} connections, medians.
+
+| | requests/s | share |
+| --- | ---: | ---: |
+| `/healthz` | {health:,.0f} | 1.00 |
+| `GET /api/account` | {account:,.0f} | {share:.2f} |
+
+At half that rate ({account / 2:,.0f}/s, latency corrected): p50 {p50:.2f} ms, p99 {p99:.2f} ms.
+"""
+    (HERE / "account.md").write_text(table)
+    print(table)
+
+
+if __name__ == "__main__":
+    main()
