@@ -17,6 +17,7 @@ use web::{EdgeTrust, Problem};
 
 use crate::callers::Callers;
 use crate::config::{Config, Trial};
+use crate::signin::SignIn;
 
 /// The control plane's parts. Cheap to clone.
 #[derive(Clone)]
@@ -40,6 +41,8 @@ pub struct Parts {
     pub master_key: MasterKey,
     /// How trials are made.
     pub trial: Trial,
+    /// How people sign in.
+    pub signin: SignIn,
     /// Whom to believe about a caller's address.
     pub edge_trust: EdgeTrust,
     /// Now.
@@ -71,6 +74,14 @@ impl App {
     /// # Errors
     /// A setting can't be used.
     pub fn new(config: &Config) -> anyhow::Result<Self> {
+        Self::at(config, Clock::system())
+    }
+
+    /// As [`App::new`], by a clock that may be moved.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn at(config: &Config, clock: Clock) -> anyhow::Result<Self> {
         let secrets = &config.secrets;
         let master_key = MasterKey::from_hex(secrets.master_key.expose_secret()).context(
             "secrets.master_key must be 64 hexadecimal digits; make one with `openssl rand -hex 32`",
@@ -80,6 +91,7 @@ impl App {
             "secrets.key_pepper must have at least 16 characters"
         );
         let db = store::connect(&config.store)?;
+        let addresses = Addresses::new(&config.http.base_url, &config.http.sites_domain)?;
         Ok(Self(Arc::new(Parts {
             callers: Callers::new(db.clone(), secrets.key_pepper.expose_secret(), config.keys.cache),
             db,
@@ -90,11 +102,12 @@ impl App {
                 &config.redis.prefix,
                 secrets.key_pepper.expose_secret().as_bytes(),
             )?,
-            addresses: Addresses::new(&config.http.base_url, &config.http.sites_domain)?,
+            signin: SignIn::new(&config.signin, &addresses, &clock)?,
+            addresses,
             master_key,
             trial: config.trial.clone(),
             edge_trust: EdgeTrust::new(secrets.edge_token.expose_secret()),
-            clock: Clock::system(),
+            clock,
             rng: Rng::system(),
         })))
     }

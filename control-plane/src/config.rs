@@ -29,6 +29,8 @@ pub struct Config {
     pub trial: Trial,
     /// How keys are looked up.
     pub keys: Keys,
+    /// How people sign in.
+    pub signin: crate::signin::Config,
 }
 
 /// Section `[http]`.

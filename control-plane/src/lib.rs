@@ -8,6 +8,7 @@ mod app;
 mod call;
 mod callers;
 mod config;
+pub mod signin;
 
 use anyhow::Context;
 use axum::Router;

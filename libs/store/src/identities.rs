@@ -132,7 +132,13 @@ pub async fn list_accounts(conn: &mut Conn, identity_id: Uuid) -> Result<Vec<Own
     rows.into_iter()
         .map(|row| {
             let plan = read_plan(&row.plan)?;
-            Ok(OwnAccount { id: row.id, name: row.name, plan, subdomain: row.subdomain, added_at: row.added_at })
+            Ok(OwnAccount {
+                id: row.id,
+                name: row.name,
+                plan,
+                subdomain: row.subdomain,
+                added_at: row.added_at,
+            })
         })
         .collect()
 }
