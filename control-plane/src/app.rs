@@ -17,6 +17,7 @@ use web::{EdgeTrust, Problem};
 
 use crate::callers::Callers;
 use crate::config::{Config, Subdomains, Trial, Upgrade};
+use crate::signin::SignIn;
 
 /// The control plane's parts. Cheap to clone.
 #[derive(Clone)]
@@ -44,6 +45,8 @@ pub struct Parts {
     pub subdomains: Subdomains,
     /// How plans are changed.
     pub upgrade: Upgrade,
+    /// How people sign in.
+    pub signin: SignIn,
     /// Whom to believe about a caller's address.
     pub edge_trust: EdgeTrust,
     /// Now.
@@ -75,6 +78,14 @@ impl App {
     /// # Errors
     /// A setting can't be used.
     pub fn new(config: &Config) -> anyhow::Result<Self> {
+        Self::at(config, Clock::system())
+    }
+
+    /// As [`App::new`], by a clock that may be moved.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn at(config: &Config, clock: Clock) -> anyhow::Result<Self> {
         let secrets = &config.secrets;
         let master_key = MasterKey::from_hex(secrets.master_key.expose_secret()).context(
             "secrets.master_key must be 64 hexadecimal digits; make one with `openssl rand -hex 32`",
@@ -84,6 +95,7 @@ impl App {
             "secrets.key_pepper must have at least 16 characters"
         );
         let db = store::connect(&config.store)?;
+        let addresses = Addresses::new(&config.http.base_url, &config.http.sites_domain)?;
         Ok(Self(Arc::new(Parts {
             callers: Callers::new(db.clone(), secrets.key_pepper.expose_secret(), config.keys.cache),
             db,
@@ -94,13 +106,14 @@ impl App {
                 &config.redis.prefix,
                 secrets.key_pepper.expose_secret().as_bytes(),
             )?,
-            addresses: Addresses::new(&config.http.base_url, &config.http.sites_domain)?,
+            signin: SignIn::new(&config.signin, &addresses, &clock)?,
+            addresses,
             master_key,
             trial: config.trial.clone(),
             subdomains: config.subdomains.clone(),
             upgrade: config.upgrade.clone(),
             edge_trust: EdgeTrust::new(secrets.edge_token.expose_secret()),
-            clock: Clock::system(),
+            clock,
             rng: Rng::system(),
         })))
     }

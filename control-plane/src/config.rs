@@ -34,6 +34,8 @@ pub struct Config {
     pub subdomains: Subdomains,
     /// How plans are changed.
     pub upgrade: Upgrade,
+    /// How people sign in.
+    pub signin: crate::signin::Config,
 }
 
 /// Section `[http]`.

@@ -9,6 +9,7 @@ mod call;
 mod callers;
 mod config;
 mod reach;
+pub mod signin;
 
 use anyhow::Context;
 use axum::Router;

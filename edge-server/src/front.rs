@@ -83,10 +83,17 @@ fn base_router(edge: &Edge) -> Router {
         .route("/p/{*slug}", get(short::show))
         .route("/api/collect", any(proxy::to_collector))
         .route("/api/{*rest}", any(proxy::to_control_plane))
+        .merge(signing_in())
         .route("/", get(home))
         .fallback(async || Problem::new(Code::NotFound, "there is no such path"))
         .layer(from_fn_with_state(frame, web::frame))
         .with_state(edge.clone())
+}
+
+/// The pages of people who sign in; the control plane has them.
+fn signing_in() -> Router<Edge> {
+    let paths = ["/login", "/login/{*rest}", "/logout", "/claim/{*rest}", "/account", "/account/{*rest}"];
+    paths.into_iter().fold(Router::new(), |router, path| router.route(path, any(proxy::to_control_plane)))
 }
 
 async fn home(State(edge): State<Edge>) -> Response {

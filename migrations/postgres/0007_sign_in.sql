@@ -48,9 +48,8 @@ create table sign_ins (
     -- SHA-256 of the cookie of the browser that began it: nobody else's can finish it.
     browser_hash   bytea not null,
     provider       text not null,
-    nonce          text not null,
-    pkce_verifier  text not null,
-    return_to      text not null,
+    -- Nonce, PKCE verifier and the way back, sealed: the way back may hold a claim token.
+    sealed         bytea not null,
     expires_at     timestamptz not null
 );
 create index sign_ins_expiry on sign_ins (expires_at);

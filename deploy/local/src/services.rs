@@ -90,8 +90,8 @@ impl Child<'_> {
         let mut sources = Sources::from_process(Some(file), self.set.clone());
         // One list is shared by four services: each takes what it knows. `up` has seen that somebody does.
         let known = wishes::keys_of(name)?;
-        sources.set.retain(|entry| entry.split_once('=').is_none_or(|(key, _)| known.contains(key.trim())));
-        sources.environment.retain(|(name, _)| wishes::key_of(name).is_none_or(|key| known.contains(&key)));
+        sources.set.retain(|entry| entry.split_once('=').is_none_or(|(key, _)| known.have(key.trim())));
+        sources.environment.retain(|(name, _)| wishes::key_of(name).is_none_or(|key| known.have(&key)));
         Ok(load(wishes::defaults_of(name), &sources)?)
     }
 }

@@ -43,7 +43,12 @@ pub(crate) struct Settings<'a> {
     pub(crate) urls: &'a Urls,
     pub(crate) secrets: &'a Secrets,
     pub(crate) services: &'a BTreeMap<String, Service>,
+    /// Whether there is nobody to ask who somebody is.
+    pub(crate) local_sign_in: bool,
 }
+
+/// What calls may reach beside the public internet: this machine.
+const LOOPBACK: [&str; 4] = ["127.0.0.0/8", "::1", "localhost", "*.localhost"];
 
 impl Settings<'_> {
     /// Writes each service's file.
@@ -67,6 +72,7 @@ impl Settings<'_> {
             }
         };
         let text = |text: &str| Value::String(text.to_owned());
+        let loopback = || Value::Array(LOOPBACK.into_iter().map(text).collect());
         put("listen", "main", text(&address(&service(name)?.url)));
         put("listen", "ops", text(&address(service(name)?.metrics_url.trim_end_matches("/metrics"))));
         put("store", "url", text(&self.urls.postgres));
@@ -91,6 +97,9 @@ impl Settings<'_> {
                 put("secrets", "key_pepper", text(&self.secrets.key_pepper));
                 put("trial", "per_hour", Value::Integer(1_000));
                 put("trial", "per_day", Value::Integer(24_000));
+                put("signin", "local", Value::Boolean(self.local_sign_in));
+                put("signin", "allow", loopback());
+                put("signin", "attempts_per_hour", Value::Integer(1_000));
             }
             "edge-server" => {
                 put("inner", "control_plane", text(&service("control-plane")?.url));
@@ -100,10 +109,7 @@ impl Settings<'_> {
                 put("segments", "folder", text(&folder.part("segments").display().to_string()));
                 put("collector", "accept_event_time", Value::Boolean(true));
             }
-            _ => {
-                let loopback = ["127.0.0.0/8", "::1", "localhost", "*.localhost"];
-                put("outbound", "allow", Value::Array(loopback.into_iter().map(text).collect()));
-            }
+            _ => put("outbound", "allow", loopback()),
         }
         Ok(all)
     }

@@ -72,6 +72,7 @@ async fn start(
         urls: &backends.urls,
         secrets: &Secrets::of(folder)?,
         services: &file.services,
+        local_sign_in: !wishes.has_any_below("signin.providers"),
     };
     settings.write(folder)?;
     Ok((backends, file, reserved))

@@ -26,7 +26,7 @@ impl Wishes {
         }
         let known = NAMES.into_iter().map(keys_of).collect::<Result<Vec<_>>>()?;
         for (key, _) in &wishes {
-            if !known.iter().any(|keys| keys.contains(key)) {
+            if !known.iter().any(|keys| keys.have(key)) {
                 bail!("no service has a setting `{key}`; each service's config.toml lists its own");
             }
         }
@@ -36,6 +36,11 @@ impl Wishes {
     /// What was wished for a key, if anything.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether anything was wished for below a section.
+    pub(crate) fn has_any_below(&self, section: &str) -> bool {
+        self.0.iter().any(|(name, _)| is_below(name, section))
     }
 }
 
@@ -56,16 +61,56 @@ pub(crate) fn defaults_of(name: &str) -> &'static str {
     }
 }
 
-/// Every `section.key` of a service's defaults, the chassis' included.
-pub(crate) fn keys_of(name: &str) -> Result<BTreeSet<String>> {
-    let mut keys = BTreeSet::new();
+/// The keys a service knows.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    /// `section.key`.
+    named: BTreeSet<String>,
+    /// Sections that take names only the operator knows, such as those of providers.
+    open: BTreeSet<String>,
+}
+
+impl Keys {
+    /// Whether the service knows a key.
+    pub(crate) fn have(&self, key: &str) -> bool {
+        self.named.contains(key) || self.open.iter().any(|section| is_below(key, section))
+    }
+}
+
+fn is_below(key: &str, section: &str) -> bool {
+    key.strip_prefix(section).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// Every key of a service's defaults, the chassis' included.
+pub(crate) fn keys_of(name: &str) -> Result<Keys> {
+    let mut keys = Keys::default();
     for text in [defaults_of(name), service::config::CHASSIS_DEFAULTS] {
         let table: Table = toml::from_str(text)?;
         for (section, value) in table {
-            keys.extend(
-                value.as_table().into_iter().flat_map(Table::keys).map(|key| format!("{section}.{key}")),
-            );
+            for (key, value) in value.as_table().into_iter().flatten() {
+                let key = format!("{section}.{key}");
+                if value.as_table().is_some_and(Table::is_empty) {
+                    keys.open.insert(key.clone());
+                }
+                keys.named.insert(key);
+            }
         }
     }
     Ok(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_of_the_operators_own_names_takes_any_name() {
+        let wished = |set: &str| Wishes::new(&[set.to_owned()]);
+        let provider = wished("signin.providers.example.client_id=x").unwrap();
+        assert!(provider.has_any_below("signin.providers"));
+        assert!(!wished("signin.local=true").unwrap().has_any_below("signin.providers"));
+        for unknown in ["signin.providersx.a=1", "signin.nothing=1", "providers.a.b=1"] {
+            assert!(wished(unknown).is_err(), "{unknown}");
+        }
+    }
 }

@@ -20,6 +20,30 @@ async fn each_path_goes_to_its_service_as_it_was_sent() {
 }
 
 #[tokio::test]
+async fn the_pages_of_people_who_sign_in_are_the_control_planes_and_on_the_base_host_alone() {
+    let edge = Edge::start().await;
+    let paths = [
+        "/login?returnTo=%2Fclaim%2Fx",
+        "/login/local",
+        "/logout",
+        "/claim/abc",
+        "/account",
+        "/account/switch",
+    ];
+    for (count, path) in paths.into_iter().enumerate() {
+        let answer = edge.visitor.send(Method::POST, "localhost", path, &[], "a=b").await;
+        assert_eq!((answer.status, answer.text()), (StatusCode::OK, "from the inside"), "{path}");
+        let reached = edge.control_plane.last();
+        assert_eq!((reached.target.as_str(), edge.control_plane.all().len()), (path, count + 1));
+    }
+    for (host, path) in [("localhost", "/claim"), ("localhost", "/accounts"), ("a-site.localhost", "/login")]
+    {
+        assert_eq!(edge.visitor.get(host, path).await.status, StatusCode::NOT_FOUND, "{host}{path}");
+    }
+    assert_eq!(edge.control_plane.all().len(), paths.len());
+}
+
+#[tokio::test]
 async fn who_calls_is_for_the_edge_to_say() {
     let edge = Edge::start().await;
     let forged = [

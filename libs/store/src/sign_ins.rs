@@ -1,7 +1,7 @@
 //! Sign-ins under way: who was sent to a provider, and from which browser. Each can be finished once.
 
 use chrono::{DateTime, Utc};
-use sqlx::{query, query_as};
+use sqlx::{query, query_scalar};
 
 use crate::{Conn, Error};
 
@@ -14,25 +14,10 @@ pub struct NewSignIn<'a> {
     pub browser_hash: [u8; 32],
     /// Which provider, by its name in the settings.
     pub provider: &'a str,
-    /// What its token must repeat.
-    pub nonce: &'a str,
-    /// What proves at the token endpoint that we are who began (RFC 7636).
-    pub pkce_verifier: &'a str,
-    /// Where to go afterwards: a path of this host.
-    pub return_to: &'a str,
+    /// What must be known when they come back, sealed.
+    pub sealed: &'a [u8],
     /// Until when it may be finished.
     pub expires_at: DateTime<Utc>,
-}
-
-/// What was remembered of somebody who came back.
-#[derive(Debug, Clone)]
-pub struct SignIn {
-    /// What the provider's token must repeat.
-    pub nonce: String,
-    /// What proves that we are who began.
-    pub pkce_verifier: String,
-    /// Where to go now.
-    pub return_to: String,
 }
 
 /// Remembers who was sent where.
@@ -41,14 +26,12 @@ pub struct SignIn {
 /// The database's.
 pub async fn insert_sign_in(conn: &mut Conn, begun: &NewSignIn<'_>) -> Result<(), Error> {
     query!(
-        "insert into sign_ins (state_hash, browser_hash, provider, nonce, pkce_verifier, return_to, expires_at)
-         values ($1, $2, $3, $4, $5, $6, $7)",
+        "insert into sign_ins (state_hash, browser_hash, provider, sealed, expires_at)
+         values ($1, $2, $3, $4, $5)",
         &begun.state_hash,
         &begun.browser_hash,
         begun.provider,
-        begun.nonce,
-        begun.pkce_verifier,
-        begun.return_to,
+        begun.sealed,
         begun.expires_at,
     )
     .execute(conn)
@@ -56,7 +39,7 @@ pub async fn insert_sign_in(conn: &mut Conn, begun: &NewSignIn<'_>) -> Result<()
     Ok(())
 }
 
-/// Takes a sign-in out: whoever comes second finds nothing. Nor does another browser, which leaves it where it is.
+/// Takes a sign-in out, and gives what was sealed for it: whoever comes second finds nothing. Nor does another browser, which leaves it where it is.
 ///
 /// # Errors
 /// The database's.
@@ -66,12 +49,11 @@ pub async fn take_sign_in(
     browser_hash: &[u8; 32],
     provider: &str,
     now: DateTime<Utc>,
-) -> Result<Option<SignIn>, Error> {
-    let taken = query_as!(
-        SignIn,
+) -> Result<Option<Vec<u8>>, Error> {
+    let taken = query_scalar!(
         "delete from sign_ins
          where state_hash = $1 and browser_hash = $2 and provider = $3 and expires_at > $4
-         returning nonce, pkce_verifier, return_to",
+         returning sealed",
         state_hash,
         browser_hash,
         provider,

@@ -33,6 +33,16 @@ impl EdgeTrust {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientIp(pub IpAddr);
 
+impl ClientIp {
+    /// Whom a rate limit counts: an IPv4 address, or the /64 an IPv6 customer is given.
+    pub fn network(self) -> String {
+        match self.0.to_canonical() {
+            IpAddr::V4(v4) => v4.to_string(),
+            IpAddr::V6(v6) => format!("{:x?}", &v6.segments()[..4]),
+        }
+    }
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for ClientIp
 where
     EdgeTrust: FromRef<S>,
@@ -68,5 +78,14 @@ mod tests {
         assert_eq!(ip("secret", "secret").await, "203.0.113.9");
         assert_eq!(ip("secrets", "secret").await, "127.0.0.1");
         assert_eq!(ip("", "").await, "127.0.0.1");
+    }
+
+    #[test]
+    fn a_customer_with_many_addresses_is_counted_once() {
+        let network = |ip: &str| ClientIp(ip.parse().unwrap()).network();
+        assert_eq!(network("2001:db8:1:2::1"), network("2001:db8:1:2:ffff::9"));
+        assert_ne!(network("2001:db8:1:2::1"), network("2001:db8:1:3::1"));
+        assert_eq!(network("::ffff:203.0.113.9"), network("203.0.113.9"));
+        assert_ne!(network("203.0.113.8"), network("203.0.113.9"));
     }
 }

@@ -136,6 +136,11 @@ impl Problem {
         self.code
     }
 
+    /// What was wrong this time.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// The whole answer. `extra` are members only the frame knows.
     pub(crate) fn render(&self, extra: impl IntoIterator<Item = (&'static str, Value)>) -> Response {
         let mut body = json!({
