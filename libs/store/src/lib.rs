@@ -10,6 +10,7 @@ pub mod forms;
 pub mod keys;
 pub mod outbox;
 pub mod pages;
+pub mod purges;
 pub mod salts;
 pub mod sites;
 pub mod subdomains;
