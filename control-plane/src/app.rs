@@ -97,7 +97,12 @@ impl App {
         let db = store::connect(&config.store)?;
         let addresses = Addresses::new(&config.http.base_url, &config.http.sites_domain)?;
         Ok(Self(Arc::new(Parts {
-            callers: Callers::new(db.clone(), secrets.key_pepper.expose_secret(), config.keys.cache),
+            callers: Callers::new(
+                db.clone(),
+                secrets.key_pepper.expose_secret(),
+                config.keys.cache,
+                config.signin.idle(),
+            ),
             db,
             warehouse: warehouse::connect(&config.warehouse),
             bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,

@@ -150,7 +150,7 @@ impl<S: Needs> FromRequestParts<App> for Call<S> {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let now = app.clock.now();
-        let caller = app.callers.of(parts, now).await?;
+        let caller = crate::callers::authenticate(app, parts).await?;
         let request_id = parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
         if let Some(MetaSlot(slot)) = parts.extensions.get() {
             // Set once per request: the frame asks for it should the call end in a problem.

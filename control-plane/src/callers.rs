@@ -9,12 +9,18 @@ use std::time::{Duration, Instant};
 use cache::{Bounds, Fresh};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::keys::{self, KeyKind};
-use http::header;
+use domain::sessions;
 use http::request::Parts;
+use http::{HeaderMap, header};
+use store::Conn;
 use store::callers::{Caller, Credential};
 use store::keys::Secret;
 use uuid::Uuid;
 use web::{Code, Problem};
+
+use crate::App;
+use crate::signin::cookie::{self, Cookie};
+use crate::signin::origin;
 
 /// Bytes an entry takes, about.
 const ENTRY_BYTES: u32 = 1_024;
@@ -23,14 +29,16 @@ const ENTRY_BYTES: u32 = 1_024;
 pub struct Callers {
     db: store::Db,
     pepper: Vec<u8>,
+    session_idle: TimeDelta,
     known: Fresh<[u8; 32], Option<Arc<Caller>>>,
 }
 
 impl Callers {
-    /// Look-ups in `db`, remembered for `remember`.
-    pub fn new(db: store::Db, pepper: &str, remember: Duration) -> Self {
+    /// Look-ups in `db`, remembered for `remember`. A session in use goes on for `session_idle`.
+    pub fn new(db: store::Db, pepper: &str, remember: Duration, session_idle: TimeDelta) -> Self {
         let bounds = Bounds { max_bytes: 64 << 20, fresh_for: remember, retry_after: remember };
-        Self { db, pepper: pepper.as_bytes().to_vec(), known: Fresh::new(bounds, |_, _| ENTRY_BYTES) }
+        let known = Fresh::new(bounds, |_, _| ENTRY_BYTES);
+        Self { db, pepper: pepper.as_bytes().to_vec(), session_idle, known }
     }
 
     /// What is stored of a new key.
@@ -39,47 +47,89 @@ impl Callers {
         Secret { fingerprint, shown_prefix: keys::shown_prefix(kind, key) }
     }
 
-    /// Who makes a request.
+    /// Who calls with `key`.
     ///
     /// # Errors
-    /// It carries no credential, or one that is not valid.
-    pub async fn of(&self, parts: &Parts, now: DateTime<Utc>) -> Result<Arc<Caller>, Problem> {
-        let caller = self.find(bearer(parts)?, now).await?.ok_or_else(|| {
-            Problem::new(
-                Code::Unauthenticated,
-                "this API key is not valid: mistyped, revoked, or its trial has ended",
-            )
-            .hint("get a new one with POST /api/trial")
-        })?;
-        let Credential::Key { expires_at, .. } = caller.credential;
-        if expires_at.is_some_and(|at| at <= now) {
-            return Err(Problem::new(Code::KeyExpired, "this API key has expired; make or rotate one"));
+    /// The key is malformed, unknown, revoked or expired; or Postgres is away, and what was remembered is too old to
+    /// be trusted.
+    pub async fn by_key(&self, key: &str, now: DateTime<Utc>) -> Result<Arc<Caller>, Problem> {
+        let unknown = || {
+            let detail = "this API key is not valid: mistyped, revoked, or its trial has ended";
+            Problem::new(Code::Unauthenticated, detail).hint("get a new one with POST /api/trial")
+        };
+        // A typo is known by the key's checksum: nobody needs to be asked.
+        keys::recognise(key).ok_or_else(unknown)?;
+        let fingerprint = keys::fingerprint(&self.pepper, key);
+        let look_up = async |conn: &mut Conn| store::callers::find_by_key(conn, &fingerprint, now).await;
+        let caller = self.look_up(fingerprint, now, look_up).await?.ok_or_else(unknown)?;
+        match caller.credential {
+            Credential::Key { expires_at: Some(at), .. } if at <= now => {
+                Err(Problem::new(Code::KeyExpired, "this API key has expired; make or rotate one"))
+            }
+            _ => Ok(caller),
         }
-        Ok(caller)
     }
 
-    /// Who calls with `key`; none for a key that is malformed, unknown or revoked.
+    /// Who calls from a browser somebody has signed in with; `token_hash` is that of its cookie.
     ///
     /// # Errors
-    /// Postgres is away: what was remembered is too old to be trusted.
-    pub async fn find(&self, key: &str, now: DateTime<Utc>) -> Result<Option<Arc<Caller>>, Problem> {
-        if keys::recognise(key).is_none() {
-            return Ok(None);
-        }
-        let fingerprint = keys::fingerprint(&self.pepper, key);
+    /// The session has ended or works on no account; or Postgres is away.
+    pub async fn by_session(&self, token_hash: [u8; 32], now: DateTime<Utc>) -> Result<Arc<Caller>, Problem> {
+        let look_up = async |conn: &mut Conn| store::callers::find_by_session(conn, &token_hash, now).await;
+        let caller = self.look_up(token_hash, now, look_up).await?;
+        let goes_on = |caller: &Arc<Caller>| match caller.credential {
+            Credential::Session { expires_at, .. } => expires_at > now,
+            Credential::Key { .. } => false,
+        };
+        caller.filter(goes_on).ok_or_else(|| {
+            let detail = "nobody is signed in here any more, or the sign-in has no account yet";
+            Problem::new(Code::Unauthenticated, detail).hint("sign in at /login")
+        })
+    }
+
+    async fn look_up(
+        &self,
+        fingerprint: [u8; 32],
+        now: DateTime<Utc>,
+        ask: impl AsyncFnOnce(&mut Conn) -> Result<Option<Caller>, store::Error>,
+    ) -> Result<Option<Arc<Caller>>, Problem> {
         let look_up = async {
             let mut conn = store::acquire(&self.db).await?;
-            let caller = store::callers::find_by_key(&mut conn, &fingerprint, now).await?;
+            let caller = ask(&mut conn).await?;
             if let Some(caller) = &caller {
-                note_use(&mut conn, &caller.credential, now).await;
+                self.note_use(&mut conn, &caller.credential, now).await;
             }
             Ok::<_, store::Error>(caller.map(Arc::new))
         };
         let served = self.known.get(&fingerprint, Instant::now(), look_up).await?;
         if served.stale {
-            return Err(Problem::new(Code::Unavailable, "keys can't be checked right now").retry_after(2));
+            return Err(
+                Problem::new(Code::Unavailable, "credentials can't be checked right now").retry_after(2)
+            );
         }
         Ok(served.value)
+    }
+
+    /// Notes that a credential is in use, at most once a minute. Should it fail, the call goes on.
+    async fn note_use(&self, conn: &mut Conn, credential: &Credential, now: DateTime<Utc>) {
+        let noted = match credential {
+            Credential::Key { id, last_used_at, .. } => {
+                if last_used_at.is_some_and(|at| now - at < TimeDelta::minutes(1)) {
+                    return;
+                }
+                store::keys::update_last_used(conn, *id, now).await
+            }
+            Credential::Session { id, last_seen_at, ends_at, .. } => {
+                if !sessions::is_to_be_noted(now, *last_seen_at) {
+                    return;
+                }
+                let expires_at = sessions::expiry(now, self.session_idle, *ends_at);
+                store::sessions::update_seen(conn, *id, now, expires_at).await
+            }
+        };
+        if let Err(error) = noted {
+            tracing::warn!(%error, "that a credential is in use could not be noted");
+        }
     }
 
     /// Asks again about keys that were rotated or revoked: here at once, elsewhere within the second.
@@ -97,24 +147,31 @@ impl Callers {
     }
 }
 
-fn bearer(parts: &Parts) -> Result<&str, Problem> {
-    let header = parts.headers.get(header::AUTHORIZATION);
-    let header = header.and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let (scheme, key) = header.split_once(' ').unwrap_or((header, ""));
-    if !scheme.eq_ignore_ascii_case("bearer") || key.trim().is_empty() {
+/// Who makes a request: by the key in its header, or by the cookie of a browser.
+///
+/// # Errors
+/// It carries no credential, or one that is not valid; or the cookie came with a write that another site's page may
+/// have sent.
+pub(crate) async fn authenticate(app: &App, parts: &Parts) -> Result<Arc<Caller>, Problem> {
+    let now = app.clock.now();
+    if let Some(key) = bearer(&parts.headers) {
+        return app.callers.by_key(key, now).await;
+    }
+    let Some(token) = app.signin.cookies.read(Cookie::Session, &parts.headers) else {
         let detail = "this call needs an API key in its `Authorization: Bearer <key>` header";
         return Err(Problem::new(Code::Unauthenticated, detail).hint("get one with POST /api/trial"));
+    };
+    let caller = app.callers.by_session(cookie::hash(token), now).await?;
+    if !parts.method.is_safe() && !origin::is_ours(&parts.headers, &app.addresses) {
+        let detail = format!("a signed-in browser may do this only from a page of {}", app.addresses.base());
+        return Err(Problem::new(Code::ForeignOrigin, detail)
+            .hint("send an `Origin` header with that address, or use an API key"));
     }
-    Ok(key.trim())
+    Ok(caller)
 }
 
-/// Notes that a key was used, at most once a minute. Should it fail, the call goes on.
-async fn note_use(conn: &mut store::Conn, credential: &Credential, now: DateTime<Utc>) {
-    let Credential::Key { id, last_used_at, .. } = credential;
-    if last_used_at.is_some_and(|at| now - at < TimeDelta::minutes(1)) {
-        return;
-    }
-    if let Err(error) = store::keys::update_last_used(conn, *id, now).await {
-        tracing::warn!(%error, "a key's last use could not be noted");
-    }
+/// The key in the `Authorization` header. Another scheme is no key of ours.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }

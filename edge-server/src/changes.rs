@@ -35,6 +35,7 @@ fn forget(edge: &Edge, change: Change) {
             edge.pages.forget(subdomain_id, slug);
         }
         Change::Host { host } => edge.sites.forget(&host),
+        Change::SubdomainGone { subdomain_id } => edge.pages.drop_site(subdomain_id),
         Change::Form { form_id } => edge.forms.forget(form_id),
         Change::AnalyticsSite { .. } => {}
     }

@@ -29,6 +29,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'se
 const POLICY_WITH_REDIRECT: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; \
     form-action 'self' http: https:; base-uri 'none'; frame-ancestors *";
 const NOWHERE: &str = "There is no form at this address.";
+const SUSPENDED: &str = "This form is suspended.";
 
 /// The forms known so far.
 pub(crate) struct Forms {
@@ -64,12 +65,18 @@ impl Forms {
     pub(crate) async fn find(&self, id: Uuid) -> Result<OpenForm, Problem> {
         let look_up = self.lookups.ask(async |conn| store::forms::find_open_form(conn, id).await);
         let form = self.known.get(&id, Instant::now(), look_up).await?.value;
-        form.filter(|form| !form.suspended).ok_or_else(|| Problem::new(Code::NotFound, NOWHERE))
+        let form = form.ok_or_else(|| Problem::new(Code::NotFound, NOWHERE))?;
+        if form.suspended {
+            let status = StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS;
+            return Err(Problem::new(Code::Suspended, SUSPENDED).answered_with(status));
+        }
+        Ok(form)
     }
 
-    /// Asks again before the form is shown next.
+    /// Asks again before the form is shown next. What was known is not even shown stale: this is how the edge
+    /// hears that a form was suspended, or has ended.
     pub(crate) fn forget(&self, id: Uuid) {
-        self.known.invalidate(&id);
+        self.known.remove(&id);
     }
 
     /// Asks again about every form.
@@ -164,9 +171,12 @@ pub(crate) async fn show(State(edge): State<Edge>, id: Result<Path<Uuid>, Proble
         Err(problem) if problem.code() == Code::NotFound => {
             edge.forms.notice(StatusCode::NOT_FOUND, "No form here", NOWHERE)
         }
+        Err(problem) if problem.code() == Code::Suspended => {
+            edge.forms.notice(problem.status(), "Suspended", SUSPENDED)
+        }
         Err(problem) => {
             let text = "This form can't be shown right now. Please try again in a moment.";
-            edge.forms.notice(problem.code().status(), "Back soon", text)
+            edge.forms.notice(problem.status(), "Back soon", text)
         }
     }
 }

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use cache::{Fresh, Served};
 use domain::pages;
 use http::request::Parts;
+use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use sha2::{Digest, Sha256};
 use store::subdomains::Site;
@@ -81,6 +82,11 @@ impl Pages {
         self.kept.invalidate(&(subdomain_id, slug));
     }
 
+    /// Lets go of a site's pages for good: they must not even be served stale.
+    pub(crate) fn drop_site(&self, subdomain_id: Uuid) {
+        self.kept.remove_where(|(site, _), _| *site == subdomain_id);
+    }
+
     /// Asks again about every page.
     pub(crate) fn forget_all(&self) {
         self.kept.expire_all();
@@ -95,16 +101,32 @@ pub(crate) struct Found {
     page: Served<Rendered>,
 }
 
-/// Answers a request on a site's own host.
+/// Answers a request on a site's own host, or on one it had.
 pub(crate) async fn serve(edge: &Edge, subdomain: &str, asked: &Parts) -> Response {
     if !matches!(asked.method, Method::GET | Method::HEAD) {
         return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET, HEAD")]).into_response();
     }
+    let site = match find_site(edge, subdomain).await {
+        Ok(site) => site,
+        Err(refusal) => return refusal,
+    };
+    if let Some(name) = &site.value.moved_to {
+        let path = asked.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        return send_on(&format!("{}{path}", edge.addresses.site(name)));
+    }
     let Some(slug) = slug_at(asked.uri.path()) else { return nothing() };
-    match find(edge, subdomain, &slug).await {
+    match find_page(edge, site, &slug).await {
         Ok(found) => answer(&asked.headers, &found),
         Err(refusal) => refusal,
     }
+}
+
+/// On to where a site is now. Nobody may remember it: the name may one day be somebody else's.
+fn send_on(address: &str) -> Response {
+    let Ok(location) = HeaderValue::from_str(address) else { return nothing() };
+    let headers =
+        [(header::LOCATION, location), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    (StatusCode::FOUND, headers, "This site has another name now.\n").into_response()
 }
 
 /// The slug that a path asks for. Escapes are read, as some clients escape more than they must; only an
@@ -121,19 +143,30 @@ fn slug_at(path: &str) -> Option<Cow<'_, str>> {
     pages::slug_at(&path).map(|slug| Cow::Owned(slug.to_owned()))
 }
 
-/// The page of a site at a slug.
+/// The page at a slug of the site with this name, or of the one that had it.
 ///
 /// # Errors
 /// The answer to give instead.
 pub(crate) async fn find(edge: &Edge, subdomain: &str, slug: &str) -> Result<Found, Response> {
-    let known = edge.sites.find(subdomain).await.map_err(cannot_say)?;
-    let site = known.value.ok_or_else(nothing)?;
+    let site = find_site(edge, subdomain).await?;
+    find_page(edge, site, slug).await
+}
+
+async fn find_site(edge: &Edge, subdomain: &str) -> Result<Served<Site>, Response> {
+    let Served { value, stale, hit } =
+        edge.sites.find(subdomain, edge.clock.now()).await.map_err(cannot_say)?;
+    let site = value.ok_or_else(nothing)?;
     if site.suspended {
         return Err(refuse(StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS, "This site is suspended.\n"));
     }
-    let Served { value, stale, hit } = edge.pages.find(site.subdomain_id, slug).await.map_err(cannot_say)?;
+    Ok(Served { value: site, stale, hit })
+}
+
+async fn find_page(edge: &Edge, site: Served<Site>, slug: &str) -> Result<Found, Response> {
+    let Served { value, stale, hit } =
+        edge.pages.find(site.value.subdomain_id, slug).await.map_err(cannot_say)?;
     let value = value.ok_or_else(nothing)?;
-    Ok(Found { site, page: Served { value, stale: stale || known.stale, hit } })
+    Ok(Found { site: site.value, page: Served { value, stale: stale || site.stale, hit } })
 }
 
 /// There is nothing at this address.

@@ -1,8 +1,9 @@
-//! Which host shows which site, remembered; hosts without a site are remembered too.
+//! Which host shows which site, or leads to one; remembered, and hosts without a site too.
 
 use std::time::Instant;
 
 use cache::{Fresh, Served};
+use chrono::{DateTime, Utc};
 use store::subdomains::Site;
 
 use crate::config::{Cache, weight};
@@ -23,24 +24,29 @@ impl Sites {
         Self { lookups, known: Fresh::new(config.bounds(MAX_BYTES), weigh) }
     }
 
-    /// The site under a subdomain's name.
+    /// The site under a subdomain's name, or under one that was given up and is still kept for it.
     ///
     /// # Errors
     /// It isn't known and Postgres is away.
-    pub(crate) async fn find(&self, name: &str) -> Result<Served<Option<Site>>, NoAnswer> {
+    pub(crate) async fn find(
+        &self,
+        name: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Served<Option<Site>>, NoAnswer> {
         let look_up = async {
             // Visitors may write anything: what can be no name is not asked about.
             if !could_be_a_name(name) {
                 return Ok(None);
             }
-            self.lookups.ask(async |conn| store::subdomains::find_site_by_name(conn, name).await).await
+            self.lookups.ask(async |conn| store::subdomains::find_site_by_name(conn, name, now).await).await
         };
         self.known.get(&name.to_owned(), Instant::now(), look_up).await
     }
 
-    /// Asks again before the host is served next.
+    /// Asks again before the host is served next. What was known is not even served stale: this is how the edge
+    /// hears that a site was suspended, or has ended.
     pub(crate) fn forget(&self, name: &str) {
-        self.known.invalidate(&name.to_owned());
+        self.known.remove(&name.to_owned());
     }
 
     /// Asks again about every host.

@@ -19,6 +19,8 @@ pub struct Config {
     pub store: store::Config,
     /// Redis.
     pub redis: cache::Config,
+    /// ClickHouse.
+    pub warehouse: warehouse::Config,
     /// What must never be shown.
     pub secrets: Secrets,
     /// How jobs are run.
@@ -27,6 +29,8 @@ pub struct Config {
     pub outbox: Outbox,
     /// How webhooks are delivered.
     pub webhooks: Webhooks,
+    /// How what has ended is deleted.
+    pub purge: Purge,
     /// What the outgoing guard lets through.
     pub outbound: Outbound,
 }
@@ -77,6 +81,21 @@ pub struct Webhooks {
     /// How long a receiver may take.
     #[serde(with = "service::config::duration")]
     pub timeout: Duration,
+}
+
+/// Section `[purge]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Purge {
+    /// How often expired trials and due purges of events are looked for.
+    #[serde(with = "service::config::duration")]
+    pub every: Duration,
+    /// How long after ClickHouse has forgotten something it is told once more.
+    #[serde(with = "service::config::duration")]
+    pub again_after: Duration,
+    /// How long a deletion that has not ended is left alone.
+    #[serde(with = "service::config::duration")]
+    pub retry_after: Duration,
 }
 
 /// Section `[outbound]`.

@@ -27,6 +27,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let check = readiness.register("postgres");
     lifecycle.spawn("relay", relay::run(runner.clone(), config.outbox.every, check, shutdown.clone()));
     lifecycle.spawn("sweep", sweep::run(runner.clone(), config.outbox.clone(), shutdown.clone()));
+    lifecycle.spawn("purge", sweep::purge(runner.clone(), shutdown.clone()));
     lifecycle.spawn("work", work::run(runner, shutdown.clone()));
     let greeting =
         axum::Router::new().fallback(async || "the job-runner takes no requests; see its ops port\n");

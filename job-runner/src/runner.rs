@@ -10,7 +10,7 @@ use domain::sealing::MasterKey;
 use service::config::ExposeSecret;
 use service::{Clock, Rng};
 
-use crate::config::Config;
+use crate::config::{Config, Purge};
 
 /// The job-runner's parts. Cheap to clone.
 #[derive(Clone)]
@@ -20,6 +20,8 @@ pub struct Runner(Arc<Parts>);
 pub struct Parts {
     /// Postgres.
     pub(crate) db: store::Db,
+    /// ClickHouse.
+    pub(crate) warehouse: warehouse::Warehouse,
     /// What is due now.
     pub(crate) queue: queue::Queue<Job>,
     /// Tells services at once what has changed.
@@ -32,6 +34,8 @@ pub struct Parts {
     pub(crate) schedule: Vec<Duration>,
     /// How long a receiver may take.
     pub(crate) timeout: Duration,
+    /// How what has ended is deleted.
+    pub(crate) purge: Purge,
     /// Now.
     pub(crate) clock: Clock,
     /// Chance.
@@ -63,6 +67,7 @@ impl Runner {
         };
         Ok(Self(Arc::new(Parts {
             db: store::connect(&config.store)?,
+            warehouse: warehouse::connect(&config.warehouse),
             queue: queue::Queue::connect(&queue).await?,
             bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,
             outbound: outbound::Client::new(outbound::Config {
@@ -73,6 +78,7 @@ impl Runner {
             master_key,
             schedule: config.webhooks.schedule.clone(),
             timeout: config.webhooks.timeout,
+            purge: config.purge.clone(),
             clock: Clock::system(),
             rng: Rng::system(),
         })))

@@ -1,5 +1,5 @@
-//! Finds due work that nobody is at: retries whose time has come, and what a lost queue or a killed worker
-//! left behind. Postgres knows it all; queueing something twice does no harm.
+//! Finds due work that nobody is at: retries whose time has come, trials that have ended, and what a lost queue
+//! or a killed worker left behind. Postgres knows it all; queueing something twice does no harm.
 
 use contract::Job;
 use queue::Task;
@@ -8,6 +8,7 @@ use store::deliveries;
 
 use crate::Runner;
 use crate::config::Outbox;
+use crate::jobs::purges;
 
 pub(crate) async fn run(runner: Runner, config: Outbox, shutdown: Shutdown) -> anyhow::Result<()> {
     let mut ticks = tokio::time::interval(config.sweep_every);
@@ -15,6 +16,22 @@ pub(crate) async fn run(runner: Runner, config: Outbox, shutdown: Shutdown) -> a
     while shutdown.unless_requested(ticks.tick()).await.is_some() {
         if let Err(error) = sweep(&runner, &config).await {
             tracing::warn!(error = format!("{error:#}"), "due deliveries wait for the next sweep");
+        }
+    }
+    Ok(())
+}
+
+pub(crate) async fn purge(runner: Runner, shutdown: Shutdown) -> anyhow::Result<()> {
+    let mut ticks = tokio::time::interval(runner.purge.every);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    while shutdown.unless_requested(ticks.tick()).await.is_some() {
+        // Between two batches the service may end: what is left is found by the next sweep.
+        let swept = shutdown.unless_requested(async {
+            purges::end_expired_trials(&runner).await?;
+            purges::order_due(&runner).await
+        });
+        if let Some(Err(error)) = swept.await {
+            tracing::warn!(error = format!("{error:#}"), "what has ended is deleted by the next sweep");
         }
     }
     Ok(())

@@ -19,8 +19,11 @@ pub(crate) async fn run(runner: Runner, shutdown: Shutdown) -> anyhow::Result<()
 async fn carry_out(runner: &Runner, task: Task<Job>) {
     let span = tracing::info_span!("job", job.id = task.id);
     service::telemetry::continue_from(&span, task.traceparent.as_deref());
-    let done = match task.job {
-        Job::DeliverWebhookV1 { delivery_id } => jobs::webhooks::deliver(runner, delivery_id),
+    let done = async {
+        match task.job {
+            Job::DeliverWebhookV1 { delivery_id } => jobs::webhooks::deliver(runner, delivery_id).await,
+            Job::PurgeEventsV1 => jobs::purges::forget_events(runner).await,
+        }
     };
     if let Err(error) = done.instrument(span.clone()).await {
         // What is to be done still stands in Postgres; the sweep comes back to it.

@@ -91,7 +91,8 @@ pub(super) async fn upgrade(
     }
     let mut tx = store::begin(&app.db).await?;
     store::accounts::update_plan(&mut tx, call.account_id, requested_plan).await?;
-    app.commit(tx, vec![]).await?;
+    let changes = store::accounts::changes_of(&mut tx, call.account_id).await?;
+    app.commit(tx, changes).await?;
     app.callers.forget_account(call.account_id);
     Ok(call.reply(Upgraded { plan: requested_plan, requested_plan, status: "active", steps: vec![] }))
 }

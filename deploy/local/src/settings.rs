@@ -77,7 +77,7 @@ impl Settings<'_> {
         put("listen", "ops", text(&address(service(name)?.metrics_url.trim_end_matches("/metrics"))));
         put("store", "url", text(&self.urls.postgres));
         put("redis", "url", text(&self.urls.redis));
-        if matches!(name, "control-plane" | "collector") {
+        if name != "edge-server" {
             put("warehouse", "url", text(&self.urls.clickhouse));
             put("warehouse", "user", text(&self.urls.clickhouse_user));
             put("warehouse", "password", text(&self.urls.clickhouse_password));

@@ -170,18 +170,11 @@ async fn a_shut_form_says_so_instead_of_asking() {
 #[tokio::test]
 async fn where_no_form_is_a_page_says_so() {
     let edge = Edge::start().await;
-    let account = edge.account("quiet-otter").await;
-    let form = account.form(one_text()).await;
-    edge.run("update accounts set suspended_at = now()").await;
-    for path in
-        [format!("/f/{form}"), format!("/f/{}", Uuid::nil()), "/f/no-id".to_owned(), "/f/%00".to_owned()]
-    {
+    for path in [format!("/f/{}", Uuid::nil()), "/f/no-id".to_owned(), "/f/%00".to_owned()] {
         let answer = edge.visitor.get("localhost", &path).await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}");
         assert!(answer.text().contains("There is no form at this address."), "{path}: {}", answer.text());
         assert!(!answer.header("x-request-id").is_empty());
     }
-    let posted = edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await;
-    posted.problem(404, "not_found");
-    assert_eq!(account.count(form).await, 0, "nor are answers of a suspended account's form taken");
+    edge.visitor.post(&submit_path(Uuid::nil()), &json!({"a": "x"})).await.problem(404, "not_found");
 }

@@ -26,6 +26,7 @@ pub(crate) struct Edge {
     pub(crate) control_plane: InnerService,
     pub(crate) collector: InnerService,
     pub(crate) bus: cache::Bus<Signal>,
+    port: u16,
     shutdown: Shutdown,
 }
 
@@ -66,7 +67,8 @@ impl Edge {
         tokio::spawn(edge_server::run(config, listeners, shutdown.clone()));
         let bus = cache::Bus::connect(&redis.url, &redis.prefix).unwrap();
         let visitor = Visitor::of(address);
-        Self { visitor, database, postgres, redis, control_plane, collector, bus, shutdown }
+        let port = address.port();
+        Self { visitor, database, postgres, redis, control_plane, collector, bus, port, shutdown }
     }
 
     /// Waits until the edge hears what is said on the bus, and has asked anew about what it may have missed
@@ -91,6 +93,23 @@ impl Edge {
             self.bus.publish(&Signal::Changed(change)).await.unwrap();
             self.get_until(&lookout.host, "/lookout", |answer| answer.header("x-cache") == "miss").await;
         }
+    }
+
+    /// The port in its addresses.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Says what stands in the outbox, as the job-runner would; gives how much that was.
+    pub(crate) async fn relay(&self) -> usize {
+        let mut tx = store::begin(&self.database.db).await.unwrap();
+        let due = store::outbox::lock_signals(&mut tx, crate::seeds::now(), 1_000).await.unwrap();
+        for row in &due {
+            self.bus.publish(row.order.as_ref().unwrap()).await.unwrap();
+        }
+        store::outbox::delete(&mut tx, &due.iter().map(|row| row.id).collect::<Vec<_>>()).await.unwrap();
+        store::commit(tx).await.unwrap();
+        due.len()
     }
 
     /// Asks for a page until it is the one wanted.

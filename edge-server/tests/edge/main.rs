@@ -5,6 +5,8 @@
 mod cable;
 mod changes;
 mod client;
+mod ends;
+mod former_names;
 mod forms;
 mod harness;
 mod hosts;
@@ -16,4 +18,5 @@ mod short;
 mod smuggling;
 mod stale;
 mod submissions;
+mod suspended;
 mod webhooks;

@@ -93,26 +93,6 @@ async fn search_engines_are_kept_from_unclaimed_sites_alone() {
 }
 
 #[tokio::test]
-async fn a_suspended_site_shows_nothing_and_says_so() {
-    let edge = Edge::start().await;
-    edge.listens().await;
-    let site = edge.account("quiet-otter").await;
-    site.page("index", "<p>bad").await;
-    assert_eq!(edge.visitor.get(&site.host, "/").await.status, StatusCode::OK);
-    edge.run(&format!("update accounts set suspended_at = now() where id = '{}'", site.id)).await;
-    let change = contract::Change::Host { host: site.name.clone() };
-    edge.bus.publish(&contract::Signal::Changed(change)).await.unwrap();
-    let unavailable = |answer: &crate::client::Answer| answer.status.as_u16() == 451;
-    let answer = edge.get_until(&site.host, "/", unavailable).await;
-    assert!(!answer.text().contains("bad"));
-    assert_eq!(answer.header("cache-control"), "no-store");
-    let missing = edge.visitor.get(&site.host, "/nothing-here").await;
-    assert_eq!(missing.status.as_u16(), 451, "not even what was there");
-    let short = edge.visitor.get("localhost", "/p/index").await;
-    assert_eq!(short.status.as_u16(), 451, "nor under its other address");
-}
-
-#[tokio::test]
 async fn an_unpublished_page_is_not_there() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;

@@ -1,3 +1,4 @@
 //! One file a noun: what is done for it in the background.
 
+pub(crate) mod purges;
 pub(crate) mod webhooks;

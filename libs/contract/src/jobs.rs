@@ -15,6 +15,8 @@ pub enum Job {
         /// The delivery, which is also the `webhook-id` the receiver sees.
         delivery_id: Uuid,
     },
+    /// Delete what is due of events whose account or site is gone. What that is stands in Postgres.
+    PurgeEventsV1,
 }
 
 impl Job {
@@ -22,6 +24,7 @@ impl Job {
     pub fn name(&self) -> String {
         match self {
             Self::DeliverWebhookV1 { delivery_id } => format!("delivery:{delivery_id}"),
+            Self::PurgeEventsV1 => "event_purges".to_owned(),
         }
     }
 }

@@ -26,17 +26,22 @@ pub enum Change {
         /// Under which slug.
         slug: String,
     },
-    /// A subdomain was given to a site, or taken from it.
+    /// A subdomain was given to a site, or taken from it; or its account was claimed, suspended or resumed.
     Host {
         /// The subdomain: the host name without the sites domain.
         host: String,
     },
-    /// A form was created, edited or deleted.
+    /// A subdomain is gone with all its pages: nothing of them may stay in memory.
+    SubdomainGone {
+        /// Which.
+        subdomain_id: Uuid,
+    },
+    /// A form was created, edited or deleted, or its account was suspended, resumed or put on another plan.
     Form {
         /// Which.
         form_id: Uuid,
     },
-    /// An analytics site was created, edited or deleted.
+    /// An analytics site was created, edited or deleted, or its account was suspended or resumed.
     AnalyticsSite {
         /// Its public token.
         site_token: String,

@@ -18,6 +18,11 @@ fn jobs_keep_their_shape() {
       "delivery_id": "00000000-0000-0000-0000-000000000001"
     }
     "#);
+    insta::assert_json_snapshot!(Job::PurgeEventsV1, @r#"
+    {
+      "job": "purge_events_v1"
+    }
+    "#);
 }
 
 #[test]
@@ -26,6 +31,7 @@ fn signals_keep_their_shape() {
         Signal::OutboxFilled,
         Signal::Changed(Change::Page { subdomain_id: ID, slug: "index".into() }),
         Signal::Changed(Change::Host { host: "a.example".into() }),
+        Signal::Changed(Change::SubdomainGone { subdomain_id: ID }),
         Signal::Changed(Change::Form { form_id: ID }),
         Signal::Changed(Change::AnalyticsSite { site_token: "site_x".into() }),
     ];
@@ -36,6 +42,7 @@ fn signals_keep_their_shape() {
             json!({"signal": "outbox_filled"}),
             json!({"signal": "changed", "change": "page", "subdomain_id": ID, "slug": "index"}),
             json!({"signal": "changed", "change": "host", "host": "a.example"}),
+            json!({"signal": "changed", "change": "subdomain_gone", "subdomain_id": ID}),
             json!({"signal": "changed", "change": "form", "form_id": ID}),
             json!({"signal": "changed", "change": "analytics_site", "site_token": "site_x"}),
         ]

@@ -1,11 +1,12 @@
-//! Accounts: made as trials, claimed later.
+//! Accounts: made as trials, claimed later, suspended if they must be. Their end is in [`crate::purges`].
 
 use chrono::{DateTime, Utc};
+use contract::Change;
 use domain::plans::Plan;
-use sqlx::query;
+use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
-use crate::{Conn, Error};
+use crate::{Conn, Error, outbox};
 
 /// A trial about to be made.
 #[derive(Debug)]
@@ -122,7 +123,7 @@ pub async fn update_account(conn: &mut Conn, account_id: Uuid, change: &AccountC
     Ok(())
 }
 
-/// Puts an account on a plan; gives whether there is such an account.
+/// Puts an account on a plan; gives whether there is such an account. Edges remember plans: tell [`changes_of`].
 ///
 /// # Errors
 /// The database's.
@@ -141,6 +142,86 @@ pub async fn list_newest(conn: &mut Conn, limit: i64) -> Result<Vec<(Uuid, Plan,
         .fetch_all(conn)
         .await?;
     rows.into_iter().map(|row| Ok((row.id, read_plan(&row.plan)?, row.created_at))).collect()
+}
+
+/// Suspends an account: its sites, forms and short addresses answer 451, its keys 403, its visits aren't counted.
+/// The outbox tells everybody who remembers otherwise. Gives whether there is such an account; the first
+/// suspension's time and the last one's reason are kept.
+///
+/// # Errors
+/// The database's.
+pub async fn suspend(
+    conn: &mut Conn,
+    account_id: Uuid,
+    reason: Option<&str>,
+    now: DateTime<Utc>,
+) -> Result<bool, Error> {
+    let done = query!(
+        "update accounts set suspended_at = coalesce(suspended_at, $2),
+                             suspension_reason = coalesce($3, suspension_reason) where id = $1",
+        account_id,
+        now,
+        reason,
+    )
+    .execute(&mut *conn)
+    .await?;
+    tell_changes(conn, account_id, now).await?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// Ends an account's suspension; gives whether there is such an account.
+///
+/// # Errors
+/// The database's.
+pub async fn resume(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<bool, Error> {
+    let done = query!(
+        "update accounts set suspended_at = null, suspension_reason = null where id = $1",
+        account_id,
+    )
+    .execute(&mut *conn)
+    .await?;
+    tell_changes(conn, account_id, now).await?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// Writes [`changes_of`] to the outbox, due at once.
+///
+/// # Errors
+/// The database's.
+pub async fn tell_changes(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
+    let changes = changes_of(conn, account_id).await?;
+    outbox::insert_changes(conn, &changes, now).await
+}
+
+/// Everything of an account that services remember, most urgent first: what is served under its hosts, names
+/// it gave up included, its forms, its analytics sites, and its pages, of which some hold short addresses.
+///
+/// To be told when the account's plan, claim or suspension changes, or when it ends. In the same transaction:
+/// what is made afterwards is looked up anew anyway.
+///
+/// # Errors
+/// The database's.
+pub async fn changes_of(conn: &mut Conn, account_id: Uuid) -> Result<Vec<Change>, Error> {
+    let hosts = query_scalar!(
+        r#"select name as "name!" from subdomains where account_id = $1
+           union all select name from former_names where account_id = $1"#,
+        account_id,
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+    let forms =
+        query_scalar!("select id from forms where account_id = $1", account_id).fetch_all(&mut *conn).await?;
+    let tokens = query_scalar!("select site_token from analytics_sites where account_id = $1", account_id)
+        .fetch_all(&mut *conn)
+        .await?;
+    let pages = query!("select subdomain_id, slug from pages where account_id = $1", account_id)
+        .fetch_all(conn)
+        .await?;
+    let hosts = hosts.into_iter().map(|host| Change::Host { host });
+    let forms = forms.into_iter().map(|form_id| Change::Form { form_id });
+    let sites = tokens.into_iter().map(|site_token| Change::AnalyticsSite { site_token });
+    let pages = pages.into_iter().map(|row| Change::Page { subdomain_id: row.subdomain_id, slug: row.slug });
+    Ok(hosts.chain(forms).chain(sites).chain(pages).collect())
 }
 
 pub(crate) fn read_plan(word: &str) -> Result<Plan, Error> {

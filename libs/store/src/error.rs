@@ -33,8 +33,10 @@ impl domain::Fault for Error {
     fn is_unavailable(&self) -> bool {
         match self {
             Self::Database(sqlx::Error::Database(error)) => {
-                // Class 57: operator intervention (shutdown, starting up); 53: insufficient resources.
-                error.code().is_some_and(|code| code.starts_with("57") || code.starts_with("53"))
+                // Class 57: operator intervention (shutdown, starting up); 53: insufficient resources; 40: rolled
+                // back for another's sake, as after a deadlock; 55P03: somebody held a lock for too long.
+                let code = error.code().unwrap_or_default();
+                ["57", "53", "40", "55P03"].iter().any(|passing| code.starts_with(passing))
             }
             Self::Database(error) => matches!(
                 error,

@@ -19,6 +19,7 @@ pub mod names;
 pub mod outbox;
 pub mod pages;
 mod part;
+pub mod purges;
 pub mod salts;
 pub mod sessions;
 pub mod sign_ins;

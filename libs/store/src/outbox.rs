@@ -4,7 +4,7 @@
 //! killed at any moment, the row is still there.
 
 use chrono::{DateTime, Utc};
-use contract::{Job, Signal};
+use contract::{Change, Job, Signal};
 use serde::de::DeserializeOwned;
 use sqlx::types::Json;
 use sqlx::{query, query_scalar};
@@ -65,6 +65,23 @@ pub async fn insert_signal(
     .fetch_one(conn)
     .await?;
     Ok(id)
+}
+
+/// Orders that many changes at once be told, now and in this order, by the relay.
+///
+/// # Errors
+/// The database's.
+pub async fn insert_changes(conn: &mut Conn, changes: &[Change], now: DateTime<Utc>) -> Result<(), Error> {
+    let signals: Vec<_> = changes.iter().map(|change| Json(Signal::Changed(change.clone()))).collect();
+    query!(
+        "insert into outbox (kind, body, due_at, created_at)
+         select 'signal', body, $2, $2 from unnest($1::jsonb[]) with ordinality as told (body, place) order by place",
+        signals as _,
+        now,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Takes up to `limit` due jobs for this transaction; other relays skip them meanwhile.

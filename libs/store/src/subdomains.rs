@@ -27,6 +27,8 @@ pub struct Site {
     pub claimed: bool,
     /// Whether the operator has suspended its account.
     pub suspended: bool,
+    /// The name it has now, if it was asked for under one it gave up.
+    pub moved_to: Option<String>,
 }
 
 /// Stores a subdomain.
@@ -73,17 +75,26 @@ pub async fn find_subdomain(
     Ok(found)
 }
 
-/// The site served under a name, whoever's it is: visitors have no account.
+/// The site served under a name, whoever's it is: visitors have no account. A name that was given up leads to the
+/// site until its time is over, unless another has it.
 ///
 /// # Errors
 /// The database's.
-pub async fn find_site_by_name(conn: &mut Conn, name: &str) -> Result<Option<Site>, Error> {
+pub async fn find_site_by_name(
+    conn: &mut Conn,
+    name: &str,
+    now: DateTime<Utc>,
+) -> Result<Option<Site>, Error> {
     let site = query_as!(
         Site,
         r#"select s.id as subdomain_id, a.claimed_at is not null as "claimed!",
-                  a.suspended_at is not null as "suspended!"
-           from subdomains s join accounts a on a.id = s.account_id where s.name = $1"#,
+                  a.suspended_at is not null as "suspended!", nullif(s.name, $1) as moved_to
+           from subdomains s join accounts a on a.id = s.account_id
+           where s.name = $1
+              or s.id = (select f.subdomain_id from former_names f where f.name = $1 and f.kept_until > $2)
+           order by s.name = $1 desc limit 1"#,
         name,
+        now,
     )
     .fetch_optional(conn)
     .await?;

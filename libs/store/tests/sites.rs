@@ -3,10 +3,10 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::Cursor;
 use domain::plans::Plan;
-use store::Conn;
 use store::accounts::{NewTrial, insert_trial};
 use store::sites::{NewSite, SiteOwner, find_owner_by_token, find_site, insert_site, list_sites};
 use store::subdomains::insert_subdomain;
+use store::{Conn, Part};
 use uuid::Uuid;
 
 const ACCOUNT: Uuid = Uuid::from_u128(1);
@@ -21,12 +21,17 @@ async fn add_account(conn: &mut Conn, id: Uuid) -> Result<(), store::Error> {
     insert_trial(conn, &NewTrial { id, claim_token_hash, claim_deadline: created_at, created_at }).await
 }
 
+fn part(after: Option<Cursor>, limit: i64) -> Part {
+    Part { after, limit, ..Part::default() }
+}
+
 fn site(number: u8) -> NewSite {
     NewSite {
         id: Uuid::from_u128(100 + u128::from(number)),
         site_token: format!("site_{number}"),
         name: format!("Shop {number}"),
         domain: Some("shop.example".into()),
+        folder_id: None,
         subdomain_id: None,
         created_at: now() + TimeDelta::seconds(number.into()),
     }
@@ -45,7 +50,7 @@ async fn a_site_is_its_accounts_alone_and_a_token_leads_to_both() {
     let found = find_site(&mut conn, ACCOUNT, new.id).await.unwrap().unwrap();
     assert_eq!((found.site_token, found.name, found.domain), (new.site_token, new.name, new.domain));
     assert!(find_site(&mut conn, STRANGER, new.id).await.unwrap().is_none());
-    assert!(list_sites(&mut conn, STRANGER, None, 10).await.unwrap().is_empty());
+    assert!(list_sites(&mut conn, STRANGER, &part(None, 10)).await.unwrap().is_empty());
 
     let owner = find_owner_by_token(&mut conn, "site_1").await.unwrap();
     assert_eq!(owner, Some(SiteOwner { site_id: new.id, account_id: ACCOUNT, plan: Plan::Free }));
@@ -70,9 +75,10 @@ async fn listings_go_on_where_they_stopped() {
     for number in 1..=3 {
         insert_site(&mut conn, ACCOUNT, &site(number)).await.unwrap();
     }
-    let first = list_sites(&mut conn, ACCOUNT, None, 2).await.unwrap();
+    // One more than asked for: by it is seen that there is more.
+    let first = list_sites(&mut conn, ACCOUNT, &part(None, 1)).await.unwrap();
     let after = Cursor { created_at: first[1].created_at, id: first[1].id };
-    let rest = list_sites(&mut conn, ACCOUNT, Some(after), 2).await.unwrap();
+    let rest = list_sites(&mut conn, ACCOUNT, &part(Some(after), 2)).await.unwrap();
     let tokens: Vec<_> = first.iter().chain(&rest).map(|site| site.site_token.as_str()).collect();
     assert_eq!(tokens, ["site_1", "site_2", "site_3"]);
 }

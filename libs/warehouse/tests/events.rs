@@ -152,14 +152,30 @@ async fn everything_known_about_an_event_is_stored() {
 }
 
 #[tokio::test]
-async fn a_deleted_sites_events_are_gone_and_no_others() {
+async fn the_events_of_deleted_sites_and_accounts_are_gone_and_no_others() {
     let clickhouse = sandbox::test::clickhouse().await;
     let warehouse = warehouse(&clickhouse);
-    let batch = [event(SITE, 1, noon()), event(OTHER_SITE, 1, noon())];
+    let (account, site_of_it) = (Uuid::from_u128(2), Uuid::from_u128(9));
+    // In two partitions, as events of two months are.
+    let long_ago = noon() - TimeDelta::days(40);
+    let batch = [
+        event(SITE, 1, noon()),
+        event(SITE, 2, long_ago),
+        event(OTHER_SITE, 1, noon()),
+        Event { account_id: account, ..event(site_of_it, 1, noon()) },
+        Event { account_id: account, ..event(site_of_it, 2, long_ago) },
+    ];
     warehouse.insert_events("batch", &batch).await.unwrap();
-    warehouse.delete_site_events(SITE).await.unwrap();
-    let counts = warehouse.count_events_by_site(&[SITE, OTHER_SITE]).await.unwrap();
-    assert_eq!(counts.into_iter().collect::<Vec<_>>(), [(OTHER_SITE, 1)]);
+    let counts = async || {
+        let counts = warehouse.count_events_by_site(&[SITE, OTHER_SITE, site_of_it]).await.unwrap();
+        counts.into_iter().collect::<std::collections::BTreeMap<_, _>>()
+    };
+    warehouse.delete_events(&[], &[SITE]).await.unwrap();
+    assert_eq!(counts().await, [(OTHER_SITE, 1), (site_of_it, 2)].into());
+    warehouse.delete_events(&[account, Uuid::from_u128(3)], &[SITE]).await.unwrap();
+    assert_eq!(counts().await, [(OTHER_SITE, 1)].into());
+    warehouse.delete_events(&[], &[]).await.unwrap();
+    assert_eq!(counts().await, [(OTHER_SITE, 1)].into());
 }
 
 #[tokio::test]

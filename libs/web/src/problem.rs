@@ -54,6 +54,7 @@ codes! {
 #[derive(Debug, Clone)]
 pub struct Problem {
     code: Code,
+    status: StatusCode,
     detail: String,
     extra: Map<String, Value>,
     retry_after_seconds: Option<u64>,
@@ -62,7 +63,8 @@ pub struct Problem {
 impl Problem {
     /// A problem of that kind; `detail` says what was wrong, where, and what would be right.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), extra: Map::new(), retry_after_seconds: None }
+        let (status, detail) = (code.status(), detail.into());
+        Self { code, status, detail, extra: Map::new(), retry_after_seconds: None }
     }
 
     /// Some fields are wrong.
@@ -121,14 +123,22 @@ impl Problem {
         self
     }
 
-    /// What was wrong this time.
-    pub fn detail(&self) -> &str {
-        &self.detail
-    }
-
     /// Whether the caller is at fault, and not we.
     pub fn is_refusal(&self) -> bool {
-        self.code.status().is_client_error()
+        self.status.is_client_error()
+    }
+
+    /// Answers with another status than its kind's own: a visitor is told of the same thing in other words than
+    /// the owner.
+    #[must_use]
+    pub fn answered_with(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// The status it is answered with.
+    pub fn status(&self) -> StatusCode {
+        self.status
     }
 
     /// Its kind.
@@ -146,7 +156,7 @@ impl Problem {
         let mut body = json!({
             "type": format!("urn:web-runtime:problem:{}", self.code.word()),
             "title": self.code.title(),
-            "status": self.code.status().as_u16(),
+            "status": self.status.as_u16(),
             "code": self.code.word(),
             "detail": self.detail,
             "error": self.detail,
@@ -156,7 +166,7 @@ impl Problem {
             members.extend(extra.into_iter().map(|(name, value)| (name.to_owned(), value)));
         }
         let headers = [("content-type", "application/problem+json")];
-        let mut response = (self.code.status(), headers, body.to_string()).into_response();
+        let mut response = (self.status, headers, body.to_string()).into_response();
         if let Some(seconds) = self.retry_after_seconds {
             response.headers_mut().insert("retry-after", seconds.into());
         }

@@ -1,0 +1,62 @@
+//! The turns in an account's life as its visitors see them: claimed, or at its end.
+
+use chrono::TimeDelta;
+use http::StatusCode;
+use store::purges;
+
+use crate::harness::Edge;
+use crate::seeds::{now, one_text};
+
+#[tokio::test]
+async fn a_claimed_site_is_no_longer_hidden_from_search_engines() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>x").await;
+    for (host, path) in [(site.host.as_str(), "/"), ("localhost", "/p/index")] {
+        assert_eq!(edge.visitor.get(host, path).await.header("x-robots-tag"), "noindex");
+    }
+    edge.run("update accounts set claimed_at = now()").await;
+    let mut conn = store::acquire(&edge.database.db).await.unwrap();
+    store::accounts::tell_changes(&mut conn, site.id, now()).await.unwrap();
+    edge.relay().await;
+    for (host, path) in [(site.host.as_str(), "/"), ("localhost", "/p/index")] {
+        edge.get_until(host, path, |answer| answer.header("x-robots-tag").is_empty()).await;
+    }
+}
+
+#[tokio::test]
+async fn of_an_account_that_is_gone_nothing_is_left_in_memory() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>gone").await;
+    let form = site.form(one_text()).await;
+    let hosted = format!("/f/{form}");
+    let places = [(site.host.as_str(), "/"), ("localhost", "/p/index"), ("localhost", hosted.as_str())];
+    for (host, path) in places {
+        assert_eq!(edge.visitor.get(host, path).await.status, StatusCode::OK, "{path}");
+    }
+    let later = now() + TimeDelta::seconds(1);
+    let mut tx = store::begin(&edge.database.db).await.unwrap();
+    assert!(purges::lock_expired(&mut tx, site.id, later).await.unwrap());
+    purges::delete_account(&mut tx, site.id, now()).await.unwrap();
+    store::commit(tx).await.unwrap();
+    edge.relay().await;
+    for (host, path) in places {
+        edge.get_until(host, path, |answer| answer.status == StatusCode::NOT_FOUND).await;
+    }
+    // Under the same id again, which nobody ever gets, what was kept would be served stale.
+    let heir = edge.account("quiet-otter").await;
+    edge.run(&format!("update subdomains set id = '{}' where account_id = '{}'", site.subdomain_id, heir.id))
+        .await;
+    let mut conn = store::acquire(&edge.database.db).await.unwrap();
+    store::accounts::tell_changes(&mut conn, heir.id, now()).await.unwrap();
+    edge.relay().await;
+    // A page of another site, to see that the host is known again.
+    edge.run(&format!("update pages set subdomain_id = '{}'", site.subdomain_id)).await;
+    edge.get_until(&heir.host, "/lookout", |answer| answer.status == StatusCode::OK).await;
+    edge.postgres.cut();
+    let answer = edge.visitor.get(&heir.host, "/").await;
+    assert_eq!((answer.status, answer.text().contains("gone")), (StatusCode::SERVICE_UNAVAILABLE, false));
+}

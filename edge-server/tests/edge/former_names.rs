@@ -1,0 +1,92 @@
+//! A name that was given up leads to the site under its present one, for a while.
+
+use http::{Method, StatusCode};
+
+use crate::harness::Edge;
+use crate::seeds::Account;
+
+/// Gives a site another name and keeps the old one for it, `kept` from now on.
+async fn rename(edge: &Edge, site: &Account<'_>, to: &str, kept: &str) {
+    edge.run(&format!("update subdomains set name = '{to}' where id = '{}'", site.subdomain_id)).await;
+    edge.run(&format!(
+        "insert into former_names (name, account_id, subdomain_id, renamed_at, kept_until)
+         values ('{}', '{}', '{}', now(), now() + interval '{kept}')",
+        site.name, site.id, site.subdomain_id,
+    ))
+    .await;
+    let mut conn = store::acquire(&edge.database.db).await.unwrap();
+    store::accounts::tell_changes(&mut conn, site.id, crate::seeds::now()).await.unwrap();
+    edge.relay().await;
+}
+
+#[tokio::test]
+async fn a_former_name_leads_to_the_same_path_under_the_present_one() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>home").await;
+    assert_eq!(edge.visitor.get(&site.host, "/").await.status, StatusCode::OK);
+    assert_eq!(edge.visitor.get("loud-badger.localhost", "/").await.status, StatusCode::NOT_FOUND);
+    rename(&edge, &site, "loud-badger", "30 days").await;
+
+    let moved = |answer: &crate::client::Answer| answer.status == StatusCode::FOUND;
+    edge.get_until(&site.host, "/", moved).await;
+    let present = format!("http://loud-badger.localhost:{}", edge.port());
+    for path in ["/", "/a/b?x=1&y=%2F", "//evil.example", "/%FF", "/?"] {
+        let answer = edge.visitor.get(&site.host, path).await;
+        assert_eq!(answer.status, StatusCode::FOUND, "{path}");
+        assert_eq!(answer.header("location"), format!("{present}{path}"));
+        assert_eq!(answer.header("cache-control"), "no-store", "{path}");
+    }
+    let head = edge.visitor.send(Method::HEAD, &site.host, "/", &[], "").await;
+    assert_eq!((head.status, head.text()), (StatusCode::FOUND, ""));
+    let posted = edge.visitor.send(Method::POST, &site.host, "/", &[], "").await;
+    assert_eq!(posted.status, StatusCode::METHOD_NOT_ALLOWED);
+    edge.get_until("loud-badger.localhost", "/", |answer| answer.text() == "<p>home").await;
+}
+
+#[tokio::test]
+async fn a_short_address_that_names_the_former_site_still_shows_its_page() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let (first, site) = (edge.account("first-of-all").await, edge.account("quiet-otter").await);
+    first.page("hello", "<p>first").await;
+    site.page("hello", "<p>hello").await;
+    site.page("held", "<p>held").await;
+    assert_eq!(edge.visitor.get("localhost", "/p/held").await.text(), "<p>held");
+    rename(&edge, &site, "loud-badger", "30 days").await;
+    for name in ["quiet-otter", "loud-badger"] {
+        let answer = edge.visitor.get("localhost", &format!("/p/hello?site={name}")).await;
+        assert_eq!(answer.text(), "<p>hello", "{name}");
+    }
+    assert_eq!(edge.visitor.get("localhost", "/p/held").await.text(), "<p>held");
+}
+
+#[tokio::test]
+async fn a_former_name_whose_time_is_over_leads_nowhere() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>home").await;
+    rename(&edge, &site, "loud-badger", "-1 second").await;
+    assert_eq!(edge.visitor.get(&site.host, "/").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_name_somebody_has_is_theirs_whoever_had_it_before() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    rename(&edge, &site, "loud-badger", "30 days").await;
+    let heir = edge.account("quiet-otter").await;
+    heir.page("index", "<p>heir").await;
+    assert_eq!(edge.visitor.get(&heir.host, "/").await.text(), "<p>heir");
+}
+
+#[tokio::test]
+async fn a_suspended_sites_former_name_answers_451_too() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    rename(&edge, &site, "loud-badger", "30 days").await;
+    edge.run("update accounts set suspended_at = now()").await;
+    let answer = edge.visitor.get(&site.host, "/").await;
+    assert_eq!(answer.status, StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS);
+}

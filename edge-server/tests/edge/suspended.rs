@@ -1,0 +1,81 @@
+//! A suspended account's things answer 451 as soon as that is said, and work again as soon as it is over.
+
+use http::StatusCode;
+use serde_json::json;
+
+use crate::harness::Edge;
+use crate::seeds::{Account, now, one_text, submit_path};
+
+const SUSPENDED: StatusCode = StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS;
+
+async fn suspend(edge: &Edge, account: &Account<'_>) {
+    let mut tx = store::begin(&edge.database.db).await.unwrap();
+    assert!(store::accounts::suspend(&mut tx, account.id, Some("phishing"), now()).await.unwrap());
+    store::commit(tx).await.unwrap();
+    assert!(edge.relay().await > 0);
+}
+
+async fn resume(edge: &Edge, account: &Account<'_>) {
+    let mut tx = store::begin(&edge.database.db).await.unwrap();
+    assert!(store::accounts::resume(&mut tx, account.id, now()).await.unwrap());
+    store::commit(tx).await.unwrap();
+    edge.relay().await;
+}
+
+#[tokio::test]
+async fn a_warm_site_its_short_address_and_its_form_answer_451_until_the_account_is_resumed() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>bad").await;
+    let form = site.form(one_text()).await;
+    let (hosted, submit) = (format!("/f/{form}"), submit_path(form));
+    let places = [(site.host.as_str(), "/"), ("localhost", "/p/index"), ("localhost", hosted.as_str())];
+    for (host, path) in places {
+        assert_eq!(edge.visitor.get(host, path).await.status, StatusCode::OK, "{path}");
+    }
+
+    suspend(&edge, &site).await;
+    for (host, path) in places {
+        let answer = edge.get_until(host, path, |answer| answer.status == SUSPENDED).await;
+        assert!(answer.text().contains("is suspended.") && !answer.text().contains("bad"), "{path}");
+        assert_eq!(answer.header("cache-control"), "no-store", "{path}");
+    }
+    assert_eq!(
+        edge.visitor.get(&site.host, "/nothing-here").await.status,
+        SUSPENDED,
+        "not even what was there"
+    );
+    let posted = edge.visitor.post(&submit, &json!({"a": "x"})).await;
+    posted.problem(451, "suspended");
+    assert_eq!(site.count(form).await, 0, "nor are answers taken");
+
+    resume(&edge, &site).await;
+    for (host, path) in places {
+        edge.get_until(host, path, |answer| answer.status == StatusCode::OK).await;
+    }
+    assert_eq!(edge.visitor.post(&submit, &json!({"a": "x"})).await.status, StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn a_suspended_site_is_not_served_from_memory_while_postgres_is_away() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let (site, other) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
+    site.page("index", "<p>bad").await;
+    other.page("index", "<p>good").await;
+    for host in [&site.host, &other.host] {
+        assert_eq!(edge.visitor.get(host, "/").await.status, StatusCode::OK);
+    }
+    let mut tx = store::begin(&edge.database.db).await.unwrap();
+    store::accounts::suspend(&mut tx, site.id, None, now()).await.unwrap();
+    store::commit(tx).await.unwrap();
+    // The edge's way to Postgres; the relay's is another.
+    edge.postgres.cut();
+    edge.relay().await;
+    let away = |answer: &crate::client::Answer| answer.status == StatusCode::SERVICE_UNAVAILABLE;
+    edge.get_until(&site.host, "/", away).await;
+    assert_eq!(edge.visitor.get(&other.host, "/").await.text(), "<p>good");
+    edge.postgres.mend().await;
+    edge.get_until(&site.host, "/", |answer| answer.status == SUSPENDED).await;
+}

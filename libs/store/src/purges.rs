@@ -1,0 +1,190 @@
+//! The end of accounts nobody claimed, and what ClickHouse must forget afterwards.
+//!
+//! An account's end begins by locking its row, as a claim does, and by taking its claim token away: from then on
+//! nobody can claim it, however long the rest takes. Its events go later, by rows that outlive it.
+
+use chrono::{DateTime, Utc};
+use contract::Change;
+use sqlx::{query, query_as, query_scalar};
+use uuid::Uuid;
+
+use crate::{Conn, Error, accounts, outbox};
+
+/// How long a purge waits for anybody's lock before it lets them go first. Below Postgres' own second for finding
+/// deadlocks, so that of a purge and a visitor it is the purge that gives way.
+const LOCK_TIMEOUT: &str = "500ms";
+
+/// Events that ClickHouse must forget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventPurge {
+    /// The row.
+    pub id: i64,
+    /// Whose events.
+    pub account_id: Uuid,
+    /// Of which site; none for all of the account's.
+    pub site_id: Option<Uuid>,
+    /// Whether ClickHouse has forgotten them once already: this is the time after which the row goes.
+    pub again: bool,
+}
+
+/// Up to `limit` trials that nobody claimed in time, the oldest first.
+///
+/// # Errors
+/// The database's.
+pub async fn list_expired(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Result<Vec<Uuid>, Error> {
+    let expired = query_scalar!(
+        "select id from accounts where claimed_at is null and claim_deadline <= $1
+         order by claim_deadline limit $2",
+        now,
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(expired)
+}
+
+/// Takes an expired trial for this transaction and makes it unclaimable. `false` and nothing changed if it was
+/// claimed meanwhile, is being claimed, or is somebody else's to purge.
+///
+/// # Errors
+/// The database's.
+pub async fn lock_expired(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<bool, Error> {
+    query!("select set_config('lock_timeout', $1, true)", LOCK_TIMEOUT).fetch_one(&mut *conn).await?;
+    let locked = query_scalar!(
+        "select id from accounts where id = $1 and claimed_at is null and claim_deadline <= $2
+         for update skip locked",
+        account_id,
+        now,
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
+    if locked.is_none() {
+        return Ok(false);
+    }
+    query!("update accounts set claim_token_hash = null where id = $1", account_id).execute(conn).await?;
+    Ok(true)
+}
+
+/// Deletes up to `limit` of what an account may have without bound: deliveries first, then submissions. Gives how
+/// many; fewer than `limit` means that none are left.
+///
+/// # Errors
+/// The database's.
+pub async fn delete_bulk(conn: &mut Conn, account_id: Uuid, limit: i64) -> Result<i64, Error> {
+    let deliveries = query!(
+        "delete from deliveries where id in (select id from deliveries where account_id = $1 limit $2)",
+        account_id,
+        limit,
+    )
+    .execute(&mut *conn)
+    .await?;
+    let deleted = i64::try_from(deliveries.rows_affected()).unwrap_or(limit);
+    let submissions = query!(
+        "delete from submissions where id in (select id from submissions where account_id = $1 limit $2)",
+        account_id,
+        limit - deleted,
+    )
+    .execute(conn)
+    .await?;
+    Ok(deleted + i64::try_from(submissions.rows_affected()).unwrap_or(limit))
+}
+
+/// Deletes an account with everything that refers to it. What services remember of it is told, and its events are
+/// to be purged from `now` on.
+///
+/// # Errors
+/// The database's.
+pub async fn delete_account(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
+    let mut changes = accounts::changes_of(conn, account_id).await?;
+    let subdomains = query_scalar!("select id from subdomains where account_id = $1", account_id)
+        .fetch_all(&mut *conn)
+        .await?;
+    changes.extend(subdomains.into_iter().map(|subdomain_id| Change::SubdomainGone { subdomain_id }));
+    outbox::insert_changes(conn, &changes, now).await?;
+    insert_event_purge(conn, account_id, None, now).await?;
+    query!("delete from accounts where id = $1", account_id).execute(conn).await?;
+    Ok(())
+}
+
+/// Orders that the events of a site, or without one of all the account's sites, be deleted from `now` on.
+///
+/// # Errors
+/// The database's.
+pub async fn insert_event_purge(
+    conn: &mut Conn,
+    account_id: Uuid,
+    site_id: Option<Uuid>,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    query!(
+        "insert into event_purges (account_id, site_id, due_at, created_at) values ($1, $2, $3, $3)",
+        account_id,
+        site_id,
+        now,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Whether any purge of events is due.
+///
+/// # Errors
+/// The database's.
+pub async fn any_event_purge_due(conn: &mut Conn, now: DateTime<Utc>) -> Result<bool, Error> {
+    let due = query_scalar!(r#"select exists (select from event_purges where due_at <= $1) as "due!""#, now)
+        .fetch_one(conn)
+        .await?;
+    Ok(due)
+}
+
+/// Takes up to `limit` due purges of events, which are due again at `retry_at` unless their end is written by
+/// then: a worker that dies costs time, and no purge.
+///
+/// # Errors
+/// The database's.
+pub async fn lease_event_purges(
+    conn: &mut Conn,
+    now: DateTime<Utc>,
+    retry_at: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<EventPurge>, Error> {
+    let leased = query_as!(
+        EventPurge,
+        r#"update event_purges set due_at = $2 where id in (
+             select id from event_purges where due_at <= $1 order by due_at limit $3 for update skip locked)
+           returning id, account_id, site_id, deleted_at is not null as "again!""#,
+        now,
+        retry_at,
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(leased)
+}
+
+/// Writes down that ClickHouse has forgotten these. Those it forgot for the first time are due once more at
+/// `again_at`; the others have reached their end.
+///
+/// # Errors
+/// The database's.
+pub async fn finish_event_purges(
+    conn: &mut Conn,
+    purges: &[EventPurge],
+    now: DateTime<Utc>,
+    again_at: DateTime<Utc>,
+) -> Result<(), Error> {
+    let ids = |again: bool| -> Vec<i64> {
+        purges.iter().filter(|purge| purge.again == again).map(|purge| purge.id).collect()
+    };
+    query!("delete from event_purges where id = any($1)", &ids(true)).execute(&mut *conn).await?;
+    query!(
+        "update event_purges set deleted_at = $2, due_at = $3 where id = any($1)",
+        &ids(false),
+        now,
+        again_at,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
