@@ -97,6 +97,7 @@ impl Settings<'_> {
                 put("secrets", "key_pepper", text(&self.secrets.key_pepper));
                 put("trial", "per_hour", Value::Integer(1_000));
                 put("trial", "per_day", Value::Integer(24_000));
+                put("upgrade", "mode", text("instant"));
                 put("signin", "local", Value::Boolean(self.local_sign_in));
                 put("signin", "allow", loopback());
                 put("signin", "attempts_per_hour", Value::Integer(1_000));
