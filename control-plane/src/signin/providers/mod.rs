@@ -36,8 +36,8 @@ pub struct Provider {
 }
 
 enum Adapter {
-    Oidc(Oidc),
-    GitHub(GitHub),
+    Oidc(Box<Oidc>),
+    GitHub(Box<GitHub>),
 }
 
 /// What one attempt to sign in is known by, each a random token.
@@ -131,9 +131,18 @@ impl Provider {
         let adapter = match kind {
             Kind::Oidc => {
                 let every = config.discovery_every;
-                Adapter::Oidc(Oidc::new(issuer, settings, callback, every, calls.clone(), clock.clone())?)
+                Adapter::Oidc(Box::new(Oidc::new(
+                    issuer,
+                    settings,
+                    callback,
+                    every,
+                    calls.clone(),
+                    clock.clone(),
+                )?))
             }
-            Kind::Github => Adapter::GitHub(GitHub::new(issuer, settings, callback, calls.clone())?),
+            Kind::Github => {
+                Adapter::GitHub(Box::new(GitHub::new(issuer, settings, callback, calls.clone())?))
+            }
         };
         let label = settings.label.clone().or_else(|| known.map(|(_, label, _)| (*label).to_owned()));
         Ok(Self { name: name.to_owned(), label: label.unwrap_or_else(|| name.to_owned()), adapter })

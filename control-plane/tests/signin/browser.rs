@@ -1,0 +1,134 @@
+//! A browser as far as it matters here: it keeps cookies, says where its forms come from, and goes where it is told.
+
+use std::collections::BTreeMap;
+
+use axum::Router;
+use axum::body::Body;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use tower::ServiceExt;
+use url::Url;
+
+use crate::provider::Provider;
+use crate::stand::BASE;
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+pub(crate) async fn send(
+    router: &Router,
+    method: Method,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Answer {
+    let mut request = Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Body::from(body.to_owned())).unwrap();
+    let response = router.clone().oneshot(request).await.unwrap();
+    let (head, body) = response.into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    Answer { status: head.status, headers: head.headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
+}
+
+#[derive(Clone)]
+pub(crate) struct Browser {
+    router: Router,
+    pub(crate) cookies: BTreeMap<String, String>,
+}
+
+impl Browser {
+    pub(crate) fn new(router: Router) -> Self {
+        Self { router, cookies: BTreeMap::new() }
+    }
+
+    pub(crate) async fn get(&mut self, path: &str) -> Answer {
+        self.send(Method::GET, path, &[], "").await
+    }
+
+    /// Posts a form from a page of ours.
+    pub(crate) async fn post(&mut self, path: &str, form: &[(&str, &str)]) -> Answer {
+        self.post_from(Some(BASE), path, form).await
+    }
+
+    /// Posts a form from a page of that origin.
+    pub(crate) async fn post_from(
+        &mut self,
+        origin: Option<&str>,
+        path: &str,
+        form: &[(&str, &str)],
+    ) -> Answer {
+        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+        let mut headers = vec![("content-type", "application/x-www-form-urlencoded")];
+        headers.extend(origin.map(|origin| ("origin", origin)));
+        self.send(Method::POST, path, &headers, &body).await
+    }
+
+    async fn send(&mut self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let cookies: Vec<_> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let cookies = cookies.join("; ");
+        let mut headers = headers.to_vec();
+        headers.push(("accept", "text/html,application/xhtml+xml"));
+        if !cookies.is_empty() {
+            headers.push(("cookie", &cookies));
+        }
+        let mut answer = send(&self.router, method, path, &headers, body).await;
+        // The templates write every slash so.
+        answer.text = answer.text.replace("&#x2f;", "/");
+        for set in answer.headers.get_all("set-cookie") {
+            let (pair, attributes) = set.to_str().unwrap().split_once(';').unwrap();
+            let (name, value) = pair.split_once('=').unwrap();
+            if attributes.contains("Max-Age=0;") {
+                self.cookies.remove(name);
+            } else {
+                self.cookies.insert(name.to_owned(), value.to_owned());
+            }
+        }
+        answer
+    }
+
+    /// Is sent out to a provider; gives where to.
+    pub(crate) async fn begin(&mut self, name: &str, return_to: &str) -> Url {
+        let query =
+            form_urlencoded::Serializer::new(String::new()).append_pair("returnTo", return_to).finish();
+        let answer = self.get(&format!("/api/auth/oauth/{name}?{query}")).await;
+        assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", answer.text);
+        answer.header("location").parse().unwrap()
+    }
+
+    /// Comes back from a provider with what it gave.
+    pub(crate) async fn come_back(&mut self, name: &str, query: &str) -> Answer {
+        self.get(&format!("/api/auth/oauth/{name}/callback?{query}")).await
+    }
+
+    /// The whole way: out, signing in there as `subject`, and back.
+    pub(crate) async fn sign_in(
+        &mut self,
+        name: &str,
+        provider: &Provider,
+        subject: &str,
+        return_to: &str,
+    ) -> Answer {
+        let way_out = self.begin(name, return_to).await;
+        let brought = provider.approve(&way_out, subject);
+        self.come_back(name, &brought).await
+    }
+
+    /// Whether somebody is signed in, as far as the server is concerned.
+    pub(crate) async fn is_signed_in(&mut self) -> bool {
+        self.get("/account").await.status == StatusCode::OK
+    }
+}

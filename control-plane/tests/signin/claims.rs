@@ -1,0 +1,179 @@
+//! A trial becomes somebody's: once, in time, and only when they say so.
+
+use cache::BusEvent;
+use chrono::TimeDelta;
+use contract::{Change, Signal};
+use futures::StreamExt;
+use http::{Method, StatusCode};
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use crate::browser::send;
+use crate::stand::Stand;
+
+#[tokio::test]
+async fn a_claimed_trial_is_permanent_and_its_key_goes_on_working() {
+    let stand = Stand::start().await;
+    let trial = stand.trial().await;
+    let mut browser = stand.browser();
+    let page = browser.get(&trial.path).await;
+    assert_eq!(page.status, StatusCode::OK);
+    assert!(page.text.contains("Sign in to claim") && !page.text.contains("<form"), "{}", page.text);
+    let back = browser.sign_in("a", &stand.a, "ada", &trial.path).await;
+    assert_eq!(back.header("location"), trial.path);
+    let page = browser.get(&trial.path).await.text;
+    assert!(page.contains(&trial.key[.."st_trial_".len() + 4]) && !page.contains(&trial.key), "{page}");
+
+    let done = browser.post(&trial.path, &[]).await;
+    assert_eq!((done.status, done.header("location")), (StatusCode::SEE_OTHER, "/account"));
+    assert!(browser.get("/account").await.text.contains("Yours since"));
+    stand.later(TimeDelta::days(2));
+    let (status, account) = stand.account(&trial.key).await;
+    assert_eq!((status, &account["_meta"]["claimed"]), (StatusCode::OK, &true.into()));
+    assert_eq!(account["claimDeadline"], Value::Null);
+}
+
+#[tokio::test]
+async fn looking_at_the_link_changes_nothing_however_often_and_whoever_looks() {
+    let stand = Stand::start().await;
+    let trial = stand.trial().await;
+    let everything = "select a::text from accounts a union all select k::text from api_keys k
+                      union all select o::text from identity_accounts o";
+    let mut browser = stand.signed_in("ada").await;
+    let before = stand.texts(everything).await;
+    for method in [Method::GET, Method::HEAD, Method::GET] {
+        let preview = [("user-agent", "Slackbot-LinkExpanding 1.0")];
+        assert_eq!(send(&stand.router, method, &trial.path, &preview, "").await.status, StatusCode::OK);
+        assert_eq!(browser.get(&trial.path).await.status, StatusCode::OK);
+    }
+    assert_eq!(stand.texts(everything).await, before);
+    assert_eq!(browser.post(&trial.path, &[]).await.header("location"), "/account");
+}
+
+#[tokio::test]
+async fn a_link_works_once() {
+    let stand = Stand::start().await;
+    let trial = stand.trial().await;
+    let (mut ada, mut eve) = (stand.signed_in("ada").await, stand.signed_in("eve").await);
+    ada.post(&trial.path, &[]).await;
+    for (browser, title) in [(&mut ada, "This is yours already"), (&mut eve, "Already claimed")] {
+        for answer in [browser.get(&trial.path).await, browser.post(&trial.path, &[]).await] {
+            assert_eq!(answer.status, StatusCode::GONE);
+            assert!(answer.text.contains(title), "{}", answer.text);
+        }
+    }
+    assert!(eve.get("/account").await.text.contains("You have no account yet"));
+}
+
+#[tokio::test]
+async fn of_twenty_who_claim_at_once_exactly_one_has_it() {
+    let stand = Stand::start().await;
+    let trial = stand.trial().await;
+    let mut claiming = JoinSet::new();
+    for number in 0..20 {
+        let mut browser = stand.signed_in(&format!("person-{number}")).await;
+        let path = trial.path.clone();
+        claiming.spawn(async move { browser.post(&path, &[]).await.status });
+    }
+    let statuses = claiming.join_all().await;
+    let count = |status| statuses.iter().filter(|one| **one == status).count();
+    assert_eq!((count(StatusCode::SEE_OTHER), count(StatusCode::GONE)), (1, 19), "{statuses:?}");
+    assert_eq!(stand.texts("select o::text from identity_accounts o").await.len(), 1);
+    let current = "select s::text from sessions s where s.account_id is not null";
+    assert_eq!(stand.texts(current).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_link_can_be_used_until_the_last_moment_and_not_after() {
+    let stand = Stand::start().await;
+    let (late, early) = (stand.trial().await, stand.trial().await);
+    stand.later(TimeDelta::hours(24) - TimeDelta::milliseconds(1));
+    let mut browser = stand.signed_in("ada").await;
+    assert_eq!(browser.post(&early.path, &[]).await.status, StatusCode::SEE_OTHER);
+    stand.later(TimeDelta::milliseconds(1));
+    for answer in [browser.get(&late.path).await, browser.post(&late.path, &[]).await] {
+        assert_eq!(answer.status, StatusCode::GONE);
+        assert!(answer.text.contains("Too late to claim"), "{}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn a_link_to_nothing_or_to_a_deleted_trial_says_so() {
+    let stand = Stand::start().await;
+    let trial = stand.trial().await;
+    stand.execute("delete from accounts").await;
+    let mut browser = stand.signed_in("ada").await;
+    for path in ["/claim/never-given-out", trial.path.as_str()] {
+        for answer in [browser.get(path).await, browser.post(path, &[]).await] {
+            assert_eq!(answer.status, StatusCode::NOT_FOUND);
+            assert!(answer.text.contains("Nothing to claim"), "{}", answer.text);
+        }
+    }
+}
+
+#[tokio::test]
+async fn nobody_claims_without_signing_in() {
+    let stand = Stand::start().await;
+    let trial = stand.trial().await;
+    let answer = stand.browser().post(&trial.path, &[]).await;
+    assert_eq!(answer.status, StatusCode::SEE_OTHER);
+    let back = trial.path.replace('/', "%2F");
+    assert_eq!(answer.header("location"), format!("/login?returnTo={back}"));
+    let (_, account) = stand.account(&trial.key).await;
+    assert_eq!(account["_meta"]["claimed"], false);
+}
+
+#[tokio::test]
+async fn keys_that_are_marked_stop_working_with_what_was_made_by_them() {
+    let stand = Stand::start().await;
+    let trial = stand.trial().await;
+    stand.later(TimeDelta::seconds(1));
+    let other = stand.trial().await;
+    let child = "insert into api_keys
+             (id, account_id, fingerprint, shown_prefix, label, scopes, created_at, parent_id)
+         select gen_random_uuid(), account_id, 'x', 'st_live_1234', 'a child', scopes, created_at, id
+         from api_keys order by created_at limit 1";
+    stand.execute(child).await;
+    let mut browser = stand.signed_in("ada").await;
+    assert!(browser.get(&trial.path).await.text.contains("st_live_1234"));
+    let ids = stand.texts("select id::text from api_keys where label = 'trial' order by created_at").await;
+    let (own, theirs) = (ids[0].as_str(), ids[1].as_str());
+    browser.post(&trial.path, &[("revoke", own), ("revoke", theirs), ("revoke", "garbage")]).await;
+    assert_eq!(stand.account(&trial.key).await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(
+        stand.account(&other.key).await.0,
+        StatusCode::OK,
+        "another account's key is not to be revoked"
+    );
+    let live = "select label from api_keys where revoked_at is null";
+    assert_eq!(stand.texts(live).await, ["trial"]);
+}
+
+#[tokio::test]
+async fn a_claim_adds_an_account_and_merges_nothing() {
+    let stand = Stand::start().await;
+    let trials = [stand.trial().await, stand.trial().await];
+    let mut browser = stand.signed_in("ada").await;
+    let mut accounts = Vec::new();
+    for trial in &trials {
+        browser.post(&trial.path, &[]).await;
+        accounts.push(stand.account(&trial.key).await.1["id"].as_str().unwrap().to_owned());
+    }
+    assert_ne!(accounts[0], accounts[1]);
+    let page = browser.get("/account").await.text;
+    let (current, others) = page.split_once("Your other accounts").unwrap();
+    assert!(current.contains(&accounts[1]) && others.contains(&accounts[0]), "{page}");
+}
+
+#[tokio::test]
+async fn edges_are_told_that_a_site_is_no_trials_any_more() {
+    let stand = Stand::start().await;
+    let trial = stand.trial().await;
+    let (_, account) = stand.account(&trial.key).await;
+    let host = account["subdomain"].as_str().unwrap().to_owned();
+    let mut browser = stand.signed_in("ada").await;
+    let mut heard = std::pin::pin!(stand.app.bus.subscribe());
+    assert_eq!(heard.next().await, Some(BusEvent::MayHaveMissed));
+    browser.post(&trial.path, &[]).await;
+    assert_eq!(heard.next().await, Some(BusEvent::Message(Signal::Changed(Change::Host { host }))));
+}

@@ -1,0 +1,123 @@
+//! GitHub, or what speaks like it: OAuth 2, then its API.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
+use http::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::net::TcpListener;
+
+use crate::stand::Stand;
+
+#[derive(Clone, Default)]
+struct Fake {
+    user: Arc<Mutex<Value>>,
+    challenge: Arc<Mutex<String>>,
+}
+
+fn answer(body: &Value) -> Response {
+    ([("content-type", "application/json; charset=utf-8")], body.to_string()).into_response()
+}
+
+async fn exchange(State(fake): State<Fake>, form: Bytes) -> Response {
+    let asked: BTreeMap<_, _> = form_urlencoded::parse(&form).into_owned().collect();
+    let hashed = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&asked["code_verifier"]));
+    let known = asked["client_id"] == "us" && asked["client_secret"] == "hush" && asked["code"] == "right";
+    if known && hashed == *fake.challenge.lock().unwrap() {
+        return answer(
+            &json!({ "access_token": "let-me-see", "token_type": "bearer", "scope": "read:user" }),
+        );
+    }
+    // As GitHub does: 200.
+    answer(&json!({ "error": "bad_verification_code", "error_description": "The code is incorrect." }))
+}
+
+async fn user(State(fake): State<Fake>, headers: HeaderMap) -> Response {
+    if headers["authorization"] != "Bearer let-me-see" || !headers.contains_key("user-agent") {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    answer(&fake.user.lock().unwrap())
+}
+
+async fn emails() -> Response {
+    answer(&json!([
+        {"email": "old@example.com", "primary": false, "verified": true, "visibility": null},
+        {"email": "octo@example.com", "primary": true, "verified": true, "visibility": "private"},
+    ]))
+}
+
+async fn github() -> (Stand, Fake) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let fake = Fake::default();
+    *fake.user.lock().unwrap() = json!({"id": 583231, "login": "octocat", "name": null});
+    let app = Router::new()
+        .route("/login/oauth/access_token", post(exchange))
+        .route("/api/user", get(user))
+        .route("/api/user/emails", get(emails))
+        .with_state(fake.clone());
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let set = [
+        format!("signin.providers.github.issuer={base}"),
+        format!("signin.providers.github.user_url={base}/api/user"),
+        "signin.providers.github.client_id=us".to_owned(),
+        "signin.providers.github.client_secret=hush".to_owned(),
+    ];
+    let set: Vec<&str> = set.iter().map(String::as_str).collect();
+    (Stand::with(&set).await, fake)
+}
+
+/// Out and back with a code; gives the page they end on.
+async fn sign_in(stand: &Stand, fake: &Fake, code: &str) -> (StatusCode, String) {
+    let mut browser = stand.browser();
+    let way_out = browser.begin("github", "/account").await;
+    assert_eq!(way_out.path(), "/login/oauth/authorize");
+    let asked: BTreeMap<_, _> = way_out.query_pairs().into_owned().collect();
+    assert_eq!(asked["redirect_uri"], "http://localhost:8080/api/auth/oauth/github/callback");
+    fake.challenge.lock().unwrap().clone_from(&asked["code_challenge"]);
+    let back = browser.come_back("github", &format!("code={code}&state={}", asked["state"])).await;
+    if back.status != StatusCode::SEE_OTHER {
+        return (back.status, back.text);
+    }
+    let page = browser.get("/account").await;
+    (page.status, page.text)
+}
+
+#[tokio::test]
+async fn somebody_signs_in_and_stays_themselves_when_they_rename_themselves() {
+    let (stand, fake) = github().await;
+    let (status, page) = sign_in(&stand, &fake, "right").await;
+    assert_eq!(status, StatusCode::OK, "{page}");
+    assert!(page.contains("octocat") && page.contains("octo@example.com"), "{page}");
+    *fake.user.lock().unwrap() = json!({"id": 583231, "login": "octopus", "name": "Octo Pus"});
+    let (_, page) = sign_in(&stand, &fake, "right").await;
+    assert!(page.contains("Octo Pus"), "{page}");
+    assert_eq!(stand.texts("select subject from identities").await, ["583231"]);
+    *fake.user.lock().unwrap() = json!({"id": 99, "login": "octocat", "name": null});
+    sign_in(&stand, &fake, "right").await;
+    assert_eq!(stand.texts("select subject from identities order by 1").await, ["583231", "99"]);
+}
+
+#[tokio::test]
+async fn a_wrong_code_signs_nobody_in_although_it_is_answered_200() {
+    let (stand, fake) = github().await;
+    let (status, page) = sign_in(&stand, &fake, "wrong").await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{page}");
+    assert!(stand.texts("select subject from identities").await.is_empty());
+}
+
+#[tokio::test]
+async fn an_api_that_does_not_say_who_it_is_signs_nobody_in() {
+    let (stand, fake) = github().await;
+    *fake.user.lock().unwrap() = json!({"login": "octocat"});
+    let (status, page) = sign_in(&stand, &fake, "right").await;
+    assert_eq!(status, StatusCode::BAD_GATEWAY, "{page}");
+    assert!(stand.texts("select subject from identities").await.is_empty());
+}

@@ -1,0 +1,65 @@
+//! The local sign-in page: for a machine of one's own, and nowhere else.
+
+use control_plane::App;
+use http::StatusCode;
+use service::Clock;
+
+use crate::provider::Provider;
+use crate::stand::{Stand, settings};
+
+#[tokio::test]
+async fn whoever_types_an_e_mail_is_whoever_they_say() {
+    let stand = Stand::with(&["signin.local=true"]).await;
+    let mut browser = stand.browser();
+    let login = browser.get("/login?returnTo=%2Fclaim%2Fabc").await.text;
+    assert!(login.contains("Local only, not for production."), "{login}");
+    assert!(login.contains("/login/local?returnTo=%2Fclaim%2Fabc"), "{login}");
+    let form = [("email", "Ada@example.com"), ("returnTo", "/claim/abc")];
+    let back = browser.post("/login/local", &form).await;
+    assert_eq!((back.status, back.header("location")), (StatusCode::SEE_OTHER, "/claim/abc"));
+    assert!(browser.get("/account").await.text.contains("Ada@example.com"));
+    let mut again = stand.browser();
+    again.post("/login/local", &[("email", "ada@EXAMPLE.com"), ("returnTo", "//evil.test")]).await;
+    assert!(again.is_signed_in().await);
+    assert_eq!(stand.texts("select i::text from identities i").await.len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_no_e_mail_is_told_so_beside_the_field() {
+    let stand = Stand::with(&["signin.local=true"]).await;
+    for typed in ["", "ada", "\u{0}"] {
+        let page = stand.browser().post("/login/local", &[("email", typed), ("returnTo", "/claim/x")]).await;
+        assert!(page.text.contains("aria-describedby=\"email-error\""), "{}", page.text);
+        assert!(page.text.contains("value=\"/claim/x\""), "{}", page.text);
+    }
+}
+
+#[tokio::test]
+async fn without_the_setting_there_is_no_such_page() {
+    let stand = Stand::start().await;
+    let mut browser = stand.browser();
+    assert!(!browser.get("/login").await.text.contains("Local only"));
+    assert_eq!(browser.get("/login/local").await.status, StatusCode::NOT_FOUND);
+    let answer = browser.post("/login/local", &[("email", "ada@example.com")]).await;
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn the_service_refuses_to_start_with_it_where_others_can_reach_it() {
+    let database = sandbox::test::database().await;
+    let provider = Provider::start(&Clock::system()).await;
+    for (base_url, starts) in [
+        ("https://app.example.com", false),
+        ("http://192.168.1.5:8080", false),
+        ("http://localhost.example.com", false),
+        ("http://127.0.0.1:8080", true),
+    ] {
+        let base = format!("http.base_url={base_url}");
+        let set = [base.as_str(), "http.sites_domain=sites.test", "signin.local=true"];
+        let made = App::new(&settings(&database, &provider, &provider, &set).await);
+        assert_eq!(made.is_ok(), starts, "{base_url}");
+        if let Err(error) = made {
+            assert!(error.to_string().contains("signin.local"), "{error}");
+        }
+    }
+}

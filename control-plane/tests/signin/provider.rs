@@ -1,0 +1,222 @@
+//! An OpenID provider that checks what it is asked, and says of people whatever a test wants it to say.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD, Engine};
+use chrono::TimeDelta;
+use http::{HeaderMap, StatusCode};
+use openidconnect::core::{
+    CoreEdDsaPrivateSigningKey, CoreIdToken, CoreIdTokenClaims, CoreJwsSigningAlgorithm,
+};
+use openidconnect::{
+    Audience, EmptyAdditionalClaims, EndUserEmail, IssuerUrl, JsonWebKeyId, Nonce, PrivateSigningKey,
+    StandardClaims, SubjectIdentifier,
+};
+use serde_json::{Value, json};
+use service::Clock;
+use sha2::{Digest, Sha256};
+use tokio::net::TcpListener;
+use url::Url;
+
+/// What it says where a test doesn't leave it at the truth.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Says {
+    /// In the token, for its own issuer.
+    pub(crate) issuer: Option<String>,
+    /// In the token, for the nonce it was given.
+    pub(crate) nonce: Option<String>,
+    /// In the token, for our client id.
+    pub(crate) audience: Option<String>,
+    /// How long ago the token ran out.
+    pub(crate) expired_since: Option<TimeDelta>,
+    /// Signs with a key that isn't among those it shows.
+    pub(crate) foreign_key: bool,
+    /// Leaves the token unsigned, or signs it with the client's secret.
+    pub(crate) header: Option<Value>,
+    /// In the token.
+    pub(crate) email: Option<String>,
+    /// At the user-info endpoint: all of its answer.
+    pub(crate) user_info: Option<Value>,
+    /// Adds `iss` to the address people come back to, and promises to.
+    pub(crate) names_itself: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Code {
+    subject: String,
+    nonce: String,
+    challenge: String,
+}
+
+#[derive(Debug, Default)]
+struct Inside {
+    says: Says,
+    codes: BTreeMap<String, Code>,
+    /// Which key it signs with and shows.
+    key: u8,
+    exchanges: usize,
+    count: usize,
+}
+
+#[derive(Clone)]
+pub(crate) struct Provider {
+    pub(crate) issuer: String,
+    inside: Arc<Mutex<Inside>>,
+    clock: Clock,
+}
+
+impl Provider {
+    pub(crate) async fn start(clock: &Clock) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let issuer = format!("http://{}", listener.local_addr().unwrap());
+        let provider = Self { issuer, inside: Arc::default(), clock: clock.clone() };
+        let app = Router::new()
+            .route("/.well-known/openid-configuration", get(describe))
+            .route("/keys", get(keys))
+            .route("/token", post(exchange))
+            .route("/me", get(user_info))
+            .with_state(provider.clone());
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        provider
+    }
+
+    /// Says this from now on.
+    pub(crate) fn says(&self, says: Says) {
+        self.inside.lock().unwrap().says = says;
+    }
+
+    /// Signs with another key from now on, and shows only that one.
+    pub(crate) fn changes_its_key(&self) {
+        self.inside.lock().unwrap().key += 1;
+    }
+
+    /// How often somebody wanted to exchange a code.
+    pub(crate) fn exchanges(&self) -> usize {
+        self.inside.lock().unwrap().exchanges
+    }
+
+    /// Somebody signs in here as `subject`; gives what they bring back, as a query.
+    pub(crate) fn approve(&self, asked: &Url, subject: &str) -> String {
+        let asked: BTreeMap<_, _> = asked.query_pairs().into_owned().collect();
+        assert_eq!((asked["response_type"].as_str(), asked["client_id"].as_str()), ("code", "us"));
+        assert_eq!(asked["code_challenge_method"], "S256");
+        assert!(asked["scope"].split(' ').any(|scope| scope == "openid"));
+        let mut inside = self.inside.lock().unwrap();
+        inside.count += 1;
+        let code = format!("code-{}", inside.count);
+        let (nonce, challenge) = (asked["nonce"].clone(), asked["code_challenge"].clone());
+        inside.codes.insert(code.clone(), Code { subject: subject.to_owned(), nonce, challenge });
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("code", &code).append_pair("state", &asked["state"]);
+        if inside.says.names_itself {
+            query.append_pair("iss", &self.issuer);
+        }
+        query.finish()
+    }
+
+    fn token(&self, inside: &Inside, code: &Code) -> String {
+        let says = &inside.says;
+        let now = self.clock.now();
+        let expires_at = now + says.expired_since.map_or(TimeDelta::minutes(5), |since| -since);
+        let email = says.email.clone().map(EndUserEmail::new);
+        let standard = StandardClaims::new(SubjectIdentifier::new(code.subject.clone()))
+            .set_email_verified(email.is_some().then_some(true))
+            .set_email(email);
+        let claims = CoreIdTokenClaims::new(
+            IssuerUrl::new(says.issuer.clone().unwrap_or_else(|| self.issuer.clone())).unwrap(),
+            vec![Audience::new(says.audience.clone().unwrap_or_else(|| "us".to_owned()))],
+            expires_at,
+            now,
+            standard,
+            EmptyAdditionalClaims {},
+        )
+        .set_nonce(Some(Nonce::new(says.nonce.clone().unwrap_or_else(|| code.nonce.clone()))));
+        if let Some(header) = &says.header {
+            return weakly_signed(header, &claims);
+        }
+        let key = key(if says.foreign_key { 99 } else { inside.key });
+        let signed = CoreIdToken::new(claims, &key, CoreJwsSigningAlgorithm::EdDsa, None, None);
+        signed.unwrap().to_string()
+    }
+}
+
+/// A token under a header of one's own choice, signed with the secret of the client if at all.
+fn weakly_signed(header: &Value, claims: &CoreIdTokenClaims) -> String {
+    let part = |text: String| BASE64_URL_SAFE_NO_PAD.encode(text);
+    let signed = format!("{}.{}", part(header.to_string()), part(serde_json::to_string(claims).unwrap()));
+    if header["alg"] == "none" {
+        return format!("{signed}.");
+    }
+    let mac = domain::keys::fingerprint(b"a-secret-of-ours", &signed);
+    format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(mac))
+}
+
+/// An Ed25519 key made of one number: PKCS #8 is a fixed beginning and 32 bytes.
+fn key(number: u8) -> CoreEdDsaPrivateSigningKey {
+    let beginning = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+    let der = [beginning.as_slice(), &[number; 32]].concat();
+    let pem =
+        format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----", BASE64_STANDARD.encode(der));
+    let id = JsonWebKeyId::new(format!("key-{number}"));
+    CoreEdDsaPrivateSigningKey::from_ed25519_pem(&pem, Some(id)).unwrap()
+}
+
+fn answer(status: StatusCode, body: &Value) -> Response {
+    (status, [("content-type", "application/json")], body.to_string()).into_response()
+}
+
+async fn describe(State(provider): State<Provider>) -> Response {
+    let at = |path: &str| format!("{}{path}", provider.issuer);
+    let names_itself = provider.inside.lock().unwrap().says.names_itself;
+    answer(
+        StatusCode::OK,
+        &json!({
+            "issuer": provider.issuer,
+            "authorization_endpoint": at("/authorize"),
+            "token_endpoint": at("/token"),
+            "userinfo_endpoint": at("/me"),
+            "jwks_uri": at("/keys"),
+            "response_types_supported": ["code"],
+            "subject_types_supported": ["public"],
+            // More than we take: who asks decides.
+            "id_token_signing_alg_values_supported": ["EdDSA", "HS256", "none"],
+            "authorization_response_iss_parameter_supported": names_itself,
+        }),
+    )
+}
+
+async fn keys(State(provider): State<Provider>) -> Response {
+    let number = provider.inside.lock().unwrap().key;
+    answer(StatusCode::OK, &json!({ "keys": [key(number).as_verification_key()] }))
+}
+
+async fn exchange(State(provider): State<Provider>, headers: HeaderMap, form: Bytes) -> Response {
+    let asked: BTreeMap<_, _> = form_urlencoded::parse(&form).into_owned().collect();
+    let mut inside = provider.inside.lock().unwrap();
+    inside.exchanges += 1;
+    let us = format!("Basic {}", BASE64_STANDARD.encode("us:a-secret-of-ours"));
+    let code = inside.codes.remove(&asked["code"]);
+    let hashed = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&asked["code_verifier"]));
+    match code {
+        Some(code) if headers["authorization"] == us.as_str() && code.challenge == hashed => {
+            let id_token = provider.token(&inside, &code);
+            let body = json!({ "access_token": "let-me-see", "token_type": "Bearer", "id_token": id_token });
+            answer(StatusCode::OK, &body)
+        }
+        _ => answer(StatusCode::BAD_REQUEST, &json!({ "error": "invalid_grant" })),
+    }
+}
+
+async fn user_info(State(provider): State<Provider>, headers: HeaderMap) -> Response {
+    let told = provider.inside.lock().unwrap().says.user_info.clone();
+    match told {
+        Some(told) if headers["authorization"] == "Bearer let-me-see" => answer(StatusCode::OK, &told),
+        _ => answer(StatusCode::NOT_FOUND, &Value::Null),
+    }
+}
