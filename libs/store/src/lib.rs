@@ -9,6 +9,7 @@ mod error;
 pub mod forms;
 pub mod keys;
 pub mod outbox;
+pub mod overviews;
 pub mod pages;
 pub mod purges;
 pub mod salts;
