@@ -1,6 +1,8 @@
 //! Stories told through all four services, as real processes over real stores.
 
+mod ends;
 mod faults;
+mod operator;
 mod retries;
 mod runner;
 mod story;

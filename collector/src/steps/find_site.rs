@@ -55,7 +55,8 @@ impl FindSite {
         while let Some(Some(event)) = shutdown.unless_requested(news.next()).await {
             match event {
                 BusEvent::Message(Signal::Changed(Change::AnalyticsSite { site_token })) => {
-                    self.known.invalidate(&site_token);
+                    // Not even stale: this is how the collector hears that a site was suspended, or has ended.
+                    self.known.remove(&site_token);
                 }
                 BusEvent::Message(_) => {}
                 BusEvent::MayHaveMissed => self.known.expire_all(),

@@ -3,17 +3,16 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use contract::{Change, Signal};
 use serde_json::{Value, json};
 
 use crate::browser::{Browser, Request, answered, event, page_view};
 use crate::stand::{Collector, Stand, eventually, now};
 
-fn visitor(number: u8) -> IpAddr {
+pub(crate) fn visitor(number: u8) -> IpAddr {
     [203, 0, 113, number].into()
 }
 
-async fn send(collector: &Collector, request: &Request) {
+pub(crate) async fn send(collector: &Collector, request: &Request) {
     let mut browser = Browser::connect(collector.address).await.unwrap();
     let answer = browser.send(request).await.unwrap();
     assert!(answered(&answer), "{answer}");
@@ -124,27 +123,6 @@ async fn an_address_nobody_vouches_for_is_not_believed() {
     }
     collector.stop().await;
     assert_eq!((stand.page_views().await, stand.visitors().await), (5, 1));
-}
-
-#[tokio::test]
-async fn a_site_made_after_its_first_event_counts_at_once_when_news_of_it_comes() {
-    let mut stand = Stand::new().await;
-    stand.set("collector.sites_fresh=1h");
-    stand.set("collector.events_per_minute=100000");
-    let collector = stand.start().await;
-    let token = "site_that_comes_later";
-    let view = page_view(token, "/", visitor(1));
-    send(&collector, &view).await;
-
-    let site = stand.make_site(token).await;
-    let bus = cache::Bus::connect(&stand.redis.url, &stand.redis.prefix).unwrap();
-    eventually("the view is counted", async || {
-        bus.publish(&Signal::Changed(Change::AnalyticsSite { site_token: token.into() })).await.unwrap();
-        send(&collector, &view).await;
-        stand.warehouse.count_page_views(site, Stand::always()).await.unwrap() > 0
-    })
-    .await;
-    collector.stop().await;
 }
 
 #[tokio::test]

@@ -42,7 +42,8 @@ pub(crate) enum Command {
     Reset(Reset),
     /// Make a small real site on the running system: three pages, a form, a week of visits
     Demo(Place),
-    /// What an operator does
+    /// What an operator does: look accounts up, set plans, suspend
+    #[command(after_help = admin::EXAMPLES)]
     Admin(Admin),
     #[command(hide = true)]
     Service(Service),
@@ -103,8 +104,9 @@ pub(crate) struct Reset {
 pub(crate) struct Admin {
     #[command(subcommand)]
     pub(crate) command: admin::Command,
-    #[command(flatten)]
-    pub(crate) place: Place,
+    /// The folder in which the system runs
+    #[arg(long, value_name = "DIR", default_value = ".local", global = true)]
+    pub(crate) dir: PathBuf,
 }
 
 #[derive(Debug, Args)]

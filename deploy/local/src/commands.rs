@@ -22,7 +22,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         Command::Logs(asked) => logs::show(&Folder::open(&asked.place.dir)?, &asked)?,
         Command::Reset(asked) => state::reset(&Folder::open(&asked.place.dir)?, asked.yes)?,
         Command::Demo(place) => on_runtime(demo::run(Folder::open(&place.dir)?))?,
-        Command::Admin(asked) => on_runtime(admin::run(Folder::open(&asked.place.dir)?, asked.command))?,
+        Command::Admin(asked) => on_runtime(admin::run(Folder::open(&asked.dir)?, asked.command))?,
         Command::Service(asked) => services::run(asked.which, &Folder::open(&asked.place.dir)?, asked.set)?,
         Command::ClickhouseFront(args) => front::run(args)?,
     }

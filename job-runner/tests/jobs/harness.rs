@@ -7,7 +7,7 @@ use contract::Job;
 use domain::sealing::MasterKey;
 use domain::webhooks;
 use job_runner::{Config, DEFAULTS};
-use sandbox::test::{TestDatabase, TestRedis};
+use sandbox::test::{TestClickHouse, TestDatabase, TestRedis};
 use serde_json::{Value, json};
 use service::config::{Sources, load};
 use service::{Clock, Listeners, Rng, Shutdown};
@@ -57,7 +57,8 @@ impl Account {
         let database = sandbox::test::database().await;
         let redis = sandbox::test::redis().await;
         let (id, claim_token_hash) = (new_id(), Rng::system().bytes());
-        let trial = NewTrial { id, claim_token_hash, claim_deadline: now(), created_at: now() };
+        let claim_deadline = now() + chrono::TimeDelta::days(1);
+        let trial = NewTrial { id, claim_token_hash, claim_deadline, created_at: now() };
         let mut conn = store::acquire(&database.db).await.unwrap();
         store::accounts::insert_trial(&mut conn, &trial).await.unwrap();
         drop(conn);
@@ -148,11 +149,22 @@ impl Account {
     }
 }
 
+/// What a job-runner must be told to find this ClickHouse.
+pub(crate) fn of_clickhouse(clickhouse: &TestClickHouse) -> [String; 4] {
+    let TestClickHouse { url, database, user, password } = clickhouse;
+    [
+        format!("warehouse.url={url}"),
+        format!("warehouse.database={database}"),
+        format!("warehouse.user={user}"),
+        format!("warehouse.password={password}"),
+    ]
+}
+
 pub(crate) fn now() -> DateTime<Utc> {
     Clock::system().now()
 }
 
-fn new_id() -> Uuid {
+pub(crate) fn new_id() -> Uuid {
     Rng::system().uuid_v7(now())
 }
 

@@ -3,6 +3,9 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on has failed")]
 
 mod deliveries;
+mod filled;
 mod harness;
+mod leftovers;
 mod outbox;
+mod purges;
 mod receiver;

@@ -17,6 +17,7 @@ pub mod keys;
 pub mod months;
 pub mod names;
 pub mod outbox;
+pub mod overviews;
 pub mod pages;
 mod part;
 pub mod purges;

@@ -1,0 +1,52 @@
+//! What an operator means who types a word: an id, a key's beginning, or a name in whatever form it was copied.
+
+use domain::keys::{self, KeyKind};
+use store::overviews::Sought;
+use uuid::Uuid;
+
+/// Reads the word. Of a whole key only its beginning is used; of an address, its host.
+pub(crate) fn read(word: &str, sites_domain: &str) -> Sought {
+    let word = word.trim();
+    if let Ok(id) = Uuid::try_parse(word) {
+        return Sought::Id(id);
+    }
+    for kind in [KeyKind::Trial, KeyKind::Live] {
+        if word.starts_with(kind.prefix()) {
+            return Sought::KeyPrefix(keys::shown_prefix(kind, word));
+        }
+    }
+    let host = word.split_once("://").map_or(word, |(_, rest)| rest);
+    let host = host.split(['/', ':', '?']).next().unwrap_or_default().to_ascii_lowercase();
+    let name = host.strip_suffix(sites_domain).and_then(|name| name.strip_suffix('.'));
+    Sought::Name(name.unwrap_or(&host).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_understood_in_whatever_form_it_was_copied() {
+        let id = Uuid::from_u128(7);
+        assert_eq!(read(&format!(" {id}\n"), "localhost"), Sought::Id(id));
+        let name = Sought::Name("quiet-otter".to_owned());
+        for word in [
+            "quiet-otter",
+            "Quiet-Otter",
+            "quiet-otter.localhost",
+            "http://quiet-otter.localhost:8080/about?x=1",
+            "quiet-otter.localhost:8080",
+        ] {
+            assert_eq!(read(word, "localhost"), name, "{word}");
+        }
+        assert_eq!(read("https://shop.example/", "localhost"), Sought::Name("shop.example".to_owned()));
+    }
+
+    #[test]
+    fn of_a_key_only_what_may_be_shown_is_used() {
+        let key = keys::make(KeyKind::Live, &[7; 32]);
+        let shown = keys::shown_prefix(KeyKind::Live, &key);
+        assert_eq!(read(&key, "localhost"), Sought::KeyPrefix(shown.clone()));
+        assert_eq!(read(&shown, "localhost"), Sought::KeyPrefix(shown));
+    }
+}

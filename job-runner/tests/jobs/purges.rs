@@ -1,0 +1,162 @@
+//! The end of trials under unfriendly conditions: ClickHouse away, late events, many runners, much to delete.
+
+use chrono::TimeDelta;
+use contract::events::Event;
+use sandbox::test::TestClickHouse;
+use sqlx::Row;
+use uuid::Uuid;
+use warehouse::Warehouse;
+
+use crate::harness::{Account, eventually, new_id, now, of_clickhouse};
+
+/// Sees nothing for as long as a test runs, unless told.
+const HURRY: [&str; 2] = ["purge.every=20ms", "purge.again_after=1h"];
+
+fn warehouse(clickhouse: &TestClickHouse) -> Warehouse {
+    warehouse::connect(&warehouse::Config {
+        url: clickhouse.url.clone(),
+        database: clickhouse.database.clone(),
+        user: clickhouse.user.clone(),
+        password: clickhouse.password.clone(),
+    })
+}
+
+fn visit(account_id: Uuid, site_id: Uuid) -> Event {
+    let event = serde_json::json!({
+        "id": new_id(), "account_id": account_id, "site_id": site_id, "name": "page_view", "host": "a.example",
+        "path": "/", "visitor": 1, "received_at": now().timestamp_millis(),
+    });
+    serde_json::from_value(event).unwrap()
+}
+
+impl Account {
+    async fn expire(&self) {
+        self.change("update accounts set claim_deadline = now() - interval '1 second'").await;
+    }
+
+    async fn count(&self, what: &str) -> i64 {
+        let count = sqlx::AssertSqlSafe(format!("select count(*) from {what}"));
+        sqlx::query(count).fetch_one(&self.database.db).await.unwrap().get(0)
+    }
+
+    async fn until_none(&self, what: &str) {
+        eventually(async || (self.count(what).await == 0).then_some(())).await;
+    }
+}
+
+#[tokio::test]
+async fn events_wait_for_a_clickhouse_that_is_away_and_the_rest_does_not() {
+    let account = Account::new().await;
+    let clickhouse = sandbox::test::clickhouse().await;
+    let site = new_id();
+    warehouse(&clickhouse).insert_events("early", &[visit(account.id, site)]).await.unwrap();
+    account.expire().await;
+
+    let away = ["warehouse.url=http://127.0.0.1:1", "purge.every=20ms", "purge.retry_after=50ms"];
+    let running = account.run(&away).await;
+    account.until_none("accounts").await;
+    assert_eq!(account.count("event_purges where deleted_at is null").await, 1, "it waits");
+    running.stop().await;
+
+    let set = of_clickhouse(&clickhouse);
+    let set: Vec<&str> = set.iter().map(String::as_str).chain(HURRY).collect();
+    let _running = account.run(&set).await;
+    account.until_none("event_purges where deleted_at is null").await;
+    assert!(warehouse(&clickhouse).count_events_by_site(&[site]).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn events_that_a_collector_held_back_go_too() {
+    let account = Account::new().await;
+    let clickhouse = sandbox::test::clickhouse().await;
+    let (warehouse, site) = (warehouse(&clickhouse), new_id());
+    let (neighbour, neighbours_site) = (new_id(), new_id());
+    warehouse.insert_events("neighbour", &[visit(neighbour, neighbours_site)]).await.unwrap();
+    account.expire().await;
+    let set = of_clickhouse(&clickhouse);
+    let set: Vec<&str> = set.iter().map(String::as_str).chain(HURRY).collect();
+    let _running = account.run(&set).await;
+    eventually(async || {
+        (account.count("event_purges where deleted_at is not null").await == 1).then_some(())
+    })
+    .await;
+
+    warehouse.insert_events("late", &[visit(account.id, site)]).await.unwrap();
+    account.change("update event_purges set due_at = now()").await;
+    account.until_none("event_purges").await;
+    let left = warehouse.count_events_by_site(&[site, neighbours_site]).await.unwrap();
+    assert_eq!(left.into_iter().collect::<Vec<_>>(), [(neighbours_site, 1)]);
+}
+
+#[tokio::test]
+async fn one_sites_events_go_without_its_accounts() {
+    let account = Account::new().await;
+    let clickhouse = sandbox::test::clickhouse().await;
+    let (warehouse, site, other) = (warehouse(&clickhouse), new_id(), new_id());
+    let visits = [visit(account.id, site), visit(account.id, other)];
+    warehouse.insert_events("both", &visits).await.unwrap();
+    let mut conn = store::acquire(&account.database.db).await.unwrap();
+    store::purges::insert_event_purge(&mut conn, account.id, Some(site), now()).await.unwrap();
+    let set = of_clickhouse(&clickhouse);
+    let set: Vec<&str> = set.iter().map(String::as_str).chain(HURRY).collect();
+    let _running = account.run(&set).await;
+    eventually(async || {
+        (account.count("event_purges where deleted_at is not null").await == 1).then_some(())
+    })
+    .await;
+    let left = warehouse.count_events_by_site(&[site, other]).await.unwrap();
+    assert_eq!(left.into_iter().collect::<Vec<_>>(), [(other, 1)]);
+}
+
+#[tokio::test]
+async fn many_trials_and_a_large_one_end_under_several_runners_each_once() {
+    let account = Account::new().await;
+    account
+        .change(&format!(
+            "insert into accounts (id, claim_deadline, created_at)
+             select gen_random_uuid(), now(), now() from generate_series(1, 250);
+             insert into forms (id, account_id, name, fields, created_at, updated_at)
+             values ('{0}', '{0}', 'f', '[]', now(), now());
+             insert into submissions (id, account_id, form_id, payload, created_at, updated_at)
+             select gen_random_uuid(), '{0}', '{0}', '{{}}', now(), now() from generate_series(1, 12000);",
+            account.id
+        ))
+        .await;
+    account.expire().await;
+    let (one, other) = (account.run(&HURRY).await, account.run(&HURRY).await);
+    account.until_none("accounts").await;
+    assert_eq!(account.count("submissions").await, 0);
+    assert_eq!(account.count("event_purges").await, 251);
+    one.stop().await;
+    other.stop().await;
+}
+
+#[tokio::test]
+async fn a_trial_somebody_is_busy_with_stands_in_nobodys_way() {
+    let account = Account::new().await;
+    account
+        .change(
+            "insert into accounts (id, claim_deadline, created_at) values (gen_random_uuid(), now(), now())",
+        )
+        .await;
+    account.expire().await;
+    let mut claim = store::begin(&account.database.db).await.unwrap();
+    sqlx::query("select from accounts where id = $1 for update")
+        .bind(account.id)
+        .execute(&mut *claim)
+        .await
+        .unwrap();
+    let _running = account.run(&HURRY).await;
+    eventually(async || (account.count("accounts").await == 1).then_some(())).await;
+    let deadline = now() + TimeDelta::days(1);
+    sqlx::query("update accounts set claimed_at = $1").bind(deadline).execute(&mut *claim).await.unwrap();
+    store::commit(claim).await.unwrap();
+    // The sweep has been by again once a trial that came later is gone.
+    account
+        .change(
+            "insert into accounts (id, claim_deadline, created_at) values (gen_random_uuid(), now(), now())",
+        )
+        .await;
+    account.until_none("accounts where claimed_at is null").await;
+    assert_eq!(account.count(&format!("accounts where id = '{}'", account.id)).await, 1);
+}

@@ -1,0 +1,230 @@
+//! What an operator sees of an account: everything that helps to help its owner, and nothing of what its visitors
+//! wrote. No secrets either: of keys only the part that anybody may see.
+
+use chrono::{DateTime, Utc};
+use sqlx::{query_as, query_scalar};
+use uuid::Uuid;
+
+use crate::usage::Usage;
+use crate::{Conn, Error};
+
+/// By what an account is sought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sought {
+    /// Its id.
+    Id(Uuid),
+    /// The part of one of its keys that is shown in lists; several accounts may share it.
+    KeyPrefix(String),
+    /// A subdomain, present or former, or a custom domain.
+    Name(String),
+}
+
+/// Where an account is in its life.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    /// Why it is suspended, in the operator's words.
+    pub suspension_reason: Option<String>,
+    /// Since when it is.
+    pub suspended_at: Option<DateTime<Utc>>,
+}
+
+/// A subdomain and how much is on it.
+#[derive(Debug, Clone)]
+pub struct Subdomain {
+    /// Its name.
+    pub name: String,
+    /// Its pages, published or not.
+    pub pages: i64,
+    /// When it was given up; none while it is in use.
+    pub kept_until: Option<DateTime<Utc>>,
+}
+
+/// A custom domain.
+#[derive(Debug, Clone)]
+pub struct Domain {
+    /// The host.
+    pub domain: String,
+    /// `pending`, `active` or `failed`.
+    pub status: String,
+    /// What is wrong with it.
+    pub error: Option<String>,
+}
+
+/// A key, without what makes it one.
+#[derive(Debug, Clone)]
+pub struct Key {
+    /// The part that may be shown.
+    pub shown_prefix: String,
+    /// What its owner calls it.
+    pub label: String,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+    /// When it was last seen, to the minute.
+    pub last_used_at: Option<DateTime<Utc>>,
+    /// When it stops working.
+    pub expires_at: Option<DateTime<Utc>>,
+    /// When it was revoked.
+    pub revoked_at: Option<DateTime<Utc>>,
+}
+
+/// How many of each an account has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// Keys, those that no longer work included.
+    pub keys: i64,
+    /// Pages.
+    pub pages: i64,
+    /// Forms.
+    pub forms: i64,
+    /// Submissions.
+    pub submissions: i64,
+    /// Webhooks.
+    pub webhooks: i64,
+    /// Deliveries still to be made.
+    pub pending_deliveries: i64,
+    /// Deliveries given up.
+    pub failed_deliveries: i64,
+    /// Analytics sites.
+    pub analytics_sites: i64,
+    /// Folders.
+    pub folders: i64,
+    /// Words to the operator.
+    pub help_requests: i64,
+}
+
+/// The accounts that answer to what is sought, up to ten, the newest first.
+///
+/// # Errors
+/// The database's.
+pub async fn find_accounts(conn: &mut Conn, sought: &Sought) -> Result<Vec<Uuid>, Error> {
+    let (id, prefix, name) = match sought {
+        Sought::Id(id) => (Some(*id), None, None),
+        Sought::KeyPrefix(prefix) => (None, Some(prefix.as_str()), None),
+        Sought::Name(name) => (None, None, Some(name.as_str())),
+    };
+    let found = query_scalar!(
+        "select id from accounts where id = $1
+            or id in (select account_id from api_keys where shown_prefix = $2)
+            or id in (select account_id from subdomains where name = $3)
+            or id in (select account_id from former_names where name = $3)
+            or id in (select account_id from domains where domain = $3)
+         order by created_at desc limit 10",
+        id,
+        prefix,
+        name,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(found)
+}
+
+/// Whether and why an account is suspended.
+///
+/// # Errors
+/// The database's.
+pub async fn find_standing(conn: &mut Conn, account_id: Uuid) -> Result<Option<Standing>, Error> {
+    let standing = query_as!(
+        Standing,
+        "select suspension_reason, suspended_at from accounts where id = $1",
+        account_id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(standing)
+}
+
+/// How much of its plan an account uses.
+///
+/// # Errors
+/// The database's.
+pub async fn find_usage(conn: &mut Conn, account_id: Uuid) -> Result<Option<Usage>, Error> {
+    let usage = query_as!(
+        Usage,
+        "select projects, webhooks, domains, subdomains, storage_bytes from usage where account_id = $1",
+        account_id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(usage)
+}
+
+/// Up to `limit` of an account's names, those in use first.
+///
+/// # Errors
+/// The database's.
+pub async fn list_subdomains(conn: &mut Conn, account_id: Uuid, limit: i64) -> Result<Vec<Subdomain>, Error> {
+    let subdomains = query_as!(
+        Subdomain,
+        r#"select name as "name!", pages as "pages!", kept_until from (
+             select s.name, (select count(*) from pages p where p.subdomain_id = s.id) as pages,
+                    null::timestamptz as kept_until, s.created_at as since
+             from subdomains s where s.account_id = $1
+             union all
+             select name, 0, kept_until, renamed_at from former_names where account_id = $1) as names
+           order by kept_until nulls first, since limit $2"#,
+        account_id,
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(subdomains)
+}
+
+/// Up to `limit` of an account's custom domains, oldest first.
+///
+/// # Errors
+/// The database's.
+pub async fn list_domains(conn: &mut Conn, account_id: Uuid, limit: i64) -> Result<Vec<Domain>, Error> {
+    let domains = query_as!(
+        Domain,
+        "select domain, status, error from domains where account_id = $1 order by created_at limit $2",
+        account_id,
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(domains)
+}
+
+/// Up to `limit` of an account's keys, the last used first.
+///
+/// # Errors
+/// The database's.
+pub async fn list_keys(conn: &mut Conn, account_id: Uuid, limit: i64) -> Result<Vec<Key>, Error> {
+    let keys = query_as!(
+        Key,
+        "select shown_prefix, label, created_at, last_used_at, expires_at, revoked_at from api_keys
+         where account_id = $1 order by last_used_at desc nulls last, created_at desc limit $2",
+        account_id,
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(keys)
+}
+
+/// How many of each an account has.
+///
+/// # Errors
+/// The database's.
+pub async fn get_counts(conn: &mut Conn, account_id: Uuid) -> Result<Counts, Error> {
+    let counts = query_as!(
+        Counts,
+        r#"select (select count(*) from api_keys where account_id = $1) as "keys!",
+                  (select count(*) from pages where account_id = $1) as "pages!",
+                  (select count(*) from forms where account_id = $1) as "forms!",
+                  (select count(*) from submissions where account_id = $1) as "submissions!",
+                  (select count(*) from webhooks where account_id = $1) as "webhooks!",
+                  (select count(*) from deliveries where account_id = $1 and state = 'pending')
+                      as "pending_deliveries!",
+                  (select count(*) from deliveries where account_id = $1 and state = 'failed')
+                      as "failed_deliveries!",
+                  (select count(*) from analytics_sites where account_id = $1) as "analytics_sites!",
+                  (select count(*) from folders where account_id = $1) as "folders!",
+                  (select count(*) from help_requests where account_id = $1) as "help_requests!""#,
+        account_id,
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(counts)
+}

@@ -1,0 +1,192 @@
+//! The end of a trial: exactly one of claim and purge happens, bit by bit if there is much, and all is told.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use contract::{Change, Signal};
+use serde_json::json;
+use sqlx::Row;
+use store::accounts::{NewTrial, changes_of, find_account, insert_trial};
+use store::purges::{EventPurge, delete_account, delete_bulk, list_expired, lock_expired};
+use store::subdomains::insert_subdomain;
+use store::{Conn, outbox, purges};
+use uuid::Uuid;
+
+const ACCOUNT: Uuid = Uuid::from_u128(1);
+const SITE: Uuid = Uuid::from_u128(100);
+
+fn noon() -> DateTime<Utc> {
+    DateTime::from_timestamp_nanos(1_795_003_200_000_000_000)
+}
+
+/// A trial that may be claimed until noon.
+async fn add_trial(conn: &mut Conn, id: Uuid) {
+    let trial = NewTrial {
+        id,
+        claim_token_hash: [id.as_bytes()[15]; 32],
+        claim_deadline: noon(),
+        created_at: noon() - TimeDelta::days(1),
+    };
+    insert_trial(conn, &trial).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_trial_is_expired_at_its_deadline_and_not_before_and_never_once_claimed() {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    add_trial(&mut conn, ACCOUNT).await;
+    let before = noon() - TimeDelta::milliseconds(1);
+    assert!(list_expired(&mut conn, before, 10).await.unwrap().is_empty());
+    assert!(!lock_expired(&mut conn, ACCOUNT, before).await.unwrap());
+    assert_eq!(list_expired(&mut conn, noon(), 10).await.unwrap(), [ACCOUNT]);
+    store::execute_raw(&database.db, "update accounts set claimed_at = now()").await.unwrap();
+    assert!(list_expired(&mut conn, noon(), 10).await.unwrap().is_empty());
+    assert!(!lock_expired(&mut conn, ACCOUNT, noon()).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_purge_lets_a_claim_under_way_go_first() {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    add_trial(&mut conn, ACCOUNT).await;
+    let mut claim = store::begin(&database.db).await.unwrap();
+    sqlx::query("select from accounts for update").execute(&mut *claim).await.unwrap();
+    assert!(!lock_expired(&mut conn, ACCOUNT, noon()).await.unwrap(), "at once, without waiting");
+    sqlx::query("update accounts set claimed_at = now()").execute(&mut *claim).await.unwrap();
+    store::commit(claim).await.unwrap();
+    assert!(!lock_expired(&mut conn, ACCOUNT, noon()).await.unwrap());
+    assert!(find_account(&mut conn, ACCOUNT).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_claim_that_comes_while_a_trial_is_purged_finds_nothing() {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    add_trial(&mut conn, ACCOUNT).await;
+    let mut purge = store::begin(&database.db).await.unwrap();
+    assert!(lock_expired(&mut purge, ACCOUNT, noon()).await.unwrap());
+    let claim = tokio::spawn({
+        let db = database.db.clone();
+        async move {
+            let by_token = "update accounts set claimed_at = now() where claim_token_hash = $1";
+            sqlx::query(by_token).bind([1_u8; 32].as_slice()).execute(&db).await.unwrap().rows_affected()
+        }
+    });
+    // Only once the claim waits for the row is this the case meant here.
+    let waiting = "select count(*) from pg_stat_activity
+                   where datname = current_database() and wait_event_type = 'Lock'";
+    while sqlx::query(waiting).fetch_one(&mut *conn).await.unwrap().get::<i64, _>(0) == 0 {
+        assert!(!claim.is_finished(), "it did not wait");
+        tokio::task::yield_now().await;
+    }
+    // Not gone yet, as when there is much to delete: claimed it can't be all the same.
+    store::commit(purge).await.unwrap();
+    assert_eq!(claim.await.unwrap(), 0);
+    assert!(lock_expired(&mut conn, ACCOUNT, noon()).await.unwrap(), "and the purge goes on");
+}
+
+#[tokio::test]
+async fn much_is_deleted_a_bounded_bit_at_a_time() {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    add_trial(&mut conn, ACCOUNT).await;
+    let seed = format!(
+        "insert into forms (id, account_id, name, fields, created_at, updated_at)
+         values ('{SITE}', '{ACCOUNT}', 'f', '[]', now(), now());
+         insert into webhooks (id, account_id, sealed_url, events, all_forms, sealed_secret, created_at, updated_at)
+         values ('{SITE}', '{ACCOUNT}', '', '{{}}', true, '', now(), now());
+         insert into submissions (id, account_id, form_id, payload, created_at, updated_at)
+         select gen_random_uuid(), '{ACCOUNT}', '{SITE}', '{{}}', now(), now() from generate_series(1, 25);
+         insert into deliveries (id, account_id, webhook_id, submission_id, event, payload, next_attempt_at, created_at)
+         select gen_random_uuid(), '{ACCOUNT}', '{SITE}', id, 'e', '{{}}', now(), now() from submissions;"
+    );
+    store::execute_raw(&database.db, &seed).await.unwrap();
+    let mut bits = Vec::new();
+    while bits.last().is_none_or(|bit| *bit == 20) {
+        bits.push(delete_bulk(&mut conn, ACCOUNT, 20).await.unwrap());
+    }
+    assert_eq!(bits, [20, 20, 10]);
+}
+
+#[tokio::test]
+async fn what_services_remember_of_an_ended_account_is_told_the_most_urgent_first() {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    add_trial(&mut conn, ACCOUNT).await;
+    insert_subdomain(&mut conn, ACCOUNT, SITE, "quiet-otter", noon()).await.unwrap();
+    let seed = format!(
+        "insert into former_names (name, account_id, subdomain_id, renamed_at, kept_until)
+         values ('loud-badger', '{ACCOUNT}', '{SITE}', now(), now());
+         insert into pages (id, account_id, subdomain_id, slug, title, html, created_at, updated_at)
+         values ('{SITE}', '{ACCOUNT}', '{SITE}', 'index', '', '', now(), now());
+         insert into forms (id, account_id, name, fields, created_at, updated_at)
+         values ('{SITE}', '{ACCOUNT}', 'f', '[]', now(), now());
+         insert into analytics_sites (id, account_id, site_token, name, created_at)
+         values ('{SITE}', '{ACCOUNT}', 'site_x', '', now());"
+    );
+    store::execute_raw(&database.db, &seed).await.unwrap();
+    let all = [
+        json!({"change": "host", "host": "quiet-otter"}),
+        json!({"change": "host", "host": "loud-badger"}),
+        json!({"change": "form", "form_id": SITE}),
+        json!({"change": "analytics_site", "site_token": "site_x"}),
+        json!({"change": "page", "subdomain_id": SITE, "slug": "index"}),
+    ];
+    let shape = |change: &Change| serde_json::to_value(change).unwrap();
+    let changes = changes_of(&mut conn, ACCOUNT).await.unwrap();
+    assert_eq!(changes.iter().map(shape).collect::<Vec<_>>(), all);
+    assert_eq!(changes_of(&mut conn, Uuid::from_u128(2)).await.unwrap(), [], "of nobody else's");
+
+    delete_account(&mut conn, ACCOUNT, noon()).await.unwrap();
+    let told = outbox::lock_signals(&mut conn, noon(), 100).await.unwrap();
+    let mut told = told.iter().map(|row| match &row.order {
+        Some(Signal::Changed(change)) => shape(change),
+        other => panic!("{other:?}"),
+    });
+    for change in all.into_iter().chain([json!({"change": "subdomain_gone", "subdomain_id": SITE})]) {
+        assert_eq!(told.next(), Some(change));
+    }
+    assert_eq!(told.next(), None);
+}
+
+#[tokio::test]
+async fn a_purge_of_events_ends_after_its_second_confirmation() {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    purges::insert_event_purge(&mut conn, ACCOUNT, None, noon()).await.unwrap();
+    purges::insert_event_purge(&mut conn, ACCOUNT, Some(SITE), noon()).await.unwrap();
+    let minutes = |minutes: i64| noon() + TimeDelta::minutes(minutes);
+    assert!(!purges::any_event_purge_due(&mut conn, minutes(-1)).await.unwrap());
+
+    let first = purges::lease_event_purges(&mut conn, noon(), minutes(5), 10).await.unwrap();
+    let of = |purge: &EventPurge| (purge.account_id, purge.site_id, purge.again);
+    let mut kinds: Vec<_> = first.iter().map(of).collect();
+    kinds.sort();
+    assert_eq!(kinds, [(ACCOUNT, None, false), (ACCOUNT, Some(SITE), false)]);
+    assert!(purges::lease_event_purges(&mut conn, minutes(4), minutes(9), 10).await.unwrap().is_empty());
+
+    // Whoever had them has died: they are due again. Then ClickHouse confirms.
+    let again = purges::lease_event_purges(&mut conn, minutes(5), minutes(10), 10).await.unwrap();
+    assert_eq!(again.len(), 2);
+    purges::finish_event_purges(&mut conn, &again, minutes(6), minutes(66)).await.unwrap();
+    assert!(!purges::any_event_purge_due(&mut conn, minutes(65)).await.unwrap());
+    let last = purges::lease_event_purges(&mut conn, minutes(66), minutes(71), 10).await.unwrap();
+    assert!(last.len() == 2 && last.iter().all(|purge| purge.again));
+    purges::finish_event_purges(&mut conn, &last, minutes(67), minutes(127)).await.unwrap();
+    assert!(!purges::any_event_purge_due(&mut conn, minutes(1_000)).await.unwrap());
+}
+
+#[tokio::test]
+async fn every_reference_can_be_followed_backwards_by_an_index() {
+    let database = sandbox::test::database().await;
+    // Each foreign key of one column that no index begins with: deleting what it refers to reads the whole table.
+    let slow = sqlx::query(
+        "select c.conrelid::regclass::text || '.' || a.attname from pg_constraint c
+         join pg_attribute a on a.attrelid = c.conrelid and a.attnum = c.conkey[1]
+         where c.contype = 'f' and not exists (
+           select from pg_index i where i.indrelid = c.conrelid and i.indkey[0] = c.conkey[1])",
+    )
+    .fetch_all(&database.db)
+    .await
+    .unwrap();
+    let slow: Vec<String> = slow.iter().map(|row| row.get(0)).collect();
+    assert!(slow.is_empty(), "without an index: {slow:?}");
+}
