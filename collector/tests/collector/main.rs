@@ -9,6 +9,8 @@ mod kill;
 #[cfg(test)]
 mod outage;
 #[cfg(test)]
+mod quota;
+#[cfg(test)]
 mod stand;
 #[cfg(test)]
 mod valve;
