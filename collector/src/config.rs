@@ -23,6 +23,8 @@ pub struct Config {
     pub secrets: Secrets,
     /// Which events are taken.
     pub collector: Collector,
+    /// How many of an account are taken.
+    pub quota: Quota,
     /// Where they wait.
     pub segments: Segments,
 }
@@ -46,6 +48,23 @@ pub struct Collector {
     pub sites_fresh: Duration,
     /// Whether events may say when they happened.
     pub accept_event_time: bool,
+}
+
+/// Section `[quota]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quota {
+    /// Events leased at a time, at most.
+    pub block: i64,
+    /// How long an account keeps a block it doesn't use.
+    #[serde(with = "service::config::duration")]
+    pub idle: Duration,
+    /// How long it is believed that a month is used up.
+    #[serde(with = "service::config::duration")]
+    pub ask_again: Duration,
+    /// How long an event waits for a block.
+    #[serde(with = "service::config::duration")]
+    pub patience: Duration,
 }
 
 /// Section `[segments]`.

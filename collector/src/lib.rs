@@ -18,11 +18,11 @@ use service::config::ExposeSecret;
 use service::{Clock, Lifecycle, Listeners, Readiness, Rng, Shutdown};
 use web::EdgeTrust;
 
-pub use config::{Collector, Config, DEFAULTS, Secrets, Segments};
+pub use config::{Collector, Config, DEFAULTS, Quota, Secrets, Segments};
 use intake::{Intake, Times};
 use pipeline::Pipeline;
 use segments::Limits;
-use steps::{DropBots, FindSite, NameVisitor, RateLimit, Write};
+use steps::{CheckQuota, DropBots, FindSite, NameVisitor, RateLimit, Write};
 
 /// What components get to end once asked: open requests 10 s, a last insert 5 s.
 const GRACE: Duration = Duration::from_secs(20);
@@ -51,12 +51,14 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
         segments::open(&segments.folder, limits, warehouse, chassis, &readiness)?;
 
     let find_site = FindSite::new(db.clone(), collector.sites_fresh);
+    let (check_quota, quota_keeper) = CheckQuota::new(db.clone(), clock.clone(), config.quota.clone());
     let name_visitor = NameVisitor::new(db, clock.clone(), rng.clone(), readiness.register("salts"));
     let intake = Intake {
         pipeline: Arc::new(Pipeline {
             rate_limit: RateLimit::new(limiter, collector.events_per_minute),
             find_site: find_site.clone(),
             drop_bots: DropBots::new(),
+            check_quota,
             name_visitor: name_visitor.clone(),
             write: Write { journal, clock: clock.clone(), rng },
         }),
@@ -67,8 +69,10 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let mut lifecycle = Lifecycle::new(shutdown.clone());
     lifecycle.spawn("salts", name_visitor.look_after_salts(shutdown.clone()));
     lifecycle.spawn("site news", find_site.listen(bus, shutdown.clone()));
-    // These end one after the other: no more requests, then no more lines, then nothing left to send.
+    // These end one after the other: no more requests, then no more lines (and nothing left to count), then nothing
+    // left to send.
     lifecycle.spawn("intake", service::http::serve(listeners.main, intake::router(intake), shutdown));
+    lifecycle.spawn("quota", quota_keeper.run());
     lifecycle.spawn("writer", writer.run());
     lifecycle.spawn("shipper", shipper.run());
     let drained = lifecycle.drained();

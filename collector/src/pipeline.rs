@@ -4,10 +4,11 @@ use std::net::IpAddr;
 
 use axum::body::Bytes;
 use chrono::{DateTime, Utc};
-use domain::tracking::{Dropped, parse};
+use domain::tracking::{Dropped, Hit, parse};
 use service::metrics;
+use store::sites::SiteOwner;
 
-use crate::steps::{DropBots, FindSite, NameVisitor, RateLimit, Write};
+use crate::steps::{CheckQuota, DropBots, FindSite, NameVisitor, RateLimit, Write};
 
 /// An event as it arrived.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub(crate) struct Pipeline {
     pub(crate) rate_limit: RateLimit,
     pub(crate) find_site: FindSite,
     pub(crate) drop_bots: DropBots,
+    pub(crate) check_quota: CheckQuota,
     pub(crate) name_visitor: NameVisitor,
     pub(crate) write: Write,
 }
@@ -49,6 +51,16 @@ impl Pipeline {
         self.rate_limit.step(arrival).await?;
         let owner = self.find_site.step(&hit).await?;
         self.drop_bots.step(arrival)?;
+        self.check_quota.step(arrival, owner).await?;
+        let stored = self.store(arrival, hit, owner).await;
+        if stored.is_err() {
+            self.check_quota.undo(owner);
+        }
+        stored
+    }
+
+    /// The steps after which an event counts.
+    async fn store(&self, arrival: &Arrival, hit: Hit, owner: SiteOwner) -> Result<(), Dropped> {
         let visitor = self.name_visitor.step(arrival, owner).await?;
         self.write.step(arrival, hit, owner, visitor).await
     }

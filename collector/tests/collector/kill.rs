@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use domain::plans::Plan;
 use service::Rng;
 use tokio::time::{Instant, interval_at};
 
@@ -45,6 +46,8 @@ impl Crowd {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_answered_is_counted_exactly_once_over_twenty_kills_under_load() {
     let stand = Stand::new().await;
+    // More events than a smaller plan allows.
+    stand.set_plan(Plan::Scale).await;
     let rng = Rng::seeded(20);
     let crowd = Arc::new(Crowd::default());
     for _ in 0..ROUNDS {

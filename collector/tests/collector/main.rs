@@ -10,6 +10,7 @@ mod kill;
 mod outage;
 #[cfg(test)]
 mod sites;
+mod quota;
 #[cfg(test)]
 mod stand;
 #[cfg(test)]

@@ -83,12 +83,8 @@ async fn without_redis_events_are_taken_and_still_limited() {
 #[tokio::test]
 async fn a_site_that_was_seen_is_counted_while_postgres_is_away() {
     let mut stand = Stand::new().await;
-    let valve =
-        Valve::before(stand.database.url.split('@').next_back().unwrap().split('/').next().unwrap()).await;
-    let behind = valve.url.trim_start_matches("http://").to_owned();
-    let (user, place) = stand.database.url.rsplit_once('@').unwrap();
-    let (_, name) = place.split_once('/').unwrap();
-    stand.set(&format!("store.url={user}@{behind}/{name}"));
+    let valve = Valve::before(stand.database_host()).await;
+    stand.set_database_behind(&valve);
     stand.set("collector.sites_fresh=1ms");
     let collector = stand.start().await;
     send_many(&collector, &stand.site_token, 0..1).await;

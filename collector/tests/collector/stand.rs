@@ -8,6 +8,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use collector::Config;
 use domain::analytics::Range;
+use domain::plans::Plan;
 use sandbox::test::{TestClickHouse, TestDatabase, TestRedis};
 use serde_json::Value;
 use service::config::{Sources, load};
@@ -23,6 +24,7 @@ use uuid::Uuid;
 use warehouse::Warehouse;
 
 use crate::browser::EDGE_TOKEN;
+use crate::valve::Valve;
 
 pub(crate) struct Stand {
     pub(crate) database: TestDatabase,
@@ -31,7 +33,8 @@ pub(crate) struct Stand {
     pub(crate) warehouse: Warehouse,
     pub(crate) site_id: Uuid,
     pub(crate) site_token: String,
-    folder: TempDir,
+    /// One a collector.
+    folders: Vec<TempDir>,
     settings: Vec<String>,
 }
 
@@ -79,10 +82,10 @@ impl Stand {
             clickhouse,
             site_id: Uuid::nil(),
             site_token: String::new(),
-            folder: TempDir::new().unwrap(),
+            folders: Vec::new(),
             settings: settings.into(),
         };
-        stand.set(&format!("segments.folder={}", stand.folder.path().display()));
+        stand.set_folder();
         stand.site_token = domain::sites::token(&Rng::system().bytes());
         stand.site_id = stand.make_site(&stand.site_token).await;
         stand
@@ -91,6 +94,26 @@ impl Stand {
     /// A setting for the collectors started from now on.
     pub(crate) fn set(&mut self, setting: &str) {
         self.settings.push(setting.to_owned());
+    }
+
+    /// A folder of their own for the collectors started from now on.
+    pub(crate) fn set_folder(&mut self) {
+        let folder = TempDir::new().unwrap();
+        self.set(&format!("segments.folder={}", folder.path().display()));
+        self.folders.push(folder);
+    }
+
+    /// Where Postgres listens.
+    pub(crate) fn database_host(&self) -> &str {
+        self.database.url.split('@').next_back().unwrap().split('/').next().unwrap()
+    }
+
+    /// Postgres through a valve, for the collectors started from now on.
+    pub(crate) fn set_database_behind(&mut self, valve: &Valve) {
+        let behind = valve.url.trim_start_matches("http://");
+        let (user, place) = self.database.url.rsplit_once('@').unwrap();
+        let (_, name) = place.split_once('/').unwrap();
+        self.set(&format!("store.url={user}@{behind}/{name}"));
     }
 
     /// An account with a site that has this token.
@@ -115,6 +138,20 @@ impl Stand {
         store::accounts::insert_trial(&mut conn, &account).await.unwrap();
         assert!(store::sites::insert_site(&mut conn, account.id, &site).await.unwrap());
         site.id
+    }
+
+    /// Whose the site is.
+    pub(crate) async fn account_id(&self) -> Uuid {
+        let mut conn = store::acquire(&self.database.db).await.unwrap();
+        let owner = store::sites::find_owner_by_token(&mut conn, &self.site_token).await.unwrap();
+        owner.unwrap().account_id
+    }
+
+    /// Puts the site's account on that plan.
+    pub(crate) async fn set_plan(&self, plan: Plan) {
+        let account_id = self.account_id().await;
+        let mut conn = store::acquire(&self.database.db).await.unwrap();
+        assert!(store::accounts::update_plan(&mut conn, account_id, plan).await.unwrap());
     }
 
     pub(crate) async fn start(&self) -> Collector {

@@ -62,20 +62,20 @@ pub async fn take_automation_run(
     Ok(taken.is_some())
 }
 
-/// Leases up to `want` events of the month of `now` and gives how many were granted: never so many that the month's
-/// events pass `limit` (-1: no limit), and of what is left at most a quarter (but one), so that near the limit no
-/// collector sits on what another needs. None for an account that is gone.
+/// Leases up to `want` events of `month` and gives how many were granted: never so many that the month's events pass
+/// `limit` (-1: no limit), and of what is left at most a quarter (but one), so that near the limit no collector sits
+/// on what another needs. None for an account that is gone.
 ///
 /// # Errors
 /// The database's. Whether something was leased is not known then; it must be taken for lost.
 pub async fn lease_events(
     conn: &mut Conn,
     account_id: Uuid,
-    now: DateTime<Utc>,
+    month: NaiveDate,
     want: i64,
     limit: i64,
 ) -> Result<i64, Error> {
-    begin_month(conn, account_id, month_of(now)).await?;
+    begin_month(conn, account_id, month).await?;
     // The lock is what makes the second line see the last of several simultaneous leases.
     let granted = query_scalar!(
         r#"with before as (
@@ -89,7 +89,7 @@ pub async fn lease_events(
            where m.account_id = $1 and m.month = $2 and granted.count > 0
            returning granted.count as "count!""#,
         account_id,
-        month_of(now),
+        month,
         want,
         limit,
     )

@@ -1,6 +1,7 @@
 //! Every counter holds its limit under concurrency, and no way of giving back takes it below nothing.
 
 use chrono::{DateTime, Utc};
+use domain::months::month_of;
 use store::Db;
 use store::accounts::{NewTrial, insert_trial};
 use store::months::{
@@ -126,7 +127,7 @@ async fn leases_of_events_never_sum_up_past_the_limit_and_use_it_up() {
                 let db = database.db.clone();
                 async move {
                     let mut conn = store::acquire(&db).await.unwrap();
-                    lease_events(&mut conn, ACCOUNT, month, want, limit).await.unwrap()
+                    lease_events(&mut conn, ACCOUNT, month_of(month), want, limit).await.unwrap()
                 }
             })
             .collect();
@@ -145,12 +146,12 @@ async fn near_the_limit_a_lease_leaves_something_for_others() {
     let mut conn = store::acquire(&database.db).await.unwrap();
     let mut granted = Vec::new();
     for _ in 0..12 {
-        granted.push(lease_events(&mut conn, ACCOUNT, now(), 100, 50).await.unwrap());
+        granted.push(lease_events(&mut conn, ACCOUNT, month_of(now()), 100, 50).await.unwrap());
     }
     assert_eq!(granted, [12, 9, 7, 5, 4, 3, 2, 2, 1, 1, 1, 1]);
     // A smaller plan takes nothing away, and grants nothing.
-    assert_eq!(lease_events(&mut conn, ACCOUNT, now(), 100, 20).await.unwrap(), 0);
-    assert_eq!(lease_events(&mut conn, ACCOUNT, now(), 100, -1).await.unwrap(), 100);
+    assert_eq!(lease_events(&mut conn, ACCOUNT, month_of(now()), 100, 20).await.unwrap(), 0);
+    assert_eq!(lease_events(&mut conn, ACCOUNT, month_of(now()), 100, -1).await.unwrap(), 100);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -159,10 +160,10 @@ async fn taking_and_giving_back_all_at_once_ends_where_it_began_and_never_passes
     let taken = a_hundred_at_once(&database.db, |number, db| async move {
         let mut conn = store::acquire(&db).await.unwrap();
         let counter = COUNTERS[number % COUNTERS.len()];
-        let (month, bytes) = (domain::months::month_of(now()), i64::try_from(number).unwrap());
+        let (month, bytes) = (month_of(now()), i64::try_from(number).unwrap());
         let one = take(&mut conn, ACCOUNT, counter, 3).await.unwrap();
         let many = take_bytes(&mut conn, ACCOUNT, bytes, 200).await.unwrap();
-        let leased = lease_events(&mut conn, ACCOUNT, now(), 5, 20).await.unwrap();
+        let leased = lease_events(&mut conn, ACCOUNT, month_of(now()), 5, 20).await.unwrap();
         if one {
             give_back(&mut conn, ACCOUNT, counter).await.unwrap();
         }
@@ -184,13 +185,13 @@ async fn taking_and_giving_back_all_at_once_ends_where_it_began_and_never_passes
 async fn more_than_was_taken_is_not_given_back() {
     let database = database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
-    let month = domain::months::month_of(now());
+    let month = month_of(now());
     for counter in COUNTERS {
         assert!(give_back(&mut conn, ACCOUNT, counter).await.is_err(), "{counter:?}");
     }
     assert!(take_bytes(&mut conn, ACCOUNT, 5, 10).await.unwrap());
     assert!(give_back_bytes(&mut conn, ACCOUNT, 6).await.is_err());
-    assert_eq!(lease_events(&mut conn, ACCOUNT, now(), 5, 100).await.unwrap(), 5);
+    assert_eq!(lease_events(&mut conn, ACCOUNT, month_of(now()), 5, 100).await.unwrap(), 5);
     assert!(give_back_events(&mut conn, ACCOUNT, month, 6).await.is_err());
     assert_eq!(counted(&database.db, "bytes").await, 5);
     assert_eq!(find_months(&mut conn, ACCOUNT, now()).await.unwrap().events, 5);
@@ -201,14 +202,14 @@ async fn a_month_begins_with_nothing_used_and_what_is_given_back_belongs_to_its_
     let database = database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     let (november, december) = (now(), at("2026-12-01T00:00:00Z"));
-    assert_eq!(lease_events(&mut conn, ACCOUNT, november, 8, -1).await.unwrap(), 8);
+    assert_eq!(lease_events(&mut conn, ACCOUNT, month_of(november), 8, -1).await.unwrap(), 8);
     assert!(take_automation_run(&mut conn, ACCOUNT, november, 1).await.unwrap());
     assert!(!take_automation_run(&mut conn, ACCOUNT, november, 1).await.unwrap());
     assert_eq!(find_months(&mut conn, ACCOUNT, december).await.unwrap(), Months::default());
 
     assert!(take_automation_run(&mut conn, ACCOUNT, december, 1).await.unwrap());
-    assert_eq!(lease_events(&mut conn, ACCOUNT, december, 3, -1).await.unwrap(), 3);
-    give_back_events(&mut conn, ACCOUNT, domain::months::month_of(november), 6).await.unwrap();
+    assert_eq!(lease_events(&mut conn, ACCOUNT, month_of(december), 3, -1).await.unwrap(), 3);
+    give_back_events(&mut conn, ACCOUNT, month_of(november), 6).await.unwrap();
     assert_eq!(
         find_months(&mut conn, ACCOUNT, november).await.unwrap(),
         Months { events: 2, automation_runs: 1 }
@@ -226,7 +227,7 @@ async fn without_a_limit_everything_is_counted_and_nothing_refused() {
         let mut conn = store::acquire(&db).await.unwrap();
         let run = take_automation_run(&mut conn, ACCOUNT, now(), -1).await.unwrap();
         let bytes = take_bytes(&mut conn, ACCOUNT, 1 << 40, -1).await.unwrap();
-        let leased = lease_events(&mut conn, ACCOUNT, now(), 9, -1).await.unwrap();
+        let leased = lease_events(&mut conn, ACCOUNT, month_of(now()), 9, -1).await.unwrap();
         take(&mut conn, ACCOUNT, Counter::Domains, -1).await.unwrap() && run && bytes && leased == 9
     });
     assert_eq!(taken.await, 100);
@@ -241,20 +242,20 @@ async fn without_a_limit_everything_is_counted_and_nothing_refused() {
 async fn what_happened_without_a_lease_is_charged_past_the_limit() {
     let database = database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
-    let month = domain::months::month_of(now());
+    let month = month_of(now());
     charge_events(&mut conn, ACCOUNT, month, 12).await.unwrap();
     assert_eq!(find_months(&mut conn, ACCOUNT, now()).await.unwrap().events, 12);
-    assert_eq!(lease_events(&mut conn, ACCOUNT, now(), 5, 10).await.unwrap(), 0);
+    assert_eq!(lease_events(&mut conn, ACCOUNT, month_of(now()), 5, 10).await.unwrap(), 0);
 }
 
 #[tokio::test]
 async fn the_counters_of_an_account_go_with_it_and_do_not_come_back() {
     let database = database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
-    lease_events(&mut conn, ACCOUNT, now(), 5, -1).await.unwrap();
+    lease_events(&mut conn, ACCOUNT, month_of(now()), 5, -1).await.unwrap();
     store::execute_raw(&database.db, "delete from accounts").await.unwrap();
-    assert_eq!(lease_events(&mut conn, ACCOUNT, now(), 5, -1).await.unwrap(), 0);
-    charge_events(&mut conn, ACCOUNT, domain::months::month_of(now()), 5).await.unwrap();
+    assert_eq!(lease_events(&mut conn, ACCOUNT, month_of(now()), 5, -1).await.unwrap(), 0);
+    charge_events(&mut conn, ACCOUNT, month_of(now()), 5).await.unwrap();
     assert_eq!(find_months(&mut conn, ACCOUNT, now()).await.unwrap(), Months::default());
     assert!(take_automation_run(&mut conn, ACCOUNT, now(), -1).await.is_err());
 }

@@ -19,6 +19,8 @@ pub enum Dropped {
     UnknownSite,
     /// The user agent is a program's.
     Bot,
+    /// The account's events of the month are used up.
+    Quota,
     /// What is needed to place the event could not be asked for.
     Unavailable,
     /// Too much waits to be sent to the warehouse already.
@@ -29,7 +31,7 @@ pub enum Dropped {
 
 impl Dropped {
     /// Every reason.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::TooLarge,
         Self::Unreadable,
         Self::Name,
@@ -38,6 +40,7 @@ impl Dropped {
         Self::RateLimited,
         Self::UnknownSite,
         Self::Bot,
+        Self::Quota,
         Self::Unavailable,
         Self::Full,
         Self::Unwritable,
@@ -54,6 +57,7 @@ impl Dropped {
             Self::RateLimited => "rate_limited",
             Self::UnknownSite => "unknown_site",
             Self::Bot => "bot",
+            Self::Quota => "quota",
             Self::Unavailable => "unavailable",
             Self::Full => "full",
             Self::Unwritable => "unwritable",

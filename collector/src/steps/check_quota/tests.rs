@@ -1,0 +1,99 @@
+//! The step and its keeper over a real Postgres, under a clock that is moved.
+
+use chrono::{DateTime, Utc};
+use domain::plans::Plan;
+use store::accounts::{NewTrial, insert_trial};
+use store::months::{charge_events, find_months};
+use tokio::task::JoinSet;
+
+use super::*;
+
+const OWNER: SiteOwner =
+    SiteOwner { site_id: Uuid::from_u128(7), account_id: Uuid::from_u128(1), plan: Plan::Free };
+
+fn at(text: &str) -> DateTime<Utc> {
+    text.parse().unwrap()
+}
+
+fn november() -> DateTime<Utc> {
+    at("2026-11-30T23:59:59Z")
+}
+
+fn arrival(taken_at: DateTime<Utc>) -> Arrival {
+    let ip = [127, 0, 0, 1].into();
+    Arrival { body: Default::default(), ip, user_agent: String::new(), at: taken_at, taken_at }
+}
+
+fn rules() -> Quota {
+    let (idle, ask_again) = (Duration::from_secs(3_600), Duration::from_secs(3_600));
+    Quota { block: 100, idle, ask_again, patience: Duration::from_secs(60) }
+}
+
+async fn database() -> sandbox::test::TestDatabase {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    let (id, claim_token_hash, created_at) = (OWNER.account_id, [1; 32], november());
+    let trial = NewTrial { id, claim_token_hash, claim_deadline: created_at, created_at };
+    insert_trial(&mut conn, &trial).await.unwrap();
+    database
+}
+
+async fn used(db: &Db, at: DateTime<Utc>) -> i64 {
+    let mut conn = store::acquire(db).await.unwrap();
+    find_months(&mut conn, OWNER.account_id, at).await.unwrap().events
+}
+
+#[tokio::test]
+async fn at_the_months_end_its_rest_is_given_back_and_the_next_month_begins_anew() {
+    let database = database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    charge_events(&mut conn, OWNER.account_id, month_of(november()), 5_000 - 3).await.unwrap();
+    let clock = Clock::manual(november());
+    let (step, keeper) = CheckQuota::new(database.db.clone(), clock.clone(), rules());
+    let keeping = tokio::spawn(keeper.run());
+    let mut outcomes = Vec::new();
+    for _ in 0..4 {
+        outcomes.push(step.step(&arrival(clock.now()), OWNER).await);
+    }
+    assert_eq!(outcomes, [Ok(()), Ok(()), Ok(()), Err(Dropped::Quota)]);
+
+    clock.set(at("2026-12-01T00:00:00Z"));
+    for _ in 0..2 {
+        assert_eq!(step.step(&arrival(clock.now()), OWNER).await, Ok(()));
+    }
+    assert!(used(&database.db, clock.now()).await > 2, "leased ahead");
+    drop(step);
+    keeping.await.unwrap().unwrap();
+    assert_eq!((used(&database.db, november()).await, used(&database.db, clock.now()).await), (5_000, 2));
+}
+
+#[tokio::test]
+async fn what_is_left_of_november_is_given_back_in_december() {
+    let database = database().await;
+    let clock = Clock::manual(november());
+    let (step, keeper) = CheckQuota::new(database.db.clone(), clock.clone(), rules());
+    let keeping = tokio::spawn(keeper.run());
+    assert_eq!(step.step(&arrival(clock.now()), OWNER).await, Ok(()));
+    assert_eq!(used(&database.db, november()).await, 10);
+    clock.set(at("2026-12-01T00:00:00Z"));
+    assert_eq!(step.step(&arrival(clock.now()), OWNER).await, Ok(()));
+    drop(step);
+    keeping.await.unwrap().unwrap();
+    assert_eq!((used(&database.db, november()).await, used(&database.db, clock.now()).await), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_thousand_events_at_once_each_is_counted_once_and_an_undone_one_not() {
+    let database = database().await;
+    let (step, keeper) = CheckQuota::new(database.db.clone(), Clock::manual(november()), rules());
+    let (step, keeping) = (Arc::new(step), tokio::spawn(keeper.run()));
+    let steps = (0..1_000).map(|_| {
+        let step = Arc::clone(&step);
+        async move { step.step(&arrival(november()), OWNER).await }
+    });
+    assert!(steps.collect::<JoinSet<_>>().join_all().await.iter().all(Result::is_ok));
+    step.undo(OWNER);
+    drop(step);
+    keeping.await.unwrap().unwrap();
+    assert_eq!(used(&database.db, november()).await, 999);
+}

@@ -1,0 +1,168 @@
+//! An account's events of a month: all it may send are stored, and no more, however many collectors count.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use domain::months::month_of;
+use domain::plans::Plan;
+use store::months::{charge_events, find_months};
+use tokio::task::JoinSet;
+
+use crate::browser::{Browser, Request, answered, page_view};
+use crate::stand::{Stand, eventually, now};
+use crate::valve::Valve;
+
+/// Of the free plan.
+const LIMIT: i64 = 5_000;
+
+/// Sends page views from that many browsers at once, each with an address of its own and `views` views.
+async fn crowd(collector: SocketAddr, site_token: &str, browsers: u32, views: u32) {
+    let visit = |number: u32| {
+        let site_token = site_token.to_owned();
+        async move {
+            let mut browser = Browser::connect(collector).await.unwrap();
+            let ip = IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + number));
+            for view in 0..views {
+                let answer = browser.send(&page_view(&site_token, &format!("/{view}"), ip)).await.unwrap();
+                assert!(answered(&answer), "{answer}");
+            }
+        }
+    };
+    (0..browsers).map(visit).collect::<JoinSet<_>>().join_all().await;
+}
+
+/// Events of this month that Postgres counts as used.
+async fn used(stand: &Stand) -> i64 {
+    let account_id = stand.account_id().await;
+    let mut conn = store::acquire(&stand.database.db).await.unwrap();
+    find_months(&mut conn, account_id, now()).await.unwrap().events
+}
+
+/// Leaves so many of the plan's events.
+async fn leave(stand: &Stand, left: i64) {
+    let account_id = stand.account_id().await;
+    let mut conn = store::acquire(&stand.database.db).await.unwrap();
+    charge_events(&mut conn, account_id, month_of(now()), LIMIT - left).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_collectors_store_what_is_left_of_the_month_and_no_more() {
+    let mut stand = Stand::new().await;
+    leave(&stand, 50).await;
+    // However busy the machine is: nothing is taken on credit here.
+    stand.set("quota.patience=1m");
+    let one = stand.start().await;
+    stand.set_folder();
+    let other = stand.start().await;
+    let watch = async {
+        let mut most = 0;
+        let mut look = tokio::time::interval(Duration::from_millis(2));
+        loop {
+            most = used(&stand).await.max(most);
+            assert!(most <= LIMIT, "{most} are leased");
+            look.tick().await;
+        }
+    };
+    let crowds = async {
+        let token = &stand.site_token;
+        tokio::join!(crowd(one.address, token, 20, 5), crowd(other.address, token, 20, 5))
+    };
+    tokio::select! {
+        () = watch => {}
+        _ = crowds => {}
+    }
+    one.stop().await;
+    other.stop().await;
+    assert_eq!((stand.page_views().await, used(&stand).await), (50, LIMIT));
+}
+
+#[tokio::test]
+async fn what_was_leased_and_not_used_is_given_back_at_shutdown_and_when_an_account_falls_silent() {
+    let mut stand = Stand::new().await;
+    let collector = stand.start().await;
+    crowd(collector.address, &stand.site_token, 1, 3).await;
+    assert!(used(&stand).await > 3, "leased ahead");
+    collector.stop().await;
+    assert_eq!(used(&stand).await, 3);
+
+    stand.set("quota.idle=20ms");
+    let collector = stand.start().await;
+    crowd(collector.address, &stand.site_token, 1, 3).await;
+    eventually("the rest was given back", async || used(&stand).await == 6).await;
+    crowd(collector.address, &stand.site_token, 1, 1).await;
+    collector.stop().await;
+    assert_eq!((stand.page_views().await, used(&stand).await), (7, 7));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_collector_loses_at_most_one_block_of_the_month_and_no_event() {
+    let mut stand = Stand::new().await;
+    stand.set("quota.block=20");
+    stand.set("quota.patience=1m");
+    for round in 1..=5 {
+        let collector = stand.start_process().await;
+        crowd(collector.address, &stand.site_token, 8, 4).await;
+        collector.kill().await;
+        let lost = used(&stand).await - round * 32;
+        assert!((0..=round * 20).contains(&lost), "{lost} are lost after {round} kills");
+    }
+    let collector = stand.start().await;
+    eventually("all are stored", async || stand.page_views().await == 5 * 32).await;
+    collector.stop().await;
+}
+
+#[tokio::test]
+async fn an_event_past_the_quota_is_answered_like_any_other_and_counted_as_dropped() {
+    let stand = Stand::new().await;
+    leave(&stand, 2).await;
+    let collector = stand.start_process().await;
+    crowd(collector.address, &stand.site_token, 1, 9).await;
+    let scrape = Request { line: "GET /metrics", headers: vec![], body: vec![] };
+    let metrics = Browser::connect(collector.ops).await.unwrap().send(&scrape).await.unwrap();
+    assert!(metrics.contains("collector_event_dropped_total{reason=\"quota\"} 7"), "{metrics}");
+    collector.kill().await;
+}
+
+#[tokio::test]
+async fn an_upgrade_lets_events_through_again_within_the_time_sites_are_remembered() {
+    let mut stand = Stand::new().await;
+    leave(&stand, 1).await;
+    stand.set("collector.sites_fresh=50ms");
+    stand.set("quota.ask_again=1h");
+    stand.set("collector.events_per_minute=100000");
+    let collector = stand.start().await;
+    crowd(collector.address, &stand.site_token, 1, 5).await;
+    eventually("one is stored", async || stand.page_views().await == 1).await;
+    stand.set_plan(Plan::Pro).await;
+    eventually("more are stored", async || {
+        crowd(collector.address, &stand.site_token, 1, 1).await;
+        stand.page_views().await > 1
+    })
+    .await;
+    collector.stop().await;
+}
+
+#[tokio::test]
+async fn while_postgres_is_away_everything_is_taken_and_counted_when_it_is_back() {
+    let mut stand = Stand::new().await;
+    leave(&stand, 10).await;
+    let valve = Valve::before(stand.database_host()).await;
+    stand.set_database_behind(&valve);
+    stand.set("quota.idle=50ms");
+    let collector = stand.start().await;
+    crowd(collector.address, &stand.site_token, 1, 1).await;
+    eventually("the site is known", async || stand.page_views().await == 1).await;
+
+    valve.shut();
+    crowd(collector.address, &stand.site_token, 1, 25).await;
+    eventually("all are stored", async || stand.page_views().await == 26).await;
+    valve.open();
+    eventually("all are counted, past the limit", async || {
+        crowd(collector.address, &stand.site_token, 1, 1).await;
+        used(&stand).await >= LIMIT - 10 + 26
+    })
+    .await;
+    collector.stop().await;
+    let stored = i64::try_from(stand.page_views().await).unwrap();
+    assert_eq!(used(&stand).await, LIMIT - 10 + stored);
+}
