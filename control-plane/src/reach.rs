@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use domain::reach::OutOfReach;
 use domain::scopes::{Resource, Scope};
 use serde_json::json;
+use store::subdomains::Subdomain;
 use store::{Conn, Part};
 use uuid::Uuid;
 use web::{Code, Paging, Problem};
@@ -51,6 +52,18 @@ impl<S> Call<S> {
         let Some(folder_id) = wanted else { return Ok(self.reach().folder_id) };
         self.check_id(conn, Resource::Folders, folder_id).await?;
         Ok(Some(folder_id))
+    }
+
+    /// The subdomain that is named, or else the account's first, which must be within reach as well.
+    ///
+    /// # Errors
+    /// It is not the account's, or out of the key's reach.
+    pub async fn subdomain(&self, conn: &mut Conn, wanted: Option<Uuid>) -> Result<Subdomain, Problem> {
+        let found = store::subdomains::find_subdomain(conn, self.account_id, wanted).await?;
+        let found = found.ok_or_else(|| Problem::not_found("subdomain"))?;
+        let covered = self.reach().covers(Resource::Subdomains, found.id, None);
+        covered.map_err(|why| forbidden(why, Resource::Subdomains))?;
+        Ok(found)
     }
 
     /// A thing may be moved into the wanted folder, or out of all.

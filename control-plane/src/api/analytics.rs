@@ -119,6 +119,9 @@ async fn create(
     let folder_id = call.folder_of_new(&mut tx, Resource::Analytics, wanted.folder_id).await?;
     if let Some(id) = wanted.subdomain_id {
         call.check_id(&mut tx, Resource::Subdomains, id).await?;
+        // It counts every page there, so that a key that is kept to some would see visits of the others.
+        call.check_whole_account(Resource::Subdomains)?;
+        call.check_new(Resource::Pages)?;
     }
     let new = NewSite {
         id: app.rng.uuid_v7(call.now),

@@ -102,14 +102,10 @@ async fn create(
         return Err(call.plan_restricted("custom domains"));
     }
     let mut tx = store::begin(&app.db).await?;
-    if let Some(id) = wanted.subdomain_id {
-        call.check_id(&mut tx, Resource::Subdomains, id).await?;
-    }
-    let subdomain = store::subdomains::find_subdomain(&mut tx, call.account_id, wanted.subdomain_id).await?;
     let new = NewDomain {
         id: app.rng.uuid_v7(call.now),
         domain,
-        subdomain_id: subdomain.ok_or_else(|| Problem::not_found("subdomain"))?.id,
+        subdomain_id: call.subdomain(&mut tx, wanted.subdomain_id).await?.id,
         challenge: domains::challenge(&app.rng.bytes()),
         created_at: call.now,
     };

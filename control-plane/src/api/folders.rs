@@ -143,7 +143,7 @@ async fn list(
 ) -> Result<Reply<Folders>, Problem> {
     let part = call.part(Resource::Folders, &paging, None)?;
     let mut conn = store::acquire(&app.db).await?;
-    let mut rows = store::folders::list_folders(&mut conn, call.account_id, &part).await?;
+    let mut rows = store::folders::list_folders(&mut conn, call.account_id, &part, call.reach()).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     Ok(call
         .reply(Folders { folders: rows.into_iter().map(view).collect(), listed: listed.clone() })
@@ -195,6 +195,8 @@ async fn delete(
 ) -> Result<Reply<Deleted>, Problem> {
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Folders, id).await?;
+    // As when things are taken out one by one: what lies in no folder is out of reach for a key kept to one.
+    call.check_whole_account(Resource::Folders)?;
     // A key that is kept to it could touch nothing any more; it must not come to touch everything.
     let revoked = store::keys::revoke_keys_of_folder(&mut tx, call.account_id, id, call.now).await?;
     store::folders::delete_folder(&mut tx, call.account_id, id).await?;
@@ -204,7 +206,7 @@ async fn delete(
 }
 
 async fn find<S>(call: &Call<S>, conn: &mut store::Conn, id: Uuid) -> Result<Folder, Problem> {
-    let folder = store::folders::find_folder(conn, call.account_id, id).await?;
+    let folder = store::folders::find_folder(conn, call.account_id, id, call.reach()).await?;
     folder.ok_or_else(|| Problem::not_found("folder"))
 }
 

@@ -123,11 +123,7 @@ async fn create(
     }
     let mut tx = store::begin(&app.db).await?;
     let folder_id = call.folder_of_new(&mut tx, Resource::Pages, page.folder_id).await?;
-    if let Some(id) = page.subdomain_id {
-        call.check_id(&mut tx, Resource::Subdomains, id).await?;
-    }
-    let subdomain = store::subdomains::find_subdomain(&mut tx, call.account_id, page.subdomain_id).await?;
-    let subdomain = subdomain.ok_or_else(|| Problem::not_found("subdomain"))?;
+    let subdomain = call.subdomain(&mut tx, page.subdomain_id).await?;
     let new = store::pages::NewPage {
         id: app.rng.uuid_v7(call.now),
         folder_id,

@@ -72,7 +72,8 @@ async fn list(
 ) -> Result<Reply<Subdomains>, Problem> {
     let part = call.part(Resource::Subdomains, &paging, None)?;
     let mut conn = store::acquire(&app.db).await?;
-    let mut rows = store::names::list_subdomains(&mut conn, call.account_id, &part).await?;
+    let pages = call.reach().ids_of(Resource::Pages);
+    let mut rows = store::names::list_subdomains(&mut conn, call.account_id, &part, pages).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     let view = |row: store::names::ListedSubdomain| SubdomainView {
         id: row.id,
@@ -120,9 +121,7 @@ async fn first(
     State(app): State<App>,
 ) -> Result<Reply<FirstSubdomain>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
-    let found = store::subdomains::find_subdomain(&mut conn, call.account_id, None).await?;
-    let found = found.ok_or_else(|| Problem::not_found("subdomain"))?;
-    call.check_id(&mut conn, Resource::Subdomains, found.id).await?;
+    let found = call.subdomain(&mut conn, None).await?;
     let url = app.addresses.site(&found.name);
     Ok(call.reply(FirstSubdomain { id: found.id, subdomain: found.name, url }))
 }

@@ -2,8 +2,11 @@
 
 use axum::Router;
 use axum::body::Body;
+use axum::response::Response;
+use chrono::{DateTime, Utc};
 use control_plane::{App, Config, DEFAULTS};
 use domain::keys::{self, KeyKind};
+use domain::plans::Plan;
 use domain::reach::Reach;
 use domain::scopes::ScopeSet;
 use http::{Method, Request, StatusCode};
@@ -75,24 +78,66 @@ impl Api {
         trial["key"].as_str().unwrap().to_owned()
     }
 
+    /// A trial's key, its account on that plan.
+    pub(crate) async fn trial_on(&self, plan: Plan) -> (String, Uuid) {
+        let key = self.trial().await;
+        let account_id = self.account_of(&key).await;
+        self.put_on(account_id, plan).await;
+        (key, account_id)
+    }
+
+    /// Puts an account on a plan, as an operator does.
+    pub(crate) async fn put_on(&self, account_id: Uuid, plan: Plan) {
+        let mut conn = store::acquire(&self.database.db).await.unwrap();
+        assert!(store::accounts::update_plan(&mut conn, account_id, plan).await.unwrap());
+        self.app.callers.forget_account(account_id);
+    }
+
+    /// Whose key it is.
+    pub(crate) async fn account_of(&self, key: &str) -> Uuid {
+        let (_, account) = self.send(Method::GET, "/api/account", Some(key), &Value::Null).await;
+        account["id"].as_str().unwrap().parse().unwrap()
+    }
+
     /// A further key of the account behind `key`, with those scopes.
     pub(crate) async fn key_with(&self, key: &str, scopes: ScopeSet) -> String {
-        let (_, account) = self.send(Method::GET, "/api/account", Some(key), &Value::Null).await;
-        let account_id: Uuid = account["id"].as_str().unwrap().parse().unwrap();
+        let account_id = self.account_of(key).await;
+        self.insert_key(account_id, scopes, Reach::default(), None).await.1
+    }
+
+    /// A further key of an account, with its id, made by nobody.
+    pub(crate) async fn insert_key(
+        &self,
+        account_id: Uuid,
+        scopes: ScopeSet,
+        reach: Reach,
+        expires_at: Option<DateTime<Utc>>,
+    ) -> (Uuid, String) {
         let (clock, rng) = (Clock::system(), Rng::system());
         let made = keys::make(KeyKind::Live, &rng.bytes());
+        let id = rng.uuid_v7(clock.now());
         let new = NewKey {
-            id: rng.uuid_v7(clock.now()),
+            id,
             secret: self.app.callers.secret(KeyKind::Live, &made),
             label: "test".to_owned(),
             scopes,
-            reach: Reach::default(),
-            expires_at: None,
+            reach,
+            expires_at,
             parent_id: None,
             created_at: clock.now(),
         };
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         store::keys::insert_key(&mut conn, account_id, &new).await.unwrap();
-        made
+        (id, made)
+    }
+
+    /// Sends a request as it stands.
+    pub(crate) async fn answer(&self, request: Request<Body>) -> Response {
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    /// Runs statements on the test's database.
+    pub(crate) async fn execute(&self, statements: &str) -> Result<(), store::Error> {
+        store::execute_raw(&self.database.db, statements).await
     }
 }

@@ -5,6 +5,9 @@
 mod coverage;
 mod document;
 mod harness;
+mod matrix;
+mod narrow;
 mod pages;
 mod quotas;
 mod trial;
+mod unchanged;

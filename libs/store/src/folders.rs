@@ -1,6 +1,7 @@
 //! Folders: how an account groups what it has.
 
 use chrono::{DateTime, Utc};
+use domain::reach::Reach;
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
@@ -64,11 +65,20 @@ pub async fn insert_folder(
     Ok(())
 }
 
-/// The account's folders with what lies in each, oldest first.
+/// The account's folders with what lies in each, oldest first. Of the kinds in `seen` only the listed things are
+/// counted.
 ///
 /// # Errors
 /// The database's.
-pub async fn list_folders(conn: &mut Conn, account_id: Uuid, part: &Part) -> Result<Vec<Folder>, Error> {
+pub async fn list_folders(
+    conn: &mut Conn,
+    account_id: Uuid,
+    part: &Part,
+    seen: &Reach,
+) -> Result<Vec<Folder>, Error> {
+    let (kinds, ids): (Vec<String>, Vec<Uuid>) =
+        seen.ids.iter().flat_map(|(kind, ids)| ids.iter().map(|id| (kind.word().to_owned(), *id))).unzip();
+    let narrowed: Vec<String> = seen.ids.keys().map(|kind| kind.word().to_owned()).collect();
     let folders = query_as!(
         Folder,
         r#"select f.id, f.name, f.description,
@@ -82,6 +92,7 @@ pub async fn list_folders(conn: &mut Conn, account_id: Uuid, part: &Part) -> Res
                    and ($4::timestamptz is null or (created_at, id) > ($4, $5))
                  order by created_at, id limit $6::bigint + 1) f
            left join things t on t.account_id = $1 and t.folder_id = f.id
+             and (t.kind <> all($7) or (t.kind, t.id) in (select * from unnest($8::text[], $9::uuid[])))
            group by f.id, f.name, f.description, f.created_at, f.updated_at order by f.created_at, f.id"#,
         account_id,
         part.folder_id,
@@ -89,19 +100,27 @@ pub async fn list_folders(conn: &mut Conn, account_id: Uuid, part: &Part) -> Res
         part.after.map(|after| after.created_at),
         part.after.map(|after| after.id),
         part.limit,
+        &narrowed,
+        &kinds,
+        &ids,
     )
     .fetch_all(conn)
     .await?;
     Ok(folders)
 }
 
-/// A folder of the account.
+/// A folder of the account, its things counted as in [`list_folders`].
 ///
 /// # Errors
 /// The database's.
-pub async fn find_folder(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Folder>, Error> {
+pub async fn find_folder(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+    seen: &Reach,
+) -> Result<Option<Folder>, Error> {
     let part = Part { folder_id: Some(id), limit: 1, ..Part::default() };
-    Ok(list_folders(conn, account_id, &part).await?.pop())
+    Ok(list_folders(conn, account_id, &part, seen).await?.pop())
 }
 
 /// Edits a folder of the account; gives whether there is one.

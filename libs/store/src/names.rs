@@ -1,5 +1,7 @@
 //! Which subdomain has which name: names are taken, given up, and kept for a while after.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
@@ -30,7 +32,8 @@ pub struct Renamable {
     pub renamed_at: Vec<DateTime<Utc>>,
 }
 
-/// The account's subdomains, oldest first. With a folder in `part`, only pages in it are counted.
+/// The account's subdomains, oldest first. With a folder in `part`, only pages in it are counted, and with `pages`
+/// only those.
 ///
 /// # Errors
 /// The database's.
@@ -38,12 +41,15 @@ pub async fn list_subdomains(
     conn: &mut Conn,
     account_id: Uuid,
     part: &Part,
+    pages: Option<&BTreeSet<Uuid>>,
 ) -> Result<Vec<ListedSubdomain>, Error> {
+    let pages: Option<Vec<Uuid>> = pages.map(|ids| ids.iter().copied().collect());
     let subdomains = query_as!(
         ListedSubdomain,
         r#"select s.id, s.name, s.created_at,
                   (select count(*) from pages p
-                   where p.subdomain_id = s.id and ($2::uuid is null or p.folder_id = $2)) as "pages!"
+                   where p.subdomain_id = s.id and ($2::uuid is null or p.folder_id = $2)
+                     and ($7::uuid[] is null or p.id = any($7))) as "pages!"
            from subdomains s
            where s.account_id = $1 and ($3::uuid[] is null or s.id = any($3))
              and ($4::timestamptz is null or (s.created_at, s.id) > ($4, $5))
@@ -54,6 +60,7 @@ pub async fn list_subdomains(
         part.after.map(|after| after.created_at),
         part.after.map(|after| after.id),
         part.limit,
+        pages.as_deref(),
     )
     .fetch_all(conn)
     .await?;

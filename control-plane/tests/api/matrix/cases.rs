@@ -1,0 +1,228 @@
+//! How every endpoint is called rightly: the rows of the matrix. Where several ids stand in a request, each has a row
+//! in which it is the one that lies inside or outside of what the caller may touch.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use domain::scopes::Resource::{self, Analytics, Domains, Folders, Forms, Keys, Pages, Subdomains, Webhooks};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::things::Things;
+
+/// What a call is about, which decides who may make it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Touches {
+    /// It needs no key.
+    Nothing,
+    /// The account itself.
+    Account,
+    /// A thing named by its id.
+    Names(Resource),
+    /// A thing named by its id, beside others: it is refused for itself.
+    NamesAmongOthers(Resource),
+    /// The account's first thing of the kind, which is not named.
+    First(Resource),
+    /// A new thing of the kind, or all future ones.
+    Makes(Resource),
+    /// Things of the kind, as many as the caller may see.
+    Lists(Resource),
+}
+
+/// What is sent.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// In the path.
+    pub(super) id: Option<Uuid>,
+    /// With its question mark.
+    pub(super) query: String,
+    pub(super) body: Value,
+}
+
+/// A row.
+#[derive(Clone, Copy)]
+pub(super) struct Case {
+    pub(super) operation: &'static str,
+    /// Where the id in question stands, or what is left out; empty for the path.
+    pub(super) place: &'static str,
+    pub(super) touches: Touches,
+    /// Whether the thing is another one after the call, or gone.
+    pub(super) consumes: bool,
+    /// The request, of the things the caller may touch and the one in question.
+    pub(super) ask: fn(&Things, &Things) -> Asked,
+}
+
+fn path(id: Uuid, body: Value) -> Asked {
+    Asked { id: Some(id), query: String::new(), body }
+}
+
+fn body(body: Value) -> Asked {
+    Asked { id: None, query: String::new(), body }
+}
+
+fn query(text: String) -> Asked {
+    Asked { id: None, query: text, body: Value::Null }
+}
+
+fn nothing() -> Asked {
+    body(Value::Null)
+}
+
+/// A name nobody has had.
+fn fresh(word: &str) -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("{word}-{}", COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+fn page() -> Value {
+    json!({"slug": fresh("page"), "title": "T", "html": "x"})
+}
+
+fn form() -> Value {
+    json!({"name": "F", "fields": [{"name": "email", "label": "E-mail", "type": "email"}]})
+}
+
+fn hook() -> Value {
+    json!({"url": "https://example.com/hook"})
+}
+
+fn site() -> Value {
+    json!({"name": "S"})
+}
+
+fn custom_domain() -> Value {
+    json!({"domain": format!("{}.example.org", fresh("www"))})
+}
+
+fn key() -> Value {
+    json!({"label": "K"})
+}
+
+/// `whole` with one more member.
+fn with(mut whole: Value, member: &str, value: Value) -> Value {
+    whole[member] = value;
+    whole
+}
+
+fn item(kind: &str, id: Uuid) -> Value {
+    json!({"resources": [{"type": kind, "id": id}]})
+}
+
+/// Every row.
+pub(super) fn all() -> Vec<Case> {
+    use Touches::{Account, First, Lists, Makes, Names, NamesAmongOthers, Nothing};
+    let row = |operation, place, touches, ask| Case { operation, place, touches, consumes: false, ask };
+    let last = |operation, place, touches, ask| Case { operation, place, touches, consumes: true, ask };
+    vec![
+        row("trial.create", "", Nothing, |_, _| nothing()),
+        row("account.read", "", Account, |_, _| nothing()),
+        row("account.update", "", Account, |_, _| body(json!({"timezone": "UTC"}))),
+        row("account.usage", "", Account, |_, _| nothing()),
+        row("account.plans", "", Account, |_, _| nothing()),
+        row("account.upgrade", "", Account, |_, _| body(json!({"plan": "scale"}))),
+        row("keys.list", "", Lists(Keys), |_, _| query("?limit=100".to_owned())),
+        row("keys.create", "", Makes(Keys), |_, _| body(key())),
+        row("keys.create", "body.folderId", Names(Folders), |_, it| {
+            body(with(key(), "folderId", json!(it.folder)))
+        }),
+        row("keys.create", "body.resourceIds", Names(Pages), |_, it| {
+            body(with(key(), "resourceIds", json!({"pages": [it.page]})))
+        }),
+        row("keys.rotate", "", Names(Keys), |_, it| path(it.key, Value::Null)),
+        last("keys.revoke", "", Names(Keys), |_, it| path(it.key, Value::Null)),
+        row("subdomains.first", "", First(Subdomains), |_, _| nothing()),
+        last("subdomains.rename", "", First(Subdomains), |_, _| body(json!({"subdomain": fresh("renamed")}))),
+        row("subdomains.list", "", Lists(Subdomains), |_, _| nothing()),
+        row("subdomains.create", "", Makes(Subdomains), |_, _| body(json!({"name": fresh("new")}))),
+        row("domains.list", "", Lists(Domains), |_, _| nothing()),
+        row("domains.create", "", Makes(Domains), |_, _| body(custom_domain())),
+        row("domains.create", "no subdomainId", First(Subdomains), |_, _| body(custom_domain())),
+        row("domains.create", "body.subdomainId", Names(Subdomains), |_, it| {
+            body(with(custom_domain(), "subdomainId", json!(it.subdomain)))
+        }),
+        row("domains.read", "", Names(Domains), |_, it| path(it.domain, Value::Null)),
+        row("domains.update", "", Names(Domains), |own, it| {
+            path(it.domain, json!({"subdomainId": own.subdomain}))
+        }),
+        row("domains.update", "body.subdomainId", Names(Subdomains), |own, it| {
+            path(own.domain, json!({"subdomainId": it.subdomain}))
+        }),
+        last("domains.delete", "", Names(Domains), |_, it| path(it.domain, Value::Null)),
+        row("folders.list", "", Lists(Folders), |_, _| nothing()),
+        row("folders.create", "", Makes(Folders), |_, _| body(json!({"name": "F"}))),
+        row("folders.read", "", Names(Folders), |_, it| path(it.folder, Value::Null)),
+        row("folders.read", "with resources", Names(Folders), |_, it| Asked {
+            query: "?include=resources".to_owned(),
+            ..path(it.folder, Value::Null)
+        }),
+        row("folders.update", "", Names(Folders), |_, it| path(it.folder, json!({"name": "F"}))),
+        last("folders.delete", "", Names(Folders), |_, it| path(it.folder, Value::Null)),
+        row("folders.organize", "", Names(Folders), |own, it| path(it.folder, item("page", own.page))),
+        row("folders.organize", "body.resources", NamesAmongOthers(Pages), |own, it| {
+            path(own.folder, item("page", it.page))
+        }),
+        row("folders.organize", "body.resources", NamesAmongOthers(Forms), |own, it| {
+            path(own.folder, item("form", it.form))
+        }),
+        row("folders.organize", "body.resources", NamesAmongOthers(Analytics), |own, it| {
+            path(own.folder, item("analytics", it.site))
+        }),
+        last("folders.ungroup", "", Names(Folders), |own, it| path(it.folder, item("page", own.page))),
+        last("folders.ungroup", "body.resources", NamesAmongOthers(Pages), |own, it| {
+            path(own.folder, item("page", it.page))
+        }),
+        row("pages.list", "", Lists(Pages), |_, _| nothing()),
+        row("pages.list", "?folderId", Names(Folders), |_, it| query(format!("?folderId={}", it.folder))),
+        row("pages.create", "", Makes(Pages), |_, _| body(page())),
+        row("pages.create", "no subdomainId", First(Subdomains), |_, _| body(page())),
+        row("pages.create", "body.subdomainId", Names(Subdomains), |_, it| {
+            body(with(page(), "subdomainId", json!(it.subdomain)))
+        }),
+        row("pages.create", "body.folderId", Names(Folders), |_, it| {
+            body(with(page(), "folderId", json!(it.folder)))
+        }),
+        row("pages.read", "", Names(Pages), |_, it| path(it.page, Value::Null)),
+        row("pages.update", "", Names(Pages), |_, it| path(it.page, json!({"title": "T"}))),
+        row("pages.update", "body.folderId", Names(Folders), |own, it| {
+            path(own.page, json!({"folderId": it.folder}))
+        }),
+        last("pages.update", "folderId null", Names(Pages), |_, it| path(it.page, json!({"folderId": null}))),
+        last("pages.delete", "", Names(Pages), |_, it| path(it.page, Value::Null)),
+        row("forms.list", "", Lists(Forms), |_, _| nothing()),
+        row("forms.list", "?folderId", Names(Folders), |_, it| query(format!("?folderId={}", it.folder))),
+        row("forms.create", "", Makes(Forms), |_, _| body(form())),
+        row("forms.create", "body.folderId", Names(Folders), |_, it| {
+            body(with(form(), "folderId", json!(it.folder)))
+        }),
+        last("forms.create", "body.webhookIds", Names(Webhooks), |_, it| {
+            body(with(form(), "webhookIds", json!([it.webhook])))
+        }),
+        row("forms.read", "", Names(Forms), |_, it| path(it.form, Value::Null)),
+        last("forms.delete", "", Names(Forms), |_, it| path(it.form, Value::Null)),
+        row("submissions.list", "", Names(Forms), |_, it| path(it.form, Value::Null)),
+        row("webhooks.list", "", Lists(Webhooks), |_, _| nothing()),
+        row("webhooks.create", "", Makes(Webhooks), |own, _| {
+            body(with(hook(), "formIds", json!([own.form])))
+        }),
+        row("webhooks.create", "no formIds", Makes(Forms), |_, _| body(hook())),
+        row("webhooks.create", "formIds []", Makes(Forms), |_, _| body(with(hook(), "formIds", json!([])))),
+        row("webhooks.create", "body.formIds", Names(Forms), |_, it| {
+            body(with(hook(), "formIds", json!([it.form])))
+        }),
+        row("webhooks.read", "", Names(Webhooks), |_, it| path(it.webhook, Value::Null)),
+        row("deliveries.list", "", Names(Webhooks), |_, it| path(it.webhook, Value::Null)),
+        row("analytics.list", "", Lists(Analytics), |_, _| nothing()),
+        row("analytics.list", "?folderId", Names(Folders), |_, it| query(format!("?folderId={}", it.folder))),
+        row("analytics.create", "", Makes(Analytics), |_, _| body(site())),
+        row("analytics.create", "body.folderId", Names(Folders), |_, it| {
+            body(with(site(), "folderId", json!(it.folder)))
+        }),
+        last("analytics.create", "body.subdomainId", Names(Subdomains), |_, it| {
+            body(with(site(), "subdomainId", json!(it.subdomain)))
+        }),
+        last("analytics.create", "of all its pages", Makes(Pages), |own, _| {
+            body(with(site(), "subdomainId", json!(own.subdomain)))
+        }),
+        row("analytics.read", "", Names(Analytics), |_, it| path(it.site, Value::Null)),
+        row("analytics.query", "?siteId", Names(Analytics), |_, it| query(format!("?siteId={}", it.site))),
+    ]
+}

@@ -1,0 +1,171 @@
+//! Who may call what: every endpoint of the registry with every kind of caller, whatever id is named wherever.
+//!
+//! `matrix.txt` beside this folder shows the outcome at a glance. Rows are in `cases`, columns in `callers`, what each
+//! cell must answer in `rules`.
+
+mod callers;
+mod cases;
+mod rules;
+mod table;
+mod things;
+
+use std::collections::BTreeMap;
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use web::{Endpoint, endpoints_of};
+
+use self::callers::{Callers, Column};
+use self::cases::{Case, Touches};
+use self::rules::{Answer, ITEM_REFUSED, expected, shows};
+use self::things::Account;
+use crate::harness::Api;
+use crate::unchanged::Unchanged;
+
+#[tokio::test]
+async fn every_endpoint_answers_every_caller_as_the_rules_say() {
+    let warehouse = sandbox::test::clickhouse().await;
+    let settings = [
+        format!("warehouse.url={}", warehouse.url),
+        format!("warehouse.database={}", warehouse.database),
+        format!("warehouse.user={}", warehouse.user),
+        format!("warehouse.password={}", warehouse.password),
+        "trial.per_hour=100000".to_owned(),
+        "trial.per_day=100000".to_owned(),
+    ];
+    let api = Api::start(&settings.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let endpoints = endpoints_of(&control_plane::api::document());
+    let cases = cases::all();
+    let mut matrix = Matrix { api: &api, wrong: Vec::new(), answers: BTreeMap::new() };
+
+    let callers = Callers::make(&api).await;
+    let other = Account::make(&api).await;
+    for (at, case) in cases.iter().enumerate() {
+        let endpoint = endpoint_of(&endpoints, case);
+        let before = Unchanged::since_now(&api).await;
+        for column in Column::all() {
+            if expected(endpoint, case, column).is_some_and(|answer| answer.is_refusal()) {
+                matrix.fill(at, case, endpoint, column, &callers, &other).await;
+            }
+        }
+        if let Err(changed) = before.check().await {
+            matrix.wrong.push(format!("{} {}: a refused call: {changed}", case.operation, case.place));
+        }
+    }
+    let mut callers = callers;
+    for (at, case) in cases.iter().enumerate() {
+        let endpoint = endpoint_of(&endpoints, case);
+        for column in Column::all() {
+            if expected(endpoint, case, column).is_some_and(|answer| !answer.is_refusal()) {
+                matrix.fill(at, case, endpoint, column, &callers, &other).await;
+                if case.consumes {
+                    callers = Callers::make(&api).await;
+                }
+            }
+        }
+    }
+    assert!(matrix.wrong.is_empty(), "{} cells are wrong:\n{}", matrix.wrong.len(), matrix.wrong.join("\n"));
+    table::compare(&cases, &matrix.answers);
+}
+
+#[test]
+fn every_endpoint_has_a_row_and_every_row_an_endpoint() {
+    let cases = cases::all();
+    let endpoints = endpoints_of(&control_plane::api::document());
+    let missing: Vec<&str> = endpoints
+        .iter()
+        .map(|endpoint| endpoint.operation_id.as_str())
+        .filter(|operation| !cases.iter().any(|case| case.operation == *operation))
+        .collect();
+    assert_eq!(missing, Vec::<&str>::new(), "say in matrix/cases.rs how to call these");
+    for case in &cases {
+        endpoint_of(&endpoints, case);
+    }
+    assert_eq!(rules::exceptions_without_case(&cases), Vec::<String>::new());
+}
+
+fn endpoint_of<'a>(endpoints: &'a [Endpoint], case: &Case) -> &'a Endpoint {
+    let found = endpoints.iter().find(|endpoint| endpoint.operation_id == case.operation);
+    found.unwrap_or_else(|| panic!("there is no operation {}", case.operation))
+}
+
+struct Matrix<'a> {
+    api: &'a Api,
+    wrong: Vec<String>,
+    /// By row and column.
+    answers: BTreeMap<(usize, String), Answer>,
+}
+
+impl Matrix<'_> {
+    /// Calls once, notes the answer, and what is wrong with it.
+    async fn fill(
+        &mut self,
+        at: usize,
+        case: &Case,
+        endpoint: &Endpoint,
+        column: Column,
+        callers: &Callers,
+        other: &Account,
+    ) {
+        let kind = kind_of(case.touches);
+        let key = callers.key(other, column, kind);
+        let account = &callers.account;
+        let (own, named) = match column {
+            Column::OtherAccount => (&other.inside, &account.inside),
+            Column::FolderOutside => (&account.inside, &account.outside),
+            _ => (&account.inside, &account.inside),
+        };
+        let asked = (case.ask)(own, named);
+        let id = asked.id.map(|id| id.to_string()).unwrap_or_default();
+        let path = endpoint.path.replace("{id}", &id) + &asked.query;
+        let method: Method = endpoint.method.parse().unwrap();
+        let (status, body) = self.api.send(method, &path, key, &asked.body).await;
+        let answer = read(status, &body);
+        let wanted = expected(endpoint, case, column);
+        let mut complain = |what: &str| {
+            let name = format!("{} {} {:?} by {column:?}", case.operation, case.place, case.touches);
+            self.wrong.push(format!("{name}: {what}\n    {path} {} -> {status} {body}", asked.body));
+        };
+        if wanted.as_ref() != Some(&answer) {
+            complain(&format!(
+                "{answer}, not {}",
+                wanted.map(|wanted| wanted.to_string()).unwrap_or_default()
+            ));
+        }
+        if let (Column::OneScope(_), true) = (column, answer.is_refusal())
+            && body["requiredScope"] != json!(endpoint.scopes.as_ref().unwrap()[0])
+        {
+            complain("the problem does not name the scope it needs");
+        }
+        if status != StatusCode::UNAUTHORIZED && endpoint.scopes.is_some() && body["_meta"]["plan"] != "scale"
+        {
+            complain("an authenticated answer carries _meta");
+        }
+        if let (Touches::Lists(kind), 200) = (case.touches, answer.status) {
+            let text = body.to_string();
+            let shown =
+                [account.inside, account.outside].map(|side| text.contains(&side.of(kind).to_string()));
+            if (shown[0], shown[1]) != shows(kind, column) {
+                complain(&format!("shows {shown:?} of what lies inside and outside"));
+            }
+        }
+        self.answers.insert((at, table::column_of(endpoint, column)), answer);
+    }
+}
+
+fn read(status: StatusCode, body: &Value) -> Answer {
+    let item = (body["results"][0]["status"] == "error").then(|| ITEM_REFUSED.to_owned());
+    Answer { status: status.as_u16(), code: body["code"].as_str().map(str::to_owned).or(item) }
+}
+
+/// Of which kind the listed ids of a key are that is asked to make the call.
+fn kind_of(touches: Touches) -> domain::scopes::Resource {
+    match touches {
+        Touches::Names(kind)
+        | Touches::NamesAmongOthers(kind)
+        | Touches::First(kind)
+        | Touches::Makes(kind)
+        | Touches::Lists(kind) => kind,
+        Touches::Nothing | Touches::Account => domain::scopes::Resource::Pages,
+    }
+}

@@ -1,0 +1,187 @@
+//! What each cell must answer, by rules of a few lines; where one does not fit, an exception says why.
+
+use std::fmt;
+
+use domain::scopes::Resource;
+use web::Endpoint;
+
+use super::callers::Column::{self, FolderInside, FolderOutside, IdsWith, IdsWithout, OtherAccount};
+use super::cases::{Case, Touches};
+
+/// An answer: its status, and the code of a problem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) code: Option<String>,
+}
+
+/// The item was refused, the call was not.
+pub(super) const ITEM_REFUSED: &str = "item refused";
+
+impl Answer {
+    fn refused(status: u16, code: &str) -> Option<Self> {
+        Some(Self { status, code: Some(code.to_owned()) })
+    }
+
+    /// Whether nothing may have changed.
+    pub(super) fn is_refusal(&self) -> bool {
+        self.code.is_some()
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self.code.as_deref() {
+            Some("insufficient_scope") => " scope",
+            Some("folder_forbidden") => " folder",
+            Some("key_expired") => " expired",
+            Some(ITEM_REFUSED) => " but not it",
+            Some("unauthenticated" | "not_found") | None => "",
+            Some(other) => return write!(f, "{} {other}", self.status),
+        };
+        write!(f, "{}{word}", self.status)
+    }
+}
+
+struct Exception {
+    operation: &'static str,
+    place: &'static str,
+    columns: &'static [Column],
+    answer: Option<(u16, Option<&'static str>)>,
+    why: &'static str,
+}
+
+const fn folder_key(operation: &'static str, place: &'static str, why: &'static str) -> Exception {
+    let (columns, answer) = (&[FolderInside], Some((403, Some("folder_forbidden"))));
+    Exception { operation, place, columns, answer, why }
+}
+
+const NAME: &str = "a name is the whole account's";
+const OUT: &str = "what lies in no folder is out of the key's reach";
+const MORE: &str = "it would hear of what lies outside";
+const FILTER: &str = "a filter that matches nothing is no error, and tells nothing";
+
+const EXCEPTIONS: &[Exception] = &[
+    folder_key("account.update", "", "settings are the whole account's"),
+    folder_key("account.upgrade", "", "the plan is the whole account's"),
+    folder_key("subdomains.rename", "", NAME),
+    folder_key("subdomains.create", "", NAME),
+    folder_key("folders.create", "", "it would lie outside"),
+    folder_key("folders.delete", "", OUT),
+    folder_key("folders.ungroup", "", OUT),
+    folder_key("folders.ungroup", "body.resources", OUT),
+    folder_key("pages.update", "folderId null", OUT),
+    folder_key("webhooks.create", "no formIds", MORE),
+    folder_key("webhooks.create", "formIds []", "linked to no form, it lies in no folder"),
+    folder_key("analytics.create", "of all its pages", MORE),
+    Exception {
+        operation: "folders.ungroup",
+        place: "body.resources",
+        columns: &[FolderOutside],
+        answer: Some((403, Some("folder_forbidden"))),
+        why: OUT,
+    },
+    Exception {
+        operation: "analytics.create",
+        place: "body.subdomainId",
+        columns: &[FolderInside, FolderOutside],
+        answer: Some((403, Some("folder_forbidden"))),
+        why: MORE,
+    },
+    Exception {
+        operation: "keys.create",
+        place: "body.folderId",
+        columns: &[FolderOutside],
+        answer: Some((403, Some("insufficient_scope"))),
+        why: "a key for another folder is wider than its maker, whatever lies there",
+    },
+    Exception {
+        operation: "pages.list",
+        place: "?folderId",
+        columns: &[OtherAccount],
+        answer: Some((200, None)),
+        why: FILTER,
+    },
+    Exception {
+        operation: "forms.list",
+        place: "?folderId",
+        columns: &[OtherAccount],
+        answer: Some((200, None)),
+        why: FILTER,
+    },
+    Exception {
+        operation: "analytics.list",
+        place: "?folderId",
+        columns: &[OtherAccount],
+        answer: Some((200, None)),
+        why: FILTER,
+    },
+];
+
+/// What the cell must answer; none where there is no such cell, as nothing is named that could lie elsewhere.
+pub(super) fn expected(endpoint: &Endpoint, case: &Case, column: Column) -> Option<Answer> {
+    let created = case.operation.ends_with(".create");
+    let right = Some(Answer { status: if created { 201 } else { 200 }, code: None });
+    let Some(scopes) = &endpoint.scopes else { return right };
+    match column {
+        Column::NoKey | Column::Garbage | Column::Revoked => return Answer::refused(401, "unauthenticated"),
+        Column::Expired => return Answer::refused(401, "key_expired"),
+        Column::OneScope(scope) if *scopes == [scope.to_string()] => return right,
+        Column::OneScope(_) => return Answer::refused(403, "insufficient_scope"),
+        _ => {}
+    }
+    let is_meant = |one: &&Exception| {
+        (one.operation, one.place) == (case.operation, case.place) && one.columns.contains(&column)
+    };
+    if let Some(exception) = EXCEPTIONS.iter().find(is_meant) {
+        return exception.answer.map(|(status, code)| Answer { status, code: code.map(str::to_owned) });
+    }
+    by_reach(case, column, right)
+}
+
+fn by_reach(case: &Case, column: Column, right: Option<Answer>) -> Option<Answer> {
+    use Touches::{Account, First, Lists, Makes, Names, NamesAmongOthers, Nothing};
+    let among_others = Answer::refused(200, ITEM_REFUSED);
+    // A domain is the whole account's, whatever is done with it.
+    if case.operation.starts_with("domains.") && column == FolderInside {
+        return Answer::refused(403, "folder_forbidden");
+    }
+    match (column, case.touches) {
+        (_, Nothing) => right,
+        (FolderInside, _) => right,
+        (FolderOutside, Names(Resource::Subdomains)) if !case.operation.starts_with("domains.") => right,
+        (FolderOutside, Names(Resource::Keys)) => Answer::refused(403, "insufficient_scope"),
+        (FolderOutside, Names(_)) => Answer::refused(403, "folder_forbidden"),
+        (IdsWith, Makes(_)) | (IdsWithout, Names(_) | First(_)) => Answer::refused(403, "insufficient_scope"),
+        (IdsWith, Names(_) | NamesAmongOthers(_) | First(_)) => right,
+        (OtherAccount, Names(_)) => Answer::refused(404, "not_found"),
+        (FolderOutside | IdsWithout | OtherAccount, NamesAmongOthers(_)) => among_others,
+        (IdsWith | IdsWithout | OtherAccount, Lists(_)) => right,
+        (FolderOutside | IdsWithout | OtherAccount, Account | First(_) | Makes(_) | Lists(_))
+        | (IdsWith, Account) => None,
+        (Column::NoKey | Column::Garbage | Column::Expired | Column::Revoked | Column::OneScope(_), _) => {
+            right
+        }
+    }
+}
+
+/// Whether a listing shows what lies inside and what lies outside.
+pub(super) fn shows(kind: Resource, column: Column) -> (bool, bool) {
+    match column {
+        // Subdomains lie in no folder: they are where its pages are served.
+        FolderInside if kind == Resource::Subdomains => (true, true),
+        FolderInside | IdsWith => (true, false),
+        FolderOutside | IdsWithout => (false, true),
+        OtherAccount => (false, false),
+        _ => (true, true),
+    }
+}
+
+/// Exceptions about a row there is not.
+pub(super) fn exceptions_without_case(cases: &[Case]) -> Vec<String> {
+    let has_none = |one: &&Exception| {
+        !cases.iter().any(|case| (case.operation, case.place) == (one.operation, one.place))
+    };
+    let name = |one: &Exception| format!("{} {} ({})", one.operation, one.place, one.why);
+    EXCEPTIONS.iter().filter(has_none).map(name).collect()
+}

@@ -1,0 +1,90 @@
+//! The matrix as a text file, so that a reviewer sees at a glance who may do what, and a change of it as a diff.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use web::Endpoint;
+
+use super::callers::Column;
+use super::cases::{Case, Touches};
+use super::rules::Answer;
+
+const COLUMNS: [&str; 11] = [
+    "no key",
+    "garbage",
+    "expired",
+    "revoked",
+    "its scope",
+    "63 others",
+    "folder in",
+    "folder out",
+    "ids with",
+    "ids without",
+    "other account",
+];
+
+const INTRODUCTION: &str = "\
+Who may call what, as answered by the API in the test `matrix`: written by it, and compared with what is checked in.
+
+  its scope      a key with just the scope of the endpoint      63 others  keys with one of the others
+  folder in/out  a key kept to a folder, what is named lying inside or outside of it
+  ids with/-out  a key kept to listed things, what is named being listed or not
+  ·              nothing is named that could lie elsewhere
+";
+
+/// The heading under which a caller stands.
+pub(super) fn column_of(endpoint: &Endpoint, column: Column) -> String {
+    let word = match column {
+        Column::NoKey => "no key",
+        Column::Garbage => "garbage",
+        Column::Expired => "expired",
+        Column::Revoked => "revoked",
+        Column::OneScope(scope)
+            if endpoint.scopes.as_ref().is_some_and(|all| *all == [scope.to_string()]) =>
+        {
+            "its scope"
+        }
+        Column::OneScope(_) => "63 others",
+        Column::FolderInside => "folder in",
+        Column::FolderOutside => "folder out",
+        Column::IdsWith => "ids with",
+        Column::IdsWithout => "ids without",
+        Column::OtherAccount => "other account",
+    };
+    word.to_owned()
+}
+
+/// Writes the table anew, and fails if it is not the checked-in one.
+pub(super) fn compare(cases: &[Case], answers: &BTreeMap<(usize, String), Answer>) {
+    let rows: Vec<Vec<String>> = cases.iter().enumerate().map(|(at, case)| row(at, case, answers)).collect();
+    let heading = ["operation", "about"].into_iter().chain(COLUMNS).map(str::to_owned).collect();
+    let all: Vec<Vec<String>> = [vec![heading], rows].concat();
+    let width = |at: usize| all.iter().map(|row| row[at].chars().count()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..all[0].len()).map(width).collect();
+    let mut text = format!("{INTRODUCTION}\n");
+    for row in &all {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}  "));
+        writeln!(text, "{}", cells.collect::<String>().trim_end()).unwrap();
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api/matrix.txt");
+    if std::fs::read_to_string(&path).unwrap_or_default() != text {
+        std::fs::write(&path, text).unwrap();
+        panic!("matrix.txt was written anew: read its diff and commit it");
+    }
+}
+
+fn row(at: usize, case: &Case, answers: &BTreeMap<(usize, String), Answer>) -> Vec<String> {
+    let about = match (case.place, case.touches) {
+        ("", Touches::Nothing | Touches::Account) => String::new(),
+        (place, Touches::NamesAmongOthers(kind)) => format!("{place} ({})", kind.word()),
+        ("", Touches::Lists(kind)) => format!("list of {}", kind.word()),
+        ("", Touches::Makes(_)) => "a new one".to_owned(),
+        ("", _) => "{id}".to_owned(),
+        (place, _) => place.to_owned(),
+    };
+    let cell = |column: &str| {
+        answers.get(&(at, column.to_owned())).map_or_else(|| "·".to_owned(), ToString::to_string)
+    };
+    [case.operation.to_owned(), about].into_iter().chain(COLUMNS.map(cell)).collect()
+}

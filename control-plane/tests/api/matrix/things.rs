@@ -1,0 +1,101 @@
+//! An account with two of everything: one thing of each kind inside a folder, one outside of it.
+
+use domain::plans::Plan;
+use domain::reach::Reach;
+use domain::scopes::{Resource, ScopeSet};
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::harness::Api;
+
+/// One thing of each kind, all in one folder as far as they lie in folders.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Things {
+    pub(super) folder: Uuid,
+    pub(super) page: Uuid,
+    pub(super) form: Uuid,
+    pub(super) webhook: Uuid,
+    pub(super) site: Uuid,
+    pub(super) subdomain: Uuid,
+    pub(super) domain: Uuid,
+    pub(super) key: Uuid,
+}
+
+impl Things {
+    /// The one of that kind.
+    pub(super) fn of(&self, kind: Resource) -> Uuid {
+        match kind {
+            Resource::Pages => self.page,
+            Resource::Forms => self.form,
+            Resource::Webhooks => self.webhook,
+            Resource::Analytics => self.site,
+            Resource::Folders => self.folder,
+            Resource::Subdomains => self.subdomain,
+            Resource::Domains => self.domain,
+            Resource::Keys => self.key,
+            other => panic!("there is no {} here yet: add one", other.word()),
+        }
+    }
+}
+
+/// An account on the plan that limits nothing.
+#[derive(Debug)]
+pub(super) struct Account {
+    pub(super) id: Uuid,
+    /// May do everything.
+    pub(super) key: String,
+    /// What lies in the folder, and the account's first subdomain.
+    pub(super) inside: Things,
+    /// What lies in another folder, and another subdomain.
+    pub(super) outside: Things,
+}
+
+impl Account {
+    /// A new one.
+    pub(super) async fn make(api: &Api) -> Self {
+        let (key, id) = api.trial_on(Plan::Scale).await;
+        let (_, first) = api.send(Method::GET, "/api/account/subdomain", Some(&key), &Value::Null).await;
+        let inside = things(api, &key, id, id_in(&first, "id"), "inside").await;
+        let name = format!("other-{}", &id.simple().to_string()[20..]);
+        let second = made(api, &key, "/api/account/subdomains", json!({"name": name}), "id").await;
+        let outside = things(api, &key, id, second, "outside").await;
+        Self { id, key, inside, outside }
+    }
+}
+
+async fn things(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &str) -> Things {
+    let folder = made(api, key, "/api/folders", json!({"name": name}), "id").await;
+    // It may do nothing and sees no other: within every caller's restrictions but for its folder.
+    let reach = Reach { folder_id: Some(folder), ids: [(Resource::Keys, [].into())].into() };
+    let (held, _) = api.insert_key(account_id, ScopeSet::default(), reach, None).await;
+    let page =
+        json!({"slug": name, "title": name, "html": "x", "folderId": folder, "subdomainId": subdomain});
+    let fields = json!([{"name": "email", "label": "E-mail", "type": "email"}]);
+    let form = json!({"name": name, "fields": fields, "folderId": folder});
+    let site = json!({"name": name, "folderId": folder});
+    let domain = json!({"domain": format!("{name}.example.com"), "subdomainId": subdomain});
+    let form = made(api, key, "/api/forms", form, "formId").await;
+    let webhook = json!({"url": "https://example.com/hook", "formIds": [form]});
+    Things {
+        folder,
+        page: made(api, key, "/api/pages", page, "id").await,
+        form,
+        webhook: made(api, key, "/api/webhooks", webhook, "id").await,
+        site: made(api, key, "/api/analytics/sites", site, "site").await,
+        subdomain,
+        domain: made(api, key, "/api/account/domains", domain, "id").await,
+        key: held,
+    }
+}
+
+async fn made(api: &Api, key: &str, path: &str, body: Value, id: &str) -> Uuid {
+    let (status, answer) = api.send(Method::POST, path, Some(key), &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{path}: {answer}");
+    id_in(&answer, id)
+}
+
+fn id_in(answer: &Value, member: &str) -> Uuid {
+    let value = &answer[member];
+    value["id"].as_str().or(value.as_str()).unwrap().parse().unwrap()
+}

@@ -1,0 +1,192 @@
+//! Narrow keys: one makes, sees, rotates and revokes only keys that are no wider, in every dimension; and what it
+//! counts is only its own part.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::plans::Plan;
+use domain::reach::Reach;
+use domain::scopes::{Resource, ScopeSet};
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use service::Clock;
+use uuid::Uuid;
+
+use crate::harness::Api;
+use crate::unchanged::Unchanged;
+
+/// What a key may do, in every dimension in which it can be narrowed.
+#[derive(Clone)]
+struct May {
+    scopes: ScopeSet,
+    reach: Reach,
+    expires_at: Option<DateTime<Utc>>,
+}
+
+struct Ground {
+    api: Api,
+    key: String,
+    account_id: Uuid,
+    folders: [Uuid; 2],
+    pages: [Uuid; 2],
+}
+
+impl Ground {
+    /// An account with two folders and a page in each.
+    async fn lay() -> Self {
+        let api = Api::start(&[]).await;
+        let (key, account_id) = api.trial_on(Plan::Scale).await;
+        let mut ground = Self { api, key, account_id, folders: [Uuid::nil(); 2], pages: [Uuid::nil(); 2] };
+        for (at, name) in ["first", "second"].into_iter().enumerate() {
+            ground.folders[at] = ground.made("/api/folders", json!({"name": name})).await;
+            let page = json!({"slug": name, "title": name, "html": "x", "folderId": ground.folders[at]});
+            ground.pages[at] = ground.made("/api/pages", page).await;
+        }
+        ground
+    }
+
+    async fn made(&self, path: &str, body: Value) -> Uuid {
+        let (status, answer) = self.api.send(Method::POST, path, Some(&self.key), &body).await;
+        assert_eq!(status, StatusCode::CREATED, "{answer}");
+        answer["id"].as_str().unwrap().parse().unwrap()
+    }
+
+    async fn key_that(&self, may: &May) -> (Uuid, String) {
+        self.api.insert_key(self.account_id, may.scopes, may.reach.clone(), may.expires_at).await
+    }
+
+    /// A key narrowed in every dimension, and keys that are each wider in just one.
+    fn narrow_and_wider(&self) -> (May, Vec<(&'static str, May)>) {
+        let words = ["keys:*", "pages:read"];
+        let in_a_day = Clock::system().now() + TimeDelta::days(1);
+        let ids =
+            |kind, ids: &[Uuid]| -> BTreeMap<Resource, _> { [(kind, ids.iter().copied().collect())].into() };
+        let narrow = May {
+            scopes: ScopeSet::parse(words).unwrap(),
+            reach: Reach { folder_id: Some(self.folders[0]), ids: ids(Resource::Pages, &self.pages[..1]) },
+            expires_at: Some(in_a_day),
+        };
+        let with_reach = |reach| May { reach, ..narrow.clone() };
+        let own = narrow.reach.clone();
+        let wider = vec![
+            ("scopes", May { scopes: ScopeSet::parse(["keys:*", "pages:*"]).unwrap(), ..narrow.clone() }),
+            ("another folder", with_reach(Reach { folder_id: Some(self.folders[1]), ..own.clone() })),
+            ("no folder", with_reach(Reach { folder_id: None, ..own.clone() })),
+            ("more pages", with_reach(Reach { ids: ids(Resource::Pages, &self.pages), ..own.clone() })),
+            ("all pages", with_reach(Reach { ids: BTreeMap::new(), ..own })),
+            ("a later end", May { expires_at: Some(in_a_day + TimeDelta::seconds(1)), ..narrow.clone() }),
+            ("no end", May { expires_at: None, ..narrow.clone() }),
+        ];
+        (narrow, wider)
+    }
+}
+
+#[tokio::test]
+async fn a_narrow_key_neither_sees_nor_rotates_nor_revokes_a_key_wider_in_any_one_dimension() {
+    let ground = Ground::lay().await;
+    let (narrow, wider) = ground.narrow_and_wider();
+    let (own_id, key) = ground.key_that(&narrow).await;
+    let (equal, _) = ground.key_that(&narrow).await;
+    let mut others = Vec::new();
+    for (dimension, may) in &wider {
+        others.push((dimension, ground.key_that(may).await.0));
+    }
+    let (_, listed) = ground.api.send(Method::GET, "/api/keys", Some(&key), &Value::Null).await;
+    let seen: Vec<&str> =
+        listed["keys"].as_array().unwrap().iter().map(|key| key["id"].as_str().unwrap()).collect();
+    assert_eq!(seen, [own_id.to_string(), equal.to_string()], "the wider ones are not listed");
+
+    let before = Unchanged::since_now(&ground.api).await;
+    for (dimension, id) in others {
+        for (method, path) in
+            [(Method::POST, format!("/api/keys/{id}/rotate")), (Method::DELETE, format!("/api/keys/{id}"))]
+        {
+            let (status, problem) = ground.api.send(method, &path, Some(&key), &Value::Null).await;
+            assert_eq!(
+                (status, &problem["code"]),
+                (StatusCode::FORBIDDEN, &json!("insufficient_scope")),
+                "{dimension}: {problem}"
+            );
+        }
+    }
+    assert_eq!(before.check().await, Ok(()));
+    let rotate = format!("/api/keys/{equal}/rotate");
+    let (status, _) = ground.api.send(Method::POST, &rotate, Some(&key), &Value::Null).await;
+    assert_eq!(status, StatusCode::OK, "an equal one may be rotated");
+}
+
+#[tokio::test]
+async fn a_narrow_key_makes_no_key_wider_than_itself_in_any_one_dimension() {
+    let ground = Ground::lay().await;
+    let (narrow, _) = ground.narrow_and_wider();
+    let (_, key) = ground.key_that(&narrow).await;
+    let [_, other_folder] = ground.folders;
+    let [own_page, other_page] = ground.pages;
+    let end = narrow.expires_at.unwrap();
+    let before = Unchanged::since_now(&ground.api).await;
+    for wider in [
+        json!({"scopes": ["*"]}),
+        json!({"scopes": ["pages:update"]}),
+        json!({"scopes": ["keys:*", "pages:read", "forms:read"]}),
+        json!({"folderId": other_folder}),
+        json!({"resourceIds": {"pages": [other_page]}}),
+        json!({"resourceIds": {"pages": [own_page, other_page]}}),
+        json!({"expiresAt": end + TimeDelta::seconds(1)}),
+    ] {
+        let mut body = wider.clone();
+        body["label"] = json!("child");
+        let (status, problem) = ground.api.send(Method::POST, "/api/keys", Some(&key), &body).await;
+        let answered = (status, problem["code"].as_str().unwrap());
+        assert_eq!(answered, (StatusCode::FORBIDDEN, "insufficient_scope"), "{wider}: {problem}");
+    }
+    assert_eq!(before.check().await, Ok(()));
+
+    let (status, child) =
+        ground.api.send(Method::POST, "/api/keys", Some(&key), &json!({"label": "child"})).await;
+    assert_eq!(status, StatusCode::CREATED, "{child}");
+    let shown = |value: &Value| value.as_str().unwrap().parse::<DateTime<Utc>>().unwrap().timestamp_micros();
+    assert_eq!(
+        (&child["scopes"], &child["folderId"], &child["resourceIds"], shown(&child["expiresAt"])),
+        (
+            &json!(["pages:read", "keys:*"]),
+            &json!(ground.folders[0]),
+            &json!({"pages": [own_page]}),
+            end.timestamp_micros()
+        ),
+        "what a child leaves open it inherits"
+    );
+}
+
+#[tokio::test]
+async fn counts_show_a_narrow_key_only_its_part() {
+    let ground = Ground::lay().await;
+    let api = &ground.api;
+    let [folder, _] = ground.folders;
+    let [page, _] = ground.pages;
+    for slug in ["third", "fourth"] {
+        let page = json!({"slug": slug, "title": "T", "html": "x", "folderId": folder});
+        ground.made("/api/pages", page).await;
+    }
+    ground.made("/api/pages", json!({"slug": "loose", "title": "T", "html": "x"})).await;
+    let count = async |key: &str| {
+        let (_, subdomains) = api.send(Method::GET, "/api/account/subdomains", Some(key), &Value::Null).await;
+        let (_, folders) = api.send(Method::GET, "/api/folders", Some(key), &Value::Null).await;
+        let path = format!("/api/folders/{folder}?include=resources");
+        let (_, whole) = api.send(Method::GET, &path, Some(key), &Value::Null).await;
+        assert_eq!(whole["counts"], folders["folders"][0]["counts"], "list and read count alike");
+        (
+            subdomains["subdomains"][0]["pageCount"].as_i64().unwrap(),
+            folders["folders"].as_array().unwrap().len(),
+            whole["counts"]["pages"].as_i64().unwrap(),
+            whole["resources"].as_array().unwrap().len(),
+        )
+    };
+    let narrowed = async |reach| api.insert_key(ground.account_id, ScopeSet::FULL, reach, None).await.1;
+    let in_folder = Reach { folder_id: Some(folder), ids: BTreeMap::new() };
+    let one_page = Reach { folder_id: None, ids: [(Resource::Pages, [page].into())].into() };
+    let no_form = Reach { folder_id: None, ids: [(Resource::Forms, [].into())].into() };
+    assert_eq!(count(&ground.key).await, (5, 2, 3, 3));
+    assert_eq!(count(&narrowed(in_folder).await).await, (3, 1, 3, 3));
+    assert_eq!(count(&narrowed(one_page).await).await, (1, 2, 1, 1));
+    assert_eq!(count(&narrowed(no_form).await).await, (5, 2, 3, 3), "a list of forms says nothing of pages");
+}

@@ -1,0 +1,60 @@
+//! Whether anything in the database has changed: a refused call leaves every row of every table as it was.
+
+use crate::harness::Api;
+
+/// Every table with a digest of its rows. A key's last use is noted whatever is answered, and the outbox is emptied
+/// in the background.
+const LOOK: &str = "
+    create schema if not exists watched;
+    create or replace function watched.look() returns table (name text, digest text) language plpgsql as $$
+    declare
+        at text;
+    begin
+        for at in select tablename from pg_tables
+                  where schemaname = 'public' and tablename not in ('outbox', '_sqlx_migrations')
+        loop
+            return query execute format(
+                'select %L::text, md5(coalesce(string_agg(row, '''' order by row), ''''))
+                 from (select md5((to_jsonb(t) - ''last_used_at'')::text) as row from public.%I t) rows', at, at);
+        end loop;
+    end $$;
+    drop table if exists watched.before;
+    create table watched.before as select * from watched.look()";
+
+const COMPARE: &str = "
+    do $$
+    declare
+        changed text;
+    begin
+        select string_agg(name, ', ') into changed
+        from watched.look() now join watched.before using (name) where now.digest <> before.digest;
+        if changed is not null then raise exception 'rows have changed in: %', changed; end if;
+    end $$";
+
+/// The database as it was at a moment.
+pub(crate) struct Unchanged<'a>(&'a Api);
+
+impl<'a> Unchanged<'a> {
+    /// From now on nothing is to change.
+    pub(crate) async fn since_now(api: &'a Api) -> Self {
+        api.execute(LOOK).await.unwrap();
+        Self(api)
+    }
+
+    /// Which tables have changed, if any has.
+    pub(crate) async fn check(&self) -> Result<(), String> {
+        self.0.execute(COMPARE).await.map_err(|error| format!("{error:?}"))
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_one_row_is_noticed() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let before = Unchanged::since_now(&api).await;
+    api.account_of(&key).await;
+    assert_eq!(before.check().await, Ok(()));
+    api.execute("update accounts set timezone = 'Europe/Berlin'").await.unwrap();
+    let noticed = before.check().await.unwrap_err();
+    assert!(noticed.contains("rows have changed in: accounts"), "{noticed}");
+}
