@@ -9,8 +9,9 @@ mod kill;
 #[cfg(test)]
 mod outage;
 #[cfg(test)]
-mod sites;
 mod quota;
+#[cfg(test)]
+mod sites;
 #[cfg(test)]
 mod stand;
 #[cfg(test)]

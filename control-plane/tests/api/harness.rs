@@ -3,8 +3,9 @@
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use control_plane::{App, Config, DEFAULTS};
+use domain::base62;
 use domain::keys::{self, KeyKind};
 use domain::plans::Plan;
 use domain::reach::Reach;
@@ -15,7 +16,9 @@ use sandbox::test::TestDatabase;
 use serde_json::Value;
 use service::config::{Sources, load};
 use service::{Clock, Rng};
+use store::identities::{self, Vouched};
 use store::keys::NewKey;
+use store::sessions::NewSession;
 use tower::ServiceExt;
 use uuid::Uuid;
 
@@ -55,9 +58,21 @@ impl Api {
         key: Option<&str>,
         body: &Value,
     ) -> (StatusCode, Value) {
+        let shown = key.map(|key| ("authorization", format!("Bearer {key}")));
+        self.send_with(method, path, &shown.into_iter().collect::<Vec<_>>(), body).await
+    }
+
+    /// Sends one request with these headers; a null body is none.
+    pub(crate) async fn send_with(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&'static str, String)],
+        body: &Value,
+    ) -> (StatusCode, Value) {
         let mut request = Request::builder().method(method).uri(path);
-        if let Some(key) = key {
-            request = request.header("authorization", format!("Bearer {key}"));
+        for (name, value) in headers {
+            request = request.header(*name, value);
         }
         let body = if body.is_null() {
             Body::empty()
@@ -129,6 +144,34 @@ impl Api {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         store::keys::insert_key(&mut conn, account_id, &new).await.unwrap();
         (id, made)
+    }
+
+    /// The cookie of a browser in which somebody has signed in, who has taken over that account.
+    pub(crate) async fn sign_in(&self, account_id: Uuid) -> String {
+        let (clock, rng) = (Clock::system(), Rng::system());
+        let (now, id) = (clock.now(), rng.uuid_v7(clock.now()));
+        let token = base62::encode(&rng.bytes::<32>(), 43);
+        let who = Vouched {
+            issuer: "https://provider.test".to_owned(),
+            subject: id.to_string(),
+            email: Some("ana@example.com".to_owned()),
+            email_verified: true,
+            name: None,
+        };
+        let mut conn = store::acquire(&self.database.db).await.unwrap();
+        let identity_id = identities::upsert_identity(&mut conn, id, &who, now).await.unwrap();
+        identities::insert_account(&mut conn, account_id, identity_id, None, now).await.unwrap();
+        let session = NewSession {
+            id: rng.uuid_v7(now),
+            token_hash: control_plane::signin::cookie::hash(&token),
+            identity_id,
+            account_id: Some(account_id),
+            created_at: now,
+            expires_at: now + TimeDelta::days(7),
+            ends_at: now + TimeDelta::days(30),
+        };
+        store::sessions::insert_session(&mut conn, &session).await.unwrap();
+        format!("session={token}")
     }
 
     /// Sends a request as it stands.

@@ -12,7 +12,7 @@ use service::Clock;
 use super::things::{Account, Things};
 use crate::harness::Api;
 
-/// A column. Whoever is signed in, from here and from a foreign origin, is two more of them.
+/// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Column {
     /// Nobody.
@@ -35,6 +35,10 @@ pub(super) enum Column {
     IdsWithout,
     /// A key of another account, which may do everything there.
     OtherAccount,
+    /// Somebody signed in, from a page of ours.
+    Session,
+    /// Somebody signed in, whose browser was sent here by another site.
+    SessionForeign,
 }
 
 impl Column {
@@ -47,7 +51,7 @@ impl Column {
             .into_iter()
             .chain(scopes)
             .chain([Self::FolderInside, Self::FolderOutside, Self::IdsWith, Self::IdsWithout])
-            .chain([Self::OtherAccount])
+            .chain([Self::OtherAccount, Self::Session, Self::SessionForeign])
             .collect()
     }
 }
@@ -59,6 +63,7 @@ pub(super) struct Callers {
     revoked: String,
     one_scope: BTreeMap<String, String>,
     folder: String,
+    session: String,
     listed: BTreeMap<Resource, [String; 2]>,
 }
 
@@ -91,6 +96,7 @@ impl Callers {
         }
         Self {
             folder: key(ScopeSet::FULL, folder).await,
+            session: api.sign_in(account.id).await,
             expired,
             revoked: short_lived["key"].as_str().unwrap().to_owned(),
             one_scope,
@@ -100,9 +106,16 @@ impl Callers {
     }
 
     /// What a column's caller shows, for a case that is about things of this kind.
-    pub(super) fn key<'a>(&'a self, other: &'a Account, column: Column, kind: Resource) -> Option<&'a str> {
-        Some(match column {
-            Column::NoKey => return None,
+    pub(super) fn headers(
+        &self,
+        other: &Account,
+        column: Column,
+        kind: Resource,
+    ) -> Vec<(&'static str, String)> {
+        let key = match column {
+            Column::NoKey => return vec![],
+            Column::Session => return self.signed_in("http://localhost:8080"),
+            Column::SessionForeign => return self.signed_in("http://shop.localhost:8080"),
             Column::Garbage => "garbage",
             Column::Expired => &self.expired,
             Column::Revoked => &self.revoked,
@@ -111,6 +124,11 @@ impl Callers {
             Column::IdsWith => &self.listed[&kind][0],
             Column::IdsWithout => &self.listed[&kind][1],
             Column::OtherAccount => &other.key,
-        })
+        };
+        vec![("authorization", format!("Bearer {key}"))]
+    }
+
+    fn signed_in(&self, origin: &str) -> Vec<(&'static str, String)> {
+        vec![("cookie", self.session.clone()), ("origin", origin.to_owned())]
     }
 }

@@ -119,6 +119,9 @@ pub(super) fn all() -> Vec<Case> {
         row("account.usage", "", Account, |_, _| nothing()),
         row("account.plans", "", Account, |_, _| nothing()),
         row("account.upgrade", "", Account, |_, _| body(json!({"plan": "scale"}))),
+        row("help.create", "", Account, |_, _| {
+            body(json!({"category": "Help", "subject": "How?", "message": "Tell me."}))
+        }),
         row("keys.list", "", Lists(Keys), |_, _| query("?limit=100".to_owned())),
         row("keys.create", "", Makes(Keys), |_, _| body(key())),
         row("keys.create", "body.folderId", Names(Folders), |_, it| {

@@ -126,6 +126,8 @@ pub(super) fn expected(endpoint: &Endpoint, case: &Case, column: Column) -> Opti
     match column {
         Column::NoKey | Column::Garbage | Column::Revoked => return Answer::refused(401, "unauthenticated"),
         Column::Expired => return Answer::refused(401, "key_expired"),
+        Column::SessionForeign if endpoint.method != "GET" => return Answer::refused(403, "foreign_origin"),
+        Column::Session | Column::SessionForeign => return right,
         Column::OneScope(scope) if *scopes == [scope.to_string()] => return right,
         Column::OneScope(_) => return Answer::refused(403, "insufficient_scope"),
         _ => {}
@@ -159,9 +161,8 @@ fn by_reach(case: &Case, column: Column, right: Option<Answer>) -> Option<Answer
         (IdsWith | IdsWithout | OtherAccount, Lists(_)) => right,
         (FolderOutside | IdsWithout | OtherAccount, Account | First(_) | Makes(_) | Lists(_))
         | (IdsWith, Account) => None,
-        (Column::NoKey | Column::Garbage | Column::Expired | Column::Revoked | Column::OneScope(_), _) => {
-            right
-        }
+        // These were answered above, whatever is named.
+        _ => right,
     }
 }
 

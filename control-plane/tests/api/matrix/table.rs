@@ -10,7 +10,7 @@ use super::callers::Column;
 use super::cases::{Case, Touches};
 use super::rules::Answer;
 
-const COLUMNS: [&str; 11] = [
+const COLUMNS: [&str; 13] = [
     "no key",
     "garbage",
     "expired",
@@ -22,6 +22,8 @@ const COLUMNS: [&str; 11] = [
     "ids with",
     "ids without",
     "other account",
+    "session",
+    "foreign page",
 ];
 
 const INTRODUCTION: &str = "\
@@ -30,6 +32,7 @@ Who may call what, as answered by the API in the test `matrix`: written by it, a
   its scope      a key with just the scope of the endpoint      63 others  keys with one of the others
   folder in/out  a key kept to a folder, what is named lying inside or outside of it
   ids with/-out  a key kept to listed things, what is named being listed or not
+  session        somebody signed in, from a page of ours         foreign page  sent by a page of another site
   ·              nothing is named that could lie elsewhere
 ";
 
@@ -51,6 +54,8 @@ pub(super) fn column_of(endpoint: &Endpoint, column: Column) -> String {
         Column::IdsWith => "ids with",
         Column::IdsWithout => "ids without",
         Column::OtherAccount => "other account",
+        Column::Session => "session",
+        Column::SessionForeign => "foreign page",
     };
     word.to_owned()
 }

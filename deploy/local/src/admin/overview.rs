@@ -174,8 +174,11 @@ mod tests {
                 plan: Plan::Pro,
                 name: Some("Shop\u{1b}[2J".to_owned()),
                 timezone: "UTC".to_owned(),
+                subdomain: Some("quiet-otter".to_owned()),
+                email: None,
                 claim_deadline: Some(hours(3)),
                 claimed_at: None,
+                suspended_at: Some(hours(-1)),
                 created_at: hours(-21),
             },
             standing: Standing {
