@@ -26,11 +26,17 @@ pub(super) async fn show(State(app): State<App>, SignedIn(session): SignedIn) ->
     let identity = identities::find_identity(&mut conn, session.identity_id).await?;
     let identity = identity.ok_or_else(|| Problem::not_found("identity"))?;
     let accounts = identities::list_accounts(&mut conn, session.identity_id).await?;
-    let current = accounts.iter().find(|one| Some(one.id) == session.account_id);
+    let (current, others): (Vec<_>, Vec<_>) =
+        accounts.iter().partition(|one| Some(one.id) == session.account_id);
     let context = json!({
-        "identity": { "name": identity.name, "email": identity.email, "subject": identity.subject, "issuer": identity.issuer },
-        "current": current.map(|one| shown(&app, one)),
-        "others": accounts.iter().filter(|one| Some(one.id) != session.account_id).map(|one| shown(&app, one)).collect::<Vec<_>>(),
+        "identity": {
+            "name": identity.name,
+            "email": identity.email,
+            "subject": identity.subject,
+            "through": identity.issuer.trim_start_matches("https://"),
+        },
+        "current": current.first().map(|one| shown(&app, one)),
+        "others": others.iter().map(|one| shown(&app, one)).collect::<Vec<_>>(),
         "base": app.addresses.base(),
     });
     Ok(app.signin.pages.show_form("account.html", &context))

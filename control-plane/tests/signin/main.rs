@@ -11,5 +11,6 @@ mod local;
 mod pages;
 mod provider;
 mod sessions;
+mod settings;
 mod stand;
 mod tokens;

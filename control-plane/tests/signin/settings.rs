@@ -1,0 +1,40 @@
+//! What must be set, what is known without being set, and what is refused.
+
+use control_plane::App;
+use service::Clock;
+
+use crate::provider::Provider;
+use crate::stand::{Stand, settings};
+
+#[tokio::test]
+async fn of_google_and_github_an_id_and_a_secret_are_enough() {
+    let stand = Stand::with(&[
+        "signin.providers.google.client_id=us",
+        "signin.providers.google.client_secret=hush",
+        "signin.providers.github.client_id=us",
+        "signin.providers.github.client_secret=hush",
+    ])
+    .await;
+    let mut browser = stand.browser();
+    let page = browser.get("/login").await.text;
+    assert!(page.contains("Continue with Google") && page.contains("Continue with GitHub"), "{page}");
+    let way_out = browser.begin("github", "/account").await;
+    assert!(way_out.as_str().starts_with("https://github.com/login/oauth/authorize?"), "{way_out}");
+}
+
+#[tokio::test]
+async fn a_provider_that_can_not_be_used_is_refused_by_name() {
+    let database = sandbox::test::database().await;
+    let provider = Provider::start(&Clock::system()).await;
+    for (set, said) in [
+        (vec!["signin.providers.x.client_id=us", "signin.providers.x.client_secret=s"], "issuer is missing"),
+        (vec!["signin.providers.a.client_id="], "client_id is missing"),
+        (vec!["signin.providers.a.issuer=nowhere"], "issuer is no address"),
+        (vec!["signin.allow=not a host"], "signin.allow"),
+    ] {
+        let config = settings(&database, &provider, &provider, &set).await;
+        let error = App::new(&config).err().map(|error| format!("{error:#}")).unwrap_or_default();
+        assert!(error.contains(said), "{set:?}: {error}");
+        assert!(error.contains("signin"), "{error}");
+    }
+}
