@@ -53,13 +53,10 @@ async fn a_trial_nobody_claims_is_gone_everywhere_when_its_time_is_over() -> Res
         })
         .await?;
     }
-    let newcomer = seen_trial(&system).await?;
-    if let Some(newcomer) = newcomer {
-        let short = newcomer.addresses.iter().find(|address| address.contains("/p/hello"));
-        ensure!(
-            short.is_some_and(|address| address.contains("?site=")),
-            "the bare address was handed on: {short:?}"
-        );
-    }
+    let newcomer =
+        until("another trial to be seen", async || seen_trial(&system).await.transpose()).await??;
+    let short = newcomer.addresses.iter().find(|address| address.contains("/p/hello"));
+    let is_handed_on = short.is_none_or(|address| !address.contains("?site="));
+    ensure!(!is_handed_on, "the bare address was handed on: {short:?}");
     Ok(())
 }

@@ -21,6 +21,12 @@ pub enum Error {
     },
 }
 
+/// What may go well when it is tried again, by the beginnings of Postgres' codes. 57: operator intervention
+/// (shutdown, starting up). 53: insufficient resources. 40: rolled back for another's sake, as after a deadlock.
+/// 55P03: somebody held a lock for too long. 23503: what a row refers to has ended while it was written; asked
+/// again, one learns that it is gone.
+const PASSING: [&str; 5] = ["57", "53", "40", "55P03", "23503"];
+
 impl Error {
     /// Whether the statement would have doubled what the named constraint keeps unique.
     pub fn violates(&self, constraint: &str) -> bool {
@@ -33,10 +39,8 @@ impl domain::Fault for Error {
     fn is_unavailable(&self) -> bool {
         match self {
             Self::Database(sqlx::Error::Database(error)) => {
-                // Class 57: operator intervention (shutdown, starting up); 53: insufficient resources; 40: rolled
-                // back for another's sake, as after a deadlock; 55P03: somebody held a lock for too long.
                 let code = error.code().unwrap_or_default();
-                ["57", "53", "40", "55P03"].iter().any(|passing| code.starts_with(passing))
+                PASSING.iter().any(|passing| code.starts_with(passing))
             }
             Self::Database(error) => matches!(
                 error,

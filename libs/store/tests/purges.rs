@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::{Change, Signal};
+use domain::Fault;
 use serde_json::json;
 use sqlx::Row;
 use store::accounts::{NewTrial, changes_of, find_account, insert_trial};
@@ -18,21 +19,21 @@ fn noon() -> DateTime<Utc> {
 }
 
 /// A trial that may be claimed until noon.
-async fn add_trial(conn: &mut Conn, id: Uuid) {
+async fn add_trial(conn: &mut Conn, id: Uuid) -> Result<(), store::Error> {
     let trial = NewTrial {
         id,
         claim_token_hash: [id.as_bytes()[15]; 32],
         claim_deadline: noon(),
         created_at: noon() - TimeDelta::days(1),
     };
-    insert_trial(conn, &trial).await.unwrap();
+    insert_trial(conn, &trial).await
 }
 
 #[tokio::test]
 async fn a_trial_is_expired_at_its_deadline_and_not_before_and_never_once_claimed() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
-    add_trial(&mut conn, ACCOUNT).await;
+    add_trial(&mut conn, ACCOUNT).await.unwrap();
     let before = noon() - TimeDelta::milliseconds(1);
     assert!(list_expired(&mut conn, before, 10).await.unwrap().is_empty());
     assert!(!lock_expired(&mut conn, ACCOUNT, before).await.unwrap());
@@ -46,7 +47,7 @@ async fn a_trial_is_expired_at_its_deadline_and_not_before_and_never_once_claime
 async fn a_purge_lets_a_claim_under_way_go_first() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
-    add_trial(&mut conn, ACCOUNT).await;
+    add_trial(&mut conn, ACCOUNT).await.unwrap();
     let mut claim = store::begin(&database.db).await.unwrap();
     sqlx::query("select from accounts for update").execute(&mut *claim).await.unwrap();
     assert!(!lock_expired(&mut conn, ACCOUNT, noon()).await.unwrap(), "at once, without waiting");
@@ -60,7 +61,7 @@ async fn a_purge_lets_a_claim_under_way_go_first() {
 async fn a_claim_that_comes_while_a_trial_is_purged_finds_nothing() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
-    add_trial(&mut conn, ACCOUNT).await;
+    add_trial(&mut conn, ACCOUNT).await.unwrap();
     let mut purge = store::begin(&database.db).await.unwrap();
     assert!(lock_expired(&mut purge, ACCOUNT, noon()).await.unwrap());
     let claim = tokio::spawn({
@@ -84,10 +85,59 @@ async fn a_claim_that_comes_while_a_trial_is_purged_finds_nothing() {
 }
 
 #[tokio::test]
+async fn a_purge_gives_way_to_a_submission_under_way_and_the_next_one_finds_no_form() {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    add_trial(&mut conn, ACCOUNT).await.unwrap();
+    let seed = format!(
+        "insert into forms (id, account_id, name, fields, created_at, updated_at)
+         values ('{SITE}', '{ACCOUNT}', 'f', '[]', now(), now())"
+    );
+    store::execute_raw(&database.db, &seed).await.unwrap();
+    let count = "update forms set submission_count = submission_count + 1";
+    let mut submission = store::begin(&database.db).await.unwrap();
+    // However slow this machine is, it is not the visitor who finds the deadlock.
+    sqlx::query("set local deadlock_timeout = '1min'").execute(&mut *submission).await.unwrap();
+    assert_eq!(sqlx::query(count).execute(&mut *submission).await.unwrap().rows_affected(), 1);
+
+    let mut purge = store::begin(&database.db).await.unwrap();
+    assert!(lock_expired(&mut purge, ACCOUNT, noon()).await.unwrap());
+    // From here on each has what the other needs next.
+    let insert = format!(
+        "insert into submissions (id, account_id, form_id, payload, created_at, updated_at)
+         values ('{SITE}', '{ACCOUNT}', '{SITE}', '{{}}', now(), now())"
+    );
+    let stored = tokio::spawn(async move {
+        sqlx::query(sqlx::AssertSqlSafe(insert)).execute(&mut *submission).await?;
+        submission.commit().await
+    });
+    let refused = delete_account(&mut purge, ACCOUNT, noon()).await.unwrap_err();
+    assert!(refused.is_unavailable(), "{refused}");
+    drop(purge);
+    stored.await.unwrap().unwrap();
+
+    let mut purge = store::begin(&database.db).await.unwrap();
+    assert!(lock_expired(&mut purge, ACCOUNT, noon()).await.unwrap());
+    delete_account(&mut purge, ACCOUNT, noon()).await.unwrap();
+    let late = sqlx::query(count).execute(&database.db);
+    let (late, ended) = tokio::join!(late, store::commit(purge));
+    ended.unwrap();
+    assert_eq!(late.unwrap().rows_affected(), 0);
+}
+
+#[tokio::test]
+async fn a_write_for_what_has_just_ended_may_be_tried_again_and_then_learns_it() {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    let refused = insert_subdomain(&mut conn, ACCOUNT, SITE, "quiet-otter", noon()).await.unwrap_err();
+    assert!(refused.is_unavailable(), "{refused}");
+}
+
+#[tokio::test]
 async fn much_is_deleted_a_bounded_bit_at_a_time() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
-    add_trial(&mut conn, ACCOUNT).await;
+    add_trial(&mut conn, ACCOUNT).await.unwrap();
     let seed = format!(
         "insert into forms (id, account_id, name, fields, created_at, updated_at)
          values ('{SITE}', '{ACCOUNT}', 'f', '[]', now(), now());
@@ -110,7 +160,7 @@ async fn much_is_deleted_a_bounded_bit_at_a_time() {
 async fn what_services_remember_of_an_ended_account_is_told_the_most_urgent_first() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
-    add_trial(&mut conn, ACCOUNT).await;
+    add_trial(&mut conn, ACCOUNT).await.unwrap();
     insert_subdomain(&mut conn, ACCOUNT, SITE, "quiet-otter", noon()).await.unwrap();
     let seed = format!(
         "insert into former_names (name, account_id, subdomain_id, renamed_at, kept_until)
