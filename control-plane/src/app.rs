@@ -16,7 +16,7 @@ use warehouse::Warehouse;
 use web::{EdgeTrust, Problem};
 
 use crate::callers::Callers;
-use crate::config::{Config, Trial};
+use crate::config::{Config, Idempotency, Trial};
 
 /// The control plane's parts. Cheap to clone.
 #[derive(Clone)]
@@ -40,6 +40,8 @@ pub struct Parts {
     pub master_key: MasterKey,
     /// How trials are made.
     pub trial: Trial,
+    /// How calls are made once.
+    pub idempotency: Idempotency,
     /// Whom to believe about a caller's address.
     pub edge_trust: EdgeTrust,
     /// Now.
@@ -93,6 +95,7 @@ impl App {
             addresses: Addresses::new(&config.http.base_url, &config.http.sites_domain)?,
             master_key,
             trial: config.trial.clone(),
+            idempotency: config.idempotency.clone(),
             edge_trust: EdgeTrust::new(secrets.edge_token.expose_secret()),
             clock: Clock::system(),
             rng: Rng::system(),

@@ -131,7 +131,8 @@ impl<S: Needs> FromRequestParts<App> for Call<S> {
     }
 }
 
-fn bearer(parts: &Parts) -> Result<&str, Problem> {
+/// The key a request carries.
+pub(crate) fn bearer(parts: &Parts) -> Result<&str, Problem> {
     let header = parts.headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let (scheme, key) = header.split_once(' ').unwrap_or((header, ""));
     if !scheme.eq_ignore_ascii_case("bearer") || key.trim().is_empty() {

@@ -29,6 +29,8 @@ pub struct Config {
     pub trial: Trial,
     /// How keys are looked up.
     pub keys: Keys,
+    /// How calls are made once.
+    pub idempotency: Idempotency,
 }
 
 /// Section `[http]`.
@@ -73,4 +75,16 @@ pub struct Keys {
     /// How long a look-up may be remembered.
     #[serde(with = "service::config::duration")]
     pub cache: Duration,
+}
+
+/// Section `[idempotency]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Idempotency {
+    /// How long an answer is given again.
+    #[serde(with = "service::config::duration")]
+    pub kept_for: Duration,
+    /// How long a dead process keeps others from its calls.
+    #[serde(with = "service::config::duration")]
+    pub lease: Duration,
 }

@@ -8,6 +8,7 @@ mod app;
 mod call;
 mod callers;
 mod config;
+mod idempotency;
 
 use anyhow::Context;
 use axum::Router;

@@ -4,5 +4,6 @@
 
 mod deliveries;
 mod harness;
+mod idempotency;
 mod outbox;
 mod receiver;

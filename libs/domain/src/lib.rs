@@ -12,6 +12,7 @@ mod cursor;
 mod fault;
 pub mod fields;
 pub mod forms;
+pub mod idempotency;
 pub mod keys;
 pub mod months;
 pub mod pages;

@@ -7,6 +7,7 @@ pub mod accounts;
 pub mod deliveries;
 mod error;
 pub mod forms;
+pub mod idempotency;
 pub mod keys;
 pub mod months;
 pub mod outbox;

@@ -7,13 +7,14 @@ use axum::response::{IntoResponse, Response};
 use domain::{Complaint, Fault};
 use http::StatusCode;
 use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 macro_rules! codes {
     ($($code:ident = $word:literal, $status:ident, $title:literal;)+) => {
         /// Every kind of problem; the word is permanent.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Code { $(#[doc = $title] $code),+ }
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum Code { $(#[doc = $title] #[serde(rename = $word)] $code),+ }
 
         impl Code {
             /// The stable word in `code`.
@@ -39,6 +40,7 @@ codes! {
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Wrong method";
     SlugTaken = "slug_taken", CONFLICT, "The slug is taken";
     Conflict = "conflict", CONFLICT, "Conflict";
+    IdempotencyMismatch = "idempotency_mismatch", CONFLICT, "The Idempotency-Key was used for another request";
     FormClosed = "form_closed", GONE, "The form is closed";
     FormFull = "form_full", GONE, "The form is full";
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
@@ -49,7 +51,7 @@ codes! {
 }
 
 /// An error on its way to a caller. [`crate::frame`] renders it, adding the request's id and `_meta`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Problem {
     code: Code,
     detail: String,
