@@ -142,7 +142,8 @@ pub(crate) fn bearer(parts: &Parts) -> Result<&str, Problem> {
     Ok(key.trim())
 }
 
-fn meta(caller: &Caller, parts: &Parts) -> Meta {
+/// What the caller's answers carry beside their data.
+pub(crate) fn meta(caller: &Caller, parts: &Parts) -> Meta {
     let limits = caller.plan.limits();
     let used = |used: i64, limit: i64| Used { used, limit };
     Meta {

@@ -78,10 +78,13 @@ pub(crate) async fn once(State(app): State<App>, request: Request, next: Next) -
 }
 
 /// Whose call it is, and what it is made with; none for whoever the handler is going to refuse, who must not learn
-/// from a kept answer what they no longer may.
+/// from a kept answer what they no longer may. Leaves `_meta` for answers that aren't a handler's.
 async fn credential_of(parts: &Parts, app: &App) -> Option<(Uuid, String)> {
     let caller = app.callers.find(call::bearer(parts).ok()?).await.ok()??;
     let usable = !caller.suspended && caller.expires_at.is_none_or(|at| at > app.clock.now());
+    if let Some(MetaSlot(slot)) = parts.extensions.get().filter(|_| usable) {
+        let _first = slot.set(call::meta(&caller, parts));
+    }
     usable.then(|| (caller.account_id, format!("key:{}", caller.key_id)))
 }
 
@@ -112,7 +115,6 @@ impl Once {
     }
 
     async fn carry_out(self, parts: Parts, body: Digested, next: Next) -> Response {
-        let meta = parts.extensions.get::<MetaSlot>().cloned().unwrap_or_default();
         let request = Request::from_parts(parts, body.stream());
         let answered = tokio::select! {
             answered = AssertUnwindSafe(next.run(request)).catch_unwind() => answered,
@@ -134,7 +136,7 @@ impl Once {
             self.give_up().await;
             return response;
         };
-        match Answer::read(response, digest, &meta).await {
+        match Answer::read(response, digest).await {
             Ok((answer, response)) => {
                 self.keep(&answer).await;
                 response
@@ -209,7 +211,7 @@ impl Once {
                 .into_response();
         }
         let id = parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
-        answer.give_again(&id, parts.extensions.get::<MetaSlot>())
+        answer.give_again(&id)
     }
 }
 

@@ -6,7 +6,7 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use web::{Meta, MetaSlot, Problem};
+use web::Problem;
 
 use super::digest::Digest;
 
@@ -21,20 +21,16 @@ pub(super) struct Answer {
     said: Said,
 }
 
-/// Problems are kept as such: the frame gives each its request's id.
+/// Problems are kept as such: the frame gives each its own request's id and `_meta`.
 #[derive(Serialize, Deserialize)]
 enum Said {
-    Problem { problem: Problem, meta: Option<Meta> },
+    Problem(Box<Problem>),
     Body(String),
 }
 
 impl Answer {
     /// What the handler answered, to be kept, and to be sent; only the latter if its body is no text.
-    pub(super) async fn read(
-        response: Response,
-        request: Digest,
-        meta: &MetaSlot,
-    ) -> Result<(Self, Response), Response> {
+    pub(super) async fn read(response: Response, request: Digest) -> Result<(Self, Response), Response> {
         let (parts, body) = response.into_parts();
         let header = |(name, value): (&HeaderName, &HeaderValue)| {
             Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
@@ -42,7 +38,7 @@ impl Answer {
         let kept = parts.headers.iter().filter(|(name, _)| *name != CONTENT_LENGTH).filter_map(header);
         let (status, headers) = (parts.status.as_u16(), kept.collect());
         if let Some(problem) = parts.extensions.get::<Problem>().cloned() {
-            let said = Said::Problem { problem, meta: meta.0.get().cloned() };
+            let said = Said::Problem(Box::new(problem));
             return Ok((Self { request, status, headers, said }, Response::from_parts(parts, body)));
         }
         let Ok(bytes) = to_bytes(body, usize::MAX).await else {
@@ -66,15 +62,9 @@ impl Answer {
     }
 
     /// The answer to the request `id`, which is the same request once more.
-    pub(super) fn give_again(self, id: &str, slot: Option<&MetaSlot>) -> Response {
+    pub(super) fn give_again(self, id: &str) -> Response {
         let mut response = match self.said {
-            Said::Problem { problem, meta } => {
-                if let Some((slot, meta)) = slot.zip(meta) {
-                    // The frame puts it beside the problem; nobody else has set it for this request.
-                    let _first = slot.0.set(Meta { request_id: id.to_owned(), ..meta });
-                }
-                problem.into_response()
-            }
+            Said::Problem(problem) => problem.into_response(),
             Said::Body(text) => Body::from(with_request_id(text, id)).into_response(),
         };
         *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or_default();

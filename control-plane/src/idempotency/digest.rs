@@ -59,7 +59,7 @@ impl Digested {
             match chunks.next().await {
                 Some(Ok(_digested)) => {}
                 Some(Err(_broken_off)) => return None,
-                None => return Some(self.reading(|reading| reading.digest())),
+                None => return Some(self.reading(Reading::digest)),
             }
         }
         None

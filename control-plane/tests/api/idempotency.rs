@@ -73,6 +73,7 @@ async fn another_body_or_query_under_the_same_key_is_a_mismatch() {
         let (status, headers, problem) = api.exchange(request(&key, path, "k", body)).await;
         assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("idempotency_mismatch")));
         assert!(!is_replayed(&headers));
+        assert_eq!(problem["_meta"]["plan"], "free", "an authenticated problem carries _meta");
     }
     assert_eq!(forms(&api, &key).await, 1);
 }

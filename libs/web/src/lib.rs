@@ -7,6 +7,7 @@
 mod edge;
 mod extract;
 mod frame;
+mod idempotency;
 mod listing;
 mod nul;
 mod problem;

@@ -2,19 +2,13 @@
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{ApiMethodRouter, delete_with, get_with, patch_with, post_with, put_with};
-use aide::openapi::{
-    HeaderStyle, OpenApi, Parameter, ParameterData, ParameterSchemaOrContent, ReferenceOr, SchemaObject,
-    SecurityScheme,
-};
+use aide::openapi::{OpenApi, ReferenceOr, SecurityScheme};
 use aide::operation::{OperationHandler, OperationInput, OperationOutput};
 use aide::transform::TransformOperation;
 use axum::Router;
 use axum::handler::Handler;
-use schemars::json_schema;
 
-const IDEMPOTENCY: &str = "Sent again with the same key and body within 24 hours, the call is answered as before, with \
-    `Idempotent-Replayed: true`, and not carried out again; while it is carried out, or with another body, the answer \
-    is 409. Answers with status 401, 405, 408, 413, 415, 429 and 5xx aren't kept: then it is tried again.";
+use crate::idempotency;
 
 /// The endpoints of one noun: a resource file's table of contents.
 pub struct Resource<S> {
@@ -93,37 +87,8 @@ pub fn document_of<S: Clone + Send + Sync + 'static>(
         };
         api.title(title).description(description).version("1").security_scheme("apiKey", scheme)
     });
-    describe_idempotency(&mut document);
+    idempotency::describe(&mut document);
     (router, document)
-}
-
-/// Every POST by an account may carry a key under which it is carried out once.
-fn describe_idempotency(document: &mut OpenApi) {
-    let text = json_schema!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"});
-    let parameter = Parameter::Header {
-        parameter_data: ParameterData {
-            name: "Idempotency-Key".to_owned(),
-            description: Some(IDEMPOTENCY.to_owned()),
-            required: false,
-            deprecated: None,
-            format: ParameterSchemaOrContent::Schema(SchemaObject {
-                json_schema: text,
-                external_docs: None,
-                example: None,
-            }),
-            example: None,
-            examples: Default::default(),
-            explode: None,
-            extensions: Default::default(),
-        },
-        style: HeaderStyle::Simple,
-    };
-    let paths = document.paths.iter_mut().flat_map(|paths| paths.paths.values_mut());
-    for item in paths.filter_map(ReferenceOr::as_item_mut) {
-        if let Some(post) = item.post.as_mut().filter(|post| !post.security.is_empty()) {
-            post.parameters.push(ReferenceOr::Item(parameter.clone()));
-        }
-    }
 }
 
 /// One endpoint as the document has it.

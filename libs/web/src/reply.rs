@@ -6,11 +6,11 @@ use aide::openapi::{Operation, Response as ResponseDoc};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 /// Plan and usage, on every authenticated answer. Usage may be a second old.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Meta {
     /// `free`, `pro` or `scale`.
@@ -26,7 +26,7 @@ pub struct Meta {
 }
 
 /// How much of the plan is used.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MetaUsage {
     /// Forms, pages, analytics sites and automations together.
@@ -42,7 +42,7 @@ pub struct MetaUsage {
 }
 
 /// One counter against its limit.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct Used {
     /// How much there is.
     pub used: i64,
