@@ -87,10 +87,11 @@ impl App {
             db,
             warehouse: warehouse::connect(&config.warehouse),
             bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,
-            limiter: cache::Limiter::connect(
+            limiter: cache::Limiter::connect_patiently(
                 &config.redis.url,
                 &config.redis.prefix,
                 secrets.key_pepper.expose_secret().as_bytes(),
+                config.trial.patience,
             )?,
             addresses: Addresses::new(&config.http.base_url, &config.http.sites_domain)?,
             master_key,

@@ -66,6 +66,9 @@ pub struct Trial {
     pub per_hour: u32,
     /// Trials of one address in a day.
     pub per_day: u32,
+    /// How long a trial waits for the counters that replicas share.
+    #[serde(with = "service::config::duration")]
+    pub patience: Duration,
 }
 
 /// Section `[keys]`.

@@ -9,6 +9,7 @@ mod call;
 mod callers;
 mod config;
 mod idempotency;
+mod rates;
 
 use anyhow::Context;
 use axum::Router;
