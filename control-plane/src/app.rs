@@ -16,7 +16,7 @@ use warehouse::Warehouse;
 use web::{EdgeTrust, Problem};
 
 use crate::callers::Callers;
-use crate::config::{Config, Subdomains, Trial, Upgrade};
+use crate::config::{Config, Idempotency, Subdomains, Trial, Upgrade};
 use crate::signin::SignIn;
 
 /// The control plane's parts. Cheap to clone.
@@ -47,6 +47,8 @@ pub struct Parts {
     pub upgrade: Upgrade,
     /// How people sign in.
     pub signin: SignIn,
+    /// How calls are made once.
+    pub idempotency: Idempotency,
     /// Whom to believe about a caller's address.
     pub edge_trust: EdgeTrust,
     /// Now.
@@ -106,10 +108,11 @@ impl App {
             db,
             warehouse: warehouse::connect(&config.warehouse),
             bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,
-            limiter: cache::Limiter::connect(
+            limiter: cache::Limiter::connect_patiently(
                 &config.redis.url,
                 &config.redis.prefix,
                 secrets.key_pepper.expose_secret().as_bytes(),
+                config.trial.patience,
             )?,
             signin: SignIn::new(&config.signin, &addresses, &clock)?,
             addresses,
@@ -117,6 +120,7 @@ impl App {
             trial: config.trial.clone(),
             subdomains: config.subdomains.clone(),
             upgrade: config.upgrade.clone(),
+            idempotency: config.idempotency.clone(),
             edge_trust: EdgeTrust::new(secrets.edge_token.expose_secret()),
             clock,
             rng: Rng::system(),

@@ -151,12 +151,7 @@ impl<S: Needs> FromRequestParts<App> for Call<S> {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let now = app.clock.now();
         let caller = crate::callers::authenticate(app, parts).await?;
-        let request_id = parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
-        if let Some(MetaSlot(slot)) = parts.extensions.get() {
-            // Set once per request: the frame asks for it should the call end in a problem.
-            let (caller, request_id) = (Arc::clone(&caller), request_id.clone());
-            let _ = slot.set(Box::new(move || meta(&caller, request_id.clone())));
-        }
+        let request_id = leave_meta(parts, &caller);
         if caller.account.suspended_at.is_some() {
             return Err(Problem::new(Code::Suspended, "this account is suspended; write to the operator"));
         }
@@ -165,6 +160,18 @@ impl<S: Needs> FromRequestParts<App> for Call<S> {
         }
         Ok(Self { account_id: caller.account.id, now, caller, request_id, scope: PhantomData })
     }
+}
+
+/// Leaves how to write `_meta` to the frame, which asks for it should the call end in a problem. Gives the request's
+/// id.
+pub(crate) fn leave_meta(parts: &Parts, caller: &Arc<Caller>) -> String {
+    let request_id = parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
+    if let Some(MetaSlot(slot)) = parts.extensions.get() {
+        let (caller, request_id) = (Arc::clone(caller), request_id.clone());
+        // Whoever was first has left the same.
+        let _first = slot.set(Box::new(move || meta(&caller, request_id.clone())));
+    }
+    request_id
 }
 
 fn meta(caller: &Caller, request_id: String) -> Meta {

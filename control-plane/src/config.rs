@@ -36,6 +36,8 @@ pub struct Config {
     pub upgrade: Upgrade,
     /// How people sign in.
     pub signin: crate::signin::Config,
+    /// How calls are made once.
+    pub idempotency: Idempotency,
 }
 
 /// Section `[http]`.
@@ -71,6 +73,9 @@ pub struct Trial {
     pub per_hour: u32,
     /// Trials of one address in a day.
     pub per_day: u32,
+    /// How long a trial waits for the counters that replicas share.
+    #[serde(with = "service::config::duration")]
+    pub patience: Duration,
 }
 
 /// Section `[upgrade]`.
@@ -111,4 +116,16 @@ pub struct Keys {
     /// How long a look-up may be remembered.
     #[serde(with = "service::config::duration")]
     pub cache: Duration,
+}
+
+/// Section `[idempotency]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Idempotency {
+    /// How long an answer is given again.
+    #[serde(with = "service::config::duration")]
+    pub kept_for: Duration,
+    /// How long a dead process keeps others from its calls.
+    #[serde(with = "service::config::duration")]
+    pub lease: Duration,
 }

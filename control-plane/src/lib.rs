@@ -8,6 +8,8 @@ mod app;
 mod call;
 mod callers;
 mod config;
+mod idempotency;
+mod rates;
 mod reach;
 pub mod signin;
 

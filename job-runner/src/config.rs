@@ -33,6 +33,8 @@ pub struct Config {
     pub purge: Purge,
     /// What the outgoing guard lets through.
     pub outbound: Outbound,
+    /// When kept answers are forgotten.
+    pub idempotency: Idempotency,
 }
 
 /// Section `[secrets]`.
@@ -104,4 +106,16 @@ pub struct Purge {
 pub struct Outbound {
     /// Hosts and networks reached although the guard would refuse them.
     pub allow: Vec<String>,
+}
+
+/// Section `[idempotency]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Idempotency {
+    /// How old an answer becomes.
+    #[serde(with = "service::config::duration")]
+    pub kept_for: Duration,
+    /// How often older ones are deleted.
+    #[serde(with = "service::config::duration")]
+    pub forget_every: Duration,
 }

@@ -4,6 +4,7 @@
 //! queue, the sweep finds due work that a lost queue or a killed worker left behind, and [`work`] does it.
 
 mod config;
+mod idempotency;
 mod jobs;
 mod relay;
 mod runner;
@@ -28,6 +29,8 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     lifecycle.spawn("relay", relay::run(runner.clone(), config.outbox.every, check, shutdown.clone()));
     lifecycle.spawn("sweep", sweep::run(runner.clone(), config.outbox.clone(), shutdown.clone()));
     lifecycle.spawn("purge", sweep::purge(runner.clone(), shutdown.clone()));
+    let forgetting = idempotency::run(runner.clone(), config.idempotency.clone(), shutdown.clone());
+    lifecycle.spawn("forgetting", forgetting);
     lifecycle.spawn("work", work::run(runner, shutdown.clone()));
     let greeting =
         axum::Router::new().fallback(async || "the job-runner takes no requests; see its ops port\n");

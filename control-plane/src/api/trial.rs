@@ -16,9 +16,10 @@ use sha2::{Digest, Sha256};
 use store::accounts::NewTrial;
 use store::keys::NewKey;
 use store::usage::{self, Counter};
-use web::{ClientIp, Code, Created, Envelope, Problem, Resource};
+use web::{ClientIp, Code, Created, Envelope, Headed, Problem, Resource};
 
 use crate::App;
+use crate::rates::{self, Policy};
 
 /// The endpoints.
 pub(super) fn resource() -> Resource<App> {
@@ -40,9 +41,27 @@ struct TrialView {
     claim_deadline: DateTime<Utc>,
 }
 
-async fn create(State(app): State<App>, ClientIp(ip): ClientIp) -> Result<Created<TrialView>, Problem> {
+async fn create(
+    State(app): State<App>,
+    ClientIp(ip): ClientIp,
+) -> Headed<Result<Created<TrialView>, Problem>> {
+    let of = |limit, hours| cache::Rule { limit, window: Duration::from_hours(hours) };
+    let policies = [
+        Policy { name: "hour", rule: of(app.trial.per_hour, 1) },
+        Policy { name: "day", rule: of(app.trial.per_day, 24) },
+    ];
+    let who = format!("trial:{}", network_of(ip));
+    let detail = "this address has made as many trials as it may for now";
+    let counted = rates::count(&app, &who, &policies, detail).await;
+    let made = match counted.outcome {
+        Ok(()) => make(&app).await,
+        Err(refused) => Err(refused),
+    };
+    Headed(counted.headers, made)
+}
+
+async fn make(app: &App) -> Result<Created<TrialView>, Problem> {
     let now = app.clock.now();
-    check_rate(&app, ip).await?;
     let key = keys::make(KeyKind::Trial, &app.rng.bytes());
     let claim_token = base62::encode(&app.rng.bytes::<32>(), 40);
     let trial = NewTrial {
@@ -91,19 +110,6 @@ async fn create(State(app): State<App>, ClientIp(ip): ClientIp) -> Result<Create
         page,
         "Publish a page at your own address",
     ))
-}
-
-async fn check_rate(app: &App, ip: std::net::IpAddr) -> Result<(), Problem> {
-    let rules = [
-        cache::Rule { limit: app.trial.per_hour, window: Duration::from_secs(3_600) },
-        cache::Rule { limit: app.trial.per_day, window: Duration::from_secs(86_400) },
-    ];
-    let decision = app.limiter.hit(&format!("trial:{}", network_of(ip)), &rules, app.clock.now()).await;
-    if decision.allowed {
-        return Ok(());
-    }
-    let detail = "this address has made as many trials as it may for now";
-    Err(Problem::new(Code::RateLimited, detail).retry_after(decision.retry_after.as_secs().max(1)))
 }
 
 /// Whom a rate limit counts: an IPv4 address, or the /64 an IPv6 customer is given.

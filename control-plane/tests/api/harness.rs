@@ -10,7 +10,7 @@ use domain::keys::{self, KeyKind};
 use domain::plans::Plan;
 use domain::reach::Reach;
 use domain::scopes::ScopeSet;
-use http::{Method, Request, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use sandbox::test::TestDatabase;
 use serde_json::Value;
@@ -22,10 +22,19 @@ use store::sessions::NewSession;
 use tower::ServiceExt;
 use uuid::Uuid;
 
+/// Sends one request to a replica.
+pub(crate) async fn exchange(router: Router, request: Request<Body>) -> (StatusCode, HeaderMap, Value) {
+    let response = router.oneshot(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    (parts.status, parts.headers, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
 /// One test's API.
 pub(crate) struct Api {
     router: Router,
     app: App,
+    config: Config,
     database: TestDatabase,
 }
 
@@ -47,7 +56,22 @@ impl Api {
         let sources = Sources { set: settings, ..Sources::default() };
         let config: Config = load(DEFAULTS, &sources).unwrap().config;
         let app = App::new(&config).unwrap();
-        Self { router: control_plane::router(&app), app, database }
+        Self { router: control_plane::router(&app), app, config, database }
+    }
+
+    /// Another replica over the same stores.
+    pub(crate) fn beside(&self) -> Router {
+        control_plane::router(&App::new(&self.config).unwrap())
+    }
+
+    /// Runs one statement on its database, as nothing in the system would.
+    pub(crate) async fn tamper(&self, statement: &str) -> Result<(), store::Error> {
+        store::execute_raw(&self.database.db, statement).await
+    }
+
+    /// Sends one request as it is; gives the answer with its headers.
+    pub(crate) async fn exchange(&self, request: Request<Body>) -> (StatusCode, HeaderMap, Value) {
+        exchange(self.router.clone(), request).await
     }
 
     /// Sends one request; a null body is none.
@@ -80,10 +104,8 @@ impl Api {
             request = request.header("content-type", "application/json");
             Body::from(body.to_string())
         };
-        let response = self.router.clone().oneshot(request.body(body).unwrap()).await.unwrap();
-        let status = response.status();
-        let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        (status, serde_json::from_slice(&bytes).unwrap_or_default())
+        let (status, _, answer) = self.exchange(request.body(body).unwrap()).await;
+        (status, answer)
     }
 
     /// A trial's key.

@@ -1,9 +1,13 @@
 //! Trials: a key for nothing, but not without end.
 
-use http::{Method, StatusCode};
+use axum::Router;
+use axum::body::Body;
+use chrono::Timelike;
+use http::{HeaderMap, Method, Request, StatusCode};
 use serde_json::{Value, json};
+use service::Clock;
 
-use crate::harness::Api;
+use crate::harness::{Api, exchange};
 
 #[tokio::test]
 async fn a_trials_key_works_at_once_and_shows_itself_only_once() {
@@ -16,14 +20,79 @@ async fn a_trials_key_works_at_once_and_shows_itself_only_once() {
     assert!(!account.to_string().contains(&key));
 }
 
-#[tokio::test]
-async fn one_address_makes_so_many_trials_an_hour_and_is_told_when_to_come_back() {
-    let api = Api::start(&["trial.per_hour=3"]).await;
-    for _ in 0..3 {
-        api.trial().await;
+const EDGE_TOKEN: &str = "the-edges-token";
+
+/// Two replicas that count together however busy this machine is, and believe what the edge says of addresses.
+async fn two_replicas(set: &[&str]) -> (Api, Router) {
+    let token = format!("secrets.edge_token={EDGE_TOKEN}");
+    let api = Api::start(&[&["trial.patience=30s", token.as_str()], set].concat()).await;
+    let beside = api.beside();
+    (api, beside)
+}
+
+fn trial_from(ip: &str) -> Request<Body> {
+    let request = Request::post("/api/trial").header("x-edge-token", EDGE_TOKEN).header("x-client-ip", ip);
+    request.body(Body::empty()).unwrap()
+}
+
+/// How many of so many trials are made, the replicas taking turns; and the last answer.
+async fn made((api, beside): &(Api, Router), ips: &[&str], tries: usize) -> (usize, HeaderMap, Value) {
+    let (mut made, mut last) = (0, (HeaderMap::new(), Value::Null));
+    for number in 0..tries {
+        let request = trial_from(ips[number % ips.len()]);
+        let (status, headers, answer) = if number % 2 == 0 {
+            api.exchange(request).await
+        } else {
+            exchange(beside.clone(), request).await
+        };
+        assert!([StatusCode::CREATED, StatusCode::TOO_MANY_REQUESTS].contains(&status), "{answer}");
+        made += usize::from(status == StatusCode::CREATED);
+        last = (headers, answer);
     }
-    let (status, problem) = api.send(Method::POST, "/api/trial", None, &Value::Null).await;
-    assert_eq!((status, &problem["code"]), (StatusCode::TOO_MANY_REQUESTS, &json!("rate_limited")));
+    (made, last.0, last.1)
+}
+
+/// So many, or as many again where the window has turned meanwhile.
+fn assert_made(made: usize, limit: usize) {
+    assert!((limit..=2 * limit).contains(&made), "{made} were made at a limit of {limit}");
+    let now = Clock::system().now();
+    let long_into_the_hour = now.minute() > 5;
+    assert!(made == limit || !long_into_the_hour, "{made} were made at a limit of {limit}");
+}
+
+#[tokio::test]
+async fn one_address_makes_five_trials_an_hour_over_all_replicas_and_is_told_when_to_come_back() {
+    let replicas = two_replicas(&[]).await;
+    let (count, headers, problem) = made(&replicas, &["203.0.113.9"], 12).await;
+    assert_made(count, 5);
+    assert_eq!(problem["code"], "rate_limited");
+    let retry_after: u64 = headers["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=3_600).contains(&retry_after), "{retry_after}");
+    assert_eq!(headers["ratelimit-policy"], r#""hour";q=5;w=3600, "day";q=20;w=86400"#);
+    assert_eq!(headers["ratelimit"], format!(r#""hour";r=0;t={retry_after}"#));
+    // Another address has all of its own left.
+    let (status, headers, _) = replicas.0.exchange(trial_from("203.0.113.10")).await;
+    assert_eq!(status, StatusCode::CREATED);
+    assert!(headers["ratelimit"].to_str().unwrap().starts_with(r#""hour";r=4;t="#), "{headers:?}");
+    assert!(headers.contains_key("ratelimit-policy"));
+}
+
+#[tokio::test]
+async fn one_address_makes_twenty_trials_a_day_over_all_replicas() {
+    let replicas = two_replicas(&["trial.per_hour=1000"]).await;
+    let (count, headers, _) = made(&replicas, &["203.0.113.9"], 26).await;
+    assert_made(count, 20);
+    assert!(headers["ratelimit"].to_str().unwrap().starts_with(r#""day";r=0;t="#), "{headers:?}");
+}
+
+#[tokio::test]
+async fn an_ipv6_network_counts_as_one_address_and_a_mapped_ipv4_address_as_itself() {
+    let replicas = two_replicas(&[]).await;
+    let network = ["2001:db8:1:2::1", "2001:db8:1:2:ffff::9", "2001:db8:1:2:a:b:c:d"];
+    assert_made(made(&replicas, &network, 12).await.0, 5);
+    assert_made(made(&replicas, &["2001:db8:1:3::1"], 12).await.0, 5);
+    assert_made(made(&replicas, &["198.51.100.7", "::ffff:198.51.100.7"], 12).await.0, 5);
+    assert_made(made(&replicas, &["::ffff:198.51.100.8"], 12).await.0, 5);
 }
 
 #[tokio::test]

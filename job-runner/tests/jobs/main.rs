@@ -10,6 +10,7 @@
 mod deliveries;
 mod filled;
 mod harness;
+mod idempotency;
 mod leftovers;
 mod outbox;
 mod purges;

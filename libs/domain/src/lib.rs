@@ -17,6 +17,7 @@ pub mod fields;
 pub mod folders;
 pub mod forms;
 pub mod help;
+pub mod idempotency;
 pub mod keys;
 pub mod months;
 pub mod pages;

@@ -4,7 +4,9 @@
 //! authenticated beside the text, so that a sealed URL can't be passed off as a sealed signing secret.
 
 use chacha20poly1305::aead::{Aead, Payload};
-use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
+use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305, XNonce};
+use hmac::{Hmac, Mac as _};
+use sha2::Sha256;
 
 /// Bytes of a nonce, which stand before the sealed text.
 pub const NONCE_BYTES: usize = 24;
@@ -50,6 +52,23 @@ impl MasterKey {
         // Fails only for texts above 256 GiB.
         let sealed = cipher.encrypt(&XNonce::from(nonce), payload).unwrap_or_default();
         [nonce.as_slice(), &sealed].concat()
+    }
+
+    /// A key of its own for `purpose` and each sequence of `parts`; nobody gets from it to this one.
+    pub fn derive(&self, purpose: &str, parts: &[&str]) -> Self {
+        Self(self.digest(purpose, parts))
+    }
+
+    /// A digest of `parts` for `purpose` that nobody without the key can make or check.
+    pub fn digest(&self, purpose: &str, parts: &[&str]) -> [u8; 32] {
+        // HMAC takes keys of any length.
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return [0; 32] };
+        for part in [purpose].iter().chain(parts) {
+            // Their lengths too, so that what belongs to one part can't be passed off as another's.
+            mac.update(&(part.len() as u64).to_be_bytes());
+            mac.update(part.as_bytes());
+        }
+        mac.finalize().into_bytes().into()
     }
 
     /// What was sealed for that `purpose`.

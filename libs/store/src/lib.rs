@@ -12,6 +12,7 @@ mod error;
 pub mod folders;
 pub mod forms;
 pub mod help;
+pub mod idempotency;
 pub mod identities;
 pub mod keys;
 pub mod months;

@@ -75,8 +75,22 @@ pub async fn lease_events(
     want: i64,
     limit: i64,
 ) -> Result<i64, Error> {
+    if let Some(granted) = lease(conn, account_id, month, want, limit).await? {
+        return Ok(granted);
+    }
     begin_month(conn, account_id, month).await?;
-    // The lock is what makes the second line see the last of several simultaneous leases.
+    Ok(lease(conn, account_id, month, want, limit).await?.unwrap_or_default())
+}
+
+/// None if the month has no row yet.
+async fn lease(
+    conn: &mut Conn,
+    account_id: Uuid,
+    month: NaiveDate,
+    want: i64,
+    limit: i64,
+) -> Result<Option<i64>, Error> {
+    // The lock is what makes `before` the last of several simultaneous leases.
     let granted = query_scalar!(
         r#"with before as (
              select events from monthly_usage where account_id = $1 and month = $2 for update
@@ -84,10 +98,11 @@ pub async fn lease_events(
              select case when $4::bigint = -1 then greatest($3::bigint, 0)
                          else greatest(least($3, greatest(($4 - events) / 4, 1), $4 - events), 0) end as count
              from before
+           ), leased as (
+             update monthly_usage m set events = m.events + granted.count from granted
+             where m.account_id = $1 and m.month = $2 and granted.count > 0
            )
-           update monthly_usage m set events = m.events + granted.count from granted
-           where m.account_id = $1 and m.month = $2 and granted.count > 0
-           returning granted.count as "count!""#,
+           select count as "count!" from granted"#,
         account_id,
         month,
         want,
@@ -95,7 +110,7 @@ pub async fn lease_events(
     )
     .fetch_optional(conn)
     .await?;
-    Ok(granted.unwrap_or_default())
+    Ok(granted)
 }
 
 /// Gives back `count` leased events of `month` that were not needed.

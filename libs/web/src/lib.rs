@@ -7,6 +7,8 @@
 mod edge;
 mod extract;
 mod frame;
+mod headed;
+mod idempotency;
 mod listing;
 mod nul;
 mod problem;
@@ -16,6 +18,7 @@ mod reply;
 pub use edge::{ClientIp, EdgeTrust};
 pub use extract::{Json, Path, Query, present};
 pub use frame::{Answered, Frame, MetaSlot, RequestId, frame};
+pub use headed::Headed;
 pub use listing::{Listed, Paging};
 pub use problem::{Code, Problem};
 pub use registry::{Endpoint, Resource, document_of, endpoints_of};

@@ -7,13 +7,14 @@ use axum::response::{IntoResponse, Response};
 use domain::{Complaint, Fault};
 use http::StatusCode;
 use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 macro_rules! codes {
     ($($code:ident = $word:literal, $status:ident, $title:literal;)+) => {
         /// Every kind of problem; the word is permanent.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Code { $(#[doc = $title] $code),+ }
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum Code { $(#[doc = $title] #[serde(rename = $word)] $code),+ }
 
         impl Code {
             /// The stable word in `code`.
@@ -41,6 +42,7 @@ codes! {
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Wrong method";
     SlugTaken = "slug_taken", CONFLICT, "The slug is taken";
     Conflict = "conflict", CONFLICT, "Conflict";
+    IdempotencyMismatch = "idempotency_mismatch", CONFLICT, "The Idempotency-Key was used for another request";
     FormClosed = "form_closed", GONE, "The form is closed";
     FormFull = "form_full", GONE, "The form is full";
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
@@ -51,10 +53,12 @@ codes! {
 }
 
 /// An error on its way to a caller. [`crate::frame`] renders it, adding the request's id and `_meta`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Problem {
     code: Code,
-    status: StatusCode,
+    /// Another status than its kind's own.
+    #[serde(default)]
+    answered_with: Option<u16>,
     detail: String,
     extra: Map<String, Value>,
     retry_after_seconds: Option<u64>,
@@ -63,8 +67,8 @@ pub struct Problem {
 impl Problem {
     /// A problem of that kind; `detail` says what was wrong, where, and what would be right.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
-        let (status, detail) = (code.status(), detail.into());
-        Self { code, status, detail, extra: Map::new(), retry_after_seconds: None }
+        let detail = detail.into();
+        Self { code, answered_with: None, detail, extra: Map::new(), retry_after_seconds: None }
     }
 
     /// Some fields are wrong.
@@ -125,20 +129,21 @@ impl Problem {
 
     /// Whether the caller is at fault, and not we.
     pub fn is_refusal(&self) -> bool {
-        self.status.is_client_error()
+        self.status().is_client_error()
     }
 
     /// Answers with another status than its kind's own: a visitor is told of the same thing in other words than
     /// the owner.
     #[must_use]
     pub fn answered_with(mut self, status: StatusCode) -> Self {
-        self.status = status;
+        self.answered_with = Some(status.as_u16());
         self
     }
 
     /// The status it is answered with.
     pub fn status(&self) -> StatusCode {
-        self.status
+        let other = self.answered_with.and_then(|status| StatusCode::from_u16(status).ok());
+        other.unwrap_or(self.code.status())
     }
 
     /// Its kind.
@@ -156,7 +161,7 @@ impl Problem {
         let mut body = json!({
             "type": format!("urn:web-runtime:problem:{}", self.code.word()),
             "title": self.code.title(),
-            "status": self.status.as_u16(),
+            "status": self.status().as_u16(),
             "code": self.code.word(),
             "detail": self.detail,
             "error": self.detail,
@@ -166,7 +171,7 @@ impl Problem {
             members.extend(extra.into_iter().map(|(name, value)| (name.to_owned(), value)));
         }
         let headers = [("content-type", "application/problem+json")];
-        let mut response = (self.status, headers, body.to_string()).into_response();
+        let mut response = (self.status(), headers, body.to_string()).into_response();
         if let Some(seconds) = self.retry_after_seconds {
             response.headers_mut().insert("retry-after", seconds.into());
         }

@@ -41,6 +41,8 @@ pub struct Decision {
     pub allowed: bool,
     /// The rule's limit.
     pub limit: u32,
+    /// The rule's window, whole.
+    pub window: Duration,
     /// Hits left in its window after this one.
     pub remaining: u32,
     /// When it is worth trying again; zero if allowed.

@@ -36,14 +36,22 @@ pub(super) fn decide(windows: &[Window], counts: &[u32]) -> Decision {
     let broken =
         judged().filter(|(window, count)| **count >= window.rule.limit).max_by_key(|(window, _)| window.left);
     if let Some((window, _)) = broken {
-        let (limit, left) = (window.rule.limit, window.left);
-        return Decision { allowed: false, limit, remaining: 0, retry_after: left, reset_after: left };
+        let (Rule { limit, window }, left) = (window.rule, window.left);
+        return Decision {
+            allowed: false,
+            limit,
+            window,
+            remaining: 0,
+            retry_after: left,
+            reset_after: left,
+        };
     }
     let remaining = |(window, count): &(&Window, &u32)| window.rule.limit.saturating_sub(**count + 1);
     match judged().min_by_key(remaining) {
         Some(nearest) => Decision {
             allowed: true,
             limit: nearest.0.rule.limit,
+            window: nearest.0.rule.window,
             remaining: remaining(&nearest),
             retry_after: Duration::ZERO,
             reset_after: nearest.0.left,
@@ -51,6 +59,7 @@ pub(super) fn decide(windows: &[Window], counts: &[u32]) -> Decision {
         None => Decision {
             allowed: true,
             limit: u32::MAX,
+            window: Duration::ZERO,
             remaining: u32::MAX,
             retry_after: Duration::ZERO,
             reset_after: Duration::ZERO,
@@ -76,6 +85,7 @@ mod tests {
         let both = windows(&[Rule { limit: 5, window: HOUR }, Rule { limit: 20, window: DAY }]);
         let decision = decide(&both, &[1, 18]);
         assert_eq!((decision.allowed, decision.limit, decision.remaining), (true, 20, 1));
+        assert_eq!(decision.window, DAY);
         assert_eq!(decision.reset_after, DAY - Duration::from_secs(52_200));
     }
 

@@ -1,0 +1,310 @@
+//! A call that is sent again under its `Idempotency-Key` is answered again, and not carried out again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use domain::scopes::ScopeSet;
+use futures::SinkExt;
+use futures::channel::mpsc;
+use http::{HeaderMap, Method, Request, StatusCode};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::harness::{Api, exchange};
+
+/// Fails until a call was claimed.
+const IS_CLAIMED: &str = "do $$ begin if not exists (select 1 from idempotent_calls) then raise exception 'not yet'; end if; end $$";
+
+fn request(key: &str, path: &str, name: &str, body: impl Into<Body>) -> Request<Body> {
+    Request::post(path)
+        .header("authorization", format!("Bearer {key}"))
+        .header("content-type", "application/json")
+        .header("idempotency-key", name)
+        .body(body.into())
+        .unwrap()
+}
+
+fn form(name: &str) -> String {
+    json!({"name": name, "fields": [{"name": "a", "label": "A", "type": "text"}]}).to_string()
+}
+
+/// Creates a form under an `Idempotency-Key`.
+async fn create(api: &Api, key: &str, name: &str, form: &str) -> (StatusCode, HeaderMap, Value) {
+    api.exchange(request(key, "/api/forms", name, form.to_owned())).await
+}
+
+async fn forms(api: &Api, key: &str) -> usize {
+    let (_, listed) = api.send(Method::GET, "/api/forms", Some(key), &Value::Null).await;
+    listed["forms"].as_array().unwrap().len()
+}
+
+fn is_replayed(headers: &HeaderMap) -> bool {
+    headers.get("idempotent-replayed").is_some_and(|value| value == "true")
+}
+
+#[tokio::test]
+async fn the_same_call_is_answered_the_same_and_carried_out_once() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let (status, headers, mut first) = create(&api, &key, "order-17", &form("F")).await;
+    assert_eq!((status, is_replayed(&headers)), (StatusCode::CREATED, false), "{first}");
+    for _ in 0..3 {
+        let (status, headers, mut again) = create(&api, &key, "order-17", &form("F")).await;
+        assert_eq!((status, is_replayed(&headers)), (StatusCode::CREATED, true), "{again}");
+        let id = headers["x-request-id"].to_str().unwrap();
+        assert_eq!(again["_meta"]["requestId"], id, "the id is this request's");
+        assert_ne!(again["_meta"]["requestId"], first["_meta"]["requestId"]);
+        for answer in [&mut first, &mut again] {
+            answer["_meta"]["requestId"].take();
+        }
+        assert_eq!((again, &headers["content-type"]), (first.clone(), &"application/json".parse().unwrap()));
+    }
+    assert_eq!(forms(&api, &key).await, 1);
+}
+
+#[tokio::test]
+async fn another_body_or_query_under_the_same_key_is_a_mismatch() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    create(&api, &key, "k", &form("F")).await;
+    let longer = form("F") + &" ".repeat(100_000);
+    for (path, body) in [("/api/forms", form("G")), ("/api/forms", longer), ("/api/forms?x=1", form("F"))] {
+        let (status, headers, problem) = api.exchange(request(&key, path, "k", body)).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("idempotency_mismatch")));
+        assert!(!is_replayed(&headers));
+        assert_eq!(problem["_meta"]["plan"], "free", "an authenticated problem carries _meta");
+    }
+    assert_eq!(forms(&api, &key).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_hundred_at_once_on_two_replicas_one_is_carried_out() {
+    let api = Arc::new(Api::start(&[]).await);
+    let (key, beside) = (api.trial().await, api.beside());
+    let sent = (0..100).map(|number| {
+        let (api, beside, key) = (Arc::clone(&api), beside.clone(), key.clone());
+        async move {
+            let request = request(&key, "/api/forms", "k", form("F"));
+            if number % 2 == 0 { api.exchange(request).await } else { exchange(beside, request).await }
+        }
+    });
+    let mut created = Vec::new();
+    for (status, headers, answer) in sent.collect::<JoinSet<_>>().join_all().await {
+        if status == StatusCode::CREATED {
+            created.push((is_replayed(&headers), answer["formId"].clone()));
+        } else {
+            assert_eq!((status, &answer["code"]), (StatusCode::CONFLICT, &json!("conflict")), "{answer}");
+            assert!(headers.contains_key("retry-after"));
+        }
+    }
+    assert_eq!(created.iter().filter(|(replayed, _)| !replayed).count(), 1, "{created:?}");
+    assert!(created[0].1.is_string() && created.iter().all(|(_, id)| *id == created[0].1), "{created:?}");
+    assert_eq!(forms(&api, &key).await, 1);
+}
+
+#[tokio::test]
+async fn a_key_belongs_to_one_account_one_credential_and_one_route() {
+    let api = Api::start(&[]).await;
+    let (mine, theirs) = (api.trial().await, api.trial().await);
+    let other_of_mine = api.key_with(&mine, ScopeSet::FULL).await;
+    for key in [&mine, &theirs, &other_of_mine] {
+        let (status, headers, answer) = create(&api, key, "k", &form("F")).await;
+        assert_eq!((status, is_replayed(&headers)), (StatusCode::CREATED, false), "{answer}");
+    }
+    let site = request(&mine, "/api/analytics/sites", "k", r#"{"name": "S"}"#);
+    let (status, headers, answer) = api.exchange(site).await;
+    assert_eq!((status, is_replayed(&headers)), (StatusCode::CREATED, false), "{answer}");
+    assert_eq!((forms(&api, &mine).await, forms(&api, &theirs).await), (2, 1));
+}
+
+#[tokio::test]
+async fn a_refusal_is_repeated_too_with_everything_a_problem_has() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let hook = json!({"url": "https://example.com/hook"}).to_string();
+    let ask = async |name: &str| api.exchange(request(&key, "/api/webhooks", name, hook.clone())).await;
+    assert_eq!(ask("first").await.0, StatusCode::CREATED);
+    let (_, _, refused) = ask("second").await;
+    let (status, headers, again) = ask("second").await;
+    assert_eq!((status, is_replayed(&headers)), (StatusCode::FORBIDDEN, true));
+    assert_eq!(headers["content-type"], "application/problem+json");
+    for member in ["code", "detail", "hint", "limit", "status"] {
+        assert_eq!((&again[member], again[member].is_null()), (&refused[member], false), "{member}");
+    }
+    let id = headers["x-request-id"].to_str().unwrap();
+    assert_eq!((&again["requestId"], &again["_meta"]["requestId"]), (&json!(id), &json!(id)));
+}
+
+#[tokio::test]
+async fn a_secret_is_shown_again_to_its_owner_and_can_not_be_read_from_the_database() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let hook = json!({"url": "https://example.com/hook"}).to_string();
+    let (_, _, first) = api.exchange(request(&key, "/api/webhooks", "order-17", hook.clone())).await;
+    let secret = first["secret"].as_str().unwrap();
+    let (_, _, again) = api.exchange(request(&key, "/api/webhooks", "order-17", hook)).await;
+    assert_eq!(again["secret"], secret);
+    let holds = async |text: &str| {
+        let found = format!(
+            "do $$ begin if exists (select 1 from idempotent_calls c where c.answer is not null
+               and position('{text}' in c::text || encode(c.answer, 'escape')) > 0)
+             then raise exception 'found'; end if; end $$"
+        );
+        api.tamper(&found).await.is_err()
+    };
+    assert!(holds("").await, "the answer is there");
+    for text in [secret, "secret", "whsec_", "example.com", "order-17", "/api/webhooks", key.as_str()] {
+        assert!(!holds(text).await, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_day_later_the_key_is_free_again() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    create(&api, &key, "k", &form("F")).await;
+    let age = async |by: &str| {
+        let older = format!("update idempotent_calls set created_at = created_at - interval '{by}'");
+        api.tamper(&older).await.unwrap();
+    };
+    age("23 hours 59 minutes").await;
+    assert!(is_replayed(&create(&api, &key, "k", &form("F")).await.1));
+    age("1 minute").await;
+    let (status, headers, _) = create(&api, &key, "k", &form("G")).await;
+    assert_eq!((status, is_replayed(&headers), forms(&api, &key).await), (StatusCode::CREATED, false, 2));
+}
+
+#[tokio::test]
+async fn a_call_its_process_died_at_is_taken_over_after_its_lease() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    create(&api, &key, "k", &form("F")).await;
+    // As a process leaves it that is killed in the middle.
+    api.tamper("update idempotent_calls set answer = null").await.unwrap();
+    let (status, headers, problem) = create(&api, &key, "k", &form("F")).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")));
+    assert!(headers.contains_key("retry-after"));
+    api.tamper("update idempotent_calls set leased_until = now() - interval '1 second'").await.unwrap();
+    let (status, headers, _) = create(&api, &key, "k", &form("F")).await;
+    assert_eq!((status, is_replayed(&headers)), (StatusCode::CREATED, false));
+    assert!(is_replayed(&create(&api, &key, "k", &form("F")).await.1));
+}
+
+#[tokio::test]
+async fn a_caller_who_hangs_up_gets_the_answer_when_asking_again() {
+    let api = Arc::new(Api::start(&[]).await);
+    let key = api.trial().await;
+    let body = form("F");
+    let (mut sender, chunks) = mpsc::channel::<Result<String, std::io::Error>>(2);
+    let asking = tokio::spawn({
+        let (api, request) = (Arc::clone(&api), request(&key, "/api/forms", "k", Body::from_stream(chunks)));
+        async move { api.exchange(request).await }
+    });
+    let mut look = tokio::time::interval(Duration::from_millis(5));
+    while api.tamper(IS_CLAIMED).await.is_err() {
+        look.tick().await;
+    }
+    asking.abort();
+    assert!(asking.await.unwrap_err().is_cancelled());
+    sender.send(Ok(body.clone())).await.unwrap();
+    drop(sender);
+    let answer = loop {
+        match create(&api, &key, "k", &body).await {
+            (StatusCode::CONFLICT, _, problem) if problem["code"] == "conflict" => look.tick().await,
+            answer => break answer,
+        };
+    };
+    assert_eq!((answer.0, is_replayed(&answer.1)), (StatusCode::CREATED, true), "{}", answer.2);
+    assert_eq!(forms(&api, &key).await, 1);
+}
+
+#[tokio::test]
+async fn while_it_is_carried_out_a_call_is_nobody_elses_however_long_it_takes() {
+    let api = Arc::new(Api::start(&["idempotency.lease=2s"]).await);
+    let key = api.trial().await;
+    let (mut sender, chunks) = mpsc::channel::<Result<String, std::io::Error>>(2);
+    let asking = tokio::spawn({
+        let (api, request) = (Arc::clone(&api), request(&key, "/api/forms", "k", Body::from_stream(chunks)));
+        async move { api.exchange(request).await }
+    });
+    let mut look = tokio::time::interval(Duration::from_millis(100));
+    while api.tamper(IS_CLAIMED).await.is_err() {
+        look.tick().await;
+    }
+    // Several leases long.
+    for _ in 0..30 {
+        look.tick().await;
+        let (status, _, problem) = create(&api, &key, "k", &form("F")).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")));
+    }
+    sender.send(Ok(form("F"))).await.unwrap();
+    drop(sender);
+    let (status, headers, _) = asking.await.unwrap();
+    assert_eq!((status, is_replayed(&headers), forms(&api, &key).await), (StatusCode::CREATED, false, 1));
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_stays_so_and_does_not_use_the_key_up() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let large = form(&"x".repeat(5 << 20));
+    for _ in 0..2 {
+        let (status, _, problem) = create(&api, &key, "k", &large).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::PAYLOAD_TOO_LARGE, &json!("payload_too_large")));
+    }
+    assert_eq!(create(&api, &key, "k", &form("F")).await.0, StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn what_is_no_key_is_refused_and_a_stranger_is_told_so_first() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    for wrong in ["", "a b", &"k".repeat(256)] {
+        let (status, _, problem) = create(&api, &key, wrong, &form("F")).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::BAD_REQUEST, &json!("validation_failed")));
+        assert_eq!(problem["fieldErrors"][0]["field"], "Idempotency-Key", "{wrong}");
+        assert_eq!(create(&api, "st_live_nobody", wrong, &form("F")).await.0, StatusCode::UNAUTHORIZED);
+    }
+    let mut twice = request(&key, "/api/forms", "a", form("F"));
+    twice.headers_mut().append("idempotency-key", "b".parse().unwrap());
+    assert_eq!(api.exchange(twice).await.0, StatusCode::BAD_REQUEST);
+    assert_eq!(create(&api, &key, &"k".repeat(255), &form("F")).await.0, StatusCode::CREATED);
+    assert_eq!(forms(&api, &key).await, 1);
+}
+
+#[tokio::test]
+async fn who_may_no_longer_call_gets_no_kept_answer() {
+    let api = Api::start(&["keys.cache=0s"]).await;
+    let key = api.trial().await;
+    let statements = [
+        ("update api_keys set expires_at = now() - interval '1 second'", StatusCode::UNAUTHORIZED),
+        ("update api_keys set expires_at = null", StatusCode::CREATED),
+        ("update accounts set suspended_at = now()", StatusCode::FORBIDDEN),
+        ("update accounts set suspended_at = null", StatusCode::CREATED),
+        ("update api_keys set revoked_at = now()", StatusCode::UNAUTHORIZED),
+    ];
+    assert_eq!(create(&api, &key, "k", &form("F")).await.0, StatusCode::CREATED);
+    for (statement, expected) in statements {
+        api.tamper(statement).await.unwrap();
+        let (status, headers, answer) = create(&api, &key, "k", &form("F")).await;
+        assert_eq!(
+            (status, is_replayed(&headers)),
+            (expected, expected.is_success()),
+            "{statement}: {answer}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn trials_are_never_repeated() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let mut keys = std::collections::BTreeSet::new();
+    for _ in 0..2 {
+        let (status, headers, trial) = api.exchange(request(&key, "/api/trial", "k", Body::empty())).await;
+        assert_eq!((status, is_replayed(&headers)), (StatusCode::CREATED, false));
+        keys.insert(trial["key"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(keys.len(), 2);
+}

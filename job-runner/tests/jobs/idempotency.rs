@@ -1,0 +1,32 @@
+//! Kept answers are forgotten after a day, and not before.
+
+use chrono::TimeDelta;
+use store::idempotency::{Attempt, Claim, claim, keep_answer};
+use uuid::Uuid;
+
+use crate::harness::{Account, eventually, now};
+
+fn call(number: u8) -> Attempt {
+    Attempt { fingerprint: [number; 32], id: Uuid::from_u128(number.into()) }
+}
+
+#[tokio::test]
+async fn an_answer_is_forgotten_after_a_day() {
+    let account = Account::new().await;
+    let mut conn = store::acquire(&account.database.db).await.unwrap();
+    let (old, young) = (call(1), call(2));
+    for (call, hours) in [(old, 25), (young, 23)] {
+        let at = now() - TimeDelta::hours(hours);
+        assert_eq!(claim(&mut conn, account.id, call, at, at, at).await.unwrap(), Claim::Granted);
+        assert!(keep_answer(&mut conn, account.id, call, b"sealed").await.unwrap());
+    }
+    let _running = account.run(&["idempotency.forget_every=20ms"]).await;
+    let long_ago = now() - TimeDelta::days(365);
+    eventually(async || {
+        let claim = claim(&mut conn, account.id, old, now(), now(), long_ago).await.unwrap();
+        (claim == Claim::Granted).then_some(())
+    })
+    .await;
+    let claim = claim(&mut conn, account.id, young, now(), now(), long_ago).await.unwrap();
+    assert_eq!(claim, Claim::Answered(b"sealed".into()));
+}

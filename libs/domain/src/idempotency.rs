@@ -1,0 +1,91 @@
+//! What a call made under an `Idempotency-Key` is known by at rest, and what opens its answer.
+//!
+//! Answers hold secrets that are shown once, so each is sealed under a key made from the caller's own. People choose
+//! keys that can be guessed ("order-17"), so the master key takes part too: from the database alone nothing can be
+//! read, nor tried.
+
+use crate::sealing::{MasterKey, NONCE_BYTES, Unsealable};
+
+/// Bytes of a key, at most.
+pub const KEY_BYTES_MAX: usize = 255;
+
+const ANSWER_PURPOSE: &str = "idempotency.answer";
+
+/// Whether a text may be a key: 1 to 255 visible ASCII characters.
+pub fn is_key(text: &[u8]) -> bool {
+    (1..=KEY_BYTES_MAX).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic)
+}
+
+/// A call as its caller named it. Its `Debug` shows nothing.
+#[derive(Debug, Clone)]
+pub struct CallName {
+    fingerprint: [u8; 32],
+    sealing: MasterKey,
+}
+
+impl CallName {
+    /// The call that `credential` makes to `route` under `key`.
+    pub fn new(master_key: &MasterKey, credential: &str, route: &str, key: &str) -> Self {
+        let parts = [credential, route, key];
+        Self {
+            fingerprint: master_key.digest("idempotency.fingerprint", &parts),
+            sealing: master_key.derive("idempotency.key", &parts),
+        }
+    }
+
+    /// What it is known by.
+    pub fn fingerprint(&self) -> [u8; 32] {
+        self.fingerprint
+    }
+
+    /// Seals its answer with a nonce that was never used before.
+    pub fn seal(&self, nonce: [u8; NONCE_BYTES], answer: &[u8]) -> Vec<u8> {
+        self.sealing.seal(ANSWER_PURPOSE, nonce, answer)
+    }
+
+    /// Its answer as it was sealed.
+    ///
+    /// # Errors
+    /// [`Unsealable`].
+    pub fn open(&self, sealed: &[u8]) -> Result<Vec<u8>, Unsealable> {
+        self.sealing.open(ANSWER_PURPOSE, sealed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_1_to_255_visible_characters() {
+        for right in ["a", "order-17", "8e03978e-40d5-43e8-bc93-6894a57f9324", "!~", &"k".repeat(255)] {
+            assert!(is_key(right.as_bytes()), "{right}");
+        }
+        for wrong in ["", " ", "a b", "a\n", "é", "\u{7f}", &"k".repeat(256)] {
+            assert!(!is_key(wrong.as_bytes()), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_same_key_of_the_same_caller_at_the_same_route_is_the_same_call() {
+        let master_key = |digits: &str| MasterKey::from_hex(&digits.repeat(32)).unwrap();
+        let name = |parts: [&str; 3]| CallName::new(&master_key("0f"), parts[0], parts[1], parts[2]);
+        let first = name(["key:1", "/api/pages", "a"]);
+        let sealed = first.seal([7; NONCE_BYTES], b"answer");
+        assert_eq!(name(["key:1", "/api/pages", "a"]).fingerprint(), first.fingerprint());
+        assert_eq!(name(["key:1", "/api/pages", "a"]).open(&sealed).unwrap(), b"answer");
+        let others = [
+            ["key:2", "/api/pages", "a"],
+            ["key:1", "/api/forms", "a"],
+            ["key:1", "/api/pages", "b"],
+            ["key:1", "/api/page", "sa"],
+            ["key:1/api/pages", "", "a"],
+        ];
+        let others = others.map(name).into_iter();
+        let elsewhere = CallName::new(&master_key("0e"), "key:1", "/api/pages", "a");
+        for other in others.chain([elsewhere]) {
+            assert_ne!(other.fingerprint(), first.fingerprint());
+            assert!(other.open(&sealed).is_err());
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Calls that may be sent again without being carried out again: each has one row, leased to whoever carries it
+//! out, which keeps the answer afterwards.
+//!
+//! The lease is for the death of a process: its calls are free for another attempt when it has run out. Whoever is
+//! alive renews it, so it may be shorter than the longest call.
+
+use chrono::{DateTime, Utc};
+use sqlx::query;
+use uuid::Uuid;
+
+use crate::{Conn, Error};
+
+/// One attempt at a call.
+#[derive(Debug, Clone, Copy)]
+pub struct Attempt {
+    /// What the call is known by.
+    pub fingerprint: [u8; 32],
+    /// Tells this attempt from others at the same call.
+    pub id: Uuid,
+}
+
+/// What is known of a call somebody wants to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claim {
+    /// Nothing: it is this attempt's to carry out.
+    Granted,
+    /// Another attempt is at it.
+    InFlight,
+    /// It was carried out, and so answered: sealed.
+    Answered(Vec<u8>),
+}
+
+/// Claims a call for this attempt until `leased_until`, unless another has it or it was answered after
+/// `answered_after`.
+///
+/// # Errors
+/// The database's.
+pub async fn claim(
+    conn: &mut Conn,
+    account_id: Uuid,
+    attempt: Attempt,
+    now: DateTime<Utc>,
+    leased_until: DateTime<Utc>,
+    answered_after: DateTime<Utc>,
+) -> Result<Claim, Error> {
+    let claimed = query!(
+        "insert into idempotent_calls as c (account_id, fingerprint, attempt, leased_until, created_at)
+         values ($1, $2, $3, $4, $5)
+         on conflict (account_id, fingerprint) do update
+           set attempt = excluded.attempt, leased_until = excluded.leased_until,
+               created_at = excluded.created_at, answer = null
+           where case when c.answer is null then c.leased_until <= $5 else c.created_at <= $6 end",
+        account_id,
+        &attempt.fingerprint,
+        attempt.id,
+        leased_until,
+        now,
+        answered_after,
+    )
+    .execute(&mut *conn)
+    .await?;
+    if claimed.rows_affected() > 0 {
+        return Ok(Claim::Granted);
+    }
+    let found = query!(
+        "select answer from idempotent_calls where account_id = $1 and fingerprint = $2",
+        account_id,
+        &attempt.fingerprint,
+    )
+    .fetch_optional(conn)
+    .await?;
+    // One that went in between may be claimed by whoever asks next.
+    Ok(found.and_then(|row| row.answer).map_or(Claim::InFlight, Claim::Answered))
+}
+
+/// Holds a claim for longer; gives whether it was still held.
+///
+/// # Errors
+/// The database's.
+pub async fn renew(
+    conn: &mut Conn,
+    account_id: Uuid,
+    attempt: Attempt,
+    leased_until: DateTime<Utc>,
+) -> Result<bool, Error> {
+    let renewed = query!(
+        "update idempotent_calls set leased_until = $4
+         where account_id = $1 and fingerprint = $2 and attempt = $3 and answer is null",
+        account_id,
+        &attempt.fingerprint,
+        attempt.id,
+        leased_until,
+    )
+    .execute(conn)
+    .await?;
+    Ok(renewed.rows_affected() > 0)
+}
+
+/// Keeps the answer of a call that was carried out; gives whether the claim was still held.
+///
+/// # Errors
+/// The database's.
+pub async fn keep_answer(
+    conn: &mut Conn,
+    account_id: Uuid,
+    attempt: Attempt,
+    sealed: &[u8],
+) -> Result<bool, Error> {
+    let kept = query!(
+        "update idempotent_calls set answer = $4
+         where account_id = $1 and fingerprint = $2 and attempt = $3 and answer is null",
+        account_id,
+        &attempt.fingerprint,
+        attempt.id,
+        sealed,
+    )
+    .execute(conn)
+    .await?;
+    Ok(kept.rows_affected() > 0)
+}
+
+/// Gives a claim up: the call may be tried again at once.
+///
+/// # Errors
+/// The database's.
+pub async fn delete_claim(conn: &mut Conn, account_id: Uuid, attempt: Attempt) -> Result<(), Error> {
+    query!(
+        "delete from idempotent_calls
+         where account_id = $1 and fingerprint = $2 and attempt = $3 and answer is null",
+        account_id,
+        &attempt.fingerprint,
+        attempt.id,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Deletes up to `limit` calls that were made before `before`, of whatever account; gives how many.
+///
+/// # Errors
+/// The database's.
+pub async fn delete_expired(conn: &mut Conn, before: DateTime<Utc>, limit: i64) -> Result<u64, Error> {
+    let deleted = query!(
+        "delete from idempotent_calls where (account_id, fingerprint) in (
+           select account_id, fingerprint from idempotent_calls where created_at < $1
+           order by created_at limit $2 for update skip locked)",
+        before,
+        limit,
+    )
+    .execute(conn)
+    .await?;
+    Ok(deleted.rows_affected())
+}

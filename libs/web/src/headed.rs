@@ -1,0 +1,29 @@
+//! An answer with headers of its own; the document describes it as the answer it is.
+
+use aide::OperationOutput;
+use aide::generate::GenContext;
+use aide::openapi::{Operation, Response as ResponseDoc};
+use axum::response::{IntoResponse, Response};
+use http::HeaderMap;
+
+/// `1`, with the headers `0` beside its own.
+#[derive(Debug)]
+pub struct Headed<T>(pub HeaderMap, pub T);
+
+impl<T: IntoResponse> IntoResponse for Headed<T> {
+    fn into_response(self) -> Response {
+        (self.0, self.1).into_response()
+    }
+}
+
+impl<T: OperationOutput> OperationOutput for Headed<T> {
+    type Inner = T::Inner;
+
+    fn operation_response(ctx: &mut GenContext, operation: &mut Operation) -> Option<ResponseDoc> {
+        T::operation_response(ctx, operation)
+    }
+
+    fn inferred_responses(ctx: &mut GenContext, of: &mut Operation) -> Vec<(Option<u16>, ResponseDoc)> {
+        T::inferred_responses(ctx, of)
+    }
+}

@@ -1,0 +1,39 @@
+//! How the document describes `Idempotency-Key`: on every POST by an account, because all take it.
+
+use aide::openapi::{
+    HeaderStyle, OpenApi, Parameter, ParameterData, ParameterSchemaOrContent, ReferenceOr, SchemaObject,
+};
+use schemars::json_schema;
+
+const DESCRIPTION: &str = "Sent again with the same key and body within 24 hours, the call is answered as before, with \
+    `Idempotent-Replayed: true`, and not carried out again; while it is carried out, or with another body, the answer \
+    is 409. Answers with status 401, 405, 408, 413, 415, 429 and 5xx aren't kept: then it is tried again.";
+
+/// Adds the header to the document's operations.
+pub(crate) fn describe(document: &mut OpenApi) {
+    let text = json_schema!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"});
+    let parameter = Parameter::Header {
+        parameter_data: ParameterData {
+            name: "Idempotency-Key".to_owned(),
+            description: Some(DESCRIPTION.to_owned()),
+            required: false,
+            deprecated: None,
+            format: ParameterSchemaOrContent::Schema(SchemaObject {
+                json_schema: text,
+                external_docs: None,
+                example: None,
+            }),
+            example: None,
+            examples: Default::default(),
+            explode: None,
+            extensions: Default::default(),
+        },
+        style: HeaderStyle::Simple,
+    };
+    let paths = document.paths.iter_mut().flat_map(|paths| paths.paths.values_mut());
+    for item in paths.filter_map(ReferenceOr::as_item_mut) {
+        if let Some(post) = item.post.as_mut().filter(|post| !post.security.is_empty()) {
+            post.parameters.push(ReferenceOr::Item(parameter.clone()));
+        }
+    }
+}
