@@ -4,9 +4,4 @@
 pub trait Fault: std::error::Error + Send + Sync + 'static {
     /// Whether the thing is away, so that trying again may help; otherwise it is our mistake.
     fn is_unavailable(&self) -> bool;
-
-    /// Whether what was referred to has just gone: nobody's mistake, and nothing was changed.
-    fn is_conflict(&self) -> bool {
-        false
-    }
 }

@@ -52,9 +52,4 @@ impl domain::Fault for Error {
             Self::Migration(_) | Self::Unreadable { .. } => false,
         }
     }
-
-    fn is_conflict(&self) -> bool {
-        let Self::Database(sqlx::Error::Database(error)) = self else { return false };
-        error.is_foreign_key_violation()
-    }
 }

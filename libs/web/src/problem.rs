@@ -187,11 +187,6 @@ impl<E: Fault> From<E> for Problem {
             tracing::warn!(%error, "something we lean on is away");
             return Self::away(true);
         }
-        if error.is_conflict() {
-            let detail =
-                "something this request refers to was deleted at the same moment; nothing was changed";
-            return Self::new(Code::Conflict, detail);
-        }
         tracing::error!(%error, "a call failed on our side");
         Self::new(Code::Internal, "this is our mistake, not yours; try again in a few seconds")
     }
