@@ -15,7 +15,9 @@ const TRIAL: &str = "trial.json";
 pub(crate) async fn greet(folder: &Folder, file: &StackFile, how_to_stop: &str) -> Result<()> {
     let client = Client::new()?;
     let base = &file.base_url;
-    let (key, account) = trial(&client, folder, base).await?;
+    let (trial, account) = trial(&client, folder, base).await?;
+    let key = trial["key"].as_str().context("the trial has no key")?;
+    let keep = how_to_keep(&trial, &account);
     let site = account["siteUrl"].as_str().context("the account has no site")?;
     println!(
         "
@@ -25,7 +27,7 @@ Web Runtime is up.
   your site       {site}
   API document    {base}/api/openapi.json
   folder          {}
-  trial key       {key}
+  trial key       {key}{keep}
 
 Three calls to try:
 
@@ -47,17 +49,27 @@ Three calls to try:
 }
 
 /// The folder's trial and its account; a new one if there is none or it no longer works.
-async fn trial(client: &Client, folder: &Folder, base: &str) -> Result<(String, Value)> {
+async fn trial(client: &Client, folder: &Folder, base: &str) -> Result<(Value, Value)> {
     let account_url = format!("{base}/api/account");
-    if let Some(key) =
-        folder.read_json::<Value>(TRIAL)?.and_then(|trial| Some(trial["key"].as_str()?.to_owned()))
-        && let Ok(account) = client.call(&key, Method::GET, &account_url, None).await
+    if let Some(trial) = folder.read_json::<Value>(TRIAL)?
+        && let Some(key) = trial["key"].as_str()
+        && let Ok(account) = client.call(key, Method::GET, &account_url, None).await
     {
-        return Ok((key, account));
+        return Ok((trial, account));
     }
     let trial = client.call("", Method::POST, &format!("{base}/api/trial"), None).await?;
     folder.write_json(TRIAL, &trial)?;
-    let key = trial["key"].as_str().context("the trial has no key")?.to_owned();
-    let account = client.call(&key, Method::GET, &account_url, None).await?;
-    Ok((key, account))
+    let key = trial["key"].as_str().context("the trial has no key")?;
+    let account = client.call(key, Method::GET, &account_url, None).await?;
+    Ok((trial, account))
+}
+
+/// A trial that nobody claims is deleted with everything in it, also on a machine of one's own.
+fn how_to_keep(trial: &Value, account: &Value) -> String {
+    match (trial["claimUrl"].as_str(), account["claimDeadline"].as_str()) {
+        (Some(url), Some(deadline)) => {
+            format!("\n  keep it         {url}\n                  (until {deadline}; then the trial is deleted)")
+        }
+        _ => String::new(),
+    }
 }
