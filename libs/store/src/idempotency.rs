@@ -43,13 +43,40 @@ pub async fn claim(
     leased_until: DateTime<Utc>,
     answered_after: DateTime<Utc>,
 ) -> Result<Claim, Error> {
-    let claimed = query!(
-        "insert into idempotent_calls as c (account_id, fingerprint, attempt, leased_until, created_at)
-         values ($1, $2, $3, $4, $5)
-         on conflict (account_id, fingerprint) do update
-           set attempt = excluded.attempt, leased_until = excluded.leased_until,
-               created_at = excluded.created_at, answer = null
-           where case when c.answer is null then c.leased_until <= $5 else c.created_at <= $6 end",
+    let inserted = query!(
+        "insert into idempotent_calls (account_id, fingerprint, attempt, leased_until, created_at)
+         values ($1, $2, $3, $4, $5) on conflict do nothing",
+        account_id,
+        &attempt.fingerprint,
+        attempt.id,
+        leased_until,
+        now,
+    )
+    .execute(&mut *conn)
+    .await?;
+    if inserted.rows_affected() > 0 {
+        return Ok(Claim::Granted);
+    }
+    // A retry mostly finds a call that is answered or in flight, and to learn so it must not write.
+    let found = query!(
+        r#"select answer, case when answer is null then leased_until <= $3 else created_at <= $4 end as "free!"
+           from idempotent_calls where account_id = $1 and fingerprint = $2"#,
+        account_id,
+        &attempt.fingerprint,
+        now,
+        answered_after,
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
+    // One that went in between may be claimed by whoever asks next.
+    let Some(found) = found else { return Ok(Claim::InFlight) };
+    if !found.free {
+        return Ok(found.answer.map_or(Claim::InFlight, Claim::Answered));
+    }
+    let taken_over = query!(
+        "update idempotent_calls set attempt = $3, leased_until = $4, created_at = $5, answer = null
+         where account_id = $1 and fingerprint = $2
+           and case when answer is null then leased_until <= $5 else created_at <= $6 end",
         account_id,
         &attempt.fingerprint,
         attempt.id,
@@ -57,20 +84,9 @@ pub async fn claim(
         now,
         answered_after,
     )
-    .execute(&mut *conn)
+    .execute(conn)
     .await?;
-    if claimed.rows_affected() > 0 {
-        return Ok(Claim::Granted);
-    }
-    let found = query!(
-        "select answer from idempotent_calls where account_id = $1 and fingerprint = $2",
-        account_id,
-        &attempt.fingerprint,
-    )
-    .fetch_optional(conn)
-    .await?;
-    // One that went in between may be claimed by whoever asks next.
-    Ok(found.and_then(|row| row.answer).map_or(Claim::InFlight, Claim::Answered))
+    Ok(if taken_over.rows_affected() > 0 { Claim::Granted } else { Claim::InFlight })
 }
 
 /// Holds a claim for longer; gives whether it was still held.
