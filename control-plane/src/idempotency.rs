@@ -14,19 +14,23 @@ mod digest;
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::extract::{MatchedPath, Request, State};
-use axum::middleware::Next;
+use axum::extract::{MatchedPath, Request};
 use axum::response::{IntoResponse, Response};
+use axum::routing::Route;
+use axum::routing::future::RouteFuture;
 use domain::Complaint;
 use domain::idempotency::{CallName, is_key};
 use futures::FutureExt;
+use futures::future::{BoxFuture, Either};
 use http::request::Parts;
 use http::{Method, StatusCode};
 use store::callers::Credential;
 use store::idempotency::{Attempt, Claim};
 use tokio::time::Instant;
+use tower::{Layer, Service, ServiceExt};
 use tracing::Instrument;
 use uuid::Uuid;
 use web::{Code, Problem, RequestId};
@@ -39,17 +43,63 @@ const HEADER: &str = "idempotency-key";
 /// Whoever calls it has no account yet that could own what is kept.
 const NEVER_ON: &str = "/api/trial";
 
-/// Middleware: carries a POST with an `Idempotency-Key` out once.
-pub(crate) async fn once(State(app): State<App>, request: Request, next: Next) -> Response {
-    let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
-    let concerned = request.method() == Method::POST && route != NEVER_ON;
-    if !concerned || !request.headers().contains_key(HEADER) {
-        return next.run(request).await;
+/// The layer: carries a POST with an `Idempotency-Key` out once.
+///
+/// Written out rather than by `middleware::from_fn`, which boxes a future around every call of every route.
+#[derive(Clone)]
+pub(crate) struct OnceLayer(pub(crate) App);
+
+impl Layer<Route> for OnceLayer {
+    type Service = Gate;
+
+    fn layer(&self, inner: Route) -> Gate {
+        Gate { app: self.0.clone(), inner }
     }
+}
+
+/// A route with the layer around it.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    app: App,
+    inner: Route,
+}
+
+impl Service<Request> for Gate {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Either<RouteFuture<Infallible>, BoxFuture<'static, Result<Response, Infallible>>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Service::<Request>::poll_ready(&mut self.inner, context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        if !is_concerned(&request) {
+            return Either::Left(self.inner.call(request));
+        }
+        let Self { app, inner } = self.clone();
+        Either::Right(Box::pin(async { Ok(carry_out_once(app, request, inner).await) }))
+    }
+}
+
+fn is_concerned(request: &Request) -> bool {
+    let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    request.method() == Method::POST && route != NEVER_ON && request.headers().contains_key(HEADER)
+}
+
+/// The answer of a route that is called.
+async fn run(route: Route, request: Request) -> Response {
+    match route.oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    }
+}
+
+async fn carry_out_once(app: App, request: Request, route: Route) -> Response {
     let (parts, body) = request.into_parts();
     let Some((account_id, credential)) = credential_of(&parts, &app).await else {
         // The handler says why.
-        return next.run(Request::from_parts(parts, body)).await;
+        return run(route, Request::from_parts(parts, body)).await;
     };
     let key = match key_of(&parts) {
         Ok(key) => key,
@@ -62,7 +112,7 @@ pub(crate) async fn once(State(app): State<App>, request: Request, next: Next) -
     match call.claim().await {
         Ok(Claim::Granted) => {
             // In a task of its own: a caller who hangs up can't leave the call half done, and may ask again.
-            let carried_out = tokio::spawn(call.carry_out(parts, body, next).in_current_span());
+            let carried_out = tokio::spawn(call.carry_out(parts, body, route).in_current_span());
             match carried_out.await.map_err(tokio::task::JoinError::try_into_panic) {
                 Ok(response) => response,
                 Err(Ok(panic)) => resume_unwind(panic),
@@ -116,10 +166,10 @@ impl Once {
         store::idempotency::claim(&mut conn, account_id, attempt, now, leased_until, answered_after).await
     }
 
-    async fn carry_out(self, parts: Parts, body: Digested, next: Next) -> Response {
+    async fn carry_out(self, parts: Parts, body: Digested, route: Route) -> Response {
         let request = Request::from_parts(parts, body.stream());
         let answered = tokio::select! {
-            answered = AssertUnwindSafe(next.run(request)).catch_unwind() => answered,
+            answered = AssertUnwindSafe(run(route, request)).catch_unwind() => answered,
             never = self.stay_in_charge() => match never {},
         };
         let response = match answered {

@@ -68,7 +68,9 @@ async fn trial(client: &Client, folder: &Folder, base: &str) -> Result<(Value, V
 fn how_to_keep(trial: &Value, account: &Value) -> String {
     match (trial["claimUrl"].as_str(), account["claimDeadline"].as_str()) {
         (Some(url), Some(deadline)) => {
-            format!("\n  keep it         {url}\n                  (until {deadline}; then the trial is deleted)")
+            format!(
+                "\n  keep it         {url}\n                  (until {deadline}; then the trial is deleted)"
+            )
         }
         _ => String::new(),
     }

@@ -55,7 +55,8 @@ pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next)
     let uri = request.uri().clone();
     let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str).to_owned();
     let status = tracing::field::Empty;
-    let span = tracing::info_span!("request", method = %request.method(), route = route.as_str(), request.id = id, status);
+    let method = request.method().as_str();
+    let span = tracing::info_span!("request", method, route = route.as_str(), request.id = id, status);
     (frame.continue_trace)(&span, request.headers());
     request.extensions_mut().insert(RequestId(id.clone()));
     request.extensions_mut().insert(meta.clone());

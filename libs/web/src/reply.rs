@@ -153,8 +153,10 @@ impl<T> Created<T> {
 }
 
 fn respond<T: Serialize>(status: StatusCode, body: &Envelope<T>) -> Response {
-    match serde_json::to_string(body) {
-        Ok(text) => (status, [("content-type", "application/json")], text).into_response(),
+    // Most answers fit, so that writing one does not move it about.
+    let mut text = Vec::with_capacity(2_048);
+    match serde_json::to_writer(&mut text, body) {
+        Ok(()) => (status, [("content-type", "application/json")], text).into_response(),
         Err(error) => {
             tracing::error!(%error, "an answer could not be written");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
