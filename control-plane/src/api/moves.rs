@@ -16,6 +16,7 @@ use crate::call::{Call, scope};
 #[serde(deny_unknown_fields)]
 pub(super) struct Moves {
     /// At most 200.
+    #[schemars(length(min = 1, max = folders::MOVES_MAX))]
     resources: Vec<Named>,
 }
 
@@ -24,6 +25,7 @@ pub(super) struct Moves {
 #[serde(deny_unknown_fields)]
 struct Named {
     /// `form`, `page`, `analytics` or `automation`.
+    #[schemars(extend("enum" = ["form", "page", "analytics", "automation"]))]
     r#type: String,
     id: Uuid,
 }

@@ -1,12 +1,14 @@
 //! The management API over real stores: one service, in this process.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
+mod bad_input;
 mod coverage;
 mod document;
 mod harness;
 mod matrix;
 mod narrow;
+mod next;
 mod pages;
 mod quotas;
 mod trial;

@@ -15,6 +15,7 @@ mod fault;
 pub mod fields;
 pub mod folders;
 pub mod forms;
+pub mod instants;
 pub mod keys;
 pub mod months;
 pub mod pages;

@@ -11,6 +11,8 @@ use axum::middleware::map_response;
 use axum::response::Response;
 use http::{HeaderValue, header};
 
+use crate::document;
+
 /// The endpoints of one noun: a resource file's table of contents.
 pub struct Resource<S> {
     noun: &'static str,
@@ -123,6 +125,7 @@ pub fn document_of<S: Clone + Send + Sync + 'static>(
             operations.into_iter().flatten().for_each(|operation| operation.deprecated = true);
         }
     }
+    document::finish(&mut document);
     (router, document)
 }
 

@@ -81,11 +81,17 @@ impl Deleted {
     }
 }
 
-/// 200 with `data`, or 202 where it only begins.
+/// 200 with `data`.
 #[derive(Debug)]
-pub struct Reply<T> {
-    body: Envelope<T>,
-    status: StatusCode,
+pub struct Reply<T>(Envelope<T>);
+
+/// 200 with `data` where it is done, 202 where it has only begun.
+#[derive(Debug)]
+pub enum DoneOrBegun<T> {
+    /// It is done.
+    Done(Reply<T>),
+    /// It has begun.
+    Begun(Reply<T>),
 }
 
 /// 201 with `data` and what can follow.
@@ -117,14 +123,7 @@ impl<T> Envelope<T> {
 impl<T> Reply<T> {
     /// 200 with `body`.
     pub fn new(body: Envelope<T>) -> Self {
-        Self { body, status: StatusCode::OK }
-    }
-
-    /// 202: what was asked for has only begun.
-    #[must_use]
-    pub fn accepted(mut self) -> Self {
-        self.status = StatusCode::ACCEPTED;
-        self
+        Self(body)
     }
 }
 
@@ -150,7 +149,16 @@ fn respond<T: Serialize>(status: StatusCode, body: &Envelope<T>) -> Response {
 
 impl<T: Serialize> IntoResponse for Reply<T> {
     fn into_response(self) -> Response {
-        respond(self.status, &self.body)
+        respond(StatusCode::OK, &self.0)
+    }
+}
+
+impl<T: Serialize> IntoResponse for DoneOrBegun<T> {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Done(reply) => reply.into_response(),
+            Self::Begun(Reply(body)) => respond(StatusCode::ACCEPTED, &body),
+        }
     }
 }
 
@@ -175,6 +183,14 @@ impl<T: JsonSchema> OperationOutput for Reply<T> {
 
     fn inferred_responses(ctx: &mut GenContext, of: &mut Operation) -> Vec<(Option<u16>, ResponseDoc)> {
         describe::<T>(200, ctx, of)
+    }
+}
+
+impl<T: JsonSchema> OperationOutput for DoneOrBegun<T> {
+    type Inner = T;
+
+    fn inferred_responses(ctx: &mut GenContext, of: &mut Operation) -> Vec<(Option<u16>, ResponseDoc)> {
+        [describe::<T>(200, ctx, of), describe::<T>(202, ctx, of)].concat()
     }
 }
 
