@@ -24,6 +24,7 @@ pub(crate) struct Api {
     router: Router,
     app: App,
     database: TestDatabase,
+    settings: Vec<String>,
 }
 
 impl Api {
@@ -41,10 +42,14 @@ impl Api {
             "secrets.key_pepper=a-pepper-for-tests".to_owned(),
         ];
         settings.extend(set.iter().map(ToString::to_string));
-        let sources = Sources { set: settings, ..Sources::default() };
-        let config: Config = load(DEFAULTS, &sources).unwrap().config;
-        let app = App::new(&config).unwrap();
-        Self { router: control_plane::router(&app), app, database }
+        let app = app(&settings);
+        Self { router: control_plane::router(&app), app, database, settings }
+    }
+
+    /// Another replica of the service over the same stores, with these settings changed.
+    pub(crate) fn replica(&self, set: &[&str]) -> Router {
+        let set = set.iter().map(ToString::to_string);
+        control_plane::router(&app(&[self.settings.clone(), set.collect()].concat()))
     }
 
     /// Sends one request; a null body is none.
@@ -55,20 +60,7 @@ impl Api {
         key: Option<&str>,
         body: &Value,
     ) -> (StatusCode, Value) {
-        let mut request = Request::builder().method(method).uri(path);
-        if let Some(key) = key {
-            request = request.header("authorization", format!("Bearer {key}"));
-        }
-        let body = if body.is_null() {
-            Body::empty()
-        } else {
-            request = request.header("content-type", "application/json");
-            Body::from(body.to_string())
-        };
-        let response = self.router.clone().oneshot(request.body(body).unwrap()).await.unwrap();
-        let status = response.status();
-        let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        (status, serde_json::from_slice(&bytes).unwrap_or_default())
+        send_to(&self.router, method, path, key, body).await
     }
 
     /// A trial's key.
@@ -140,4 +132,34 @@ impl Api {
     pub(crate) async fn execute(&self, statements: &str) -> Result<(), store::Error> {
         store::execute_raw(&self.database.db, statements).await
     }
+}
+
+fn app(settings: &[String]) -> App {
+    let sources = Sources { set: settings.to_vec(), ..Sources::default() };
+    let config: Config = load(DEFAULTS, &sources).unwrap().config;
+    App::new(&config).unwrap()
+}
+
+/// Sends one request to a replica; a null body is none.
+pub(crate) async fn send_to(
+    router: &Router,
+    method: Method,
+    path: &str,
+    key: Option<&str>,
+    body: &Value,
+) -> (StatusCode, Value) {
+    let mut request = Request::builder().method(method).uri(path);
+    if let Some(key) = key {
+        request = request.header("authorization", format!("Bearer {key}"));
+    }
+    let body = if body.is_null() {
+        Body::empty()
+    } else {
+        request = request.header("content-type", "application/json");
+        Body::from(body.to_string())
+    };
+    let response = router.clone().oneshot(request.body(body).unwrap()).await.unwrap();
+    let status = response.status();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    (status, serde_json::from_slice(&bytes).unwrap_or_default())
 }

@@ -33,8 +33,11 @@ impl domain::Fault for Error {
     fn is_unavailable(&self) -> bool {
         match self {
             Self::Database(sqlx::Error::Database(error)) => {
-                // Class 57: operator intervention (shutdown, starting up); 53: insufficient resources.
-                error.code().is_some_and(|code| code.starts_with("57") || code.starts_with("53"))
+                // Class 57: operator intervention (shutdown, starting up); 53: insufficient resources; 40: rolled
+                // back for another's sake, as in a deadlock.
+                error
+                    .code()
+                    .is_some_and(|code| ["57", "53", "40"].iter().any(|class| code.starts_with(class)))
             }
             Self::Database(error) => matches!(
                 error,
