@@ -52,9 +52,10 @@ struct AccountView {
 struct Settings {
     /// What you call it; null removes it.
     #[serde(default, deserialize_with = "web::present")]
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", length(min = 1, max = accounts::NAME_CHARS_MAX), regex(pattern = r"\S"))]
     name: Option<Option<String>>,
     /// IANA name, such as `Europe/Berlin`.
+    #[schemars(extend("format" = "timezone"))]
     timezone: Option<String>,
 }
 

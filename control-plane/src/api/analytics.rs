@@ -3,7 +3,7 @@
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use contract::Change;
-use domain::analytics::{Asked, Metric, read_question};
+use domain::analytics::{Asked, Metric, Period, read_question};
 use domain::scopes::Resource;
 use domain::{Cursor, sites};
 use schemars::JsonSchema;
@@ -29,8 +29,10 @@ pub(super) fn resource() -> web::Resource<App> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct WantedSite {
+    #[schemars(length(min = 1, max = sites::NAME_CHARS_MAX), regex(pattern = r"\S"))]
     name: String,
     /// The host it is at.
+    #[schemars(length(max = 253), extend("format" = "idn-hostname"))]
     domain: Option<String>,
     /// A subdomain of the account whose pages are counted by themselves.
     subdomain_id: Option<Uuid>,
@@ -43,7 +45,9 @@ struct WantedSite {
 struct SitesQuery {
     /// Only sites in this folder.
     folder_id: Option<Uuid>,
+    #[schemars(range(min = 1, max = 100))]
     limit: Option<i64>,
+    #[schemars(extend("format" = "cursor"))]
     cursor: Option<String>,
 }
 
@@ -86,12 +90,16 @@ struct Sites {
 struct Question {
     site_id: Uuid,
     /// `page_views` (default) or `unique_visitors`.
+    #[schemars(extend("enum" = Metric::ALL.map(Metric::word)))]
     metric: Option<String>,
     /// `today`, `7d` (default), `30d`, `90d` or `custom`.
+    #[schemars(extend("enum" = Period::ALL.map(Period::word)))]
     period: Option<String>,
     /// First day, when the period is custom.
+    #[schemars(extend("format" = "date"))]
     from: Option<String>,
     /// Last day, when the period is custom.
+    #[schemars(extend("format" = "date"))]
     to: Option<String>,
 }
 

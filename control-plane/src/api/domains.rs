@@ -30,6 +30,7 @@ pub(super) fn resource() -> web::Resource<App> {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct WantedDomain {
     /// Such as `www.example.com`.
+    #[schemars(length(max = 253), extend("format" = "idn-hostname"))]
     domain: String,
     /// The account's first subdomain unless told otherwise.
     subdomain_id: Option<Uuid>,

@@ -35,18 +35,21 @@ pub(super) fn resource() -> web::Resource<App> {
 #[serde(deny_unknown_fields)]
 struct NewFolder {
     /// 1 to 80 characters.
+    #[schemars(length(min = 1, max = folders::NAME_CHARS_MAX), regex(pattern = r"\S"))]
     name: String,
     /// At most 500 characters.
+    #[schemars(length(max = folders::DESCRIPTION_CHARS_MAX))]
     description: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct EditedFolder {
+    #[schemars(length(min = 1, max = folders::NAME_CHARS_MAX), regex(pattern = r"\S"))]
     name: Option<String>,
     /// Null removes it.
     #[serde(default, deserialize_with = "web::present")]
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", length(max = folders::DESCRIPTION_CHARS_MAX))]
     description: Option<Option<String>>,
 }
 
@@ -128,12 +131,15 @@ async fn create(
     let folder = find(&call, &mut tx, id).await?;
     app.commit(tx, vec![]).await?;
 
-    let organize = json!({"id": id, "resources": []});
+    let fields = json!([{"name": "email", "label": "E-mail", "type": "email"}]);
+    let form = json!({"name": "Contact", "fields": fields, "folderId": id});
     let key = json!({"label": folder.name, "folderId": id});
-    Ok(call
-        .created(view(folder))
-        .next("fill", "folders.organize", organize, "Move forms, pages and the like into it")
-        .next("delegate", "keys.create", key, "Make a key that sees only this folder"))
+    Ok(call.created(view(folder)).next("fill", "forms.create", form, "Put a form into it").next(
+        "delegate",
+        "keys.create",
+        key,
+        "Make a key that sees only this folder",
+    ))
 }
 
 async fn list(

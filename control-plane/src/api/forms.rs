@@ -4,7 +4,7 @@ use axum::extract::State;
 use chrono::{DateTime, Utc};
 use contract::Change;
 use domain::Cursor;
-use domain::fields::Field;
+use domain::fields::{Field, MAX_FIELDS};
 use domain::forms::{self, Texts};
 use domain::scopes::Resource;
 use schemars::JsonSchema;
@@ -30,17 +30,23 @@ pub(super) fn resource() -> web::Resource<App> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct NewForm {
+    #[schemars(length(min = 1, max = forms::NAME_CHARS_MAX))]
     name: String,
+    #[schemars(length(min = 1, max = MAX_FIELDS))]
     fields: Vec<Field>,
     /// Shown after a submission.
+    #[schemars(length(max = forms::SUCCESS_MESSAGE_CHARS_MAX))]
     success_message: Option<String>,
     /// On the button.
+    #[schemars(length(max = forms::SUBMIT_LABEL_CHARS_MAX))]
     submit_label: Option<String>,
     /// Where a browser goes after a submission.
+    #[schemars(extend("format" = "uri"))]
     redirect_url: Option<String>,
     /// After this the form is closed.
     closes_at: Option<DateTime<Utc>>,
     /// How many submissions it takes.
+    #[schemars(range(min = 1, max = forms::MAX_SUBMISSIONS_MAX))]
     max_submissions: Option<i64>,
     /// Webhooks told of its submissions.
     #[serde(default)]
@@ -54,7 +60,9 @@ struct NewForm {
 struct FormsQuery {
     /// Only forms in this folder.
     folder_id: Option<Uuid>,
+    #[schemars(range(min = 1, max = 100))]
     limit: Option<i64>,
+    #[schemars(extend("format" = "cursor"))]
     cursor: Option<String>,
 }
 
@@ -105,7 +113,7 @@ async fn create(
         submit_label: form.submit_label.as_deref(),
         redirect_url: form.redirect_url.as_deref(),
     };
-    let complaints = forms::check(&texts, Some(&form.fields), form.max_submissions);
+    let complaints = forms::check(&texts, Some(&form.fields), form.closes_at, form.max_submissions);
     if !complaints.is_empty() {
         return Err(Problem::validation(complaints));
     }

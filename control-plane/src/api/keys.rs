@@ -6,8 +6,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use domain::keys::{self, KeyKind};
-use domain::reach::Reach;
-use domain::scopes::{Resource, ScopeSet};
+use domain::reach::{LISTABLE, Reach};
+use domain::scopes::{self, Resource, ScopeSet};
 use domain::{Complaint, Cursor};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,13 +36,16 @@ pub(super) fn resource() -> web::Resource<App> {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct WantedKey {
     /// What you call it.
+    #[schemars(length(min = 1, max = keys::LABEL_CHARS_MAX), regex(pattern = r"\S"))]
     label: String,
     /// `pages:read`, `forms:*`, `*:read`, `*`; everything the caller may do unless told otherwise.
+    #[schemars(length(min = 1), inner(regex(pattern = scopes::PATTERN)))]
     scopes: Option<Vec<String>>,
     /// The only folder it may touch.
     folder_id: Option<Uuid>,
     /// The only things of a kind it may touch, such as `{"forms": ["…"]}`.
     #[serde(default)]
+    #[schemars(extend("propertyNames" = {"enum": LISTABLE.map(Resource::word)}))]
     resource_ids: BTreeMap<String, Vec<Uuid>>,
     /// At most 90 days ahead; it works until revoked unless told otherwise.
     expires_at: Option<DateTime<Utc>>,

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use aide::openapi::OpenApi;
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use web::{Code, Frame, Problem, Resource};
 
@@ -28,6 +29,9 @@ use crate::App;
 
 const DESCRIPTION: &str = "Send HTML, get a live URL; describe a form, get a page, an embed and an endpoint; \
     with privacy-first analytics and signed webhooks. Start with POST /api/trial: it needs nothing.";
+
+/// Of a request whose resource says nothing else.
+const MAX_BODY_BYTES: usize = 1 << 20;
 
 fn resources() -> Vec<Resource<App>> {
     vec![
@@ -75,6 +79,7 @@ pub fn router(app: &App) -> Router {
         .fallback(async || {
             Problem::new(Code::NotFound, "there is no such path; GET /api/openapi.json lists all")
         })
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(from_fn_with_state(frame, web::frame))
         .with_state(app.clone())
 }

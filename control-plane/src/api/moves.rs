@@ -16,6 +16,7 @@ use crate::call::{Call, scope};
 #[serde(deny_unknown_fields)]
 pub(super) struct Moves {
     /// At most 200.
+    #[schemars(length(min = 1, max = folders::MOVES_MAX))]
     resources: Vec<Named>,
 }
 
@@ -24,6 +25,7 @@ pub(super) struct Moves {
 #[serde(deny_unknown_fields)]
 struct Named {
     /// `form`, `page`, `analytics` or `automation`.
+    #[schemars(extend("enum" = ["form", "page", "analytics", "automation"]))]
     r#type: String,
     id: Uuid,
 }
@@ -97,12 +99,16 @@ async fn carry_out(
         call.check_whole_account(Resource::Folders)?;
     }
     let mut results = Vec::new();
-    for (index, thing) in moves.resources.into_iter().enumerate() {
+    let mut things: Vec<(usize, Named)> = moves.resources.into_iter().enumerate().collect();
+    // Rows are locked in one order by everybody, so that two calls at once can't wait for each other.
+    things.sort_by_key(|(_, thing)| thing.id);
+    for (index, thing) in things {
         let refused = one(&call, &mut tx, folder_id, &thing, way).await?;
         let status = if refused.is_none() { "moved" } else { "error" };
         results.push(Outcome { index, thing, status, error: refused });
     }
     app.commit(tx, vec![]).await?;
+    results.sort_by_key(|result| result.index);
     let failed = results.iter().filter(|result| result.error.is_some()).count();
     Ok(call.reply(Moved { moved: results.len() - failed, failed, results }))
 }

@@ -33,11 +33,15 @@ pub(super) fn resource() -> web::Resource<App> {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct NewPage {
     /// Where on the site: `index` is the root. Can't be changed later.
+    #[schemars(length(min = 2, max = 200), regex(pattern = pages::SLUG_PATTERN))]
     slug: String,
+    #[schemars(length(min = 1, max = pages::TITLE_CHARS_MAX))]
     title: String,
     /// The whole document, at most 512 KB.
+    #[schemars(length(max = pages::MAX_HTML_BYTES))]
     html: String,
     /// Put into the document's head, at most 128 KB.
+    #[schemars(length(max = pages::MAX_CSS_BYTES))]
     css: Option<String>,
     /// Your own notes.
     #[serde(default)]
@@ -53,11 +57,13 @@ struct NewPage {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct EditedPage {
+    #[schemars(length(min = 1, max = pages::TITLE_CHARS_MAX))]
     title: Option<String>,
+    #[schemars(length(max = pages::MAX_HTML_BYTES))]
     html: Option<String>,
     /// Null removes it.
     #[serde(default, deserialize_with = "web::present")]
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", length(max = pages::MAX_CSS_BYTES))]
     css: Option<Option<String>>,
     is_published: Option<bool>,
     /// Null takes it out of its folder.
@@ -73,7 +79,9 @@ struct PagesQuery {
     collection: Option<String>,
     /// Only pages in this folder.
     folder_id: Option<Uuid>,
+    #[schemars(range(min = 1, max = 100))]
     limit: Option<i64>,
+    #[schemars(extend("format" = "cursor"))]
     cursor: Option<String>,
 }
 

@@ -29,6 +29,7 @@ pub(super) fn resource() -> web::Resource<App> {
 #[serde(deny_unknown_fields)]
 struct NewSubdomain {
     /// 3 to 30 lowercase letters, digits and single hyphens inside.
+    #[schemars(length(min = 3, max = 30), regex(pattern = subdomains::PATTERN))]
     name: String,
 }
 
@@ -36,6 +37,7 @@ struct NewSubdomain {
 #[serde(deny_unknown_fields)]
 struct Renamed {
     /// 3 to 30 lowercase letters, digits and single hyphens inside.
+    #[schemars(length(min = 3, max = 30), regex(pattern = subdomains::PATTERN))]
     subdomain: String,
 }
 

@@ -5,7 +5,7 @@ use domain::plans::{Limits, Plan};
 use domain::scopes::Resource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use web::{Code, Json, Problem, Reply};
+use web::{Code, DoneOrBegun, OptionalJson, Problem, Reply};
 
 use crate::App;
 use crate::call::{Call, scope};
@@ -77,22 +77,23 @@ pub(super) async fn plans(
 pub(super) async fn upgrade(
     call: Call<scope::AccountUpdate>,
     State(app): State<App>,
-    wanted: Option<Json<WantedPlan>>,
-) -> Result<Reply<Upgraded>, Problem> {
+    OptionalJson(wanted): OptionalJson<WantedPlan>,
+) -> Result<DoneOrBegun<Upgraded>, Problem> {
     call.check_whole_account(Resource::Account)?;
     let current = call.plan();
-    let wanted = wanted.and_then(|Json(wanted)| wanted.plan).or(current.next_larger());
+    let wanted = wanted.and_then(|wanted| wanted.plan).or(current.next_larger());
     let requested_plan =
         wanted.ok_or_else(|| Problem::new(Code::Conflict, "this account is on the largest plan already"))?;
     if app.upgrade.mode == UpgradeMode::Manual && requested_plan != current {
         let steps = app.upgrade.steps.clone();
         let pending = Upgraded { plan: current, requested_plan, status: "pending", steps };
-        return Ok(call.reply(pending).accepted());
+        return Ok(DoneOrBegun::Begun(call.reply(pending)));
     }
     let mut tx = store::begin(&app.db).await?;
     store::accounts::update_plan(&mut tx, call.account_id, requested_plan).await?;
     let changes = store::accounts::changes_of(&mut tx, call.account_id).await?;
     app.commit(tx, changes).await?;
     app.callers.forget_account(call.account_id);
-    Ok(call.reply(Upgraded { plan: requested_plan, requested_plan, status: "active", steps: vec![] }))
+    let done = Upgraded { plan: requested_plan, requested_plan, status: "active", steps: vec![] };
+    Ok(DoneOrBegun::Done(call.reply(done)))
 }

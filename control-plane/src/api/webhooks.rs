@@ -29,10 +29,13 @@ pub(super) fn resource() -> web::Resource<App> {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct WantedWebhook {
     /// Where deliveries are posted; https.
+    #[schemars(length(max = webhooks::URL_BYTES_MAX), extend("format" = "uri"))]
     url: String,
     /// What it is told of; new submissions unless told otherwise, `*` for everything.
     #[serde(default)]
+    #[schemars(inner(regex(pattern = webhooks::EVENT_PATTERN)))]
     events: Vec<String>,
+    #[schemars(length(max = webhooks::DESCRIPTION_CHARS_MAX))]
     description: Option<String>,
     /// New names for answers.
     field_mapping: Option<BTreeMap<String, String>>,

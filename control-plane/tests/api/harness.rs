@@ -34,8 +34,8 @@ pub(crate) async fn exchange(router: Router, request: Request<Body>) -> (StatusC
 pub(crate) struct Api {
     router: Router,
     app: App,
-    config: Config,
     database: TestDatabase,
+    settings: Vec<String>,
 }
 
 impl Api {
@@ -53,20 +53,14 @@ impl Api {
             "secrets.key_pepper=a-pepper-for-tests".to_owned(),
         ];
         settings.extend(set.iter().map(ToString::to_string));
-        let sources = Sources { set: settings, ..Sources::default() };
-        let config: Config = load(DEFAULTS, &sources).unwrap().config;
-        let app = App::new(&config).unwrap();
-        Self { router: control_plane::router(&app), app, config, database }
+        let app = app(&settings);
+        Self { router: control_plane::router(&app), app, database, settings }
     }
 
-    /// Another replica over the same stores.
-    pub(crate) fn beside(&self) -> Router {
-        control_plane::router(&App::new(&self.config).unwrap())
-    }
-
-    /// Runs one statement on its database, as nothing in the system would.
-    pub(crate) async fn tamper(&self, statement: &str) -> Result<(), store::Error> {
-        store::execute_raw(&self.database.db, statement).await
+    /// Another replica of the service over the same stores, with these settings changed.
+    pub(crate) fn replica(&self, set: &[&str]) -> Router {
+        let set = set.iter().map(ToString::to_string);
+        control_plane::router(&app(&[self.settings.clone(), set.collect()].concat()))
     }
 
     /// Sends one request as it is; gives the answer with its headers.
@@ -82,8 +76,7 @@ impl Api {
         key: Option<&str>,
         body: &Value,
     ) -> (StatusCode, Value) {
-        let shown = key.map(|key| ("authorization", format!("Bearer {key}")));
-        self.send_with(method, path, &shown.into_iter().collect::<Vec<_>>(), body).await
+        send_to(&self.router, method, path, key, body).await
     }
 
     /// Sends one request with these headers; a null body is none.
@@ -94,17 +87,7 @@ impl Api {
         headers: &[(&'static str, String)],
         body: &Value,
     ) -> (StatusCode, Value) {
-        let mut request = Request::builder().method(method).uri(path);
-        for (name, value) in headers {
-            request = request.header(*name, value);
-        }
-        let body = if body.is_null() {
-            Body::empty()
-        } else {
-            request = request.header("content-type", "application/json");
-            Body::from(body.to_string())
-        };
-        let (status, _, answer) = self.exchange(request.body(body).unwrap()).await;
+        let (status, _, answer) = exchange(self.router.clone(), request(method, path, headers, body)).await;
         (status, answer)
     }
 
@@ -205,4 +188,35 @@ impl Api {
     pub(crate) async fn execute(&self, statements: &str) -> Result<(), store::Error> {
         store::execute_raw(&self.database.db, statements).await
     }
+}
+
+fn app(settings: &[String]) -> App {
+    let sources = Sources { set: settings.to_vec(), ..Sources::default() };
+    let config: Config = load(DEFAULTS, &sources).unwrap().config;
+    App::new(&config).unwrap()
+}
+
+/// Sends one request to a replica; a null body is none.
+pub(crate) async fn send_to(
+    router: &Router,
+    method: Method,
+    path: &str,
+    key: Option<&str>,
+    body: &Value,
+) -> (StatusCode, Value) {
+    let shown = key.map(|key| ("authorization", format!("Bearer {key}")));
+    let headers: Vec<_> = shown.into_iter().collect();
+    let (status, _, answer) = exchange(router.clone(), request(method, path, &headers, body)).await;
+    (status, answer)
+}
+
+fn request(method: Method, path: &str, headers: &[(&'static str, String)], body: &Value) -> Request<Body> {
+    let mut request = Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, value);
+    }
+    if body.is_null() {
+        return request.body(Body::empty()).unwrap();
+    }
+    request.header("content-type", "application/json").body(Body::from(body.to_string())).unwrap()
 }

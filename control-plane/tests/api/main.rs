@@ -1,14 +1,21 @@
 //! The management API over real stores: one service, in this process.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
+mod account;
+mod bad_input;
 mod coverage;
 mod document;
+mod domains;
+mod folders;
 mod harness;
 mod idempotency;
+mod keys;
 mod matrix;
 mod narrow;
+mod next;
 mod pages;
 mod quotas;
+mod subdomains;
 mod trial;
 mod unchanged;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use domain::plans::Plan;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -32,6 +33,41 @@ async fn a_hundred_creates_at_once_at_a_limit_of_ten_give_exactly_ten() {
         .filter(|(_, answer)| answer["code"] == "quota_exceeded" && answer["limit"] == 10)
         .count();
     assert_eq!((made, refused), (10, 90));
+}
+
+/// A hundred at once of what has a limit of `limit` on a plan, `used` of it already.
+async fn a_hundred_at_once(
+    plan: Plan,
+    path: &'static str,
+    limit: usize,
+    used: usize,
+    body: fn(usize) -> Value,
+) {
+    let api = Arc::new(Api::start(&[]).await);
+    let (key, _) = api.trial_on(plan).await;
+    let mut creating = tokio::task::JoinSet::new();
+    for number in 0..100 {
+        let (api, key) = (Arc::clone(&api), key.clone());
+        creating.spawn(async move { api.send(Method::POST, path, Some(&key), &body(number)).await });
+    }
+    let answers = creating.join_all().await;
+    let made = answers.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
+    let refused = answers.iter().filter(|(_, answer)| answer["code"] == "quota_exceeded").count();
+    assert_eq!((made, refused), (limit - used, 100 - limit + used), "{path}: {answers:?}");
+    let noun = path.rsplit('/').next().unwrap();
+    let (_, listed) = api.send(Method::GET, &format!("{path}?limit=100"), Some(&key), &Value::Null).await;
+    assert_eq!(listed[noun].as_array().unwrap().len(), limit, "as many are there as were counted");
+    let (_, usage) = api.send(Method::GET, "/api/account/usage", Some(&key), &Value::Null).await;
+    assert_eq!(usage["usage"][noun]["used"], json!(limit));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webhooks_subdomains_and_domains_are_counted_as_exactly() {
+    a_hundred_at_once(Plan::Free, "/api/webhooks", 1, 0, |_| json!({"url": "https://a.example"})).await;
+    let name = |number| json!({"name": format!("name-{number}")});
+    a_hundred_at_once(Plan::Free, "/api/account/subdomains", 1, 1, name).await;
+    let domain = |number| json!({"domain": format!("www{number}.example.com")});
+    a_hundred_at_once(Plan::Pro, "/api/account/domains", 5, 0, domain).await;
 }
 
 #[tokio::test]

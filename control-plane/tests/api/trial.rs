@@ -26,7 +26,7 @@ const EDGE_TOKEN: &str = "the-edges-token";
 async fn two_replicas(set: &[&str]) -> (Api, Router) {
     let token = format!("secrets.edge_token={EDGE_TOKEN}");
     let api = Api::start(&[&["trial.patience=30s", token.as_str()], set].concat()).await;
-    let beside = api.beside();
+    let beside = api.replica(&[]);
     (api, beside)
 }
 

@@ -5,6 +5,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
+use crate::instants;
+
 /// The last row of a part of a listing: its time, to the microsecond, and its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
@@ -26,6 +28,7 @@ impl Cursor {
         let bytes = URL_SAFE_NO_PAD.decode(word).ok()?;
         let (time, id) = bytes.split_at_checked(8)?;
         let created_at = DateTime::from_timestamp_micros(i64::from_be_bytes(time.try_into().ok()?))?;
+        instants::is_known(created_at).then_some(())?;
         Some(Self { created_at, id: Uuid::from_slice(id).ok()? })
     }
 }
@@ -39,6 +42,12 @@ mod tests {
         let created_at = DateTime::from_timestamp_micros(1_763_694_704_123_456).unwrap();
         let cursor = Cursor { created_at, id: Uuid::from_u128(7) };
         assert_eq!(Cursor::parse(&cursor.word()), Some(cursor));
+        // Made up, with times that no database holds.
+        let eons = [-1, i64::MIN / 2, i64::MAX / 2]
+            .map(|micros| URL_SAFE_NO_PAD.encode([micros.to_be_bytes().as_slice(), &[0; 16]].concat()));
+        for wrong in eons {
+            assert_eq!(Cursor::parse(&wrong), None, "{wrong}");
+        }
         for wrong in ["", "abc", "!!!!", &cursor.word()[1..], &format!("{}A", cursor.word())] {
             assert_eq!(Cursor::parse(wrong), None, "{wrong}");
         }

@@ -13,6 +13,8 @@ use crate::complaint::check_length;
 pub const MAX_FIELDS: usize = 100;
 /// Most options of one choice.
 const MAX_OPTIONS: usize = 200;
+/// Most characters of one option.
+const MAX_OPTION_CHARS: usize = 500;
 /// Most characters of a `pattern`, and most bytes of the automaton made of it.
 const MAX_PATTERN: usize = 500;
 const MAX_PATTERN_BYTES: usize = 1 << 20;
@@ -62,8 +64,10 @@ pub struct ShowIf {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Field {
     /// Key of the answer in a submission.
+    #[schemars(length(min = 1, max = 64), regex(pattern = "^[A-Za-z0-9_-]+$"))]
     pub name: String,
     /// What people read.
+    #[schemars(length(min = 1, max = 500))]
     pub label: String,
     /// What kind of answer.
     #[serde(rename = "type")]
@@ -73,9 +77,11 @@ pub struct Field {
     pub required: bool,
     /// Example text in an empty input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 500))]
     pub placeholder: Option<String>,
     /// The choices of a select or multiselect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_OPTIONS), inner(length(min = 1, max = MAX_OPTION_CHARS)))]
     pub options: Vec<String>,
     /// Fewest characters of a text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,6 +91,7 @@ pub struct Field {
     pub max_length: Option<u32>,
     /// Regular expression the whole text must match (the `regex` crate's syntax: linear time).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = MAX_PATTERN), extend("format" = "regex"))]
     pub pattern: Option<String>,
     /// Smallest number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,15 +144,17 @@ fn check_one(complaints: &mut Vec<Complaint>, field: &Field, path: &dyn Fn(&str)
         let message = "a field's name may have only letters, digits, `_` and `-`";
         complaints.push(Complaint::new(path("name"), "characters", message));
     }
+    for (at, option) in field.options.iter().enumerate() {
+        check_length(complaints, &path(&format!("options[{at}]")), option, 1, MAX_OPTION_CHARS);
+    }
     let is_choice = matches!(field.kind, FieldType::Select | FieldType::Multiselect);
     if is_choice == field.options.is_empty() || field.options.len() > MAX_OPTIONS {
         let message = format!("options belong to select and multiselect, 1 to {MAX_OPTIONS} of them");
         complaints.push(Complaint::new(path("options"), "options", message));
     }
     let distinct: BTreeSet<_> = field.options.iter().collect();
-    if distinct.len() != field.options.len() || field.options.iter().any(|o| o.is_empty() || o.len() > 500) {
-        let message = "options must differ and have 1 to 500 characters";
-        complaints.push(Complaint::new(path("options"), "options", message));
+    if distinct.len() != field.options.len() {
+        complaints.push(Complaint::new(path("options"), "options", "options must differ"));
     }
     if matches!((field.min_length, field.max_length), (Some(min), Some(max)) if min > max) {
         complaints.push(Complaint::new(path("minLength"), "range", "minLength is above maxLength"));

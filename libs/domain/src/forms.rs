@@ -4,7 +4,16 @@ use chrono::{DateTime, Utc};
 
 use crate::complaint::check_length;
 use crate::fields::Field;
-use crate::{Complaint, fields};
+use crate::{Complaint, fields, instants};
+
+/// Most characters of a form's name.
+pub const NAME_CHARS_MAX: usize = 200;
+/// Most characters of what is shown after a submission.
+pub const SUCCESS_MESSAGE_CHARS_MAX: usize = 2_000;
+/// Most characters on the button.
+pub const SUBMIT_LABEL_CHARS_MAX: usize = 100;
+/// Most submissions a form can be told to take.
+pub const MAX_SUBMISSIONS_MAX: i64 = 1_000_000_000;
 
 /// The texts around a form's fields.
 #[derive(Debug, Clone, Default)]
@@ -20,13 +29,20 @@ pub struct Texts<'a> {
 }
 
 /// What is wrong with the given parts of a form.
-pub fn check(texts: &Texts<'_>, fields: Option<&[Field]>, max_submissions: Option<i64>) -> Vec<Complaint> {
-    let mut complaints = Vec::new();
+pub fn check(
+    texts: &Texts<'_>,
+    fields: Option<&[Field]>,
+    closes_at: Option<DateTime<Utc>>,
+    max_submissions: Option<i64>,
+) -> Vec<Complaint> {
+    let mut complaints: Vec<Complaint> = instants::check("closesAt", closes_at).into_iter().collect();
     if let Some(name) = texts.name {
-        check_length(&mut complaints, "name", name, 1, 200);
+        check_length(&mut complaints, "name", name, 1, NAME_CHARS_MAX);
     }
-    check_length(&mut complaints, "successMessage", texts.success_message.unwrap_or_default(), 0, 2_000);
-    check_length(&mut complaints, "submitLabel", texts.submit_label.unwrap_or_default(), 0, 100);
+    let message = texts.success_message.unwrap_or_default();
+    check_length(&mut complaints, "successMessage", message, 0, SUCCESS_MESSAGE_CHARS_MAX);
+    let label = texts.submit_label.unwrap_or_default();
+    check_length(&mut complaints, "submitLabel", label, 0, SUBMIT_LABEL_CHARS_MAX);
     if let Some(url) = texts.redirect_url
         && !url::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
     {
@@ -35,7 +51,7 @@ pub fn check(texts: &Texts<'_>, fields: Option<&[Field]>, max_submissions: Optio
     if let Some(fields) = fields {
         complaints.extend(fields::check(fields));
     }
-    if max_submissions.is_some_and(|max| !(1..=1_000_000_000).contains(&max)) {
+    if max_submissions.is_some_and(|max| !(1..=MAX_SUBMISSIONS_MAX).contains(&max)) {
         complaints.push(Complaint::new(
             "maxSubmissions",
             "range",
@@ -86,6 +102,6 @@ mod tests {
     #[test]
     fn a_redirect_never_runs_script() {
         let texts = Texts { redirect_url: Some("javascript:alert(1)"), ..Texts::default() };
-        assert_eq!(check(&texts, None, None)[0].field, "redirectUrl");
+        assert_eq!(check(&texts, None, None, None)[0].field, "redirectUrl");
     }
 }

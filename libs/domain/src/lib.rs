@@ -18,6 +18,7 @@ pub mod folders;
 pub mod forms;
 pub mod help;
 pub mod idempotency;
+pub mod instants;
 pub mod keys;
 pub mod months;
 pub mod pages;

@@ -7,6 +7,10 @@ use crate::complaint::{check_bytes, check_length};
 pub const MAX_HTML_BYTES: usize = 512 * 1024;
 /// Most bytes of a page's `css`.
 pub const MAX_CSS_BYTES: usize = 128 * 1024;
+/// Most characters of its title.
+pub const TITLE_CHARS_MAX: usize = 300;
+/// How a slug is written, as a regular expression.
+pub const SLUG_PATTERN: &str = "^[a-z0-9-]+(/[a-z0-9-]+)*$";
 /// The slug served at the root of a site.
 pub const INDEX: &str = "index";
 
@@ -26,7 +30,7 @@ pub fn check_slug(slug: &str) -> Vec<Complaint> {
 pub fn check_content(title: Option<&str>, html: Option<&str>, css: Option<&str>) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     if let Some(title) = title {
-        check_length(&mut complaints, "title", title, 1, 300);
+        check_length(&mut complaints, "title", title, 1, TITLE_CHARS_MAX);
     }
     if let Some(html) = html {
         check_bytes(&mut complaints, "html", html, MAX_HTML_BYTES);

@@ -40,6 +40,9 @@ words! {
     Action { Read = "read", Create = "create", Update = "update", Delete = "delete" }
 }
 
+/// How a scope is written, as a regular expression.
+pub const PATTERN: &str = r"^(\*|(\*|pages|entries|assets|deploys|subdomains|domains|folders|forms|submissions|workflows|webhooks|deliveries|analytics|automations|keys|account):(\*|read|create|update|delete))$";
+
 /// One permission, written `pages:read`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Scope {

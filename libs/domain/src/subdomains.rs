@@ -58,6 +58,9 @@ const NOUNS: [&str; 32] = [
     "maple", "meadow", "orchid", "otter", "pebble", "pine", "river", "robin", "valley", "willow",
 ];
 
+/// How a name is written, as a regular expression.
+pub const PATTERN: &str = "^[a-z0-9]+(-[a-z0-9]+)*$";
+
 /// What is wrong with `name`, reported on `field`; nothing if it may be used.
 ///
 /// 3–30 characters, lowercase letters, digits and single hyphens inside, so that a name is one DNS label

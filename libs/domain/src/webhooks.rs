@@ -25,6 +25,14 @@ pub const SECRET_PURPOSE: &str = "webhook.secret";
 pub const EVENTS: [&str; 5] =
     ["submission.created", "submission.updated", "submission.deleted", "form.closed", "webhook.ping"];
 
+/// How an event or `*` is written, as a regular expression.
+pub const EVENT_PATTERN: &str =
+    r"^(\*|submission\.created|submission\.updated|submission\.deleted|form\.closed|webhook\.ping)$";
+/// Most bytes of an address.
+pub const URL_BYTES_MAX: usize = 2_000;
+/// Most characters of the owner's note.
+pub const DESCRIPTION_CHARS_MAX: usize = 500;
+
 const SECONDS: [u64; 10] = [0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
 
 /// Pauses before each attempt: at once, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h.
@@ -37,18 +45,22 @@ pub fn check(url: &str, events: &[String], description: Option<&str>) -> Vec<Com
     let mut complaints = Vec::new();
     match url::Url::parse(url) {
         Ok(parsed)
-            if matches!(parsed.scheme(), "http" | "https") && parsed.has_host() && url.len() <= 2_000 => {}
+            if matches!(parsed.scheme(), "http" | "https")
+                && parsed.has_host()
+                && url.len() <= URL_BYTES_MAX => {}
         _ => complaints.push(Complaint::new(
             "url",
             "url",
             "url must be a https address of at most 2,000 characters",
         )),
     }
-    if let Some(unknown) = events.iter().find(|event| *event != "*" && !EVENTS.contains(&event.as_str())) {
-        let message = format!("`{unknown}` is no event; events are: *, {}", EVENTS.join(", "));
-        complaints.push(Complaint::new("events", "unknown_event", message));
+    for (at, event) in events.iter().enumerate() {
+        if event != "*" && !EVENTS.contains(&event.as_str()) {
+            let message = format!("`{event}` is no event; events are: *, {}", EVENTS.join(", "));
+            complaints.push(Complaint::new(format!("events[{at}]"), "unknown_event", message));
+        }
     }
-    check_length(&mut complaints, "description", description.unwrap_or_default(), 0, 500);
+    check_length(&mut complaints, "description", description.unwrap_or_default(), 0, DESCRIPTION_CHARS_MAX);
     complaints
 }
 

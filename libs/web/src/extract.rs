@@ -2,7 +2,7 @@
 
 use aide::OperationInput;
 use aide::generate::GenContext;
-use aide::openapi::Operation;
+use aide::openapi::{Operation, ReferenceOr};
 use axum::body::Bytes;
 use axum::body::HttpBody;
 use axum::extract::rejection::BytesRejection;
@@ -14,11 +14,15 @@ use schemars::JsonSchema;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 
-use crate::{Code, Problem, nul};
+use crate::{Code, Problem, document, nul};
 
 /// A JSON body.
 #[derive(Debug, Clone)]
 pub struct Json<T>(pub T);
+
+/// A JSON body, or none at all.
+#[derive(Debug, Clone)]
+pub struct OptionalJson<T>(pub Option<T>);
 
 /// The query string.
 #[derive(Debug, Clone)]
@@ -58,11 +62,27 @@ impl<T: DeserializeOwned, S: Send + Sync> OptionalFromRequest<S> for Json<T> {
     }
 }
 
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for OptionalJson<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let body = <Json<T> as OptionalFromRequest<S>>::from_request(request, state).await?;
+        Ok(Self(body.map(|Json(body)| body)))
+    }
+}
+
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let query = parts.uri.query().unwrap_or_default();
+        if let Some((name, _)) =
+            url_pairs(query).find(|(name, value)| (name.to_string() + value).contains('\0'))
+        {
+            let name = name.replace('\0', "\u{fffd}");
+            let message = format!("{name} must not contain a NUL character");
+            return Err(Problem::validation(vec![Complaint::new(name, "nul", message)]));
+        }
         let reader = serde_urlencoded::Deserializer::new(url_pairs(query));
         serde_path_to_error::deserialize(reader).map(Query).map_err(|error| {
             let path = error.path().to_string();
@@ -98,6 +118,9 @@ fn refused_body(rejection: BytesRejection) -> Problem {
 /// # Errors
 /// A problem naming the field that is wrong, or saying that the text is no JSON.
 pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    if let Err(error) = std::str::from_utf8(bytes) {
+        return Err(Problem::new(Code::MalformedJson, format!("the body is not UTF-8: {error}")));
+    }
     if let Err(error) = serde_json::from_slice::<IgnoredAny>(bytes) {
         return Err(Problem::new(Code::MalformedJson, format!("the body is not JSON: {error}")));
     }
@@ -138,6 +161,9 @@ fn complaint(path: &str, message: &str) -> Complaint {
             format!("{} is not a field of this request", under(named)),
         );
     }
+    if message.starts_with("duplicate field") {
+        return Complaint::new(under(named), "duplicate", format!("{} is given twice", under(named)));
+    }
     let field = if parent.is_empty() { "body" } else { parent };
     Complaint::new(field, "type", format!("{field}: {message}"))
 }
@@ -160,17 +186,26 @@ impl<T: JsonSchema> OperationInput for Json<T> {
     }
 }
 
+impl<T: JsonSchema> OperationInput for OptionalJson<T> {
+    fn operation_input(ctx: &mut GenContext, operation: &mut Operation) {
+        Json::<T>::operation_input(ctx, operation);
+        if let Some(ReferenceOr::Item(body)) = &mut operation.request_body {
+            body.required = false;
+        }
+    }
+}
+
 impl<T: JsonSchema> OperationInput for Query<T> {
     fn operation_input(ctx: &mut GenContext, operation: &mut Operation) {
         #[expect(clippy::disallowed_types, reason = "only its description is borrowed")]
         axum::extract::Query::<T>::operation_input(ctx, operation);
+        document::forbid_nulls_in_queries(operation);
     }
 }
 
 impl<T: JsonSchema> OperationInput for Path<T> {
     fn operation_input(ctx: &mut GenContext, operation: &mut Operation) {
-        #[expect(clippy::disallowed_types, reason = "only its description is borrowed")]
-        axum::extract::Path::<T>::operation_input(ctx, operation);
+        document::add_path_parameters::<T>(ctx, operation);
     }
 }
 
@@ -201,6 +236,8 @@ mod tests {
             (r#"{"inner":[{"size":1,"colour":2}]}"#, "inner[0].colour", "unknown_field"),
             (r#"{}"#, "inner", "required"),
             (r#"{"outer":1}"#, "outer", "unknown_field"),
+            (r#"{"inner":[],"inner":[]}"#, "inner", "duplicate"),
+            (r#"{"inner":[{"size":1,"size":2}]}"#, "inner[0].size", "duplicate"),
             (r#"[]"#, "body", "type"),
             (r#"3"#, "body", "type"),
         ];
@@ -215,14 +252,47 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_querys_refusal_names_the_parameter() {
+        #[derive(Debug, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Asked {
+            #[expect(dead_code, reason = "only read into")]
+            size: Option<u8>,
+        }
+        let read = async |query: &str| {
+            let uri = format!("/?{query}");
+            let mut parts = http::Request::builder().uri(uri).body(()).unwrap().into_parts().0;
+            Query::<Asked>::from_request_parts(&mut parts, &())
+                .await
+                .map(|_| ())
+                .map_err(|p| format!("{p:?}"))
+        };
+        for right in ["", "size=7", "size=%37"] {
+            assert_eq!(read(right).await, Ok(()), "{right}");
+        }
+        for (query, field, code) in [
+            ("size=x", "size", "type"),
+            ("size=300", "size", "type"),
+            ("size=", "size", "type"),
+            ("size=1&size=2", "size", "duplicate"),
+            ("colour=1", "colour", "unknown_field"),
+            ("size=%00", "size", "nul"),
+            ("%00=1", "\u{fffd}", "nul"),
+            ("size=%ff", "size", "type"),
+        ] {
+            let shown = read(query).await.unwrap_err();
+            assert!(
+                shown.contains(&format!("{field:?}")) && shown.contains(&format!("{code:?}")),
+                "{query}: {shown}"
+            );
+        }
+    }
+
     #[test]
     fn what_is_no_json_is_said_to_be_none() {
-        for text in ["", "{", "{} x", "\u{0}"] {
-            assert_eq!(
-                read_json::<Outer>(text.as_bytes()).unwrap_err().code(),
-                Code::MalformedJson,
-                "{text}"
-            );
+        for bytes in [&b""[..], b"{", b"{} x", b"\0", b"{\"inner\":\"\xc3\x28\"}"] {
+            assert_eq!(read_json::<Outer>(bytes).unwrap_err().code(), Code::MalformedJson, "{bytes:?}");
         }
     }
 }

@@ -4,6 +4,7 @@
 //! answer, what a wrong input is told, and how an endpoint comes into the router and the API document.
 //! Who may call is the control plane's business; what an endpoint does, its handler's.
 
+mod document;
 mod edge;
 mod extract;
 mod frame;
@@ -16,10 +17,10 @@ mod registry;
 mod reply;
 
 pub use edge::{ClientIp, EdgeTrust};
-pub use extract::{Json, Path, Query, present};
+pub use extract::{Json, OptionalJson, Path, Query, present};
 pub use frame::{Answered, Frame, MetaSlot, RequestId, frame};
 pub use headed::Headed;
 pub use listing::{Listed, Paging};
 pub use problem::{Code, Problem};
 pub use registry::{Endpoint, Resource, document_of, endpoints_of};
-pub use reply::{Created, Deleted, Envelope, Meta, MetaUsage, Next, Reply, Used};
+pub use reply::{Created, Deleted, DoneOrBegun, Envelope, Meta, MetaUsage, Next, Reply, Used};

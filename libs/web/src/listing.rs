@@ -14,8 +14,10 @@ const MAX_LIMIT: i64 = 100;
 #[serde(deny_unknown_fields)]
 pub struct Paging {
     /// Most rows of one answer: 1 to 100, 50 by default.
+    #[schemars(range(min = 1, max = 100))]
     limit: Option<i64>,
     /// Where to go on: the `nextCursor` of the answer before.
+    #[schemars(extend("format" = "cursor"))]
     cursor: Option<String>,
 }
 

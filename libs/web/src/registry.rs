@@ -11,7 +11,7 @@ use axum::middleware::map_response;
 use axum::response::Response;
 use http::{HeaderValue, header};
 
-use crate::idempotency;
+use crate::{document, idempotency};
 
 /// The endpoints of one noun: a resource file's table of contents.
 pub struct Resource<S> {
@@ -126,6 +126,7 @@ pub fn document_of<S: Clone + Send + Sync + 'static>(
         }
     }
     idempotency::describe(&mut document);
+    document::finish(&mut document);
     (router, document)
 }
 

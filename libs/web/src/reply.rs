@@ -83,12 +83,20 @@ impl Deleted {
     }
 }
 
-/// 200 with `data`, or 202 where it only begins.
+/// 200 with `data`.
 #[derive(Debug)]
 pub struct Reply<T> {
     body: Envelope<T>,
-    status: StatusCode,
     next_cursor: Option<String>,
+}
+
+/// 200 with `data` where it is done, 202 where it has only begun.
+#[derive(Debug)]
+pub enum DoneOrBegun<T> {
+    /// It is done.
+    Done(Reply<T>),
+    /// It has begun.
+    Begun(Reply<T>),
 }
 
 /// Where a listing goes on; the frame, which knows the request's address, makes a header of it.
@@ -124,20 +132,13 @@ impl<T> Envelope<T> {
 impl<T> Reply<T> {
     /// 200 with `body`.
     pub fn new(body: Envelope<T>) -> Self {
-        Self { body, status: StatusCode::OK, next_cursor: None }
+        Self { body, next_cursor: None }
     }
 
     /// It is one part of a listing: a `Link` header says where the next one is.
     #[must_use]
     pub fn part(mut self, listed: Listed) -> Self {
         self.next_cursor = listed.next_cursor;
-        self
-    }
-
-    /// 202: what was asked for has only begun.
-    #[must_use]
-    pub fn accepted(mut self) -> Self {
-        self.status = StatusCode::ACCEPTED;
         self
     }
 }
@@ -166,11 +167,20 @@ fn respond<T: Serialize>(status: StatusCode, body: &Envelope<T>) -> Response {
 
 impl<T: Serialize> IntoResponse for Reply<T> {
     fn into_response(self) -> Response {
-        let mut response = respond(self.status, &self.body);
+        let mut response = respond(StatusCode::OK, &self.body);
         if let Some(cursor) = self.next_cursor {
             response.extensions_mut().insert(NextCursor(cursor));
         }
         response
+    }
+}
+
+impl<T: Serialize> IntoResponse for DoneOrBegun<T> {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Done(reply) => reply.into_response(),
+            Self::Begun(reply) => respond(StatusCode::ACCEPTED, &reply.body),
+        }
     }
 }
 
@@ -195,6 +205,14 @@ impl<T: JsonSchema> OperationOutput for Reply<T> {
 
     fn inferred_responses(ctx: &mut GenContext, of: &mut Operation) -> Vec<(Option<u16>, ResponseDoc)> {
         describe::<T>(200, ctx, of)
+    }
+}
+
+impl<T: JsonSchema> OperationOutput for DoneOrBegun<T> {
+    type Inner = T;
+
+    fn inferred_responses(ctx: &mut GenContext, of: &mut Operation) -> Vec<(Option<u16>, ResponseDoc)> {
+        [describe::<T>(200, ctx, of), describe::<T>(202, ctx, of)].concat()
     }
 }
 

@@ -85,6 +85,7 @@ fn row(at: usize, case: &Case, answers: &BTreeMap<(usize, String), Answer>) -> V
         (place, Touches::NamesAmongOthers(kind)) => format!("{place} ({})", kind.word()),
         ("", Touches::Lists(kind)) => format!("list of {}", kind.word()),
         ("", Touches::Makes(_)) => "a new one".to_owned(),
+        ("", Touches::First(_)) => "the first one".to_owned(),
         ("", _) => "{id}".to_owned(),
         (place, _) => place.to_owned(),
     };

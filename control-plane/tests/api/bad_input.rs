@@ -1,0 +1,198 @@
+//! What is wrong is refused: never with a failure of ours, always as a problem with a stable code and the field's path,
+//! and nothing is changed. What is unusual but right comes back as it was sent.
+//!
+//! Most cases are derived from the API's document: where it names a type or a limit, what lies beyond must be refused.
+
+use axum::body::Body;
+use domain::plans::Plan;
+use domain::reach::Reach;
+use domain::scopes::ScopeSet;
+use http::{Method, Request, StatusCode};
+use http_body_util::BodyExt as _;
+use serde_json::{Map, Value, json};
+
+mod limits;
+mod requests;
+mod texts;
+
+use self::requests::{Operation, Wrong};
+use crate::harness::Api;
+use crate::unchanged::Unchanged;
+
+/// An API with an account, whose key is shown on every request.
+struct Target {
+    api: Api,
+    key: String,
+}
+
+impl Target {
+    async fn start() -> Self {
+        let api = Api::start(&[]).await;
+        let (_, account_id) = api.trial_on(Plan::Scale).await;
+        let (_, key) = api.insert_key(account_id, ScopeSet::FULL, Reach::default(), None).await;
+        Self { api, key }
+    }
+
+    /// Sends bytes as they stand.
+    async fn send(&self, method: &str, path: &str, body: Option<Vec<u8>>) -> (StatusCode, Value) {
+        let mut request = Request::builder()
+            .method(method.parse::<Method>().unwrap())
+            .uri(path)
+            .header("authorization", format!("Bearer {}", self.key));
+        if body.is_some() {
+            request = request.header("content-type", "application/json");
+        }
+        let body = body.map(Body::from).unwrap_or_default();
+        let response = self.api.answer(request.body(body).unwrap()).await;
+        let status = response.status();
+        let kind = response.headers()["content-type"].clone();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        let answer: Value = serde_json::from_slice(&bytes).unwrap();
+        if status.is_client_error() {
+            assert_eq!(kind, "application/problem+json", "{method} {path}: {answer}");
+        }
+        (status, answer)
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> (StatusCode, Value) {
+        self.send("POST", path, Some(body.to_string().into_bytes())).await
+    }
+}
+
+/// That it is refused as the sender's mistake; gives the code, and the first field complained about.
+#[track_caller]
+fn refused(what: &str, (status, problem): (StatusCode, Value)) -> (String, String) {
+    assert!(status.is_client_error(), "{what}: {status} {problem}");
+    let code = problem["code"].as_str().unwrap().to_owned();
+    let field = problem["fieldErrors"][0]["field"].as_str().unwrap_or_default().to_owned();
+    (code, field)
+}
+
+#[tokio::test]
+async fn what_the_document_rules_out_is_refused_where_it_stands_and_changes_nothing() {
+    let target = Target::start().await;
+    let before = Unchanged::since_now(&target.api).await;
+    let (mut tried, mut wrong) = (0, Vec::new());
+    for operation in requests::operations() {
+        for Wrong { path, query, body, field } in operation.wrongs() {
+            let sent = body.as_ref().map(|body| body.to_string().into_bytes());
+            let address = operation.address(path.as_deref(), &query);
+            let what = format!("{} {address} {}", operation.id, body.clone().unwrap_or_default());
+            let what: String = what.chars().take(300).collect();
+            let answer = target.send(&operation.method, &address, sent).await;
+            let right = field.as_deref().map_or(("not_found", ""), |field| ("validation_failed", field));
+            let (code, named) = refused(&what, answer);
+            if right != (code.as_str(), named.as_str()) {
+                wrong.push(format!("{what}: {code} {named}, not {right:?}"));
+            }
+            tried += 1;
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {tried}:\n{}", wrong.len(), wrong.join("\n"));
+    assert_eq!(before.check().await, Ok(()));
+    assert!(tried > 400, "only {tried} wrong requests were made of the document");
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_json_object_is_refused_by_every_operation() {
+    let target = Target::start().await;
+    let before = Unchanged::since_now(&target.api).await;
+    let many: Map<String, Value> = (0..10_000).map(|at| (format!("key{at}"), json!(at))).collect();
+    let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let bodies: Vec<(&str, Vec<u8>)> = vec![
+        ("malformed_json", Vec::new()),
+        ("malformed_json", b"{".to_vec()),
+        ("malformed_json", b"{\"a\":1} x".to_vec()),
+        ("malformed_json", b"\xff\xfe{}".to_vec()),
+        ("malformed_json", b"{\"a\":\"\xc3\x28\"}".to_vec()),
+        ("malformed_json", b"{\"a\":NaN}".to_vec()),
+        ("malformed_json", format!("{{\"a\":{}", "[".repeat(100_000)).into_bytes()),
+        ("validation_failed", b"null".to_vec()),
+        ("validation_failed", b"[]".to_vec()),
+        ("validation_failed", b"[1, \"two\", null]".to_vec()),
+        ("validation_failed", b"\"text\"".to_vec()),
+        ("validation_failed", b"1e400".to_vec()),
+        ("validation_failed", b"{\"nobody\":1}".to_vec()),
+        ("validation_failed", b"{\"\":1}".to_vec()),
+        ("validation_failed", format!("{{\"deep\":{}}}", deep(127)).into_bytes()),
+        ("validation_failed", format!("{{\"deep\":{}}}", deep(100_000)).into_bytes()),
+        ("validation_failed", format!("{{\"number\":{}}}", "9".repeat(10_000)).into_bytes()),
+        ("validation_failed", Value::Object(many).to_string().into_bytes()),
+    ];
+    for operation in requests::operations().into_iter().filter(|operation| operation.body.is_some()) {
+        for (code, body) in &bodies {
+            let shown: String = String::from_utf8_lossy(body).chars().take(80).collect();
+            let what = format!("{} {shown}", operation.id);
+            let answer =
+                target.send(&operation.method, &operation.address(None, ""), Some(body.clone())).await;
+            assert_eq!(refused(&what, answer).0, *code, "{what}");
+        }
+    }
+    assert_eq!(before.check().await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_body_of_another_kind_or_beyond_all_size_is_refused() {
+    let target = Target::start().await;
+    let before = Unchanged::since_now(&target.api).await;
+    for operation in requests::operations().into_iter().filter(|operation| operation.body.is_some()) {
+        let send = async |kind: &str, body: Vec<u8>| {
+            let request = Request::builder()
+                .method(operation.method.as_str())
+                .uri(operation.address(None, ""))
+                .header("authorization", format!("Bearer {}", target.key))
+                .header("content-type", kind);
+            let response = target.api.answer(request.body(Body::from(body)).unwrap()).await;
+            response.status()
+        };
+        for kind in
+            ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/xml", ""]
+        {
+            let status = send(kind, b"{}".to_vec()).await;
+            assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{} {kind}", operation.id);
+        }
+        let large = if operation.path.starts_with("/api/pages") { 4 << 20 } else { 1 << 20 };
+        let body = format!("{{\"a\":\"{}\"}}", "x".repeat(large));
+        let status = send("application/json", body.into_bytes()).await;
+        assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "{}", operation.id);
+        let within = format!("{{\"a\":\"{}\"}}", "x".repeat(large - 8));
+        let status = send("application/json; charset=utf-8", within.into_bytes()).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{}: read, and refused for its field", operation.id);
+    }
+    assert_eq!(before.check().await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_cursor_that_was_tampered_with_is_refused_or_leads_somewhere_in_ones_own_list() {
+    let target = Target::start().await;
+    for name in ["one", "two", "three"] {
+        assert_eq!(target.post("/api/folders", &json!({"name": name})).await.0, StatusCode::CREATED);
+    }
+    let (_, part) = target.send("GET", "/api/folders?limit=1", None).await;
+    let cursor = part["nextCursor"].as_str().unwrap().to_owned();
+    let before = Unchanged::since_now(&target.api).await;
+    let lists: Vec<Operation> =
+        requests::operations().into_iter().filter(|operation| operation.has_query("cursor")).collect();
+    assert!(lists.len() > 6, "only {} listings", lists.len());
+    for list in &lists {
+        for at in 0..cursor.len() {
+            for with in ["A", "_", "-", "9", ".", "%00", "%ff", ""] {
+                let changed = format!("{}{with}{}", &cursor[..at], &cursor[at + 1..]);
+                // One listing is enough for what all of them share.
+                if list.id != "folders.list" && at % 8 != 0 {
+                    continue;
+                }
+                let address = list.address(None, &format!("cursor={changed}"));
+                let (status, answer) = target.send("GET", &address, None).await;
+                assert!(!status.is_server_error(), "{address}: {answer}");
+            }
+        }
+        for extreme in ["", "AAAA", "gAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "f_________________________________8"]
+        {
+            let address = list.address(None, &format!("cursor={extreme}"));
+            let (status, answer) = target.send("GET", &address, None).await;
+            assert!(!status.is_server_error(), "{address}: {answer}");
+        }
+    }
+    assert_eq!(before.check().await, Ok(()));
+}

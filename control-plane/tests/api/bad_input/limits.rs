@@ -1,0 +1,227 @@
+//! Just within every limit is accepted, just beyond it refused.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{Target, refused};
+use crate::unchanged::Unchanged;
+
+/// What the field is called, and a body with it just within its limit and just beyond.
+struct Limit {
+    path: &'static str,
+    field: &'static str,
+    within: Value,
+    beyond: Value,
+}
+
+fn text(path: &'static str, field: &'static str, most: usize, body: fn(String) -> Value) -> [Limit; 2] {
+    // Four bytes a character: limits are of characters, not of bytes.
+    ["x", "\u{1f980}"].map(|letter| Limit {
+        path,
+        field,
+        within: body(letter.repeat(most)),
+        beyond: body(letter.repeat(most + 1)),
+    })
+}
+
+fn field(part: Value) -> Value {
+    let mut field = json!({"name": "a", "label": "A", "type": "text"});
+    field.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+    json!({"name": "F", "fields": [field]})
+}
+
+fn options(count: usize) -> Value {
+    let options: Vec<String> = (0..count).map(|at| at.to_string()).collect();
+    field(json!({"type": "select", "options": options}))
+}
+
+fn fields(count: usize) -> Value {
+    let fields: Vec<Value> =
+        (0..count).map(|at| json!({"name": format!("f{at}"), "label": "L", "type": "text"})).collect();
+    json!({"name": "F", "fields": fields})
+}
+
+fn limits() -> Vec<Limit> {
+    let texts = [
+        text("/api/folders", "name", 80, |it| json!({"name": it})),
+        text("/api/folders", "description", 500, |it| json!({"name": "F", "description": it})),
+        text("/api/keys", "label", 80, |it| json!({"label": it})),
+        text("/api/analytics/sites", "name", 80, |it| json!({"name": it})),
+        text("/api/forms", "name", 200, |it| json!({"name": it, "fields": fields(1)["fields"]})),
+        text(
+            "/api/forms",
+            "successMessage",
+            2_000,
+            |it| json!({"name": "F", "fields": fields(1)["fields"], "successMessage": it}),
+        ),
+        text(
+            "/api/forms",
+            "submitLabel",
+            100,
+            |it| json!({"name": "F", "fields": fields(1)["fields"], "submitLabel": it}),
+        ),
+        text("/api/forms", "fields[0].label", 500, |it| field(json!({"label": it}))),
+        text("/api/forms", "fields[0].placeholder", 500, |it| field(json!({"placeholder": it}))),
+        text("/api/forms", "fields[0].pattern", 500, |it| field(json!({"pattern": it}))),
+        text("/api/forms", "fields[0].options[0]", 500, |it| {
+            field(json!({"type": "select", "options": [it]}))
+        }),
+        text(
+            "/api/webhooks",
+            "description",
+            500,
+            |it| json!({"url": "https://a.example", "description": it}),
+        ),
+        text("/api/pages", "title", 300, |it| json!({"slug": fresh(), "title": it, "html": "x"})),
+    ];
+    let one = |path, field, within, beyond| Limit { path, field, within, beyond };
+    let form = |max: i64| json!({"name": "F", "fields": fields(1)["fields"], "maxSubmissions": max});
+    let page = |part: Value| {
+        let mut page = json!({"slug": fresh(), "title": "T", "html": "x"});
+        page.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+        page
+    };
+    let name = |name: String| json!({"name": name});
+    let hook = |bytes: usize| json!({"url": format!("https://a.example/{}", "x".repeat(bytes - 18))});
+    let mut limits: Vec<Limit> = texts.into_iter().flatten().collect();
+    limits.extend([
+        one("/api/forms", "fields", fields(100), fields(101)),
+        one("/api/forms", "fields", fields(1), fields(0)),
+        one("/api/forms", "fields[0].options", options(200), options(201)),
+        one(
+            "/api/forms",
+            "fields[0].name",
+            field(json!({"name": "n".repeat(64)})),
+            field(json!({"name": "n".repeat(65)})),
+        ),
+        one(
+            "/api/forms",
+            "fields[0].minLength",
+            field(json!({"minLength": 5, "maxLength": 5})),
+            field(json!({"minLength": 6, "maxLength": 5})),
+        ),
+        one(
+            "/api/forms",
+            "fields[0].minLength",
+            field(json!({"minLength": u32::MAX})),
+            field(json!({"minLength": u64::from(u32::MAX) + 1})),
+        ),
+        one(
+            "/api/forms",
+            "fields[0].min",
+            field(json!({"type": "number", "min": 1, "max": 1.5})),
+            field(json!({"type": "number", "min": 2, "max": 1.5})),
+        ),
+        one("/api/forms", "maxSubmissions", form(1), form(0)),
+        one("/api/forms", "maxSubmissions", form(1_000_000_000), form(1_000_000_001)),
+        one("/api/account/subdomains", "name", name("a".repeat(3)), name("a".repeat(2))),
+        one("/api/account/subdomains", "name", name("a".repeat(30)), name("a".repeat(31))),
+        one("/api/pages", "slug", page(json!({"slug": "aa"})), page(json!({"slug": "a"}))),
+        one(
+            "/api/pages",
+            "slug",
+            page(json!({"slug": "a".repeat(200)})),
+            page(json!({"slug": "a".repeat(201)})),
+        ),
+        one(
+            "/api/pages",
+            "html",
+            page(json!({"html": "x".repeat(512 << 10)})),
+            page(json!({"html": "x".repeat((512 << 10) + 1)})),
+        ),
+        one(
+            "/api/pages",
+            "html",
+            page(json!({"html": "é".repeat(256 << 10)})),
+            page(json!({"html": "é".repeat((256 << 10) + 1)})),
+        ),
+        one(
+            "/api/pages",
+            "css",
+            page(json!({"css": "x".repeat(128 << 10)})),
+            page(json!({"css": "x".repeat((128 << 10) + 1)})),
+        ),
+        one("/api/webhooks", "url", hook(2_000), hook(2_001)),
+        one(
+            "/api/keys",
+            "resourceIds.pages",
+            json!({"label": "K", "resourceIds": {"pages": []}}),
+            too_many_ids(),
+        ),
+    ]);
+    limits
+}
+
+fn too_many_ids() -> Value {
+    let ids: Vec<String> = (0..1_001).map(|at| format!("00000000-0000-0000-0000-{at:012}")).collect();
+    json!({"label": "K", "resourceIds": {"pages": ids}})
+}
+
+/// A slug nobody has had.
+fn fresh() -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("page-{}", COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+#[tokio::test]
+async fn what_is_just_within_a_limit_is_accepted_and_what_is_just_beyond_is_refused() {
+    let target = Target::start().await;
+    let limits = limits();
+    let before = Unchanged::since_now(&target.api).await;
+    for limit in &limits {
+        let what = format!("{} {}", limit.path, limit.field);
+        let named = refused(&what, target.post(limit.path, &limit.beyond).await);
+        assert_eq!(named, ("validation_failed".to_owned(), limit.field.to_owned()), "{what}");
+    }
+    assert_eq!(before.check().await, Ok(()));
+    for limit in &limits {
+        let (status, answer) = target.post(limit.path, &limit.within).await;
+        assert_eq!(status, StatusCode::CREATED, "{} {}: {answer}", limit.path, limit.field);
+    }
+}
+
+#[tokio::test]
+async fn two_hundred_things_are_moved_by_one_call_and_not_one_more() {
+    let target = Target::start().await;
+    let (_, folder) = target.post("/api/folders", &json!({"name": "F"})).await;
+    let path = format!("/api/folders/{}/organize", folder["id"].as_str().unwrap());
+    let things = |count: usize| {
+        let one = json!({"type": "page", "id": "00000000-0000-0000-0000-000000000000"});
+        json!({"resources": vec![one; count]})
+    };
+    let (status, moved) = target.post(&path, &things(200)).await;
+    assert_eq!((status, &moved["failed"]), (StatusCode::OK, &json!(200)));
+    for count in [0, 201] {
+        let named = refused("resources", target.post(&path, &things(count)).await);
+        assert_eq!(named, ("validation_failed".to_owned(), "resources".to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn instants_no_calendar_knows_are_refused_and_odd_ones_are_kept() {
+    let target = Target::start().await;
+    let form = |at: &str| json!({"name": "F", "fields": fields(1)["fields"], "closesAt": at});
+    for at in [
+        "",
+        "yesterday",
+        "2026-02-30T00:00:00Z",
+        "2026-01-01",
+        "2026-01-01T25:00:00Z",
+        "-200000-01-01T00:00:00Z",
+        "+200000-01-01T00:00:00Z",
+        "0000-01-01T00:00:00Z",
+        "9999-12-31T23:59:59-23:59",
+        "2026-01-01T00:00:00",
+    ] {
+        let answer = target.post("/api/forms", &form(at)).await;
+        let named = refused(at, answer);
+        assert_eq!(named, ("validation_failed".to_owned(), "closesAt".to_owned()), "{at}");
+    }
+    for at in
+        ["1970-01-01T00:00:00Z", "2026-06-30T23:59:60Z", "9999-12-31T23:59:59Z", "2026-01-01T00:00:00+14:00"]
+    {
+        let (status, answer) = target.post("/api/forms", &form(at)).await;
+        assert_eq!(status, StatusCode::CREATED, "{at}: {answer}");
+    }
+}

@@ -1,0 +1,289 @@
+//! Requests made of the API's document: right ones, and ones that are wrong in one place.
+
+use serde_json::{Map, Value, json};
+
+/// An id that names nothing.
+const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
+
+/// An operation as the document has it.
+pub(super) struct Operation {
+    pub(super) id: String,
+    pub(super) method: String,
+    pub(super) path: String,
+    /// The schema of its body.
+    pub(super) body: Option<Value>,
+    /// Its query's parameters with their schemas.
+    query: Vec<(String, bool, Value)>,
+    document: Value,
+}
+
+/// A request that is wrong in one place.
+pub(super) struct Wrong {
+    /// What stands in the path in place of an id.
+    pub(super) path: Option<String>,
+    pub(super) query: String,
+    pub(super) body: Option<Value>,
+    /// The field that is to be complained about; none where nothing may be named.
+    pub(super) field: Option<String>,
+}
+
+/// Every operation that needs a key.
+pub(super) fn operations() -> Vec<Operation> {
+    let document = serde_json::to_value(control_plane::api::document()).unwrap();
+    let mut operations = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            if operation["security"].is_null() {
+                continue;
+            }
+            let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+            let in_query = parameters.iter().filter(|parameter| parameter["in"] == "query");
+            let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+            operations.push(Operation {
+                id: operation["operationId"].as_str().unwrap().to_owned(),
+                method: method.to_uppercase(),
+                path: path.clone(),
+                body: (!body.is_null()).then(|| resolve(&document, body)),
+                query: in_query
+                    .map(|one| {
+                        let name = one["name"].as_str().unwrap().to_owned();
+                        (name, one["required"] == true, resolve(&document, &one["schema"]))
+                    })
+                    .collect(),
+                document: document.clone(),
+            });
+        }
+    }
+    operations
+}
+
+fn resolve(document: &Value, schema: &Value) -> Value {
+    if let Some(choices) = schema["anyOf"].as_array() {
+        let one = choices.iter().find(|choice| choice["type"] != "null").unwrap();
+        let may_be_null = choices.iter().any(|choice| choice["type"] == "null");
+        return with(&resolve(document, one), "mayBeNull", json!(may_be_null));
+    }
+    if let Some([one]) = schema["allOf"].as_array().map(Vec::as_slice) {
+        return resolve(document, one);
+    }
+    if let Some(name) = schema["$ref"].as_str() {
+        return resolve(document, document.pointer(&name[1..]).unwrap());
+    }
+    match schema["oneOf"].as_array() {
+        Some(words) => {
+            let words: Vec<&Value> = words.iter().map(|word| &word["const"]).collect();
+            json!({"type": "string", "enum": words})
+        }
+        None => schema.clone(),
+    }
+}
+
+impl Operation {
+    /// The address, ids naming nothing unless told otherwise.
+    pub(super) fn address(&self, id: Option<&str>, query: &str) -> String {
+        let path = self.path.replace("{id}", id.unwrap_or(NOBODY));
+        let required = self.query.iter().filter(|(name, required, _)| {
+            *required && !query.split('&').any(|pair| pair.split('=').next() == Some(name))
+        });
+        let mut pairs: Vec<String> = required.map(|(name, ..)| format!("{name}={NOBODY}")).collect();
+        pairs.extend((!query.is_empty()).then(|| query.to_owned()));
+        if pairs.is_empty() { path } else { format!("{path}?{}", pairs.join("&")) }
+    }
+
+    /// Whether its query has such a parameter.
+    pub(super) fn has_query(&self, name: &str) -> bool {
+        self.query.iter().any(|(known, ..)| known == name)
+    }
+
+    /// A right body.
+    pub(super) fn right_body(&self) -> Option<Value> {
+        self.body.as_ref().map(|schema| self.right(schema))
+    }
+
+    /// Requests that are wrong in one place each.
+    pub(super) fn wrongs(&self) -> Vec<Wrong> {
+        let mut wrongs = Vec::new();
+        let body = self.right_body();
+        if self.path.contains("{id}") {
+            for id in ["x", "0", "%00", "%ff", "..%2f..", "null", &NOBODY[1..], &format!("{NOBODY}0")] {
+                let (path, query) = (Some(id.to_owned()), String::new());
+                wrongs.push(Wrong { path, query, body: body.clone(), field: None });
+            }
+        }
+        let mut in_query = |query: String, field: &str| {
+            let field = Some(field.to_owned());
+            wrongs.push(Wrong { path: None, query, body: body.clone(), field });
+        };
+        for (name, _, schema) in &self.query {
+            for value in wrong_texts(schema) {
+                in_query(format!("{name}={value}"), name);
+            }
+            let value = right_text(schema);
+            in_query(format!("{name}={value}&{name}={value}"), name);
+        }
+        if !self.query.is_empty() {
+            in_query("colour=red".to_owned(), "colour");
+        }
+        if let (Some(schema), Some(right)) = (&self.body, body) {
+            for (changed, field) in self.wrong_values(schema, &right, "") {
+                wrongs.push(Wrong {
+                    path: None,
+                    query: String::new(),
+                    body: Some(changed),
+                    field: Some(field),
+                });
+            }
+        }
+        wrongs
+    }
+
+    /// A value the schema allows.
+    fn right(&self, schema: &Value) -> Value {
+        let schema = resolve(&self.document, schema);
+        if let Some(one) = schema["enum"].as_array() {
+            return one[0].clone();
+        }
+        match kind(&schema).as_str() {
+            "object" => {
+                let required = schema["required"].as_array().cloned().unwrap_or_default();
+                let member = |name: &Value| {
+                    let name = name.as_str().unwrap();
+                    (name.to_owned(), self.right(&schema["properties"][name]))
+                };
+                Value::Object(required.iter().map(member).collect())
+            }
+            "array" => json!([self.right(&schema["items"])]),
+            "string" => json!(right_text(&schema)),
+            "integer" | "number" => schema["minimum"].as_i64().map_or(json!(1), |least| json!(least)),
+            // Whatever has no type takes anything.
+            _ => json!(true),
+        }
+    }
+
+    /// `right` with something wrong in one place, and the place's path.
+    fn wrong_values(&self, schema: &Value, right: &Value, path: &str) -> Vec<(Value, String)> {
+        let schema = resolve(&self.document, schema);
+        let mut wrongs = Vec::new();
+        let under = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        match kind(&schema).as_str() {
+            "object" => {
+                let members = schema["properties"].as_object().cloned().unwrap_or_else(Map::new);
+                if schema["additionalProperties"] == false {
+                    wrongs.push((with(right, "colour", json!(1)), under("colour")));
+                }
+                for name in schema["required"].as_array().into_iter().flatten() {
+                    let mut less = right.clone();
+                    less.as_object_mut().unwrap().shift_remove(name.as_str().unwrap());
+                    wrongs.push((less, under(name.as_str().unwrap())));
+                }
+                for (name, member) in &members {
+                    let value = right.get(name).cloned().unwrap_or_else(|| self.right(member));
+                    for (wrong, place) in self.wrong_values(member, &value, &under(name)) {
+                        wrongs.push((with(right, name, wrong), place));
+                    }
+                }
+                wrongs.extend([json!("x"), json!(7)].map(|wrong| (wrong, path.to_owned())));
+            }
+            "array" => {
+                for (wrong, place) in self.wrong_values(&schema["items"], &right[0], &format!("{path}[0]")) {
+                    wrongs.push((json!([wrong]), place));
+                }
+                if schema["minItems"].as_u64() > Some(0) {
+                    wrongs.push((json!([]), path.to_owned()));
+                }
+                if let Some(most) = schema["maxItems"].as_u64() {
+                    wrongs.push((json!(vec![right[0].clone(); most as usize + 1]), path.to_owned()));
+                }
+                wrongs.extend([json!("x"), json!({})].map(|wrong| (wrong, path.to_owned())));
+            }
+            "string" => {
+                wrongs.extend(self.wrong_strings(&schema).into_iter().map(|wrong| (wrong, path.to_owned())));
+            }
+            "integer" | "number" => {
+                for (limit, step) in [("minimum", -1.0), ("maximum", 1.0)] {
+                    if let Some(limit) = schema[limit].as_f64() {
+                        wrongs.push((json!((limit + step) as i64), path.to_owned()));
+                    }
+                }
+                wrongs.extend([json!("1"), json!(true), json!([])].map(|wrong| (wrong, path.to_owned())));
+                if kind(&schema) == "integer" {
+                    wrongs.extend([json!(1.5), json!(1e300)].map(|wrong| (wrong, path.to_owned())));
+                }
+            }
+            "anything" => {}
+            _ => wrongs.extend([json!("true"), json!(1)].map(|wrong| (wrong, path.to_owned()))),
+        }
+        // A whole body of the wrong kind has a test of its own.
+        wrongs.into_iter().filter(|(_, place)| !place.is_empty()).collect()
+    }
+
+    fn wrong_strings(&self, schema: &Value) -> Vec<Value> {
+        let mut wrongs = vec![json!(7), json!(true), json!(["x"]), json!({"x": "x"})];
+        if !schema["type"].is_array() && schema["mayBeNull"] != true {
+            wrongs.push(Value::Null);
+        }
+        if schema["minLength"].as_u64() > Some(0) {
+            wrongs.push(json!(""));
+        }
+        if let Some(most) = schema["maxLength"].as_u64() {
+            wrongs.push(json!("x".repeat(most as usize + 1)));
+        }
+        if schema["enum"].is_array() || schema["pattern"].as_str().is_some_and(|rule| rule.starts_with('^')) {
+            wrongs.extend([json!("?"), json!("ABC DEF"), json!("x\u{202e}yz")]);
+        }
+        if schema["pattern"] == r"\S" {
+            wrongs.extend([json!("   "), json!("\u{2003}\n\t")]);
+        }
+        if schema["format"].is_string() {
+            wrongs.extend([json!("(?"), json!("\u{1f600} \\")].into_iter().take(1));
+        }
+        wrongs.push(json!("nul\0nul"));
+        wrongs
+    }
+}
+
+fn kind(schema: &Value) -> String {
+    let kinds = schema["type"].as_array().cloned().unwrap_or_else(|| vec![schema["type"].clone()]);
+    let known = kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null");
+    known.unwrap_or("anything").to_owned()
+}
+
+fn with(whole: &Value, name: &str, value: Value) -> Value {
+    let mut whole = whole.clone();
+    whole[name] = value;
+    whole
+}
+
+/// A text the schema allows.
+fn right_text(schema: &Value) -> String {
+    if let Some(one) = schema["enum"].as_array() {
+        return one[0].as_str().unwrap().to_owned();
+    }
+    let text = match (schema["format"].as_str(), schema["pattern"].as_str()) {
+        (Some("uuid"), _) => NOBODY,
+        (Some("date"), _) => "2026-03-29",
+        (Some("date-time"), _) => "2026-03-29T00:00:00Z",
+        (Some("uri"), _) => "https://example.com/hook",
+        (Some("idn-hostname"), _) => "www.example.com",
+        (Some("timezone"), _) => "UTC",
+        (_, Some(rule)) if rule.starts_with(r"^(\*|") => "*",
+        _ if kind(schema) == "integer" => "1",
+        _ => "abc",
+    };
+    text.to_owned()
+}
+
+/// Texts of a query that the schema does not allow.
+fn wrong_texts(schema: &Value) -> Vec<&'static str> {
+    let mut wrongs = vec!["%00", "a%00b"];
+    match (kind(schema).as_str(), schema["format"].as_str()) {
+        ("integer", _) => {
+            wrongs.extend(["", "x", "0", "-1", "101", "1.5", "1e2", "9223372036854775808", "%ff"]);
+        }
+        (_, Some("uuid")) => wrongs.extend(["", "x", "null", "0000", "%f0%9f%98%80"]),
+        (_, Some("cursor")) => wrongs.extend(["", "x", "%ff", "%f0%9f%98%80", "AAAA"]),
+        _ if schema["enum"].is_array() => wrongs.extend(["", "x", "PAGE_VIEWS", "%ff"]),
+        _ => {}
+    }
+    wrongs
+}

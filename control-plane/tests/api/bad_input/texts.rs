@@ -1,0 +1,151 @@
+//! Texts that trip software up come back as they were sent, and ids of others are like ids of nothing.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{Target, refused};
+use crate::unchanged::Unchanged;
+
+const TEXTS: [&str; 8] = [
+    "\u{1f980}\u{1f469}\u{200d}\u{1f680} crab and astronaut",
+    "\u{202e}right to left\u{202c} מימין לשמאל من اليمين",
+    "e\u{301} is not \u{e9}, ﬁ is not fi",
+    "'; drop table accounts; --",
+    "<script>alert(1)</script>{{7*7}}${7*7}",
+    "line\nbreak\ttab\r\u{7f}\u{1}\u{feff}",
+    "%00 %ff \\u0000 \\x00",
+    "\u{fffd}\u{ffff}\u{10ffff}",
+];
+
+#[tokio::test]
+async fn every_text_that_is_allowed_comes_back_as_it_was_sent() {
+    let target = Target::start().await;
+    for (at, text) in TEXTS.into_iter().enumerate() {
+        let (status, folder) = target.post("/api/folders", &json!({"name": text, "description": text})).await;
+        assert_eq!(status, StatusCode::CREATED, "{folder}");
+        assert_eq!((&folder["name"], &folder["description"]), (&json!(text), &json!(text)));
+
+        let (_, account) =
+            target.send("PUT", "/api/account", Some(json!({"name": text}).to_string().into_bytes())).await;
+        assert_eq!(account["name"], json!(text));
+
+        let metadata = json!({text: {"deep": [text, 1e300, -0.5, i64::MIN, u64::MAX, null, true]}});
+        let page = json!({"slug": format!("page-{at}"), "title": text, "html": text, "css": text, "metadata": metadata});
+        let (_, made) = target.post("/api/pages", &page).await;
+        let path = format!("/api/pages/{}", made["id"].as_str().unwrap());
+        let (_, read) = target.send("GET", &path, None).await;
+        for member in ["title", "html", "css"] {
+            assert_eq!(read[member], json!(text), "{member}");
+        }
+        let kept = &read["metadata"][text]["deep"];
+        assert_eq!((&kept[0], &kept[3], &kept[5]), (&json!(text), &json!(i64::MIN), &Value::Null));
+
+        let field =
+            json!({"name": "a", "label": text, "type": "select", "options": [text], "placeholder": text});
+        let form = json!({"name": text, "fields": [field], "successMessage": text, "submitLabel": text});
+        let (_, made) = target.post("/api/forms", &form).await;
+        let path = format!("/api/forms/{}", made["formId"].as_str().unwrap());
+        let (_, read) = target.send("GET", &path, None).await;
+        for member in ["name", "fields", "successMessage", "submitLabel"] {
+            assert_eq!(read[member], form[member], "{member}");
+        }
+
+        let hook = json!({"url": "https://a.example", "description": text, "fieldMapping": {text: text}});
+        let (_, made) = target.post("/api/webhooks", &hook).await;
+        assert_eq!(
+            (&made["description"], &made["fieldMapping"]),
+            (&hook["description"], &hook["fieldMapping"])
+        );
+    }
+}
+
+#[tokio::test]
+async fn texts_of_a_query_may_be_anything_too() {
+    let target = Target::start().await;
+    for text in TEXTS {
+        let page = json!({"slug": "index", "title": "T", "html": "x", "metadata": {"collection": text}});
+        let (_, made) = target.post("/api/pages", &page).await;
+        let query: String = url_encoded(text);
+        let (status, listed) = target.send("GET", &format!("/api/pages?collection={query}"), None).await;
+        assert_eq!((status, &listed["pages"][0]["id"]), (StatusCode::OK, &made["id"]), "{text:?}");
+        target.send("DELETE", &format!("/api/pages/{}", made["id"].as_str().unwrap()), None).await;
+    }
+}
+
+fn url_encoded(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
+}
+
+#[tokio::test]
+async fn numbers_and_nesting_beyond_all_measure_are_refused_within_free_metadata_too() {
+    let target = Target::start().await;
+    let before = Unchanged::since_now(&target.api).await;
+    let page = |metadata: &str| {
+        format!(r#"{{"slug": "index", "title": "T", "html": "x", "metadata": {metadata}}}"#).into_bytes()
+    };
+    let deep = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
+    for metadata in [
+        "[]",
+        "7",
+        r#"{"n": 1e400}"#,
+        r#"{"n": -1e999999999}"#,
+        r#"{"a": "\ud800"}"#,
+        r#"{"a": "\u0000"}"#,
+        r#"{"a\u0000": 1}"#,
+        &deep(200),
+        &deep(50_000),
+    ] {
+        let what: String = metadata.chars().take(60).collect();
+        let (code, _) = refused(&what, target.send("POST", "/api/pages", Some(page(metadata))).await);
+        assert!(["validation_failed", "malformed_json"].contains(&code.as_str()), "{what}: {code}");
+    }
+    assert_eq!(before.check().await, Ok(()));
+    let many: serde_json::Map<String, Value> =
+        (0..10_000).map(|at| (format!("key{at}"), json!(at))).collect();
+    let (status, made) =
+        target.send("POST", "/api/pages", Some(page(&Value::Object(many).to_string()))).await;
+    assert_eq!(status, StatusCode::CREATED, "{made}");
+}
+
+#[tokio::test]
+async fn an_id_of_another_account_is_like_an_id_of_nothing_wherever_it_stands() {
+    let target = Target::start().await;
+    let other = Target { key: target.api.trial().await, api: target.api };
+    let made = async |path: &str, body: Value| {
+        let (status, answer) = other.post(path, &body).await;
+        assert_eq!(status, StatusCode::CREATED, "{answer}");
+        answer.get("formId").or(answer.get("id")).and_then(Value::as_str).unwrap().to_owned()
+    };
+    let folder = made("/api/folders", json!({"name": "F"})).await;
+    let fields = json!([{"name": "a", "label": "A", "type": "text"}]);
+    let form = made("/api/forms", json!({"name": "F", "fields": fields})).await;
+    let webhook = made("/api/webhooks", json!({"url": "https://a.example", "formIds": [form]})).await;
+    let page = made("/api/pages", json!({"slug": "index", "title": "T", "html": "x"})).await;
+    let (_, first) = other.send("GET", "/api/account/subdomain", None).await;
+    let subdomain = first["id"].as_str().unwrap().to_owned();
+
+    let mine = Target { key: target.key, api: other.api };
+    let nothing = "00000000-0000-0000-0000-000000000000";
+    let before = Unchanged::since_now(&mine.api).await;
+    for (path, body) in [
+        ("/api/pages", json!({"slug": "x1", "title": "T", "html": "x", "folderId": folder})),
+        ("/api/pages", json!({"slug": "x1", "title": "T", "html": "x", "subdomainId": subdomain})),
+        ("/api/forms", json!({"name": "F", "fields": fields, "folderId": folder})),
+        ("/api/forms", json!({"name": "F", "fields": fields, "webhookIds": [webhook]})),
+        ("/api/webhooks", json!({"url": "https://a.example", "formIds": [form]})),
+        ("/api/analytics/sites", json!({"name": "S", "subdomainId": subdomain})),
+        ("/api/analytics/sites", json!({"name": "S", "folderId": folder})),
+        ("/api/account/domains", json!({"domain": "www.example.com", "subdomainId": subdomain})),
+        ("/api/keys", json!({"label": "K", "folderId": folder})),
+        ("/api/keys", json!({"label": "K", "resourceIds": {"pages": [page]}})),
+    ] {
+        let theirs = mine.post(path, &body).await;
+        let text = [&folder, &subdomain, &webhook, &form, &page]
+            .into_iter()
+            .fold(body.to_string(), |text, id| text.replace(id.as_str(), nothing));
+        let nobodys = mine.send("POST", path, Some(text.into_bytes())).await;
+        assert_eq!(theirs.0, StatusCode::NOT_FOUND, "{path} {body}: {}", theirs.1);
+        assert_eq!((theirs.0, &theirs.1["detail"]), (nobodys.0, &nobodys.1["detail"]), "{path} {body}");
+    }
+    assert_eq!(before.check().await, Ok(()));
+}

@@ -1,0 +1,90 @@
+//! Custom domains: for larger plans, pointed at one subdomain each, and counted exactly.
+
+use domain::plans::Plan;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::harness::Api;
+
+const DOMAINS: &str = "/api/account/domains";
+
+#[tokio::test]
+async fn the_free_plan_has_none_and_says_so() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let (status, problem) =
+        api.send(Method::POST, DOMAINS, Some(&key), &json!({"domain": "www.example.com"})).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::FORBIDDEN, &json!("plan_restricted")));
+    assert_eq!(problem["upgradeUrl"], "/api/account/upgrade");
+}
+
+#[tokio::test]
+async fn a_domain_is_added_repointed_and_given_back() {
+    let api = Api::start(&[]).await;
+    let (key, _) = api.trial_on(Plan::Pro).await;
+    let ask = async |method: Method, path: &str, body: Value| api.send(method, path, Some(&key), &body).await;
+    let (_, second) = ask(Method::POST, "/api/account/subdomains", json!({"name": "second-one"})).await;
+    let (status, made) = ask(Method::POST, DOMAINS, json!({"domain": "WWW.Example.com."})).await;
+    assert_eq!((status, &made["domain"]), (StatusCode::CREATED, &json!("www.example.com")), "{made}");
+    assert_eq!(
+        (&made["status"], &made["dnsStatus"], &made["sslStatus"]),
+        (&json!("pending"), &json!("pending"), &json!("pending"))
+    );
+    let (_, first) = ask(Method::GET, "/api/account/subdomain", Value::Null).await;
+    assert_eq!(made["subdomainId"], first["id"], "the first one unless told otherwise");
+    assert_eq!(made["records"][0]["type"], "CNAME");
+    assert!(
+        made["records"][0]["value"].as_str().unwrap().starts_with(made["subdomainName"].as_str().unwrap())
+    );
+
+    let (status, problem) = ask(Method::POST, DOMAINS, json!({"domain": "www.example.com"})).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")));
+    let path = format!("{DOMAINS}/{}", made["id"].as_str().unwrap());
+    let (_, moved) = ask(Method::PATCH, &path, json!({"subdomainId": second["id"]})).await;
+    assert_eq!((&moved["subdomainId"], &moved["subdomainName"]), (&second["id"], &json!("second-one")));
+    assert_eq!(ask(Method::GET, &path, Value::Null).await.1["subdomainName"], "second-one");
+
+    let used =
+        async || ask(Method::GET, "/api/account/usage", Value::Null).await.1["usage"]["domains"].clone();
+    assert_eq!(used().await, json!({"used": 1, "limit": 5}), "a refused one is not counted");
+    assert_eq!(ask(Method::DELETE, &path, Value::Null).await.0, StatusCode::OK);
+    assert_eq!(used().await, json!({"used": 0, "limit": 5}));
+    assert_eq!(ask(Method::GET, &path, Value::Null).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(ask(Method::DELETE, &path, Value::Null).await.0, StatusCode::NOT_FOUND);
+    let (status, _) = ask(Method::POST, DOMAINS, json!({"domain": "www.example.com"})).await;
+    assert_eq!(status, StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn two_accounts_may_claim_a_domain_until_one_has_shown_that_it_is_theirs() {
+    let api = Api::start(&[]).await;
+    for _ in 0..2 {
+        let (key, _) = api.trial_on(Plan::Pro).await;
+        let body = json!({"domain": "www.example.com"});
+        assert_eq!(api.send(Method::POST, DOMAINS, Some(&key), &body).await.0, StatusCode::CREATED);
+    }
+}
+
+#[tokio::test]
+async fn a_host_of_ours_or_none_at_all_is_no_custom_domain() {
+    let api = Api::start(&["http.sites_domain=sites.test"]).await;
+    let (key, _) = api.trial_on(Plan::Pro).await;
+    for domain in [
+        "sites.test",
+        "shop.sites.test",
+        "localhost",
+        "10.0.0.1",
+        "[::1]",
+        "https://a.example",
+        "a.example:80",
+        "*.a.example",
+        "a",
+    ] {
+        let (status, problem) = api.send(Method::POST, DOMAINS, Some(&key), &json!({"domain": domain})).await;
+        assert_eq!(
+            (status, &problem["fieldErrors"][0]["field"]),
+            (StatusCode::BAD_REQUEST, &json!("domain")),
+            "{domain}"
+        );
+    }
+}

@@ -1,0 +1,161 @@
+//! Folders: what lies in them is counted, moved each for itself, and stays when they go.
+
+use domain::plans::Plan;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::harness::Api;
+
+struct Desk {
+    api: Api,
+    key: String,
+}
+
+impl Desk {
+    async fn lay() -> Self {
+        let api = Api::start(&[]).await;
+        let (key, _) = api.trial_on(Plan::Scale).await;
+        Self { api, key }
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: Value) -> Value {
+        let (status, answer) = self.api.send(method, path, Some(&self.key), &body).await;
+        assert!(status.is_success(), "{path}: {status} {answer}");
+        answer
+    }
+
+    async fn make(&self, path: &str, body: Value) -> String {
+        let answer = self.ask(Method::POST, path, body).await;
+        let id =
+            [&answer["formId"], &answer["site"]["id"], &answer["id"]].into_iter().find_map(Value::as_str);
+        id.unwrap().to_owned()
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        self.ask(Method::GET, path, Value::Null).await
+    }
+
+    /// A folder, and one thing of each kind that lies in none.
+    async fn things(&self) -> (String, [(&'static str, String); 3]) {
+        let fields = json!([{"name": "a", "label": "A", "type": "text"}]);
+        let page = self.make("/api/pages", json!({"slug": "index", "title": "P", "html": "x"})).await;
+        let form = self.make("/api/forms", json!({"name": "F", "fields": fields})).await;
+        let site = self.make("/api/analytics/sites", json!({"name": "S"})).await;
+        let folder = self.make("/api/folders", json!({"name": "Folder"})).await;
+        (folder, [("page", page), ("form", form), ("analytics", site)])
+    }
+}
+
+fn moves(things: &[(&str, String)]) -> Value {
+    let one = |(kind, id): &(&str, String)| json!({"type": kind, "id": id});
+    json!({"resources": things.iter().map(one).collect::<Vec<_>>()})
+}
+
+fn statuses(moved: &Value) -> Vec<&str> {
+    moved["results"].as_array().unwrap().iter().map(|one| one["status"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn things_are_moved_in_and_out_each_for_itself() {
+    let desk = Desk::lay().await;
+    let (folder, things) = desk.things().await;
+    let path = format!("/api/folders/{folder}");
+    let nothing = "00000000-0000-0000-0000-000000000000".to_owned();
+    let mut wanted = things.to_vec();
+    wanted.insert(1, ("page", nothing));
+    // A page is no form, and automations are none yet.
+    wanted.push(("form", things[0].1.clone()));
+    wanted.push(("automation", things[0].1.clone()));
+    let moved = desk.ask(Method::POST, &format!("{path}/organize"), moves(&wanted)).await;
+    assert_eq!(statuses(&moved), ["moved", "error", "moved", "moved", "error", "error"]);
+    assert_eq!((&moved["moved"], &moved["failed"]), (&json!(3), &json!(3)));
+    assert_eq!(moved["results"][1]["index"], 1);
+    assert!(moved["results"][1]["error"].as_str().unwrap().contains("no such page"));
+
+    let whole = desk.get(&format!("{path}?include=resources")).await;
+    assert_eq!(
+        whole["counts"],
+        json!({"forms": 1, "pages": 1, "analytics": 1, "automations": 0, "total": 3})
+    );
+    let kinds: Vec<&str> =
+        whole["resources"].as_array().unwrap().iter().map(|one| one["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["page", "form", "analytics"], "the oldest first");
+    assert_eq!(desk.get("/api/folders").await["folders"][0]["counts"], whole["counts"]);
+    assert!(desk.get(&path).await.get("resources").is_none(), "only where they are asked for");
+    for (list, noun) in [("/api/pages", "pages"), ("/api/forms", "forms"), ("/api/analytics/sites", "sites")]
+    {
+        if noun != "sites" {
+            let listed = desk.get(&format!("{list}?folderId={folder}")).await;
+            assert_eq!(listed[noun].as_array().unwrap().len(), 1, "{list}");
+        }
+    }
+
+    let moved = desk.ask(Method::POST, &format!("{path}/ungroup"), moves(&things[..1])).await;
+    assert_eq!(statuses(&moved), ["moved"]);
+    let moved = desk.ask(Method::POST, &format!("{path}/ungroup"), moves(&things[..2])).await;
+    assert_eq!(statuses(&moved), ["error", "moved"], "what is not in it can't be taken out");
+    assert_eq!(desk.get(&path).await["counts"]["total"], 1);
+}
+
+#[tokio::test]
+async fn a_thing_taken_out_of_the_wrong_folder_stays_in_its_own() {
+    let desk = Desk::lay().await;
+    let (folder, things) = desk.things().await;
+    let other = desk.make("/api/folders", json!({"name": "Other"})).await;
+    desk.ask(Method::POST, &format!("/api/folders/{folder}/organize"), moves(&things)).await;
+    let moved = desk.ask(Method::POST, &format!("/api/folders/{other}/ungroup"), moves(&things)).await;
+    assert_eq!(statuses(&moved), ["error", "error", "error"]);
+    assert_eq!(desk.get(&format!("/api/folders/{folder}")).await["counts"]["total"], 3);
+    let moved = desk.ask(Method::POST, &format!("/api/folders/{other}/organize"), moves(&things)).await;
+    assert_eq!(moved["moved"], 3, "from one folder straight into another");
+    assert_eq!(desk.get(&format!("/api/folders/{folder}")).await["counts"]["total"], 0);
+}
+
+#[tokio::test]
+async fn a_deleted_folder_leaves_its_things_and_takes_its_keys() {
+    let desk = Desk::lay().await;
+    let (folder, things) = desk.things().await;
+    desk.ask(Method::POST, &format!("/api/folders/{folder}/organize"), moves(&things)).await;
+    let made = desk.ask(Method::POST, "/api/keys", json!({"label": "K", "folderId": folder})).await;
+    let key = made["key"].as_str().unwrap();
+    let child = desk.api.send(Method::POST, "/api/keys", Some(key), &json!({"label": "child"})).await.1;
+    let child = child["key"].as_str().unwrap();
+    let path = format!("/api/folders/{folder}");
+    for key in [key, child] {
+        assert_eq!(desk.api.send(Method::GET, &path, Some(key), &Value::Null).await.0, StatusCode::OK);
+    }
+    desk.ask(Method::DELETE, &path, Value::Null).await;
+    for key in [key, child] {
+        let (status, _) = desk.api.send(Method::GET, "/api/pages", Some(key), &Value::Null).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED, "it must not come to touch everything");
+    }
+    assert_eq!(desk.get("/api/folders").await["folders"], json!([]));
+    let (page, form) = (&things[0].1, &things[1].1);
+    assert_eq!(desk.get(&format!("/api/pages/{page}")).await["folderId"], Value::Null);
+    assert_eq!(desk.get(&format!("/api/forms/{form}")).await["folderId"], Value::Null);
+    assert_eq!(
+        desk.api.send(Method::GET, &path, Some(&desk.key), &Value::Null).await.0,
+        StatusCode::NOT_FOUND
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn moves_in_opposite_orders_at_once_do_not_stand_in_each_others_way() {
+    let desk = std::sync::Arc::new(Desk::lay().await);
+    let (folder, _) = desk.things().await;
+    let mut things = Vec::new();
+    for at in 0..30 {
+        let page = json!({"slug": format!("page-{at}"), "title": "T", "html": "x"});
+        things.push(("page", desk.make("/api/pages", page).await));
+    }
+    let mut moving = tokio::task::JoinSet::new();
+    for _ in 0..20 {
+        things.reverse();
+        let (desk, path, body) =
+            (std::sync::Arc::clone(&desk), format!("/api/folders/{folder}/organize"), moves(&things));
+        moving.spawn(async move { desk.api.send(Method::POST, &path, Some(&desk.key), &body).await });
+    }
+    for (status, moved) in moving.join_all().await {
+        assert_eq!((status, &moved["moved"]), (StatusCode::OK, &json!(30)), "{moved}");
+    }
+}

@@ -1,0 +1,282 @@
+//! Keys over their life: made, shown once, rotated under fire, revoked with all they made, on every replica.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::keys::{self, KeyKind};
+use domain::reach::Reach;
+use domain::scopes::ScopeSet;
+use http::{Method, StatusCode};
+use sandbox::test::MortalRedis;
+use serde_json::{Value, json};
+use service::Clock;
+
+use crate::harness::{Api, send_to};
+
+/// How long another replica may take for a rotated or revoked key for valid.
+const PROMISE: Duration = Duration::from_secs(1);
+
+async fn made(api: &Api, key: &str, body: Value) -> (String, String) {
+    let (status, answer) = api.send(Method::POST, "/api/keys", Some(key), &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{answer}");
+    (answer["id"].as_str().unwrap().to_owned(), answer["key"].as_str().unwrap().to_owned())
+}
+
+async fn status(router: &Router, key: &str) -> StatusCode {
+    send_to(router, Method::GET, "/api/account", Some(key), &Value::Null).await.0
+}
+
+/// A call, by the ticks of a clock that all calls share.
+struct Called {
+    begun: u64,
+    ended: u64,
+    status: StatusCode,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn across_a_rotation_under_two_thousand_calls_never_two_texts_work_and_never_none() {
+    let api = Api::start(&[]).await;
+    let (id, old) = made(&api, &api.trial().await, json!({"label": "K"})).await;
+    let router = api.replica(&[]);
+    assert_eq!(status(&router, &old).await, StatusCode::OK);
+    let ticks = Arc::new(AtomicU64::new(0));
+    let call = |key: String| {
+        let (router, ticks) = (router.clone(), Arc::clone(&ticks));
+        async move {
+            let begun = ticks.fetch_add(1, Ordering::SeqCst);
+            let status = status(&router, &key).await;
+            Called { begun, ended: ticks.fetch_add(1, Ordering::SeqCst), status }
+        }
+    };
+    let mut calls = tokio::task::JoinSet::new();
+    (0..1_000).for_each(|_| drop(calls.spawn(call(old.clone()))));
+    let rotation = {
+        let (router, ticks, old, path) =
+            (router.clone(), Arc::clone(&ticks), old.clone(), format!("/api/keys/{id}/rotate"));
+        tokio::spawn(async move {
+            let begun = ticks.fetch_add(1, Ordering::SeqCst);
+            let (status, answer) = send_to(&router, Method::POST, &path, Some(&old), &Value::Null).await;
+            (Called { begun, ended: ticks.fetch_add(1, Ordering::SeqCst), status }, answer)
+        })
+    };
+    (0..1_000).for_each(|_| drop(calls.spawn(call(old.clone()))));
+    let (rotation, answer) = rotation.await.unwrap();
+    assert_eq!(rotation.status, StatusCode::OK, "{answer}");
+    let new = answer["key"].as_str().unwrap().to_owned();
+    for _ in 0..100 {
+        assert_eq!(call(new.clone()).await.status, StatusCode::OK, "after the answer the new text works,");
+        assert_eq!(call(old.clone()).await.status, StatusCode::UNAUTHORIZED, "and the old one doesn't");
+    }
+    let calls = calls.join_all().await;
+    let first_refusal = calls
+        .iter()
+        .filter(|call| call.status == StatusCode::UNAUTHORIZED)
+        .map(|call| call.ended)
+        .min()
+        .unwrap_or(u64::MAX);
+    for call in &calls {
+        assert!([StatusCode::OK, StatusCode::UNAUTHORIZED].contains(&call.status), "{}", call.status);
+        if call.ended < rotation.begun {
+            assert_eq!(call.status, StatusCode::OK, "before it is asked for, the old text works");
+        }
+        if call.begun > rotation.ended {
+            assert_eq!(call.status, StatusCode::UNAUTHORIZED, "after it is answered, the old text doesn't");
+        }
+        if call.begun > first_refusal {
+            assert_eq!(call.status, StatusCode::UNAUTHORIZED, "once refused, it never works again");
+        }
+    }
+    let meanwhile =
+        calls.iter().filter(|call| call.begun < rotation.ended && call.ended > rotation.begun).count();
+    assert!(meanwhile > 0, "no call was in flight during the rotation");
+}
+
+/// Asks `router` with a key that no longer works until it is refused; never is it taken once the promised time is
+/// over. Gives how long that took.
+async fn refused_in_time(router: &Router, key: &str, since: Instant) -> Duration {
+    loop {
+        let begun = since.elapsed();
+        match status(router, key).await {
+            StatusCode::UNAUTHORIZED => return begun,
+            StatusCode::OK => assert!(begun < PROMISE, "still taken after {begun:?}"),
+            other => panic!("{other}"),
+        }
+    }
+}
+
+async fn another_replica_follows(api: &Api, trial: &str) {
+    let replica = api.replica(&[]);
+    let (id, old) = made(api, trial, json!({"label": "K"})).await;
+    assert_eq!(status(&replica, &old).await, StatusCode::OK, "it remembers the key now");
+    let rotate = format!("/api/keys/{id}/rotate");
+    let (rotated, answer) = api.send(Method::POST, &rotate, Some(trial), &Value::Null).await;
+    let since = Instant::now();
+    assert_eq!(rotated, StatusCode::OK, "{answer}");
+    let new = answer["key"].as_str().unwrap();
+    assert_eq!(status(&replica, new).await, StatusCode::OK, "the new text works there at once");
+    refused_in_time(&replica, &old, since).await;
+
+    let revoke = format!("/api/keys/{id}");
+    let (revoked, answer) = api.send(Method::DELETE, &revoke, Some(trial), &Value::Null).await;
+    let since = Instant::now();
+    assert_eq!(revoked, StatusCode::OK, "{answer}");
+    refused_in_time(&replica, new, since).await;
+}
+
+#[tokio::test]
+async fn another_replica_follows_a_rotation_and_a_revocation_within_a_second() {
+    let api = Api::start(&[]).await;
+    let trial = api.trial().await;
+    another_replica_follows(&api, &trial).await;
+}
+
+#[tokio::test]
+async fn another_replica_follows_within_a_second_with_redis_dead_too() {
+    let mut redis = MortalRedis::start().await;
+    let api = Api::start(&[&format!("redis.url={}", redis.url())]).await;
+    let trial = api.trial().await;
+    redis.kill().await;
+    another_replica_follows(&api, &trial).await;
+}
+
+#[tokio::test]
+async fn a_revoked_key_takes_every_key_with_it_that_it_made() {
+    let api = Api::start(&[]).await;
+    let trial = api.trial().await;
+    let (parent_id, parent) = made(&api, &trial, json!({"label": "parent"})).await;
+    let (_, child) = made(&api, &parent, json!({"label": "child"})).await;
+    let (_, grandchild) = made(&api, &child, json!({"label": "grandchild"})).await;
+    let (_, sibling) = made(&api, &trial, json!({"label": "sibling"})).await;
+    let asked = async |key: &str| api.send(Method::GET, "/api/account", Some(key), &Value::Null).await.0;
+    for key in [&parent, &child, &grandchild, &sibling] {
+        assert_eq!(asked(key).await, StatusCode::OK);
+    }
+    let path = format!("/api/keys/{parent_id}");
+    let (_, revoked) = api.send(Method::DELETE, &path, Some(&trial), &Value::Null).await;
+    assert_eq!(revoked["revoked"], 3);
+    for key in [&parent, &child, &grandchild] {
+        assert_eq!(asked(key).await, StatusCode::UNAUTHORIZED);
+    }
+    for key in [&sibling, &trial] {
+        assert_eq!(asked(key).await, StatusCode::OK);
+    }
+    let (again, _) = api.send(Method::DELETE, &path, Some(&trial), &Value::Null).await;
+    assert_eq!(again, StatusCode::NOT_FOUND);
+    let (_, listed) = api.send(Method::GET, "/api/keys", Some(&trial), &Value::Null).await;
+    let labels: Vec<&str> =
+        listed["keys"].as_array().unwrap().iter().map(|key| key["label"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["trial", "sibling"]);
+}
+
+#[tokio::test]
+async fn a_key_may_end_in_ninety_days_but_not_later_and_ends_to_the_moment() {
+    let api = Api::start(&[]).await;
+    let trial = api.trial().await;
+    let now = Clock::system().now();
+    let (status, key) = {
+        let body = json!({"label": "K", "expiresAt": now + keys::LIFETIME_MAX});
+        api.send(Method::POST, "/api/keys", Some(&trial), &body).await
+    };
+    assert_eq!(status, StatusCode::CREATED, "{key}");
+    let shown: DateTime<Utc> = key["expiresAt"].as_str().unwrap().parse().unwrap();
+    assert_eq!(shown, now + keys::LIFETIME_MAX);
+    for wrong in [now + keys::LIFETIME_MAX + TimeDelta::minutes(5), now, now - TimeDelta::days(1)] {
+        let body = json!({"label": "K", "expiresAt": wrong});
+        let (status, problem) = api.send(Method::POST, "/api/keys", Some(&trial), &body).await;
+        assert_eq!(
+            (status, &problem["fieldErrors"][0]["field"]),
+            (StatusCode::BAD_REQUEST, &json!("expiresAt"))
+        );
+    }
+    let account_id = api.account_of(&trial).await;
+    let end = Clock::system().now() + TimeDelta::milliseconds(700);
+    let (_, brief) = api.insert_key(account_id, ScopeSet::FULL, Reach::default(), Some(end)).await;
+    loop {
+        let begun = Clock::system().now();
+        let (status, problem) = api.send(Method::GET, "/api/account", Some(&brief), &Value::Null).await;
+        if status == StatusCode::UNAUTHORIZED {
+            assert_eq!(problem["code"], "key_expired");
+            assert!(Clock::system().now() >= end, "it ended too early");
+            break;
+        }
+        assert!(begun < end, "though remembered for a second, it ends at its end");
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_shown_once_and_stands_nowhere_in_the_database() {
+    let api = Api::start(&[]).await;
+    let trial = api.trial().await;
+    let (id, first) = made(&api, &trial, json!({"label": "K"})).await;
+    let path = format!("/api/keys/{id}/rotate");
+    let (_, rotated) = api.send(Method::POST, &path, Some(&trial), &Value::Null).await;
+    let second = rotated["key"].as_str().unwrap().to_owned();
+    assert_ne!(first, second);
+    let (_, listed) = api.send(Method::GET, "/api/keys", Some(&trial), &Value::Null).await;
+    assert_eq!(listed["keys"][1]["prefix"], second[.."st_trial_".len() + 3]);
+    for key in [&trial, &first, &second] {
+        let secret = &key[key.rfind('_').unwrap() + 1..];
+        assert!(!listed.to_string().contains(secret));
+        let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let search = format!(
+            "do $$
+             declare
+                 at text;
+                 found boolean;
+             begin
+                 for at in select tablename from pg_tables where schemaname = 'public' loop
+                     execute format('select exists (select from public.%I t where t::text ~ %L)', at, '{secret}|{hex}')
+                         into found;
+                     if found then raise exception 'the key stands in %', at; end if;
+                 end loop;
+             end $$"
+        );
+        api.execute(&search).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_mistyped_key_is_refused_without_asking_the_database() {
+    let api = Api::start(&[]).await;
+    let blind = api.replica(&["store.url=postgres://nobody@127.0.0.1:1/none"]);
+    let key = keys::make(KeyKind::Live, &[7; 32]);
+    assert_eq!(status(&blind, &key).await, StatusCode::SERVICE_UNAVAILABLE, "a well-formed one is looked up");
+    for at in ["st_live_".len(), key.len() / 2, key.len() - 1] {
+        let letter = if key.as_bytes()[at] == b'a' { "b" } else { "a" };
+        let mut mistyped = key.clone();
+        mistyped.replace_range(at..=at, letter);
+        assert_eq!(status(&blind, &mistyped).await, StatusCode::UNAUTHORIZED, "{mistyped}");
+    }
+    for wrong in [&key[1..], &key[..key.len() - 1], &format!("{key}a"), &key.to_uppercase(), "st_live_", "é"]
+    {
+        assert_eq!(status(&blind, wrong).await, StatusCode::UNAUTHORIZED, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn a_keys_last_use_is_noted_at_most_once_a_minute() {
+    let api = Api::start(&["keys.cache=1ms"]).await;
+    let trial = api.trial().await;
+    let (_, key) = made(&api, &trial, json!({"label": "K"})).await;
+    let noted = async || {
+        let (_, listed) = api.send(Method::GET, "/api/keys", Some(&trial), &Value::Null).await;
+        listed["keys"][1]["lastUsedAt"].as_str().map(|at| at.parse::<DateTime<Utc>>().unwrap())
+    };
+    let used =
+        async || assert_eq!(api.send(Method::GET, "/api/account", Some(&key), &Value::Null).await.0, 200);
+    assert_eq!(noted().await, None);
+    let before = Clock::system().now();
+    used().await;
+    let first = noted().await.unwrap();
+    assert!((before..=Clock::system().now()).contains(&first));
+    for _ in 0..20 {
+        used().await;
+    }
+    assert_eq!(noted().await, Some(first), "uses within the minute change nothing");
+    api.execute("update api_keys set last_used_at = last_used_at - interval '61 seconds'").await.unwrap();
+    used().await;
+    assert!(noted().await.unwrap() > first, "a minute later it is noted again");
+}

@@ -1,0 +1,95 @@
+//! What the API's document must say beyond what handlers say by themselves: the names of path parameters, and that a
+//! query has no nulls.
+
+use aide::generate::GenContext;
+use aide::openapi::{
+    OpenApi, Operation, Parameter, ParameterData, ParameterSchemaOrContent, PathStyle, ReferenceOr,
+    SchemaObject,
+};
+use schemars::{JsonSchema, Schema};
+use serde_json::Value;
+
+/// Adds the path's parameters to an operation: one, or one for each part of a tuple. Only the path knows their names;
+/// [`finish`] fills them in.
+pub(crate) fn add_path_parameters<T: JsonSchema>(ctx: &mut GenContext, operation: &mut Operation) {
+    let schema = ctx.schema.subschema_for::<T>();
+    let parts = schema.get("prefixItems").and_then(Value::as_array).cloned();
+    let schemas = match parts {
+        Some(parts) => parts.into_iter().filter_map(|part| Schema::try_from(part).ok()).collect(),
+        None => vec![schema],
+    };
+    operation.parameters.extend(schemas.into_iter().map(path_parameter));
+}
+
+fn path_parameter(json_schema: Schema) -> ReferenceOr<Parameter> {
+    let schema = SchemaObject { json_schema, example: None, external_docs: None };
+    let parameter_data = ParameterData {
+        name: String::new(),
+        description: None,
+        required: true,
+        deprecated: None,
+        format: ParameterSchemaOrContent::Schema(schema),
+        example: None,
+        examples: Default::default(),
+        explode: None,
+        extensions: Default::default(),
+    };
+    ReferenceOr::Item(Parameter::Path { parameter_data, style: PathStyle::Simple })
+}
+
+/// An absent query parameter is absent: there is no way to write a null.
+pub(crate) fn forbid_nulls_in_queries(operation: &mut Operation) {
+    for parameter in &mut operation.parameters {
+        if let ReferenceOr::Item(Parameter::Query { parameter_data, .. }) = parameter
+            && let ParameterSchemaOrContent::Schema(schema) = &mut parameter_data.format
+        {
+            forbid_null(&mut schema.json_schema);
+        }
+    }
+}
+
+fn forbid_null(schema: &mut Schema) {
+    let Some(schema) = schema.as_object_mut() else { return };
+    if let Some(kinds) = schema.get_mut("type") {
+        let one = kinds.as_array().and_then(|kinds| kinds.iter().find(|kind| *kind != "null")).cloned();
+        *kinds = one.unwrap_or(kinds.take());
+    }
+    if let Some(Value::Array(choices)) = schema.get_mut("anyOf") {
+        choices.retain(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
+    }
+}
+
+/// Names the path parameters, and takes out defaults that would say the opposite: where null removes something, a
+/// member that is absent leaves it.
+pub(crate) fn finish(document: &mut OpenApi) {
+    let paths = document.paths.iter_mut().flat_map(|paths| &mut paths.paths);
+    for (path, item) in paths {
+        let ReferenceOr::Item(item) = item else { continue };
+        let names: Vec<&str> = path.split(['{', '}']).skip(1).step_by(2).collect();
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.patch, &mut item.delete];
+        for operation in operations.into_iter().flatten() {
+            name_path_parameters(operation, &names);
+        }
+    }
+    let schemas = document.components.iter_mut().flat_map(|components| components.schemas.values_mut());
+    for schema in schemas {
+        let members = schema.json_schema.as_object_mut().and_then(|schema| schema.get_mut("properties"));
+        if let Some(Value::Object(members)) = members {
+            for member in members.values_mut().filter_map(Value::as_object_mut) {
+                if member.get("default").is_some_and(Value::is_null) {
+                    member.shift_remove("default");
+                }
+            }
+        }
+    }
+}
+
+fn name_path_parameters(operation: &mut Operation, names: &[&str]) {
+    let in_path = operation.parameters.iter_mut().filter_map(|parameter| match parameter {
+        ReferenceOr::Item(Parameter::Path { parameter_data, .. }) => Some(parameter_data),
+        _ => None,
+    });
+    for (parameter, name) in in_path.zip(names) {
+        (*name).clone_into(&mut parameter.name);
+    }
+}
