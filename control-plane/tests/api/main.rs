@@ -5,6 +5,7 @@
 mod coverage;
 mod document;
 mod harness;
+mod help;
 mod idempotency;
 mod matrix;
 mod narrow;
