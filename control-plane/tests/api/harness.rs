@@ -2,7 +2,6 @@
 
 use axum::Router;
 use axum::body::Body;
-use axum::response::Response;
 use chrono::{DateTime, TimeDelta, Utc};
 use control_plane::{App, Config, DEFAULTS};
 use domain::base62;
@@ -62,11 +61,6 @@ impl Api {
     /// Another replica over the same stores.
     pub(crate) fn beside(&self) -> Router {
         control_plane::router(&App::new(&self.config).unwrap())
-    }
-
-    /// Runs one statement on its database, as nothing in the system would.
-    pub(crate) async fn tamper(&self, statement: &str) -> Result<(), store::Error> {
-        store::execute_raw(&self.database.db, statement).await
     }
 
     /// The request for help with that id, as it is to be mailed: its subject and where to answer.
@@ -201,11 +195,6 @@ impl Api {
         };
         store::sessions::insert_session(&mut conn, &session).await.unwrap();
         format!("session={token}")
-    }
-
-    /// Sends a request as it stands.
-    pub(crate) async fn answer(&self, request: Request<Body>) -> Response {
-        self.router.clone().oneshot(request).await.unwrap()
     }
 
     /// Runs statements on the test's database.

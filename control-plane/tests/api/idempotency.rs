@@ -151,7 +151,7 @@ async fn a_secret_is_shown_again_to_its_owner_and_can_not_be_read_from_the_datab
                and position('{text}' in c::text || encode(c.answer, 'escape')) > 0)
              then raise exception 'found'; end if; end $$"
         );
-        api.tamper(&found).await.is_err()
+        api.execute(&found).await.is_err()
     };
     assert!(holds("").await, "the answer is there");
     for text in [secret, "secret", "whsec_", "example.com", "order-17", "/api/webhooks", key.as_str()] {
@@ -166,7 +166,7 @@ async fn a_day_later_the_key_is_free_again() {
     create(&api, &key, "k", &form("F")).await;
     let age = async |by: &str| {
         let older = format!("update idempotent_calls set created_at = created_at - interval '{by}'");
-        api.tamper(&older).await.unwrap();
+        api.execute(&older).await.unwrap();
     };
     age("23 hours 59 minutes").await;
     assert!(is_replayed(&create(&api, &key, "k", &form("F")).await.1));
@@ -181,11 +181,11 @@ async fn a_call_its_process_died_at_is_taken_over_after_its_lease() {
     let key = api.trial().await;
     create(&api, &key, "k", &form("F")).await;
     // As a process leaves it that is killed in the middle.
-    api.tamper("update idempotent_calls set answer = null").await.unwrap();
+    api.execute("update idempotent_calls set answer = null").await.unwrap();
     let (status, headers, problem) = create(&api, &key, "k", &form("F")).await;
     assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")));
     assert!(headers.contains_key("retry-after"));
-    api.tamper("update idempotent_calls set leased_until = now() - interval '1 second'").await.unwrap();
+    api.execute("update idempotent_calls set leased_until = now() - interval '1 second'").await.unwrap();
     let (status, headers, _) = create(&api, &key, "k", &form("F")).await;
     assert_eq!((status, is_replayed(&headers)), (StatusCode::CREATED, false));
     assert!(is_replayed(&create(&api, &key, "k", &form("F")).await.1));
@@ -202,7 +202,7 @@ async fn a_caller_who_hangs_up_gets_the_answer_when_asking_again() {
         async move { api.exchange(request).await }
     });
     let mut look = tokio::time::interval(Duration::from_millis(5));
-    while api.tamper(IS_CLAIMED).await.is_err() {
+    while api.execute(IS_CLAIMED).await.is_err() {
         look.tick().await;
     }
     asking.abort();
@@ -229,7 +229,7 @@ async fn while_it_is_carried_out_a_call_is_nobody_elses_however_long_it_takes() 
         async move { api.exchange(request).await }
     });
     let mut look = tokio::time::interval(Duration::from_millis(100));
-    while api.tamper(IS_CLAIMED).await.is_err() {
+    while api.execute(IS_CLAIMED).await.is_err() {
         look.tick().await;
     }
     // Several leases long.
@@ -286,7 +286,7 @@ async fn who_may_no_longer_call_gets_no_kept_answer() {
     ];
     assert_eq!(create(&api, &key, "k", &form("F")).await.0, StatusCode::CREATED);
     for (statement, expected) in statements {
-        api.tamper(statement).await.unwrap();
+        api.execute(statement).await.unwrap();
         let (status, headers, answer) = create(&api, &key, "k", &form("F")).await;
         assert_eq!(
             (status, is_replayed(&headers)),
