@@ -31,6 +31,8 @@ pub struct Config {
     pub webhooks: Webhooks,
     /// How what has ended is deleted.
     pub purge: Purge,
+    /// How requests for help reach the operator.
+    pub mail: Mail,
     /// What the outgoing guard lets through.
     pub outbound: Outbound,
     /// When kept answers are forgotten.
@@ -98,6 +100,29 @@ pub struct Purge {
     /// How long a deletion that has not ended is left alone.
     #[serde(with = "service::config::duration")]
     pub retry_after: Duration,
+}
+
+/// Section `[mail]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mail {
+    /// The server, with its password; empty if there is none.
+    pub smtp_url: Secret,
+    /// Who writes.
+    pub from: String,
+    /// Who reads.
+    pub to: String,
+    /// How often due mails are looked for.
+    #[serde(with = "service::config::duration")]
+    pub every: Duration,
+    /// Mails taken up at once.
+    pub batch: usize,
+    /// How long an attempt may take.
+    #[serde(with = "service::config::duration")]
+    pub timeout: Duration,
+    /// Pauses before each attempt.
+    #[serde(with = "service::config::duration::list")]
+    pub schedule: Vec<Duration>,
 }
 
 /// Section `[outbound]`.

@@ -6,6 +6,7 @@
 mod config;
 mod idempotency;
 mod jobs;
+mod mail;
 mod relay;
 mod runner;
 mod sweep;
@@ -29,6 +30,9 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     lifecycle.spawn("relay", relay::run(runner.clone(), config.outbox.every, check, shutdown.clone()));
     lifecycle.spawn("sweep", sweep::run(runner.clone(), config.outbox.clone(), shutdown.clone()));
     lifecycle.spawn("purge", sweep::purge(runner.clone(), shutdown.clone()));
+    if runner.mailer.is_some() {
+        lifecycle.spawn("mail", sweep::mail(runner.clone(), config.mail.clone(), shutdown.clone()));
+    }
     let forgetting = idempotency::run(runner.clone(), config.idempotency.clone(), shutdown.clone());
     lifecycle.spawn("forgetting", forgetting);
     lifecycle.spawn("work", work::run(runner, shutdown.clone()));

@@ -11,6 +11,7 @@ use service::config::ExposeSecret;
 use service::{Clock, Rng};
 
 use crate::config::{Config, Purge};
+use crate::mail::Mailer;
 
 /// The job-runner's parts. Cheap to clone.
 #[derive(Clone)]
@@ -36,6 +37,8 @@ pub struct Parts {
     pub(crate) timeout: Duration,
     /// How what has ended is deleted.
     pub(crate) purge: Purge,
+    /// The way to the operator, where there is one.
+    pub(crate) mailer: Option<Mailer>,
     /// Now.
     pub(crate) clock: Clock,
     /// Chance.
@@ -79,6 +82,7 @@ impl Runner {
             schedule: config.webhooks.schedule.clone(),
             timeout: config.webhooks.timeout,
             purge: config.purge.clone(),
+            mailer: Mailer::new(&config.mail)?,
             clock: Clock::system(),
             rng: Rng::system(),
         })))

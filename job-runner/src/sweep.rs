@@ -1,5 +1,5 @@
-//! Finds due work that nobody is at: retries whose time has come, trials that have ended, and what a lost queue
-//! or a killed worker left behind. Postgres knows it all; queueing something twice does no harm.
+//! Finds due work that nobody is at: retries whose time has come, trials that have ended, requests for help, and
+//! what a lost queue or a killed worker left behind. Postgres knows it all; queueing something twice does no harm.
 
 use contract::Job;
 use queue::Task;
@@ -7,8 +7,8 @@ use service::Shutdown;
 use store::deliveries;
 
 use crate::Runner;
-use crate::config::Outbox;
-use crate::jobs::purges;
+use crate::config::{Mail, Outbox};
+use crate::jobs::{help, purges};
 
 pub(crate) async fn run(runner: Runner, config: Outbox, shutdown: Shutdown) -> anyhow::Result<()> {
     let mut ticks = tokio::time::interval(config.sweep_every);
@@ -32,6 +32,17 @@ pub(crate) async fn purge(runner: Runner, shutdown: Shutdown) -> anyhow::Result<
         });
         if let Some(Err(error)) = swept.await {
             tracing::warn!(error = format!("{error:#}"), "what has ended is deleted by the next sweep");
+        }
+    }
+    Ok(())
+}
+
+pub(crate) async fn mail(runner: Runner, config: Mail, shutdown: Shutdown) -> anyhow::Result<()> {
+    let mut ticks = tokio::time::interval(config.every);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    while shutdown.unless_requested(ticks.tick()).await.is_some() {
+        if let Some(Err(error)) = shutdown.unless_requested(help::order_due(&runner, config.batch)).await {
+            tracing::warn!(error = format!("{error:#}"), "requests for help wait for the next sweep");
         }
     }
     Ok(())

@@ -22,6 +22,7 @@ async fn carry_out(runner: &Runner, task: Task<Job>) {
     let done = async {
         match task.job {
             Job::DeliverWebhookV1 { delivery_id } => jobs::webhooks::deliver(runner, delivery_id).await,
+            Job::MailHelpV1 { help_id } => jobs::help::mail(runner, help_id).await,
             Job::PurgeEventsV1 => jobs::purges::forget_events(runner).await,
         }
     };

@@ -75,3 +75,41 @@ async fn an_operator_looks_an_account_up_suspends_it_resumes_it_and_sets_its_pla
     })
     .await
 }
+
+/// A trial that whoever signs in with this e-mail has claimed; gives its account.
+async fn claimed_by(system: &System, email: &str) -> Result<String> {
+    let base = &system.file.base_url;
+    let mut client = system.client();
+    let trial = client.insist(Method::POST, &format!("{base}/api/trial"), &Value::Null).await?;
+    client.key = None;
+    let mut cookie = String::new();
+    let claim = trial["claimUrl"].as_str().context("no claimUrl")?;
+    for (url, form) in
+        [(format!("{base}/login/local").as_str(), format!("email={email}")), (claim, String::new())]
+    {
+        let content_type = ("content-type", "application/x-www-form-urlencoded");
+        let headers = [content_type, ("origin", base), ("cookie", &cookie)];
+        let answer = client.send(Method::POST, url, &headers, form.into()).await?;
+        ensure!(answer.status == StatusCode::SEE_OTHER, "{url}: {}", answer.text());
+        let set = answer.header("set-cookie").split(';').next().unwrap_or_default().to_owned();
+        cookie = if set.is_empty() { cookie } else { set };
+    }
+    client.key = trial["key"].as_str().map(str::to_owned);
+    let account = client.get(&format!("{base}/api/account")).await?.json();
+    Ok(account["id"].as_str().context("no id")?.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_finds_accounts_by_their_holders_e_mail() -> Result<()> {
+    let system = System::start(PROGRAM, false, &[]).await?;
+    let own = claimed_by(&system, "ana@example.com").await?;
+    let others = claimed_by(&system, "ben@example.com").await?;
+    let said = admin(&system, &["account", "Ana@Example.com"])?;
+    ensure!(said.contains(&own) && said.contains("belongs to  ana@example.com"), "{said}");
+
+    let second = claimed_by(&system, "ana@example.com").await?;
+    let said = admin(&system, &["account", "ana@example.com"])?;
+    ensure!(said.contains(&own) && said.contains(&second) && !said.contains(&others), "{said}");
+    ensure!(admin(&system, &["account", "nobody@example.com"]).is_err());
+    Ok(())
+}

@@ -15,7 +15,7 @@ const FLOORS: [&[&str]; 7] = [
 ];
 
 /// Which of our crates may know a library; everybody else goes through them. Tests may know more.
-const DOORS: [(&str, &[&str]); 9] = [
+const DOORS: [(&str, &[&str]); 10] = [
     ("sqlx", &["store"]),
     ("clickhouse", &["warehouse"]),
     ("apalis", &["queue"]),
@@ -25,6 +25,7 @@ const DOORS: [(&str, &[&str]); 9] = [
     ("moka", &["cache"]),
     ("redis", &["cache", "queue"]),
     ("libloading", &["sandbox"]),
+    ("lettre", &["job-runner"]),
 ];
 
 fn metadata() -> Metadata {

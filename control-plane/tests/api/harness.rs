@@ -63,6 +63,13 @@ impl Api {
         control_plane::router(&app(&[self.settings.clone(), set.collect()].concat()))
     }
 
+    /// The request for help with that id, as it is to be mailed: its subject and where to answer.
+    pub(crate) async fn help_due(&self, id: &str) -> Option<(String, String)> {
+        let (mut conn, now) = (store::acquire(&self.database.db).await.unwrap(), Clock::system().now());
+        let due = store::help::lease_mail(&mut conn, id.parse().unwrap(), now, now).await.unwrap()?;
+        Some((due.subject, due.email.unwrap_or_default()))
+    }
+
     /// Sends one request as it is; gives the answer with its headers.
     pub(crate) async fn exchange(&self, request: Request<Body>) -> (StatusCode, HeaderMap, Value) {
         exchange(self.router.clone(), request).await

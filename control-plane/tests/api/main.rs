@@ -9,6 +9,7 @@ mod document;
 mod domains;
 mod folders;
 mod harness;
+mod help;
 mod idempotency;
 mod keys;
 mod matrix;

@@ -95,15 +95,14 @@ async fn signing_in_again_works_on_the_account_that_came_last() {
 }
 
 #[tokio::test]
-async fn an_account_is_found_to_have_its_holders_e_mail() {
+async fn an_account_is_found_to_be_its_holders() {
     let stand = Stand::start().await;
     stand.a.says(crate::provider::Says { email: Some("ada@example.com".to_owned()), ..Default::default() });
     let mut browser = stand.signed_in("ada").await;
     browser.post("/account/new", &[]).await;
     let account = current(&mut browser).await.parse().unwrap();
     let mut conn = store::acquire(&stand.database.db).await.unwrap();
-    let email = store::identities::email_of_account(&mut conn, account).await.unwrap();
-    assert_eq!(email.as_deref(), Some("ada@example.com"));
-    let nobody = store::identities::email_of_account(&mut conn, uuid::Uuid::nil()).await.unwrap();
-    assert_eq!(nobody, None);
+    let holder = store::identities::find_holder(&mut conn, account).await.unwrap().unwrap();
+    assert_eq!((holder.issuer, holder.email.as_deref()), (stand.a.issuer.clone(), Some("ada@example.com")));
+    assert!(store::identities::find_holder(&mut conn, uuid::Uuid::nil()).await.unwrap().is_none());
 }

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use clap::Subcommand;
 use domain::plans::Plan;
 use service::Clock;
-use store::{Conn, accounts, overviews};
+use store::{Conn, accounts, identities, overviews};
 use uuid::Uuid;
 
 use crate::folder::Folder;
@@ -21,6 +21,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   admin accounts                                 the newest accounts
   admin account quiet-otter-x7k2m                everything about the account that has this subdomain
   admin account st_trial_a1B2                    … or a key that begins so
+  admin account ana@example.com                  … or all of whoever signs in with this e-mail
   admin plan 01990a2b-… pro                      what it may use, from now on
   admin suspend 01990a2b-… --reason \"phishing\"   its sites answer 451, its keys 403
   admin resume 01990a2b-…                        as if nothing had happened
@@ -38,8 +39,9 @@ pub(crate) enum Command {
     },
     /// Show all there is to know about an account: plan, standing, usage, names, keys, counts
     Account {
-        /// Its id, a subdomain (also one it gave up), a custom domain, or the beginning of one of its keys
-        #[arg(value_name = "ID | SUBDOMAIN | KEY PREFIX")]
+        /// Its id, a subdomain (also one it gave up), a custom domain, the beginning of one of its keys, or its
+        /// holder's e-mail
+        #[arg(value_name = "ID | SUBDOMAIN | KEY PREFIX | E-MAIL")]
         sought: String,
     },
     /// Put an account on a plan: free, pro or scale. What is over a smaller plan's limits stays
@@ -101,7 +103,7 @@ async fn show(conn: &mut Conn, word: &str, sites_domain: &str, now: DateTime<Utc
     let sought = sought::read(word, sites_domain);
     match overviews::find_accounts(conn, &sought).await?.as_slice() {
         [] => {
-            bail!("no account answers to `{word}`: give an id, a subdomain, a domain, or a key's beginning")
+            bail!("no account answers to `{word}`: give an id, a name, a key's beginning or an e-mail")
         }
         [account_id] => {
             let overview = overview::load(conn, *account_id).await?.context("it has just ended")?;
@@ -110,7 +112,8 @@ async fn show(conn: &mut Conn, word: &str, sites_domain: &str, now: DateTime<Utc
         several => {
             println!("Several accounts answer to `{word}`; ask again with an id:");
             for account_id in several {
-                println!("{account_id}");
+                let holder = identities::find_holder(conn, *account_id).await?;
+                println!("{account_id}  {}", overview::holder(holder.as_ref()));
             }
         }
     }

@@ -1,4 +1,5 @@
 //! One file a noun: what is done for it in the background.
 
+pub(crate) mod help;
 pub(crate) mod purges;
 pub(crate) mod webhooks;

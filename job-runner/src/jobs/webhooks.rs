@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use chrono::{DateTime, Utc};
-use domain::webhooks;
+use domain::{retries, webhooks};
 use http::{HeaderMap, HeaderValue};
 use serde_json::Value;
 use service::metrics;
@@ -64,7 +64,7 @@ async fn send(runner: &Runner, attempt: &Attempt) -> Outcome {
         Err(class) => (None, Some(class), None, None),
     };
     let next = usize::try_from(attempt.attempt).unwrap_or(usize::MAX);
-    let pause = webhooks::pause_before(&runner.schedule, next, runner.rng.fraction(), retry_after);
+    let pause = retries::pause_before(&runner.schedule, next, runner.rng.fraction(), retry_after);
     let next_attempt_at = error_class.and(pause).map(|pause| at + pause);
     Outcome { status_code, duration_ms, error_class, response_body, at, next_attempt_at }
 }

@@ -41,6 +41,11 @@ impl Running {
         (&mut self.ended).await.unwrap().unwrap();
     }
 
+    /// Waits until it has ended by itself.
+    pub(crate) async fn end(mut self) -> anyhow::Result<()> {
+        (&mut self.ended).await.unwrap()
+    }
+
     pub(crate) fn ask_to_stop(&self) {
         self.shutdown.request();
     }

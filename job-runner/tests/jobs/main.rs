@@ -10,8 +10,10 @@
 mod deliveries;
 mod filled;
 mod harness;
+mod help;
 mod idempotency;
 mod leftovers;
 mod outbox;
+mod postbox;
 mod purges;
 mod receiver;

@@ -17,6 +17,11 @@ pub enum Job {
     },
     /// Delete what is due of events whose account or site is gone. What that is stands in Postgres.
     PurgeEventsV1,
+    /// Try to mail a request for help that is due. What it says stands in Postgres.
+    MailHelpV1 {
+        /// The request.
+        help_id: Uuid,
+    },
 }
 
 impl Job {
@@ -25,6 +30,7 @@ impl Job {
         match self {
             Self::DeliverWebhookV1 { delivery_id } => format!("delivery:{delivery_id}"),
             Self::PurgeEventsV1 => "event_purges".to_owned(),
+            Self::MailHelpV1 { help_id } => format!("help:{help_id}"),
         }
     }
 }

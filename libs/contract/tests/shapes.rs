@@ -23,6 +23,12 @@ fn jobs_keep_their_shape() {
       "job": "purge_events_v1"
     }
     "#);
+    insta::assert_json_snapshot!(Job::MailHelpV1 { help_id: ID }, @r#"
+    {
+      "job": "mail_help_v1",
+      "help_id": "00000000-0000-0000-0000-000000000001"
+    }
+    "#);
 }
 
 #[test]

@@ -24,6 +24,7 @@ pub mod months;
 pub mod pages;
 pub mod plans;
 pub mod reach;
+pub mod retries;
 pub mod scopes;
 pub mod sealing;
 pub mod sessions;

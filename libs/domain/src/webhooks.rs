@@ -1,8 +1,6 @@
-//! Outgoing webhooks: what they are told, how it is signed, and when it is tried again.
+//! Outgoing webhooks: what they are told, and how it is signed.
 //!
 //! The format is Standard Webhooks 1.0: receivers verify with the libraries they have.
-
-use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -32,13 +30,6 @@ pub const EVENT_PATTERN: &str =
 pub const URL_BYTES_MAX: usize = 2_000;
 /// Most characters of the owner's note.
 pub const DESCRIPTION_CHARS_MAX: usize = 500;
-
-const SECONDS: [u64; 10] = [0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
-
-/// Pauses before each attempt: at once, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h.
-pub fn default_schedule() -> Vec<Duration> {
-    SECONDS.into_iter().map(Duration::from_secs).collect()
-}
 
 /// What is wrong with a webhook's address and wishes. Where it may lead is the outgoing guard's to say.
 pub fn check(url: &str, events: &[String], description: Option<&str>) -> Vec<Complaint> {
@@ -100,19 +91,6 @@ pub fn map_fields(fields: &Map<String, Value>, mapping: Option<&Map<String, Valu
     mapped
 }
 
-/// The pause before attempt `next` (0 is the first), spread by ±20 % with `fraction` in 0..1; `None` when
-/// the schedule is used up. A receiver's `Retry-After` can only make the pause longer, by a day at most.
-pub fn pause_before(
-    schedule: &[Duration],
-    next: usize,
-    fraction: f64,
-    retry_after: Option<Duration>,
-) -> Option<Duration> {
-    let spread = schedule.get(next)?.mul_f64(0.8 + 0.4 * fraction.clamp(0.0, 1.0));
-    let asked = retry_after.unwrap_or_default().min(Duration::from_secs(86_400));
-    Some(spread.max(asked))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -135,20 +113,6 @@ mod tests {
         let first = sign(&secrets[..1], "id", 1, b"body");
         assert_eq!(both.split(' ').count(), 2);
         assert!(both.starts_with(&first));
-    }
-
-    #[test]
-    fn the_schedule_is_spread_and_ends() {
-        let schedule = default_schedule();
-        assert_eq!(schedule.len(), 10);
-        let pause =
-            |next, fraction, asked| pause_before(&schedule, next, fraction, asked).map(|p| p.as_secs_f64());
-        assert_eq!(pause(1, 0.0, None), Some(4.0));
-        assert_eq!(pause(1, 1.0, None), Some(6.0));
-        assert_eq!(pause(1, 0.5, Some(Duration::from_secs(90))), Some(90.0));
-        assert_eq!(pause(2, 0.5, Some(Duration::from_secs(9))), Some(300.0));
-        assert_eq!(pause(1, 0.5, Some(Duration::MAX)), Some(86_400.0));
-        assert_eq!(pause(10, 0.5, None), None);
     }
 
     #[test]

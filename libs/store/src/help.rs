@@ -46,8 +46,8 @@ pub struct Help {
     pub severity: Option<String>,
     /// When it was written.
     pub created_at: DateTime<Utc>,
-    /// How often it was tried to mail it.
-    pub mail_attempts: i32,
+    /// Which attempt to mail it this is, from 1.
+    pub attempt: i32,
 }
 
 /// Stores a request for help; it is to be mailed at once.
@@ -104,7 +104,8 @@ pub async fn lease_mail(
         Help,
         "update help_requests set mail_due_at = $3, mail_attempts = mail_attempts + 1
          where id = $1 and mail_due_at <= $2
-         returning account_id, category, subject, message, email, url, severity, created_at, mail_attempts",
+         returning account_id, category, subject, message, email, url, severity, created_at,
+                   mail_attempts as attempt",
         id,
         now,
         again_at,
@@ -114,11 +115,24 @@ pub async fn lease_mail(
     Ok(help)
 }
 
-/// Sets when a request is to be mailed; none if it has been, or never will be.
+/// Ends an attempt: the next one is at `due_at`; none if it was mailed, or never will be. An attempt that was
+/// overtaken by a later one decides nothing.
 ///
 /// # Errors
 /// The database's.
-pub async fn update_mail_due(conn: &mut Conn, id: Uuid, due_at: Option<DateTime<Utc>>) -> Result<(), Error> {
-    query!("update help_requests set mail_due_at = $2 where id = $1", id, due_at).execute(conn).await?;
+pub async fn finish_mail(
+    conn: &mut Conn,
+    id: Uuid,
+    attempt: i32,
+    due_at: Option<DateTime<Utc>>,
+) -> Result<(), Error> {
+    query!(
+        "update help_requests set mail_due_at = $3 where id = $1 and mail_attempts = $2",
+        id,
+        attempt,
+        due_at,
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }

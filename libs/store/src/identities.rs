@@ -37,6 +37,8 @@ pub struct Identity {
     pub subject: String,
     /// To be shown.
     pub email: Option<String>,
+    /// Whether the provider has seen that it is theirs.
+    pub email_verified: bool,
     /// To be shown.
     pub name: Option<String>,
 }
@@ -96,7 +98,7 @@ pub async fn upsert_identity(
 pub async fn find_identity(conn: &mut Conn, identity_id: Uuid) -> Result<Option<Identity>, Error> {
     let found = query_as!(
         Identity,
-        "select id, issuer, subject, email, name from identities where id = $1",
+        "select id, issuer, subject, email, email_verified, name from identities where id = $1",
         identity_id,
     )
     .fetch_optional(conn)
@@ -167,17 +169,18 @@ pub async fn insert_account(
     Ok(())
 }
 
-/// The e-mail of whoever holds the account, if they are known and their provider told it.
+/// Whoever holds the account; none before somebody has claimed it.
 ///
 /// # Errors
 /// The database's.
-pub async fn email_of_account(conn: &mut Conn, account_id: Uuid) -> Result<Option<String>, Error> {
-    let email = query_scalar!(
-        "select i.email from identity_accounts own join identities i on i.id = own.identity_id
-         where own.account_id = $1",
+pub async fn find_holder(conn: &mut Conn, account_id: Uuid) -> Result<Option<Identity>, Error> {
+    let holder = query_as!(
+        Identity,
+        "select i.id, i.issuer, i.subject, i.email, i.email_verified, i.name
+         from identity_accounts own join identities i on i.id = own.identity_id where own.account_id = $1",
         account_id,
     )
     .fetch_optional(conn)
     .await?;
-    Ok(email.flatten())
+    Ok(holder)
 }

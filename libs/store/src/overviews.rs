@@ -17,6 +17,8 @@ pub enum Sought {
     KeyPrefix(String),
     /// A subdomain, present or former, or a custom domain.
     Name(String),
+    /// The e-mail of whoever holds it; they may hold several, and several people may say that it is theirs.
+    Email(String),
 }
 
 /// Where an account is in its life.
@@ -97,21 +99,26 @@ pub struct Counts {
 /// # Errors
 /// The database's.
 pub async fn find_accounts(conn: &mut Conn, sought: &Sought) -> Result<Vec<Uuid>, Error> {
-    let (id, prefix, name) = match sought {
-        Sought::Id(id) => (Some(*id), None, None),
-        Sought::KeyPrefix(prefix) => (None, Some(prefix.as_str()), None),
-        Sought::Name(name) => (None, None, Some(name.as_str())),
-    };
+    let (mut id, mut prefix, mut name, mut email) = (None, None, None, None);
+    match sought {
+        Sought::Id(sought) => id = Some(*sought),
+        Sought::KeyPrefix(sought) => prefix = Some(sought.as_str()),
+        Sought::Name(sought) => name = Some(sought.as_str()),
+        Sought::Email(sought) => email = Some(sought.as_str()),
+    }
     let found = query_scalar!(
         "select id from accounts where id = $1
             or id in (select account_id from api_keys where shown_prefix = $2)
             or id in (select account_id from subdomains where name = $3)
             or id in (select account_id from former_names where name = $3)
             or id in (select account_id from domains where domain = $3)
+            or id in (select own.account_id from identity_accounts own
+                      join identities i on i.id = own.identity_id where lower(i.email) = lower($4))
          order by created_at desc limit 10",
         id,
         prefix,
         name,
+        email,
     )
     .fetch_all(conn)
     .await?;

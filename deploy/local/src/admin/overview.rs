@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use domain::plans::UNLIMITED;
 use store::Conn;
 use store::accounts::{self, Account};
+use store::identities::{self, Identity};
 use store::overviews::{self, Counts, Domain, Key, Standing, Subdomain};
 use store::usage::Usage;
 use uuid::Uuid;
@@ -18,6 +19,7 @@ const LINES: i64 = 10;
 pub(crate) struct Overview {
     account: Account,
     standing: Standing,
+    holder: Option<Identity>,
     usage: Usage,
     subdomains: Vec<Subdomain>,
     domains: Vec<Domain>,
@@ -33,6 +35,7 @@ pub(crate) async fn load(conn: &mut Conn, account_id: Uuid) -> Result<Option<Ove
     Ok(Some(Overview {
         account,
         standing,
+        holder: identities::find_holder(conn, account_id).await?,
         usage,
         subdomains: overviews::list_subdomains(conn, account_id, LINES).await?,
         domains: overviews::list_domains(conn, account_id, LINES).await?,
@@ -53,6 +56,7 @@ impl Overview {
         line("account", &account.id.to_string());
         line("plan", account.plan.word());
         line("standing", &self.standing(now));
+        line("belongs to", &holder(self.holder.as_ref()));
         line("name", &account.name.as_deref().map_or_else(|| "-".to_owned(), shown));
         line("made", &at(account.created_at));
         for (place, used) in self.used().into_iter().enumerate() {
@@ -127,6 +131,14 @@ impl Overview {
     }
 }
 
+/// Whose an account is: their e-mail, and who says that it is they.
+pub(super) fn holder(holder: Option<&Identity>) -> String {
+    let Some(holder) = holder else { return "nobody yet".to_owned() };
+    let verified = if holder.email_verified { "" } else { " (not verified)" };
+    let email = holder.email.as_deref().map_or_else(|| "no e-mail".to_owned(), shown);
+    format!("{email}{verified}, {} at {}", shown(&holder.subject), shown(&holder.issuer))
+}
+
 fn key_line(key: &Key, now: DateTime<Utc>) -> String {
     let state = match (key.revoked_at, key.expires_at) {
         (Some(revoked), _) => format!(", revoked {}", at(revoked)),
@@ -185,6 +197,14 @@ mod tests {
                 suspension_reason: Some("phishing".to_owned()),
                 suspended_at: Some(hours(-1)),
             },
+            holder: Some(Identity {
+                id: Uuid::from_u128(8),
+                issuer: "https://accounts.example".to_owned(),
+                subject: "1234".to_owned(),
+                email: Some("ana@example.com".to_owned()),
+                email_verified: false,
+                name: None,
+            }),
             usage: Usage { projects: 3, webhooks: 1, domains: 1, subdomains: 1, storage_bytes: 5 },
             subdomains: vec![subdomain("quiet-otter", None), subdomain("old-otter", Some(hours(24)))],
             domains: vec![Domain {
@@ -210,6 +230,7 @@ mod tests {
 account     00000000-0000-0000-0000-000000000007
 plan        pro
 standing    unclaimed trial, deleted at 2026-11-21 15:00 UTC unless claimed; SUSPENDED since 2026-11-21 11:00 UTC: phishing
+belongs to  ana@example.com (not verified), 1234 at https://accounts.example
 name        Shop\\u{1b}[2J
 made        2026-11-20 15:00 UTC
 used        3 of 100 projects

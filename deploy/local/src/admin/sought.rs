@@ -1,4 +1,5 @@
-//! What an operator means who types a word: an id, a key's beginning, or a name in whatever form it was copied.
+//! What an operator means who types a word: an id, a key's beginning, an e-mail, or a name in
+//! whatever form it was copied.
 
 use domain::keys::{self, KeyKind};
 use store::overviews::Sought;
@@ -14,6 +15,9 @@ pub(crate) fn read(word: &str, sites_domain: &str) -> Sought {
         if word.starts_with(kind.prefix()) {
             return Sought::KeyPrefix(keys::shown_prefix(kind, word));
         }
+    }
+    if word.contains('@') && !word.contains("://") {
+        return Sought::Email(word.to_owned());
     }
     let host = word.split_once("://").map_or(word, |(_, rest)| rest);
     let host = host.split(['/', ':', '?']).next().unwrap_or_default().to_ascii_lowercase();
@@ -39,6 +43,7 @@ mod tests {
         ] {
             assert_eq!(read(word, "localhost"), name, "{word}");
         }
+        assert_eq!(read("Ana@example.com ", "localhost"), Sought::Email("Ana@example.com".to_owned()));
         assert_eq!(read("https://shop.example/", "localhost"), Sought::Name("shop.example".to_owned()));
     }
 

@@ -1,0 +1,41 @@
+//! Words to the operator: kept to be mailed, and refused where they could be more than words.
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::harness::Api;
+
+fn words(subject: &str) -> Value {
+    json!({"category": "Bug report", "subject": subject, "message": "It is broken.\r\nReally."})
+}
+
+#[tokio::test]
+async fn what_is_written_is_acknowledged_and_to_be_mailed_at_once() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let mut wanted = words("Schöne Grüße 🙂");
+    wanted["email"] = json!("ana@example.com");
+    let (status, answer) = api.send(Method::POST, "/api/help", Some(&key), &wanted).await;
+    assert_eq!((status, &answer["received"]), (StatusCode::CREATED, &json!(true)), "{answer}");
+    let due = api.help_due(answer["id"].as_str().unwrap()).await;
+    assert_eq!(due, Some(("Schöne Grüße 🙂".to_owned(), "ana@example.com".to_owned())));
+}
+
+#[tokio::test]
+async fn a_subject_of_several_lines_is_refused_whatever_ends_them() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    for subject in ["a\r\nBcc: eve@evil.test", "a\nb", "a\rb", "\r\n\r\nbody", "a\r\n b"] {
+        let (status, problem) = api.send(Method::POST, "/api/help", Some(&key), &words(subject)).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{subject:?}: {problem}");
+        assert_eq!(problem["fieldErrors"][0]["field"], "subject", "{problem}");
+    }
+    let mut wanted = words("s");
+    wanted["email"] = json!("ana@example.com\r\nBcc: eve@evil.test");
+    let (status, problem) = api.send(Method::POST, "/api/help", Some(&key), &wanted).await;
+    assert_eq!(
+        (status, &problem["fieldErrors"][0]["field"]),
+        (StatusCode::BAD_REQUEST, &json!("email")),
+        "{problem}"
+    );
+}

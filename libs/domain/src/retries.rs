@@ -1,0 +1,38 @@
+//! When what has failed is tried again.
+
+use std::time::Duration;
+
+/// The longest that somebody who was called may ask to be left alone.
+const ASKED_MAX: Duration = Duration::from_hours(24);
+
+/// The pause before attempt `next` (0 is the first), spread by ±20 % with `fraction` in 0..1; `None` when
+/// the schedule is used up. A receiver's `Retry-After` can only make the pause longer, a day at most.
+pub fn pause_before(
+    schedule: &[Duration],
+    next: usize,
+    fraction: f64,
+    retry_after: Option<Duration>,
+) -> Option<Duration> {
+    let spread = schedule.get(next)?.mul_f64(0.8 + 0.4 * fraction.clamp(0.0, 1.0));
+    let asked = retry_after.unwrap_or_default().min(ASKED_MAX);
+    Some(spread.max(asked))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schedule_is_spread_and_ends() {
+        let schedule = [0, 5, 300].map(Duration::from_secs);
+        let pause =
+            |next, fraction, asked| pause_before(&schedule, next, fraction, asked).map(|p| p.as_secs_f64());
+        assert_eq!(pause(0, 1.0, None), Some(0.0));
+        assert_eq!(pause(1, 0.0, None), Some(4.0));
+        assert_eq!(pause(1, 1.0, None), Some(6.0));
+        assert_eq!(pause(1, 0.5, Some(Duration::from_secs(90))), Some(90.0));
+        assert_eq!(pause(2, 0.5, Some(Duration::from_secs(9))), Some(300.0));
+        assert_eq!(pause(1, 0.5, Some(Duration::MAX)), Some(86_400.0));
+        assert_eq!(pause(3, 0.5, None), None);
+    }
+}
