@@ -137,11 +137,13 @@ impl Callers {
         }
     }
 
-    /// Asks again about keys that were rotated or revoked: here at once, elsewhere within the second.
-    pub fn forget(&self, fingerprints: &[Vec<u8>]) {
-        for fingerprint in fingerprints.iter().filter_map(|bytes| <[u8; 32]>::try_from(bytes.as_slice()).ok())
-        {
-            self.known.remove(&fingerprint);
+    /// Asks again about keys that were rotated or revoked, and sessions that have ended or turned to another account:
+    /// here at once, elsewhere within the second.
+    pub fn forget(&self, fingerprints: &[impl AsRef<[u8]>]) {
+        for bytes in fingerprints {
+            if let Ok(fingerprint) = bytes.as_ref().try_into() {
+                self.known.remove(&fingerprint);
+            }
         }
     }
 

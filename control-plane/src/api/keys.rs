@@ -203,7 +203,7 @@ async fn revoke(
 ) -> Result<Reply<Revoked>, Problem> {
     let mut tx = store::begin(&app.db).await?;
     let key = reachable(&call, &mut tx, id).await?;
-    let revoked = store::keys::revoke_key(&mut tx, call.account_id, key.id, call.now).await?;
+    let revoked = store::keys::revoke_keys(&mut tx, call.account_id, &[key.id], call.now).await?;
     app.commit(tx, vec![]).await?;
     app.callers.forget(&revoked);
     Ok(call.reply(Revoked { deleted: Deleted::now(), revoked: revoked.len() }))

@@ -4,22 +4,21 @@ use std::time::Duration;
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
+use domain::base62;
 use domain::keys::{self, KeyKind};
 use domain::plans::{Limits, Plan};
 use domain::reach::Reach;
 use domain::scopes::ScopeSet;
-use domain::{base62, subdomains};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use store::accounts::NewTrial;
 use store::keys::NewKey;
-use store::usage::{self, Counter};
-use web::{ClientIp, Code, Created, Envelope, Headed, Problem, Resource};
+use web::{ClientIp, Created, Envelope, Headed, Problem, Resource};
 
-use crate::App;
 use crate::rates::{self, Policy};
+use crate::{App, first_site};
 
 /// The endpoints.
 pub(super) fn resource() -> Resource<App> {
@@ -41,16 +40,13 @@ struct TrialView {
     claim_deadline: DateTime<Utc>,
 }
 
-async fn create(
-    State(app): State<App>,
-    ClientIp(ip): ClientIp,
-) -> Headed<Result<Created<TrialView>, Problem>> {
+async fn create(State(app): State<App>, ip: ClientIp) -> Headed<Result<Created<TrialView>, Problem>> {
     let of = |limit, hours| cache::Rule { limit, window: Duration::from_hours(hours) };
     let policies = [
         Policy { name: "hour", rule: of(app.trial.per_hour, 1) },
         Policy { name: "day", rule: of(app.trial.per_day, 24) },
     ];
-    let who = format!("trial:{}", network_of(ip));
+    let who = format!("trial:{}", ip.network());
     let detail = "this address has made as many trials as it may for now";
     let counted = rates::count(&app, &who, &policies, detail).await;
     let made = match counted.outcome {
@@ -80,25 +76,16 @@ async fn make(app: &App) -> Result<Created<TrialView>, Problem> {
         parent_id: None,
         created_at: now,
     };
-    let limits = Plan::Free.limits();
     let mut tx = store::begin(&app.db).await?;
     store::accounts::insert_trial(&mut tx, &trial).await?;
     store::keys::insert_key(&mut tx, trial.id, &new_key).await?;
-    usage::take(&mut tx, trial.id, Counter::Subdomains, limits.subdomains).await?;
-    // 2^25 names for each of 1,024 pairs of words: one that is taken is rare enough to ask the caller again.
-    let name = subdomains::suggest(app.rng.bytes());
-    let named =
-        store::subdomains::insert_subdomain(&mut tx, trial.id, app.rng.uuid_v7(now), &name, now).await;
-    if named.as_ref().is_err_and(|error| error.violates(store::subdomains::NAME_IS_TAKEN)) {
-        return Err(Problem::new(Code::Unavailable, "no free site name was found; try again").retry_after(1));
-    }
-    named?;
+    let name = first_site::insert(app, &mut tx, trial.id, now).await?;
     let change = contract::Change::Host { host: name };
     app.commit(tx, vec![change]).await?;
 
     let view = TrialView {
         key,
-        limits,
+        limits: Plan::Free.limits(),
         restrictions: Plan::Free.restrictions(),
         claim_url: app.addresses.claim(&claim_token),
         claim_deadline: trial.claim_deadline,
@@ -110,12 +97,4 @@ async fn make(app: &App) -> Result<Created<TrialView>, Problem> {
         page,
         "Publish a page at your own address",
     ))
-}
-
-/// Whom a rate limit counts: an IPv4 address, or the /64 an IPv6 customer is given.
-fn network_of(ip: std::net::IpAddr) -> String {
-    match ip.to_canonical() {
-        std::net::IpAddr::V4(v4) => v4.to_string(),
-        std::net::IpAddr::V6(v6) => format!("{:x?}", &v6.segments()[..4]),
-    }
 }

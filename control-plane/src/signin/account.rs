@@ -5,23 +5,23 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::Response;
 use contract::Change;
-use domain::plans::Plan;
-use domain::subdomains;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 use store::identities::{self, OwnAccount};
 use store::sessions::{self, Session};
-use store::usage::{self, Counter};
 use store::{Conn, claims};
-use web::{Code, Problem};
+use web::Problem;
 
 use super::origin::FromOurPage;
 use super::pages::{self, Notice};
 use super::posted;
 use super::session::{self, SignedIn};
-use crate::App;
+use crate::{App, first_site};
 
-pub(super) async fn show(State(app): State<App>, SignedIn(session): SignedIn) -> Result<Response, Problem> {
+pub(super) async fn show(
+    State(app): State<App>,
+    SignedIn { session, .. }: SignedIn,
+) -> Result<Response, Problem> {
     let mut conn = store::acquire(&app.db).await?;
     let identity = identities::find_identity(&mut conn, session.identity_id).await?;
     let identity = identity.ok_or_else(|| Problem::not_found("identity"))?;
@@ -57,7 +57,7 @@ fn shown(app: &App, account: &OwnAccount) -> Value {
 pub(super) async fn switch(
     State(app): State<App>,
     _: FromOurPage,
-    SignedIn(session): SignedIn,
+    SignedIn { session, token_hash }: SignedIn,
     form: Bytes,
 ) -> Result<Response, Problem> {
     let wanted = posted(&form, "account").first().and_then(|id| id.parse().ok());
@@ -65,6 +65,7 @@ pub(super) async fn switch(
     if let Some(account_id) = wanted
         && sessions::update_account(&mut conn, session.id, account_id).await?
     {
+        app.callers.forget(&[token_hash]);
         return Ok(pages::go_to("/account"));
     }
     Ok(app.signin.pages.notice(&Notice {
@@ -79,13 +80,14 @@ pub(super) async fn switch(
 pub(super) async fn create(
     State(app): State<App>,
     _: FromOurPage,
-    SignedIn(session): SignedIn,
+    SignedIn { session, token_hash }: SignedIn,
 ) -> Result<Response, Problem> {
     let mut tx = store::begin(&app.db).await?;
     identities::lock_identity(&mut tx, session.identity_id).await?;
     if identities::list_accounts(&mut tx, session.identity_id).await?.is_empty() {
         let host = insert_account(&app, &mut tx, &session).await?;
         app.commit(tx, vec![Change::Host { host }]).await?;
+        app.callers.forget(&[token_hash]);
     }
     Ok(pages::go_to("/account"))
 }
@@ -97,14 +99,7 @@ async fn insert_account(app: &App, conn: &mut Conn, session: &Session) -> Result
     claims::insert_claimed(conn, account_id, now).await?;
     identities::insert_account(conn, account_id, session.identity_id, None, now).await?;
     sessions::update_account(conn, session.id, account_id).await?;
-    usage::take(conn, account_id, Counter::Subdomains, Plan::Free.limits().subdomains).await?;
-    let name = subdomains::suggest(app.rng.bytes());
-    let named = store::subdomains::insert_subdomain(conn, account_id, app.rng.uuid_v7(now), &name, now).await;
-    if named.as_ref().is_err_and(|error| error.violates(store::subdomains::NAME_IS_TAKEN)) {
-        return Err(Problem::new(Code::Unavailable, "no free site name was found; try again").retry_after(1));
-    }
-    named?;
-    Ok(name)
+    first_site::insert(app, conn, account_id, now).await
 }
 
 pub(super) async fn sign_out(

@@ -4,14 +4,13 @@
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::Response;
-use contract::Change;
 use domain::claims::is_open;
 use http::StatusCode;
 use serde_json::json;
 use store::Conn;
 use store::claims::{self, Trial};
 use store::sessions::Session;
-use store::{identities, sessions, subdomains};
+use store::{accounts, identities, keys, sessions, subdomains};
 use uuid::Uuid;
 use web::{Path, Problem};
 
@@ -20,6 +19,9 @@ use super::pages::Notice;
 use super::session::{SignedIn, Visitor};
 use super::{cookie, login, pages, posted};
 use crate::App;
+
+/// One that were left out of the page could not be revoked on it.
+const ALL_KEYS: i64 = i64::MAX;
 
 /// Why a link can't be used to claim.
 enum Spent {
@@ -51,8 +53,10 @@ pub(super) async fn show(
         context["signIn"] = json!(login::path(Some(&path)));
         return Ok(app.signin.pages.show(StatusCode::OK, "claim.html", &context));
     };
-    let keys = claims::list_live_keys(&mut conn, trial.account_id, app.clock.now()).await?;
-    let shown = |key: claims::LiveKey| {
+    let now = app.clock.now();
+    let mut keys = keys::list_keys(&mut conn, trial.account_id, None, ALL_KEYS).await?;
+    keys.retain(|key| key.expires_at.is_none_or(|at| at > now));
+    let shown = |key: keys::Key| {
         let used = key.last_used_at.map(|at| at.format("%-d %B %Y, %H:%M UTC").to_string());
         json!({ "id": key.id, "prefix": key.shown_prefix, "label": key.label, "lastUsed": used })
     };
@@ -68,7 +72,7 @@ pub(super) async fn claim(
     State(app): State<App>,
     Path(token): Path<String>,
     _: FromOurPage,
-    SignedIn(session): SignedIn,
+    SignedIn { session, token_hash: session_hash }: SignedIn,
     form: Bytes,
 ) -> Result<Response, Problem> {
     let token_hash = cookie::hash(&token);
@@ -83,11 +87,13 @@ pub(super) async fn claim(
     claims::update_claimed(&mut tx, account_id, now).await?;
     identities::insert_account(&mut tx, account_id, session.identity_id, Some(&token_hash), now).await?;
     let unwanted: Vec<Uuid> = posted(&form, "revoke").iter().filter_map(|id| id.parse().ok()).collect();
-    claims::revoke_keys(&mut tx, account_id, &unwanted, now).await?;
+    keys::revoke_keys(&mut tx, account_id, &unwanted, now).await?;
     sessions::update_account(&mut tx, session.id, account_id).await?;
     // Search engines are let in from now on.
-    let hosts = claims::list_hosts(&mut tx, account_id).await?;
-    app.commit(tx, hosts.into_iter().map(|host| Change::Host { host }).collect()).await?;
+    let changes = accounts::changes_of(&mut tx, account_id).await?;
+    app.commit(tx, changes).await?;
+    app.callers.forget_account(account_id);
+    app.callers.forget(&[session_hash]);
     Ok(pages::go_to("/account"))
 }
 

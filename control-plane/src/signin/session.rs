@@ -19,21 +19,17 @@ use crate::App;
 const CLEARED_AT_ONCE: i64 = 100;
 
 /// The session of whoever sent these headers, if it goes on. Notes now and then that it is in use.
-///
-/// # Errors
-/// Postgres is away.
-pub async fn find(app: &App, headers: &HeaderMap) -> Result<Option<Session>, Problem> {
+async fn find(app: &App, headers: &HeaderMap) -> Result<Option<SignedIn>, Problem> {
     let Some(token) = app.signin.cookies.read(Cookie::Session, headers) else { return Ok(None) };
-    let now = app.clock.now();
+    let (now, token_hash) = (app.clock.now(), cookie::hash(token));
     let mut conn = store::acquire(&app.db).await?;
-    let found = sessions::find_session(&mut conn, &cookie::hash(token), now).await?;
-    if let Some(session) = &found
-        && is_to_be_noted(now, session.last_seen_at)
-    {
+    let found = sessions::find_session(&mut conn, &token_hash, now).await?;
+    let Some(session) = found else { return Ok(None) };
+    if is_to_be_noted(now, session.last_seen_at) {
         let expires_at = expiry(now, app.signin.config.idle(), session.ends_at);
         sessions::update_seen(&mut conn, session.id, now, expires_at).await?;
     }
-    Ok(found)
+    Ok(Some(SignedIn { session, token_hash }))
 }
 
 /// Signs somebody in: their identity is remembered, and this browser gets a session with a token it never had
@@ -59,12 +55,14 @@ pub(super) async fn begin(
         expires_at: expiry(now, app.signin.config.idle(), ends_at),
         ends_at,
     };
-    if let Some(old) = app.signin.cookies.read(Cookie::Session, headers) {
-        sessions::delete_session(&mut tx, &cookie::hash(old)).await?;
+    let before = app.signin.cookies.read(Cookie::Session, headers).map(cookie::hash);
+    if let Some(token_hash) = &before {
+        sessions::delete_session(&mut tx, token_hash).await?;
     }
     sessions::insert_session(&mut tx, &session).await?;
     clear_away(&mut tx, now).await?;
     store::commit(tx).await.map_err(Problem::outcome_unknown)?;
+    app.callers.forget(before.as_slice());
     let mut response = pages::go_to(return_to);
     let set = app.signin.cookies.set(Cookie::Session, &token, ends_at - now);
     response.headers_mut().append(http::header::SET_COOKIE, set);
@@ -73,9 +71,10 @@ pub(super) async fn begin(
 
 /// Ends the session of whoever sent these headers.
 pub(super) async fn end(app: &App, headers: &HeaderMap) -> Result<Response, Problem> {
-    if let Some(token) = app.signin.cookies.read(Cookie::Session, headers) {
+    if let Some(token_hash) = app.signin.cookies.read(Cookie::Session, headers).map(cookie::hash) {
         let mut conn = store::acquire(&app.db).await?;
-        sessions::delete_session(&mut conn, &cookie::hash(token)).await?;
+        sessions::delete_session(&mut conn, &token_hash).await?;
+        app.callers.forget(&[token_hash]);
     }
     let mut response = pages::go_to("/login");
     response.headers_mut().append(http::header::SET_COOKIE, app.signin.cookies.clear(Cookie::Session));
@@ -95,20 +94,24 @@ impl FromRequestParts<App> for Visitor {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        Ok(Self(find(app, &parts.headers).await?))
+        Ok(Self(find(app, &parts.headers).await?.map(|found| found.session)))
     }
 }
 
 /// Somebody signed in. Others are sent to sign in, and come back.
 #[derive(Debug)]
-pub(super) struct SignedIn(pub(super) Session);
+pub(super) struct SignedIn {
+    pub(super) session: Session,
+    /// By what [`crate::callers::Callers`] remembers the session.
+    pub(super) token_hash: [u8; 32],
+}
 
 impl FromRequestParts<App> for SignedIn {
     type Rejection = Result<Response, Problem>;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Self::Rejection> {
         match find(app, &parts.headers).await {
-            Ok(Some(session)) => Ok(Self(session)),
+            Ok(Some(found)) => Ok(found),
             Ok(None) => {
                 // What was posted is gone; the page it was posted from is not, where it has the same address.
                 let is_page = parts.method == Method::GET || parts.uri.path().starts_with("/claim/");

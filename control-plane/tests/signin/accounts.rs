@@ -64,6 +64,24 @@ async fn one_switches_among_ones_own_accounts_and_to_nobody_elses() {
 }
 
 #[tokio::test]
+async fn the_api_acts_on_the_account_that_was_just_made_or_switched_to() {
+    let stand = Stand::that_remembers().await;
+    let mut browser = stand.signed_in("ada").await;
+    assert_eq!(browser.account().await.0, StatusCode::UNAUTHORIZED, "there is no account yet");
+    browser.post("/account/new", &[]).await;
+    let made = current(&mut browser).await;
+    assert_eq!(browser.account().await.1["id"], made.as_str());
+    let trial = stand.trial().await;
+    browser.post(&trial.path, &[]).await;
+    let claimed = current(&mut browser).await;
+    for account in [&made, &claimed, &made] {
+        browser.post("/account/switch", &[("account", account)]).await;
+        let (status, shown) = browser.account().await;
+        assert_eq!((status, shown["id"].as_str()), (StatusCode::OK, Some(account.as_str())));
+    }
+}
+
+#[tokio::test]
 async fn a_session_outlives_its_account_without_one() {
     let stand = Stand::start().await;
     let mut browser = stand.signed_in("ada").await;

@@ -6,6 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
+use serde_json::Value;
 use tower::ServiceExt;
 use url::Url;
 
@@ -125,6 +126,12 @@ impl Browser {
         let way_out = self.begin(name, return_to).await;
         let brought = provider.approve(&way_out, subject);
         self.come_back(name, &brought).await
+    }
+
+    /// What the API says of the account this browser works on.
+    pub(crate) async fn account(&mut self) -> (StatusCode, Value) {
+        let answer = self.get("/api/account").await;
+        (answer.status, serde_json::from_str(&answer.text).unwrap())
     }
 
     /// Whether somebody is signed in, as far as the server is concerned.

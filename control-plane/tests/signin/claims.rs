@@ -134,8 +134,14 @@ async fn keys_that_are_marked_stop_working_with_what_was_made_by_them() {
          select gen_random_uuid(), account_id, 'x', 'st_live_1234', 'a child', scopes, created_at, id
          from api_keys order by created_at limit 1";
     stand.execute(child).await;
+    let expired = "insert into api_keys
+             (id, account_id, fingerprint, shown_prefix, label, scopes, created_at, expires_at)
+         select gen_random_uuid(), account_id, 'y', 'st_live_5678', 'expired', scopes, created_at, created_at
+         from api_keys order by created_at limit 1";
+    stand.execute(expired).await;
     let mut browser = stand.signed_in("ada").await;
-    assert!(browser.get(&trial.path).await.text.contains("st_live_1234"));
+    let page = browser.get(&trial.path).await.text;
+    assert!(page.contains("st_live_1234") && !page.contains("st_live_5678"), "{page}");
     let ids = stand.texts("select id::text from api_keys where label = 'trial' order by created_at").await;
     let (own, theirs) = (ids[0].as_str(), ids[1].as_str());
     browser.post(&trial.path, &[("revoke", own), ("revoke", theirs), ("revoke", "garbage")]).await;
@@ -145,7 +151,7 @@ async fn keys_that_are_marked_stop_working_with_what_was_made_by_them() {
         StatusCode::OK,
         "another account's key is not to be revoked"
     );
-    let live = "select label from api_keys where revoked_at is null";
+    let live = "select label from api_keys where revoked_at is null and expires_at is null";
     assert_eq!(stand.texts(live).await, ["trial"]);
 }
 
@@ -163,6 +169,29 @@ async fn a_claim_adds_an_account_and_merges_nothing() {
     let page = browser.get("/account").await.text;
     let (current, others) = page.split_once("Your other accounts").unwrap();
     assert!(current.contains(&accounts[1]) && others.contains(&accounts[0]), "{page}");
+}
+
+#[tokio::test]
+async fn the_api_knows_of_a_claim_and_of_revoked_keys_at_once() {
+    let stand = Stand::that_remembers().await;
+    let (first, second) = (stand.trial().await, stand.trial().await);
+    let mut browser = stand.signed_in("ada").await;
+    assert_eq!(browser.account().await.0, StatusCode::UNAUTHORIZED, "there is no account yet");
+    for trial in [&first, &second] {
+        let (_, account) = stand.account(&trial.key).await;
+        assert_eq!(account["_meta"]["claimed"], false);
+        browser.post(&trial.path, &[]).await;
+        assert_eq!(stand.account(&trial.key).await.1["_meta"]["claimed"], true);
+        let (status, own) = browser.account().await;
+        assert_eq!((status, &own["id"]), (StatusCode::OK, &account["id"]));
+    }
+
+    let third = stand.trial().await;
+    assert_eq!(stand.account(&third.key).await.0, StatusCode::OK);
+    let page = browser.get(&third.path).await.text;
+    let key_id = page.split_once("name=\"revoke\" value=\"").unwrap().1.split_once('"').unwrap().0;
+    browser.post(&third.path, &[("revoke", key_id)]).await;
+    assert_eq!(stand.account(&third.key).await.0, StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]

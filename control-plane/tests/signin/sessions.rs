@@ -77,6 +77,22 @@ async fn signing_out_ends_the_session_for_whoever_has_its_token() {
 }
 
 #[tokio::test]
+async fn a_session_that_has_ended_does_nothing_in_the_api_from_then_on() {
+    let stand = Stand::that_remembers().await;
+    let mut browser = stand.signed_in("ada").await;
+    browser.post("/account/new", &[]).await;
+    let mut copy = browser.clone();
+    assert_eq!(copy.account().await.0, StatusCode::OK);
+    browser.sign_in("a", &stand.a, "ada", "/account").await;
+    assert_eq!(copy.account().await.0, StatusCode::UNAUTHORIZED, "its browser has begun another");
+
+    let mut copy = browser.clone();
+    assert_eq!(copy.account().await.0, StatusCode::OK);
+    browser.post("/logout", &[]).await;
+    assert_eq!(copy.account().await.0, StatusCode::UNAUTHORIZED, "it was signed out");
+}
+
+#[tokio::test]
 async fn the_database_alone_opens_no_session() {
     let stand = Stand::start().await;
     let browser = stand.signed_in("ada").await;

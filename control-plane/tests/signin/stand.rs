@@ -74,6 +74,12 @@ impl Stand {
         (answer.status, serde_json::from_str(&answer.text).unwrap())
     }
 
+    /// As [`Stand::start`], where whoever called an hour ago would still be remembered: what is forgotten, is
+    /// forgotten because somebody said so.
+    pub(crate) async fn that_remembers() -> Self {
+        Self::with(&["keys.cache=1h"]).await
+    }
+
     pub(crate) fn later(&self, by: TimeDelta) {
         self.clock.advance(by);
     }

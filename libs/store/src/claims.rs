@@ -18,19 +18,6 @@ pub struct Trial {
     pub claim_deadline: Option<DateTime<Utc>>,
 }
 
-/// A key as whoever claims its account sees it.
-#[derive(Debug, Clone)]
-pub struct LiveKey {
-    /// Its id.
-    pub id: Uuid,
-    /// The part that may be shown.
-    pub shown_prefix: String,
-    /// What it is called.
-    pub label: String,
-    /// When it was last used, to the minute.
-    pub last_used_at: Option<DateTime<Utc>>,
-}
-
 /// The unclaimed account that a token leads to.
 ///
 /// # Errors
@@ -99,63 +86,4 @@ pub async fn insert_claimed(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc
         .await?;
     query!("insert into usage (account_id) values ($1)", account_id).execute(conn).await?;
     Ok(())
-}
-
-/// The account's keys that work, the oldest first.
-///
-/// # Errors
-/// The database's.
-pub async fn list_live_keys(
-    conn: &mut Conn,
-    account_id: Uuid,
-    now: DateTime<Utc>,
-) -> Result<Vec<LiveKey>, Error> {
-    let keys = query_as!(
-        LiveKey,
-        "select id, shown_prefix, label, last_used_at from api_keys
-         where account_id = $1 and revoked_at is null and (expires_at is null or expires_at > $2)
-         order by created_at, id",
-        account_id,
-        now,
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(keys)
-}
-
-/// Revokes those of `key_ids` that are the account's, and every key made with them.
-///
-/// # Errors
-/// The database's.
-pub async fn revoke_keys(
-    conn: &mut Conn,
-    account_id: Uuid,
-    key_ids: &[Uuid],
-    now: DateTime<Utc>,
-) -> Result<(), Error> {
-    query!(
-        "with recursive gone as (
-             select id from api_keys where account_id = $1 and id = any($2)
-             union
-             select child.id from api_keys child join gone on child.parent_id = gone.id
-         )
-         update api_keys set revoked_at = $3 where id in (select id from gone) and revoked_at is null",
-        account_id,
-        key_ids,
-        now,
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
-/// The account's subdomains, whose sites change with a claim: search engines may come in.
-///
-/// # Errors
-/// The database's.
-pub async fn list_hosts(conn: &mut Conn, account_id: Uuid) -> Result<Vec<String>, Error> {
-    let names = query_scalar!("select name from subdomains where account_id = $1 order by id", account_id)
-        .fetch_all(conn)
-        .await?;
-    Ok(names)
 }

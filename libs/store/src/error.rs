@@ -27,14 +27,6 @@ pub enum Error {
 /// again, one learns that it is gone.
 const PASSING: [&str; 5] = ["57", "53", "40", "55P03", "23503"];
 
-impl Error {
-    /// Whether the statement would have doubled what the named constraint keeps unique.
-    pub fn violates(&self, constraint: &str) -> bool {
-        let Self::Database(sqlx::Error::Database(error)) = self else { return false };
-        error.is_unique_violation() && error.constraint() == Some(constraint)
-    }
-}
-
 impl domain::Fault for Error {
     fn is_unavailable(&self) -> bool {
         match self {

@@ -201,26 +201,27 @@ pub async fn update_secret(
     Ok(())
 }
 
-/// Revokes a key and every key it made, and they made; gives the fingerprints that work no more.
+/// Revokes those of `ids` that are keys of the account, with every key they made, and those made; gives the
+/// fingerprints that work no more.
 ///
 /// # Errors
 /// The database's.
-pub async fn revoke_key(
+pub async fn revoke_keys(
     conn: &mut Conn,
     account_id: Uuid,
-    id: Uuid,
+    ids: &[Uuid],
     now: DateTime<Utc>,
 ) -> Result<Vec<Vec<u8>>, Error> {
     let revoked = query!(
         "with recursive line as (
-            select id from api_keys where account_id = $1 and id = $2
-            union all
+            select id from api_keys where account_id = $1 and id = any($2)
+            union
             select child.id from api_keys child join line on child.parent_id = line.id
          )
          update api_keys set revoked_at = $3
          from line where api_keys.id = line.id and revoked_at is null returning fingerprint",
         account_id,
-        id,
+        ids,
         now,
     )
     .fetch_all(conn)

@@ -6,7 +6,11 @@ use chrono::{DateTime, Utc};
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
+use crate::subdomains::insert_subdomain;
 use crate::{Conn, Error, Part};
+
+/// How many suggested names are tried.
+const SUGGESTIONS: usize = 5;
 
 /// A subdomain as its owner sees it.
 #[derive(Debug, Clone)]
@@ -94,6 +98,28 @@ pub async fn reserve_name(
         query!("delete from former_names where name = $1", name).execute(conn).await?;
     }
     Ok(!taken)
+}
+
+/// Makes a subdomain of the account under the first suggested name that nobody has, and gives the name; none if some
+/// were tried in vain.
+///
+/// # Errors
+/// The database's.
+pub async fn insert_suggested(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+    now: DateTime<Utc>,
+    mut suggest: impl FnMut() -> String,
+) -> Result<Option<String>, Error> {
+    for _ in 0..SUGGESTIONS {
+        let name = suggest();
+        if reserve_name(conn, account_id, &name, now).await? {
+            insert_subdomain(conn, account_id, id, &name, now).await?;
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
 }
 
 /// The account's first subdomain, locked for this transaction.

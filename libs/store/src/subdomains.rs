@@ -6,9 +6,6 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// The constraint that keeps a name to one account.
-pub const NAME_IS_TAKEN: &str = "subdomains_name_key";
-
 /// A site's name.
 #[derive(Debug, Clone)]
 pub struct Subdomain {
@@ -31,10 +28,10 @@ pub struct Site {
     pub moved_to: Option<String>,
 }
 
-/// Stores a subdomain.
+/// Stores a subdomain under a name that is reserved for the account ([`crate::names::reserve_name`]).
 ///
 /// # Errors
-/// The database's; [`Error::violates`] [`NAME_IS_TAKEN`] when another has the name.
+/// The database's.
 pub async fn insert_subdomain(
     conn: &mut Conn,
     account_id: Uuid,

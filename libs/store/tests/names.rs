@@ -1,0 +1,48 @@
+//! Names of sites: each is one account's, and who asks for any gets one that is free.
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+use chrono::{DateTime, TimeDelta, Utc};
+use store::Conn;
+use store::names::{insert_suggested, reserve_name};
+use store::subdomains::{find_subdomain, insert_subdomain};
+use uuid::Uuid;
+
+const OURS: Uuid = Uuid::from_u128(1);
+const THEIRS: Uuid = Uuid::from_u128(2);
+
+fn now() -> DateTime<Utc> {
+    DateTime::from_timestamp_nanos(1_795_003_200_000_000_000)
+}
+
+async fn suggested(conn: &mut Conn, names: &[&str]) -> (Option<String>, usize) {
+    let mut asked = 0;
+    let suggest = || {
+        asked += 1;
+        names[(asked - 1) % names.len()].to_owned()
+    };
+    let name = insert_suggested(conn, OURS, Uuid::from_u128(10), now(), suggest).await.unwrap();
+    (name, asked)
+}
+
+#[tokio::test]
+async fn of_suggested_names_the_first_that_nobody_has_or_lately_had_is_taken() {
+    let database = sandbox::test::database().await;
+    let mut conn = store::begin(&database.db).await.unwrap();
+    for account in [OURS, THEIRS] {
+        store::claims::insert_claimed(&mut conn, account, now()).await.unwrap();
+    }
+    let site = Uuid::from_u128(20);
+    insert_subdomain(&mut conn, THEIRS, site, "taken", now()).await.unwrap();
+    let given_up = "insert into former_names (name, account_id, subdomain_id, renamed_at, kept_until)
+                    values ('given-up', $1, $2, $3, $3 + interval '1 day')";
+    sqlx::query(given_up).bind(THEIRS).bind(site).bind(now()).execute(&mut *conn).await.unwrap();
+
+    assert_eq!(suggested(&mut conn, &["taken"]).await, (None, 5), "not for ever");
+    let (name, asked) = suggested(&mut conn, &["taken", "given-up", "free", "also-free"]).await;
+    assert_eq!((name.as_deref(), asked), (Some("free"), 3));
+    let made = find_subdomain(&mut conn, OURS, None).await.unwrap().unwrap();
+    assert_eq!((made.id, made.name.as_str()), (Uuid::from_u128(10), "free"));
+    assert!(!reserve_name(&mut conn, THEIRS, "free", now()).await.unwrap());
+    let later = now() + TimeDelta::days(2);
+    assert!(reserve_name(&mut conn, OURS, "given-up", later).await.unwrap(), "its time is over");
+}
