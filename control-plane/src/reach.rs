@@ -96,14 +96,28 @@ impl<S> Call<S> {
     /// The part of a listing that is asked for and may be seen.
     ///
     /// # Errors
-    /// The paging can't be read, or the folder is another than the key's.
-    pub fn part(&self, kind: Resource, paging: &Paging, folder_id: Option<Uuid>) -> Result<Part, Problem> {
+    /// The paging can't be read.
+    pub fn part(&self, kind: Resource, paging: &Paging) -> Result<Part, Problem> {
         let (limit, after) = paging.read()?;
-        if let Some(asked) = folder_id {
-            self.reach().covers(Resource::Folders, asked, None).map_err(|why| forbidden(why, kind))?;
-        }
         let ids = self.reach().ids_of(kind).map(|ids| ids.iter().copied().collect());
-        Ok(Part { folder_id: folder_id.or(self.reach().folder_id), ids, after, limit })
+        Ok(Part { folder_id: self.reach().folder_id, ids, after, limit })
+    }
+
+    /// The same of a listing that may be asked for one folder's things alone.
+    ///
+    /// # Errors
+    /// The paging can't be read; or the folder is not the account's, or out of the key's reach.
+    pub async fn part_in(
+        &self,
+        conn: &mut Conn,
+        kind: Resource,
+        paging: &Paging,
+        folder_id: Option<Uuid>,
+    ) -> Result<Part, Problem> {
+        let part = self.part(kind, paging)?;
+        let Some(folder_id) = folder_id else { return Ok(part) };
+        self.check_id(conn, Resource::Folders, folder_id).await?;
+        Ok(Part { folder_id: Some(folder_id), ..part })
     }
 }
 

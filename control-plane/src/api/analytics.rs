@@ -171,8 +171,10 @@ async fn list(
     State(app): State<App>,
     Query(query): Query<SitesQuery>,
 ) -> Result<Reply<Sites>, Problem> {
-    let part = call.part(Resource::Analytics, &Paging::new(query.limit, query.cursor), query.folder_id)?;
     let mut conn = store::acquire(&app.db).await?;
+    let part = call
+        .part_in(&mut conn, Resource::Analytics, &Paging::new(query.limit, query.cursor), query.folder_id)
+        .await?;
     let mut rows = store::sites::list_sites(&mut conn, call.account_id, &part).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     Ok(call.reply(Sites { sites: counted(&app, rows).await?, listed: listed.clone() }).part(listed))

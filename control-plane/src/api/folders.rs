@@ -147,7 +147,7 @@ async fn list(
     State(app): State<App>,
     Query(paging): Query<Paging>,
 ) -> Result<Reply<Folders>, Problem> {
-    let part = call.part(Resource::Folders, &paging, None)?;
+    let part = call.part(Resource::Folders, &paging)?;
     let mut conn = store::acquire(&app.db).await?;
     let mut rows = store::folders::list_folders(&mut conn, call.account_id, &part, call.reach()).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });

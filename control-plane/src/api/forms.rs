@@ -157,8 +157,10 @@ async fn list(
     State(app): State<App>,
     Query(query): Query<FormsQuery>,
 ) -> Result<Reply<Forms>, Problem> {
-    let part = call.part(Resource::Forms, &Paging::new(query.limit, query.cursor), query.folder_id)?;
     let mut conn = store::acquire(&app.db).await?;
+    let part = call
+        .part_in(&mut conn, Resource::Forms, &Paging::new(query.limit, query.cursor), query.folder_id)
+        .await?;
     let mut rows = store::forms::list_forms(&mut conn, call.account_id, &part).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     Ok(call

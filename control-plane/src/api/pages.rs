@@ -176,8 +176,8 @@ async fn list(
     Query(query): Query<PagesQuery>,
 ) -> Result<Reply<Pages>, Problem> {
     let PagesQuery { collection, folder_id, limit, cursor } = query;
-    let part = call.part(Resource::Pages, &Paging::new(limit, cursor), folder_id)?;
     let mut conn = store::acquire(&app.db).await?;
+    let part = call.part_in(&mut conn, Resource::Pages, &Paging::new(limit, cursor), folder_id).await?;
     let mut rows = store::pages::list_pages(&mut conn, call.account_id, &part, collection.as_deref()).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     Ok(call

@@ -72,7 +72,7 @@ async fn list(
     State(app): State<App>,
     Query(paging): Query<Paging>,
 ) -> Result<Reply<Subdomains>, Problem> {
-    let part = call.part(Resource::Subdomains, &paging, None)?;
+    let part = call.part(Resource::Subdomains, &paging)?;
     let mut conn = store::acquire(&app.db).await?;
     let pages = call.reach().ids_of(Resource::Pages);
     let mut rows = store::names::list_subdomains(&mut conn, call.account_id, &part, pages).await?;

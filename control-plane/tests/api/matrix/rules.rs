@@ -59,7 +59,6 @@ const fn folder_key(operation: &'static str, place: &'static str, why: &'static 
 const NAME: &str = "a name is the whole account's";
 const OUT: &str = "what lies in no folder is out of the key's reach";
 const MORE: &str = "it would hear of what lies outside";
-const FILTER: &str = "a filter that matches nothing is no error, and tells nothing";
 
 const EXCEPTIONS: &[Exception] = &[
     folder_key("account.update", "", "settings are the whole account's"),
@@ -94,27 +93,6 @@ const EXCEPTIONS: &[Exception] = &[
         columns: &[FolderOutside],
         answer: Some((403, Some("insufficient_scope"))),
         why: "a key for another folder is wider than its maker, whatever lies there",
-    },
-    Exception {
-        operation: "pages.list",
-        place: "?folderId",
-        columns: &[OtherAccount],
-        answer: Some((200, None)),
-        why: FILTER,
-    },
-    Exception {
-        operation: "forms.list",
-        place: "?folderId",
-        columns: &[OtherAccount],
-        answer: Some((200, None)),
-        why: FILTER,
-    },
-    Exception {
-        operation: "analytics.list",
-        place: "?folderId",
-        columns: &[OtherAccount],
-        answer: Some((200, None)),
-        why: FILTER,
     },
 ];
 
