@@ -1,6 +1,6 @@
 //! The management API over real stores: one service, in this process.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
 mod coverage;
 mod document;
