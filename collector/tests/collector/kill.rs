@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use domain::plans::Plan;
+use sandbox::test::until;
 use service::Rng;
 use tokio::time::{Instant, interval_at};
 
 use crate::browser::{Browser, answered, page_view};
-use crate::stand::{Stand, eventually};
+use crate::stand::Stand;
 
 const ROUNDS: u32 = 20;
 const CONNECTIONS: usize = 8;
@@ -56,7 +57,7 @@ async fn what_was_answered_is_counted_exactly_once_over_twenty_kills_under_load(
         let visits: tokio::task::JoinSet<_> = (0..CONNECTIONS)
             .map(|_| Arc::clone(&crowd).visit(collector.address, stand.site_token.clone()))
             .collect();
-        eventually("there is traffic", async || crowd.answered() > before).await;
+        until(async || crowd.answered() > before).await;
         // From before the first segment is sealed to after a few were sent.
         let load = Duration::from_secs_f64(rng.fraction());
         interval_at(Instant::now() + load, load.max(Duration::from_millis(1))).tick().await;
@@ -66,7 +67,7 @@ async fn what_was_answered_is_counted_exactly_once_over_twenty_kills_under_load(
 
     let collector = stand.start().await;
     let wanted = crowd.answered() as u64;
-    eventually("all answered events are there", async || stand.page_views().await >= wanted).await;
+    until(async || stand.page_views().await >= wanted).await;
     collector.stop().await;
 
     let stored = stand.stored_paths().await;

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use sandbox::test::until;
+
 use crate::browser::{Browser, answered, page_view};
-use crate::stand::{Collector, Stand, eventually};
+use crate::stand::{Collector, Stand};
 use crate::valve::Valve;
 
 async fn send_many(collector: &Collector, site_token: &str, numbers: std::ops::Range<u8>) {
@@ -28,7 +30,7 @@ async fn events_wait_on_disk_while_clickhouse_is_away_and_follow_when_it_is_back
     valve.shut();
     let collector = stand.start().await;
     send_many(&collector, &stand.site_token, 0..50).await;
-    eventually("an insert has failed", async || valve.cut() > 0).await;
+    until(async || valve.cut() > 0).await;
     send_many(&collector, &stand.site_token, 50..100).await;
     // Stopping doesn't wait for ClickHouse, and a new process takes over what is left.
     collector.stop().await;
@@ -37,7 +39,7 @@ async fn events_wait_on_disk_while_clickhouse_is_away_and_follow_when_it_is_back
     send_many(&collector, &stand.site_token, 100..150).await;
 
     valve.open();
-    eventually("all are counted", async || stand.page_views().await >= 150).await;
+    until(async || stand.page_views().await >= 150).await;
     collector.stop().await;
     assert_eq!(stand.stored_paths().await, once_each(0..150));
 }
@@ -50,11 +52,11 @@ async fn what_clickhouse_stored_without_saying_so_is_counted_once() {
     valve.deafen();
     let collector = stand.start().await;
     send_many(&collector, &stand.site_token, 0..50).await;
-    eventually("two inserts went unanswered", async || valve.cut() >= 2).await;
+    until(async || valve.cut() >= 2).await;
     assert!(stand.page_views().await > 0, "ClickHouse has stored what it could not acknowledge");
 
     valve.open();
-    eventually("all are counted", async || stand.page_views().await >= 50).await;
+    until(async || stand.page_views().await >= 50).await;
     collector.stop().await;
     assert_eq!(stand.stored_paths().await, once_each(0..50));
 }
@@ -88,7 +90,7 @@ async fn a_site_that_was_seen_is_counted_while_postgres_is_away() {
     stand.set("collector.sites_fresh=1ms");
     let collector = stand.start().await;
     send_many(&collector, &stand.site_token, 0..1).await;
-    eventually("the site is known", async || stand.page_views().await == 1).await;
+    until(async || stand.page_views().await == 1).await;
 
     valve.shut();
     send_many(&collector, &stand.site_token, 1..4).await;

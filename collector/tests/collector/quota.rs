@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use domain::months::month_of;
 use domain::plans::Plan;
+use sandbox::test::until;
 use store::months::{charge_events, find_months};
 use tokio::task::JoinSet;
 
 use crate::browser::{Browser, Request, answered, page_view};
-use crate::stand::{Stand, eventually, now};
+use crate::stand::{Stand, now};
 use crate::valve::Valve;
 
 /// Of the free plan.
@@ -88,7 +89,7 @@ async fn what_was_leased_and_not_used_is_given_back_at_shutdown_and_when_an_acco
     stand.set("quota.idle=20ms");
     let collector = stand.start().await;
     crowd(collector.address, &stand.site_token, 1, 3).await;
-    eventually("the rest was given back", async || used(&stand).await == 6).await;
+    until(async || used(&stand).await == 6).await;
     crowd(collector.address, &stand.site_token, 1, 1).await;
     collector.stop().await;
     assert_eq!((stand.page_views().await, used(&stand).await), (7, 7));
@@ -107,7 +108,7 @@ async fn a_killed_collector_loses_at_most_one_block_of_the_month_and_no_event() 
         assert!((0..=round * 20).contains(&lost), "{lost} are lost after {round} kills");
     }
     let collector = stand.start().await;
-    eventually("all are stored", async || stand.page_views().await == 5 * 32).await;
+    until(async || stand.page_views().await == 5 * 32).await;
     collector.stop().await;
 }
 
@@ -132,9 +133,9 @@ async fn an_upgrade_lets_events_through_again_within_the_time_sites_are_remember
     stand.set("collector.events_per_minute=100000");
     let collector = stand.start().await;
     crowd(collector.address, &stand.site_token, 1, 5).await;
-    eventually("one is stored", async || stand.page_views().await == 1).await;
+    until(async || stand.page_views().await == 1).await;
     stand.set_plan(Plan::Pro).await;
-    eventually("more are stored", async || {
+    until(async || {
         crowd(collector.address, &stand.site_token, 1, 1).await;
         stand.page_views().await > 1
     })
@@ -150,11 +151,11 @@ async fn while_postgres_is_away_everything_is_taken_and_counted_when_it_is_back(
     stand.set_database_behind(&valve);
     let collector = stand.start().await;
     crowd(collector.address, &stand.site_token, 1, 1).await;
-    eventually("the site is known", async || stand.page_views().await == 1).await;
+    until(async || stand.page_views().await == 1).await;
 
     valve.shut();
     crowd(collector.address, &stand.site_token, 1, 25).await;
-    eventually("all are stored", async || stand.page_views().await == 26).await;
+    until(async || stand.page_views().await == 26).await;
     valve.open();
     collector.stop().await;
     assert_eq!(used(&stand).await, LIMIT - 10 + 26, "all are counted, past the limit");

@@ -1,11 +1,12 @@
 //! Whose events count: of sites that are there, as soon as they are, and for as long.
 
 use contract::{Change, Signal};
+use sandbox::test::until;
 use store::{accounts, outbox, purges};
 
 use crate::browser::{Browser, Request, answered, page_view};
 use crate::collect::{send, visitor};
-use crate::stand::{CollectorProcess, Stand, eventually, now};
+use crate::stand::{CollectorProcess, Stand, now};
 
 impl Stand {
     /// Says what stands in the outbox, as the job-runner would.
@@ -34,7 +35,7 @@ impl CollectorProcess {
     async fn send_until_one_is(&self, outcome: &str, site_token: &str) {
         let before = self.counter(outcome).await;
         let mut browser = Browser::connect(self.address).await.unwrap();
-        eventually(outcome, async || {
+        until(async || {
             let view = page_view(site_token, "/", visitor(1));
             assert!(answered(&browser.send(&view).await.unwrap()));
             self.counter(outcome).await > before
@@ -55,7 +56,7 @@ async fn a_site_made_after_its_first_event_counts_at_once_when_news_of_it_comes(
 
     let site = stand.make_site(token).await;
     let bus = cache::Bus::connect(&stand.redis.url, &stand.redis.prefix).unwrap();
-    eventually("the view is counted", async || {
+    until(async || {
         bus.publish(&Signal::Changed(Change::AnalyticsSite { site_token: token.into() })).await.unwrap();
         send(&collector, &view).await;
         stand.warehouse.count_page_views(site, Stand::always()).await.unwrap() > 0

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::process::Stdio;
-use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use collector::Config;
@@ -239,15 +238,4 @@ impl CollectorProcess {
     pub(crate) async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }
-}
-
-/// Waits until `holds`, looking every few milliseconds; gives how long it took.
-pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) -> Duration {
-    let begun = tokio::time::Instant::now();
-    let mut look = tokio::time::interval(Duration::from_millis(10));
-    while !holds().await {
-        assert!(begun.elapsed() < Duration::from_secs(60), "not within a minute: {what}");
-        look.tick().await;
-    }
-    begun.elapsed()
 }

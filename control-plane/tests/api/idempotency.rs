@@ -8,6 +8,7 @@ use domain::scopes::ScopeSet;
 use futures::SinkExt;
 use futures::channel::mpsc;
 use http::{HeaderMap, Method, Request, StatusCode};
+use sandbox::test::{eventually, until};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -202,20 +203,16 @@ async fn a_caller_who_hangs_up_gets_the_answer_when_asking_again() {
         let (api, request) = (Arc::clone(&api), request(&key, "/api/forms", "k", Body::from_stream(chunks)));
         async move { api.exchange(request).await }
     });
-    let mut look = tokio::time::interval(Duration::from_millis(5));
-    while api.execute(IS_CLAIMED).await.is_err() {
-        look.tick().await;
-    }
+    until(async || api.execute(IS_CLAIMED).await.is_ok()).await;
     asking.abort();
     assert!(asking.await.unwrap_err().is_cancelled());
     sender.send(Ok(body.clone())).await.unwrap();
     drop(sender);
-    let answer = loop {
-        match create(&api, &key, "k", &body).await {
-            (StatusCode::CONFLICT, _, problem) if problem["code"] == "conflict" => look.tick().await,
-            answer => break answer,
-        };
-    };
+    let answer = eventually(async || {
+        let answer = create(&api, &key, "k", &body).await;
+        (answer.0 != StatusCode::CONFLICT || answer.2["code"] != "conflict").then_some(answer)
+    })
+    .await;
     assert_eq!((answer.0, is_replayed(&answer.1)), (StatusCode::CREATED, true), "{}", answer.2);
     assert_eq!(forms(&api, &key).await, 1);
 }
@@ -229,10 +226,8 @@ async fn while_it_is_carried_out_a_call_is_nobody_elses_however_long_it_takes() 
         let (api, request) = (Arc::clone(&api), request(&key, "/api/forms", "k", Body::from_stream(chunks)));
         async move { api.exchange(request).await }
     });
+    until(async || api.execute(IS_CLAIMED).await.is_ok()).await;
     let mut look = tokio::time::interval(Duration::from_millis(100));
-    while api.execute(IS_CLAIMED).await.is_err() {
-        look.tick().await;
-    }
     // Several leases long.
     for _ in 0..30 {
         look.tick().await;

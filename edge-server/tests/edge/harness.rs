@@ -1,11 +1,10 @@
 //! An edge of a test's own, and how to wait.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use contract::{Change, Signal};
 use edge_server::{Config, DEFAULTS};
-use sandbox::test::{TestDatabase, TestRedis};
+use sandbox::test::{TestDatabase, TestRedis, eventually, until};
 use service::config::{Sources, load};
 use service::{Listeners, Shutdown};
 use url::Url;
@@ -77,11 +76,11 @@ impl Edge {
         let channel = format!("{}:bus", self.redis.prefix);
         let client = redis::Client::open(self.redis.url.as_str()).unwrap();
         let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-        eventually(async || {
+        until(async || {
             let mut ask = redis::cmd("PUBSUB");
             ask.arg("NUMSUB").arg(&channel);
             let (_, listening): (String, usize) = ask.query_async(&mut connection).await.unwrap();
-            (listening > 0).then_some(())
+            listening > 0
         })
         .await;
         let lookout = self.account("the-lookout").await;
@@ -126,18 +125,4 @@ impl Drop for Edge {
     fn drop(&mut self) {
         self.shutdown.request();
     }
-}
-
-/// Asks until there is an answer, however long a busy machine takes; only a hang fails.
-pub(crate) async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
-    let asking = async {
-        let mut turns = tokio::time::interval(Duration::from_millis(5));
-        loop {
-            if let Some(answer) = ask().await {
-                return answer;
-            }
-            turns.tick().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), asking).await.expect("waited a minute in vain")
 }

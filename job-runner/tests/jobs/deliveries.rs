@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use axum::body::Body;
 use axum::response::Response;
 use chrono::TimeDelta;
+use sandbox::test::until;
 use serde_json::json;
 use standardwebhooks::Webhook;
 
-use crate::harness::{Account, SECRET, eventually, now};
+use crate::harness::{Account, SECRET, now};
 use crate::receiver::{Receiver, status};
 
 #[tokio::test]
@@ -213,7 +214,7 @@ async fn a_delivery_under_way_is_ended_before_the_service_is() {
     let webhook = account.webhook(&receiver.url, None).await;
     account.submission(true).await;
     let running = account.run(&[]).await;
-    eventually(async || (!receiver.taken().is_empty()).then_some(())).await;
+    until(async || !receiver.taken().is_empty()).await;
     running.ask_to_stop();
     receiver.release();
     running.stop().await;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use domain::months::month_of;
 use sandbox::test::{TestClickHouse, TestDatabase};
 use serde_json::{Map, Value, json};
 use sqlx::{AssertSqlSafe, Row};
@@ -115,7 +116,8 @@ impl<'a> FilledAccount<'a> {
             "bigint" | "integer" | "smallint" | "numeric" | "double precision" => json!(1),
             "boolean" => json!(true),
             "timestamp with time zone" => json!(now()),
-            "date" => json!(now().date_naive()),
+            // A day that is also a month's first, as some tables want.
+            "date" => json!(month_of(now())),
             "jsonb" => json!({}),
             "text[]" | "uuid[]" => json!([]),
             "inet" => json!("127.0.0.1"),

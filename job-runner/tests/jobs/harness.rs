@@ -1,13 +1,11 @@
 //! A job-runner of a test's own, and an account whose deliveries it makes.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 use contract::Job;
 use domain::sealing::MasterKey;
 use domain::webhooks;
 use job_runner::{Config, DEFAULTS};
-use sandbox::test::{TestClickHouse, TestDatabase, TestRedis};
+use sandbox::test::{TestClickHouse, TestDatabase, TestRedis, eventually};
 use serde_json::{Value, json};
 use service::config::{Sources, load};
 use service::{Clock, Listeners, Rng, Shutdown};
@@ -171,18 +169,4 @@ pub(crate) fn now() -> DateTime<Utc> {
 
 pub(crate) fn new_id() -> Uuid {
     Rng::system().uuid_v7(now())
-}
-
-/// Asks until there is an answer, however long a busy machine takes; only a hang fails.
-pub(crate) async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
-    let asking = async {
-        let mut turns = tokio::time::interval(Duration::from_millis(5));
-        loop {
-            if let Some(answer) = ask().await {
-                return answer;
-            }
-            turns.tick().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), asking).await.expect("waited a minute in vain")
 }

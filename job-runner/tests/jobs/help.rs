@@ -2,11 +2,12 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use mail_parser::{Message, MessageParser};
+use sandbox::test::{eventually, until};
 use sqlx::Row;
 use store::help::NewHelp;
 use uuid::Uuid;
 
-use crate::harness::{Account, Running, eventually, new_id, now};
+use crate::harness::{Account, Running, new_id, now};
 use crate::postbox::{Mail, Postbox, url_at};
 
 impl Mail {
@@ -154,7 +155,7 @@ async fn a_request_waits_for_a_server_that_is_away_or_silent() {
     let schedule = format!("mail.schedule=[{}\"1ms\"]", "\"1ms\",".repeat(100_000));
     let _running = account.mails(&url_at(reserved.port), &["mail.timeout=200ms", &schedule]).await;
     let tried = async |least: i32| {
-        eventually(async || (account.attempts(help).await.0 >= least).then_some(())).await;
+        until(async || account.attempts(help).await.0 >= least).await;
     };
     tried(2).await;
     let silent = tokio::net::TcpListener::bind(("127.0.0.1", reserved.port)).await.unwrap();

@@ -1,10 +1,11 @@
 //! Kept answers are forgotten after a day, and not before.
 
 use chrono::TimeDelta;
+use sandbox::test::until;
 use store::idempotency::{Attempt, Claim, claim, keep_answer};
 use uuid::Uuid;
 
-use crate::harness::{Account, eventually, now};
+use crate::harness::{Account, now};
 
 fn call(number: u8) -> Attempt {
     Attempt { fingerprint: [number; 32], id: Uuid::from_u128(number.into()) }
@@ -22,9 +23,9 @@ async fn an_answer_is_forgotten_after_a_day() {
     }
     let _running = account.run(&["idempotency.forget_every=20ms"]).await;
     let long_ago = now() - TimeDelta::days(365);
-    eventually(async || {
+    until(async || {
         let claim = claim(&mut conn, account.id, old, now(), now(), long_ago).await.unwrap();
-        (claim == Claim::Granted).then_some(())
+        claim == Claim::Granted
     })
     .await;
     let claim = claim(&mut conn, account.id, young, now(), now(), long_ago).await.unwrap();

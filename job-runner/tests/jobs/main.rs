@@ -1,11 +1,6 @@
 //! The job-runner over real stores: one service in this process, and receivers that answer as they are told.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that can't go on has failed"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
 mod deliveries;
 mod filled;

@@ -2,9 +2,10 @@
 
 use contract::{Change, Signal};
 use futures::StreamExt;
+use sandbox::test::until;
 use uuid::Uuid;
 
-use crate::harness::{Account, eventually, now};
+use crate::harness::{Account, now};
 use crate::receiver::Receiver;
 
 #[tokio::test]
@@ -39,18 +40,18 @@ async fn what_the_queue_has_lost_the_sweep_finds() {
         account.submission(true).await;
     }
     let _running = account.run(&["queue.concurrency=1", "outbox.untried_after=100ms"]).await;
-    eventually(async || {
+    until(async || {
         let waiting: usize = account.redis(&["LLEN", "{}:jobs:waiting"]).await;
-        (waiting == 4 && receiver.taken().len() == 1).then_some(())
+        waiting == 4 && receiver.taken().len() == 1
     })
     .await;
     let keys: Vec<String> = account.redis(&["KEYS", "{}:*"]).await;
     let words: Vec<&str> = std::iter::once("DEL").chain(keys.iter().map(String::as_str)).collect();
     let _gone: usize = account.redis(&words).await;
     receiver.release();
-    eventually(async || {
+    until(async || {
         let deliveries = account.deliveries(webhook).await;
-        deliveries.iter().all(|delivery| delivery.state == "delivered").then_some(())
+        deliveries.iter().all(|delivery| delivery.state == "delivered")
     })
     .await;
     let attempts: Vec<i32> =
@@ -84,10 +85,7 @@ async fn a_job_queued_many_times_is_done_once() {
     let (one, other) = (account.run(&["outbox.untried_after=0s"]).await, account.run(&[]).await);
     account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
     let mut conn = store::acquire(&account.database.db).await.unwrap();
-    eventually(async || {
-        store::outbox::lock_jobs(&mut conn, now(), 100).await.unwrap().is_empty().then_some(())
-    })
-    .await;
+    until(async || store::outbox::lock_jobs(&mut conn, now(), 100).await.unwrap().is_empty()).await;
     one.stop().await;
     other.stop().await;
     assert_eq!(receiver.taken().len(), 1);
@@ -105,9 +103,9 @@ async fn a_signal_whose_writer_was_killed_is_sent_all_the_same() {
     let _running = account.run(&[]).await;
     let told = tokio::time::timeout(std::time::Duration::from_secs(60), heard.next()).await.unwrap();
     assert_eq!(told, Some(cache::BusEvent::Message(signal)));
-    eventually(async || {
+    until(async || {
         let left = store::outbox::lock_signals(&mut conn, now(), 10).await.unwrap();
-        left.is_empty().then_some(())
+        left.is_empty()
     })
     .await;
 }

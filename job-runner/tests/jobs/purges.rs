@@ -2,12 +2,12 @@
 
 use chrono::TimeDelta;
 use contract::events::Event;
-use sandbox::test::TestClickHouse;
+use sandbox::test::{TestClickHouse, until};
 use sqlx::Row;
 use uuid::Uuid;
 use warehouse::Warehouse;
 
-use crate::harness::{Account, eventually, new_id, now, of_clickhouse};
+use crate::harness::{Account, new_id, now, of_clickhouse};
 
 /// Sees nothing for as long as a test runs, unless told.
 const HURRY: [&str; 2] = ["purge.every=20ms", "purge.again_after=1h"];
@@ -40,7 +40,7 @@ impl Account {
     }
 
     async fn until_none(&self, what: &str) {
-        eventually(async || (self.count(what).await == 0).then_some(())).await;
+        until(async || self.count(what).await == 0).await;
     }
 }
 
@@ -76,10 +76,7 @@ async fn events_that_a_collector_held_back_go_too() {
     let set = of_clickhouse(&clickhouse);
     let set: Vec<&str> = set.iter().map(String::as_str).chain(HURRY).collect();
     let _running = account.run(&set).await;
-    eventually(async || {
-        (account.count("event_purges where deleted_at is not null").await == 1).then_some(())
-    })
-    .await;
+    until(async || account.count("event_purges where deleted_at is not null").await == 1).await;
 
     warehouse.insert_events("late", &[visit(account.id, site)]).await.unwrap();
     account.change("update event_purges set due_at = now()").await;
@@ -100,10 +97,7 @@ async fn one_sites_events_go_without_its_accounts() {
     let set = of_clickhouse(&clickhouse);
     let set: Vec<&str> = set.iter().map(String::as_str).chain(HURRY).collect();
     let _running = account.run(&set).await;
-    eventually(async || {
-        (account.count("event_purges where deleted_at is not null").await == 1).then_some(())
-    })
-    .await;
+    until(async || account.count("event_purges where deleted_at is not null").await == 1).await;
     let left = warehouse.count_events_by_site(&[site, other]).await.unwrap();
     assert_eq!(left.into_iter().collect::<Vec<_>>(), [(other, 1)]);
 }
@@ -147,7 +141,7 @@ async fn a_trial_somebody_is_busy_with_stands_in_nobodys_way() {
         .await
         .unwrap();
     let _running = account.run(&HURRY).await;
-    eventually(async || (account.count("accounts").await == 1).then_some(())).await;
+    until(async || account.count("accounts").await == 1).await;
     let deadline = now() + TimeDelta::days(1);
     sqlx::query("update accounts set claimed_at = $1").bind(deadline).execute(&mut *claim).await.unwrap();
     store::commit(claim).await.unwrap();

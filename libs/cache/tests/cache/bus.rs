@@ -4,10 +4,9 @@ use std::pin::pin;
 
 use cache::{Bus, BusEvent};
 use futures::StreamExt as _;
+use sandbox::test::{MortalRedis, until, within};
 
-use sandbox::test::MortalRedis;
-
-use crate::support::{command, eventually, redis, within};
+use crate::support::{command, redis};
 
 #[tokio::test]
 async fn every_listener_hears_what_is_said_after_it_began_to_listen() {
@@ -53,7 +52,7 @@ async fn a_listener_comes_back_by_itself_when_redis_does() {
     for round in 0..2 {
         server.start_again().await;
         assert_eq!(within(events.recv()).await, Some(BusEvent::MayHaveMissed), "round {round}");
-        eventually(async || bus.publish(&round).await.is_ok()).await;
+        until(async || bus.publish(&round).await.is_ok()).await;
         assert_eq!(within(events.recv()).await, Some(BusEvent::Message(round)));
         server.kill().await;
     }

@@ -1,27 +1,9 @@
-//! A Redis to use, and how to wait.
-
-use std::time::Duration;
+//! A Redis to use, and how to say a word to it.
 
 /// The Redis all tests share, and a prefix of this test's own.
 pub(crate) async fn redis() -> (String, String) {
     let sandbox::test::TestRedis { url, prefix, .. } = sandbox::test::redis().await;
     (url, prefix)
-}
-
-/// Fails the test if this takes longer than any machine should need.
-pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), work).await.unwrap()
-}
-
-/// Waits for a condition, however long a busy machine takes; only a hang fails.
-pub(crate) async fn eventually(mut holds: impl AsyncFnMut() -> bool) {
-    within(async {
-        let mut look = tokio::time::interval(Duration::from_millis(5));
-        while !holds().await {
-            look.tick().await;
-        }
-    })
-    .await;
 }
 
 /// Sends one command on a connection of its own.

@@ -3,10 +3,9 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use sandbox::test::MortalRedis;
-
-use crate::support::{Worker, command, eventually, redis, task, within};
+use crate::support::{Worker, command, redis, task};
 use queue::{Config, Queue, Task};
+use sandbox::test::{MortalRedis, until, within};
 use tokio::io::AsyncBufReadExt as _;
 use tokio::sync::mpsc;
 
@@ -23,7 +22,7 @@ fn telling(queue: &Queue<u32>) -> (Worker, mpsc::UnboundedReceiver<u32>) {
 }
 
 async fn push_until_taken(queue: &Queue<u32>, job: u32) {
-    eventually(async || matches!(queue.push(vec![task(job, job)]).await, Ok(1))).await;
+    until(async || matches!(queue.push(vec![task(job, job)]).await, Ok(1))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -46,7 +45,7 @@ async fn the_job_of_a_dropped_worker_is_run_by_another_after_its_lease() {
     assert!(outlived.is_err(), "a living worker's lease is renewed as long as the job takes");
     drop(doomed);
     assert_eq!(within(arrived.recv()).await, Some(1));
-    eventually(async || queue.depth().await.unwrap() == 0).await;
+    until(async || queue.depth().await.unwrap() == 0).await;
     other.stop().await;
 }
 
@@ -69,7 +68,7 @@ async fn the_job_of_a_killed_process_is_run_by_another() {
     child.kill().await.unwrap();
     let (worker, mut arrived) = telling(&queue);
     assert_eq!(within(arrived.recv()).await, Some(1));
-    eventually(async || queue.depth().await.unwrap() == 0).await;
+    until(async || queue.depth().await.unwrap() == 0).await;
     worker.stop().await;
 }
 
@@ -138,7 +137,7 @@ async fn a_worker_survives_redis_being_emptied_under_running_jobs() {
     push_until_taken(&queue, 2).await;
     assert_eq!(within(running.recv()).await, Some(2));
     gate.cancel();
-    eventually(async || queue.depth().await.unwrap() == 0).await;
+    until(async || queue.depth().await.unwrap() == 0).await;
     push_until_taken(&queue, 1).await;
     assert_eq!(within(running.recv()).await, Some(1), "the id is free again");
     worker.stop().await;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::support::{Worker, eventually, keys, redis, task, within};
+use crate::support::{Worker, keys, redis, task};
 use queue::{Config, Queue, Task};
+use sandbox::test::{until, within};
 use tokio::sync::{Semaphore, mpsc};
 
 async fn config() -> Config {
@@ -30,7 +31,7 @@ async fn a_job_arrives_whole_and_leaves_nothing_behind() {
     };
     assert_eq!(queue.push(vec![sent.clone()]).await.unwrap(), 1);
     assert_eq!(within(arrived.recv()).await.unwrap(), sent);
-    eventually(async || queue.depth().await.unwrap() == 0).await;
+    until(async || queue.depth().await.unwrap() == 0).await;
     worker.stop().await;
     assert_eq!(keys(&config).await, Vec::<String>::new());
 }
@@ -47,7 +48,7 @@ async fn an_unfinished_id_is_taken_once_and_a_finished_one_again() {
         async move { seen.send(task.job).unwrap() }
     });
     assert_eq!((within(arrived.recv()).await, within(arrived.recv()).await), (Some(1), Some(3)));
-    eventually(async || queue.depth().await.unwrap() == 0).await;
+    until(async || queue.depth().await.unwrap() == 0).await;
     queue.push(vec![task("a", 5)]).await.unwrap();
     assert_eq!(within(arrived.recv()).await, Some(5));
     worker.stop().await;
@@ -91,7 +92,7 @@ async fn a_backlog_of_twenty_thousand_passes_through_two_workers_each_job_once()
     }
     let all = within(left.acquire_many(JOBS)).await.unwrap();
     drop(all);
-    eventually(async || queue.depth().await.unwrap() == 0).await;
+    until(async || queue.depth().await.unwrap() == 0).await;
     for worker in workers {
         worker.stop().await;
     }
@@ -170,7 +171,7 @@ async fn a_panicking_job_is_run_a_bounded_number_of_times_and_harms_no_other() {
         }
     });
     queue.push(vec![task("bad", 13), task("good", 1)]).await.unwrap();
-    eventually(async || queue.depth().await.unwrap() == 0).await;
+    until(async || queue.depth().await.unwrap() == 0).await;
     queue.push(vec![task("later", 2)]).await.unwrap();
     let mut runs = vec![];
     while runs.last() != Some(&2) {
@@ -194,6 +195,6 @@ async fn a_job_of_another_version_is_dropped_and_the_next_one_runs() {
         async move { seen.send(task.job).unwrap() }
     });
     assert_eq!(within(arrived.recv()).await, Some(2));
-    eventually(async || queue.depth().await.unwrap() == 0).await;
+    until(async || queue.depth().await.unwrap() == 0).await;
     worker.stop().await;
 }

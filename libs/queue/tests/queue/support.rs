@@ -1,7 +1,5 @@
 //! A Redis to use, and what the tests ask of a queue.
 
-use std::time::Duration;
-
 use queue::{Config, Queue, Task};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,22 +10,6 @@ use tokio_util::task::AbortOnDropHandle;
 pub(crate) async fn redis() -> (String, String) {
     let sandbox::test::TestRedis { url, prefix, .. } = sandbox::test::redis().await;
     (url, prefix)
-}
-
-/// Waits for a condition, however long a busy machine takes; only a hang fails.
-pub(crate) async fn eventually(mut holds: impl AsyncFnMut() -> bool) {
-    within(async {
-        let mut look = tokio::time::interval(Duration::from_millis(5));
-        while !holds().await {
-            look.tick().await;
-        }
-    })
-    .await;
-}
-
-/// Fails the test if this takes longer than any machine should need.
-pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), work).await.unwrap()
 }
 
 /// A task of that id.
@@ -60,7 +42,7 @@ impl Worker {
 
     pub(crate) async fn stop(self) {
         self.stop.cancel();
-        within(self.running).await.unwrap();
+        sandbox::test::within(self.running).await.unwrap();
     }
 }
 

@@ -11,8 +11,10 @@ mod keeper;
 mod mortal;
 mod program;
 mod redis;
+mod waiting;
 
 pub use clickhouse::{TestClickHouse, clickhouse};
 pub use database::{TestDatabase, database};
 pub use mortal::MortalRedis;
 pub use redis::{TestRedis, redis};
+pub use waiting::{eventually, until, within};
