@@ -120,8 +120,9 @@ async fn create(
         return Err(Problem::new(Code::InsufficientScope, detail));
     }
     let mut tx = store::begin(&app.db).await?;
+    // Were its parent, another ancestor or its folder to end at this moment, it must end too.
+    store::keys::lock_all(&mut tx, call.account_id).await?;
     if let Some(parent_id) = new.parent_id {
-        // Were it revoked at this moment, its child must be too.
         let parent = store::keys::lock_key(&mut tx, call.account_id, parent_id).await?;
         parent.ok_or_else(|| Problem::new(Code::Unauthenticated, "this API key has just been revoked"))?;
     }
@@ -202,6 +203,7 @@ async fn revoke(
     Path(id): Path<Uuid>,
 ) -> Result<Reply<Revoked>, Problem> {
     let mut tx = store::begin(&app.db).await?;
+    store::keys::lock_all(&mut tx, call.account_id).await?;
     let key = reachable(&call, &mut tx, id).await?;
     let revoked = store::keys::revoke_keys(&mut tx, call.account_id, &[key.id], call.now).await?;
     app.commit(tx, vec![]).await?;
