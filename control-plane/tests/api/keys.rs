@@ -220,6 +220,42 @@ async fn no_key_is_made_by_one_whose_line_is_just_being_revoked() {
 }
 
 #[tokio::test]
+async fn a_replica_that_remembers_an_ended_key_gives_it_no_other() {
+    let api = Api::start(&[]).await;
+    let trial = api.trial().await;
+    let (rotated_id, rotated) = made(&api, &trial, json!({"label": "rotated"})).await;
+    let (revoked_id, revoked) = made(&api, &trial, json!({"label": "revoked"})).await;
+    let (other_id, _) = made(&api, &trial, json!({"label": "other"})).await;
+    let replica = api.replica(&["keys.cache=1h"]);
+    for key in [&rotated, &revoked] {
+        assert_eq!(status(&replica, key).await, StatusCode::OK);
+    }
+    let rotate = |id: &str| format!("/api/keys/{id}/rotate");
+    let (done, _) = api.send(Method::POST, &rotate(&rotated_id), Some(&trial), &Value::Null).await;
+    assert_eq!(done, StatusCode::OK);
+    let path = format!("/api/keys/{revoked_id}");
+    assert_eq!(api.send(Method::DELETE, &path, Some(&trial), &Value::Null).await.0, StatusCode::OK);
+
+    let wanted = json!({"label": "another"});
+    for key in [&rotated, &revoked] {
+        assert_eq!(status(&replica, key).await, StatusCode::OK, "it is remembered");
+        for (method, path, body) in [
+            (Method::POST, "/api/keys".to_owned(), &wanted),
+            (Method::POST, rotate(&rotated_id), &Value::Null),
+            (Method::POST, rotate(&other_id), &Value::Null),
+            (Method::DELETE, format!("/api/keys/{other_id}"), &Value::Null),
+        ] {
+            let (status, answer) = send_to(&replica, method, &path, Some(key), body).await;
+            assert_eq!(
+                (status, &answer["code"]),
+                (StatusCode::UNAUTHORIZED, &json!("unauthenticated")),
+                "{path}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn no_key_is_left_that_is_kept_to_a_folder_which_has_just_gone() {
     let api = Api::start(&[]).await;
     let trial = api.trial().await;
