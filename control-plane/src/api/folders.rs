@@ -200,6 +200,7 @@ async fn delete(
     Path(id): Path<Uuid>,
 ) -> Result<Reply<Deleted>, Problem> {
     let mut tx = store::begin(&app.db).await?;
+    store::keys::lock_all(&mut tx, call.account_id).await?;
     call.check_id(&mut tx, Resource::Folders, id).await?;
     // As when things are taken out one by one: what lies in no folder is out of reach for a key kept to one.
     call.check_whole_account(Resource::Folders)?;

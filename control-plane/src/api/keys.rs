@@ -119,12 +119,7 @@ async fn create(
                       expiry within its own";
         return Err(Problem::new(Code::InsufficientScope, detail));
     }
-    let mut tx = store::begin(&app.db).await?;
-    if let Some(parent_id) = new.parent_id {
-        // Were it revoked at this moment, its child must be too.
-        let parent = store::keys::lock_key(&mut tx, call.account_id, parent_id).await?;
-        parent.ok_or_else(|| Problem::new(Code::Unauthenticated, "this API key has just been revoked"))?;
-    }
+    let mut tx = begin(&call, &app).await?;
     if let Some(folder_id) = asked.folder_id {
         call.check_id(&mut tx, Resource::Folders, folder_id).await?;
     }
@@ -182,7 +177,7 @@ async fn rotate(
     State(app): State<App>,
     Path(id): Path<Uuid>,
 ) -> Result<Reply<KeyWithText>, Problem> {
-    let mut tx = store::begin(&app.db).await?;
+    let mut tx = begin(&call, &app).await?;
     let mut key = reachable(&call, &mut tx, id).await?;
     // A trial's own key stays one until somebody has claimed the trial.
     let claimed = call.caller.account.claimed_at.is_some();
@@ -201,12 +196,24 @@ async fn revoke(
     State(app): State<App>,
     Path(id): Path<Uuid>,
 ) -> Result<Reply<Revoked>, Problem> {
-    let mut tx = store::begin(&app.db).await?;
+    let mut tx = begin(&call, &app).await?;
     let key = reachable(&call, &mut tx, id).await?;
     let revoked = store::keys::revoke_keys(&mut tx, call.account_id, &[key.id], call.now).await?;
     app.commit(tx, vec![]).await?;
     app.callers.forget(&revoked);
     Ok(call.reply(Revoked { deleted: Deleted::now(), revoked: revoked.len() }))
+}
+
+/// Begins a change of the account's keys. Nobody else changes any meanwhile: were an ancestor or the folder of a new
+/// key to end just now, it must end too. And the caller, who may have been remembered for a second, is looked at
+/// again: with a text that was revoked or rotated one must not get another.
+async fn begin<S>(call: &Call<S>, app: &App) -> Result<store::Tx, Problem> {
+    let mut tx = store::begin(&app.db).await?;
+    store::keys::lock_all(&mut tx, call.account_id).await?;
+    if store::callers::is_current(&mut tx, &call.caller, call.now).await? {
+        return Ok(tx);
+    }
+    Err(Problem::new(Code::Unauthenticated, "this key or session has just ended, or the key was rotated"))
 }
 
 /// A key that the caller may rotate or revoke.

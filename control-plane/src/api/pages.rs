@@ -148,9 +148,16 @@ async fn create(
         let existing =
             store::pages::find_id_by_slug(&mut tx, call.account_id, subdomain.id, &new.slug).await?;
         let detail = format!("the site {} already has a page `{}`", subdomain.name, new.slug);
-        return Err(Problem::new(Code::SlugTaken, detail)
-            .with("existingPageId", json!(existing))
-            .hint("edit it with PUT /api/pages/{existingPageId}"));
+        let taken = Problem::new(Code::SlugTaken, detail);
+        let ids = existing.as_slice();
+        // A page that this key may not touch it isn't told of either.
+        return Err(match call.check_ids(&mut tx, Resource::Pages, ids).await {
+            Ok(()) => taken
+                .with("existingPageId", json!(existing))
+                .hint("edit it with PUT /api/pages/{existingPageId}"),
+            Err(refusal) if refusal.is_refusal() => taken.hint("choose another slug"),
+            Err(failure) => failure,
+        });
     }
     let limit = call.limits().projects;
     if !usage::take(&mut tx, call.account_id, Counter::Projects, limit).await? {

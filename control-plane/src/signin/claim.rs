@@ -78,6 +78,10 @@ pub(super) async fn claim(
     let token_hash = cookie::hash(&token);
     let now = app.clock.now();
     let mut tx = store::begin(&app.db).await?;
+    // Before the account, as whoever makes a key does.
+    if let Some(trial) = claims::find_trial(&mut tx, &token_hash).await? {
+        keys::lock_all(&mut tx, trial.account_id).await?;
+    }
     let trial = claims::lock_trial(&mut tx, &token_hash).await?;
     let trial = match check(&app, &mut tx, &token_hash, trial, Some(&session)).await? {
         Ok(trial) => trial,

@@ -128,5 +128,9 @@ pub(super) async fn in_words(State(app): State<App>, request: Request, next: Nex
         Code::Internal => ("Our mistake", "Something went wrong on our side. Please try again in a moment."),
         _ => (code.title(), problem.detail()),
     };
-    app.signin.pages.notice(&Notice { status: code.status(), title, text, onward: None })
+    let mut page = app.signin.pages.notice(&Notice { status: problem.status(), title, text, onward: None });
+    if let Some(seconds) = response.headers().get(header::RETRY_AFTER) {
+        page.headers_mut().insert(header::RETRY_AFTER, seconds.clone());
+    }
+    page
 }

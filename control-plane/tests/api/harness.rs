@@ -1,5 +1,7 @@
 //! The API over a database of its own, called without a socket.
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
@@ -140,11 +142,23 @@ impl Api {
         reach: Reach,
         expires_at: Option<DateTime<Utc>>,
     ) -> (Uuid, String) {
+        let (new, made) = self.new_key(scopes, reach, expires_at);
+        let mut conn = store::acquire(&self.database.db).await.unwrap();
+        store::keys::insert_key(&mut conn, account_id, &new).await.unwrap();
+        (new.id, made)
+    }
+
+    /// A key about to be stored, made by nobody, and its text.
+    pub(crate) fn new_key(
+        &self,
+        scopes: ScopeSet,
+        reach: Reach,
+        expires_at: Option<DateTime<Utc>>,
+    ) -> (NewKey, String) {
         let (clock, rng) = (Clock::system(), Rng::system());
         let made = keys::make(KeyKind::Live, &rng.bytes());
-        let id = rng.uuid_v7(clock.now());
         let new = NewKey {
-            id,
+            id: rng.uuid_v7(clock.now()),
             secret: self.app.callers.secret(KeyKind::Live, &made),
             label: "test".to_owned(),
             scopes,
@@ -153,9 +167,7 @@ impl Api {
             parent_id: None,
             created_at: clock.now(),
         };
-        let mut conn = store::acquire(&self.database.db).await.unwrap();
-        store::keys::insert_key(&mut conn, account_id, &new).await.unwrap();
-        (id, made)
+        (new, made)
     }
 
     /// The cookie of a browser in which somebody has signed in, who has taken over that account.
@@ -189,6 +201,25 @@ impl Api {
     /// Sends a request as it stands.
     pub(crate) async fn answer(&self, request: Request<Body>) -> Response {
         self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    /// A transaction of somebody else's on the test's database.
+    pub(crate) async fn begin(&self) -> store::Tx {
+        store::begin(&self.database.db).await.unwrap()
+    }
+
+    /// Until somebody waits for a lock in the test's database.
+    pub(crate) async fn somebody_waits(&self) {
+        let waiting = "do $$ begin
+            perform from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock' and pid <> pg_backend_pid();
+            if not found then raise 'nobody'; end if; end $$";
+        let wait = async {
+            while self.execute(waiting).await.is_err() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap();
     }
 
     /// Runs statements on the test's database.

@@ -13,6 +13,7 @@ use http::{Method, StatusCode};
 use sandbox::test::MortalRedis;
 use serde_json::{Value, json};
 use service::Clock;
+use store::keys::NewKey;
 
 use crate::harness::{Api, send_to};
 
@@ -169,6 +170,113 @@ async fn a_revoked_key_takes_every_key_with_it_that_it_made() {
     let labels: Vec<&str> =
         listed["keys"].as_array().unwrap().iter().map(|key| key["label"].as_str().unwrap()).collect();
     assert_eq!(labels, ["trial", "sibling"]);
+}
+
+#[tokio::test]
+async fn a_key_that_is_just_being_made_does_not_survive_the_end_of_its_line() {
+    let api = Api::start(&[]).await;
+    let trial = api.trial().await;
+    let account_id = api.account_of(&trial).await;
+    let (first_id, first) = made(&api, &trial, json!({"label": "first"})).await;
+    let (second_id, _) = made(&api, &first, json!({"label": "second"})).await;
+    // As `POST /api/keys` does it on another replica, with the second key.
+    let (third, text) = api.new_key(ScopeSet::FULL, Reach::default(), None);
+    let third = NewKey { parent_id: second_id.parse().ok(), ..third };
+    let mut tx = api.begin().await;
+    store::keys::lock_all(&mut tx, account_id).await.unwrap();
+    store::keys::lock_key(&mut tx, account_id, third.parent_id.unwrap()).await.unwrap().unwrap();
+    store::keys::insert_key(&mut tx, account_id, &third).await.unwrap();
+
+    let path = format!("/api/keys/{first_id}");
+    let revocation = api.send(Method::DELETE, &path, Some(&trial), &Value::Null);
+    let ((status, revoked), ()) = tokio::join!(revocation, async {
+        api.somebody_waits().await;
+        store::commit(tx).await.unwrap();
+    });
+    assert_eq!((status, &revoked["revoked"]), (StatusCode::OK, &json!(3)), "{revoked}");
+    let (status, _) = api.send(Method::GET, "/api/account", Some(&text), &Value::Null).await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn no_key_is_made_by_one_whose_line_is_just_being_revoked() {
+    let api = Api::start(&[]).await;
+    let trial = api.trial().await;
+    let account_id = api.account_of(&trial).await;
+    let (first_id, first) = made(&api, &trial, json!({"label": "first"})).await;
+    let (_, second) = made(&api, &first, json!({"label": "second"})).await;
+    let (clock, first_id) = (Clock::system(), first_id.parse().unwrap());
+    let mut tx = api.begin().await;
+    store::keys::lock_all(&mut tx, account_id).await.unwrap();
+
+    let body = json!({"label": "third"});
+    let creation = api.send(Method::POST, "/api/keys", Some(&second), &body);
+    let ((status, refusal), ()) = tokio::join!(creation, async {
+        api.somebody_waits().await;
+        store::keys::revoke_keys(&mut tx, account_id, &[first_id], clock.now()).await.unwrap();
+        store::commit(tx).await.unwrap();
+    });
+    assert_eq!(status, StatusCode::UNAUTHORIZED, "{refusal}");
+}
+
+#[tokio::test]
+async fn a_replica_that_remembers_an_ended_key_gives_it_no_other() {
+    let api = Api::start(&[]).await;
+    let trial = api.trial().await;
+    let (rotated_id, rotated) = made(&api, &trial, json!({"label": "rotated"})).await;
+    let (revoked_id, revoked) = made(&api, &trial, json!({"label": "revoked"})).await;
+    let (other_id, _) = made(&api, &trial, json!({"label": "other"})).await;
+    let replica = api.replica(&["keys.cache=1h"]);
+    for key in [&rotated, &revoked] {
+        assert_eq!(status(&replica, key).await, StatusCode::OK);
+    }
+    let rotate = |id: &str| format!("/api/keys/{id}/rotate");
+    let (done, _) = api.send(Method::POST, &rotate(&rotated_id), Some(&trial), &Value::Null).await;
+    assert_eq!(done, StatusCode::OK);
+    let path = format!("/api/keys/{revoked_id}");
+    assert_eq!(api.send(Method::DELETE, &path, Some(&trial), &Value::Null).await.0, StatusCode::OK);
+
+    let wanted = json!({"label": "another"});
+    for key in [&rotated, &revoked] {
+        assert_eq!(status(&replica, key).await, StatusCode::OK, "it is remembered");
+        for (method, path, body) in [
+            (Method::POST, "/api/keys".to_owned(), &wanted),
+            (Method::POST, rotate(&rotated_id), &Value::Null),
+            (Method::POST, rotate(&other_id), &Value::Null),
+            (Method::DELETE, format!("/api/keys/{other_id}"), &Value::Null),
+        ] {
+            let (status, answer) = send_to(&replica, method, &path, Some(key), body).await;
+            assert_eq!(
+                (status, &answer["code"]),
+                (StatusCode::UNAUTHORIZED, &json!("unauthenticated")),
+                "{path}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_key_is_left_that_is_kept_to_a_folder_which_has_just_gone() {
+    let api = Api::start(&[]).await;
+    let trial = api.trial().await;
+    let account_id = api.account_of(&trial).await;
+    let (_, folder) = api.send(Method::POST, "/api/folders", Some(&trial), &json!({"name": "F"})).await;
+    let folder_id = folder["id"].as_str().unwrap();
+    let reach = Reach { folder_id: folder_id.parse().ok(), ..Reach::default() };
+    let (key, text) = api.new_key(ScopeSet::FULL, reach, None);
+    let mut tx = api.begin().await;
+    store::keys::lock_all(&mut tx, account_id).await.unwrap();
+    store::keys::insert_key(&mut tx, account_id, &key).await.unwrap();
+
+    let path = format!("/api/folders/{folder_id}");
+    let deletion = api.send(Method::DELETE, &path, Some(&trial), &Value::Null);
+    let ((status, answer), ()) = tokio::join!(deletion, async {
+        api.somebody_waits().await;
+        store::commit(tx).await.unwrap();
+    });
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    let (status, _) = api.send(Method::GET, "/api/account", Some(&text), &Value::Null).await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]

@@ -158,6 +158,20 @@ async fn a_narrow_key_makes_no_key_wider_than_itself_in_any_one_dimension() {
 }
 
 #[tokio::test]
+async fn of_a_page_that_has_the_slug_a_key_is_told_only_if_it_may_touch_it() {
+    let ground = Ground::lay().await;
+    let reach = Reach { folder_id: Some(ground.folders[0]), ..Reach::default() };
+    let (_, key) = ground.key_that(&May { scopes: ScopeSet::FULL, reach, expires_at: None }).await;
+    for (slug, told) in [("first", json!(ground.pages[0])), ("second", Value::Null)] {
+        let page = json!({"slug": slug, "title": "T", "html": "x"});
+        let (status, problem) = ground.api.send(Method::POST, "/api/pages", Some(&key), &page).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("slug_taken")), "{problem}");
+        assert_eq!(problem["existingPageId"], told);
+        assert!(problem["hint"].is_string(), "{problem}");
+    }
+}
+
+#[tokio::test]
 async fn counts_show_a_narrow_key_only_its_part() {
     let ground = Ground::lay().await;
     let api = &ground.api;

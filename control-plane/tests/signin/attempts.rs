@@ -162,6 +162,9 @@ async fn one_address_begins_so_often_and_is_told_when_to_come_back() {
     let answer = send(&stand.router, Method::GET, "/api/auth/oauth/a", &[], "").await;
     assert_eq!(answer.status, StatusCode::TOO_MANY_REQUESTS, "{}", answer.text);
     assert!(answer.header("retry-after").parse::<u32>().unwrap() <= 3_600);
+    let page = stand.browser().get("/api/auth/oauth/a").await;
+    assert_eq!(page.status, StatusCode::TOO_MANY_REQUESTS);
+    assert!(page.text.contains("<h1>") && !page.header("retry-after").is_empty(), "{}", page.text);
 }
 
 #[tokio::test]

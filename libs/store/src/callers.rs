@@ -20,6 +20,8 @@ use crate::{Conn, Error};
 pub struct Caller {
     /// By what they are known.
     pub credential: Credential,
+    /// What is stored of its text: HMAC of a key, hash of a session's token.
+    pub fingerprint: [u8; 32],
     /// Whose things they may touch.
     pub account: Account,
     /// What they may do.
@@ -150,8 +152,8 @@ pub async fn find_by_key(
     let scopes = read_scopes(&row.scopes)?;
     let reach = read_reach(row.folder_id, row.resource_ids.0)?;
     let (account, usage, months) = read_account!(row);
-    let credential = Credential::Key { id, expires_at, last_used_at };
-    Ok(Some(Caller { credential, account, scopes, reach, usage, months }))
+    let (credential, fingerprint) = (Credential::Key { id, expires_at, last_used_at }, *fingerprint);
+    Ok(Some(Caller { credential, fingerprint, account, scopes, reach, usage, months }))
 }
 
 /// The caller behind a session's token: everything the account it works on allows. None if the session has
@@ -191,8 +193,21 @@ pub async fn find_by_session(
         ends_at: row.ends_at,
     };
     let (account, usage, months) = read_account!(row);
-    let (scopes, reach) = (ScopeSet::FULL, Reach::default());
-    Ok(Some(Caller { credential, account, scopes, reach, usage, months }))
+    let (scopes, reach, fingerprint) = (ScopeSet::FULL, Reach::default(), *token_hash);
+    Ok(Some(Caller { credential, fingerprint, account, scopes, reach, usage, months }))
+}
+
+/// Whether a caller who was looked up earlier would be let in now: with the same text, for the same account.
+///
+/// # Errors
+/// The database's.
+pub async fn is_current(conn: &mut Conn, caller: &Caller, now: DateTime<Utc>) -> Result<bool, Error> {
+    let found = match caller.credential {
+        Credential::Key { .. } => find_by_key(conn, &caller.fingerprint, now).await?,
+        Credential::Session { .. } => find_by_session(conn, &caller.fingerprint, now).await?,
+    };
+    Ok(found
+        .is_some_and(|found| found.account.id == caller.account.id && found.account.suspended_at.is_none()))
 }
 
 pub(crate) fn read_scopes(words: &[String]) -> Result<ScopeSet, Error> {

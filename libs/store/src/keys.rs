@@ -125,8 +125,21 @@ pub async fn insert_key(conn: &mut Conn, account_id: Uuid, key: &NewKey) -> Resu
     Ok(())
 }
 
-/// A working key of the account, locked for this transaction: its ancestors can't be revoked meanwhile, nor
-/// the key itself changed.
+/// Lets nobody else make or revoke keys of the account until the end of the transaction, and waits for whoever does:
+/// a revocation that sees a key but not the child it is just making would leave the child working.
+///
+/// To be taken before any lock of the account's rows, which both sides take in different orders.
+///
+/// # Errors
+/// The database's.
+pub async fn lock_all(conn: &mut Conn, account_id: Uuid) -> Result<(), Error> {
+    // The names of subdomains, locked alike, have no colon.
+    let name = format!("keys:{account_id}");
+    query!("select pg_advisory_xact_lock(hashtextextended($1, 0))", name).execute(conn).await?;
+    Ok(())
+}
+
+/// A working key of the account, locked for this transaction: nobody else rotates or revokes it meanwhile.
 ///
 /// # Errors
 /// The database's.
@@ -202,7 +215,7 @@ pub async fn update_secret(
 }
 
 /// Revokes those of `ids` that are keys of the account, with every key they made, and those made; gives the
-/// fingerprints that work no more.
+/// fingerprints that work no more. The caller holds [`lock_all`].
 ///
 /// # Errors
 /// The database's.
@@ -230,7 +243,7 @@ pub async fn revoke_keys(
 }
 
 /// Revokes the keys that are kept to a folder, which is about to go; gives the fingerprints that work no
-/// more.
+/// more. The caller holds [`lock_all`].
 ///
 /// # Errors
 /// The database's.

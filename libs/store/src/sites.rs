@@ -122,7 +122,7 @@ pub async fn list_sites(conn: &mut Conn, account_id: Uuid, part: &Part) -> Resul
 
 /// Where an event with this token belongs; none if no site has it, or its account is suspended.
 ///
-/// Begins without an account, as [`crate::keys::find_caller`] does: the token is all a visitor's browser has.
+/// Begins without an account, as [`crate::callers::find_by_key`] does: the token is all a visitor's browser has.
 ///
 /// # Errors
 /// The database's.
