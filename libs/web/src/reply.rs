@@ -3,8 +3,9 @@
 use aide::OperationOutput;
 use aide::generate::GenContext;
 use aide::openapi::{Operation, Response as ResponseDoc};
+use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
+use http::{HeaderValue, StatusCode, header};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -153,11 +154,18 @@ impl<T> Created<T> {
     }
 }
 
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
 fn respond<T: Serialize>(status: StatusCode, body: &Envelope<T>) -> Response {
     // Most answers fit, so that writing one does not move it about.
     let mut text = Vec::with_capacity(2_048);
     match serde_json::to_writer(&mut text, body) {
-        Ok(()) => (status, [("content-type", "application/json")], text).into_response(),
+        Ok(()) => {
+            let mut response = Response::new(Body::from(text));
+            *response.status_mut() = status;
+            response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+            response
+        }
         Err(error) => {
             tracing::error!(%error, "an answer could not be written");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()

@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use serde::Deserialize;
+use tracing::field::Field;
+use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt};
@@ -59,7 +62,9 @@ pub fn init(config: &Config, service_name: &str) -> anyhow::Result<Guard> {
         EnvFilter::try_new(&config.log).with_context(|| format!("telemetry.log = {:?}", config.log))?;
     let lines = fmt::layer().with_writer(std::io::stderr).with_target(true);
     let lines = match config.format {
-        Format::Text => lines.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).boxed(),
+        Format::Text if std::io::IsTerminal::is_terminal(&std::io::stderr()) => lines.boxed(),
+        // The default fields work out their colours even where none is shown: on every request's span.
+        Format::Text => lines.with_ansi(false).fmt_fields(debug_fn(write_field).delimited(" ")).boxed(),
         Format::Json => lines.json().flatten_event(true).boxed(),
     };
     let subscriber = tracing_subscriber::registry().with(lines.with_filter(filter));
@@ -75,6 +80,13 @@ pub fn init(config: &Config, service_name: &str) -> anyhow::Result<Guard> {
     let installed = subscriber.with(providers.spans()).with(providers.logs()).try_init().is_ok();
     TRACING.store(installed, Ordering::Relaxed);
     Ok(Guard { providers: Some(providers) })
+}
+
+fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn std::fmt::Debug) -> std::fmt::Result {
+    match field.name() {
+        "message" => write!(writer, "{value:?}"),
+        name => write!(writer, "{name}={value:?}"),
+    }
 }
 
 /// Keeps OTLP going; what is still waiting is sent when it is shut down or dropped.
