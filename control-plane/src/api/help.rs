@@ -22,12 +22,16 @@ pub(super) fn resource() -> web::Resource<App> {
 struct WantedHelp {
     category: Category,
     /// One line, at most 200 characters.
+    #[schemars(length(min = 1, max = help::SUBJECT_CHARS_MAX), regex(pattern = help::SUBJECT_PATTERN))]
     subject: String,
     /// At most 5,000 characters.
+    #[schemars(length(min = 1, max = help::MESSAGE_CHARS_MAX), regex(pattern = r"\S"))]
     message: String,
     /// Where to answer, if not to the account's own address.
+    #[schemars(length(max = help::ADDRESS_CHARS_MAX), extend("format" = "email"))]
     email: Option<String>,
     /// The page it is about.
+    #[schemars(length(max = help::ADDRESS_CHARS_MAX), extend("format" = "uri"))]
     url: Option<String>,
     severity: Option<Severity>,
 }

@@ -304,3 +304,14 @@ async fn trials_are_never_repeated() {
     }
     assert_eq!(keys.len(), 2);
 }
+
+#[tokio::test]
+async fn a_call_without_a_body_is_one_under_a_key_too() {
+    let api = Api::start(&["upgrade.mode=instant"]).await;
+    let key = api.trial().await;
+    let call = Request::post("/api/account/upgrade")
+        .header("authorization", format!("Bearer {key}"))
+        .header("idempotency-key", "once");
+    let (status, _, answer) = api.exchange(call.body(Body::empty()).unwrap()).await;
+    assert_eq!((status, &answer["plan"]), (StatusCode::OK, &json!("pro")), "{answer}");
+}

@@ -4,12 +4,11 @@ use aide::OperationInput;
 use aide::generate::GenContext;
 use aide::openapi::{Operation, ReferenceOr};
 use axum::body::Bytes;
-use axum::body::HttpBody;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{FromRequest, FromRequestParts, OptionalFromRequest, Request};
+use axum::extract::{FromRequest, FromRequestParts, Request};
 use domain::Complaint;
-use http::header;
 use http::request::Parts;
+use http::{HeaderMap, header};
 use schemars::JsonSchema;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
@@ -36,29 +35,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let kind =
-            request.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let kind = kind.split(';').next().unwrap_or_default().trim();
-        if !kind.eq_ignore_ascii_case("application/json") {
-            let detail = format!("this endpoint takes JSON, not `{kind}`");
-            return Err(Problem::new(Code::UnsupportedMediaType, detail)
-                .hint("send `Content-Type: application/json`"));
-        }
+        check_is_json(request.headers())?;
         let bytes = Bytes::from_request(request, state).await.map_err(refused_body)?;
         read_json(&bytes).map(Json)
-    }
-}
-
-impl<T: DeserializeOwned, S: Send + Sync> OptionalFromRequest<S> for Json<T> {
-    type Rejection = Problem;
-
-    /// None for a request without a body.
-    async fn from_request(request: Request, state: &S) -> Result<Option<Self>, Problem> {
-        let says_nothing = request.headers().get(header::CONTENT_TYPE).is_none();
-        if says_nothing && request.body().is_end_stream() {
-            return Ok(None);
-        }
-        <Self as FromRequest<S>>::from_request(request, state).await.map(Some)
     }
 }
 
@@ -66,9 +45,25 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for OptionalJson<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let body = <Json<T> as OptionalFromRequest<S>>::from_request(request, state).await?;
-        Ok(Self(body.map(|Json(body)| body)))
+        // Only its end shows that a body is empty: whoever digests it on the way can't tell beforehand.
+        let kind = check_is_json(request.headers());
+        let bytes = Bytes::from_request(request, state).await.map_err(refused_body)?;
+        if bytes.is_empty() {
+            return Ok(Self(None));
+        }
+        kind?;
+        read_json(&bytes).map(|body| Self(Some(body)))
     }
+}
+
+fn check_is_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let detail = format!("this endpoint takes JSON, not `{kind}`");
+    Err(Problem::new(Code::UnsupportedMediaType, detail).hint("send `Content-Type: application/json`"))
 }
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
