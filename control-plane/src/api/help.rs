@@ -22,7 +22,7 @@ pub(super) fn resource() -> web::Resource<App> {
 struct WantedHelp {
     category: Category,
     /// One line, at most 200 characters.
-    #[schemars(length(min = 1, max = help::SUBJECT_CHARS_MAX), regex(pattern = help::SUBJECT_PATTERN))]
+    #[schemars(length(min = 1, max = help::SUBJECT_CHARS_MAX), regex(pattern = r"\S"))]
     subject: String,
     /// At most 5,000 characters.
     #[schemars(length(min = 1, max = help::MESSAGE_CHARS_MAX), regex(pattern = r"\S"))]

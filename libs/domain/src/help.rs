@@ -10,8 +10,6 @@ use crate::complaint::check_length;
 
 /// Characters of a subject.
 pub const SUBJECT_CHARS_MAX: usize = 200;
-/// How a subject is written, as a regular expression: one line that says something.
-pub const SUBJECT_PATTERN: &str = r"^[^\r\n]*\S[^\r\n]*$";
 /// Characters of a message.
 pub const MESSAGE_CHARS_MAX: usize = 5_000;
 /// Characters of an address to come back to, or of a page it is about.

@@ -47,8 +47,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for OptionalJson<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         // Only its end shows that a body is empty: whoever digests it on the way can't tell beforehand.
         let kind = check_is_json(request.headers());
+        let says_nothing = !request.headers().contains_key(header::CONTENT_TYPE);
         let bytes = Bytes::from_request(request, state).await.map_err(refused_body)?;
-        if bytes.is_empty() {
+        if says_nothing && bytes.is_empty() {
             return Ok(Self(None));
         }
         kind?;
