@@ -105,6 +105,11 @@ async fn numbers_and_nesting_beyond_all_measure_are_refused_within_free_metadata
     let (status, made) =
         target.send("POST", "/api/pages", Some(page(&Value::Object(many).to_string()))).await;
     assert_eq!(status, StatusCode::CREATED, "{made}");
+    // Postgres gives it back written out, in 309 digits.
+    let largest =
+        br#"{"slug": "largest", "title": "T", "html": "x", "metadata": {"n": -1.7976931348623157e308}}"#;
+    let (status, made) = target.send("POST", "/api/pages", Some(largest.to_vec())).await;
+    assert_eq!(status, StatusCode::CREATED, "{made}");
 }
 
 #[tokio::test]
