@@ -9,6 +9,7 @@ use axum::extract::FromRef;
 use chrono::TimeDelta;
 use contract::Signal;
 use domain::addresses::Addresses;
+use domain::keys::Pepper;
 use domain::sealing::MasterKey;
 use service::config::ExposeSecret;
 use service::{Check, Clock, Rng, Shutdown};
@@ -92,19 +93,12 @@ impl App {
         let master_key = MasterKey::from_hex(secrets.master_key.expose_secret()).context(
             "secrets.master_key must be 64 hexadecimal digits; make one with `openssl rand -hex 32`",
         )?;
-        anyhow::ensure!(
-            secrets.key_pepper.expose_secret().len() >= 16,
-            "secrets.key_pepper must have at least 16 characters"
-        );
+        let pepper = Pepper::new(secrets.key_pepper.expose_secret().as_bytes())
+            .context("secrets.key_pepper must have at least 16 characters")?;
         let db = store::connect(&config.store)?;
         let addresses = Addresses::new(&config.http.base_url, &config.http.sites_domain)?;
         Ok(Self(Arc::new(Parts {
-            callers: Callers::new(
-                db.clone(),
-                secrets.key_pepper.expose_secret(),
-                config.keys.cache,
-                config.signin.idle(),
-            ),
+            callers: Callers::new(db.clone(), pepper, config.keys.cache, config.signin.idle()),
             db,
             warehouse: warehouse::connect(&config.warehouse),
             bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,

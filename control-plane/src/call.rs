@@ -88,7 +88,7 @@ pub struct Call<S> {
     pub now: DateTime<Utc>,
     /// Who calls.
     pub caller: Arc<Caller>,
-    request_id: String,
+    request_id: Arc<str>,
     scope: PhantomData<S>,
 }
 
@@ -115,12 +115,12 @@ impl<S> Call<S> {
 
     /// 200 with `data`.
     pub fn reply<T>(self, data: T) -> Reply<T> {
-        Reply::new(Envelope::new(data, Some(meta(&self.caller, self.request_id))))
+        Reply::new(Envelope::new(data, Some(meta(&self.caller, &self.request_id))))
     }
 
     /// 201 with `data`.
     pub fn created<T>(self, data: T) -> Created<T> {
-        Created(Envelope::new(data, Some(meta(&self.caller, self.request_id))))
+        Created(Envelope::new(data, Some(meta(&self.caller, &self.request_id))))
     }
 
     /// The plan's limit is reached: nothing was created.
@@ -164,24 +164,23 @@ impl<S: Needs> FromRequestParts<App> for Call<S> {
 
 /// Leaves how to write `_meta` to the frame, which asks for it should the call end in a problem. Gives the request's
 /// id.
-pub(crate) fn leave_meta(parts: &Parts, caller: &Arc<Caller>) -> String {
-    let request_id = parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
+pub(crate) fn leave_meta(parts: &Parts, caller: &Arc<Caller>) -> Arc<str> {
     if let Some(MetaSlot(slot)) = parts.extensions.get() {
-        let (caller, request_id) = (Arc::clone(caller), request_id.clone());
+        let caller = Arc::clone(caller);
         // Whoever was first has left the same.
-        let _first = slot.set(Box::new(move || meta(&caller, request_id.clone())));
+        let _first = slot.set(Box::new(move |request_id| meta(&caller, request_id)));
     }
-    request_id
+    parts.extensions.get::<RequestId>().map(|id| Arc::clone(&id.0)).unwrap_or_default()
 }
 
-fn meta(caller: &Caller, request_id: String) -> Meta {
+fn meta(caller: &Caller, request_id: &str) -> Meta {
     let plan = caller.account.plan;
     Meta {
         plan: plan.word(),
         claimed: caller.account.claimed_at.is_some(),
         usage: usage_of(plan, &caller.usage, &caller.months),
         restrictions: plan.restrictions(),
-        request_id,
+        request_id: request_id.to_owned(),
     }
 }
 

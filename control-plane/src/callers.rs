@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use cache::{Bounds, Fresh};
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::keys::{self, KeyKind};
+use domain::keys::{self, KeyKind, Pepper};
 use domain::sessions;
 use http::request::Parts;
 use http::{HeaderMap, header};
@@ -28,22 +28,22 @@ const ENTRY_BYTES: u32 = 1_024;
 /// The look-up of callers.
 pub struct Callers {
     db: store::Db,
-    pepper: Vec<u8>,
+    pepper: Pepper,
     session_idle: TimeDelta,
     known: Fresh<[u8; 32], Option<Arc<Caller>>>,
 }
 
 impl Callers {
     /// Look-ups in `db`, remembered for `remember`. A session in use goes on for `session_idle`.
-    pub fn new(db: store::Db, pepper: &str, remember: Duration, session_idle: TimeDelta) -> Self {
+    pub fn new(db: store::Db, pepper: Pepper, remember: Duration, session_idle: TimeDelta) -> Self {
         let bounds = Bounds { max_bytes: 64 << 20, fresh_for: remember, retry_after: remember };
         let known = Fresh::new(bounds, |_, _| ENTRY_BYTES);
-        Self { db, pepper: pepper.as_bytes().to_vec(), session_idle, known }
+        Self { db, pepper, session_idle, known }
     }
 
     /// What is stored of a new key.
     pub fn secret(&self, kind: KeyKind, key: &str) -> Secret {
-        let fingerprint = keys::fingerprint(&self.pepper, key);
+        let fingerprint = self.pepper.fingerprint(key);
         Secret { fingerprint, shown_prefix: keys::shown_prefix(kind, key) }
     }
 
@@ -59,7 +59,7 @@ impl Callers {
         };
         // A typo is known by the key's checksum: nobody needs to be asked.
         keys::recognise(key).ok_or_else(unknown)?;
-        let fingerprint = keys::fingerprint(&self.pepper, key);
+        let fingerprint = self.pepper.fingerprint(key);
         let look_up = async |conn: &mut Conn| store::callers::find_by_key(conn, &fingerprint, now).await;
         let caller = self.look_up(fingerprint, now, look_up).await?.ok_or_else(unknown)?;
         match caller.credential {

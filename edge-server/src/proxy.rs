@@ -80,7 +80,7 @@ impl Inner {
         join_cookies(own);
         own.insert(headers::TOKEN, self.token.clone());
         set(own, headers::CLIENT_IP, visitor.map(|ip| ip.to_string()));
-        set(own, headers::REQUEST_ID, id.map(|id| id.0));
+        set(own, headers::REQUEST_ID, id.map(|id| id.0.as_ref().to_owned()));
         service::telemetry::inject(own);
         *request.uri_mut() = uri;
         *request.version_mut() = http::Version::HTTP_11;

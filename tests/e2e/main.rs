@@ -3,6 +3,7 @@
 mod ends;
 mod faults;
 mod operator;
+mod refusals;
 mod retries;
 mod runner;
 mod story;

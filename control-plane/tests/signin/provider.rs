@@ -153,7 +153,7 @@ fn weakly_signed(header: &Value, claims: &CoreIdTokenClaims) -> String {
     if header["alg"] == "none" {
         return format!("{signed}.");
     }
-    let mac = domain::keys::fingerprint(b"a-secret-of-ours", &signed);
+    let mac = domain::keys::Pepper::new(b"a-secret-of-ours").unwrap().fingerprint(&signed);
     format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(mac))
 }
 

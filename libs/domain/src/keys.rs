@@ -60,12 +60,20 @@ pub fn recognise(key: &str) -> Option<KeyKind> {
     (rest.is_ascii() && checksum(kind, digits) == check).then_some(kind)
 }
 
-/// What is stored instead of a key: HMAC-SHA-256 under the server's pepper.
-pub fn fingerprint(pepper: &[u8], key: &str) -> [u8; 32] {
-    // HMAC takes a key of any length, so this can't fail.
-    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(pepper) else { return [0; 32] };
-    mac.update(key.as_bytes());
-    mac.finalize().into_bytes().into()
+/// The server's secret part of every fingerprint, digested once.
+#[derive(Clone)]
+pub struct Pepper(Hmac<Sha256>);
+
+impl Pepper {
+    /// From the configured secret; `None` if it is shorter than 16 bytes.
+    pub fn new(secret: &[u8]) -> Option<Self> {
+        Hmac::new_from_slice(secret).ok().filter(|_| secret.len() >= 16).map(Self)
+    }
+
+    /// What is stored instead of a key: HMAC-SHA-256 under the pepper.
+    pub fn fingerprint(&self, key: &str) -> [u8; 32] {
+        self.0.clone().chain_update(key.as_bytes()).finalize().into_bytes().into()
+    }
 }
 
 /// The part of a key that lists may show.
@@ -137,9 +145,11 @@ mod tests {
 
     #[test]
     fn a_fingerprint_depends_on_key_and_pepper() {
-        let print = fingerprint(b"pepper", "key");
-        assert_ne!(print, fingerprint(b"salt", "key"));
-        assert_ne!(print, fingerprint(b"pepper", "kez"));
-        assert_eq!(print, fingerprint(b"pepper", "key"));
+        let fingerprint = |pepper: &str, key| Pepper::new(pepper.as_bytes()).unwrap().fingerprint(key);
+        let print = fingerprint("a pepper of ours", "key");
+        assert_ne!(print, fingerprint("the salt of ours", "key"));
+        assert_ne!(print, fingerprint("a pepper of ours", "kez"));
+        assert_eq!(print, fingerprint("a pepper of ours", "key"));
+        assert!(Pepper::new(b"fifteen letters").is_none());
     }
 }

@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use serde_json::json;
 use tracing::{Instrument, Span};
 
+use crate::lingering::lingering;
 use crate::reply::NextCursor;
 use crate::{Code, Meta, Problem};
 
@@ -40,26 +41,36 @@ pub struct Answered<'a> {
 
 /// The request's id, also in its `X-Request-Id` header.
 #[derive(Debug, Clone)]
-pub struct RequestId(pub String);
+pub struct RequestId(pub Arc<str>);
 
 /// Where an authenticated call leaves how to write its `_meta`, so that a problem can carry it too.
 #[derive(Clone, Default)]
-pub struct MetaSlot(pub Arc<OnceLock<Box<dyn Fn() -> Meta + Send + Sync>>>);
+pub struct MetaSlot(pub Arc<OnceLock<WriteMeta>>);
+
+/// Writes the `_meta` of an answer, given the request's id.
+pub type WriteMeta = Box<dyn Fn(&str) -> Meta + Send + Sync>;
 
 /// Middleware: gives the request an id and a span, turns panics, wrong methods and problems into rendered
-/// problems, and puts the id on every answer.
+/// problems, reads the rest of a refused body, and puts the id on every answer.
 pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
-    let id = kept_id(request.headers()).unwrap_or_else(|| (frame.new_request_id)());
+    let id: Arc<str> = match kept_id(request.headers()) {
+        Some(kept) => kept.into(),
+        None => (frame.new_request_id)().into(),
+    };
     let meta = MetaSlot::default();
     let uri = request.uri().clone();
-    let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str).to_owned();
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let route = matched.as_ref().map_or("", MatchedPath::as_str);
     let status = tracing::field::Empty;
     let method = request.method().as_str();
-    let span = tracing::info_span!("request", method, route = route.as_str(), request.id = id, status);
+    let span = tracing::info_span!("request", method, route, request.id = &*id, status);
     (frame.continue_trace)(&span, request.headers());
     request.extensions_mut().insert(RequestId(id.clone()));
     request.extensions_mut().insert(meta.clone());
+    let (parts, body) = request.into_parts();
+    let body = lingering(body, &parts.headers);
+    let request = Request::from_parts(parts, body);
 
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span.clone()).await;
     let mut response = answered.unwrap_or_else(|_| {
@@ -73,8 +84,8 @@ pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next)
         response.extensions_mut().insert(problem);
     }
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        let meta = meta.0.get().map(|meta| ("_meta", json!(meta())));
-        let mut rendered = problem.render([("requestId", json!(id))].into_iter().chain(meta));
+        let meta = meta.0.get().map(|meta| ("_meta", json!(meta(&id))));
+        let mut rendered = problem.render([("requestId", json!(&*id))].into_iter().chain(meta));
         for (name, value) in response.headers() {
             rendered.headers_mut().entry(name).or_insert_with(|| value.clone());
         }
@@ -86,7 +97,7 @@ pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next)
     {
         response.headers_mut().append(header::LINK, link);
     }
-    (frame.count)(&Answered { route: &route, status: response.status(), elapsed: began.elapsed() });
+    (frame.count)(&Answered { route, status: response.status(), elapsed: began.elapsed() });
     span.record("status", response.status().as_u16());
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(edge::REQUEST_ID, value);
@@ -110,8 +121,8 @@ fn wrong_method(headers: &HeaderMap) -> Problem {
 }
 
 /// An inbound id is kept if it is one word of sensible length: it will stand in logs.
-fn kept_id(headers: &HeaderMap) -> Option<String> {
+fn kept_id(headers: &HeaderMap) -> Option<&str> {
     let id = headers.get(edge::REQUEST_ID)?.to_str().ok()?;
     let word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    ((8..=64).contains(&id.len()) && id.chars().all(word)).then(|| id.to_owned())
+    ((8..=64).contains(&id.len()) && id.chars().all(word)).then_some(id)
 }

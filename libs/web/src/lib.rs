@@ -10,6 +10,7 @@ mod extract;
 mod frame;
 mod headed;
 mod idempotency;
+mod lingering;
 mod listing;
 mod nul;
 mod problem;

@@ -1,0 +1,138 @@
+//! A request answered before its body was read to the end: the rest is read and thrown away, within bounds.
+//!
+//! Closed at once, the connection would be reset while the client still writes, and a client so reset may never see
+//! the answer, a 413 or 401 that says what to do.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Error;
+use axum::body::{Body, Bytes, HttpBody};
+use futures::StreamExt;
+use http::{HeaderMap, header};
+use http_body::{Frame, SizeHint};
+
+/// How much of a rest is read: more than that is somebody who doesn't listen.
+const REST_BYTES_MAX: usize = 64 << 20;
+/// How long it is read.
+const REST_WITHIN: Duration = Duration::from_secs(10);
+
+/// A body whose rest is read when it is dropped.
+struct Lingering {
+    body: Body,
+    /// Whether the client sends the body without being asked to, or has been asked to already.
+    is_coming: bool,
+}
+
+/// The body as handlers get it.
+pub(crate) fn lingering(body: Body, headers: &HeaderMap) -> Body {
+    if body.is_end_stream() {
+        return body;
+    }
+    Body::new(Lingering { body, is_coming: !headers.contains_key(header::EXPECT) })
+}
+
+impl HttpBody for Lingering {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        self.is_coming = true;
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Lingering {
+    fn drop(&mut self) {
+        if !self.is_coming || self.body.is_end_stream() {
+            return;
+        }
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(read_rest(std::mem::take(&mut self.body)));
+        }
+    }
+}
+
+async fn read_rest(body: Body) {
+    let reading = async {
+        let mut rest = body.into_data_stream();
+        let mut read = 0;
+        while let Some(Ok(bytes)) = rest.next().await {
+            read += bytes.len();
+            if read > REST_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    // Whoever takes longer is cut off: the answer has long been sent.
+    let _cut_off = tokio::time::timeout(REST_WITHIN, reading).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// A body in pieces of a kilobyte that counts how many were taken.
+    fn pieces(count: usize) -> (Body, Arc<AtomicUsize>) {
+        let taken = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&taken);
+        let stream = futures::stream::iter(0..count).map(move |_| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            Ok::<_, Error>(Bytes::from_static(&[b'x'; 1024]))
+        });
+        (Body::from_stream(stream), taken)
+    }
+
+    /// Lets what was spawned run until it rests.
+    async fn settled() {
+        for _ in 0..8 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_left_of_a_body_is_read() {
+        let (body, taken) = pieces(50);
+        drop(lingering(body, &HeaderMap::new()));
+        settled().await;
+        assert_eq!(taken.load(Ordering::SeqCst), 50);
+    }
+
+    #[tokio::test]
+    async fn but_not_for_ever() {
+        let (body, taken) = pieces(1 << 20);
+        drop(lingering(body, &HeaderMap::new()));
+        settled().await;
+        assert_eq!(taken.load(Ordering::SeqCst), REST_BYTES_MAX / 1024 + 1);
+    }
+
+    #[tokio::test]
+    async fn nor_is_somebody_asked_for_it_who_waits_to_be_asked() {
+        let headers = HeaderMap::from_iter([(header::EXPECT, "100-continue".parse().unwrap())]);
+        let (body, taken) = pieces(50);
+        drop(lingering(body, &headers));
+        settled().await;
+        assert_eq!(taken.load(Ordering::SeqCst), 0);
+        let (body, taken) = pieces(50);
+        let mut begun = lingering(body, &headers).into_data_stream();
+        assert!(begun.next().await.is_some());
+        drop(begun);
+        settled().await;
+        assert_eq!(taken.load(Ordering::SeqCst), 50, "who was asked is heard");
+    }
+}
