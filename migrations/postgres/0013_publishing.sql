@@ -61,13 +61,15 @@ create table page_views (
 ) with (fillfactor = 50);
 
 create table page_entries (
-    id             uuid primary key,
+    id             uuid not null,
     account_id     uuid not null references accounts on delete cascade,
     page_id        uuid not null references pages on delete cascade,
     data           jsonb not null,
     -- The submission it was made of, if it was; also after that is gone.
     submission_id  uuid,
-    created_at     timestamptz not null
+    created_at     timestamptz not null,
+    -- Restored to several pages, an entry is the same on each.
+    primary key (page_id, id)
 );
 create index page_entries_page on page_entries (page_id, created_at, id);
 create index page_entries_account on page_entries (account_id);

@@ -2,8 +2,11 @@
 
 mod account;
 mod analytics;
+mod batch;
+mod deletion;
 mod deliveries;
 mod domains;
+mod entries;
 mod folders;
 mod forms;
 mod help;
@@ -16,6 +19,7 @@ mod submissions;
 mod system;
 mod trial;
 mod upgrade;
+mod versions;
 mod webhooks;
 
 use std::sync::Arc;
@@ -44,6 +48,8 @@ fn resources() -> Vec<Resource<App>> {
         domains::resource(),
         folders::resource(),
         pages::resource(),
+        entries::resource(),
+        versions::resource(),
         forms::resource(),
         submissions::resource(),
         webhooks::resource(),

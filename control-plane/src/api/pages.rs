@@ -11,13 +11,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use store::pages::PageChange;
+use store::subdomains::Subdomain;
 use store::usage::{self, Counter};
 use uuid::Uuid;
-use web::{Code, Created, Deleted, Headed, IfMatch, Json, Listed, Paging, Path, Problem, Query, Reply, etag};
+use web::{Code, Created, Headed, IfMatch, Json, Listed, Paging, Path, Problem, Query, Reply, etag};
 
 use super::page_views::{PageView, WholePage, millis};
+use super::{batch, deletion};
 use crate::App;
 use crate::call::{Call, scope};
+use crate::large;
 
 const MAX_BODY_BYTES: usize = 4 << 20;
 
@@ -28,8 +31,11 @@ pub(super) fn resource() -> web::Resource<App> {
         .get("/api/pages", list, "List pages")
         .get("/api/pages/{id}", read, "Read a page with its content")
         .put("/api/pages/{id}", update, "Edit a page")
-        .delete("/api/pages/{id}", delete, "Delete a page for good")
+        .delete("/api/pages/{id}", deletion::delete, "Delete a page for good; its entries are archived")
+        .delete("/api/pages/batch", deletion::delete_batch, "Delete up to 200 pages, each for itself")
         .body_limit(MAX_BODY_BYTES)
+        .post("/api/pages/batch", batch::batch, "Publish up to 200 pages, each for itself")
+        .body_limit(large::MAX_BYTES)
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -147,8 +153,7 @@ async fn create(
     if !store::pages::insert_page(&mut tx, call.account_id, &new).await? {
         let existing =
             store::pages::find_id_by_slug(&mut tx, call.account_id, subdomain.id, &new.slug).await?;
-        let detail = format!("the site {} already has a page `{}`", subdomain.name, new.slug);
-        let taken = Problem::new(Code::SlugTaken, detail);
+        let taken = slug_taken(&subdomain, &new.slug);
         let ids = existing.as_slice();
         // A page that this key may not touch it isn't told of either.
         return Err(match call.check_ids(&mut tx, Resource::Pages, ids).await {
@@ -175,6 +180,11 @@ async fn create(
         form,
         "Put a form on it",
     ))
+}
+
+/// The site has a page with that slug.
+pub(super) fn slug_taken(subdomain: &Subdomain, slug: &str) -> Problem {
+    Problem::new(Code::SlugTaken, format!("the site {} already has a page `{slug}`", subdomain.name))
 }
 
 async fn list(
@@ -287,18 +297,4 @@ async fn shown<S>(
 ) -> Result<(HeaderMap, WholePage), Problem> {
     let entries = store::entries::list_entries(conn, call.account_id, page.summary.id).await?;
     Ok((etag(page.summary.updated_at), WholePage::new(app, page, entries)))
-}
-
-async fn delete(
-    call: Call<scope::PagesDelete>,
-    State(app): State<App>,
-    Path(id): Path<Uuid>,
-) -> Result<Reply<Deleted>, Problem> {
-    let mut tx = store::begin(&app.db).await?;
-    call.check_id(&mut tx, Resource::Pages, id).await?;
-    let gone = store::pages::delete_page(&mut tx, call.account_id, id).await?;
-    let (subdomain_id, slug) = gone.ok_or_else(|| Problem::not_found("page"))?;
-    usage::give_back(&mut tx, call.account_id, Counter::Projects).await?;
-    app.commit(tx, vec![Change::Page { subdomain_id, slug }]).await?;
-    Ok(call.reply(Deleted::now()))
 }

@@ -4,6 +4,7 @@
 //! found. Transactions are begun by handlers and jobs, which know the order of steps, and passed down.
 
 pub mod accounts;
+pub mod archives;
 pub mod callers;
 pub mod claims;
 pub mod deliveries;

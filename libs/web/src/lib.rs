@@ -18,7 +18,7 @@ mod registry;
 mod reply;
 
 pub use edge::{ClientIp, EdgeTrust};
-pub use extract::{Json, OptionalJson, Path, Query, present};
+pub use extract::{Json, JsonOfItems, OptionalJson, Path, Query, present, read_item};
 pub use frame::{Answered, Frame, MetaSlot, RequestId, frame};
 pub use headed::Headed;
 pub use listing::{Listed, Paging};

@@ -51,7 +51,8 @@ pub(super) fn find(template: &str) -> Result<Places, String> {
             let tag = element.tag_name();
             let is_code = ["script", "style"].contains(&tag.as_str());
             found.has_foreign_code |= is_code && element.namespace_uri() != HTML;
-            let names: Vec<String> = element.attributes().iter().map(|one| one.name()).collect();
+            let names: Vec<String> =
+                element.attributes().iter().map(lol_html::html_content::Attribute::name).collect();
             for (attribute, name) in element.attributes().iter().zip(&names) {
                 let Some(value) = attribute.value_source_location() else { continue };
                 found.attributes.push(Attribute {

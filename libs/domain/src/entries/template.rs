@@ -194,7 +194,7 @@ impl Template {
                 Piece::Plain(text) => html.push_str(text),
                 Piece::Text(name) => escape(html, &value(name)),
                 Piece::Style(name) => {
-                    html.push_str(Some(value(name)).filter(|it| is_plain_style(it)).as_deref().unwrap_or(""))
+                    html.push_str(Some(value(name)).filter(|it| is_plain_style(it)).as_deref().unwrap_or(""));
                 }
                 Piece::Address(parts) | Piece::Addresses(parts) => {
                     let is_list = matches!(piece, Piece::Addresses(_));
