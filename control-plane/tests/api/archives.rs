@@ -142,7 +142,7 @@ async fn an_archive_is_seen_and_restored_by_those_who_could_touch_its_page() {
         (of_list, &outside, &inside, "insufficient_scope"),
     ] {
         let (_, narrow) = api.insert_key(account_id, ScopeSet::FULL, reach, None).await;
-        assert_eq!(archives(&api, &narrow).await, [own.clone()]);
+        assert_eq!(archives(&api, &narrow).await, std::slice::from_ref(own));
         assert_eq!(restore(&api, &narrow, &target, own).await.0, StatusCode::OK);
         let (status, problem) = restore(&api, &narrow, &target, other).await;
         assert_eq!((status, &problem["code"]), (StatusCode::FORBIDDEN, &json!(code)));

@@ -183,8 +183,9 @@ async fn batches_at_once_pass_no_limit() {
         let (api, key) = (Arc::clone(&api), key.clone());
         sending.spawn(async move {
             // Every second slug is in every batch.
-            let slug =
-                |at: usize| if at % 2 == 0 { format!("both-{at}") } else { format!("own-{batch}-{at}") };
+            let slug = |at: usize| {
+                if at.is_multiple_of(2) { format!("both-{at}") } else { format!("own-{batch}-{at}") }
+            };
             let pages: Vec<Value> = (0..8).map(|at| page(&slug(at))).collect();
             send(&api, &key, json!({"pages": pages, "upsert": true})).await
         });

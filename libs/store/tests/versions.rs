@@ -1,5 +1,7 @@
 //! What pages were: twenty states of each, shared texts once, nothing left behind.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::pages::{Content, Publication};
 use sandbox::test::TestDatabase;

@@ -1,6 +1,7 @@
 //! Where in a template placeholders stand, as an HTML parser sees it.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use lol_html::html_content::TextType;
@@ -33,6 +34,20 @@ pub(super) struct Places {
     pub(super) has_foreign_code: bool,
 }
 
+impl Places {
+    /// Whether text stands there. What was found is in the template's order.
+    pub(super) fn text_at(&self, at: usize) -> bool {
+        let next = self.texts.partition_point(|text| text.end <= at);
+        self.texts.get(next).is_some_and(|text| text.contains(&at))
+    }
+
+    /// The attribute whose value stands there.
+    pub(super) fn attribute_at(&self, at: usize) -> Option<&Attribute> {
+        let next = self.attributes.partition_point(|attribute| attribute.value.end <= at);
+        self.attributes.get(next).filter(|attribute| attribute.value.contains(&at))
+    }
+}
+
 /// Parses a template.
 ///
 /// # Errors
@@ -51,15 +66,19 @@ pub(super) fn find(template: &str) -> Result<Places, String> {
             let tag = element.tag_name();
             let is_code = ["script", "style"].contains(&tag.as_str());
             found.has_foreign_code |= is_code && element.namespace_uri() != HTML;
-            let names: Vec<String> =
-                element.attributes().iter().map(lol_html::html_content::Attribute::name).collect();
-            for (attribute, name) in element.attributes().iter().zip(&names) {
-                let Some(value) = attribute.value_source_location() else { continue };
+            let mut names = BTreeMap::<String, usize>::new();
+            for attribute in element.attributes() {
+                *names.entry(attribute.name()).or_default() += 1;
+            }
+            for attribute in element.attributes() {
+                let (name, value) = (attribute.name(), attribute.value_source_location());
+                let Some(value) = value else { continue };
+                let is_only = names.get(&name) == Some(&1);
                 found.attributes.push(Attribute {
                     element: tag.clone(),
-                    name: name.clone(),
+                    name,
                     value: value.bytes(),
-                    is_only: names.iter().filter(|other| *other == name).count() == 1,
+                    is_only,
                 });
             }
             Ok(())

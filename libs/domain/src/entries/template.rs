@@ -5,6 +5,7 @@
 //! would run something is replaced by an address that leads nowhere. So is decided once, when the template is stored,
 //! and again, the same, when it is rendered.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use serde_json::{Map, Value};
@@ -104,8 +105,8 @@ impl Template {
         // More text, and an element that is one only between tags, show what the next entry would begin in.
         let end = html.len();
         let found = places::find(&format!("{html}x<i id=x>"))?;
-        let is_text = |at: usize| found.texts.iter().any(|text| text.contains(&at));
-        if !is_text(end) || !found.attributes.iter().any(|one| one.value.start > end) {
+        let is_text = |at: usize| found.text_at(at);
+        if !is_text(end) || found.attributes.last().is_none_or(|last| last.value.start <= end) {
             return Err(
                 "something is still open at its end: a tag, a comment, a script or the like".to_owned()
             );
@@ -116,8 +117,7 @@ impl Template {
         let mut template = Self { pieces: Vec::new() };
         let (mut next, mut done) = (at.iter().peekable(), 0);
         while let Some((place, name)) = next.next() {
-            let attribute = found.attributes.iter().find(|one| one.value.contains(place));
-            let Some(attribute) = attribute else {
+            let Some(attribute) = found.attribute_at(*place) else {
                 if !is_text(*place) {
                     return Err(format!("{{{{{name}}}}} may only stand in text or in an attribute's value"));
                 }
@@ -167,41 +167,58 @@ impl Template {
 
     /// An entry as HTML.
     pub fn render(&self, data: &Map<String, Value>) -> String {
-        let mut html = String::new();
-        self.render_into(&mut html, data);
-        html
+        let mut page = Rendered::default();
+        page.add(self, data);
+        page.html
     }
 
     /// Entries as HTML, one after the other, as many as fit into 8 MiB.
     pub fn render_all(&self, entries: &[Value]) -> String {
-        let mut html = String::new();
+        let mut page = Rendered::default();
         for data in entries.iter().filter_map(Value::as_object) {
-            let before = html.len();
-            self.render_into(&mut html, data);
-            if html.len() > RENDERED_BYTES_MAX {
-                html.truncate(before);
+            let before = page.html.len();
+            page.add(self, data);
+            if page.is_full() {
+                page.html.truncate(before);
                 break;
             }
         }
-        html
+        page.html
+    }
+}
+
+/// What was made of a page's entries so far.
+#[derive(Default)]
+struct Rendered {
+    html: String,
+    /// Bytes of values that were looked at, also of those that left nothing: a template may name one many times.
+    read: Cell<usize>,
+}
+
+impl Rendered {
+    fn is_full(&self) -> bool {
+        self.html.len() > RENDERED_BYTES_MAX || self.read.get() > RENDERED_BYTES_MAX
     }
 
-    /// Stops once there is more than fits.
-    fn render_into(&self, html: &mut String, data: &Map<String, Value>) {
-        let value = |name: &str| data.get(name).and_then(text).unwrap_or_default();
-        for piece in &self.pieces {
+    /// Adds an entry, or as much of it as fits.
+    fn add(&mut self, template: &Template, data: &Map<String, Value>) {
+        let Self { html, read } = self;
+        let value = |name: &str| {
+            let text = data.get(name).and_then(text).unwrap_or_default();
+            read.set(read.get() + text.len());
+            text
+        };
+        for piece in &template.pieces {
             match piece {
                 Piece::Plain(text) => html.push_str(text),
                 Piece::Text(name) => escape(html, &value(name)),
                 Piece::Style(name) => {
                     html.push_str(Some(value(name)).filter(|it| is_plain_style(it)).as_deref().unwrap_or(""));
                 }
-                Piece::Address(parts) | Piece::Addresses(parts) => {
-                    let is_list = matches!(piece, Piece::Addresses(_));
-                    write_address(html, parts, is_list, value);
-                }
+                Piece::Address(parts) => write_address(html, parts, false, value),
+                Piece::Addresses(parts) => write_address(html, parts, true, value),
             }
-            if html.len() > RENDERED_BYTES_MAX {
+            if html.len() > RENDERED_BYTES_MAX || read.get() > RENDERED_BYTES_MAX {
                 return;
             }
         }

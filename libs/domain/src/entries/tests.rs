@@ -307,4 +307,23 @@ fn a_page_of_entries_stays_within_its_bytes() {
     let html = template.render_all(&entries);
     assert_eq!(html.len(), 2 * 1_000 * 1_000 * "&lt;".len(), "two of four million bytes each fit");
     assert_eq!(template.render_all(&vec![json!({"a": "<".repeat(16_000)}); 500]), "");
+    // A value that leaves nothing was looked at all the same.
+    let template = Template::parse(&format!("x<p style='{}'></p>", "{{a}}".repeat(1_000))).unwrap();
+    let html = template.render_all(&vec![json!({"a": ";".repeat(4_000)}); 500]);
+    assert_eq!(html.matches('x').count(), 2);
+}
+
+#[test]
+fn a_template_of_nothing_but_placeholders_or_attributes_is_read_in_no_time() {
+    let many = [
+        "{{a}}".repeat(13_000),
+        "<i a={{a}}>".repeat(5_900),
+        format!("<p {}>", "a ".repeat(32_000)),
+        format!("<p {} title={{{{a}}}}>", (0..9_000).map(|at| format!("a{at} ")).collect::<String>()),
+    ];
+    let began = std::time::Instant::now();
+    for template in many {
+        assert_eq!(check_template(&template), None);
+    }
+    assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
 }

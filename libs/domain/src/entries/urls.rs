@@ -23,13 +23,12 @@ const IN_ADDRESS: &AsciiSet = &CONTROLS
 /// What is not written plainly in a query's value.
 const IN_QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Whether an address may be followed. Browsers skip blanks before it and line ends within.
+/// Whether an address may be followed: it has no scheme, or one of ours, plainly written. Browsers skip blanks before
+/// an address and line ends within, so that a scheme we don't know may be one they run.
 pub(super) fn may_be_followed(address: &str) -> bool {
-    let address = address.trim_start_matches(|c: char| c <= ' ' || c.is_whitespace());
-    let seen = address.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r'));
-    let scheme: String = seen.take_while(|c| !matches!(c, ':' | '/' | '?' | '#' | '\\')).collect();
-    let mut after = address.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).skip(scheme.chars().count());
-    after.next() != Some(':') || is_scheme(&scheme)
+    let address = address.trim_start_matches(|c: char| c <= ' ');
+    let (scheme, rest) = address.split_at(address.find([':', '/', '?', '#', '\\']).unwrap_or(address.len()));
+    !rest.starts_with(':') || is_scheme(scheme)
 }
 
 /// Whether this is a scheme that may be followed.
@@ -55,6 +54,7 @@ mod tests {
     fn only_known_schemes_are_followed_however_they_are_spelled() {
         for right in [
             "",
+            " https://a.example",
             "#top",
             "/a:b",
             "a/b",

@@ -172,7 +172,7 @@ pub async fn insert_page(conn: &mut Conn, account_id: Uuid, page: &NewPage) -> R
 pub async fn lock_page(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<DateTime<Utc>>, Error> {
     usage::lock(conn, account_id).await?;
     let updated_at = query_scalar!(
-        "select updated_at from pages where account_id = $1 and id = $2 for update",
+        "select updated_at from pages where account_id = $1 and id = $2 for no key update",
         account_id,
         id
     )
@@ -306,7 +306,7 @@ async fn edit(
 async fn find_current(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Current>, Error> {
     let row = query!(
         "select title, html, css, entry_template, metadata, content_hash, is_published, publish_at, folder_id
-         from pages where account_id = $1 and id = $2 for update",
+         from pages where account_id = $1 and id = $2 for no key update",
         account_id,
         id,
     )

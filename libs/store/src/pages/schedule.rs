@@ -17,7 +17,7 @@ pub async fn publish_due(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Res
             updated_at = greatest(date_trunc('milliseconds', $1::timestamptz),
                                   date_trunc('milliseconds', updated_at) + interval '1 millisecond')
          where id in (select id from pages where publish_at <= $1
-                      order by publish_at, id limit $2 for update skip locked)
+                      order by publish_at, id limit $2 for no key update skip locked)
          returning subdomain_id, slug",
         now,
         limit,
