@@ -18,6 +18,7 @@ use web::{EdgeTrust, Problem};
 
 use crate::callers::Callers;
 use crate::config::{Config, Idempotency, Subdomains, Trial, Upgrade};
+use crate::large::Room;
 use crate::signin::SignIn;
 
 /// The control plane's parts. Cheap to clone.
@@ -50,6 +51,8 @@ pub struct Parts {
     pub signin: SignIn,
     /// How calls are made once.
     pub idempotency: Idempotency,
+    /// The room that large bodies share.
+    pub large_bodies: Room,
     /// Whom to believe about a caller's address.
     pub edge_trust: EdgeTrust,
     /// Now.
@@ -115,6 +118,7 @@ impl App {
             subdomains: config.subdomains.clone(),
             upgrade: config.upgrade.clone(),
             idempotency: config.idempotency.clone(),
+            large_bodies: Room::new(&config.large_bodies),
             edge_trust: EdgeTrust::new(secrets.edge_token.expose_secret()),
             clock,
             rng: Rng::system(),

@@ -56,6 +56,9 @@ scopes! {
     DomainsRead = Domains Read;
     DomainsUpdate = Domains Update;
     DomainsDelete = Domains Delete;
+    EntriesCreate = Entries Create;
+    EntriesRead = Entries Read;
+    EntriesDelete = Entries Delete;
     FoldersCreate = Folders Create;
     FoldersRead = Folders Read;
     FoldersUpdate = Folders Update;

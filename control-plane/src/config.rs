@@ -38,6 +38,8 @@ pub struct Config {
     pub signin: crate::signin::Config,
     /// How calls are made once.
     pub idempotency: Idempotency,
+    /// How many large bodies are taken at once.
+    pub large_bodies: crate::large::LargeBodies,
 }
 
 /// Section `[http]`.

@@ -10,6 +10,7 @@ mod callers;
 mod config;
 mod first_site;
 mod idempotency;
+mod large;
 mod rates;
 mod reach;
 pub mod signin;

@@ -37,6 +37,14 @@ impl<S> Call<S> {
         Ok(())
     }
 
+    /// What was a thing of this kind, and lay there, may be touched.
+    ///
+    /// # Errors
+    /// It is out of the key's reach.
+    pub fn check_place(&self, kind: Resource, id: Uuid, folder_id: Option<Uuid>) -> Result<(), Problem> {
+        self.reach().covers(kind, id, folder_id).map_err(|why| forbidden(why, kind))
+    }
+
     /// A new thing of this kind may be made in the wanted folder; gives the folder it is to lie in, which is the
     /// key's own unless told otherwise.
     ///

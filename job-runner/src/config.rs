@@ -37,6 +37,10 @@ pub struct Config {
     pub outbound: Outbound,
     /// When kept answers are forgotten.
     pub idempotency: Idempotency,
+    /// How pages are published when their time comes.
+    pub publishing: Publishing,
+    /// When archived entries are forgotten.
+    pub archives: Archives,
 }
 
 /// Section `[secrets]`.
@@ -138,6 +142,27 @@ pub struct Outbound {
 #[serde(deny_unknown_fields)]
 pub struct Idempotency {
     /// How old an answer becomes.
+    #[serde(with = "service::config::duration")]
+    pub kept_for: Duration,
+    /// How often older ones are deleted.
+    #[serde(with = "service::config::duration")]
+    pub forget_every: Duration,
+}
+
+/// Section `[publishing]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Publishing {
+    /// How often newly scheduled pages are looked for.
+    #[serde(with = "service::config::duration")]
+    pub every: Duration,
+}
+
+/// Section `[archives]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Archives {
+    /// How old an archive becomes.
     #[serde(with = "service::config::duration")]
     pub kept_for: Duration,
     /// How often older ones are deleted.

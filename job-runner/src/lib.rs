@@ -3,10 +3,12 @@
 //! Postgres says what is to be done; Redis carries what is due now. The relay moves outbox rows to the
 //! queue, the sweep finds due work that a lost queue or a killed worker left behind, and [`work`] does it.
 
+mod archives;
 mod config;
 mod idempotency;
 mod jobs;
 mod mail;
+mod publishing;
 mod relay;
 mod runner;
 mod sweep;
@@ -35,6 +37,10 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     }
     let forgetting = idempotency::run(runner.clone(), config.idempotency.clone(), shutdown.clone());
     lifecycle.spawn("forgetting", forgetting);
+    let publishing = publishing::run(runner.clone(), config.publishing.clone(), shutdown.clone());
+    lifecycle.spawn("publishing", publishing);
+    let archives = archives::run(runner.clone(), config.archives.clone(), shutdown.clone());
+    lifecycle.spawn("archives", archives);
     lifecycle.spawn("work", work::run(runner, shutdown.clone()));
     let greeting =
         axum::Router::new().fallback(async || "the job-runner takes no requests; see its ops port\n");

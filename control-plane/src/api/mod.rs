@@ -2,19 +2,24 @@
 
 mod account;
 mod analytics;
+mod batch;
+mod deletion;
 mod deliveries;
 mod domains;
+mod entries;
 mod folders;
 mod forms;
 mod help;
 mod keys;
 mod moves;
+mod page_views;
 mod pages;
 mod subdomains;
 mod submissions;
 mod system;
 mod trial;
 mod upgrade;
+mod versions;
 mod webhooks;
 
 use std::sync::{Arc, LazyLock};
@@ -44,6 +49,8 @@ fn resources() -> Vec<Resource<App>> {
         domains::resource(),
         folders::resource(),
         pages::resource(),
+        entries::resource(),
+        versions::resource(),
         forms::resource(),
         submissions::resource(),
         webhooks::resource(),

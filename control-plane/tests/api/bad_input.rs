@@ -80,6 +80,16 @@ async fn what_the_document_rules_out_is_refused_where_it_stands_and_changes_noth
             let what = format!("{} {address} {}", operation.id, body.clone().unwrap_or_default());
             let what: String = what.chars().take(300).collect();
             let answer = target.send(&operation.method, &address, sent).await;
+            if let Some(place) = field.as_deref().and_then(|field| field.strip_prefix("pages[0]")) {
+                // One of many items: refused for itself, by the same rules.
+                let (result, place) = (&answer.1["results"][0], place.trim_start_matches('.'));
+                let is_told = result["error"].as_str().is_some_and(|error| error.contains(place));
+                if result["status"] != "error" || !is_told {
+                    wrong.push(format!("{what}: {answer:?}, not an error about {place}"));
+                }
+                tried += 1;
+                continue;
+            }
             let right = field.as_deref().map_or(("not_found", ""), |field| ("validation_failed", field));
             let (code, named) = refused(&what, answer);
             if right != (code.as_str(), named.as_str()) {
@@ -151,7 +161,12 @@ async fn a_body_of_another_kind_or_beyond_all_size_is_refused() {
             let status = send(kind, b"{}".to_vec()).await;
             assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{} {kind}", operation.id);
         }
-        let large = if operation.path.starts_with("/api/pages") { 4 << 20 } else { 1 << 20 };
+        let large = match (operation.path.as_str(), operation.method.as_str()) {
+            // Its 160 MiB have a test of their own.
+            ("/api/pages/batch", "POST") => continue,
+            ("/api/pages" | "/api/pages/{id}" | "/api/pages/batch", _) => 4 << 20,
+            _ => 1 << 20,
+        };
         let body = format!("{{\"a\":\"{}\"}}", "x".repeat(large));
         let status = send("application/json", body.into_bytes()).await;
         assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "{}", operation.id);

@@ -3,10 +3,13 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
 mod account;
+mod archives;
 mod bad_input;
+mod batch;
 mod coverage;
 mod document;
 mod domains;
+mod entries;
 mod folders;
 mod harness;
 mod help;
@@ -15,8 +18,10 @@ mod keys;
 mod matrix;
 mod narrow;
 mod next;
+mod page_edits;
 mod pages;
 mod quotas;
 mod subdomains;
 mod trial;
 mod unchanged;
+mod versions;

@@ -6,6 +6,7 @@ mod cable;
 mod changes;
 mod client;
 mod ends;
+mod entries;
 mod former_names;
 mod forms;
 mod harness;

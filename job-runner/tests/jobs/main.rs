@@ -10,5 +10,6 @@ mod idempotency;
 mod leftovers;
 mod outbox;
 mod postbox;
+mod publishing;
 mod purges;
 mod receiver;

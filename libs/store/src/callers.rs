@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 use domain::months::month_of;
 use domain::reach::{LISTABLE, Reach};
 use domain::scopes::{Resource, ScopeSet};
-use sqlx::query;
 use sqlx::types::Json;
+use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use crate::accounts::{Account, read_plan};
@@ -82,6 +82,36 @@ impl Caller {
         let ends_in_time = self.keys_end_at().is_none_or(|own| expires_at.is_some_and(|at| at <= own));
         scopes.is_subset_of(self.scopes) && reach.is_within(&self.reach) && ends_in_time
     }
+}
+
+/// What its account calls a caller: a key by its label and shown beginning, somebody signed in by their e-mail.
+///
+/// # Errors
+/// The database's.
+pub async fn find_name(conn: &mut Conn, account_id: Uuid, credential: &Credential) -> Result<String, Error> {
+    let name = match credential {
+        Credential::Key { id, .. } => {
+            query_scalar!(
+                r#"select label || ' (' || shown_prefix || '…)' as "name!" from api_keys
+               where account_id = $1 and id = $2"#,
+                account_id,
+                id,
+            )
+            .fetch_optional(conn)
+            .await?
+        }
+        Credential::Session { id, .. } => {
+            query_scalar!(
+                r#"select coalesce(i.email, i.name, i.subject) as "name!" from sessions s
+               join identities i on i.id = s.identity_id where s.account_id = $1 and s.id = $2"#,
+                account_id,
+                id,
+            )
+            .fetch_optional(conn)
+            .await?
+        }
+    };
+    Ok(name.unwrap_or_else(|| "a credential that is gone".to_owned()))
 }
 
 /// Account and usage of a row that has their columns.

@@ -4,10 +4,12 @@
 //! found. Transactions are begun by handlers and jobs, which know the order of steps, and passed down.
 
 pub mod accounts;
+pub mod archives;
 pub mod callers;
 pub mod claims;
 pub mod deliveries;
 pub mod domains;
+pub mod entries;
 mod error;
 pub mod folders;
 pub mod forms;
@@ -30,6 +32,8 @@ pub mod subdomains;
 pub mod submissions;
 pub mod things;
 pub mod usage;
+pub mod versions;
+pub mod views;
 pub mod webhooks;
 
 use std::time::Duration;

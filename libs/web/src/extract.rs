@@ -12,6 +12,7 @@ use http::{HeaderMap, header};
 use schemars::JsonSchema;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use crate::{Code, Problem, document, nul};
 
@@ -22,6 +23,10 @@ pub struct Json<T>(pub T);
 /// A JSON body, or none at all.
 #[derive(Debug, Clone)]
 pub struct OptionalJson<T>(pub Option<T>);
+
+/// A JSON body whose items are judged each for itself, by [`read_item`]: they may hold anything.
+#[derive(Debug, Clone)]
+pub struct JsonOfItems<T>(pub T);
 
 /// The query string.
 #[derive(Debug, Clone)]
@@ -54,6 +59,17 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for OptionalJson<T> {
         }
         kind?;
         read_json(&bytes).map(|body| Self(Some(body)))
+    }
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonOfItems<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        check_is_json(request.headers())?;
+        let bytes = Bytes::from_request(request, state).await.map_err(refused_body)?;
+        check_is_object(&bytes)?;
+        read(&mut serde_json::Deserializer::from_slice(&bytes)).map(Self)
     }
 }
 
@@ -114,6 +130,39 @@ fn refused_body(rejection: BytesRejection) -> Problem {
 /// # Errors
 /// A problem naming the field that is wrong, or saying that the text is no JSON.
 pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    check_is_object(bytes)?;
+    if let Some(complaint) = nul::complaint(bytes) {
+        return Err(Problem::validation(vec![complaint]));
+    }
+    read(&mut serde_json::Deserializer::from_slice(bytes))
+}
+
+/// Reads one item of a [`JsonOfItems`].
+///
+/// # Errors
+/// A problem naming the field that is wrong, as seen from the item.
+pub fn read_item<T: DeserializeOwned>(item: Value) -> Result<T, Problem> {
+    if !item.is_object() {
+        let complaint = Complaint::new("item", "type", "the item must be a JSON object");
+        return Err(Problem::validation(vec![complaint]));
+    }
+    if let Some(complaint) = nul::complaint_of(&item) {
+        return Err(Problem::validation(vec![complaint]));
+    }
+    read(item)
+}
+
+fn read<'de, T: Deserialize<'de>, D>(reader: D) -> Result<T, Problem>
+where
+    D: Deserializer<'de, Error = serde_json::Error>,
+{
+    serde_path_to_error::deserialize(reader).map_err(|error| {
+        let path = error.path().to_string();
+        Problem::validation(vec![complaint(&path, &error.into_inner().to_string())])
+    })
+}
+
+fn check_is_object(bytes: &[u8]) -> Result<(), Problem> {
     if let Err(error) = std::str::from_utf8(bytes) {
         return Err(Problem::new(Code::MalformedJson, format!("the body is not UTF-8: {error}")));
     }
@@ -128,13 +177,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem>
             "the body must be a JSON object",
         )]));
     }
-    if let Some(complaint) = nul::complaint(bytes) {
-        return Err(Problem::validation(vec![complaint]));
-    }
-    serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(bytes)).map_err(|error| {
-        let path = error.path().to_string();
-        Problem::validation(vec![complaint(&path, &error.into_inner().to_string())])
-    })
+    Ok(())
 }
 
 /// A complaint from serde's sentence: the field it names in backquotes belongs to the path.
@@ -179,6 +222,12 @@ impl<T: JsonSchema> OperationInput for Json<T> {
     fn operation_input(ctx: &mut GenContext, operation: &mut Operation) {
         #[expect(clippy::disallowed_types, reason = "only its description is borrowed")]
         axum::Json::<T>::operation_input(ctx, operation);
+    }
+}
+
+impl<T: JsonSchema> OperationInput for JsonOfItems<T> {
+    fn operation_input(ctx: &mut GenContext, operation: &mut Operation) {
+        Json::<T>::operation_input(ctx, operation);
     }
 }
 
@@ -281,6 +330,23 @@ mod tests {
             assert!(
                 shown.contains(&format!("{field:?}")) && shown.contains(&format!("{code:?}")),
                 "{query}: {shown}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_item_is_refused_as_a_whole_body_would_be() {
+        for (item, field, code) in [
+            (serde_json::json!({"inner": [{"size": "x"}]}), "inner[0].size", "type"),
+            (serde_json::json!({}), "inner", "required"),
+            (serde_json::json!({"inner": [{"\0": 1}]}), "inner[0].\u{fffd}", "nul"),
+            (serde_json::json!([[]]), "item", "type"),
+            (Value::Null, "item", "type"),
+        ] {
+            let shown = format!("{:?}", read_item::<Outer>(item.clone()).unwrap_err());
+            assert!(
+                shown.contains(&format!("{field:?}")) && shown.contains(&format!("{code:?}")),
+                "{item}: {shown}"
             );
         }
     }

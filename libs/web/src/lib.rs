@@ -13,15 +13,17 @@ mod idempotency;
 mod lingering;
 mod listing;
 mod nul;
+mod precondition;
 mod problem;
 mod registry;
 mod reply;
 
 pub use edge::{ClientIp, EdgeTrust};
-pub use extract::{Json, OptionalJson, Path, Query, present};
+pub use extract::{Json, JsonOfItems, OptionalJson, Path, Query, present, read_item};
 pub use frame::{Answered, Frame, MetaSlot, RequestId, frame};
 pub use headed::Headed;
 pub use listing::{Listed, Paging};
+pub use precondition::{IfMatch, etag};
 pub use problem::{Code, Problem};
 pub use registry::{Endpoint, Resource, document_of, endpoints_of};
 pub use reply::{Created, Deleted, DoneOrBegun, Envelope, Meta, MetaUsage, Next, Reply, Used};

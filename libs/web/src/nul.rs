@@ -12,7 +12,12 @@ pub(crate) fn complaint(json: &[u8]) -> Option<Complaint> {
     if !json.windows(ESCAPED.len()).any(|window| window == ESCAPED) {
         return None;
     }
-    let field = place(&serde_json::from_slice(json).ok()?, "")?;
+    complaint_of(&serde_json::from_slice(json).ok()?)
+}
+
+/// What is wrong with a JSON value that holds a NUL character.
+pub(crate) fn complaint_of(value: &Value) -> Option<Complaint> {
+    let field = place(value, "")?;
     let message = format!("{field} must not contain a NUL character");
     Some(Complaint::new(field, "nul", message))
 }

@@ -2,7 +2,7 @@
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{ApiMethodRouter, delete_with, get_with, patch_with, post_with, put_with};
-use aide::openapi::{OpenApi, ReferenceOr, SecurityScheme};
+use aide::openapi::{OpenApi, Operation, ReferenceOr, SecurityScheme};
 use aide::operation::{OperationHandler, OperationInput, OperationOutput};
 use aide::transform::TransformOperation;
 use axum::Router;
@@ -19,7 +19,11 @@ pub struct Resource<S> {
     router: ApiRouter<S>,
     paths: Vec<String>,
     deprecated: Vec<String>,
+    extensions: Vec<String>,
 }
+
+/// Marks operations of the document that the specification doesn't have.
+const EXTENSION: &str = "x-extension";
 
 macro_rules! method {
     ($name:ident, $with:ident) => {
@@ -41,7 +45,13 @@ macro_rules! method {
 impl<S: Clone + Send + Sync + 'static> Resource<S> {
     /// A resource without endpoints; `noun` is its plural.
     pub fn new(noun: &'static str) -> Self {
-        Self { noun, router: ApiRouter::new(), paths: Vec::new(), deprecated: Vec::new() }
+        Self {
+            noun,
+            router: ApiRouter::new(),
+            paths: Vec::new(),
+            deprecated: Vec::new(),
+            extensions: Vec::new(),
+        }
     }
 
     method!(get, get_with);
@@ -62,6 +72,13 @@ impl<S: Clone + Send + Sync + 'static> Resource<S> {
     pub fn deprecated(mut self, successor: &'static str) -> Self {
         self.router = self.router.layer(map_response(async move |response| announce(response, successor)));
         self.deprecated.append(&mut self.paths);
+        self
+    }
+
+    /// The endpoints so far are ours: the specification does not have them.
+    #[must_use]
+    pub fn extension(mut self) -> Self {
+        self.extensions.append(&mut self.paths);
         self
     }
 
@@ -107,6 +124,7 @@ pub fn document_of<S: Clone + Send + Sync + 'static>(
     aide::generate::on_error(|error| tracing::debug!(%error, "while describing the API"));
     let mut document = OpenApi::default();
     let deprecated: Vec<String> = resources.iter().flat_map(|resource| resource.deprecated.clone()).collect();
+    let extensions: Vec<String> = resources.iter().flat_map(|resource| resource.extensions.clone()).collect();
     let all = resources.into_iter().fold(ApiRouter::new(), |all, resource| all.merge(resource.router));
     let router = all.finish_api_with(&mut document, |api| {
         let scheme = SecurityScheme::Http {
@@ -117,17 +135,25 @@ pub fn document_of<S: Clone + Send + Sync + 'static>(
         };
         api.title(title).description(description).version("1").security_scheme("apiKey", scheme)
     });
-    for path in deprecated {
-        let item = document.paths.as_mut().and_then(|paths| paths.paths.get_mut(&path));
-        if let Some(ReferenceOr::Item(item)) = item {
-            let operations =
-                [&mut item.get, &mut item.put, &mut item.post, &mut item.patch, &mut item.delete];
-            operations.into_iter().flatten().for_each(|operation| operation.deprecated = true);
-        }
+    for operation in operations_at(&mut document, &deprecated) {
+        operation.deprecated = true;
+    }
+    for operation in operations_at(&mut document, &extensions) {
+        operation.extensions.insert(EXTENSION.to_owned(), true.into());
     }
     idempotency::describe(&mut document);
     document::finish(&mut document);
     (router, document)
+}
+
+fn operations_at<'a>(document: &'a mut OpenApi, paths: &[String]) -> impl Iterator<Item = &'a mut Operation> {
+    let items = document.paths.iter_mut().flat_map(|paths| &mut paths.paths);
+    let named = items.filter(|(path, _)| paths.contains(path)).filter_map(|(_, item)| item.as_item_mut());
+    named.flat_map(|item| {
+        [&mut item.get, &mut item.put, &mut item.post, &mut item.patch, &mut item.delete]
+            .into_iter()
+            .flatten()
+    })
 }
 
 /// One endpoint as the document has it.
@@ -145,6 +171,8 @@ pub struct Endpoint {
     pub tag: String,
     /// Scopes a key needs; `None` where nobody needs a key.
     pub scopes: Option<Vec<String>>,
+    /// Whether it is ours, and not the specification's.
+    pub is_extension: bool,
 }
 
 /// Every endpoint of a document, in its order.
@@ -152,12 +180,13 @@ pub fn endpoints_of(document: &OpenApi) -> Vec<Endpoint> {
     let paths = document.paths.iter().flat_map(|paths| &paths.paths);
     let read = |(path, item): (&String, &ReferenceOr<aide::openapi::PathItem>)| {
         let ReferenceOr::Item(item) = item else { return Vec::new() };
-        let one = |(method, operation): (&str, &aide::openapi::Operation)| Endpoint {
+        let one = |(method, operation): (&str, &Operation)| Endpoint {
             method: method.to_uppercase(),
             path: path.clone(),
             operation_id: operation.operation_id.clone().unwrap_or_default(),
             summary: operation.summary.clone().unwrap_or_default(),
             tag: operation.tags.first().cloned().unwrap_or_default(),
+            is_extension: operation.extensions.contains_key(EXTENSION),
             scopes: operation.security.first().map(|rule| rule.values().flatten().cloned().collect()),
         };
         item.iter().map(one).collect()

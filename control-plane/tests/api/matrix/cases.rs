@@ -33,6 +33,8 @@ pub(super) enum Touches {
 pub(super) struct Asked {
     /// In the path.
     pub(super) id: Option<Uuid>,
+    /// In the path behind it.
+    pub(super) inner: Option<Uuid>,
     /// With its question mark.
     pub(super) query: String,
     pub(super) body: Value,
@@ -52,15 +54,15 @@ pub(super) struct Case {
 }
 
 fn path(id: Uuid, body: Value) -> Asked {
-    Asked { id: Some(id), query: String::new(), body }
+    Asked { id: Some(id), inner: None, query: String::new(), body }
 }
 
 fn body(body: Value) -> Asked {
-    Asked { id: None, query: String::new(), body }
+    Asked { id: None, inner: None, query: String::new(), body }
 }
 
 fn query(text: String) -> Asked {
-    Asked { id: None, query: text, body: Value::Null }
+    Asked { id: None, inner: None, query: text, body: Value::Null }
 }
 
 fn nothing() -> Asked {
@@ -75,6 +77,10 @@ fn fresh(word: &str) -> String {
 
 fn page() -> Value {
     json!({"slug": fresh("page"), "title": "T", "html": "x"})
+}
+
+fn pages() -> Value {
+    json!({"pages": [page()]})
 }
 
 fn form() -> Value {
@@ -190,6 +196,30 @@ pub(super) fn all() -> Vec<Case> {
         }),
         last("pages.update", "folderId null", Names(Pages), |_, it| path(it.page, json!({"folderId": null}))),
         last("pages.delete", "", Names(Pages), |_, it| path(it.page, Value::Null)),
+        row("pages.batch", "", Makes(Pages), |_, _| body(pages())),
+        row("pages.batch", "no subdomainId", First(Subdomains), |_, _| body(pages())),
+        row("pages.batch", "body.subdomainId", Names(Subdomains), |_, it| {
+            body(with(pages(), "subdomainId", json!(it.subdomain)))
+        }),
+        row("pages.batch", "body.folderId", Names(Folders), |_, it| {
+            body(with(pages(), "folderId", json!(it.folder)))
+        }),
+        last("pages.delete_batch", "body.pageIds", NamesAmongOthers(Pages), |_, it| {
+            body(json!({"pageIds": [it.page]}))
+        }),
+        row("entries.create", "", Names(Pages), |_, it| path(it.page, json!({"data": {"a": "x"}}))),
+        row("entries.list", "", Names(Pages), |_, it| path(it.page, Value::Null)),
+        last("entries.delete", "", Names(Pages), |_, it| Asked {
+            inner: Some(it.entry),
+            ..path(it.page, Value::Null)
+        }),
+        row("entries.archives", "", Account, |_, _| nothing()),
+        row("entries.restore", "", Names(Pages), |own, it| path(it.page, json!({"archiveId": own.archive}))),
+        row("entries.restore", "body.archiveId", Names(Pages), |own, it| {
+            path(own.page, json!({"archiveId": it.archive}))
+        }),
+        row("versions.list", "", Names(Pages), |_, it| path(it.page, Value::Null)),
+        row("versions.rollback", "", Names(Pages), |_, it| path(it.page, json!({"versionId": it.version}))),
         row("forms.list", "", Lists(Forms), |_, _| nothing()),
         row("forms.list", "?folderId", Names(Folders), |_, it| query(format!("?folderId={}", it.folder))),
         row("forms.create", "", Makes(Forms), |_, _| body(form())),

@@ -117,7 +117,8 @@ impl Matrix<'_> {
         };
         let asked = (case.ask)(own, named);
         let id = asked.id.map(|id| id.to_string()).unwrap_or_default();
-        let path = endpoint.path.replace("{id}", &id) + &asked.query;
+        let inner = asked.inner.map(|id| id.to_string()).unwrap_or_default();
+        let path = endpoint.path.replace("{id}", &id).replace("{entryId}", &inner) + &asked.query;
         let method: Method = endpoint.method.parse().unwrap();
         let (status, body) = self.api.send_with(method, &path, &headers, &asked.body).await;
         let answer = read(status, &body);

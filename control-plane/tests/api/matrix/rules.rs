@@ -60,7 +60,15 @@ const NAME: &str = "a name is the whole account's";
 const OUT: &str = "what lies in no folder is out of the key's reach";
 const MORE: &str = "it would hear of what lies outside";
 
+const fn no_listed_page(place: &'static str) -> Exception {
+    let (columns, answer) = (&[IdsWith], Some((403, Some("insufficient_scope"))));
+    let why = "the archived entries were another page's, which is not listed";
+    Exception { operation: "entries.restore", place, columns, answer, why }
+}
+
 const EXCEPTIONS: &[Exception] = &[
+    no_listed_page(""),
+    no_listed_page("body.archiveId"),
     folder_key("account.update", "", "settings are the whole account's"),
     folder_key("account.upgrade", "", "the plan is the whole account's"),
     folder_key("subdomains.rename", "", NAME),

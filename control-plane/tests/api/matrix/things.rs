@@ -14,6 +14,12 @@ use crate::harness::Api;
 pub(super) struct Things {
     pub(super) folder: Uuid,
     pub(super) page: Uuid,
+    /// An entry of the page.
+    pub(super) entry: Uuid,
+    /// The page's first version.
+    pub(super) version: Uuid,
+    /// The archive of a page that lay in the folder.
+    pub(super) archive: Uuid,
     pub(super) form: Uuid,
     pub(super) webhook: Uuid,
     pub(super) site: Uuid,
@@ -69,8 +75,16 @@ async fn things(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &
     // It may do nothing and sees no other: within every caller's restrictions but for its folder.
     let reach = Reach { folder_id: Some(folder), ids: [(Resource::Keys, [].into())].into() };
     let (held, _) = api.insert_key(account_id, ScopeSet::default(), reach, None).await;
-    let page =
-        json!({"slug": name, "title": name, "html": "x", "folderId": folder, "subdomainId": subdomain});
+    let page = |slug: &str| {
+        let template = "<p>{{a}}</p>";
+        json!({"slug": slug, "title": name, "html": "x", "folderId": folder, "subdomainId": subdomain,
+               "entryTemplate": template})
+    };
+    let archive = archive(api, key, page("archived")).await;
+    let page = made(api, key, "/api/pages", page(name), "id").await;
+    let path = format!("/api/pages/{page}");
+    let entry = made(api, key, &format!("{path}/entries"), json!({"data": {"a": "x"}}), "id").await;
+    let (_, versions) = api.send(Method::GET, &format!("{path}/versions"), Some(key), &Value::Null).await;
     let fields = json!([{"name": "email", "label": "E-mail", "type": "email"}]);
     let form = json!({"name": name, "fields": fields, "folderId": folder});
     let site = json!({"name": name, "folderId": folder});
@@ -79,7 +93,10 @@ async fn things(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &
     let webhook = json!({"url": "https://example.com/hook", "formIds": [form]});
     Things {
         folder,
-        page: made(api, key, "/api/pages", page, "id").await,
+        page,
+        entry,
+        version: id_in(&versions["versions"][0], "id"),
+        archive,
         form,
         webhook: made(api, key, "/api/webhooks", webhook, "id").await,
         site: made(api, key, "/api/analytics/sites", site, "site").await,
@@ -87,6 +104,18 @@ async fn things(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &
         domain: made(api, key, "/api/account/domains", domain, "id").await,
         key: held,
     }
+}
+
+/// The archive of a page that was made and deleted.
+async fn archive(api: &Api, key: &str, page: Value) -> Uuid {
+    let page = made(api, key, "/api/pages", page, "id").await;
+    let path = format!("/api/pages/{page}");
+    made(api, key, &format!("{path}/entries"), json!({"data": {"a": "x"}}), "id").await;
+    let (status, _) = api.send(Method::DELETE, &path, Some(key), &Value::Null).await;
+    assert_eq!(status, StatusCode::OK);
+    let (_, archives) = api.send(Method::GET, "/api/pages/archives", Some(key), &Value::Null).await;
+    let of_page = |archive: &&Value| archive["pageId"] == json!(page);
+    id_in(archives["archives"].as_array().unwrap().iter().find(of_page).unwrap(), "id")
 }
 
 async fn made(api: &Api, key: &str, path: &str, body: Value, id: &str) -> Uuid {

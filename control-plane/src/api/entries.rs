@@ -1,0 +1,213 @@
+//! Entries: what a page's template shows one after the other, and the archives of those whose page is gone.
+
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use contract::Change;
+use domain::Cursor;
+use domain::entries::{self, DATA_BYTES_MAX, ENTRIES_MAX};
+use domain::scopes::{Action, Resource, Scope};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use store::archives::{Archive, Restored, list_archives};
+use store::entries::{Added, NewEntry, Shown};
+use uuid::Uuid;
+use web::{Code, Created, Deleted, Json, Listed, Paging, Path, Problem, Query, Reply};
+
+use super::page_views::EntryView;
+use crate::App;
+use crate::call::{Call, scope};
+use crate::reach::lacks;
+
+/// The endpoints.
+pub(super) fn resource() -> web::Resource<App> {
+    web::Resource::new("entries")
+        .post("/api/pages/{id}/entries", create, "Add an entry to a page")
+        .get("/api/pages/{id}/entries", list, "List a page's entries, the newest first")
+        .delete("/api/pages/{id}/entries/{entryId}", delete, "Delete an entry for good")
+        .get("/api/pages/archives", archives, "List archived entries of deleted pages")
+        .post("/api/pages/{id}/restore-entries", restore, "Put archived entries onto a page")
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GivenEntry {
+    /// Values by the names of the template's placeholders: texts, numbers, true, false, null, or lists of these; at
+    /// most 16 KB.
+    data: Map<String, Value>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Entries {
+    entries: Vec<EntryView>,
+    count: usize,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Archives {
+    archives: Vec<ArchiveView>,
+    #[serde(flatten)]
+    listed: Listed,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ArchiveView {
+    id: Uuid,
+    /// The page that was deleted.
+    page_id: Uuid,
+    slug: String,
+    subdomain_id: Uuid,
+    entry_count: i64,
+    /// The key, by label and beginning, or the e-mail of who was signed in.
+    deleted_by: String,
+    created_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Restoring {
+    archive_id: Uuid,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct RestoredView {
+    /// Always true.
+    restored: bool,
+    /// Entries that the page did not have.
+    entries_restored: i64,
+    /// Entries that it has now.
+    total_entries: i64,
+    /// Whether it had no template, and has the archive's now.
+    template_restored: bool,
+}
+
+async fn create(
+    call: Call<scope::EntriesCreate>,
+    State(app): State<App>,
+    Path(id): Path<Uuid>,
+    Json(given): Json<GivenEntry>,
+) -> Result<Created<EntryView>, Problem> {
+    if entries::is_too_large(&given.data) {
+        let detail = format!("data may have at most {} KB as JSON", DATA_BYTES_MAX / 1024);
+        return Err(Problem::new(Code::PayloadTooLarge, detail));
+    }
+    let complaints = entries::check_data(&given.data);
+    if !complaints.is_empty() {
+        return Err(Problem::validation(complaints));
+    }
+    let new = NewEntry {
+        id: app.rng.uuid_v7(call.now),
+        page_id: id,
+        data: Value::Object(given.data),
+        submission_id: None,
+        created_at: call.now,
+    };
+    let mut tx = store::begin(&app.db).await?;
+    call.check_id(&mut tx, Resource::Pages, id).await?;
+    let shown = match store::entries::insert_entry(&mut tx, call.account_id, &new).await? {
+        Added::Stored(shown) => shown,
+        Added::Full => {
+            let detail = format!("the page has {ENTRIES_MAX} entries, which is all it may have");
+            return Err(Problem::new(Code::Conflict, detail).hint("delete some of them"));
+        }
+        Added::NoTemplate => {
+            let hint = "give it one with PUT /api/pages/{id}";
+            return Err(Problem::new(Code::Conflict, "the page has no entryTemplate").hint(hint));
+        }
+        Added::NoPage => return Err(Problem::not_found("page")),
+    };
+    app.commit(tx, vec![change(shown)]).await?;
+    let entry = store::entries::Entry { id: new.id, data: new.data, created_at: new.created_at };
+    Ok(call.created(EntryView::new(entry)))
+}
+
+async fn list(
+    call: Call<scope::EntriesRead>,
+    State(app): State<App>,
+    Path(id): Path<Uuid>,
+) -> Result<Reply<Entries>, Problem> {
+    let mut conn = store::acquire(&app.db).await?;
+    call.check_id(&mut conn, Resource::Pages, id).await?;
+    let entries = store::entries::list_entries(&mut conn, call.account_id, id).await?;
+    let entries: Vec<EntryView> = entries.into_iter().map(EntryView::new).collect();
+    Ok(call.reply(Entries { count: entries.len(), entries }))
+}
+
+async fn delete(
+    call: Call<scope::EntriesDelete>,
+    State(app): State<App>,
+    Path((id, entry_id)): Path<(Uuid, Uuid)>,
+) -> Result<Reply<Deleted>, Problem> {
+    let mut tx = store::begin(&app.db).await?;
+    call.check_id(&mut tx, Resource::Pages, id).await?;
+    let shown = store::entries::delete_entry(&mut tx, call.account_id, id, entry_id).await?;
+    let shown = shown.ok_or_else(|| Problem::not_found("entry"))?;
+    app.commit(tx, vec![change(shown)]).await?;
+    Ok(call.reply(Deleted::now()))
+}
+
+async fn archives(
+    call: Call<scope::EntriesRead>,
+    State(app): State<App>,
+    Query(paging): Query<Paging>,
+) -> Result<Reply<Archives>, Problem> {
+    // An archive lies where its page lay.
+    let part = call.part(Resource::Pages, &paging)?;
+    let mut conn = store::acquire(&app.db).await?;
+    let mut rows = list_archives(&mut conn, call.account_id, &part).await?;
+    let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let archives = rows.into_iter().map(ArchiveView::from).collect();
+    Ok(call.reply(Archives { archives, listed: listed.clone() }).part(listed))
+}
+
+async fn restore(
+    call: Call<scope::EntriesCreate>,
+    State(app): State<App>,
+    Path(id): Path<Uuid>,
+    Json(Restoring { archive_id }): Json<Restoring>,
+) -> Result<Reply<RestoredView>, Problem> {
+    let mut tx = store::begin(&app.db).await?;
+    call.check_id(&mut tx, Resource::Pages, id).await?;
+    let archive = store::archives::find_archive(&mut tx, call.account_id, archive_id).await?;
+    let archive = archive.ok_or_else(|| Problem::not_found("archive"))?;
+    call.check_place(Resource::Pages, archive.page_id, archive.folder_id)?;
+    let (account_id, now) = (call.account_id, call.now);
+    let restored = store::archives::restore_entries(&mut tx, account_id, id, archive_id, now).await?;
+    let (entries, total, template) = match restored {
+        Restored::Done { entries, total, template } => (entries, total, template),
+        Restored::TooMany(total) => {
+            let detail = format!(
+                "the page would have {total} entries, and may have {ENTRIES_MAX}; nothing was changed"
+            );
+            return Err(Problem::new(Code::Conflict, detail).hint("restore them to another page"));
+        }
+        Restored::NoPage => return Err(Problem::not_found("page")),
+    };
+    let edits = Scope::new(Resource::Pages, Action::Update);
+    if template && !call.scopes().allows(edits) {
+        // To give a page a template is to edit it.
+        return Err(lacks(edits));
+    }
+    let page = store::pages::find_page(&mut tx, call.account_id, id).await?;
+    let page = page.ok_or_else(|| Problem::not_found("page"))?;
+    app.commit(tx, vec![Change::Page { subdomain_id: page.subdomain_id, slug: page.summary.slug }]).await?;
+    Ok(call.reply(RestoredView {
+        restored: true,
+        entries_restored: entries,
+        total_entries: total,
+        template_restored: template,
+    }))
+}
+
+fn change(Shown { subdomain_id, slug }: Shown) -> Change {
+    Change::Page { subdomain_id, slug }
+}
+
+impl From<Archive> for ArchiveView {
+    fn from(archive: Archive) -> Self {
+        let Archive { id, page_id, slug, subdomain_id, entry_count, deleted_by, created_at, .. } = archive;
+        Self { id, page_id, slug, subdomain_id, entry_count, deleted_by, created_at }
+    }
+}

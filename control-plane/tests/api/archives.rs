@@ -1,0 +1,176 @@
+//! The entries of a deleted page: kept, and put back onto any page without doubling.
+
+use domain::plans::Plan;
+use domain::reach::Reach;
+use domain::scopes::{Resource, ScopeSet};
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::harness::Api;
+
+async fn page(api: &Api, key: &str, part: Value) -> String {
+    let mut body = json!({"slug": "index", "title": "T", "html": "x", "entryTemplate": "{{a}}"});
+    body.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+    let (status, made) = api.send(Method::POST, "/api/pages", Some(key), &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{made}");
+    format!("/api/pages/{}", made["id"].as_str().unwrap())
+}
+
+async fn add(api: &Api, key: &str, page: &str, value: i32) {
+    let body = json!({"data": {"a": value}});
+    let (status, entry) = api.send(Method::POST, &format!("{page}/entries"), Some(key), &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{entry}");
+}
+
+async fn archives(api: &Api, key: &str) -> Vec<Value> {
+    let (status, listed) = api.send(Method::GET, "/api/pages/archives", Some(key), &Value::Null).await;
+    assert_eq!(status, StatusCode::OK, "{listed}");
+    listed["archives"].as_array().unwrap().clone()
+}
+
+async fn restore(api: &Api, key: &str, page: &str, archive: &Value) -> (StatusCode, Value) {
+    let body = json!({"archiveId": archive["id"]});
+    api.send(Method::POST, &format!("{page}/restore-entries"), Some(key), &body).await
+}
+
+/// A page with two entries, deleted.
+async fn archived(api: &Api, key: &str, part: Value) -> Value {
+    let page = page(api, key, part).await;
+    for value in [1, 2] {
+        add(api, key, &page, value).await;
+    }
+    assert_eq!(api.send(Method::DELETE, &page, Some(key), &Value::Null).await.0, StatusCode::OK);
+    archives(api, key).await.pop().unwrap()
+}
+
+#[tokio::test]
+async fn entries_of_a_deleted_page_are_kept_and_put_back_once() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let without = page(&api, &key, json!({"slug": "without"})).await;
+    api.send(Method::DELETE, &without, Some(&key), &Value::Null).await;
+    assert_eq!(archives(&api, &key).await, Vec::<Value>::new(), "a page without entries leaves no archive");
+    let archive = archived(&api, &key, json!({})).await;
+    assert_eq!((&archive["slug"], &archive["entryCount"]), (&json!("index"), &json!(2)));
+    let by = archive["deletedBy"].as_str().unwrap();
+    assert!(by.contains(&key[..13]) && !by.contains(&key), "{by}");
+
+    let page = page(&api, &key, json!({"entryTemplate": null})).await;
+    let done = |entries: i32, total: i32, template: bool| json!([true, entries, total, template]);
+    let shown = |answer: &Value| {
+        json!([
+            answer["restored"],
+            answer["entriesRestored"],
+            answer["totalEntries"],
+            answer["templateRestored"]
+        ])
+    };
+    let (status, first) = restore(&api, &key, &page, &archive).await;
+    assert_eq!((status, shown(&first)), (StatusCode::OK, done(2, 2, true)), "{first}");
+    add(&api, &key, &page, 3).await;
+    let (_, again) = restore(&api, &key, &page, &archive).await;
+    assert_eq!(shown(&again), done(0, 3, false), "doing it again changes nothing");
+    let (_, read) = api.send(Method::GET, &page, Some(&key), &Value::Null).await;
+    let values: Vec<&Value> =
+        read["entries"].as_array().unwrap().iter().map(|entry| &entry["data"]["a"]).collect();
+    assert_eq!((values, &read["entryTemplate"]), (vec![&json!(3), &json!(2), &json!(1)], &json!("{{a}}")));
+
+    let one = format!("{page}/entries/{}", read["entries"][2]["id"].as_str().unwrap());
+    api.send(Method::DELETE, &one, Some(&key), &Value::Null).await;
+    assert_eq!(
+        shown(&restore(&api, &key, &page, &archive).await.1),
+        done(1, 3, false),
+        "what is missing comes back"
+    );
+    assert_eq!(archives(&api, &key).await.len(), 1, "the archive stays");
+}
+
+#[tokio::test]
+async fn entries_are_put_onto_several_pages_and_archived_with_each() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let archive = archived(&api, &key, json!({})).await;
+    for slug in ["one", "two"] {
+        let page = page(&api, &key, json!({"slug": slug})).await;
+        let (status, answer) = restore(&api, &key, &page, &archive).await;
+        assert_eq!((status, &answer["entriesRestored"]), (StatusCode::OK, &json!(2)), "{answer}");
+        api.send(Method::DELETE, &page, Some(&key), &Value::Null).await;
+    }
+    let counts: Vec<Value> = archives(&api, &key).await.iter().map(|one| one["entryCount"].clone()).collect();
+    assert_eq!(counts, [json!(2), json!(2), json!(2)]);
+}
+
+#[tokio::test]
+async fn beyond_the_limit_nothing_is_put_back() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let archive = archived(&api, &key, json!({})).await;
+    let page = page(&api, &key, json!({"entryTemplate": null})).await;
+    let fill = |count: i32| {
+        format!(
+            "delete from page_entries;
+             insert into page_entries (id, account_id, page_id, data, created_at)
+             select gen_random_uuid(), account_id, id, '{{}}', now() from pages, generate_series(1, {count});
+             update pages set entry_count = {count}"
+        )
+    };
+    api.execute(&fill(499)).await.unwrap();
+    let (status, problem) = restore(&api, &key, &page, &archive).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")), "{problem}");
+    let (_, read) = api.send(Method::GET, &page, Some(&key), &Value::Null).await;
+    assert_eq!((read["entries"].as_array().unwrap().len(), &read["entryTemplate"]), (499, &Value::Null));
+    api.execute(&fill(498)).await.unwrap();
+    let (status, answer) = restore(&api, &key, &page, &archive).await;
+    assert_eq!((status, &answer["totalEntries"]), (StatusCode::OK, &json!(500)));
+}
+
+#[tokio::test]
+async fn an_archive_is_seen_and_restored_by_those_who_could_touch_its_page() {
+    let api = Api::start(&[]).await;
+    let (key, account_id) = api.trial_on(Plan::Scale).await;
+    let (_, folder) = api.send(Method::POST, "/api/folders", Some(&key), &json!({"name": "F"})).await;
+    let inside = archived(&api, &key, json!({"slug": "inside", "folderId": folder["id"]})).await;
+    let outside = archived(&api, &key, json!({"slug": "outside"})).await;
+    let target = page(&api, &key, json!({"slug": "target", "folderId": folder["id"]})).await;
+    let listed = [outside["pageId"].clone(), json!(target.rsplit('/').next().unwrap())]
+        .map(|id| id.as_str().unwrap().parse().unwrap());
+    let of_folder =
+        Reach { folder_id: Some(folder["id"].as_str().unwrap().parse().unwrap()), ..Reach::default() };
+    let of_list = Reach { ids: [(Resource::Pages, listed.into())].into(), ..Reach::default() };
+    for (reach, own, other, code) in [
+        (of_folder, &inside, &outside, "folder_forbidden"),
+        (of_list, &outside, &inside, "insufficient_scope"),
+    ] {
+        let (_, narrow) = api.insert_key(account_id, ScopeSet::FULL, reach, None).await;
+        assert_eq!(archives(&api, &narrow).await, std::slice::from_ref(own));
+        assert_eq!(restore(&api, &narrow, &target, own).await.0, StatusCode::OK);
+        let (status, problem) = restore(&api, &narrow, &target, other).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::FORBIDDEN, &json!(code)));
+    }
+    let stranger = api.trial().await;
+    let theirs = page(&api, &stranger, json!({})).await;
+    assert_eq!(archives(&api, &stranger).await, Vec::<Value>::new());
+    assert_eq!(restore(&api, &stranger, &theirs, &inside).await.0, StatusCode::NOT_FOUND);
+    let (status, problem) = restore(&api, &key, &target, &json!({"id": "x"})).await;
+    assert_eq!((status, &problem["fieldErrors"][0]["field"]), (StatusCode::BAD_REQUEST, &json!("archiveId")));
+}
+
+#[tokio::test]
+async fn to_restore_a_template_is_to_edit_the_page() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let archive = archived(&api, &key, json!({})).await;
+    let (bare, full) = (
+        page(&api, &key, json!({"slug": "bare", "entryTemplate": null})).await,
+        page(&api, &key, json!({"slug": "full", "entryTemplate": "own"})).await,
+    );
+    let adds = api.key_with(&key, ScopeSet::parse(["entries:create"]).unwrap()).await;
+    let (status, problem) = restore(&api, &adds, &bare, &archive).await;
+    assert_eq!((status, &problem["requiredScope"]), (StatusCode::FORBIDDEN, &json!("pages:update")));
+    let (_, read) = api.send(Method::GET, &bare, Some(&key), &Value::Null).await;
+    assert_eq!((&read["entries"], &read["entryTemplate"]), (&json!([]), &Value::Null));
+    let (status, answer) = restore(&api, &adds, &full, &archive).await;
+    assert_eq!((status, &answer["templateRestored"]), (StatusCode::OK, &json!(false)), "{answer}");
+    let both = api.key_with(&key, ScopeSet::parse(["entries:create", "pages:update"]).unwrap()).await;
+    assert_eq!(restore(&api, &both, &bare, &archive).await.0, StatusCode::OK);
+}

@@ -1,0 +1,127 @@
+//! Entries: added up to the limit and not beyond, shown the newest first, and gone when they are deleted.
+
+use std::sync::Arc;
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::harness::Api;
+
+/// A page with a template; gives the path of its entries.
+async fn page(api: &Api, key: &str) -> String {
+    let body =
+        json!({"slug": "index", "title": "T", "html": "<!-- service:entries -->", "entryTemplate": "{{a}}"});
+    let (status, made) = api.send(Method::POST, "/api/pages", Some(key), &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{made}");
+    format!("/api/pages/{}/entries", made["id"].as_str().unwrap())
+}
+
+async fn add(api: &Api, key: &str, path: &str, data: Value) -> (StatusCode, Value) {
+    api.send(Method::POST, path, Some(key), &json!({"data": data})).await
+}
+
+#[tokio::test]
+async fn entries_are_listed_the_newest_first_and_deleted_for_good() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let path = page(&api, &key).await;
+    let (status, first) =
+        add(&api, &key, &path, json!({"a": "<b>", "n": 1.5, "l": ["x", 2], "z": null})).await;
+    assert_eq!(status, StatusCode::CREATED, "{first}");
+    assert_eq!(first["data"], json!({"a": "<b>", "n": 1.5, "l": ["x", 2], "z": null}));
+    let (_, second) = add(&api, &key, &path, json!({})).await;
+    let list = async || api.send(Method::GET, &path, Some(&key), &Value::Null).await.1;
+    let listed = list().await;
+    let ids: Vec<&Value> = listed["entries"].as_array().unwrap().iter().map(|entry| &entry["id"]).collect();
+    assert_eq!((ids, &listed["count"]), (vec![&second["id"], &first["id"]], &json!(2)));
+    assert_eq!(
+        listed["entries"][1]["createdAt"].as_str().unwrap()[..19],
+        first["createdAt"].as_str().unwrap()[..19]
+    );
+
+    let gone = format!("{path}/{}", first["id"].as_str().unwrap());
+    assert_eq!(api.send(Method::DELETE, &gone, Some(&key), &Value::Null).await.0, StatusCode::OK);
+    assert_eq!(list().await["count"], 1);
+    let (status, problem) = api.send(Method::DELETE, &gone, Some(&key), &Value::Null).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::NOT_FOUND, &json!("not_found")));
+}
+
+#[tokio::test]
+async fn what_an_entry_may_not_hold_is_said() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let path = page(&api, &key).await;
+    for (body, field) in [
+        (json!({}), "data"),
+        (json!({"data": "x"}), "data"),
+        (json!({"data": {"a": {"b": 1}}}), "data.a"),
+        (json!({"data": {"a": [[]]}}), "data.a"),
+        (json!({"data": {"a": "\u{0}"}}), "data.a"),
+        (json!({"data": {}, "colour": 1}), "colour"),
+    ] {
+        let (status, problem) = api.send(Method::POST, &path, Some(&key), &body).await;
+        let named = &problem["fieldErrors"][0]["field"];
+        assert_eq!((status, named), (StatusCode::BAD_REQUEST, &json!(field)), "{problem}");
+    }
+    let around = r#"{"a":""}"#.len();
+    let (status, _) = add(&api, &key, &path, json!({"a": "x".repeat(16 * 1024 - around)})).await;
+    assert_eq!(status, StatusCode::CREATED);
+    for beyond in [16 * 1024 - around + 1, 2 << 20] {
+        let (status, problem) = add(&api, &key, &path, json!({"a": "x".repeat(beyond)})).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::PAYLOAD_TOO_LARGE, &json!("payload_too_large")));
+    }
+    api.send(Method::PUT, path.trim_end_matches("/entries"), Some(&key), &json!({"entryTemplate": null}))
+        .await;
+    let (status, problem) = add(&api, &key, &path, json!({})).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")), "without a template");
+    let missing = format!("/api/pages/{}/entries", uuid::Uuid::nil());
+    for (method, path, body) in [
+        (Method::POST, missing.clone(), json!({"data": {}})),
+        (Method::GET, missing.clone(), Value::Null),
+        (Method::DELETE, format!("{missing}/{}", uuid::Uuid::nil()), Value::Null),
+        (Method::DELETE, format!("{path}/x"), Value::Null),
+    ] {
+        let (status, problem) = api.send(method, &path, Some(&key), &body).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::NOT_FOUND, &json!("not_found")), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_at_once_pass_no_limit_and_a_deleted_one_makes_room_for_one() {
+    let api = Arc::new(Api::start(&["store.max_connections=5"]).await);
+    let key = api.trial().await;
+    let path = page(&api, &key).await;
+    api.execute(
+        "insert into page_entries (id, account_id, page_id, data, created_at)
+         select gen_random_uuid(), account_id, id, '{}', now() - n * interval '1 second'
+         from pages, generate_series(1, 495) n;
+         update pages set entry_count = 495",
+    )
+    .await
+    .unwrap();
+    let mut adding = tokio::task::JoinSet::new();
+    for number in 0..40 {
+        let (api, key, path) = (Arc::clone(&api), key.clone(), path.clone());
+        adding.spawn(async move { add(&api, &key, &path, json!({"a": number})).await });
+    }
+    let answers = adding.join_all().await;
+    let made = answers.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
+    let full = answers
+        .iter()
+        .filter(|(status, answer)| *status == StatusCode::CONFLICT && answer["code"] == "conflict");
+    assert_eq!((made, full.count()), (5, 35));
+    let (_, listed) = api.send(Method::GET, &path, Some(&key), &Value::Null).await;
+    assert_eq!((&listed["count"], listed["entries"].as_array().unwrap().len()), (&json!(500), 500));
+
+    // Deleted by many at once it is gone once, and room for one is there.
+    let gone = format!("{path}/{}", listed["entries"][0]["id"].as_str().unwrap());
+    let mut deleting = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let (api, key, gone) = (Arc::clone(&api), key.clone(), gone.clone());
+        deleting.spawn(async move { api.send(Method::DELETE, &gone, Some(&key), &Value::Null).await.0 });
+    }
+    let deleted = deleting.join_all().await.into_iter().filter(|status| *status == StatusCode::OK).count();
+    assert_eq!(deleted, 1);
+    assert_eq!(add(&api, &key, &path, json!({})).await.0, StatusCode::CREATED);
+    assert_eq!(add(&api, &key, &path, json!({})).await.0, StatusCode::CONFLICT);
+}

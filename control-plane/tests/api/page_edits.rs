@@ -1,0 +1,217 @@
+//! Editing pages: only over what was read, and shown when they shall be.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use service::Clock;
+
+use crate::harness::Api;
+
+async fn page(api: &Api, key: &str, part: Value) -> (String, Value) {
+    let mut body = json!({"slug": "index", "title": "T", "html": "<p>x"});
+    body.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+    let (status, made) = api.send(Method::POST, "/api/pages", Some(key), &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{made}");
+    (format!("/api/pages/{}", made["id"].as_str().unwrap()), made)
+}
+
+async fn put(api: &Api, key: &str, path: &str, body: Value) -> (StatusCode, Value) {
+    api.send(Method::PUT, path, Some(key), &body).await
+}
+
+fn time(value: &Value) -> DateTime<Utc> {
+    value.as_str().unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn an_edit_over_what_was_edited_meanwhile_is_refused_and_changes_nothing() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let (path, made) = page(&api, &key, json!({})).await;
+    let first = made["updatedAt"].clone();
+    assert_eq!(first.as_str().unwrap().len(), "2026-11-21T12:00:00.000Z".len(), "{first}");
+    let edit = |html: &str, since: &Value| json!({"html": html, "ifUnmodifiedSince": since});
+    let (status, edited) = put(&api, &key, &path, edit("<p>1", &first)).await;
+    assert_eq!(status, StatusCode::OK, "{edited}");
+    let (status, problem) = put(&api, &key, &path, edit("<p>2", &first)).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("stale_write")), "{problem}");
+    assert_eq!(problem["updatedAt"], edited["updatedAt"]);
+    let (_, kept) = api.send(Method::GET, &path, Some(&key), &Value::Null).await;
+    assert_eq!((&kept["html"], &kept["updatedAt"]), (&json!("<p>1"), &edited["updatedAt"]));
+    let (status, _) = put(&api, &key, &path, edit("<p>3", &problem["updatedAt"])).await;
+    assert_eq!(status, StatusCode::OK, "with the current time it goes on");
+    let tomorrow = json!(Clock::system().now() + TimeDelta::days(1));
+    assert_eq!(put(&api, &key, &path, edit("<p>4", &tomorrow)).await.0, StatusCode::OK);
+    let (status, problem) = put(&api, &key, &path, json!({"ifUnmodifiedSince": "yesterday"})).await;
+    assert_eq!(
+        (status, &problem["fieldErrors"][0]["field"]),
+        (StatusCode::BAD_REQUEST, &json!("ifUnmodifiedSince"))
+    );
+}
+
+#[tokio::test]
+async fn an_etag_guards_an_edit_as_well() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let (path, _) = page(&api, &key, json!({})).await;
+    let bearer = ("authorization", format!("Bearer {key}"));
+    let read = http::Request::get(&path).header("authorization", &bearer.1).body(axum::body::Body::empty());
+    let (_, headers, _) = api.exchange(read.unwrap()).await;
+    let etag = headers["etag"].to_str().unwrap().to_owned();
+    let edit = async |tag: &str| {
+        let headers = [bearer.clone(), ("if-match", tag.to_owned())];
+        let (status, answer) = api.send_with(Method::PUT, &path, &headers, &json!({"title": "U"})).await;
+        (status, answer["code"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(edit(&etag).await.0, StatusCode::OK);
+    assert_eq!(edit(&etag).await, (StatusCode::CONFLICT, "stale_write".to_owned()));
+    assert_eq!(edit("\"other\"").await.0, StatusCode::CONFLICT);
+    assert_eq!(edit("*").await.0, StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_edits_at_once_over_the_same_state_one_wins() {
+    let api = Arc::new(Api::start(&[]).await);
+    let key = api.trial().await;
+    for _round in 0..5 {
+        let (path, made) = page(&api, &key, json!({})).await;
+        let mut editing = tokio::task::JoinSet::new();
+        for number in 0..8 {
+            let (api, key, path, since) =
+                (Arc::clone(&api), key.clone(), path.clone(), made["updatedAt"].clone());
+            editing.spawn(async move {
+                let edit = json!({"title": format!("{number}"), "ifUnmodifiedSince": since});
+                put(&api, &key, &path, edit).await
+            });
+        }
+        let answers = editing.join_all().await;
+        let won: Vec<_> = answers.iter().filter(|(status, _)| *status == StatusCode::OK).collect();
+        let lost = answers.iter().filter(|(_, answer)| answer["code"] == "stale_write").count();
+        assert_eq!((won.len(), lost), (1, 7), "{answers:?}");
+        let (_, kept) = api.send(Method::GET, &path, Some(&key), &Value::Null).await;
+        assert_eq!(kept["title"], won[0].1["title"]);
+        api.send(Method::DELETE, &path, Some(&key), &Value::Null).await;
+    }
+}
+
+#[tokio::test]
+async fn a_time_to_come_hides_a_page_and_one_that_is_past_shows_it() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let now = Clock::system().now();
+    let (past, soon) = (json!(now - TimeDelta::hours(1)), json!(now + TimeDelta::hours(1)));
+    let state = |answer: &Value| {
+        let at =
+            answer["publishAt"].as_str().map(|at| (at.parse::<DateTime<Utc>>().unwrap() - now).num_minutes());
+        (answer["isPublished"].as_bool().unwrap(), at)
+    };
+    let (path, made) = page(&api, &key, json!({"publishAt": soon, "isPublished": true})).await;
+    assert_eq!(state(&made), (false, Some(60)));
+    for (edit, after) in [
+        (json!({"title": "U"}), (false, Some(60))),
+        (json!({"publishAt": null}), (false, None)),
+        (json!({"publishAt": past}), (true, None)),
+        (json!({"publishAt": soon, "isPublished": true}), (false, Some(60))),
+        (json!({"isPublished": true}), (true, None)),
+        (json!({"publishAt": soon}), (false, Some(60))),
+        (json!({"isPublished": false}), (false, None)),
+        (json!({"publishAt": null, "isPublished": true}), (true, None)),
+    ] {
+        let (status, answer) = put(&api, &key, &path, edit.clone()).await;
+        assert_eq!((status, state(&answer)), (StatusCode::OK, after), "{edit}");
+    }
+    let (_, shown) =
+        page(&api, &key, json!({"slug": "other", "publishAt": past, "isPublished": false})).await;
+    assert_eq!(state(&shown), (true, None));
+    for wrong in ["tomorrow", "2026-13-01T00:00:00Z", "+200000-01-01T00:00:00Z"] {
+        let (status, problem) = put(&api, &key, &path, json!({"publishAt": wrong})).await;
+        let field = &problem["fieldErrors"][0]["field"];
+        assert_eq!((status, field), (StatusCode::BAD_REQUEST, &json!("publishAt")), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn the_time_of_the_last_edit_rises_with_edits_alone() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let (path, made) = page(&api, &key, json!({"entryTemplate": "{{a}}"})).await;
+    let id = made["id"].as_str().unwrap();
+    let mut last = time(&made["updatedAt"]);
+    for edit in [json!({}), json!({"html": "<p>x"}), json!({"title": "U"}), json!({"folderId": null})] {
+        let (_, answer) = put(&api, &key, &path, edit).await;
+        assert!(time(&answer["updatedAt"]) > last, "{answer}");
+        last = time(&answer["updatedAt"]);
+    }
+    let entries = format!("{path}/entries");
+    api.send(Method::POST, &entries, Some(&key), &json!({"data": {"a": 1}})).await;
+    api.execute(&format!("insert into page_views values ('{id}', 7)")).await.unwrap();
+    let (_, folder) = api.send(Method::POST, "/api/folders", Some(&key), &json!({"name": "F"})).await;
+    let organize = format!("/api/folders/{}/organize", folder["id"].as_str().unwrap());
+    let body = json!({"resources": [{"type": "page", "id": id}]});
+    let (_, moved) = api.send(Method::POST, &organize, Some(&key), &body).await;
+    assert_eq!(moved["moved"], 1, "{moved}");
+    let (_, read) = api.send(Method::GET, &path, Some(&key), &Value::Null).await;
+    assert_eq!((time(&read["updatedAt"]), &read["viewCount"]), (last, &json!(7)));
+    assert_eq!((&read["entries"][0]["data"], &read["entryTemplate"]), (&json!({"a": 1}), &json!("{{a}}")));
+    let (_, listed) = api.send(Method::GET, "/api/pages", Some(&key), &Value::Null).await;
+    assert_eq!(listed["pages"][0]["viewCount"], 7);
+}
+
+#[tokio::test]
+async fn a_list_shows_one_collection_or_one_folder() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let (_, folder) = api.send(Method::POST, "/api/folders", Some(&key), &json!({"name": "F"})).await;
+    for (slug, part) in [
+        ("blog-1", json!({"metadata": {"collection": "blog"}})),
+        ("blog-2", json!({"metadata": {"collection": "blog"}, "folderId": folder["id"]})),
+        ("news", json!({"metadata": {"collection": ["blog"]}, "folderId": folder["id"]})),
+        ("none", json!({})),
+    ] {
+        let mut part = part;
+        part["slug"] = json!(slug);
+        page(&api, &key, part).await;
+    }
+    let in_folder = format!("?folderId={}", folder["id"].as_str().unwrap());
+    for (query, slugs) in [
+        ("?collection=blog", vec!["blog-1", "blog-2"]),
+        (in_folder.as_str(), vec!["blog-2", "news"]),
+        (&format!("{in_folder}&collection=blog"), vec!["blog-2"]),
+        ("?collection=cats", vec![]),
+    ] {
+        let (_, listed) =
+            api.send(Method::GET, &format!("/api/pages{query}"), Some(&key), &Value::Null).await;
+        let shown: Vec<&str> =
+            listed["pages"].as_array().unwrap().iter().map(|page| page["slug"].as_str().unwrap()).collect();
+        assert_eq!(shown, slugs, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_takes_what_fits_and_refuses_what_does_not() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let (path, _) = page(&api, &key, json!({})).await;
+    let beyond = "x".repeat(64 * 1024 + 1);
+    for (edit, field) in [
+        (json!({"entryTemplate": beyond}), "entryTemplate"),
+        (json!({"entryTemplate": "<script>{{a}}</script>"}), "entryTemplate"),
+        (json!({"entryTemplate": "{{not closed"}), "entryTemplate"),
+        (json!({"css": "x".repeat(128 * 1024 + 1)}), "css"),
+        (json!({"title": ""}), "title"),
+        (json!({"slug": "other"}), "slug"),
+    ] {
+        let (status, problem) = put(&api, &key, &path, edit).await;
+        let named = &problem["fieldErrors"][0]["field"];
+        assert_eq!((status, named), (StatusCode::BAD_REQUEST, &json!(field)), "{problem}");
+    }
+    let (status, problem) = put(&api, &key, &path, json!({"html": "x".repeat(5 << 20)})).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::PAYLOAD_TOO_LARGE, &json!("payload_too_large")));
+    let whole = json!({"html": "x".repeat(512 * 1024), "css": "x".repeat(128 * 1024),
+                       "entryTemplate": "x".repeat(64 * 1024)});
+    assert_eq!(put(&api, &key, &path, whole).await.0, StatusCode::OK);
+    let (_, read) = put(&api, &key, &path, json!({"entryTemplate": null})).await;
+    assert_eq!(read["entryTemplate"], Value::Null);
+}

@@ -1,0 +1,69 @@
+//! The way back: a page becomes again what it was, and that can be undone as well.
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::harness::Api;
+
+#[tokio::test]
+async fn a_page_becomes_again_what_it_was() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let body = json!({"slug": "index", "title": "T", "html": "<p>1", "css": "p{}", "entryTemplate": "{{a}}",
+                      "metadata": {"collection": "blog"}});
+    let (_, made) = api.send(Method::POST, "/api/pages", Some(&key), &body).await;
+    let path = format!("/api/pages/{}", made["id"].as_str().unwrap());
+    let edit =
+        json!({"title": "U", "html": "<p>2", "css": null, "entryTemplate": null, "isPublished": false});
+    let (_, edited) = api.send(Method::PUT, &path, Some(&key), &edit).await;
+    let list = async || {
+        let (status, list) =
+            api.send(Method::GET, &format!("{path}/versions"), Some(&key), &Value::Null).await;
+        assert_eq!(status, StatusCode::OK, "{list}");
+        list["versions"].as_array().unwrap().clone()
+    };
+    let versions = list().await;
+    let shown = |version: &Value| {
+        json!([version["number"], version["title"], version["isCurrent"], version["deployId"]])
+    };
+    assert_eq!(
+        versions.iter().map(shown).collect::<Vec<_>>(),
+        [json!([2, "U", true, null]), json!([1, "T", false, null])]
+    );
+
+    let rollback = format!("{path}/rollback");
+    let to = json!({"versionId": versions[1]["id"]});
+    let (status, back) = api.send(Method::POST, &rollback, Some(&key), &to).await;
+    assert_eq!(status, StatusCode::OK, "{back}");
+    for part in ["title", "html", "css", "entryTemplate", "metadata"] {
+        assert_eq!(back[part], body[part], "{part}");
+    }
+    assert_eq!(back["isPublished"], false, "what visitors see at all stays as it is");
+    assert!(back["updatedAt"].as_str() > edited["updatedAt"].as_str());
+    assert_eq!(list().await.len(), 3);
+    let (_, again) =
+        api.send(Method::POST, &rollback, Some(&key), &json!({"versionId": versions[0]["id"]})).await;
+    assert_eq!((&again["html"], &again["css"]), (&json!("<p>2"), &Value::Null), "undone");
+}
+
+#[tokio::test]
+async fn only_a_version_of_the_page_itself_leads_back() {
+    let api = Api::start(&[]).await;
+    let (key, stranger) = (api.trial().await, api.trial().await);
+    let make = async |key: &str, slug: &str| {
+        let body = json!({"slug": slug, "title": "T", "html": "<p>x"});
+        let (_, made) = api.send(Method::POST, "/api/pages", Some(key), &body).await;
+        let path = format!("/api/pages/{}", made["id"].as_str().unwrap());
+        let (_, list) = api.send(Method::GET, &format!("{path}/versions"), Some(key), &Value::Null).await;
+        (format!("{path}/rollback"), list["versions"][0]["id"].clone())
+    };
+    let ((rollback, _), (_, other), (_, theirs)) =
+        (make(&key, "one").await, make(&key, "other").await, make(&stranger, "one").await);
+    for id in [other, theirs, json!("00000000-0000-0000-0000-000000000000")] {
+        let (status, problem) =
+            api.send(Method::POST, &rollback, Some(&key), &json!({"versionId": id})).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::NOT_FOUND, &json!("not_found")));
+    }
+    let (status, problem) = api.send(Method::POST, &rollback, Some(&key), &json!({"versionId": 1})).await;
+    assert_eq!((status, &problem["fieldErrors"][0]["field"]), (StatusCode::BAD_REQUEST, &json!("versionId")));
+}

@@ -1,0 +1,48 @@
+//! Entries on the pages of visitors: there as soon as edges are told, as text, the newest first.
+
+use contract::{Change, Signal};
+use serde_json::{Value, json};
+use store::entries::{Added, NewEntry, Shown, insert_entry};
+use store::pages::{PageChange, update_page};
+use uuid::Uuid;
+
+use crate::harness::Edge;
+use crate::seeds::{Account, now};
+
+impl Account<'_> {
+    /// Adds an entry as a submission does, and tells the edge.
+    async fn entry(&self, edge: &Edge, page: Uuid, data: Value) {
+        let entry = NewEntry {
+            id: service::Rng::system().uuid_v7(now()),
+            page_id: page,
+            data,
+            submission_id: Some(Uuid::nil()),
+            created_at: now(),
+        };
+        let mut conn = store::acquire(&edge.database.db).await.unwrap();
+        let shown = Shown { subdomain_id: self.subdomain_id, slug: "index".to_owned() };
+        assert_eq!(insert_entry(&mut conn, self.id, &entry).await.unwrap(), Added::Stored(shown.clone()));
+        let change = Change::Page { subdomain_id: shown.subdomain_id, slug: shown.slug };
+        edge.bus.publish(&Signal::Changed(change)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn entries_are_shown_as_text_where_the_page_says_the_newest_first() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let site = edge.account("quiet-otter").await;
+    let page = site.page("index", "<ul><!-- service:entries --></ul>").await;
+    let template = "<li title={{who}}>{{text}}".to_owned();
+    let change = PageChange { entry_template: Some(Some(template)), ..PageChange::default() };
+    let mut conn = store::acquire(&edge.database.db).await.unwrap();
+    assert!(update_page(&mut conn, site.id, page, change, now()).await.unwrap());
+    assert_eq!(edge.visitor.get(&site.host, "/").await.text(), "<ul><!-- service:entries --></ul>");
+
+    let one = "<li title=\"a onclick=x\">&lt;script&gt;";
+    site.entry(&edge, page, json!({"who": "a onclick=x", "text": "<script>"})).await;
+    edge.get_until(&site.host, "/", |answer| answer.text() == format!("<ul>{one}</ul>")).await;
+    site.entry(&edge, page, json!({"text": 2})).await;
+    let both = format!("<ul><li title=\"\">2{one}</ul>");
+    edge.get_until(&site.host, "/", |answer| answer.text() == both).await;
+}

@@ -1,0 +1,223 @@
+//! Entries of deleted pages: kept for a while, and put back onto any page of the account.
+
+use chrono::{DateTime, Utc};
+use domain::entries::ENTRIES_MAX;
+use sqlx::{query, query_as, query_scalar};
+use uuid::Uuid;
+
+use crate::pages::{PageChange, lock_page, update_page};
+use crate::{Conn, Error, Part};
+
+/// An archive in a list: without its entries.
+#[derive(Debug, Clone)]
+pub struct Archive {
+    /// Its id.
+    pub id: Uuid,
+    /// The page that was deleted.
+    pub page_id: Uuid,
+    /// Its slug.
+    pub slug: String,
+    /// Where it was served.
+    pub subdomain_id: Uuid,
+    /// The folder it lay in.
+    pub folder_id: Option<Uuid>,
+    /// Whether it has a template.
+    pub has_template: bool,
+    /// How many entries it holds.
+    pub entry_count: i64,
+    /// Who deleted the page.
+    pub deleted_by: String,
+    /// When.
+    pub created_at: DateTime<Utc>,
+}
+
+/// What became of a restoration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Restored {
+    /// It is done.
+    Done {
+        /// Entries that the page did not have.
+        entries: i64,
+        /// Entries that it has now.
+        total: i64,
+        /// Whether it has the archive's template now.
+        template: bool,
+    },
+    /// The page would have so many, which is more than it may have; nothing was changed.
+    TooMany(i64),
+    /// There is no such page (any more).
+    NoPage,
+}
+
+/// Archives the entries of a page that is about to be deleted, if it has any; gives how many.
+///
+/// # Errors
+/// The database's.
+pub async fn insert_archive(
+    conn: &mut Conn,
+    account_id: Uuid,
+    page_id: Uuid,
+    id: Uuid,
+    deleted_by: &str,
+    now: DateTime<Utc>,
+) -> Result<u64, Error> {
+    // No entry is added any more from here on.
+    lock_page(conn, account_id, page_id).await?;
+    let inserted = query!(
+        "insert into entry_archives (id, account_id, page_id, slug, subdomain_id, folder_id, entry_template,
+                                     deleted_by, created_at)
+         select $3, account_id, id, slug, subdomain_id, folder_id, entry_template, $4, $5 from pages
+         where account_id = $1 and id = $2 and entry_count > 0",
+        account_id,
+        page_id,
+        id,
+        deleted_by,
+        now,
+    )
+    .execute(&mut *conn)
+    .await?;
+    if inserted.rows_affected() == 0 {
+        return Ok(0);
+    }
+    let archived = query!(
+        "insert into archived_entries (archive_id, id, data, submission_id, created_at)
+         select $3, id, data, submission_id, created_at from page_entries where account_id = $1 and page_id = $2",
+        account_id,
+        page_id,
+        id,
+    )
+    .execute(conn)
+    .await?;
+    Ok(archived.rows_affected())
+}
+
+/// The account's archives, oldest first; of a folder's or of listed pages alone if `part` says so.
+///
+/// # Errors
+/// The database's.
+pub async fn list_archives(conn: &mut Conn, account_id: Uuid, part: &Part) -> Result<Vec<Archive>, Error> {
+    let archives = query_as!(
+        Archive,
+        r#"select id, page_id, slug, subdomain_id, folder_id, entry_template is not null as "has_template!",
+                  (select count(*) from archived_entries where archive_id = a.id) as "entry_count!", deleted_by,
+                  created_at
+           from entry_archives a
+           where account_id = $1 and ($2::uuid is null or folder_id = $2)
+             and ($3::uuid[] is null or page_id = any($3))
+             and ($4::timestamptz is null or (created_at, id) > ($4, $5))
+           order by created_at, id limit $6::bigint + 1"#,
+        account_id,
+        part.folder_id,
+        part.ids.as_deref(),
+        part.after.map(|after| after.created_at),
+        part.after.map(|after| after.id),
+        part.limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(archives)
+}
+
+/// An archive of the account.
+///
+/// # Errors
+/// The database's.
+pub async fn find_archive(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Archive>, Error> {
+    let archive = query_as!(
+        Archive,
+        r#"select id, page_id, slug, subdomain_id, folder_id, entry_template is not null as "has_template!",
+                  (select count(*) from archived_entries where archive_id = a.id) as "entry_count!", deleted_by,
+                  created_at
+           from entry_archives a where account_id = $1 and id = $2"#,
+        account_id,
+        id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(archive)
+}
+
+/// Puts an archive's entries onto a page: those it has already stay as they are, so that doing it again changes
+/// nothing. A page without a template gets the archive's. The archive stays.
+///
+/// # Errors
+/// The database's.
+pub async fn restore_entries(
+    conn: &mut Conn,
+    account_id: Uuid,
+    page_id: Uuid,
+    archive_id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<Restored, Error> {
+    if lock_page(conn, account_id, page_id).await?.is_none() {
+        return Ok(Restored::NoPage);
+    }
+    let total = query_scalar!(
+        r#"select p.entry_count + (
+             select count(*) from archived_entries a join entry_archives x on x.id = a.archive_id
+             where x.account_id = $1 and x.id = $3
+               and not exists (select from page_entries e where e.page_id = $2 and e.id = a.id)) as "total!"
+           from pages p where p.account_id = $1 and p.id = $2"#,
+        account_id,
+        page_id,
+        archive_id,
+    )
+    .fetch_one(&mut *conn)
+    .await?;
+    if total > i64::from(ENTRIES_MAX) {
+        return Ok(Restored::TooMany(total));
+    }
+    let inserted = query!(
+        "insert into page_entries (id, account_id, page_id, data, submission_id, created_at)
+         select a.id, $1, $2, a.data, a.submission_id, a.created_at
+         from archived_entries a join entry_archives x on x.id = a.archive_id where x.account_id = $1 and x.id = $3
+         on conflict (page_id, id) do nothing",
+        account_id,
+        page_id,
+        archive_id,
+    )
+    .execute(&mut *conn)
+    .await?;
+    query!(
+        "update pages set entry_count = (select count(*) from page_entries where page_id = $2)
+         where account_id = $1 and id = $2",
+        account_id,
+        page_id,
+    )
+    .execute(&mut *conn)
+    .await?;
+    let template = query_scalar!(
+        r#"select x.entry_template as "template!" from entry_archives x join pages p on p.account_id = x.account_id
+           where x.account_id = $1 and x.id = $3 and x.entry_template is not null
+             and p.id = $2 and p.entry_template is null"#,
+        account_id,
+        page_id,
+        archive_id,
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
+    let restores_template = template.is_some();
+    if restores_template {
+        let change = PageChange { entry_template: Some(template), ..PageChange::default() };
+        update_page(conn, account_id, page_id, change, now).await?;
+    }
+    let entries = i64::try_from(inserted.rows_affected()).unwrap_or(total);
+    Ok(Restored::Done { entries, total, template: restores_template })
+}
+
+/// Deletes up to `limit` archives made before a time; gives how many. Fewer than `limit` means that none are left.
+///
+/// # Errors
+/// The database's.
+pub async fn delete_expired(conn: &mut Conn, before: DateTime<Utc>, limit: i64) -> Result<u64, Error> {
+    let deleted = query!(
+        "delete from entry_archives where id in (
+           select id from entry_archives where created_at < $1 order by created_at limit $2
+           for update skip locked)",
+        before,
+        limit,
+    )
+    .execute(conn)
+    .await?;
+    Ok(deleted.rows_affected())
+}
