@@ -25,11 +25,13 @@ pub mod purges;
 pub mod salts;
 pub mod sessions;
 pub mod sign_ins;
+pub mod sitemaps;
 pub mod sites;
 pub mod subdomains;
 pub mod submissions;
 pub mod things;
 pub mod usage;
+pub mod views;
 pub mod webhooks;
 
 use std::time::Duration;

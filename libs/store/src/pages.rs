@@ -88,6 +88,8 @@ pub struct PageSummary {
 /// What the edge serves of a page.
 #[derive(Debug, Clone)]
 pub struct Document {
+    /// The page.
+    pub id: Uuid,
     /// Its HTML.
     pub html: String,
     /// Its style sheet.
@@ -289,7 +291,7 @@ pub async fn find_document(
 ) -> Result<Option<Document>, Error> {
     let document = query_as!(
         Document,
-        "select html, css from pages where subdomain_id = $1 and slug = $2 and is_published",
+        "select id, html, css from pages where subdomain_id = $1 and slug = $2 and is_published",
         subdomain_id,
         slug,
     )

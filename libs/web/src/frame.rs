@@ -50,7 +50,8 @@ pub struct MetaSlot(pub Arc<OnceLock<Box<dyn Fn() -> Meta + Send + Sync>>>);
 /// problems, and puts the id on every answer.
 pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
-    let id = kept_id(request.headers()).unwrap_or_else(|| (frame.new_request_id)());
+    let kept = kept_request_id(request.headers()).map(ToOwned::to_owned);
+    let id = kept.unwrap_or_else(|| (frame.new_request_id)());
     let meta = MetaSlot::default();
     let uri = request.uri().clone();
     let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str).to_owned();
@@ -109,9 +110,9 @@ fn wrong_method(headers: &HeaderMap) -> Problem {
     Problem::new(Code::MethodNotAllowed, format!("this path takes {allowed}"))
 }
 
-/// An inbound id is kept if it is one word of sensible length: it will stand in logs.
-fn kept_id(headers: &HeaderMap) -> Option<String> {
+/// The id a request came with, if it is one word of sensible length: it will stand in logs.
+pub fn kept_request_id(headers: &HeaderMap) -> Option<&str> {
     let id = headers.get(edge::REQUEST_ID)?.to_str().ok()?;
     let word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    ((8..=64).contains(&id.len()) && id.chars().all(word)).then(|| id.to_owned())
+    ((8..=64).contains(&id.len()) && id.chars().all(word)).then_some(id)
 }

@@ -18,7 +18,7 @@ mod reply;
 
 pub use edge::{ClientIp, EdgeTrust};
 pub use extract::{Json, OptionalJson, Path, Query, present};
-pub use frame::{Answered, Frame, MetaSlot, RequestId, frame};
+pub use frame::{Answered, Frame, MetaSlot, RequestId, frame, kept_request_id};
 pub use headed::Headed;
 pub use listing::{Listed, Paging};
 pub use problem::{Code, Problem};
