@@ -90,7 +90,7 @@ impl Pages {
             Ok(document.map(|document| (document, site_token)))
         };
         let Some((document, site_token)) = self.lookups.ask(find).await? else { return Ok(None) };
-        let mut html = domain::pages::render(&document.html, document.css.as_deref());
+        let mut html = domain::rendering::page(document.source());
         if let Some(site_token) = site_token {
             html = tracker::put_into(html, &site_token);
         }

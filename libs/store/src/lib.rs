@@ -8,6 +8,7 @@ pub mod callers;
 pub mod claims;
 pub mod deliveries;
 pub mod domains;
+pub mod entries;
 mod error;
 pub mod folders;
 pub mod forms;
@@ -31,6 +32,7 @@ pub mod subdomains;
 pub mod submissions;
 pub mod things;
 pub mod usage;
+pub mod versions;
 pub mod views;
 pub mod webhooks;
 
