@@ -2,15 +2,21 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on has failed")]
 
+mod addresses;
 mod cable;
 mod changes;
 mod client;
+mod connections;
+mod counted;
+mod domains;
+mod encodings;
 mod ends;
 mod former_names;
 mod forms;
 mod harness;
 mod hosts;
 mod inner;
+mod isolation;
 mod pages;
 mod proxy;
 mod seeds;
@@ -19,4 +25,5 @@ mod smuggling;
 mod stale;
 mod submissions;
 mod suspended;
+mod views;
 mod webhooks;
