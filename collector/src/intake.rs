@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, FromRef, State};
-use axum::routing::post;
+use axum::routing::{get, post};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::tracking::{BODY_BYTES_MAX, Dropped};
 use http::{HeaderMap, Method, StatusCode, header};
@@ -16,6 +16,7 @@ use tower_http::cors::{Any, CorsLayer};
 use web::{ClientIp, EdgeTrust};
 
 use crate::pipeline::{Arrival, Pipeline, count_dropped};
+use crate::tracker;
 
 /// Says when an event happened, where the configuration allows that.
 const EVENT_TIME: &str = "x-event-time";
@@ -45,6 +46,9 @@ pub(crate) fn router(intake: Intake) -> Router {
         .allow_headers([header::CONTENT_TYPE]);
     Router::new()
         .route("/api/collect", post(collect))
+        // The same on the hosts of sites, whose pages send to where they came from.
+        .route("/_wr/collect", post(collect))
+        .route("/_wr/t.js", get(tracker::show))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(cors)
         .with_state(intake)

@@ -8,6 +8,7 @@ mod intake;
 mod pipeline;
 mod segments;
 mod steps;
+mod tracker;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -21,6 +21,7 @@ pub(crate) async fn follow(edge: Edge, check: Check, shutdown: Shutdown) -> anyh
                 edge.sites.forget_all();
                 edge.pages.forget_all();
                 edge.holders.forget_all();
+                edge.site_maps.forget_all();
                 edge.forms.forget_all();
             }
         }
@@ -32,11 +33,14 @@ fn forget(edge: &Edge, change: Change) {
     match change {
         Change::Page { subdomain_id, slug } => {
             edge.holders.forget(&slug);
-            edge.pages.forget(subdomain_id, slug);
+            edge.pages.forget(subdomain_id, &slug);
+            edge.site_maps.forget(subdomain_id);
         }
         Change::Host { host } => edge.sites.forget(&host),
         Change::SubdomainGone { subdomain_id } => edge.pages.drop_site(subdomain_id),
         Change::Form { form_id } => edge.forms.forget(form_id),
-        Change::AnalyticsSite { .. } => {}
+        Change::AnalyticsSite { subdomain_id, .. } => {
+            subdomain_id.into_iter().for_each(|id| edge.pages.forget_site(id));
+        }
     }
 }

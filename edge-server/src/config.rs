@@ -28,6 +28,10 @@ pub struct Config {
     pub secrets: Secrets,
     /// What is remembered.
     pub cache: Cache,
+    /// What visitors' connections may do.
+    pub connections: Connections,
+    /// How views are counted.
+    pub views: Views,
 }
 
 /// Section `[http]`.
@@ -66,6 +70,8 @@ pub struct Secrets {
 pub struct Cache {
     /// Memory for pages.
     pub page_bytes: u64,
+    /// Memory for hosts.
+    pub host_bytes: u64,
     /// How old an entry may be.
     #[serde(with = "service::config::duration")]
     pub fresh_for: Duration,
@@ -76,6 +82,36 @@ impl Cache {
     pub(crate) fn bounds(&self, max_bytes: u64) -> cache::Bounds {
         cache::Bounds { max_bytes, fresh_for: self.fresh_for, retry_after: Duration::from_secs(1) }
     }
+}
+
+/// Section `[connections]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Connections {
+    /// How many there may be.
+    pub max: usize,
+    /// How many requests one of HTTP/2 may have open.
+    pub streams: u32,
+    /// What a request's headers may weigh.
+    pub header_bytes: u32,
+    /// How long a new connection may take to ask for something.
+    #[serde(with = "service::config::duration")]
+    pub header_timeout: Duration,
+    /// How long one may ask for nothing.
+    #[serde(with = "service::config::duration")]
+    pub idle_timeout: Duration,
+    /// How long a request's body may let us wait.
+    #[serde(with = "service::config::duration")]
+    pub body_patience: Duration,
+}
+
+/// Section `[views]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Views {
+    /// How often counts are written down.
+    #[serde(with = "service::config::duration")]
+    pub flush_every: Duration,
 }
 
 /// A weight as caches count it.

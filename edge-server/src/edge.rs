@@ -3,9 +3,11 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use cache::Served;
 use contract::Signal;
 use domain::addresses::Addresses;
 use service::config::ExposeSecret;
+use service::metrics::Tally;
 use service::{Clock, Rng};
 
 use crate::config::Config;
@@ -13,8 +15,11 @@ use crate::forms::Forms;
 use crate::lookups::LookUps;
 use crate::pages::Pages;
 use crate::proxy::Inner;
+use crate::replies::Source;
 use crate::short::Holders;
-use crate::sites::Sites;
+use crate::sitemaps::SiteMaps;
+use crate::sites::{Host, Sites};
+use crate::views::Views;
 use crate::visitor::Proxies;
 
 /// The edge's parts. Cheap to clone.
@@ -33,6 +38,12 @@ pub struct Parts {
     pub(crate) pages: Pages,
     /// Which site's page holds which bare address.
     pub(crate) holders: Holders,
+    /// What search engines are told of sites.
+    pub(crate) site_maps: SiteMaps,
+    /// How often pages were viewed.
+    pub(crate) views: Views,
+    /// How many pages were served, in the order of [`Source::ALL`].
+    served: [Tally; 3],
     /// Which form asks what.
     pub(crate) forms: Forms,
     /// The services behind.
@@ -74,6 +85,9 @@ impl Edge {
             sites: Sites::new(lookups.clone(), &config.cache),
             pages: Pages::new(lookups.clone(), &config.cache),
             holders: Holders::new(lookups.clone(), &config.cache),
+            site_maps: SiteMaps::new(lookups.clone(), &config.cache),
+            views: Views::new(lookups.clone()),
+            served: service::metrics::tallies("edge_page_serve_total", "from", Source::ALL.map(Source::word)),
             forms: Forms::new(lookups, &config.cache)?,
             inner: Inner::new(&config.inner, token)?,
             addresses: Addresses::new(&config.http.base_url, &config.http.sites_domain)?,
@@ -83,4 +97,47 @@ impl Edge {
             db,
         })))
     }
+
+    /// Whose host this is, written in lower case and without a port.
+    pub(crate) fn whose<'a>(&self, host: &'a str) -> Whose<'a> {
+        if let Some(name) = self.addresses.subdomain_of(host) {
+            return Whose::Site(Host::Subdomain(name));
+        }
+        if host == self.addresses.base_host() || (self.addresses.is_local() && is_loopback(host)) {
+            return Whose::Ours;
+        }
+        // A custom domain has a dot; what has none could be taken for a subdomain's name.
+        if host.contains('.') { Whose::Site(Host::Custom(host)) } else { Whose::Nobody }
+    }
+
+    /// Counts a page that is served.
+    pub(crate) fn count(&self, from: Source) {
+        self.served[from as usize].add(1);
+    }
+
+    /// How a page was come by, which is counted.
+    pub(crate) fn came<T>(&self, page: &Served<T>) -> Source {
+        let from = match (page.stale, page.hit) {
+            (true, _) => Source::Past,
+            (false, true) => Source::Memory,
+            (false, false) => Source::Store,
+        };
+        self.count(from);
+        from
+    }
+}
+
+/// Whose a host is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose<'a> {
+    /// The base host: the API, forms, short addresses.
+    Ours,
+    /// Some site's, if there is one.
+    Site(Host<'a>),
+    /// Of nobody here.
+    Nobody,
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "127.0.0.1" || host == "[::1]" || host == "localhost"
 }

@@ -5,16 +5,29 @@
 
 mod changes;
 mod config;
+mod door;
 mod edge;
+mod encodings;
 mod forms;
 mod front;
+mod hit;
+mod hosts;
+mod listener;
 mod lookups;
+mod paced;
 mod pages;
 mod proxy;
+mod rendered;
+mod replies;
+mod seats;
+mod serving;
 mod short;
 mod showing;
+mod sitemaps;
 mod sites;
 mod submissions;
+mod tracker;
+mod views;
 mod visitor;
 
 use anyhow::Context;
@@ -31,7 +44,20 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let readiness = Readiness::new(&shutdown);
     let edge = Edge::new(&config).context("edge-server")?;
     let mut lifecycle = Lifecycle::new(shutdown.clone());
-    lifecycle.spawn("visitors", service::http::serve(listeners.main, front::router(&edge), shutdown.clone()));
+    lifecycle.spawn("visitors", {
+        let (edge, rooms) = (edge.clone(), front::Rooms::new(&edge));
+        let (limits, shutdown) = (config.connections, shutdown.clone());
+        async move {
+            listener::serve(listeners.main, edge.clone(), rooms, limits, shutdown).await?;
+            // Nobody views anything any more.
+            edge.views.flush().await;
+            Ok(())
+        }
+    });
+    lifecycle.spawn("views", {
+        let (edge, shutdown) = (edge.clone(), shutdown.clone());
+        async move { edge.views.flush_every(config.views.flush_every, shutdown).await }
+    });
     lifecycle.spawn("changes", changes::follow(edge, readiness.register("changes"), shutdown.clone()));
     lifecycle.spawn_last("ops", service::ops::serve(listeners.ops, readiness, lifecycle.drained()));
     lifecycle.run(config::GRACE).await?;

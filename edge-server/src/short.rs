@@ -8,13 +8,14 @@ use std::time::Instant;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use cache::Fresh;
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 use web::{Path, Problem};
 
 use crate::config::{Cache, weight};
 use crate::edge::Edge;
 use crate::lookups::{LookUps, NoAnswer};
-use crate::pages;
+use crate::serving;
+use crate::sites::Host;
 
 const SANDBOX: &str = "sandbox allow-scripts allow-forms allow-popups allow-modals";
 /// Enough for half a million addresses.
@@ -53,19 +54,20 @@ pub(crate) async fn show(
     State(edge): State<Edge>,
     slug: Result<Path<String>, Problem>,
     RawQuery(query): RawQuery,
+    method: Method,
     headers: HeaderMap,
 ) -> Response {
-    let Ok(Path(slug)) = slug else { return pages::nothing() };
+    let Ok(Path(slug)) = slug else { return serving::nothing() };
     if !domain::pages::check_slug(&slug).is_empty() {
-        return pages::nothing();
+        return serving::nothing();
     }
     let found = match holder(&edge, &slug, query.as_deref().unwrap_or_default()).await {
-        Ok(Some(site)) => pages::find(&edge, &site, &slug).await,
-        Ok(None) => return pages::nothing(),
-        Err(error) => return pages::cannot_say(error),
+        Ok(Some(site)) => serving::find(&edge, Host::Subdomain(&site), &slug).await,
+        Ok(None) => return serving::nothing(),
+        Err(error) => return serving::cannot_say(error),
     };
     let mut response = match found {
-        Ok(found) => pages::answer(&headers, &found),
+        Ok(found) => serving::answer(&edge, &method, &headers, &found),
         Err(refusal) => return refusal,
     };
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(SANDBOX));

@@ -1,5 +1,6 @@
 //! Which host shows which site, or leads to one; remembered, and hosts without a site too.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use cache::{Fresh, Served};
@@ -9,53 +10,80 @@ use store::subdomains::Site;
 use crate::config::{Cache, weight};
 use crate::lookups::{LookUps, NoAnswer};
 
-/// Enough for a million hosts; an entry is small.
-const MAX_BYTES: u64 = 128 << 20;
+/// What is known of a host.
+pub(crate) type Known = Option<Arc<Site>>;
 
-/// The hosts known so far, by subdomain name.
+/// The hosts known so far: subdomains by their names, which have no dot, and custom domains whole.
 pub(crate) struct Sites {
     lookups: LookUps,
-    known: Fresh<String, Option<Site>>,
+    known: Fresh<String, Known>,
+}
+
+/// A host as it is looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Host<'a> {
+    /// A subdomain, or a name that was one.
+    Subdomain(&'a str),
+    /// Somebody's own domain, perhaps.
+    Custom(&'a str),
+}
+
+impl<'a> Host<'a> {
+    fn key(self) -> &'a str {
+        match self {
+            Self::Subdomain(name) | Self::Custom(name) => name,
+        }
+    }
+
+    /// Visitors may write anything: what can be no name or domain is not asked about. Reserved names may be in
+    /// use: whoever runs the system may have given one away.
+    fn could_be(self) -> bool {
+        match self {
+            Self::Subdomain(name) => {
+                domain::subdomains::check("host", name).iter().all(|complaint| complaint.code == "reserved")
+            }
+            Self::Custom(host) => domain::domains::read(host, &[]).is_ok_and(|read| read == host),
+        }
+    }
 }
 
 impl Sites {
     pub(crate) fn new(lookups: LookUps, config: &Cache) -> Self {
-        let weigh = |name: &String, _: &Option<Site>| weight(128 + name.len());
-        Self { lookups, known: Fresh::new(config.bounds(MAX_BYTES), weigh) }
+        let weigh = |host: &String, _: &Known| weight(256 + host.len());
+        Self { lookups, known: Fresh::new(config.bounds(config.host_bytes), weigh) }
     }
 
-    /// The site under a subdomain's name, or under one that was given up and is still kept for it.
+    /// The site of a host if that is known right now.
+    pub(crate) fn peek(&self, host: Host<'_>, now: Instant) -> Known {
+        self.known.peek(host.key(), now).flatten()
+    }
+
+    /// The site of a host, or of one that was given up and is still kept for it.
     ///
     /// # Errors
     /// It isn't known and Postgres is away.
-    pub(crate) async fn find(
-        &self,
-        name: &str,
-        now: DateTime<Utc>,
-    ) -> Result<Served<Option<Site>>, NoAnswer> {
+    pub(crate) async fn find(&self, host: Host<'_>, now: DateTime<Utc>) -> Result<Served<Known>, NoAnswer> {
         let look_up = async {
-            // Visitors may write anything: what can be no name is not asked about.
-            if !could_be_a_name(name) {
+            if !host.could_be() {
                 return Ok(None);
             }
-            self.lookups.ask(async |conn| store::subdomains::find_site_by_name(conn, name, now).await).await
+            let find = async |conn: &mut store::Conn| match host {
+                Host::Subdomain(name) => store::subdomains::find_site_by_name(conn, name, now).await,
+                Host::Custom(domain) => store::domains::find_site_by_domain(conn, domain).await,
+            };
+            Ok(self.lookups.ask(find).await?.map(Arc::new))
         };
-        self.known.get(&name.to_owned(), Instant::now(), look_up).await
+        self.known.get(&host.key().to_owned(), Instant::now(), look_up).await
     }
 
     /// Asks again before the host is served next. What was known is not even served stale: this is how the edge
     /// hears that a site was suspended, or has ended.
-    pub(crate) fn forget(&self, name: &str) {
-        self.known.remove(&name.to_owned());
+    pub(crate) fn forget(&self, host: &str) {
+        self.known.remove(&host.to_owned());
     }
 
     /// Asks again about every host.
     pub(crate) fn forget_all(&self) {
         self.known.expire_all();
     }
-}
-
-/// Reserved names may be in use: whoever runs the system may have given one away.
-fn could_be_a_name(name: &str) -> bool {
-    domain::subdomains::check("host", name).iter().all(|complaint| complaint.code == "reserved")
 }

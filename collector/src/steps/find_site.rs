@@ -54,7 +54,7 @@ impl FindSite {
         let mut news = std::pin::pin!(bus.subscribe());
         while let Some(Some(event)) = shutdown.unless_requested(news.next()).await {
             match event {
-                BusEvent::Message(Signal::Changed(Change::AnalyticsSite { site_token })) => {
+                BusEvent::Message(Signal::Changed(Change::AnalyticsSite { site_token, .. })) => {
                     // Not even stale: this is how the collector hears that a site was suspended, or has ended.
                     self.known.remove(&site_token);
                 }

@@ -57,7 +57,8 @@ async fn a_site_made_after_its_first_event_counts_at_once_when_news_of_it_comes(
     let site = stand.make_site(token).await;
     let bus = cache::Bus::connect(&stand.redis.url, &stand.redis.prefix).unwrap();
     until(async || {
-        bus.publish(&Signal::Changed(Change::AnalyticsSite { site_token: token.into() })).await.unwrap();
+        let change = Change::AnalyticsSite { site_token: token.into(), subdomain_id: None };
+        bus.publish(&Signal::Changed(change)).await.unwrap();
         send(&collector, &view).await;
         stand.warehouse.count_page_views(site, Stand::always()).await.unwrap() > 0
     })

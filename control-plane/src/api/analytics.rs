@@ -146,7 +146,8 @@ async fn create(
     if !store::sites::insert_site(&mut tx, call.account_id, &new).await? {
         return Err(Problem::new(Code::Conflict, "this subdomain already has an analytics site"));
     }
-    app.commit(tx, vec![Change::AnalyticsSite { site_token: new.site_token.clone() }]).await?;
+    let change = Change::AnalyticsSite { site_token: new.site_token.clone(), subdomain_id: new.subdomain_id };
+    app.commit(tx, vec![change]).await?;
 
     let site = SiteView {
         id: new.id,

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
+use contract::Change;
 use domain::Cursor;
 use domain::domains::{self, Record};
 use domain::scopes::Resource;
@@ -146,7 +147,7 @@ async fn update(
     call.check_id(&mut tx, Resource::Subdomains, subdomain_id).await?;
     store::domains::update_subdomain(&mut tx, call.account_id, id, subdomain_id).await?;
     let domain = find(&call, &mut tx, id).await?;
-    app.commit(tx, vec![]).await?;
+    app.commit(tx, vec![Change::Host { host: domain.domain.clone() }]).await?;
     Ok(call.reply(view(&app, domain)))
 }
 
@@ -157,11 +158,10 @@ async fn delete(
 ) -> Result<Reply<Deleted>, Problem> {
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Domains, id).await?;
-    if !store::domains::delete_domain(&mut tx, call.account_id, id).await? {
-        return Err(Problem::not_found("domain"));
-    }
+    let deleted = store::domains::delete_domain(&mut tx, call.account_id, id).await?;
+    let host = deleted.ok_or_else(|| Problem::not_found("domain"))?;
     usage::give_back(&mut tx, call.account_id, Counter::Domains).await?;
-    app.commit(tx, vec![]).await?;
+    app.commit(tx, vec![Change::Host { host }]).await?;
     Ok(call.reply(Deleted::now()))
 }
 

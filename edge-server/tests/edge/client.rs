@@ -3,11 +3,13 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http2::SendRequest;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -21,6 +23,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    async fn read(response: Response<Incoming>) -> Self {
+        let (head, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Self { status: head.status, headers: head.headers, body }
+    }
+
     pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap()
     }
@@ -64,6 +72,10 @@ impl Visitor {
         Self { http, edge: self.edge }
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.edge
+    }
+
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -80,9 +92,16 @@ impl Visitor {
             request = request.header(*name, *value);
         }
         let response = self.http.request(request.body(Full::new(body.into())).unwrap()).await.unwrap();
-        let (head, body) = response.into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
-        Answer { status: head.status, headers: head.headers, body }
+        Answer::read(response).await
+    }
+
+    /// One connection over HTTP/2, whose requests name their host as such requests do.
+    pub(crate) async fn http2(&self) -> Http2 {
+        let io = TokioIo::new(self.connect().await);
+        let (send, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), io).await.unwrap();
+        tokio::spawn(connection);
+        Http2(send)
     }
 
     pub(crate) async fn get(&self, host: &str, path: &str) -> Answer {
@@ -114,5 +133,19 @@ impl Visitor {
         // The edge may hang up while it is still being talked to.
         let _hung_up = stream.read_to_end(&mut answer).await;
         String::from_utf8_lossy(&answer).into_owned()
+    }
+}
+
+/// A connection over HTTP/2.
+pub(crate) struct Http2(SendRequest<Full<Bytes>>);
+
+impl Http2 {
+    pub(crate) async fn get(&self, host: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut request = Request::get(format!("http://{host}{path}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let sent = self.0.clone().send_request(request.body(Full::default()).unwrap()).await;
+        Answer::read(sent.unwrap()).await
     }
 }

@@ -94,6 +94,36 @@ impl Edge {
         }
     }
 
+    /// Says on the bus that something has changed.
+    pub(crate) async fn tell(&self, change: Change) {
+        self.bus.publish(&Signal::Changed(change)).await.unwrap();
+    }
+
+    /// Says something that no edge can read, whereupon it asks about everything again.
+    pub(crate) async fn bewilder(&self) {
+        let newer: cache::Bus<serde_json::Value> =
+            cache::Bus::connect(&self.redis.url, &self.redis.prefix).unwrap();
+        newer.publish(&serde_json::json!({"signal": "of_a_later_version"})).await.unwrap();
+    }
+
+    /// Asks it to end.
+    pub(crate) fn stop(&self) {
+        self.shutdown.request();
+    }
+
+    /// Waits until the edge has heard everything that was said so far; after [`Self::listens`].
+    pub(crate) async fn has_heard(&self) {
+        let host = "the-lookout.localhost";
+        self.get_until(host, "/lookout", |answer| answer.header("x-cache") == "hit").await;
+        let mut conn = store::acquire(&self.database.db).await.unwrap();
+        let site = store::subdomains::find_site_by_name(&mut conn, "the-lookout", crate::seeds::now()).await;
+        let subdomain_id = site.unwrap().unwrap().subdomain_id;
+        drop(conn);
+        // Signals are heard in the order in which they were said.
+        self.tell(Change::Page { subdomain_id, slug: "lookout".to_owned() }).await;
+        self.get_until(host, "/lookout", |answer| answer.header("x-cache") == "miss").await;
+    }
+
     /// The port in its addresses.
     pub(crate) fn port(&self) -> u16 {
         self.port
@@ -125,4 +155,10 @@ impl Drop for Edge {
     fn drop(&mut self) {
         self.shutdown.request();
     }
+}
+
+/// A pause that is none for a machine and a short one for whoever dribbles.
+pub(crate) async fn moment() {
+    #[expect(clippy::disallowed_methods, reason = "dribbling takes time")]
+    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
 }

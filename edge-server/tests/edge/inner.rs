@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, Method, Uri};
 use tokio::net::TcpListener;
+use tokio::sync::OwnedRwLockWriteGuard;
 
 /// One request as it reached the inner service.
 #[derive(Debug, Clone)]
@@ -32,12 +33,14 @@ impl Reached {
 pub(crate) struct InnerService {
     pub(crate) address: SocketAddr,
     reached: Arc<Mutex<Vec<Reached>>>,
+    gate: Arc<tokio::sync::RwLock<()>>,
 }
 
 impl InnerService {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let inner = Self { address: listener.local_addr().unwrap(), reached: Arc::default() };
+        let inner =
+            Self { address: listener.local_addr().unwrap(), reached: Arc::default(), gate: Arc::default() };
         let app = Router::new().fallback(take).with_state(inner.clone());
         tokio::spawn(async move { axum::serve(listener, app).await });
         inner
@@ -45,6 +48,11 @@ impl InnerService {
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Until this is dropped, requests reach it but get no answer.
+    pub(crate) fn hold(&self) -> OwnedRwLockWriteGuard<()> {
+        Arc::clone(&self.gate).try_write_owned().unwrap()
     }
 
     /// What has reached it so far.
@@ -74,6 +82,7 @@ async fn take(
         ("x-inner", "said"),
     ];
     inner.reached.lock().unwrap().push(Reached { method, target, headers, body });
+    drop(inner.gate.read().await);
     let mut response = "from the inside".into_response();
     for (name, value) in answer {
         response.headers_mut().append(name, value.parse().unwrap());

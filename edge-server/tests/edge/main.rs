@@ -2,9 +2,14 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on has failed")]
 
+mod addresses;
 mod cable;
 mod changes;
 mod client;
+mod connections;
+mod counted;
+mod domains;
+mod encodings;
 mod ends;
 mod entries;
 mod former_names;
@@ -12,6 +17,7 @@ mod forms;
 mod harness;
 mod hosts;
 mod inner;
+mod isolation;
 mod pages;
 mod proxy;
 mod seeds;
@@ -20,4 +26,5 @@ mod smuggling;
 mod stale;
 mod submissions;
 mod suspended;
+mod views;
 mod webhooks;

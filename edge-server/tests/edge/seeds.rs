@@ -1,12 +1,13 @@
 //! What an account has, put straight into Postgres: the control plane's part in these tests.
 
 use chrono::{DateTime, Utc};
+use contract::Change;
 use domain::pages::{Content, Publication};
 use serde_json::{Value, json};
 use service::{Clock, Rng};
 use store::accounts::NewTrial;
 use store::forms::Form;
-use store::pages::{NewPage, PageChange};
+use store::pages::{NewPage, PageChange, PageSummary};
 use store::webhooks::NewWebhook;
 use uuid::Uuid;
 
@@ -69,6 +70,22 @@ impl Account<'_> {
         let change = PageChange { html: Some(html.to_owned()), ..PageChange::default() };
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
         assert!(store::pages::update_page(&mut conn, self.id, page, change, now()).await.unwrap());
+    }
+
+    pub(crate) async fn delete(&self, page: Uuid) {
+        self.edge.run(&format!("delete from pages where id = '{page}'")).await;
+    }
+
+    /// Says that something has changed at a slug.
+    pub(crate) async fn tell(&self, slug: &str) {
+        self.edge.tell(Change::Page { subdomain_id: self.subdomain_id, slug: slug.to_owned() }).await;
+    }
+
+    /// What its owner sees of its pages.
+    pub(crate) async fn pages(&self) -> Vec<PageSummary> {
+        let part = store::Part { limit: 100, ..store::Part::default() };
+        let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
+        store::pages::list_pages(&mut conn, self.id, &part, None).await.unwrap()
     }
 
     /// A form with these fields.

@@ -26,9 +26,9 @@ pub enum Change {
         /// Under which slug.
         slug: String,
     },
-    /// A subdomain was given to a site, or taken from it; or its account was claimed, suspended or resumed.
+    /// A host was given to a site, or taken from it; or its account was claimed, suspended or resumed.
     Host {
-        /// The subdomain: the host name without the sites domain.
+        /// The subdomain: the host name without the sites domain. Or a custom domain, which has a dot.
         host: String,
     },
     /// A subdomain is gone with all its pages: nothing of them may stay in memory.
@@ -45,5 +45,8 @@ pub enum Change {
     AnalyticsSite {
         /// Its public token.
         site_token: String,
+        /// The subdomain whose pages are counted by themselves, if there is one.
+        #[serde(default)]
+        subdomain_id: Option<Uuid>,
     },
 }

@@ -39,7 +39,7 @@ fn signals_keep_their_shape() {
         Signal::Changed(Change::Host { host: "a.example".into() }),
         Signal::Changed(Change::SubdomainGone { subdomain_id: ID }),
         Signal::Changed(Change::Form { form_id: ID }),
-        Signal::Changed(Change::AnalyticsSite { site_token: "site_x".into() }),
+        Signal::Changed(Change::AnalyticsSite { site_token: "site_x".into(), subdomain_id: Some(ID) }),
     ];
     let shapes: Vec<_> = signals.iter().map(|signal| serde_json::to_value(signal).unwrap()).collect();
     assert_eq!(
@@ -50,7 +50,7 @@ fn signals_keep_their_shape() {
             json!({"signal": "changed", "change": "host", "host": "a.example"}),
             json!({"signal": "changed", "change": "subdomain_gone", "subdomain_id": ID}),
             json!({"signal": "changed", "change": "form", "form_id": ID}),
-            json!({"signal": "changed", "change": "analytics_site", "site_token": "site_x"}),
+            json!({"signal": "changed", "change": "analytics_site", "site_token": "site_x", "subdomain_id": ID}),
         ]
     );
     for (shape, signal) in shapes.into_iter().zip(signals) {

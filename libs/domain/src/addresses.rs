@@ -73,8 +73,13 @@ impl Addresses {
 
     /// A site's origin.
     pub fn site(&self, subdomain: &str) -> String {
+        self.at(&self.site_host(subdomain))
+    }
+
+    /// The origin of any host we answer for.
+    pub fn at(&self, host: &str) -> String {
         let port = self.base_url.port().map(|port| format!(":{port}")).unwrap_or_default();
-        format!("{}://{subdomain}.{}{port}", self.base_url.scheme(), self.sites_domain)
+        format!("{}://{host}{port}", self.base_url.scheme())
     }
 
     /// A page on its site.

@@ -79,6 +79,17 @@ pub fn slug_at(path: &str) -> Option<&str> {
     }
 }
 
+/// The slug that is meant by a path that isn't its own: with a slash or `.html` at its end, or with `index` for
+/// what is at the root of something.
+pub fn slug_meant_by(path: &str) -> Option<&str> {
+    let written = path.strip_prefix('/')?;
+    let slug = written.strip_suffix('/').unwrap_or(written);
+    let slug = slug.strip_suffix(".html").unwrap_or(slug);
+    let slug = slug.strip_suffix("/index").unwrap_or(slug);
+    let is_own = slug == written && slug != INDEX;
+    (!is_own && check_slug(slug).is_empty()).then_some(slug)
+}
+
 /// The document a visitor gets: the page's HTML with its CSS put at the end of the head.
 ///
 /// Without a `</head>` the style goes first, which every browser takes as part of the head.
@@ -113,6 +124,28 @@ mod tests {
         fn a_slug_is_found_at_its_own_path(slug in "[a-z0-9-]{2,20}(/[a-z0-9-]{1,10}){0,2}") {
             let path = path_of(&slug);
             prop_assert_eq!(slug_at(&path), Some(slug.as_str()));
+        }
+    }
+
+    #[test]
+    fn an_address_written_differently_means_the_page_it_is_like() {
+        for (path, slug) in [
+            ("/about/", "about"),
+            ("/about.html", "about"),
+            ("/docs/start.html", "docs/start"),
+            ("/docs/index.html", "docs"),
+            ("/docs/index", "docs"),
+            ("/docs/index/", "docs"),
+            ("/index", "index"),
+            ("/index.html", "index"),
+            ("/index/", "index"),
+        ] {
+            assert_eq!(slug_meant_by(path), Some(slug), "{path}");
+        }
+        for path in
+            ["/", "//", "/about", "/about//", "//about/", "/.html", "/About/", "/about.htm", "/a/../b/"]
+        {
+            assert_eq!(slug_meant_by(path), None, "{path}");
         }
     }
 

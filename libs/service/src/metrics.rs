@@ -6,7 +6,8 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
@@ -31,6 +32,17 @@ pub struct Histogram {
     name: &'static str,
 }
 
+/// Counts up, as cheaply as can be. See [`tallies`].
+#[derive(Clone, Debug, Default)]
+pub struct Tally(Arc<[Lane; LANES]>);
+
+/// Threads count in different places, each a cache line of its own, so that they don't wait for one another.
+const LANES: usize = 8;
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Lane(AtomicU64);
+
 /// Holds the last value it was given.
 #[derive(Clone, Debug)]
 pub struct Gauge(otel::Gauge<f64>);
@@ -41,6 +53,23 @@ impl Counter {
         self.0.add(amount, &attributes(labels));
     }
 }
+
+impl Tally {
+    /// Adds `amount`.
+    pub fn add(&self, amount: u64) {
+        thread_local! {
+            static LANE: usize = NEXT_LANE.fetch_add(1, Ordering::Relaxed) % LANES;
+        }
+        let lane = LANE.with(|lane| *lane);
+        self.0[lane].0.fetch_add(amount, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> u64 {
+        self.0.iter().map(|lane| lane.0.load(Ordering::Relaxed)).sum()
+    }
+}
+
+static NEXT_LANE: AtomicUsize = AtomicUsize::new(0);
 
 impl Histogram {
     /// Records one value, in the unit of the instrument's name.
@@ -86,6 +115,33 @@ pub fn gauge(name: &'static str) -> Gauge {
     cached(&instruments.gauges, name, || Gauge(instruments.meter.f64_gauge(name).build()))
 }
 
+/// One counter for each value of a label, to be held by whoever counts on a hot path: [`Tally::add`] is one step of
+/// one number, with no look-up. Made when first asked for.
+#[must_use]
+pub fn tallies<const N: usize>(
+    name: &'static str,
+    label: &'static str,
+    values: [&'static str; N],
+) -> [Tally; N] {
+    let instruments = instruments();
+    let made = cached(&instruments.tallies, name, || {
+        let tallies: Vec<(&'static str, Tally)> = values.map(|value| (value, Tally::default())).into();
+        let read = tallies.clone();
+        let observe = move |into: &dyn otel::AsyncInstrument<u64>| {
+            for (value, tally) in &read {
+                into.observe(tally.read(), &[KeyValue::new(label, *value)]);
+            }
+        };
+        let _counter_lives_in_the_meter =
+            instruments.meter.u64_observable_counter(name).with_callback(observe).build();
+        tallies
+    });
+    values.map(|value| {
+        let found = made.iter().find(|(known, _)| *known == value);
+        found.map_or_else(Tally::default, |(_, tally)| tally.clone())
+    })
+}
+
 /// Everything counted so far, and the process's own figures, as Prometheus reads it.
 #[must_use]
 pub fn render() -> String {
@@ -100,6 +156,7 @@ struct Instruments {
     counters: RwLock<HashMap<&'static str, Counter>>,
     histograms: RwLock<HashMap<&'static str, Histogram>>,
     gauges: RwLock<HashMap<&'static str, Gauge>>,
+    tallies: RwLock<HashMap<&'static str, Vec<(&'static str, Tally)>>>,
 }
 
 static INSTRUMENTS: OnceLock<Instruments> = OnceLock::new();
@@ -142,8 +199,8 @@ impl Instruments {
         }
         let provider = provider.build();
         let meter = provider.meter("webruntime");
-        let (counters, histograms, gauges) = Default::default();
-        Self { provider, registry, meter, counters, histograms, gauges }
+        let (counters, histograms, gauges, tallies) = Default::default();
+        Self { provider, registry, meter, counters, histograms, gauges, tallies }
     }
 }
 

@@ -194,7 +194,7 @@ pub async fn tell_changes(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>)
 }
 
 /// Everything of an account that services remember, most urgent first: what is served under its hosts, names
-/// it gave up included, its forms, its analytics sites, and its pages, of which some hold short addresses.
+/// it gave up and its domains included, its forms, its analytics sites, and its pages, of which some hold short addresses.
 ///
 /// To be told when the account's plan, claim or suspension changes, or when it ends. In the same transaction:
 /// what is made afterwards is looked up anew anyway.
@@ -204,22 +204,26 @@ pub async fn tell_changes(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>)
 pub async fn changes_of(conn: &mut Conn, account_id: Uuid) -> Result<Vec<Change>, Error> {
     let hosts = query_scalar!(
         r#"select name as "name!" from subdomains where account_id = $1
-           union all select name from former_names where account_id = $1"#,
+           union all select name from former_names where account_id = $1
+           union all select domain from domains where account_id = $1 and dns_status = 'verified'"#,
         account_id,
     )
     .fetch_all(&mut *conn)
     .await?;
     let forms =
         query_scalar!("select id from forms where account_id = $1", account_id).fetch_all(&mut *conn).await?;
-    let tokens = query_scalar!("select site_token from analytics_sites where account_id = $1", account_id)
-        .fetch_all(&mut *conn)
-        .await?;
+    let sites =
+        query!("select site_token, subdomain_id from analytics_sites where account_id = $1", account_id)
+            .fetch_all(&mut *conn)
+            .await?;
     let pages = query!("select subdomain_id, slug from pages where account_id = $1", account_id)
         .fetch_all(conn)
         .await?;
     let hosts = hosts.into_iter().map(|host| Change::Host { host });
     let forms = forms.into_iter().map(|form_id| Change::Form { form_id });
-    let sites = tokens.into_iter().map(|site_token| Change::AnalyticsSite { site_token });
+    let sites = sites
+        .into_iter()
+        .map(|row| Change::AnalyticsSite { site_token: row.site_token, subdomain_id: row.subdomain_id });
     let pages = pages.into_iter().map(|row| Change::Page { subdomain_id: row.subdomain_id, slug: row.slug });
     Ok(hosts.chain(forms).chain(sites).chain(pages).collect())
 }

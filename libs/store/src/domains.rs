@@ -1,9 +1,10 @@
 //! Custom domains: hosts of an account's own that show one of its subdomains.
 
 use chrono::{DateTime, Utc};
-use sqlx::{query, query_as};
+use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
+use crate::subdomains::Site;
 use crate::{Conn, Error, Part};
 
 /// A custom domain.
@@ -122,12 +123,35 @@ pub async fn update_subdomain(
     Ok(())
 }
 
-/// Deletes a domain of the account; gives whether there was one.
+/// Deletes a domain of the account; gives the host it was.
 ///
 /// # Errors
 /// The database's.
-pub async fn delete_domain(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
-    let done =
-        query!("delete from domains where account_id = $1 and id = $2", account_id, id).execute(conn).await?;
-    Ok(done.rows_affected() > 0)
+pub async fn delete_domain(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<String>, Error> {
+    let host = query_scalar!(
+        "delete from domains where account_id = $1 and id = $2 returning domain",
+        account_id,
+        id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(host)
+}
+
+/// The site that a domain shows, whoever's it is: visitors have no account. Only its verified owner's counts.
+///
+/// # Errors
+/// The database's.
+pub async fn find_site_by_domain(conn: &mut Conn, domain: &str) -> Result<Option<Site>, Error> {
+    let site = query_as!(
+        Site,
+        r#"select d.subdomain_id, a.claimed_at is not null as "claimed!",
+                  a.suspended_at is not null as "suspended!", null::text as moved_to
+           from domains d join accounts a on a.id = d.account_id
+           where d.domain = $1 and d.dns_status = 'verified'"#,
+        domain,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(site)
 }

@@ -27,6 +27,7 @@ pub mod purges;
 pub mod salts;
 pub mod sessions;
 pub mod sign_ins;
+pub mod sitemaps;
 pub mod sites;
 pub mod subdomains;
 pub mod submissions;

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use domain::plans::Plan;
-use sqlx::{query, query_as};
+use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::accounts::read_plan;
@@ -136,4 +136,15 @@ pub async fn find_owner_by_token(conn: &mut Conn, site_token: &str) -> Result<Op
     .await?;
     row.map(|row| Ok(SiteOwner { site_id: row.id, account_id: row.account_id, plan: read_plan(&row.plan)? }))
         .transpose()
+}
+
+/// The token that the pages of a subdomain send, if they are counted by themselves.
+///
+/// # Errors
+/// The database's.
+pub async fn find_token(conn: &mut Conn, subdomain_id: Uuid) -> Result<Option<String>, Error> {
+    let token = query_scalar!("select site_token from analytics_sites where subdomain_id = $1", subdomain_id)
+        .fetch_optional(conn)
+        .await?;
+    Ok(token)
 }

@@ -54,7 +54,7 @@ pub type WriteMeta = Box<dyn Fn(&str) -> Meta + Send + Sync>;
 /// problems, reads the rest of a refused body, and puts the id on every answer.
 pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
-    let id: Arc<str> = match kept_id(request.headers()) {
+    let id: Arc<str> = match kept_request_id(request.headers()) {
         Some(kept) => kept.into(),
         None => (frame.new_request_id)().into(),
     };
@@ -120,8 +120,8 @@ fn wrong_method(headers: &HeaderMap) -> Problem {
     Problem::new(Code::MethodNotAllowed, format!("this path takes {allowed}"))
 }
 
-/// An inbound id is kept if it is one word of sensible length: it will stand in logs.
-fn kept_id(headers: &HeaderMap) -> Option<&str> {
+/// The id a request came with, if it is one word of sensible length: it will stand in logs.
+pub fn kept_request_id(headers: &HeaderMap) -> Option<&str> {
     let id = headers.get(edge::REQUEST_ID)?.to_str().ok()?;
     let word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     ((8..=64).contains(&id.len()) && id.chars().all(word)).then_some(id)

@@ -20,7 +20,7 @@ mod reply;
 
 pub use edge::{ClientIp, EdgeTrust};
 pub use extract::{Json, JsonOfItems, OptionalJson, Path, Query, present, read_item};
-pub use frame::{Answered, Frame, MetaSlot, RequestId, frame};
+pub use frame::{Answered, Frame, MetaSlot, RequestId, frame, kept_request_id};
 pub use headed::Headed;
 pub use listing::{Listed, Paging};
 pub use precondition::{IfMatch, etag};

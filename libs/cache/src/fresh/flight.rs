@@ -82,6 +82,12 @@ impl<K: Hash + Eq + Clone> Flights<K> {
         self.tell(None, Outcome::Forbidden, and);
     }
 
+    /// Nothing lands, is outdated or forbidden while this runs.
+    pub(super) fn undisturbed<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _flights = self.lock();
+        work()
+    }
+
     fn tell(&self, key: Option<&K>, outcome: Outcome, and: impl FnOnce()) {
         let mut flights = self.lock();
         match key {

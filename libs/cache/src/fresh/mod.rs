@@ -4,12 +4,12 @@
 mod flight;
 mod stored;
 
-use std::borrow::Borrow;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use equivalent::Equivalent;
 use flight::{Flights, Role};
 use stored::Stored;
 
@@ -72,11 +72,29 @@ where
     /// The value if it is here and fresh: no waiting, no allocation but what `V::clone` needs.
     pub fn peek<Q>(&self, key: &Q, now: Instant) -> Option<V>
     where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
+        Q: Equivalent<K> + Hash + ?Sized,
     {
         let stored = self.values.get(key)?;
         stored.is_fresh(now, self.epoch(), self.bounds.fresh_for).then(|| stored.value.clone())
+    }
+
+    /// What is here, fresh or not. For those who reload and find that nothing has changed.
+    pub fn last<Q>(&self, key: &Q) -> Option<V>
+    where
+        Q: Equivalent<K> + Hash + ?Sized,
+    {
+        self.values.get(key).map(|stored| stored.value.clone())
+    }
+
+    /// Puts `revised` in the place of a value that is still here, `is_it` says: the same in another form, as old
+    /// and as fresh as it was. `false` and nothing changed if another has come, or it is gone.
+    pub fn revise(&self, key: &K, is_it: impl FnOnce(&V) -> bool, revised: V) -> bool {
+        // Under the lock that those take who remove and outdate: neither is undone.
+        self.flights.undisturbed(|| {
+            let here = self.values.get(key).filter(|stored| is_it(&stored.value));
+            let revised = here.map(|stored| Arc::new(stored.with(revised)));
+            revised.map(|stored| self.values.insert(key.clone(), stored)).is_some()
+        })
     }
 
     /// The value: fresh from here, or from `load`, or if that fails what was here before, marked stale.

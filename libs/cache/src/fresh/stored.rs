@@ -19,6 +19,18 @@ impl<V> Stored<V> {
         Self { value, loaded, epoch, outdated: AtomicBool::new(false), failed: Mutex::new(None) }
     }
 
+    /// Another value in this one's place.
+    pub(super) fn with(&self, value: V) -> Self {
+        let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        Self {
+            value,
+            loaded: self.loaded,
+            epoch: self.epoch,
+            outdated: AtomicBool::new(self.outdated.load(Ordering::SeqCst)),
+            failed: Mutex::new(failed),
+        }
+    }
+
     pub(super) fn is_fresh(&self, now: Instant, epoch: u64, fresh_for: Duration) -> bool {
         self.epoch == epoch
             && !self.outdated.load(Ordering::SeqCst)

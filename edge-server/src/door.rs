@@ -1,0 +1,77 @@
+//! The door: what every request comes through. A hit is answered on the spot; everything else goes to the rooms
+//! behind, with its visitor's address and a limit on how slowly its body may come.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use bytes::Bytes;
+use futures::future::Either;
+use http::{Request, Response};
+use http_body::Body as _;
+use http_body_util::{Either as EitherBody, Full};
+use hyper::body::Incoming;
+use hyper::service::Service;
+
+use crate::edge::Edge;
+use crate::front::Rooms;
+use crate::hit;
+use crate::paced::Paced;
+use crate::seats::{Busy, Seat};
+
+/// An answer: whole and in memory, or one that comes from behind and keeps its connection's seat busy.
+type Answer = Response<EitherBody<Full<Bytes>, Busy<Body>>>;
+
+/// One connection's door.
+pub(crate) struct Door {
+    edge: Edge,
+    rooms: Rooms,
+    seat: Arc<Seat>,
+    peer: SocketAddr,
+    body_patience: Duration,
+}
+
+impl Door {
+    pub(crate) fn new(
+        edge: &Edge,
+        rooms: &Rooms,
+        seat: Arc<Seat>,
+        peer: SocketAddr,
+        body_patience: Duration,
+    ) -> Self {
+        Self { edge: edge.clone(), rooms: rooms.clone(), seat, peer, body_patience }
+    }
+}
+
+impl Service<Request<Incoming>> for Door {
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = Either<
+        Ready<Result<Answer, Infallible>>,
+        Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>,
+    >;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        self.seat.begin();
+        // A request that brings a body is never a page's.
+        if request.body().is_end_stream()
+            && let Some(reply) = hit::answer(&self.edge, request.method(), request.uri(), request.headers())
+        {
+            return Either::Left(ready(Ok(reply.map(EitherBody::Left))));
+        }
+        let busy = self.seat.keep_busy();
+        let patience = self.body_patience;
+        let mut request = request.map(|body| Body::new(Paced::new(body, patience)));
+        request.extensions_mut().insert(ConnectInfo(self.peer));
+        let rooms = self.rooms.clone();
+        Either::Right(Box::pin(async move {
+            let response = rooms.answer(request).await;
+            Ok(response.map(|body| EitherBody::Right(busy.until_sent(body))))
+        }))
+    }
+}

@@ -1,0 +1,87 @@
+//! Which host a request is for.
+
+use http::{HeaderMap, Uri, header};
+
+/// The host asked for, in lower case and without its port. A target that names it itself goes before the
+/// header (RFC 9112, 3.2.2). `None` if the header stands there twice: whoever passed the request on to us may
+/// have gone by the other one.
+pub(crate) fn asked(headers: &HeaderMap, uri: &Uri) -> Option<String> {
+    Some(named(headers, uri)?.trim_end_matches('.').to_ascii_lowercase())
+}
+
+/// The same without an allocation, for a host that is written as it is kept; `None` for any other.
+pub(crate) fn written_plainly<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<&'a str> {
+    let host = named(headers, uri)?;
+    let is_plain = !host.ends_with('.') && !host.bytes().any(|byte| byte.is_ascii_uppercase());
+    is_plain.then_some(host)
+}
+
+fn named<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<&'a str> {
+    let mut values = headers.get_all(header::HOST).iter();
+    let header = values.next().map(|value| value.to_str().unwrap_or_default()).unwrap_or_default();
+    if values.next().is_some() {
+        return None;
+    }
+    let authority = uri.authority().map_or(header, http::uri::Authority::as_str);
+    let port = authority.rfind(':').filter(|at| authority[at + 1..].bytes().all(|c| c.is_ascii_digit()));
+    Some(&authority[..port.unwrap_or(authority.len())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(hosts: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for host in hosts {
+            headers.append(header::HOST, host.parse().unwrap());
+        }
+        headers
+    }
+
+    fn asked(hosts: &[&str], target: &'static str) -> Option<String> {
+        super::asked(&headers(hosts), &Uri::from_static(target))
+    }
+
+    #[test]
+    fn a_host_is_read_without_port_and_case() {
+        for (written, host) in [
+            ("A-b.LocalHost:8080", "a-b.localhost"),
+            ("a.test.", "a.test"),
+            ("[::1]:8080", "[::1]"),
+            ("[::1]", "[::1]"),
+        ] {
+            assert_eq!(asked(&[written], "/").as_deref(), Some(host));
+        }
+        assert_eq!(asked(&[], "/").as_deref(), Some(""));
+    }
+
+    #[test]
+    fn a_target_with_a_host_goes_before_the_header() {
+        assert_eq!(asked(&[], "http://x.test:1/").as_deref(), Some("x.test"));
+        assert_eq!(asked(&["y.test"], "http://x.test/").as_deref(), Some("x.test"));
+    }
+
+    #[test]
+    fn two_hosts_are_none() {
+        assert_eq!(asked(&["x.test", "y.test"], "/"), None);
+        assert_eq!(asked(&["x.test", "x.test"], "/"), None);
+    }
+
+    #[test]
+    fn what_is_read_plainly_is_what_is_read_otherwise_or_nothing() {
+        let uri = Uri::from_static("/");
+        for (written, plain) in [
+            ("a.test", Some("a.test")),
+            ("a.test:8080", Some("a.test")),
+            ("A.test", None),
+            ("a.test.", None),
+            ("a.test.:1", None),
+        ] {
+            let headers = headers(&[written]);
+            assert_eq!(written_plainly(&headers, &uri), plain, "{written}");
+            assert!(plain.is_none() || super::asked(&headers, &uri).as_deref() == plain);
+        }
+        assert_eq!(written_plainly(&headers(&["a.test", "a.test"]), &uri), None);
+    }
+}

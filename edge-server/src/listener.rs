@@ -1,0 +1,118 @@
+//! The public listener: hyper over HTTP/1.1 and cleartext HTTP/2, with its limits set for strangers.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use service::Shutdown;
+use socket2::SockRef;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use crate::config::Connections;
+use crate::door::Door;
+use crate::edge::Edge;
+use crate::front::Rooms;
+use crate::seats::{Seated, Seats, Wish};
+
+/// Requests still running this long after shutdown was asked for are cut off.
+const DRAIN: Duration = Duration::from_secs(10);
+/// A visitor's machine that doesn't confirm what it is sent for that long is gone, or pretends to be.
+const UNREAD_FOR: Duration = Duration::from_secs(60);
+/// How often HTTP/2 asks whether there is still somebody.
+const PING_EVERY: Duration = Duration::from_secs(30);
+/// How many rounds are made in the shortest time that is watched.
+const ROUNDS: u32 = 8;
+
+/// Serves visitors until `shutdown`, then lets open requests end.
+///
+/// # Errors
+/// None at present: failing accepts are tried again.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    edge: Edge,
+    rooms: Rooms,
+    limits: Connections,
+    shutdown: Shutdown,
+) -> anyhow::Result<()> {
+    let server = Arc::new(server(&limits));
+    let seats = Seats::new(limits.clone());
+    let room = Arc::new(Semaphore::new(limits.max));
+    let rounds = tokio::spawn(make_rounds(Arc::clone(&seats), limits.clone(), shutdown.clone()));
+    let mut listener = listener;
+    let next = async |listener: &mut TcpListener| {
+        // Nobody is turned away: without room they wait where the system lets connections wait.
+        let place = Arc::clone(&room).acquire_owned().await;
+        // The trait's accept, not the socket's own: it tries again, and pauses when file descriptors run out.
+        (place, axum::serve::Listener::accept(listener).await)
+    };
+    while let Some((place, (stream, peer))) = shutdown.unless_requested(next(&mut listener)).await {
+        let seated = seats.take(Instant::now());
+        let door = Door::new(&edge, &rooms, Arc::clone(&seated.seat), peer, limits.body_patience);
+        let server = Arc::clone(&server);
+        tokio::spawn(async move {
+            attend(&server, stream, door, &seated).await;
+            drop((seated, place));
+        });
+    }
+    drop(listener);
+    let cut_off = seats.clear(DRAIN).await;
+    if cut_off > 0 {
+        tracing::warn!(connections = cut_off, "requests still running after the drain time were cut off");
+    }
+    rounds.abort();
+    Ok(())
+}
+
+fn server(limits: &Connections) -> auto::Builder<TokioExecutor> {
+    let mut server = auto::Builder::new(TokioExecutor::new());
+    // Without a timer of hyper's own: `seats` watches headers that don't come.
+    server.http1().max_buf_size(limits.header_bytes.try_into().unwrap_or(usize::MAX));
+    server
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(limits.header_bytes)
+        .max_concurrent_streams(limits.streams)
+        .keep_alive_interval(PING_EVERY);
+    server
+}
+
+/// One connection, from its first byte to its last.
+async fn attend(server: &auto::Builder<TokioExecutor>, stream: TcpStream, door: Door, seated: &Seated) {
+    prepare(&stream);
+    let mut connection = pin!(server.serve_connection(TokioIo::new(stream), door));
+    let (mut waker, mut leaving) = (None, false);
+    let ended = poll_fn(|cx| {
+        match seated.seat.wish(&mut waker, cx) {
+            Wish::Stay => {}
+            Wish::Leave if leaving => {}
+            Wish::Leave => {
+                leaving = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            Wish::Cut => return Poll::Ready(Ok(())),
+        }
+        connection.as_mut().poll(cx)
+    });
+    if let Err(error) = ended.await {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+fn prepare(stream: &TcpStream) {
+    // Answers are written whole; waiting to fill a packet only delays them.
+    let _best_effort = stream.set_nodelay(true);
+    let _best_effort = SockRef::from(stream).set_tcp_user_timeout(Some(UNREAD_FOR));
+}
+
+async fn make_rounds(seats: Arc<Seats>, limits: Connections, shutdown: Shutdown) {
+    let mut ticks = tokio::time::interval(limits.header_timeout.min(limits.idle_timeout) / ROUNDS);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    while shutdown.unless_requested(ticks.tick()).await.is_some() {
+        seats.look_round(Instant::now());
+    }
+}

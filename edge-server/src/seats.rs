@@ -1,0 +1,230 @@
+//! Who is connected: so many at a time, nobody for nothing, and all of them asked to go when the edge ends.
+//!
+//! hyper watches each connection with a timer of its own and, as far as it was asked to, for nothing else: a
+//! connection that says nothing at all, or an HTTP/2 one that goes idle, would stay for ever. Here one round every
+//! moment looks at all of them, and a request costs its connection no timer but one step of a counter.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use tokio::sync::Notify;
+
+use crate::config::Connections;
+
+const STAY: u8 = 0;
+const LEAVE: u8 = 1;
+const CUT: u8 = 2;
+
+/// One connection's place.
+#[derive(Default)]
+pub(crate) struct Seat {
+    /// Requests begun.
+    begun: AtomicU64,
+    /// Answers under way that come from behind.
+    busy: AtomicUsize,
+    wish: AtomicU8,
+    waker: Mutex<Option<Waker>>,
+}
+
+/// What a connection is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wish {
+    /// Go on.
+    Stay,
+    /// End once what is under way is answered.
+    Leave,
+    /// End at once.
+    Cut,
+}
+
+impl Seat {
+    /// A request has begun.
+    pub(crate) fn begin(&self) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An answer is under way, and takes its time.
+    pub(crate) fn keep_busy(self: &Arc<Self>) -> Occupation {
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        Occupation(Arc::clone(self))
+    }
+
+    /// What the connection is to do; its task is woken when that changes.
+    pub(crate) fn wish(&self, known: &mut Option<Waker>, cx: &Context<'_>) -> Wish {
+        if !known.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
+            *known = Some(cx.waker().clone());
+            *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(cx.waker().clone());
+        }
+        match self.wish.load(Ordering::SeqCst) {
+            STAY => Wish::Stay,
+            LEAVE => Wish::Leave,
+            _ => Wish::Cut,
+        }
+    }
+
+    fn tell(&self, wish: u8) {
+        if self.wish.fetch_max(wish, Ordering::SeqCst) < wish
+            && let Some(waker) = &*self.waker.lock().unwrap_or_else(PoisonError::into_inner)
+        {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+/// Keeps a seat busy while it lives.
+pub(crate) struct Occupation(Arc<Seat>);
+
+impl Occupation {
+    /// Until this body is sent or given up.
+    pub(crate) fn until_sent<B>(self, body: B) -> Busy<B> {
+        Busy { body, _occupation: self }
+    }
+}
+
+impl Drop for Occupation {
+    fn drop(&mut self) {
+        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A body that keeps a seat busy.
+pub(crate) struct Busy<B> {
+    body: B,
+    _occupation: Occupation,
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Busy<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// All who are connected.
+pub(crate) struct Seats {
+    limits: Connections,
+    taken: Mutex<Taken>,
+    /// Told when the last one leaves.
+    empty: Notify,
+}
+
+#[derive(Default)]
+struct Taken {
+    next: u64,
+    by_number: HashMap<u64, Observed>,
+}
+
+/// A seat and what the last rounds saw of it.
+struct Observed {
+    seat: Arc<Seat>,
+    begun: u64,
+    quiet_since: Instant,
+}
+
+impl Seats {
+    pub(crate) fn new(limits: Connections) -> Arc<Self> {
+        Arc::new(Self { limits, taken: Mutex::default(), empty: Notify::new() })
+    }
+
+    /// A seat, left when the guard is dropped.
+    pub(crate) fn take(self: &Arc<Self>, now: Instant) -> Seated {
+        let seat = Arc::new(Seat::default());
+        let mut taken = self.taken();
+        taken.next += 1;
+        let number = taken.next;
+        taken.by_number.insert(number, Observed { seat: Arc::clone(&seat), begun: 0, quiet_since: now });
+        Seated { seats: Arc::clone(self), number, seat }
+    }
+
+    /// One round: who has been quiet for too long is asked to leave, and who then stays is cut off.
+    pub(crate) fn look_round(&self, now: Instant) {
+        for observed in self.taken().by_number.values_mut() {
+            let begun = observed.seat.begun.load(Ordering::Relaxed);
+            if begun != observed.begun || observed.seat.busy.load(Ordering::Relaxed) > 0 {
+                (observed.begun, observed.quiet_since) = (begun, now);
+                continue;
+            }
+            let quiet = now.saturating_duration_since(observed.quiet_since);
+            let header = self.limits.header_timeout;
+            // Nothing was ever asked for: its first header should be here by now.
+            let (leave, cut) = if begun == 0 {
+                (header, header)
+            } else {
+                let idle = self.limits.idle_timeout;
+                // One more header may be half here, or an answer be read slowly.
+                (idle, idle * 2)
+            };
+            if quiet >= cut {
+                observed.seat.tell(CUT);
+            } else if quiet >= leave {
+                observed.seat.tell(LEAVE);
+            }
+        }
+    }
+
+    /// Asks everybody to leave once answered, and waits for that; who is still there after `patience` is cut off.
+    /// Gives how many that were.
+    pub(crate) async fn clear(&self, patience: Duration) -> usize {
+        self.tell_all(LEAVE);
+        if tokio::time::timeout(patience, self.emptied()).await.is_ok() {
+            return 0;
+        }
+        self.tell_all(CUT)
+    }
+
+    async fn emptied(&self) {
+        loop {
+            let told = self.empty.notified();
+            if self.taken().by_number.is_empty() {
+                return;
+            }
+            told.await;
+        }
+    }
+
+    fn tell_all(&self, wish: u8) -> usize {
+        let taken = self.taken();
+        taken.by_number.values().for_each(|observed| observed.seat.tell(wish));
+        taken.by_number.len()
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A seat that is taken.
+pub(crate) struct Seated {
+    seats: Arc<Seats>,
+    number: u64,
+    pub(crate) seat: Arc<Seat>,
+}
+
+impl Drop for Seated {
+    fn drop(&mut self) {
+        let mut taken = self.seats.taken();
+        taken.by_number.remove(&self.number);
+        if taken.by_number.is_empty() {
+            self.seats.empty.notify_waiters();
+        }
+    }
+}

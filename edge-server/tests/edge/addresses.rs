@@ -1,0 +1,131 @@
+//! The addresses every site has: its pages written differently, what isn't there, and what search engines ask for.
+
+use http::{Method, StatusCode};
+
+use crate::harness::Edge;
+
+#[tokio::test]
+async fn an_address_written_differently_leads_to_the_page_with_its_query() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>home").await;
+    site.page("about", "<p>us").await;
+    site.page("docs/start", "<p>start").await;
+    for (path, location) in [
+        ("/about/", "/about"),
+        ("/about.html", "/about"),
+        ("/about.html?a=b&c=%2F", "/about?a=b&c=%2F"),
+        ("/%61bout/", "/about"),
+        ("/docs/start/", "/docs/start"),
+        ("/docs/start/index.html", "/docs/start"),
+        ("/index", "/"),
+        ("/index?x", "/?x"),
+        ("/index.html", "/"),
+    ] {
+        let answer = edge.visitor.get(&site.host, path).await;
+        assert_eq!(
+            (answer.status, answer.header("location")),
+            (StatusCode::PERMANENT_REDIRECT, location),
+            "{path}"
+        );
+        assert_eq!(answer.header("cache-control"), "no-cache", "a file may stand there tomorrow");
+        let target = edge.visitor.get(&site.host, location).await;
+        assert_eq!(target.status, StatusCode::OK, "{location}");
+    }
+    for path in
+        ["/nothing/", "/nothing.html", "/docs/", "/docs/index.html", "//about/", "/about//", "/About/"]
+    {
+        assert_eq!(edge.visitor.get(&site.host, path).await.status, StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_stands_before_what_is_only_like_it() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("docs", "<p>docs").await;
+    assert_eq!(edge.visitor.get(&site.host, "/docs/index").await.header("location"), "/docs");
+    site.page("guide", "<p>guide").await;
+    site.page("guide/index", "<p>its index").await;
+    assert_eq!(edge.visitor.get(&site.host, "/guide/index").await.text(), "<p>its index");
+}
+
+#[tokio::test]
+async fn a_site_says_itself_what_is_not_there() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let site = edge.account("quiet-otter").await;
+    let plain = edge.visitor.get(&site.host, "/nothing").await;
+    assert_eq!((plain.status, plain.header("cache-control")), (StatusCode::NOT_FOUND, "no-store"));
+    assert_eq!(plain.header("content-type"), "text/plain; charset=utf-8");
+
+    let page = site.page("404", "<p>lost?").await;
+    site.tell("404").await;
+    let own = edge.get_until(&site.host, "/nothing", |answer| answer.text() == "<p>lost?").await;
+    assert_eq!((own.status, own.header("cache-control")), (StatusCode::NOT_FOUND, "no-store"));
+    assert_eq!(own.header("content-type"), "text/html; charset=utf-8");
+    assert_eq!(edge.visitor.get(&site.host, "/nothing").await.header("x-cache"), "hit");
+    let any = [("if-none-match", "*")];
+    let asked = edge.visitor.send(Method::GET, &site.host, "/nothing", &any, "").await;
+    assert_eq!(asked.status, StatusCode::NOT_FOUND, "nobody can have what isn't there");
+    assert_eq!(
+        edge.visitor.get(&site.host, "/404").await.status,
+        StatusCode::OK,
+        "its own address is a page's"
+    );
+
+    site.delete(page).await;
+    site.tell("404").await;
+    edge.get_until(&site.host, "/nothing", |answer| answer.text() == plain.text()).await;
+}
+
+#[tokio::test]
+async fn search_engines_are_told_of_the_published_pages_of_a_claimed_site() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let site = edge.account("quiet-otter").await;
+    let origin = format!("http://quiet-otter.localhost:{}", edge.port());
+    for slug in ["index", "about", "404", "draft"] {
+        site.page(slug, "<p>x").await;
+    }
+    edge.run("update pages set is_published = false where slug = 'draft'").await;
+    let trial = edge.visitor.get(&site.host, "/robots.txt").await;
+    assert_eq!(trial.text(), "User-agent: *\nAllow: /\n", "noindex can only be seen where it may be read");
+    let map = edge.visitor.get(&site.host, "/sitemap.xml").await;
+    assert_eq!((map.status, map.header("content-type")), (StatusCode::OK, "application/xml"));
+    let found: Vec<&str> =
+        map.text().split("<loc>").skip(1).map(|rest| rest.split('<').next().unwrap()).collect();
+    assert_eq!(found, [format!("{origin}/about"), format!("{origin}/")]);
+    assert!(map.text().contains("<lastmod>20"), "{}", map.text());
+
+    edge.run("update pages set is_published = true where slug = 'draft'").await;
+    site.tell("draft").await;
+    let draft = format!("<loc>{origin}/draft</loc>");
+    edge.get_until(&site.host, "/sitemap.xml", |answer| answer.text().contains(&draft)).await;
+
+    edge.run("update accounts set claimed_at = now()").await;
+    edge.tell(contract::Change::Host { host: site.name.clone() }).await;
+    let line = format!("\nSitemap: {origin}/sitemap.xml\n");
+    edge.get_until(&site.host, "/robots.txt", |answer| answer.text().ends_with(&line)).await;
+    assert_eq!(edge.visitor.get("nobody-here.localhost", "/robots.txt").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn every_answer_of_a_site_has_an_id_and_is_not_sniffed() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>x").await;
+    for path in ["/", "/", "/nothing", "/index.html", "/robots.txt", "/sitemap.xml"] {
+        let answer = edge.visitor.get(&site.host, path).await;
+        let id = answer.header("x-request-id");
+        assert!(id.len() == 32 && id.chars().all(|digit| digit.is_ascii_hexdigit()), "{path}: {id}");
+        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
+        let with = [("x-request-id", "a-word-of-mine")];
+        let answer = edge.visitor.send(Method::GET, &site.host, path, &with, "").await;
+        assert_eq!(answer.header("x-request-id"), "a-word-of-mine", "{path}");
+        let forged = [("x-request-id", "two words")];
+        let answer = edge.visitor.send(Method::GET, &site.host, path, &forged, "").await;
+        assert_ne!(answer.header("x-request-id"), "two words", "{path}");
+    }
+    assert_eq!(edge.visitor.get(&site.host, "/").await.header("origin-agent-cluster"), "?1");
+}

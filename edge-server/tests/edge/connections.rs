@@ -1,0 +1,191 @@
+//! Connections of strangers: what dribbles, is too large or says nothing is ended; what is under way is not.
+
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::harness::Edge;
+
+const HEAD: &str = "GET / HTTP/1.1\r\nHost: quiet-otter.localhost\r\n";
+
+/// An edge with a page, whose connections have these limits.
+async fn edge(set: &[&str]) -> Edge {
+    let edge = Edge::with(set).await;
+    edge.account("quiet-otter").await.page("index", "<p>x").await;
+    edge
+}
+
+/// All that comes until the other end hangs up.
+async fn rest(stream: &mut TcpStream) -> String {
+    let mut all = Vec::new();
+    let _or_reset = stream.read_to_end(&mut all).await;
+    String::from_utf8_lossy(&all).into_owned()
+}
+
+/// Reads one answer whose body is a page's.
+async fn one_page(stream: &mut TcpStream) -> String {
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"<p>x") {
+        assert!(stream.read_buf(&mut answer).await.unwrap() > 0, "{}", String::from_utf8_lossy(&answer));
+    }
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test]
+async fn who_says_nothing_or_dribbles_headers_is_cut_off() {
+    let edge = edge(&["connections.header_timeout=200ms", "connections.idle_timeout=200ms"]).await;
+    let began = Instant::now();
+    let mut silent = edge.visitor.connect().await;
+    assert_eq!(rest(&mut silent).await, "");
+    for beginning in ["GET / HT", HEAD, "PRI * HTTP/2.0\r\n\r\n"] {
+        let mut slow = edge.visitor.connect().await;
+        slow.write_all(beginning.as_bytes()).await.unwrap();
+        let dribble = async {
+            loop {
+                if slow.write_all(b"x").await.is_err() {
+                    return;
+                }
+                crate::harness::moment().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), dribble).await.expect("nobody hung up");
+    }
+    assert!(began.elapsed() < Duration::from_secs(20));
+}
+
+#[tokio::test]
+async fn a_connection_that_asks_for_nothing_more_is_ended_and_one_that_asks_is_not() {
+    let edge = edge(&["connections.idle_timeout=400ms"]).await;
+    let mut idle = edge.visitor.connect().await;
+    idle.write_all(format!("{HEAD}\r\n").as_bytes()).await.unwrap();
+    one_page(&mut idle).await;
+    let mut used = edge.visitor.connect().await;
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(1_200) {
+        used.write_all(format!("{HEAD}\r\n").as_bytes()).await.unwrap();
+        one_page(&mut used).await;
+        crate::harness::moment().await;
+    }
+    assert_eq!(rest(&mut idle).await, "");
+}
+
+#[tokio::test]
+async fn a_body_that_dribbles_in_is_cut_off() {
+    let edge = edge(&["connections.body_patience=200ms"]).await;
+    for target in
+        ["POST /api/x HTTP/1.1\r\nHost: localhost", "POST / HTTP/1.1\r\nHost: quiet-otter.localhost"]
+    {
+        let mut slow = edge.visitor.connect().await;
+        slow.write_all(format!("{target}\r\nContent-Length: 100000\r\n\r\n").as_bytes()).await.unwrap();
+        let (mut reading, mut writing) = slow.split();
+        let dribble = async {
+            while writing.write_all(b"x").await.is_ok() {
+                crate::harness::moment().await;
+            }
+        };
+        let mut answer = Vec::new();
+        let ended = async {
+            tokio::select! {
+                () = dribble => {}
+                _end = reading.read_to_end(&mut answer) => {}
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), ended).await.expect(target);
+    }
+    assert!(edge.control_plane.all().is_empty(), "half a request is none");
+}
+
+#[tokio::test]
+async fn headers_may_have_sixteen_kibibytes_and_no_more() {
+    let edge = edge(&[]).await;
+    for (cookie_bytes, status) in [(15_000, "HTTP/1.1 200"), (17_000, "HTTP/1.1 431")] {
+        let cookie = "c".repeat(cookie_bytes);
+        let request = format!("{HEAD}Connection: close\r\nCookie: {cookie}\r\n\r\n");
+        let answer = edge.visitor.raw(request.as_bytes()).await;
+        assert!(answer.starts_with(status), "{cookie_bytes}: {answer}");
+    }
+    let many: String = (0..101).map(|n| format!("X-{n}: 1\r\n")).collect();
+    let answer = edge.visitor.raw(format!("{HEAD}{many}\r\n").as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
+    let large = [("cookie", &*"c".repeat(17_000))];
+    let answer = edge.visitor.http2().await.get("quiet-otter.localhost", "/", &large).await;
+    assert_eq!(answer.status, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+}
+
+#[tokio::test]
+async fn requests_sent_at_once_are_answered_in_their_order() {
+    let edge = edge(&[]).await;
+    let mut stream = edge.visitor.connect().await;
+    let second = "GET /nothing HTTP/1.1\r\nHost: quiet-otter.localhost\r\n\r\n";
+    let third = "HEAD / HTTP/1.1\r\nHost: quiet-otter.localhost\r\n\r\n";
+    let last = format!("{HEAD}Connection: close\r\n\r\n");
+    stream.write_all(format!("{HEAD}\r\n{second}{third}{last}").as_bytes()).await.unwrap();
+    let answers = rest(&mut stream).await;
+    let lines: Vec<&str> = answers.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect();
+    assert_eq!(lines, ["200", "404", "200", "200"], "{answers}");
+    assert_eq!(answers.matches("<p>x").count(), 2, "HEAD brings no body: {answers}");
+}
+
+#[tokio::test]
+async fn pages_are_served_over_http2_without_an_upgrade() {
+    let edge = edge(&[]).await;
+    let http2 = edge.visitor.http2().await;
+    for _miss_and_hit in 0..2 {
+        // The authority of an HTTP/2 request is its host.
+        let answer = http2.get("quiet-otter.localhost", "/", &[]).await;
+        assert_eq!((answer.status, answer.text()), (StatusCode::OK, "<p>x"));
+        assert_eq!(answer.header("content-length"), "4");
+    }
+    let all = futures::future::join_all((0..100).map(|_| http2.get("quiet-otter.localhost", "/", &[]))).await;
+    assert!(all.iter().all(|answer| answer.text() == "<p>x" && answer.header("x-cache") == "hit"));
+}
+
+#[tokio::test]
+async fn an_idle_http2_connection_is_ended() {
+    let edge = edge(&["connections.idle_timeout=200ms"]).await;
+    let mut stream = edge.visitor.connect().await;
+    // The preface, and empty settings.
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+    let mut all = Vec::new();
+    let ended = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut all)).await;
+    assert!(ended.is_ok(), "still there");
+}
+
+#[tokio::test]
+async fn so_many_connections_are_served_at_a_time_and_the_next_waits() {
+    let edge = edge(&["connections.max=2"]).await;
+    let mut seated = Vec::new();
+    for _ in 0..2 {
+        let mut stream = edge.visitor.connect().await;
+        stream.write_all(format!("{HEAD}\r\n").as_bytes()).await.unwrap();
+        one_page(&mut stream).await;
+        seated.push(stream);
+    }
+    let mut waiting = edge.visitor.connect().await;
+    waiting.write_all(format!("{HEAD}\r\n").as_bytes()).await.unwrap();
+    let early = tokio::time::timeout(Duration::from_millis(200), waiting.readable()).await;
+    assert!(early.is_err(), "there was no room");
+    seated.pop();
+    one_page(&mut waiting).await;
+}
+
+#[tokio::test]
+async fn an_edge_that_ends_answers_what_it_was_asked_and_takes_nothing_new() {
+    let edge = edge(&[]).await;
+    let mut idle = edge.visitor.connect().await;
+    idle.write_all(format!("{HEAD}\r\n").as_bytes()).await.unwrap();
+    one_page(&mut idle).await;
+    let gate = edge.control_plane.hold();
+    let running = tokio::spawn({
+        let visitor = edge.visitor.clone();
+        async move { visitor.get("localhost", "/api/slow").await }
+    });
+    sandbox::test::until(async || !edge.control_plane.all().is_empty()).await;
+    edge.stop();
+    assert_eq!(rest(&mut idle).await, "", "who asks for nothing is let go");
+    sandbox::test::until(async || TcpStream::connect(edge.visitor.address()).await.is_err()).await;
+    drop(gate);
+    assert_eq!(running.await.unwrap().text(), "from the inside");
+}

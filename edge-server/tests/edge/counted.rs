@@ -1,0 +1,62 @@
+//! Counted sites: the tracker is in their pages, and reaches the collector from their own host.
+
+use contract::Change;
+use http::{Method, StatusCode};
+
+use crate::harness::Edge;
+
+const SCRIPT: &str = r#"<script defer src="/_wr/t.js" data-site="site_abc"></script>"#;
+
+#[tokio::test]
+async fn a_site_that_is_counted_says_so_in_its_pages_as_soon_as_it_is() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let (site, other) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
+    for site in [&site, &other] {
+        site.page("index", "<head><title>T</title></head><p>x").await;
+        assert!(!edge.visitor.get(&site.host, "/").await.text().contains("<script"));
+    }
+    edge.run(&format!(
+        "insert into analytics_sites (id, account_id, site_token, name, subdomain_id, created_at)
+         values (gen_random_uuid(), '{}', 'site_abc', 'S', '{}', now())",
+        site.id, site.subdomain_id
+    ))
+    .await;
+    let change =
+        || Change::AnalyticsSite { site_token: "site_abc".to_owned(), subdomain_id: Some(site.subdomain_id) };
+    edge.tell(change()).await;
+    let counted = format!("<head>{SCRIPT}<title>T</title></head><p>x");
+    edge.get_until(&site.host, "/", |answer| answer.text() == counted).await;
+    assert_eq!(edge.visitor.get("localhost", "/p/index").await.text(), counted);
+    assert!(!edge.visitor.get(&other.host, "/").await.text().contains("<script"));
+
+    edge.run("delete from analytics_sites").await;
+    edge.tell(change()).await;
+    edge.get_until(&site.host, "/", |answer| !answer.text().contains("<script")).await;
+}
+
+#[tokio::test]
+async fn the_tracker_and_its_events_go_to_the_collector_without_the_sites_cookies() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    for host in [site.host.as_str(), "localhost"] {
+        let answer = edge.visitor.get(host, "/_wr/t.js").await;
+        assert_eq!((answer.status, answer.text()), (StatusCode::OK, "from the inside"), "{host}");
+        let cookie = [("cookie", "of=the-site"), ("user-agent", "Firefox")];
+        edge.visitor.send(Method::POST, host, "/_wr/collect", &cookie, "event").await;
+        let reached = edge.collector.last();
+        assert_eq!((reached.target.as_str(), &reached.body[..]), ("/_wr/collect", &b"event"[..]), "{host}");
+        assert_eq!(
+            (reached.header("x-client-ip"), reached.header("user-agent")),
+            ("127.0.0.1".into(), "Firefox".into())
+        );
+        assert!(host == "localhost" || reached.header("cookie").is_empty());
+    }
+    let reached = edge.collector.all().len();
+    for (host, path) in
+        [("nobody.localhost", "/_wr/t.js"), (site.host.as_str(), "/_wr/other"), (&site.host, "/_wr/")]
+    {
+        assert_eq!(edge.visitor.get(host, path).await.status, StatusCode::NOT_FOUND, "{host}{path}");
+    }
+    assert_eq!(edge.collector.all().len(), reached);
+}

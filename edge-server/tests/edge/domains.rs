@@ -1,0 +1,79 @@
+//! Custom domains: verified, they show their site, and nobody else's.
+
+use contract::Change;
+use http::StatusCode;
+
+use crate::harness::Edge;
+use crate::seeds::Account;
+
+async fn add(edge: &Edge, site: &Account<'_>, domain: &str, dns_status: &str) {
+    edge.run(&format!(
+        "insert into domains (id, account_id, subdomain_id, domain, dns_status, challenge, created_at)
+         values (gen_random_uuid(), '{}', '{}', '{domain}', '{dns_status}', 'x', now())",
+        site.id, site.subdomain_id
+    ))
+    .await;
+}
+
+#[tokio::test]
+async fn a_verified_domain_shows_its_site() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let (site, other) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
+    site.page("index", "<p>mine").await;
+    other.page("index", "<p>other").await;
+    let domain = "www.example.com";
+    assert_eq!(edge.visitor.get(domain, "/").await.status, StatusCode::NOT_FOUND);
+    // Anybody may claim a domain; only who has shown that it is theirs holds it.
+    add(&edge, &other, domain, "pending").await;
+    add(&edge, &site, domain, "verified").await;
+    edge.tell(Change::Host { host: domain.to_owned() }).await;
+    edge.get_until(domain, "/", |answer| answer.text() == "<p>mine").await;
+    for written in ["WWW.example.com", "www.example.com:8080", "www.example.com."] {
+        assert_eq!(edge.visitor.get(written, "/").await.text(), "<p>mine", "{written}");
+    }
+    assert_eq!(edge.visitor.get(domain, "/").await.header("x-cache"), "hit");
+    let map = edge.visitor.get(domain, "/sitemap.xml").await;
+    assert!(map.text().contains(&format!("<loc>http://www.example.com:{}/</loc>", edge.port())));
+    for stranger in ["example.com", "a.www.example.com", "quiet-otter", "www.example.com.evil.test"] {
+        assert_eq!(edge.visitor.get(stranger, "/").await.status, StatusCode::NOT_FOUND, "{stranger}");
+    }
+
+    edge.run("delete from domains where dns_status = 'verified'").await;
+    edge.tell(Change::Host { host: domain.to_owned() }).await;
+    edge.get_until(domain, "/", |answer| answer.status == StatusCode::NOT_FOUND).await;
+}
+
+#[tokio::test]
+async fn a_renamed_sites_domain_shows_it_still() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>mine").await;
+    add(&edge, &site, "www.example.com", "verified").await;
+    assert_eq!(edge.visitor.get("www.example.com", "/").await.text(), "<p>mine");
+    edge.run("update subdomains set name = 'loud-badger' where name = 'quiet-otter'").await;
+    for host in ["quiet-otter", "loud-badger"] {
+        edge.tell(Change::Host { host: host.to_owned() }).await;
+    }
+    edge.get_until("loud-badger.localhost", "/", |answer| answer.text() == "<p>mine").await;
+    assert_eq!(edge.visitor.get("www.example.com", "/").await.text(), "<p>mine");
+}
+
+#[tokio::test]
+async fn a_suspended_accounts_domain_answers_451() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>mine").await;
+    add(&edge, &site, "www.example.com", "verified").await;
+    assert_eq!(edge.visitor.get("www.example.com", "/").await.status, StatusCode::OK);
+    let mut tx = store::begin(&edge.database.db).await.unwrap();
+    assert!(store::accounts::suspend(&mut tx, site.id, None, crate::seeds::now()).await.unwrap());
+    store::commit(tx).await.unwrap();
+    edge.relay().await;
+    edge.get_until("www.example.com", "/", |answer| {
+        answer.status == StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS
+    })
+    .await;
+}

@@ -1,0 +1,98 @@
+//! A page in the encoding a visitor takes: smaller, under its own ETag, and the same page.
+
+use std::io::read_to_string;
+
+use http::{Method, StatusCode};
+
+use crate::client::Answer;
+use crate::harness::Edge;
+
+const CHROME: &str = "gzip, deflate, br, zstd";
+
+async fn get(edge: &Edge, host: &str, accept: &str) -> Answer {
+    edge.visitor.send(Method::GET, host, "/", &[("accept-encoding", accept)], "").await
+}
+
+/// Waits until the new version has all its encodings.
+async fn until_compressed(edge: &Edge, host: &str) {
+    sandbox::test::until(async || get(edge, host, CHROME).await.header("content-encoding") != "").await;
+}
+
+#[tokio::test]
+async fn each_visitor_gets_the_page_in_an_encoding_it_takes() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    let html = "<p>a page with much the same in it</p>".repeat(200);
+    site.page("index", &html).await;
+    let first = get(&edge, &site.host, CHROME).await;
+    assert_eq!((first.header("content-encoding"), first.text()), ("", html.as_str()), "nobody waits for it");
+    until_compressed(&edge, &site.host).await;
+
+    let mut etags = vec![first.header("etag").to_owned()];
+    for coding in ["gzip", "br", "zstd"] {
+        let answer = get(&edge, &site.host, coding).await;
+        assert_eq!((answer.status, answer.header("content-encoding")), (StatusCode::OK, coding));
+        assert_eq!((answer.header("vary"), answer.header("x-cache")), ("accept-encoding", "hit"));
+        let body = &answer.body[..];
+        let read = match coding {
+            "gzip" => read_to_string(flate2::read::GzDecoder::new(body)).unwrap(),
+            "br" => read_to_string(brotli::Decompressor::new(body, 4_096)).unwrap(),
+            _ => String::from_utf8(zstd::bulk::decompress(body, html.len()).unwrap()).unwrap(),
+        };
+        assert_eq!(read, html, "{coding}");
+        assert!(body.len() < html.len() / 10, "{coding}");
+        let named = [("accept-encoding", coding), ("if-none-match", answer.header("etag"))];
+        let again = edge.visitor.send(Method::GET, &site.host, "/", &named, "").await;
+        assert_eq!((again.status, again.header("vary")), (StatusCode::NOT_MODIFIED, "accept-encoding"));
+        assert_eq!(again.header("content-encoding"), "");
+        let head = edge.visitor.send(Method::HEAD, &site.host, "/", &named[..1], "").await;
+        assert_eq!(head.header("content-length"), body.len().to_string());
+        etags.push(answer.header("etag").to_owned());
+    }
+    etags.sort();
+    etags.dedup();
+    assert_eq!(etags.len(), 4, "strong ETags name bytes");
+    for plain in ["", "identity", "deflate", "gzip;q=0"] {
+        let answer = get(&edge, &site.host, plain).await;
+        assert_eq!((answer.header("content-encoding"), answer.text()), ("", html.as_str()), "{plain}");
+        assert_eq!(answer.header("vary"), "accept-encoding", "{plain}");
+    }
+}
+
+#[tokio::test]
+async fn an_edited_page_is_not_served_in_an_old_encoding() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let site = edge.account("quiet-otter").await;
+    let page = site.page("index", &"<p>old</p>".repeat(200)).await;
+    get(&edge, &site.host, CHROME).await;
+    until_compressed(&edge, &site.host).await;
+    let new = "<p>new</p>".repeat(200);
+    site.edit(page, &new).await;
+    site.tell("index").await;
+    edge.get_until(&site.host, "/", |answer| answer.text() == new).await;
+    until_compressed(&edge, &site.host).await;
+    let answer = get(&edge, &site.host, "gzip").await;
+    assert_eq!(read_to_string(flate2::read::GzDecoder::new(&answer.body[..])).unwrap(), new);
+}
+
+#[tokio::test]
+async fn an_unchanged_page_keeps_its_encodings_when_it_is_asked_about_again() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let site = edge.account("quiet-otter").await;
+    let page = site.page("index", &"<p>same</p>".repeat(200)).await;
+    get(&edge, &site.host, CHROME).await;
+    until_compressed(&edge, &site.host).await;
+    // What nobody can read makes the edge ask about everything again.
+    edge.bewilder().await;
+    edge.get_until(&site.host, "/", |answer| answer.header("x-cache") == "miss").await;
+    assert_eq!(
+        get(&edge, &site.host, "br").await.header("content-encoding"),
+        "br",
+        "nothing was compressed anew"
+    );
+    site.edit(page, "<p>other").await;
+    edge.bewilder().await;
+    edge.get_until(&site.host, "/", |answer| answer.text() == "<p>other").await;
+}

@@ -1,0 +1,76 @@
+//! Views of pages: counted at the edge, written down in batches, and not lost while Postgres is away.
+
+use http::{Method, StatusCode};
+use sandbox::test::until;
+use uuid::Uuid;
+
+use crate::harness::Edge;
+use crate::seeds::Account;
+
+async fn views(site: &Account<'_>, page: Uuid) -> i64 {
+    site.pages().await.into_iter().find(|summary| summary.id == page).unwrap().views
+}
+
+#[tokio::test]
+async fn who_is_shown_a_page_or_has_it_already_is_a_view() {
+    let edge = Edge::with(&["views.flush_every=20ms"]).await;
+    let site = edge.account("quiet-otter").await;
+    let (page, other) = (site.page("index", "<p>x").await, site.page("404", "<p>lost").await);
+    let etag = edge.visitor.get(&site.host, "/").await.header("etag").to_owned();
+    for _ in 0..3 {
+        edge.visitor.get(&site.host, "/").await;
+    }
+    let has_it = edge.visitor.send(Method::GET, &site.host, "/", &[("if-none-match", &etag)], "").await;
+    assert_eq!(has_it.status, StatusCode::NOT_MODIFIED);
+    edge.visitor.get("localhost", "/p/index").await;
+    // None of these shows anybody the page.
+    edge.visitor.send(Method::HEAD, &site.host, "/", &[], "").await;
+    edge.visitor.send(Method::HEAD, "localhost", "/p/index", &[], "").await;
+    edge.visitor.get(&site.host, "/index.html").await;
+    edge.visitor.get(&site.host, "/nothing").await;
+    until(async || views(&site, page).await >= 6).await;
+    // One more, to see that nothing else was on its way.
+    edge.visitor.get(&site.host, "/").await;
+    until(async || views(&site, page).await >= 7).await;
+    assert_eq!((views(&site, page).await, views(&site, other).await), (7, 0));
+}
+
+#[tokio::test]
+async fn views_are_kept_while_postgres_is_away_and_written_down_later() {
+    let edge = Edge::with(&["views.flush_every=20ms"]).await;
+    let site = edge.account("quiet-otter").await;
+    let page = site.page("index", "<p>x").await;
+    edge.visitor.get(&site.host, "/").await;
+    until(async || views(&site, page).await == 1).await;
+    edge.postgres.cut();
+    for _ in 0..10 {
+        assert_eq!(edge.visitor.get(&site.host, "/").await.text(), "<p>x");
+    }
+    assert_eq!(views(&site, page).await, 1);
+    edge.postgres.mend().await;
+    until(async || views(&site, page).await == 11).await;
+}
+
+#[tokio::test]
+async fn an_edge_that_ends_writes_down_what_it_has_counted() {
+    let edge = Edge::with(&["views.flush_every=1h"]).await;
+    let site = edge.account("quiet-otter").await;
+    let page = site.page("index", "<p>x").await;
+    for _ in 0..5 {
+        edge.visitor.get(&site.host, "/").await;
+    }
+    edge.stop();
+    until(async || views(&site, page).await == 5).await;
+}
+
+#[tokio::test]
+async fn views_of_a_page_that_is_gone_disturb_no_others() {
+    let edge = Edge::with(&["views.flush_every=1h"]).await;
+    let site = edge.account("quiet-otter").await;
+    let (gone, page) = (site.page("gone", "<p>x").await, site.page("index", "<p>x").await);
+    edge.visitor.get(&site.host, "/gone").await;
+    edge.visitor.get(&site.host, "/").await;
+    site.delete(gone).await;
+    edge.stop();
+    until(async || views(&site, page).await == 1).await;
+}
