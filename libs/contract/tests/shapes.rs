@@ -39,6 +39,9 @@ fn signals_keep_their_shape() {
         Signal::Changed(Change::Host { host: "a.example".into() }),
         Signal::Changed(Change::SubdomainGone { subdomain_id: ID }),
         Signal::Changed(Change::Form { form_id: ID }),
+        Signal::Changed(Change::Asset { asset_id: ID }),
+        Signal::Changed(Change::SiteFiles { subdomain_id: ID }),
+        Signal::Changed(Change::AccountFiles { account_id: ID }),
         Signal::Changed(Change::AnalyticsSite { site_token: "site_x".into() }),
     ];
     let shapes: Vec<_> = signals.iter().map(|signal| serde_json::to_value(signal).unwrap()).collect();
@@ -50,6 +53,9 @@ fn signals_keep_their_shape() {
             json!({"signal": "changed", "change": "host", "host": "a.example"}),
             json!({"signal": "changed", "change": "subdomain_gone", "subdomain_id": ID}),
             json!({"signal": "changed", "change": "form", "form_id": ID}),
+            json!({"signal": "changed", "change": "asset", "asset_id": ID}),
+            json!({"signal": "changed", "change": "site_files", "subdomain_id": ID}),
+            json!({"signal": "changed", "change": "account_files", "account_id": ID}),
             json!({"signal": "changed", "change": "analytics_site", "site_token": "site_x"}),
         ]
     );

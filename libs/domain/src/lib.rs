@@ -20,6 +20,7 @@ pub mod help;
 pub mod idempotency;
 pub mod instants;
 pub mod keys;
+pub mod media;
 pub mod months;
 pub mod pages;
 pub mod plans;
@@ -32,6 +33,7 @@ pub mod sign_ins;
 pub mod sites;
 pub mod subdomains;
 pub mod tracking;
+pub mod uploads;
 pub mod visitors;
 pub mod webhooks;
 

@@ -221,7 +221,8 @@ pub async fn changes_of(conn: &mut Conn, account_id: Uuid) -> Result<Vec<Change>
     let forms = forms.into_iter().map(|form_id| Change::Form { form_id });
     let sites = tokens.into_iter().map(|site_token| Change::AnalyticsSite { site_token });
     let pages = pages.into_iter().map(|row| Change::Page { subdomain_id: row.subdomain_id, slug: row.slug });
-    Ok(hosts.chain(forms).chain(sites).chain(pages).collect())
+    let files = std::iter::once(Change::AccountFiles { account_id });
+    Ok(hosts.chain(files).chain(forms).chain(sites).chain(pages).collect())
 }
 
 pub(crate) fn read_plan(word: &str) -> Result<Plan, Error> {

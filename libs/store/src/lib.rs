@@ -4,9 +4,12 @@
 //! found. Transactions are begun by handlers and jobs, which know the order of steps, and passed down.
 
 pub mod accounts;
+pub mod assets;
+pub mod blobs;
 pub mod callers;
 pub mod claims;
 pub mod deliveries;
+pub mod deploys;
 pub mod domains;
 mod error;
 pub mod folders;
@@ -29,6 +32,7 @@ pub mod sites;
 pub mod subdomains;
 pub mod submissions;
 pub mod things;
+pub mod uploads;
 pub mod usage;
 pub mod webhooks;
 
