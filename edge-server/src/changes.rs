@@ -22,20 +22,32 @@ pub(crate) async fn follow(edge: Edge, check: Check, shutdown: Shutdown) -> anyh
                 edge.pages.forget_all();
                 edge.holders.forget_all();
                 edge.forms.forget_all();
+                edge.assets.forget_all();
+                edge.files.forget_all();
             }
         }
     }
     Ok(())
 }
 
-fn forget(edge: &Edge, change: Change) {
+/// Forgets what has changed.
+pub(crate) fn forget(edge: &Edge, change: Change) {
     match change {
         Change::Page { subdomain_id, slug } => {
             edge.holders.forget(&slug);
             edge.pages.forget(subdomain_id, slug);
         }
         Change::Host { host } => edge.sites.forget(&host),
-        Change::SubdomainGone { subdomain_id } => edge.pages.drop_site(subdomain_id),
+        Change::SubdomainGone { subdomain_id } => {
+            edge.pages.drop_site(subdomain_id);
+            edge.files.drop_site(subdomain_id);
+        }
+        Change::Asset { asset_id } => edge.assets.forget(asset_id),
+        Change::SiteFiles { subdomain_id } => {
+            edge.files.forget_site(subdomain_id);
+            edge.assets.forget_absent();
+        }
+        Change::AccountFiles { account_id } => edge.assets.forget_account(account_id),
         Change::Form { form_id } => edge.forms.forget(form_id),
         Change::AnalyticsSite { .. } => {}
     }

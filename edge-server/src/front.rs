@@ -13,7 +13,7 @@ use tower::ServiceExt;
 use web::{Code, Frame, Problem};
 
 use crate::edge::Edge;
-use crate::{forms, pages, proxy, short, submissions};
+use crate::{assets, forms, pages, proxy, short, submissions, uploads};
 
 /// Everything the edge answers.
 pub(crate) fn router(edge: &Edge) -> Router {
@@ -34,6 +34,9 @@ async fn enter(State(door): State<Door>, request: Request) -> Response {
     let addresses = &door.edge.addresses;
     if let Some(name) = addresses.subdomain_of(&host) {
         let (asked, _) = request.into_parts();
+        if name == assets::NAME {
+            return assets::serve(&door.edge, &asked).await;
+        }
         return pages::serve(&door.edge, name, &asked).await;
     }
     let is_base = host == addresses.base_host() || (addresses.is_local() && is_loopback(&host));
@@ -79,6 +82,7 @@ fn base_router(edge: &Edge) -> Router {
     };
     Router::new()
         .route("/api/forms/{id}/submit", submissions::route())
+        .route("/uploads/{id}", uploads::route())
         .route("/f/{id}", get(forms::show))
         .route("/p/{*slug}", get(short::show))
         .route("/api/collect", any(proxy::to_collector))

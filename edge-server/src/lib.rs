@@ -3,18 +3,23 @@
 //! Routes by `Host`: sites are served here from memory, forms are shown and take their submissions here, and
 //! the rest goes on to the inner services. Nothing on a warm site's path asks Postgres.
 
+mod assets;
 mod changes;
 mod config;
 mod edge;
+mod files;
 mod forms;
 mod front;
 mod lookups;
 mod pages;
 mod proxy;
+mod ranges;
+mod sending;
 mod short;
 mod showing;
 mod sites;
 mod submissions;
+mod uploads;
 mod visitor;
 
 use anyhow::Context;

@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::config::{Cache, weight};
 use crate::edge::Edge;
+use crate::files;
 use crate::lookups::{LookUps, NoAnswer};
 
 /// Says where an answer came from: `hit`, `miss` or `stale` (Postgres is away and this is what we had).
@@ -114,9 +115,16 @@ pub(crate) async fn serve(edge: &Edge, subdomain: &str, asked: &Parts) -> Respon
         let path = asked.uri.path_and_query().map_or("/", PathAndQuery::as_str);
         return send_on(&format!("{}{path}", edge.addresses.site(name)));
     }
-    let Some(slug) = slug_at(asked.uri.path()) else { return nothing() };
-    match find_page(edge, site, &slug).await {
+    let shown = site.value.clone();
+    let page = match slug_at(asked.uri.path()) {
+        Some(slug) => find_page(edge, site, &slug).await,
+        None => Err(nothing()),
+    };
+    match page {
         Ok(found) => answer(&asked.headers, &found),
+        Err(refusal) if refusal.status() == StatusCode::NOT_FOUND => {
+            files::serve(edge, &shown, asked).await.unwrap_or(refusal)
+        }
         Err(refusal) => refusal,
     }
 }
@@ -188,7 +196,7 @@ pub(crate) fn cannot_say(error: NoAnswer) -> Response {
 }
 
 /// No page, in a sentence that nobody between us and the visitor may keep.
-fn refuse(status: StatusCode, text: &'static str) -> Response {
+pub(crate) fn refuse(status: StatusCode, text: &'static str) -> Response {
     (status, [(header::CACHE_CONTROL, "no-store")], text).into_response()
 }
 
@@ -214,7 +222,7 @@ pub(crate) fn answer(asked: &HeaderMap, found: &Found) -> Response {
 }
 
 /// Whether `If-None-Match` names this version (weak comparison: RFC 9110, 13.1.2).
-fn has(headers: &HeaderMap, etag: &HeaderValue) -> bool {
+pub(crate) fn has(headers: &HeaderMap, etag: &HeaderValue) -> bool {
     let etag = etag.to_str().unwrap_or_default();
     let named = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let mut each = named.flat_map(|value| value.split(',')).map(|one| one.trim().trim_start_matches("W/"));

@@ -4,8 +4,8 @@ use std::path::Path as FilePath;
 use std::time::SystemTime;
 
 use futures::TryStreamExt;
-use object_store::path::Path;
 use object_store::ObjectStore;
+use object_store::path::Path;
 use uuid::Uuid;
 
 use crate::{Blobs, Error, name};

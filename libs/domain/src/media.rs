@@ -22,8 +22,23 @@ const ALIASES: [(&str, &str); 13] = [
 
 /// How documents begin that browsers would run (WHATWG MIME Sniffing, 7.1), without their `<`.
 const HTML_BEGINNINGS: [&str; 17] = [
-    "!doctype html", "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b",
-    "body", "br", "p", "!--",
+    "!doctype html",
+    "html",
+    "head",
+    "script",
+    "iframe",
+    "h1",
+    "div",
+    "font",
+    "table",
+    "a",
+    "style",
+    "title",
+    "b",
+    "body",
+    "br",
+    "p",
+    "!--",
 ];
 
 /// `type/subtype` of what somebody says in a `Content-Type`, in lower case and without parameters; none if it
@@ -70,7 +85,8 @@ pub fn check_agrees(declared: &str, head: &[u8]) -> Result<(), &'static str> {
     let looks = sniff(head);
     let declared = canonical(declared);
     let kind = declared.split('/').next().unwrap_or_default();
-    let of_kind = |kinds: &[&str]| looks.is_some_and(|looks| kinds.iter().any(|kind| looks.starts_with(kind)));
+    let of_kind =
+        |kinds: &[&str]| looks.is_some_and(|looks| kinds.iter().any(|kind| looks.starts_with(kind)));
     let agrees = match declared {
         // It is shown as nothing at all.
         "application/octet-stream" => true,
@@ -86,7 +102,9 @@ pub fn check_agrees(declared: &str, head: &[u8]) -> Result<(), &'static str> {
         _ if kind == "image" => looks.is_some_and(|looks| canonical(looks) == declared),
         // Containers are shared between sound and film.
         _ if kind == "audio" || kind == "video" => of_kind(&["audio/", "video/", "application/ogg"]),
-        _ if kind == "font" || declared.contains("font") => of_kind(&["font/", "application/font", "application/vnd.ms-font"]),
+        _ if kind == "font" || declared.contains("font") => {
+            of_kind(&["font/", "application/font", "application/vnd.ms-font"])
+        }
         // A kind nobody here knows: anything but what a browser would run.
         _ => !matches!(looks, Some("text/html" | "image/svg+xml")),
     };
@@ -109,7 +127,9 @@ fn is_plain_text(head: &[u8], looks: Option<&str>) -> bool {
 
 /// Whether an essence is of an image or a font: what a site's pages embed by itself.
 pub fn is_image_or_font(essence: &str) -> bool {
-    essence.starts_with("image/") || essence.starts_with("font/") || essence.contains("font-")
+    essence.starts_with("image/")
+        || essence.starts_with("font/")
+        || essence.contains("font-")
         || essence == "application/vnd.ms-fontobject"
 }
 
@@ -121,13 +141,26 @@ pub fn shown_as(essence: &str) -> (String, bool) {
     let essence = canonical(essence);
     match essence {
         "image/svg+xml" => (essence.to_owned(), false),
-        "text/html" | "text/javascript" | "text/xml" | "application/xml" | "application/xhtml+xml"
-        | "application/ecmascript" | "text/ecmascript" => ("text/plain; charset=utf-8".to_owned(), true),
+        "text/html"
+        | "text/javascript"
+        | "text/xml"
+        | "application/xml"
+        | "application/xhtml+xml"
+        | "application/ecmascript"
+        | "text/ecmascript" => ("text/plain; charset=utf-8".to_owned(), true),
         _ if essence.ends_with("+xml") => ("text/plain; charset=utf-8".to_owned(), true),
         "application/wasm" | "application/x-shockwave-flash" => ("application/octet-stream".to_owned(), true),
         _ if essence.starts_with("text/") => (format!("{essence}; charset=utf-8"), false),
         _ => (essence.to_owned(), false),
     }
+}
+
+/// What a site's own file is sent as: texts are UTF-8.
+pub fn with_charset(essence: &str) -> String {
+    if is_text(essence) || essence.ends_with("/xml") || essence.ends_with("+xml") {
+        return format!("{essence}; charset=utf-8");
+    }
+    essence.to_owned()
 }
 
 #[cfg(test)]

@@ -139,7 +139,8 @@ mod tests {
     fn another_upload_size_or_time_is_forged() {
         let (signer, query) = given();
         assert_eq!(signer.read(Uuid::from_u128(8), &query, now()), Err(Refused::Forged));
-        for (was, is) in [("size=10", "size=11"), ("expires=1060", "expires=9999"), ("signature=", "signature=A")]
+        for (was, is) in
+            [("size=10", "size=11"), ("expires=1060", "expires=9999"), ("signature=", "signature=A")]
         {
             assert_eq!(signer.read(ID, &query.replace(was, is), now()), Err(Refused::Forged), "{is}");
         }

@@ -35,8 +35,7 @@ impl Status {
 
     fn read(word: &str) -> Result<Self, Error> {
         let all = [Self::Presigned, Self::Uploaded, Self::Processed, Self::RolledBack];
-        let unreadable =
-            || Error::Unreadable { table: "deploys", column: "status", value: word.to_owned() };
+        let unreadable = || Error::Unreadable { table: "deploys", column: "status", value: word.to_owned() };
         all.into_iter().find(|status| status.word() == word).ok_or_else(unreadable)
     }
 }

@@ -176,11 +176,7 @@ pub async fn delete_old_files(
 ///
 /// # Errors
 /// The database's.
-pub async fn find_file(
-    conn: &mut Conn,
-    subdomain_id: Uuid,
-    path: &str,
-) -> Result<Option<ShownFile>, Error> {
+pub async fn find_file(conn: &mut Conn, subdomain_id: Uuid, path: &str) -> Result<Option<ShownFile>, Error> {
     let row = query!(
         r#"select d.account_id, b.sha256, f.size_bytes, f.content_type
            from served_deploys s join deploys d on d.id = s.deploy_id
