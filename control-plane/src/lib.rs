@@ -13,6 +13,7 @@ mod idempotency;
 mod rates;
 mod reach;
 pub mod signin;
+mod uploads;
 
 use anyhow::Context;
 use axum::Router;

@@ -2,6 +2,7 @@
 
 mod account;
 mod analytics;
+mod assets;
 mod deliveries;
 mod domains;
 mod folders;
@@ -42,6 +43,7 @@ fn resources() -> Vec<Resource<App>> {
         subdomains::resource(),
         domains::resource(),
         folders::resource(),
+        assets::resource(),
         pages::resource(),
         forms::resource(),
         submissions::resource(),
