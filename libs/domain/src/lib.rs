@@ -11,6 +11,7 @@ pub mod base62;
 pub mod claims;
 mod complaint;
 mod cursor;
+pub mod deploys;
 pub mod domains;
 mod fault;
 pub mod fields;
