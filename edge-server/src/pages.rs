@@ -7,7 +7,7 @@ use std::time::Instant;
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use cache::{Fresh, Served};
-use domain::pages;
+use domain::{pages, rendering};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -73,7 +73,7 @@ impl Pages {
             let find =
                 async |conn: &mut store::Conn| store::pages::find_document(conn, subdomain_id, slug).await;
             let document = self.lookups.ask(find).await?;
-            Ok(document.map(|page| Rendered::new(pages::render(&page.html, page.css.as_deref()))))
+            Ok(document.map(|page| Rendered::new(rendering::page(page.source()))))
         };
         self.kept.get(&key, Instant::now(), look_up).await
     }

@@ -10,6 +10,7 @@ mod forms;
 mod help;
 mod keys;
 mod moves;
+mod page_views;
 mod pages;
 mod subdomains;
 mod submissions;

@@ -3,16 +3,19 @@
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use contract::Change;
+use domain::pages::{Content, Publication, Wish};
 use domain::scopes::Resource;
-use domain::{Cursor, pages};
+use domain::{Cursor, instants, pages};
+use http::HeaderMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use store::pages::{PageChange, PageSummary};
+use store::pages::PageChange;
 use store::usage::{self, Counter};
 use uuid::Uuid;
-use web::{Code, Created, Deleted, Json, Listed, Paging, Path, Problem, Query, Reply};
+use web::{Code, Created, Deleted, Headed, IfMatch, Json, Listed, Paging, Path, Problem, Query, Reply, etag};
 
+use super::page_views::{PageView, WholePage, millis};
 use crate::App;
 use crate::call::{Call, scope};
 
@@ -48,6 +51,12 @@ struct NewPage {
     metadata: Map<String, Value>,
     /// Whether visitors see it; true unless told otherwise.
     is_published: Option<bool>,
+    /// When it publishes itself; a time that is past publishes it at once. It beats `isPublished`.
+    publish_at: Option<DateTime<Utc>>,
+    /// What each of its entries looks like, at most 64 KB: HTML with `{{placeholders}}` (letters, digits, `_`, `-`, `.`)
+    /// in its text and in values of attributes. Entries stand where the HTML says `<!-- service:entries -->`.
+    #[schemars(length(max = pages::MAX_TEMPLATE_BYTES))]
+    entry_template: Option<String>,
     /// The account's first subdomain unless told otherwise.
     subdomain_id: Option<Uuid>,
     /// The folder it lies in.
@@ -65,7 +74,18 @@ struct EditedPage {
     #[serde(default, deserialize_with = "web::present")]
     #[schemars(with = "Option<String>", length(max = pages::MAX_CSS_BYTES))]
     css: Option<Option<String>>,
+    /// Null removes it; entries stay.
+    #[serde(default, deserialize_with = "web::present")]
+    #[schemars(with = "Option<String>", length(max = pages::MAX_TEMPLATE_BYTES))]
+    entry_template: Option<Option<String>>,
+    /// Clears `publishAt`, unless that is given too.
     is_published: Option<bool>,
+    /// A time to come hides the page until then, one that is past publishes it; null clears the schedule.
+    #[serde(default, deserialize_with = "web::present")]
+    #[schemars(with = "Option<DateTime<Utc>>")]
+    publish_at: Option<Option<DateTime<Utc>>>,
+    /// The `updatedAt` of an earlier answer: if the page was edited since, nothing is changed. `If-Match` does the same.
+    if_unmodified_since: Option<DateTime<Utc>>,
     /// Null takes it out of its folder.
     #[serde(default, deserialize_with = "web::present")]
     #[schemars(with = "Option<Uuid>")]
@@ -86,33 +106,6 @@ struct PagesQuery {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct PageView {
-    id: Uuid,
-    slug: String,
-    title: String,
-    is_published: bool,
-    folder_id: Option<Uuid>,
-    /// On the base host, sandboxed.
-    page_url: String,
-    /// On its site: the address to show people.
-    subdomain_url: String,
-    created_at: DateTime<Utc>,
-    updated_at: DateTime<Utc>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct WholePage {
-    #[serde(flatten)]
-    page: PageView,
-    html: String,
-    css: Option<String>,
-    metadata: Value,
-    subdomain_id: Uuid,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
 struct Pages {
     pages: Vec<PageView>,
     #[serde(flatten)]
@@ -125,23 +118,30 @@ async fn create(
     Json(page): Json<NewPage>,
 ) -> Result<Created<PageView>, Problem> {
     let mut complaints = pages::check_slug(&page.slug);
-    complaints.extend(pages::check_content(Some(&page.title), Some(&page.html), page.css.as_deref()));
+    let (css, template) = (page.css.as_deref(), page.entry_template.as_deref());
+    complaints.extend(pages::check_content(Some(&page.title), Some(&page.html), css, template));
+    complaints.extend(instants::check("publishAt", page.publish_at));
     if !complaints.is_empty() {
         return Err(Problem::validation(complaints));
     }
     let mut tx = store::begin(&app.db).await?;
     let folder_id = call.folder_of_new(&mut tx, Resource::Pages, page.folder_id).await?;
     let subdomain = call.subdomain(&mut tx, page.subdomain_id).await?;
+    let wish = Wish { is_published: page.is_published, publish_at: page.publish_at.map(Some) };
     let new = store::pages::NewPage {
         id: app.rng.uuid_v7(call.now),
         folder_id,
         subdomain_id: subdomain.id,
         slug: page.slug,
-        title: page.title,
-        html: page.html,
-        css: page.css,
-        metadata: Value::Object(page.metadata),
-        is_published: page.is_published.unwrap_or(true),
+        content: Content {
+            title: page.title,
+            html: page.html,
+            css: page.css,
+            entry_template: page.entry_template,
+            metadata: Value::Object(page.metadata),
+        },
+        publication: Publication::NEW.after(wish, call.now),
+        deploy_id: None,
         created_at: call.now,
     };
     if !store::pages::insert_page(&mut tx, call.account_id, &new).await? {
@@ -164,7 +164,7 @@ async fn create(
         return Err(call.quota_exceeded("projects", limit));
     }
     let page = store::pages::find_page(&mut tx, call.account_id, new.id).await?;
-    let view = view(&app, page.ok_or_else(|| Problem::not_found("page"))?.summary);
+    let view = PageView::new(&app, page.ok_or_else(|| Problem::not_found("page"))?.summary);
     app.commit(tx, vec![Change::Page { subdomain_id: subdomain.id, slug: view.slug.clone() }]).await?;
 
     let edit = json!({"id": view.id, "html": "<h1>Better</h1>"});
@@ -188,7 +188,10 @@ async fn list(
     let mut rows = store::pages::list_pages(&mut conn, call.account_id, &part, collection.as_deref()).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     Ok(call
-        .reply(Pages { pages: rows.into_iter().map(|row| view(&app, row)).collect(), listed: listed.clone() })
+        .reply(Pages {
+            pages: rows.into_iter().map(|row| PageView::new(&app, row)).collect(),
+            listed: listed.clone(),
+        })
         .part(listed))
 }
 
@@ -196,38 +199,94 @@ async fn read(
     call: Call<scope::PagesRead>,
     State(app): State<App>,
     Path(id): Path<Uuid>,
-) -> Result<Reply<WholePage>, Problem> {
+) -> Result<Headed<Reply<WholePage>>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
     call.check_id(&mut conn, Resource::Pages, id).await?;
-    let page = store::pages::find_page(&mut conn, call.account_id, id).await?;
-    let page = page.ok_or_else(|| Problem::not_found("page"))?;
-    Ok(call.reply(whole(&app, page)))
+    let (tag, page) = whole(&call, &app, &mut conn, id).await?;
+    Ok(Headed(tag, call.reply(page)))
 }
 
 async fn update(
     call: Call<scope::PagesUpdate>,
     State(app): State<App>,
     Path(id): Path<Uuid>,
+    if_match: IfMatch,
     Json(edited): Json<EditedPage>,
-) -> Result<Reply<WholePage>, Problem> {
-    let css = edited.css.as_ref().and_then(Option::as_deref);
-    let complaints = pages::check_content(edited.title.as_deref(), edited.html.as_deref(), css);
+) -> Result<Headed<Reply<WholePage>>, Problem> {
+    let text = |text: &'_ Option<Option<String>>| text.clone().flatten();
+    let (css, template) = (text(&edited.css), text(&edited.entry_template));
+    let (title, html) = (edited.title.as_deref(), edited.html.as_deref());
+    let mut complaints = pages::check_content(title, html, css.as_deref(), template.as_deref());
+    complaints.extend(instants::check("publishAt", edited.publish_at.flatten()));
     if !complaints.is_empty() {
         return Err(Problem::validation(complaints));
     }
-    let EditedPage { title, html, css, is_published, folder_id } = edited;
-    let change = PageChange { title, html, css, is_published, folder_id };
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Pages, id).await?;
-    if let Some(wanted) = folder_id {
+    if let Some(wanted) = edited.folder_id {
         call.check_move(&mut tx, wanted).await?;
     }
-    store::pages::update_page(&mut tx, call.account_id, id, &change, call.now).await?;
+    let updated_at = store::pages::lock_page(&mut tx, call.account_id, id).await?;
+    let updated_at = updated_at.ok_or_else(|| Problem::not_found("page"))?;
+    if edited.if_unmodified_since.is_some_and(|since| since < updated_at) || !if_match.allows(updated_at) {
+        return Err(stale(updated_at));
+    }
+    let change = PageChange {
+        title: edited.title,
+        html: edited.html,
+        css: edited.css,
+        entry_template: edited.entry_template,
+        metadata: None,
+        publication: Wish { is_published: edited.is_published, publish_at: edited.publish_at },
+        folder_id: edited.folder_id,
+        deploy_id: None,
+    };
+    store::pages::update_page(&mut tx, call.account_id, id, change, call.now).await?;
+    finish(call, &app, tx, id).await
+}
+
+/// The page was edited since the caller read it.
+fn stale(updated_at: DateTime<Utc>) -> Problem {
+    let detail = format!("the page was edited meanwhile, at {}", millis(updated_at));
+    Problem::new(Code::StaleWrite, detail)
+        .with("updatedAt", json!(millis(updated_at)))
+        .hint("read it again, and edit with the updatedAt it has now")
+}
+
+/// Commits an edit; gives the page as it is after it.
+pub(super) async fn finish<S>(
+    call: Call<S>,
+    app: &App,
+    mut tx: store::Tx,
+    id: Uuid,
+) -> Result<Headed<Reply<WholePage>>, Problem> {
     let page = store::pages::find_page(&mut tx, call.account_id, id).await?;
     let page = page.ok_or_else(|| Problem::not_found("page"))?;
     let change = Change::Page { subdomain_id: page.subdomain_id, slug: page.summary.slug.clone() };
+    let (tag, page) = shown(&call, app, &mut tx, page).await?;
     app.commit(tx, vec![change]).await?;
-    Ok(call.reply(whole(&app, page)))
+    Ok(Headed(tag, call.reply(page)))
+}
+
+/// A page with its content and entries, and its tag.
+async fn whole<S>(
+    call: &Call<S>,
+    app: &App,
+    conn: &mut store::Conn,
+    id: Uuid,
+) -> Result<(HeaderMap, WholePage), Problem> {
+    let page = store::pages::find_page(conn, call.account_id, id).await?;
+    shown(call, app, conn, page.ok_or_else(|| Problem::not_found("page"))?).await
+}
+
+async fn shown<S>(
+    call: &Call<S>,
+    app: &App,
+    conn: &mut store::Conn,
+    page: store::pages::Page,
+) -> Result<(HeaderMap, WholePage), Problem> {
+    let entries = store::entries::list_entries(conn, call.account_id, page.summary.id).await?;
+    Ok((etag(page.summary.updated_at), WholePage::new(app, page, entries)))
 }
 
 async fn delete(
@@ -242,23 +301,4 @@ async fn delete(
     usage::give_back(&mut tx, call.account_id, Counter::Projects).await?;
     app.commit(tx, vec![Change::Page { subdomain_id, slug }]).await?;
     Ok(call.reply(Deleted::now()))
-}
-
-fn view(app: &App, page: PageSummary) -> PageView {
-    PageView {
-        id: page.id,
-        page_url: app.addresses.short_page(&page.slug, &page.subdomain, page.holds_short_address),
-        subdomain_url: app.addresses.page(&page.subdomain, &page.slug),
-        slug: page.slug,
-        title: page.title,
-        is_published: page.is_published,
-        folder_id: page.folder_id,
-        created_at: page.created_at,
-        updated_at: page.updated_at,
-    }
-}
-
-fn whole(app: &App, page: store::pages::Page) -> WholePage {
-    let store::pages::Page { summary, subdomain_id, html, css, metadata } = page;
-    WholePage { page: view(app, summary), html, css, metadata, subdomain_id }
 }

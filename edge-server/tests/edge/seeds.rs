@@ -1,6 +1,7 @@
 //! What an account has, put straight into Postgres: the control plane's part in these tests.
 
 use chrono::{DateTime, Utc};
+use domain::pages::{Content, Publication};
 use serde_json::{Value, json};
 use service::{Clock, Rng};
 use store::accounts::NewTrial;
@@ -48,11 +49,15 @@ impl Account<'_> {
             folder_id: None,
             subdomain_id: self.subdomain_id,
             slug: slug.to_owned(),
-            title: "T".to_owned(),
-            html: html.to_owned(),
-            css: None,
-            metadata: json!({}),
-            is_published: true,
+            content: Content {
+                title: "T".to_owned(),
+                html: html.to_owned(),
+                css: None,
+                entry_template: None,
+                metadata: json!({}),
+            },
+            publication: Publication::NEW,
+            deploy_id: None,
             created_at: now(),
         };
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
@@ -63,7 +68,7 @@ impl Account<'_> {
     pub(crate) async fn edit(&self, page: Uuid, html: &str) {
         let change = PageChange { html: Some(html.to_owned()), ..PageChange::default() };
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
-        assert!(store::pages::update_page(&mut conn, self.id, page, &change, now()).await.unwrap());
+        assert!(store::pages::update_page(&mut conn, self.id, page, change, now()).await.unwrap());
     }
 
     /// A form with these fields.

@@ -1,14 +1,26 @@
 //! What a page may be.
 
-use crate::Complaint;
+mod content;
+mod publication;
+
 use crate::complaint::{check_bytes, check_length};
+use crate::{Complaint, entries};
+
+pub use content::{Content, Hash, hash_of};
+pub use publication::{Publication, Wish};
 
 /// Most bytes of a page's `html`.
 pub const MAX_HTML_BYTES: usize = 512 * 1024;
 /// Most bytes of a page's `css`.
 pub const MAX_CSS_BYTES: usize = 128 * 1024;
+/// Most bytes of its template of entries.
+pub const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
 /// Most characters of its title.
 pub const TITLE_CHARS_MAX: usize = 300;
+/// How many versions of a page are kept, the newest among them.
+pub const VERSIONS_KEPT: i32 = 20;
+/// Most pages of one call.
+pub const BATCH_MAX: usize = 200;
 /// How a slug is written, as a regular expression.
 pub const SLUG_PATTERN: &str = "^[a-z0-9-]+(/[a-z0-9-]+)*$";
 /// The slug served at the root of a site.
@@ -27,7 +39,12 @@ pub fn check_slug(slug: &str) -> Vec<Complaint> {
 }
 
 /// What is wrong with the parts of a page that are given.
-pub fn check_content(title: Option<&str>, html: Option<&str>, css: Option<&str>) -> Vec<Complaint> {
+pub fn check_content(
+    title: Option<&str>,
+    html: Option<&str>,
+    css: Option<&str>,
+    entry_template: Option<&str>,
+) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     if let Some(title) = title {
         check_length(&mut complaints, "title", title, 1, TITLE_CHARS_MAX);
@@ -37,6 +54,13 @@ pub fn check_content(title: Option<&str>, html: Option<&str>, css: Option<&str>)
     }
     if let Some(css) = css {
         check_bytes(&mut complaints, "css", css, MAX_CSS_BYTES);
+    }
+    if let Some(template) = entry_template {
+        let before = complaints.len();
+        check_bytes(&mut complaints, "entryTemplate", template, MAX_TEMPLATE_BYTES);
+        if complaints.len() == before {
+            complaints.extend(entries::check_template(template));
+        }
     }
     complaints
 }

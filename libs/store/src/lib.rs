@@ -11,6 +11,7 @@ pub mod claims;
 pub mod deliveries;
 pub mod deploys;
 pub mod domains;
+pub mod entries;
 mod error;
 pub mod folders;
 pub mod forms;
@@ -34,6 +35,8 @@ pub mod submissions;
 pub mod things;
 pub mod uploads;
 pub mod usage;
+pub mod versions;
+pub mod views;
 pub mod webhooks;
 
 use std::time::Duration;

@@ -51,6 +51,17 @@ pub enum Counter {
     Subdomains,
 }
 
+/// Takes the account's publishing for this transaction: two calls that write its pages at once do so one after the
+/// other. It is the row of its counters, which they write as well: with one lock, taken first, there is no order of
+/// locks to get wrong.
+///
+/// # Errors
+/// The database's.
+pub async fn lock(conn: &mut Conn, account_id: Uuid) -> Result<(), Error> {
+    query!("select from usage where account_id = $1 for update", account_id).fetch_optional(conn).await?;
+    Ok(())
+}
+
 /// Counts one more, unless that passes `limit` (-1: no limit). Gives whether it was counted.
 ///
 /// # Errors

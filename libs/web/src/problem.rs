@@ -42,6 +42,7 @@ codes! {
     NotFound = "not_found", NOT_FOUND, "Not found";
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Wrong method";
     SlugTaken = "slug_taken", CONFLICT, "The slug is taken";
+    StaleWrite = "stale_write", CONFLICT, "It was changed meanwhile";
     Conflict = "conflict", CONFLICT, "Conflict";
     IdempotencyMismatch = "idempotency_mismatch", CONFLICT, "The Idempotency-Key was used for another request";
     FormClosed = "form_closed", GONE, "The form is closed";
@@ -245,6 +246,8 @@ struct ProblemBody {
     field_errors: Option<Vec<FieldError>>,
     /// The page that has the slug already.
     existing_page_id: Option<String>,
+    /// When it was last edited, of what was changed meanwhile.
+    updated_at: Option<String>,
     /// What the key would need.
     required_scope: Option<String>,
     /// The plan's limit that is reached.

@@ -86,9 +86,9 @@ fn collect(parser: &mut Parser<'_, '_>, found: &mut Vec<Found>) {
 fn nested(parser: &mut Parser<'_, '_>, found: &mut Vec<Found>, are_images: bool) {
     let _ended: Result<(), ParseError<'_, ()>> = parser.parse_nested_block(|inside| {
         if are_images {
-            images(inside, found)
+            images(inside, found);
         } else {
-            collect(inside, found)
+            collect(inside, found);
         }
         Ok(())
     });

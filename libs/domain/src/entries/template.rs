@@ -1,0 +1,342 @@
+//! A page's template of entries: HTML with `{{placeholders}}`, each read by where it stands.
+//!
+//! A template is refused where a placeholder stands in what is run or decides what is run: scripts, styles, comments,
+//! names of tags and attributes, event handlers. Elsewhere its value is escaped for the place; in an address, what
+//! would run something is replaced by an address that leads nowhere. So is decided once, when the template is stored,
+//! and again, the same, when it is rendered.
+
+use std::ops::Range;
+
+use serde_json::{Map, Value};
+
+use super::places::{self, Attribute};
+use super::{text, urls};
+
+/// Most bytes that the entries of a page take; the oldest that don't fit are left out.
+const RENDERED_BYTES_MAX: usize = 8 << 20;
+
+/// Elements that load or declare something: a stranger may not say what.
+const CLOSED_ELEMENTS: [&str; 14] = [
+    "script",
+    "style",
+    "base",
+    "link",
+    "meta",
+    "object",
+    "embed",
+    "applet",
+    "param",
+    "animate",
+    "animatemotion",
+    "animatetransform",
+    "set",
+    "frameset",
+];
+/// Attributes that hold one address.
+const ADDRESSES: [&str; 17] = [
+    "href",
+    "xlink:href",
+    "src",
+    "action",
+    "formaction",
+    "poster",
+    "cite",
+    "background",
+    "data",
+    "manifest",
+    "longdesc",
+    "usemap",
+    "icon",
+    "profile",
+    "codebase",
+    "dynsrc",
+    "lowsrc",
+];
+/// Attributes that hold several.
+const ADDRESS_LISTS: [&str; 4] = ["srcset", "imagesrcset", "ping", "archive"];
+/// Beginnings of attributes that the browser, or a library in it, runs.
+const RUN: [&str; 5] = ["on", "v-", "x-", "ng-", "hx-"];
+
+/// A template that can be rendered.
+#[derive(Debug)]
+pub struct Template {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug)]
+enum Piece {
+    /// As it stands.
+    Plain(String),
+    /// A value as text.
+    Text(String),
+    /// A value within a `style` attribute.
+    Style(String),
+    /// An attribute's whole value, which is an address.
+    Address(Vec<Part>),
+    /// An attribute's whole value, which is a list of addresses.
+    Addresses(Vec<Part>),
+}
+
+/// A part of an address.
+#[derive(Debug)]
+enum Part {
+    Plain(String),
+    /// A value before the query.
+    Value(String),
+    /// A value in the query or the fragment.
+    InQuery(String),
+}
+
+/// A template whose placeholders are filled with one letter each.
+struct Filled {
+    html: String,
+    /// Where each stands, and its name.
+    at: Vec<(usize, String)>,
+}
+
+impl Template {
+    /// Reads a template.
+    ///
+    /// # Errors
+    /// A sentence on why it can't be one.
+    pub fn parse(template: &str) -> Result<Self, String> {
+        let Filled { html, at } = fill(template)?;
+        // More text, and an element that is one only between tags, show what the next entry would begin in.
+        let end = html.len();
+        let found = places::find(&format!("{html}x<i id=x>"))?;
+        let is_text = |at: usize| found.texts.iter().any(|text| text.contains(&at));
+        if !is_text(end) || !found.attributes.iter().any(|one| one.value.start > end) {
+            return Err(
+                "something is still open at its end: a tag, a comment, a script or the like".to_owned()
+            );
+        }
+        if found.has_foreign_code {
+            return Err("a script or style inside of svg or math can't be part of it".to_owned());
+        }
+        let mut template = Self { pieces: Vec::new() };
+        let (mut next, mut done) = (at.iter().peekable(), 0);
+        while let Some((place, name)) = next.next() {
+            let attribute = found.attributes.iter().find(|one| one.value.contains(place));
+            let Some(attribute) = attribute else {
+                if !is_text(*place) {
+                    return Err(format!("{{{{{name}}}}} may only stand in text or in an attribute's value"));
+                }
+                template.plain(&html[done..*place]);
+                template.pieces.push(Piece::Text(name.clone()));
+                done = place + 1;
+                continue;
+            };
+            check_place(attribute, name)?;
+            let mut inside = vec![(*place, name.clone())];
+            while let Some(other) = next.next_if(|(place, _)| attribute.value.contains(place)) {
+                inside.push(other.clone());
+            }
+            template.plain(&html[done..attribute.value.start]);
+            template.attribute(attribute, &html, &inside)?;
+            done = attribute.value.end;
+        }
+        template.plain(&html[done..]);
+        Ok(template)
+    }
+
+    fn plain(&mut self, text: &str) {
+        self.pieces.push(Piece::Plain(text.to_owned()));
+    }
+
+    fn attribute(&mut self, of: &Attribute, html: &str, inside: &[(usize, String)]) -> Result<(), String> {
+        let is_quoted = html[..of.value.start].ends_with(['"', '\'']);
+        if !is_quoted && html[of.value.clone()].contains(['"', '\'']) {
+            return Err(format!("write the value of {} in quotes", of.name));
+        }
+        // An unquoted value ends at a blank, and can't be empty.
+        let quote = if is_quoted { "" } else { "\"" };
+        self.plain(quote);
+        let parts = split(html, &of.value, inside);
+        match of.name.as_str() {
+            name if ADDRESSES.contains(&name) => self.pieces.push(Piece::Address(address(parts)?)),
+            name if ADDRESS_LISTS.contains(&name) => self.pieces.push(Piece::Addresses(addresses(parts)?)),
+            name => self.pieces.extend(parts.into_iter().map(|part| match part {
+                Part::Plain(text) => Piece::Plain(text),
+                Part::Value(value) | Part::InQuery(value) if name == "style" => Piece::Style(value),
+                Part::Value(value) | Part::InQuery(value) => Piece::Text(value),
+            })),
+        }
+        self.plain(quote);
+        Ok(())
+    }
+
+    /// An entry as HTML.
+    pub fn render(&self, data: &Map<String, Value>) -> String {
+        let mut html = String::new();
+        self.render_into(&mut html, data);
+        html
+    }
+
+    /// Entries as HTML, one after the other, as many as fit into 8 MiB.
+    pub fn render_all(&self, entries: &[Value]) -> String {
+        let mut html = String::new();
+        for data in entries.iter().filter_map(Value::as_object) {
+            let before = html.len();
+            self.render_into(&mut html, data);
+            if html.len() > RENDERED_BYTES_MAX {
+                html.truncate(before);
+                break;
+            }
+        }
+        html
+    }
+
+    /// Stops once there is more than fits.
+    fn render_into(&self, html: &mut String, data: &Map<String, Value>) {
+        let value = |name: &str| data.get(name).and_then(text).unwrap_or_default();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Plain(text) => html.push_str(text),
+                Piece::Text(name) => escape(html, &value(name)),
+                Piece::Style(name) => {
+                    html.push_str(Some(value(name)).filter(|it| is_plain_style(it)).as_deref().unwrap_or(""))
+                }
+                Piece::Address(parts) | Piece::Addresses(parts) => {
+                    let is_list = matches!(piece, Piece::Addresses(_));
+                    write_address(html, parts, is_list, value);
+                }
+            }
+            if html.len() > RENDERED_BYTES_MAX {
+                return;
+            }
+        }
+    }
+}
+
+/// Finds the placeholders.
+fn fill(template: &str) -> Result<Filled, String> {
+    let (mut html, mut at, mut rest) = (String::new(), Vec::new(), template);
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (inside, after) = after.split_once("}}").ok_or("a {{ has no }}")?;
+        let name = inside.trim();
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+        if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
+            let shown: String = inside.chars().take(40).collect();
+            return Err(format!(
+                "{{{{{shown}}}}} is no placeholder: letters, digits, `_`, `-` and `.`, at most 64"
+            ));
+        }
+        html.push_str(before);
+        at.push((html.len(), name.to_owned()));
+        html.push('x');
+        rest = after;
+    }
+    html.push_str(rest);
+    Ok(Filled { html, at })
+}
+
+/// Whether a placeholder may stand in the attribute.
+fn check_place(attribute: &Attribute, name: &str) -> Result<(), String> {
+    let Attribute { element, name: attribute_name, is_only, .. } = attribute;
+    let refuse =
+        |why: &str| Err(format!("{{{{{name}}}}} may not stand in `{attribute_name}` of `{element}`: {why}"));
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    if CLOSED_ELEMENTS.contains(&element.as_str()) {
+        return refuse("it decides what is loaded or run");
+    }
+    let is_known = attribute_name == "xlink:href" || attribute_name.chars().all(plain);
+    let is_run = RUN.iter().any(|run| attribute_name.starts_with(run)) || attribute_name == "srcdoc";
+    if !is_known || is_run {
+        return refuse("its value is run");
+    }
+    if !is_only {
+        return refuse("the attribute is there twice");
+    }
+    Ok(())
+}
+
+/// An attribute's value, cut at its placeholders.
+fn split(html: &str, value: &Range<usize>, inside: &[(usize, String)]) -> Vec<Part> {
+    let (mut parts, mut done) = (Vec::new(), value.start);
+    for (place, name) in inside {
+        parts.push(Part::Plain(html[done..*place].to_owned()));
+        parts.push(Part::Value(name.clone()));
+        done = place + 1;
+    }
+    parts.push(Part::Plain(html[done..value.end].to_owned()));
+    parts
+}
+
+/// Reads an address: what its plain parts say of its scheme, and from where on it is a query.
+fn address(parts: Vec<Part>) -> Result<Vec<Part>, String> {
+    let (mut before, mut has_value, mut in_query, mut settled) = (String::new(), false, false, false);
+    let mut read = Vec::new();
+    for part in parts {
+        let Part::Plain(text) = part else {
+            let (Part::Value(name) | Part::InQuery(name)) = part else { continue };
+            has_value = true;
+            read.push(if in_query { Part::InQuery(name) } else { Part::Value(name) });
+            continue;
+        };
+        if !settled {
+            let scheme_end = text.find([':', '/', '?', '#', '\\']).unwrap_or(text.len());
+            // `&colon;` is a colon too.
+            if text[..scheme_end].contains('&') {
+                return Err("write the beginning of an address plainly, without `&`".to_owned());
+            }
+            settled = scheme_end < text.len();
+            before.push_str(&text[..scheme_end]);
+            if settled && !has_value && text[scheme_end..].starts_with(':') && !urls::is_scheme(before.trim())
+            {
+                return Err(format!("an address of `{}:` may hold no placeholder", before.trim()));
+            }
+        }
+        in_query |= text.contains(['?', '#']);
+        read.push(Part::Plain(text));
+    }
+    Ok(read)
+}
+
+fn addresses(parts: Vec<Part>) -> Result<Vec<Part>, String> {
+    if parts.iter().any(|part| matches!(part, Part::Plain(text) if text.contains('&'))) {
+        return Err("write a list of addresses plainly, without `&`".to_owned());
+    }
+    Ok(parts)
+}
+
+fn write_address(html: &mut String, parts: &[Part], is_list: bool, value: impl Fn(&str) -> String) {
+    let mut whole = String::new();
+    for part in parts {
+        match part {
+            Part::Plain(text) => whole.push_str(text),
+            Part::Value(name) | Part::InQuery(name) => whole.push_str(&value(name)),
+        }
+    }
+    let between = |c: char| is_list && (c.is_ascii_whitespace() || c == ',');
+    if !whole.split(between).all(urls::may_be_followed) {
+        html.push_str(urls::REFUSED);
+        return;
+    }
+    for part in parts {
+        match part {
+            Part::Plain(text) => html.push_str(text),
+            Part::Value(name) if is_list => escape(html, &value(name)),
+            Part::Value(name) => escape(html, &urls::in_address(&value(name))),
+            Part::InQuery(name) => escape(html, &urls::in_query(&value(name))),
+        }
+    }
+}
+
+/// Whether a value can be part of one declaration and begin no other: words, numbers, colours, lengths.
+fn is_plain_style(value: &str) -> bool {
+    value.chars().all(|c| c.is_ascii_alphanumeric() || " #%.,+_-".contains(c))
+}
+
+/// Writes text so that it is text, whether between tags or between quotes of either kind.
+fn escape(html: &mut String, text: &str) {
+    for c in text.chars() {
+        match c {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            _ => html.push(c),
+        }
+    }
+}

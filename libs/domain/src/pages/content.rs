@@ -1,0 +1,116 @@
+//! What a page says, and how two states of it are told apart without comparing them in full.
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// A SHA-256.
+pub type Hash = [u8; 32];
+
+/// Everything of a page that a version keeps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Content {
+    /// Its title.
+    pub title: String,
+    /// Its document.
+    pub html: String,
+    /// Its style sheet.
+    pub css: Option<String>,
+    /// What each of its entries looks like.
+    pub entry_template: Option<String>,
+    /// The owner's own notes: an object.
+    pub metadata: Value,
+}
+
+impl Content {
+    /// The same for the same content, however its metadata was written; another one for any other.
+    pub fn hash(&self) -> Hash {
+        let mut hash = Sha256::new();
+        let metadata = canonical(&self.metadata);
+        let texts = [Some(&self.title), Some(&self.html), self.css.as_ref(), self.entry_template.as_ref()];
+        for text in texts.into_iter().chain([Some(&metadata)]) {
+            // The length before each part: nothing can slide from one into the next. None is no length at all.
+            match text {
+                Some(text) => {
+                    hash.update([1]);
+                    hash.update((text.len() as u64).to_be_bytes());
+                    hash.update(text);
+                }
+                None => hash.update([0]),
+            }
+        }
+        hash.finalize().into()
+    }
+}
+
+/// By what a text is known where it is stored once for all that share it.
+pub fn hash_of(text: &str) -> Hash {
+    Sha256::digest(text).into()
+}
+
+/// JSON with its keys in order and its numbers written in one way, as the database hands out others than it took.
+fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_by_key(|(key, _)| *key);
+            let member = |(key, value): (&String, &Value)| {
+                format!("{}:{}", Value::from(key.as_str()), canonical(value))
+            };
+            format!("{{{}}}", members.into_iter().map(member).collect::<Vec<_>>().join(","))
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        Value::Number(number) => match number.as_f64() {
+            // Whole numbers that a float holds exactly, whether written 100, 100.0 or 1e2.
+            Some(float) if float.fract() == 0.0 && float.abs() < 9e15 => format!("{float:.0}"),
+            _ => number.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn content() -> Content {
+        let metadata = json!({"a": [1, {"b": "c"}], "d": 1.5});
+        Content { title: "T".into(), html: "<p>x".into(), css: None, entry_template: None, metadata }
+    }
+
+    #[test]
+    fn how_metadata_is_written_makes_no_other_content() {
+        let spelled = json!({"d": 1.5, "a": [1.0, {"b": "c"}]});
+        assert_eq!(Content { metadata: spelled, ..content() }.hash(), content().hash());
+        let other = json!({"a": [1, {"b": "c"}], "d": 1.25});
+        assert_ne!(Content { metadata: other, ..content() }.hash(), content().hash());
+    }
+
+    #[test]
+    fn every_part_counts_and_stands_in_its_own_place() {
+        let all = [
+            content(),
+            Content { title: "U".into(), ..content() },
+            Content { title: "T<".into(), html: "p>x".into(), ..content() },
+            Content { css: Some(String::new()), ..content() },
+            Content { entry_template: Some(String::new()), ..content() },
+            Content { css: Some("a{}".into()), ..content() },
+            Content { entry_template: Some("a{}".into()), ..content() },
+            Content { metadata: json!({}), ..content() },
+        ];
+        let hashes: std::collections::BTreeSet<Hash> = all.iter().map(Content::hash).collect();
+        assert_eq!(hashes.len(), all.len());
+    }
+
+    proptest! {
+        #[test]
+        fn content_read_back_from_its_json_is_the_same(number: f64, key: String, whole: i64) {
+            let metadata = json!({"n": number, key: whole});
+            let read: Value = serde_json::from_str(&metadata.to_string()).unwrap();
+            let (a, b) = (Content { metadata, ..content() }, Content { metadata: read, ..content() });
+            prop_assert_eq!(a.hash(), b.hash());
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Entries of pages: counted by their page, so that no number of them at once passes the limit.
+
+use chrono::{DateTime, Utc};
+use domain::entries::ENTRIES_MAX;
+use serde_json::Value;
+use sqlx::{query, query_as, query_scalar};
+use uuid::Uuid;
+
+use crate::{Conn, Error};
+
+/// An entry about to be stored.
+#[derive(Debug)]
+pub struct NewEntry {
+    /// Its id.
+    pub id: Uuid,
+    /// The page it belongs to.
+    pub page_id: Uuid,
+    /// What it holds: an object, as [`domain::entries::check_data`] wants it.
+    pub data: Value,
+    /// The submission it is made of, if it is.
+    pub submission_id: Option<Uuid>,
+    /// Now.
+    pub created_at: DateTime<Utc>,
+}
+
+/// An entry of a page.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Its id.
+    pub id: Uuid,
+    /// What it holds: an object.
+    pub data: Value,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+}
+
+/// Where a page is served whose entries have changed: edges are to be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// On which site.
+    pub subdomain_id: Uuid,
+    /// Under which slug.
+    pub slug: String,
+}
+
+/// What became of an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Added {
+    /// It is stored and counted.
+    Stored(Shown),
+    /// The page has as many as it may have.
+    Full,
+    /// The page has no template to show it by.
+    NoTemplate,
+    /// There is no such page (any more).
+    NoPage,
+}
+
+/// Stores an entry if its page takes one more. Whoever calls it tells edges after the commit.
+///
+/// # Errors
+/// The database's.
+pub async fn insert_entry(conn: &mut Conn, account_id: Uuid, entry: &NewEntry) -> Result<Added, Error> {
+    let counted = query_as!(
+        Shown,
+        "update pages set entry_count = entry_count + 1
+         where account_id = $1 and id = $2 and entry_template is not null and entry_count < $3
+         returning subdomain_id, slug",
+        account_id,
+        entry.page_id,
+        ENTRIES_MAX,
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
+    let Some(shown) = counted else { return why_not(conn, account_id, entry.page_id).await };
+    query!(
+        "insert into page_entries (id, account_id, page_id, data, submission_id, created_at)
+         values ($1, $2, $3, $4, $5, $6)",
+        entry.id,
+        account_id,
+        entry.page_id,
+        entry.data,
+        entry.submission_id,
+        entry.created_at,
+    )
+    .execute(conn)
+    .await?;
+    Ok(Added::Stored(shown))
+}
+
+async fn why_not(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> Result<Added, Error> {
+    let has_template = query_scalar!(
+        r#"select entry_template is not null as "has!" from pages where account_id = $1 and id = $2"#,
+        account_id,
+        page_id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(match has_template {
+        None => Added::NoPage,
+        Some(false) => Added::NoTemplate,
+        Some(true) => Added::Full,
+    })
+}
+
+/// The entries of a page of the account, newest first: at most 500.
+///
+/// # Errors
+/// The database's.
+pub async fn list_entries(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> Result<Vec<Entry>, Error> {
+    let entries = query_as!(
+        Entry,
+        "select id, data, created_at from page_entries where account_id = $1 and page_id = $2
+         order by created_at desc, id desc",
+        account_id,
+        page_id,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(entries)
+}
+
+/// Deletes an entry of a page of the account; gives where the page is served, and nothing if there is no such entry.
+///
+/// # Errors
+/// The database's.
+pub async fn delete_entry(
+    conn: &mut Conn,
+    account_id: Uuid,
+    page_id: Uuid,
+    id: Uuid,
+) -> Result<Option<Shown>, Error> {
+    // The page first, as whoever adds one does: two can't wait for each other. And by a statement of its own: the
+    // next one sees what was committed while this one waited.
+    let shown = query_as!(
+        Shown,
+        "select subdomain_id, slug from pages where account_id = $1 and id = $2 for no key update",
+        account_id,
+        page_id,
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
+    let deleted = query!(
+        "delete from page_entries where account_id = $1 and page_id = $2 and id = $3",
+        account_id,
+        page_id,
+        id,
+    )
+    .execute(&mut *conn)
+    .await?;
+    if deleted.rows_affected() == 0 {
+        return Ok(None);
+    }
+    query!("update pages set entry_count = entry_count - 1 where id = $1", page_id).execute(conn).await?;
+    Ok(shown)
+}

@@ -1,0 +1,42 @@
+//! Pages that publish themselves.
+
+use chrono::{DateTime, Utc};
+use contract::Change;
+use sqlx::{query, query_scalar};
+
+use crate::{Conn, Error, outbox};
+
+/// Publishes up to `limit` pages whose time has come, the most overdue first, and orders that it be told; gives how
+/// many. A page that somebody else has hold of is left for the next time.
+///
+/// # Errors
+/// The database's.
+pub async fn publish_due(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Result<usize, Error> {
+    let published = query!(
+        "update pages set is_published = true, publish_at = null,
+            updated_at = greatest(date_trunc('milliseconds', $1::timestamptz),
+                                  date_trunc('milliseconds', updated_at) + interval '1 millisecond')
+         where id in (select id from pages where publish_at <= $1
+                      order by publish_at, id limit $2 for update skip locked)
+         returning subdomain_id, slug",
+        now,
+        limit,
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+    let changes: Vec<Change> = published
+        .into_iter()
+        .map(|row| Change::Page { subdomain_id: row.subdomain_id, slug: row.slug })
+        .collect();
+    outbox::insert_changes(conn, &changes, now).await?;
+    Ok(changes.len())
+}
+
+/// When the next page publishes itself, if any is going to.
+///
+/// # Errors
+/// The database's.
+pub async fn next_due(conn: &mut Conn) -> Result<Option<DateTime<Utc>>, Error> {
+    let next = query_scalar!("select min(publish_at) from pages where publish_at is not null");
+    Ok(next.fetch_one(conn).await?)
+}

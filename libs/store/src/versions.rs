@@ -1,0 +1,160 @@
+//! What pages were: the last twenty states of each, their texts stored once per account.
+//!
+//! Whoever writes pages has locked the account's [`usage::lock`] before, so that a text can't lose its last version
+//! while another one begins to lean on it.
+
+use chrono::{DateTime, Utc};
+use domain::pages::{Content, VERSIONS_KEPT, hash_of};
+use serde_json::Value;
+use sqlx::{query, query_as};
+use uuid::Uuid;
+
+use crate::{Conn, Error};
+
+/// A version in a list: without its content.
+#[derive(Debug, Clone)]
+pub struct Version {
+    /// Its id.
+    pub id: Uuid,
+    /// Counts from 1 for each page.
+    pub number: i32,
+    /// The page's title then.
+    pub title: String,
+    /// The deploy that wrote it, if one did.
+    pub deploy_id: Option<Uuid>,
+    /// When it was written.
+    pub created_at: DateTime<Utc>,
+}
+
+/// Keeps what a page has just become, and lets go of what is older than the last twenty.
+///
+/// # Errors
+/// The database's.
+pub(crate) async fn insert_version(
+    conn: &mut Conn,
+    account_id: Uuid,
+    page_id: Uuid,
+    content: &Content,
+    deploy_id: Option<Uuid>,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let hash = |text: Option<&String>| text.map(|text| hash_of(text).to_vec());
+    let html = Some(&content.html);
+    let [html_hash, css_hash, template_hash] =
+        [html, content.css.as_ref(), content.entry_template.as_ref()].map(hash);
+    query!(
+        "insert into page_contents (account_id, hash, body)
+         select distinct on (hash) $1, hash, body from unnest($2::bytea[], $3::text[]) as text (hash, body)
+         where hash is not null
+         on conflict (account_id, hash) do nothing",
+        account_id,
+        &[html_hash.clone(), css_hash.clone(), template_hash.clone()] as _,
+        &[html, content.css.as_ref(), content.entry_template.as_ref()] as _,
+    )
+    .execute(&mut *conn)
+    .await?;
+    query!(
+        "insert into page_versions (account_id, page_id, number, title, html_id, css_id, template_id, metadata,
+                                    deploy_id, created_at)
+         select $1, $2, coalesce((select max(number) from page_versions where page_id = $2), 0) + 1, $3,
+                (select id from page_contents where account_id = $1 and hash = $4),
+                (select id from page_contents where account_id = $1 and hash = $5),
+                (select id from page_contents where account_id = $1 and hash = $6), $7, $8, $9",
+        account_id,
+        page_id,
+        content.title,
+        html_hash,
+        css_hash,
+        template_hash,
+        content.metadata,
+        deploy_id,
+        now,
+    )
+    .execute(&mut *conn)
+    .await?;
+    let gone = query!(
+        "delete from page_versions where page_id = $1
+           and number <= (select max(number) from page_versions where page_id = $1) - $2
+         returning html_id, css_id, template_id",
+        page_id,
+        VERSIONS_KEPT,
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+    let texts = gone.into_iter().flat_map(|row| [Some(row.html_id), row.css_id, row.template_id]);
+    delete_unused(conn, account_id, texts.flatten().collect()).await
+}
+
+/// The texts that a page's versions lean on: to be looked at once they are gone.
+pub(crate) async fn texts_of(conn: &mut Conn, page_id: Uuid) -> Result<Vec<i64>, Error> {
+    let rows = query!("select html_id, css_id, template_id from page_versions where page_id = $1", page_id)
+        .fetch_all(conn)
+        .await?;
+    let texts = rows.into_iter().flat_map(|row| [Some(row.html_id), row.css_id, row.template_id]);
+    Ok(texts.flatten().collect())
+}
+
+/// Deletes those of the texts that no version leans on any more.
+pub(crate) async fn delete_unused(conn: &mut Conn, account_id: Uuid, texts: Vec<i64>) -> Result<(), Error> {
+    if texts.is_empty() {
+        return Ok(());
+    }
+    query!(
+        "delete from page_contents c where account_id = $1 and id = any($2)
+           and not exists (select from page_versions where html_id = c.id)
+           and not exists (select from page_versions where css_id = c.id)
+           and not exists (select from page_versions where template_id = c.id)",
+        account_id,
+        &texts,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The versions of a page of the account, the newest, which is what the page is, first.
+///
+/// # Errors
+/// The database's.
+pub async fn list_versions(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> Result<Vec<Version>, Error> {
+    let versions = query_as!(
+        Version,
+        "select id, number, title, deploy_id, created_at from page_versions
+         where account_id = $1 and page_id = $2 order by number desc",
+        account_id,
+        page_id,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(versions)
+}
+
+/// What a page of the account was in a version.
+///
+/// # Errors
+/// The database's.
+pub async fn find_version(
+    conn: &mut Conn,
+    account_id: Uuid,
+    page_id: Uuid,
+    version_id: Uuid,
+) -> Result<Option<Content>, Error> {
+    let row = query!(
+        r#"select v.title, h.body as html, c.body as "css?", t.body as "template?", v.metadata as "metadata: Value"
+           from page_versions v join page_contents h on h.id = v.html_id
+           left join page_contents c on c.id = v.css_id left join page_contents t on t.id = v.template_id
+           where v.account_id = $1 and v.page_id = $2 and v.id = $3"#,
+        account_id,
+        page_id,
+        version_id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(row.map(|row| Content {
+        title: row.title,
+        html: row.html,
+        css: row.css,
+        entry_template: row.template,
+        metadata: row.metadata,
+    }))
+}

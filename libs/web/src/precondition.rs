@@ -1,0 +1,99 @@
+//! `ETag` and `If-Match`: an edit that is only to be made if nobody else has edited meanwhile.
+//!
+//! A tag says when a thing was last edited, to the millisecond, as that time rises with every edit.
+
+use std::convert::Infallible;
+
+use aide::OperationInput;
+use aide::generate::GenContext;
+use aide::openapi::{
+    HeaderStyle, Operation, Parameter, ParameterData, ParameterSchemaOrContent, ReferenceOr, SchemaObject,
+};
+use axum::extract::FromRequestParts;
+use chrono::{DateTime, Utc};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, header};
+use schemars::json_schema;
+
+const DESCRIPTION: &str =
+    "The `ETag` of an earlier answer: the edit is refused with 409 if there was another one since.";
+
+/// The request's `If-Match`, if it has one.
+#[derive(Debug, Clone)]
+pub struct IfMatch(Option<String>);
+
+impl IfMatch {
+    /// Whether something last edited at that time may be edited.
+    pub fn allows(&self, updated_at: DateTime<Utc>) -> bool {
+        let Some(named) = &self.0 else { return true };
+        let tag = tag(updated_at);
+        // A tag that was made weak on the way still says what it said: it is of the time, not of the bytes.
+        named.split(',').map(|one| one.trim().trim_start_matches("W/")).any(|one| one == tag || one == "*")
+    }
+}
+
+/// The `ETag` of something last edited at that time.
+pub fn etag(updated_at: DateTime<Utc>) -> HeaderMap {
+    let value = HeaderValue::from_str(&tag(updated_at));
+    value.map(|value| (header::ETAG, value)).into_iter().collect()
+}
+
+fn tag(updated_at: DateTime<Utc>) -> String {
+    format!("\"{}\"", updated_at.timestamp_millis())
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let all = parts.headers.get_all(header::IF_MATCH);
+        let read: Vec<&str> = all.iter().map(|value| value.to_str().unwrap_or_default()).collect();
+        Ok(Self((!read.is_empty()).then(|| read.join(","))))
+    }
+}
+
+impl OperationInput for IfMatch {
+    fn operation_input(_: &mut GenContext, operation: &mut Operation) {
+        let schema = SchemaObject {
+            json_schema: json_schema!({"type": "string"}),
+            external_docs: None,
+            example: None,
+        };
+        let parameter_data = ParameterData {
+            name: "If-Match".to_owned(),
+            description: Some(DESCRIPTION.to_owned()),
+            required: false,
+            deprecated: None,
+            format: ParameterSchemaOrContent::Schema(schema),
+            example: None,
+            examples: Default::default(),
+            explode: None,
+            extensions: Default::default(),
+        };
+        let parameter = Parameter::Header { parameter_data, style: HeaderStyle::Simple };
+        operation.parameters.push(ReferenceOr::Item(parameter));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_tag_of_the_last_edit_allows_another() {
+        let at = |millis| DateTime::from_timestamp_millis(millis).unwrap();
+        for (named, allowed) in [
+            (None, true),
+            (Some("\"1500\""), true),
+            (Some("W/\"1500\""), true),
+            (Some("\"1\", \"1500\""), true),
+            (Some("*"), true),
+            (Some("\"1499\""), false),
+            (Some("1500"), false),
+            (Some(""), false),
+        ] {
+            assert_eq!(IfMatch(named.map(str::to_owned)).allows(at(1_500)), allowed, "{named:?}");
+        }
+        assert_eq!(etag(at(1_500))[header::ETAG], "\"1500\"");
+    }
+}
