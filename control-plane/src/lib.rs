@@ -8,6 +8,7 @@ mod app;
 mod call;
 mod callers;
 mod config;
+mod deploys;
 mod first_site;
 mod idempotency;
 mod rates;

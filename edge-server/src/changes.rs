@@ -43,8 +43,10 @@ pub(crate) fn forget(edge: &Edge, change: Change) {
             edge.files.drop_site(subdomain_id);
         }
         Change::Asset { asset_id } => edge.assets.forget(asset_id),
-        Change::SiteFiles { subdomain_id } => {
+        Change::Site { subdomain_id } => {
             edge.files.forget_site(subdomain_id);
+            edge.pages.forget_site(subdomain_id);
+            edge.holders.forget_all();
             edge.assets.forget_absent();
         }
         Change::AccountFiles { account_id } => edge.assets.forget_account(account_id),

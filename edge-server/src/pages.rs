@@ -83,6 +83,11 @@ impl Pages {
         self.kept.invalidate(&(subdomain_id, slug));
     }
 
+    /// Asks again about a site's pages.
+    pub(crate) fn forget_site(&self, subdomain_id: Uuid) {
+        self.kept.invalidate_where(|(site, _), _| *site == subdomain_id);
+    }
+
     /// Lets go of a site's pages for good: they must not even be served stale.
     pub(crate) fn drop_site(&self, subdomain_id: Uuid) {
         self.kept.remove_where(|(site, _), _| *site == subdomain_id);

@@ -69,6 +69,8 @@ create table deploys (
     leased_until  timestamptz,
     files_done    int not null default 0,
     files_total   int not null default 0,
+    -- Whether its files are still known, so that it can be gone back to.
+    has_files     boolean not null default true,
     -- The deploy that was served before this one.
     previous_id   uuid references deploys on delete set null,
     created_at    timestamptz not null,

@@ -4,6 +4,7 @@ mod account;
 mod analytics;
 mod assets;
 mod deliveries;
+mod deploys;
 mod domains;
 mod folders;
 mod forms;
@@ -45,6 +46,7 @@ fn resources() -> Vec<Resource<App>> {
         domains::resource(),
         folders::resource(),
         assets::resource(),
+        deploys::resource(),
         pages::resource(),
         forms::resource(),
         submissions::resource(),

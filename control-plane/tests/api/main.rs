@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
 mod account;
+mod assets;
 mod bad_input;
 mod coverage;
+mod deploys;
 mod document;
 mod domains;
 mod folders;

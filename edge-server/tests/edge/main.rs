@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on has failed")]
 
+mod assets;
 mod cable;
 mod changes;
 mod client;
 mod ends;
+mod files;
 mod former_names;
 mod forms;
 mod harness;
@@ -19,4 +21,5 @@ mod smuggling;
 mod stale;
 mod submissions;
 mod suspended;
+mod uploads;
 mod webhooks;

@@ -46,8 +46,8 @@ pub enum Change {
         /// Which.
         asset_id: Uuid,
     },
-    /// Other files are served on a subdomain.
-    SiteFiles {
+    /// A deploy was published on a subdomain, or undone: its files and any of its pages may be others.
+    Site {
         /// Which subdomain.
         subdomain_id: Uuid,
     },

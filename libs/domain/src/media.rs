@@ -125,6 +125,17 @@ fn is_plain_text(head: &[u8], looks: Option<&str>) -> bool {
     looks.is_none() && !head.contains(&0)
 }
 
+/// What a file is by its name.
+pub fn by_name(path: &str) -> &'static str {
+    match path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase().as_str() {
+        // As the standard has it; others still call it an application.
+        "js" | "mjs" => "text/javascript",
+        "map" => "application/json",
+        "webmanifest" => "application/manifest+json",
+        _ => mime_guess::from_path(path).first_raw().unwrap_or("application/octet-stream"),
+    }
+}
+
 /// Whether an essence is of an image or a font: what a site's pages embed by itself.
 pub fn is_image_or_font(essence: &str) -> bool {
     essence.starts_with("image/")
@@ -219,6 +230,23 @@ mod tests {
         assert_eq!(shown_as("image/svg+xml"), ("image/svg+xml".to_owned(), false));
         assert_eq!(shown_as("text/css"), ("text/css; charset=utf-8".to_owned(), false));
         assert_eq!(shown_as("image/png"), ("image/png".to_owned(), false));
+    }
+
+    #[test]
+    fn files_are_known_by_their_names() {
+        for (path, essence) in [
+            ("a/b.JS", "text/javascript"),
+            ("x.min.css", "text/css"),
+            ("f.woff2", "font/woff2"),
+            ("i.svg", "image/svg+xml"),
+            ("i.avif", "image/avif"),
+            ("a.wasm", "application/wasm"),
+            ("feed.xml", "text/xml"),
+            ("CNAME", "application/octet-stream"),
+            ("robots.txt", "text/plain"),
+        ] {
+            assert_eq!(by_name(path), essence, "{path}");
+        }
     }
 
     #[test]

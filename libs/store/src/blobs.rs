@@ -121,6 +121,27 @@ pub async fn release_blobs(
     Ok(())
 }
 
+/// The same by their digests: something was to refer to them, and does not.
+///
+/// # Errors
+/// The database's.
+pub async fn release_digests(
+    conn: &mut Conn,
+    account_id: Uuid,
+    digests: &[[u8; 32]],
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let digests: Vec<Vec<u8>> = digests.iter().map(|digest| digest.to_vec()).collect();
+    let ids = query_scalar!(
+        "select id from blobs where account_id = $1 and sha256 = any($2)",
+        account_id,
+        &digests,
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+    release_blobs(conn, account_id, &ids, now).await
+}
+
 /// Takes one blob that nothing refers to, for this transaction; those found that something does refer to are left
 /// alone from then on. None if there is none that somebody has let go of by now.
 ///

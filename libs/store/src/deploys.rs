@@ -59,6 +59,8 @@ pub struct Deploy {
     pub files_done: i32,
     /// Files in all; none while they aren't counted.
     pub files_total: i32,
+    /// Whether its files are still known.
+    pub has_files: bool,
     /// The deploy that was served before it.
     pub previous_id: Option<Uuid>,
     /// When it was begun.
@@ -112,7 +114,7 @@ pub async fn count_open(conn: &mut Conn, account_id: Uuid) -> Result<i64, Error>
 pub async fn find_deploy(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Deploy>, Error> {
     let row = query!(
         r#"select d.id, d.subdomain_id, d.status, d.size_bytes, d.leased_until, d.files_done, d.files_total,
-                  d.previous_id, d.created_at, d.processed_at, b.id as "blob_id?", b.sha256 as "sha256?"
+                  d.has_files, d.previous_id, d.created_at, d.processed_at, b.id as "blob_id?", b.sha256 as "sha256?"
            from deploys d left join blobs b on b.id = d.blob_id where d.account_id = $1 and d.id = $2"#,
         account_id,
         id,
@@ -130,6 +132,7 @@ pub async fn find_deploy(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<
             leased_until: row.leased_until,
             files_done: row.files_done,
             files_total: row.files_total,
+            has_files: row.has_files,
             previous_id: row.previous_id,
             created_at: row.created_at,
             processed_at: row.processed_at,

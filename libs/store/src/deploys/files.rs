@@ -157,18 +157,20 @@ pub async fn delete_old_files(
     subdomain_id: Uuid,
     kept: i64,
 ) -> Result<Vec<Uuid>, Error> {
-    let blobs = query_scalar!(
-        "delete from deploy_files where deploy_id in (
+    let old = query_scalar!(
+        "update deploys set has_files = false where id in (
              select id from deploys where account_id = $1 and subdomain_id = $2
              order by processed_at desc, id desc offset $3)
-           and deploy_id not in (select deploy_id from served_deploys)
-         returning blob_id",
+           and has_files and id not in (select deploy_id from served_deploys) returning id",
         account_id,
         subdomain_id,
         kept,
     )
-    .fetch_all(conn)
+    .fetch_all(&mut *conn)
     .await?;
+    let blobs = query_scalar!("delete from deploy_files where deploy_id = any($1) returning blob_id", &old)
+        .fetch_all(conn)
+        .await?;
     Ok(blobs)
 }
 

@@ -61,3 +61,37 @@ pub async fn list_changes(
     .await?;
     Ok(changes)
 }
+
+/// A page of a site, as a deploy finds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundPage {
+    /// Its id.
+    pub id: Uuid,
+    /// Its slug.
+    pub slug: String,
+    /// The version it has.
+    pub version_id: Option<Uuid>,
+}
+
+/// Every page of a site, with the version it has.
+///
+/// # Errors
+/// The database's.
+pub async fn list_pages(
+    conn: &mut Conn,
+    account_id: Uuid,
+    subdomain_id: Uuid,
+) -> Result<Vec<FoundPage>, Error> {
+    let pages = query_as!(
+        FoundPage,
+        r#"select p.id, p.slug, v.id as "version_id?" from pages p
+           left join lateral (select id from page_versions where page_id = p.id order by number desc limit 1) v
+               on true
+           where p.account_id = $1 and p.subdomain_id = $2 order by p.slug"#,
+        account_id,
+        subdomain_id,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(pages)
+}
