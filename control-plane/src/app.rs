@@ -17,9 +17,10 @@ use warehouse::Warehouse;
 use web::{EdgeTrust, Problem};
 
 use crate::callers::Callers;
-use crate::config::{Config, Idempotency, Subdomains, Trial, Upgrade};
+use crate::config::{Config, Deploys, Idempotency, Subdomains, Trial, Upgrade};
 use crate::large::Room;
 use crate::signin::SignIn;
+use crate::uploads::Uploads;
 
 /// The control plane's parts. Cheap to clone.
 #[derive(Clone)]
@@ -39,6 +40,12 @@ pub struct Parts {
     pub callers: Callers,
     /// How addresses are written.
     pub addresses: Addresses,
+    /// Where bytes of users are.
+    pub blobs: blobs::Blobs,
+    /// How upload addresses are given out.
+    pub uploads: Uploads,
+    /// How sites are made from zips.
+    pub deploys: Deploys,
     /// Seals webhook addresses and secrets.
     pub master_key: MasterKey,
     /// How trials are made.
@@ -113,6 +120,9 @@ impl App {
             )?,
             signin: SignIn::new(&config.signin, &addresses, &clock)?,
             addresses,
+            blobs: blobs::Blobs::connect(&config.blobs)?,
+            uploads: Uploads::new(secrets.edge_token.expose_secret(), config.uploads.expire_after),
+            deploys: config.deploys.clone(),
             master_key,
             trial: config.trial.clone(),
             subdomains: config.subdomains.clone(),

@@ -51,7 +51,13 @@ scopes! {
     AccountUpdate = Account Update;
     AnalyticsCreate = Analytics Create;
     AnalyticsRead = Analytics Read;
+    AssetsCreate = Assets Create;
+    AssetsRead = Assets Read;
+    AssetsDelete = Assets Delete;
     DeliveriesRead = Deliveries Read;
+    DeploysCreate = Deploys Create;
+    DeploysRead = Deploys Read;
+    DeploysUpdate = Deploys Update;
     DomainsCreate = Domains Create;
     DomainsRead = Domains Read;
     DomainsUpdate = Domains Update;
@@ -134,6 +140,19 @@ impl<S> Call<S> {
             .with("used", json!(limit))
             .with("upgradeUrl", json!(UPGRADE_PATH))
             .hint("delete what is no longer needed, or upgrade: GET /api/account/upgrade")
+    }
+
+    /// So many bytes more would pass what the plan stores: nothing was stored.
+    pub fn storage_exceeded(&self, bytes: i64) -> Problem {
+        let limit = self.limits().storage_bytes;
+        let used = self.caller.usage.storage_bytes;
+        let detail =
+            format!("the {} plan stores {limit} bytes, and {bytes} more would pass that", self.plan().word());
+        Problem::new(Code::QuotaExceeded, detail)
+            .with("limit", json!(limit))
+            .with("used", json!(used))
+            .with("upgradeUrl", json!(UPGRADE_PATH))
+            .hint("delete assets that are no longer needed, or upgrade: GET /api/account/upgrade")
     }
 
     /// The plan does not include what was asked for.

@@ -24,6 +24,12 @@ pub struct Config {
     pub warehouse: warehouse::Config,
     /// Redis.
     pub redis: cache::Config,
+    /// Where bytes of users are.
+    pub blobs: blobs::Config,
+    /// How upload addresses are given out.
+    pub uploads: Uploads,
+    /// How sites are made from zips.
+    pub deploys: Deploys,
     /// What must never be shown.
     pub secrets: Secrets,
     /// How trials are made.
@@ -62,6 +68,31 @@ pub struct Secrets {
     pub key_pepper: Secret,
     /// Proves an edge.
     pub edge_token: Secret,
+}
+
+/// Section `[uploads]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Uploads {
+    /// How long an address is good.
+    #[serde(with = "service::config::duration")]
+    pub expire_after: Duration,
+}
+
+/// Section `[deploys]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deploys {
+    /// Deploys of one account that wait for their zip or with it.
+    pub open_max: i64,
+    /// How long a dead process keeps others from a deploy.
+    #[serde(with = "service::config::duration")]
+    pub lease: Duration,
+    /// How often progress is written down.
+    #[serde(with = "service::config::duration")]
+    pub progress_every: Duration,
+    /// How many deploys of a site can be gone back to.
+    pub kept: i64,
 }
 
 /// Section `[trial]`.

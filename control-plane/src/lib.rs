@@ -8,12 +8,14 @@ mod app;
 mod call;
 mod callers;
 mod config;
+mod deploys;
 mod first_site;
 mod idempotency;
 mod large;
 mod rates;
 mod reach;
 pub mod signin;
+mod uploads;
 
 use anyhow::Context;
 use axum::Router;

@@ -23,13 +23,16 @@ pub(crate) async fn follow(edge: Edge, check: Check, shutdown: Shutdown) -> anyh
                 edge.holders.forget_all();
                 edge.site_maps.forget_all();
                 edge.forms.forget_all();
+                edge.assets.forget_all();
+                edge.files.forget_all();
             }
         }
     }
     Ok(())
 }
 
-fn forget(edge: &Edge, change: Change) {
+/// Forgets what has changed.
+pub(crate) fn forget(edge: &Edge, change: Change) {
     match change {
         Change::Page { subdomain_id, slug } => {
             edge.holders.forget(&slug);
@@ -37,7 +40,20 @@ fn forget(edge: &Edge, change: Change) {
             edge.site_maps.forget(subdomain_id);
         }
         Change::Host { host } => edge.sites.forget(&host),
-        Change::SubdomainGone { subdomain_id } => edge.pages.drop_site(subdomain_id),
+        Change::SubdomainGone { subdomain_id } => {
+            edge.pages.drop_site(subdomain_id);
+            edge.files.drop_site(subdomain_id);
+        }
+        Change::Asset { asset_id } => edge.assets.forget(asset_id),
+        Change::Site { subdomain_id } => {
+            edge.files.forget_site(subdomain_id);
+            // A deploy that was undone may have taken pages along.
+            edge.pages.drop_site(subdomain_id);
+            edge.site_maps.forget(subdomain_id);
+            edge.holders.forget_all();
+            edge.assets.forget_absent();
+        }
+        Change::AccountFiles { account_id } => edge.assets.forget_account(account_id),
         Change::Form { form_id } => edge.forms.forget(form_id),
         Change::AnalyticsSite { subdomain_id, .. } => {
             subdomain_id.into_iter().for_each(|id| edge.pages.forget_site(id));

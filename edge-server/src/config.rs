@@ -24,6 +24,10 @@ pub struct Config {
     pub store: store::Config,
     /// Redis.
     pub redis: cache::Config,
+    /// Where bytes of users are.
+    pub blobs: blobs::Config,
+    /// How uploads are taken.
+    pub uploads: Uploads,
     /// What must never be shown.
     pub secrets: Secrets,
     /// What is remembered.
@@ -64,6 +68,15 @@ pub struct Secrets {
     pub edge_token: Secret,
 }
 
+/// Section `[uploads]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Uploads {
+    /// How long nothing may come.
+    #[serde(with = "service::config::duration")]
+    pub patience: Duration,
+}
+
 /// Section `[cache]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,6 +85,8 @@ pub struct Cache {
     pub page_bytes: u64,
     /// Memory for hosts.
     pub host_bytes: u64,
+    /// Memory for small files.
+    pub file_bytes: u64,
     /// How old an entry may be.
     #[serde(with = "service::config::duration")]
     pub fresh_for: Duration,

@@ -10,15 +10,19 @@ use service::config::ExposeSecret;
 use service::metrics::Tally;
 use service::{Clock, Rng};
 
+use crate::assets::Assets;
 use crate::config::Config;
+use crate::files::Files;
 use crate::forms::Forms;
 use crate::lookups::LookUps;
 use crate::pages::Pages;
 use crate::proxy::Inner;
 use crate::replies::Source;
+use crate::sending::Bodies;
 use crate::short::Holders;
 use crate::sitemaps::SiteMaps;
 use crate::sites::{Host, Sites};
+use crate::uploads::Uploads;
 use crate::views::Views;
 use crate::visitor::Proxies;
 
@@ -46,6 +50,16 @@ pub struct Parts {
     served: [Tally; 3],
     /// Which form asks what.
     pub(crate) forms: Forms,
+    /// Which asset is what.
+    pub(crate) assets: Assets,
+    /// Which files a site has.
+    pub(crate) files: Files,
+    /// The bytes of small files.
+    pub(crate) bodies: Bodies,
+    /// Where bytes are.
+    pub(crate) blobs: blobs::Blobs,
+    /// How uploads are taken.
+    pub(crate) uploads: Uploads,
     /// The services behind.
     pub(crate) inner: Inner,
     /// How addresses are written.
@@ -80,6 +94,7 @@ impl Edge {
         );
         let db = store::connect(&config.store)?;
         let lookups = LookUps::new(db.clone());
+        let blobs = blobs::Blobs::connect(&config.blobs)?;
         Ok(Self(Arc::new(Parts {
             bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,
             sites: Sites::new(lookups.clone(), &config.cache),
@@ -88,6 +103,11 @@ impl Edge {
             site_maps: SiteMaps::new(lookups.clone(), &config.cache),
             views: Views::new(lookups.clone()),
             served: service::metrics::tallies("edge_page_serve_total", "from", Source::ALL.map(Source::word)),
+            assets: Assets::new(lookups.clone(), &config.cache),
+            files: Files::new(lookups.clone(), &config.cache),
+            bodies: Bodies::new(blobs.clone(), config.cache.file_bytes),
+            blobs,
+            uploads: Uploads::new(token, &config.uploads),
             forms: Forms::new(lookups, &config.cache)?,
             inner: Inner::new(&config.inner, token)?,
             addresses: Addresses::new(&config.http.base_url, &config.http.sites_domain)?,

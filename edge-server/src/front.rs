@@ -13,7 +13,8 @@ use tower::ServiceExt;
 use web::{Code, Frame, Problem};
 
 use crate::edge::{Edge, Whose};
-use crate::{forms, hosts, proxy, serving, short, submissions, tracker};
+use crate::sites::Host;
+use crate::{assets, forms, hosts, proxy, serving, short, submissions, tracker, uploads};
 
 /// Everything that isn't answered at the door. Cheap to clone.
 #[derive(Clone)]
@@ -33,6 +34,9 @@ impl Rooms {
             return (StatusCode::BAD_REQUEST, "A request has one Host.\n").into_response();
         };
         match self.edge.whose(&host) {
+            Whose::Site(Host::Subdomain(assets::NAME)) => {
+                assets::serve(&self.edge, &request.into_parts().0).await
+            }
             Whose::Site(host) => serving::serve(&self.edge, host, request).await,
             Whose::Nobody => (StatusCode::NOT_FOUND, "There is no site at this address.\n").into_response(),
             Whose::Ours => match self.base.oneshot(request).await {
@@ -57,6 +61,8 @@ fn base_router(edge: &Edge) -> Router {
     };
     Router::new()
         .route("/api/forms/{id}/submit", submissions::route())
+        .route("/uploads/{id}", uploads::route())
+        .route("/uploads/{id}", uploads::route())
         .route("/f/{id}", get(forms::show))
         .route("/p/{*slug}", get(short::show))
         .route("/api/collect", any(proxy::to_collector))

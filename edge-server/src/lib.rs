@@ -3,11 +3,13 @@
 //! Routes by `Host`: sites are served here from memory, forms are shown and take their submissions here, and
 //! the rest goes on to the inner services. Nothing on a warm site's path asks Postgres.
 
+mod assets;
 mod changes;
 mod config;
 mod door;
 mod edge;
 mod encodings;
+mod files;
 mod forms;
 mod front;
 mod hit;
@@ -17,9 +19,11 @@ mod lookups;
 mod paced;
 mod pages;
 mod proxy;
+mod ranges;
 mod rendered;
 mod replies;
 mod seats;
+mod sending;
 mod serving;
 mod short;
 mod showing;
@@ -27,6 +31,7 @@ mod sitemaps;
 mod sites;
 mod submissions;
 mod tracker;
+mod uploads;
 mod views;
 mod visitor;
 

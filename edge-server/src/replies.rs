@@ -151,7 +151,7 @@ impl Layout {
 }
 
 /// Whether `If-None-Match` names this version (weak comparison: RFC 9110, 13.1.2).
-fn has(headers: &HeaderMap, etag: &HeaderValue) -> bool {
+pub(crate) fn has(headers: &HeaderMap, etag: &HeaderValue) -> bool {
     let mut values = headers.get_all(header::IF_NONE_MATCH).iter().map(HeaderValue::as_bytes);
     let etag = etag.as_bytes();
     values.any(|value| {

@@ -20,7 +20,7 @@ use crate::lookups::NoAnswer;
 use crate::rendered::Rendered;
 use crate::replies::{Sending, request_id};
 use crate::sites::Host;
-use crate::{proxy, sitemaps, tracker};
+use crate::{files, proxy, sitemaps, tracker};
 
 /// How long somebody is asked to wait who wants what can't be looked up.
 const RETRY_AFTER_SECONDS: u16 = 2;
@@ -69,7 +69,10 @@ async fn read(edge: &Edge, host: Host<'_>, asked: &Parts) -> Result<Response, Re
     {
         return Ok(answer(edge, &asked.method, &asked.headers, &Found { site: site.value, page }));
     }
-    // A file that the site has at this very address stands here, before anything that is only like it.
+    // A file that the site has at this very address stands before anything that is only like it.
+    if let Some(file) = files::serve(edge, &site.value, asked).await {
+        return Ok(file);
+    }
     if let Some(slug) = domain::pages::slug_meant_by(&path)
         && find_page(edge, &site, slug).await?.is_some()
     {
@@ -181,6 +184,6 @@ pub(crate) fn cannot_say(error: NoAnswer) -> Response {
 }
 
 /// No page, in a sentence that nobody between us and the visitor may keep.
-fn refuse(status: StatusCode, text: &'static str) -> Response {
+pub(crate) fn refuse(status: StatusCode, text: &'static str) -> Response {
     (status, [(header::CACHE_CONTROL, "no-store")], text).into_response()
 }

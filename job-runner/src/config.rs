@@ -21,6 +21,10 @@ pub struct Config {
     pub redis: cache::Config,
     /// ClickHouse.
     pub warehouse: warehouse::Config,
+    /// Where bytes of users are.
+    pub blobs: blobs::Config,
+    /// When bytes are let go of.
+    pub tidy: Tidy,
     /// What must never be shown.
     pub secrets: Secrets,
     /// How jobs are run.
@@ -104,6 +108,24 @@ pub struct Purge {
     /// How long a deletion that has not ended is left alone.
     #[serde(with = "service::config::duration")]
     pub retry_after: Duration,
+}
+
+/// Section `[tidy]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tidy {
+    /// How often it is looked for bytes that nothing needs.
+    #[serde(with = "service::config::duration")]
+    pub every: Duration,
+    /// How long a deploy may wait to be processed.
+    #[serde(with = "service::config::duration")]
+    pub abandoned_after: Duration,
+    /// How old what a killed service left halfway becomes.
+    #[serde(with = "service::config::duration")]
+    pub stranded_after: Duration,
+    /// How often that is looked for.
+    #[serde(with = "service::config::duration")]
+    pub stranded_every: Duration,
 }
 
 /// Section `[mail]`.

@@ -32,6 +32,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     lifecycle.spawn("relay", relay::run(runner.clone(), config.outbox.every, check, shutdown.clone()));
     lifecycle.spawn("sweep", sweep::run(runner.clone(), config.outbox.clone(), shutdown.clone()));
     lifecycle.spawn("purge", sweep::purge(runner.clone(), shutdown.clone()));
+    lifecycle.spawn("tidy", sweep::tidy(runner.clone(), shutdown.clone()));
     if runner.mailer.is_some() {
         lifecycle.spawn("mail", sweep::mail(runner.clone(), config.mail.clone(), shutdown.clone()));
     }

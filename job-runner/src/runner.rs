@@ -10,7 +10,7 @@ use domain::sealing::MasterKey;
 use service::config::ExposeSecret;
 use service::{Clock, Rng};
 
-use crate::config::{Config, Purge};
+use crate::config::{Config, Purge, Tidy};
 use crate::mail::Mailer;
 
 /// The job-runner's parts. Cheap to clone.
@@ -29,6 +29,10 @@ pub struct Parts {
     pub(crate) bus: cache::Bus<Signal>,
     /// The guarded way out.
     pub(crate) outbound: outbound::Client,
+    /// Where bytes of users are.
+    pub(crate) blobs: blobs::Blobs,
+    /// When bytes are let go of.
+    pub(crate) tidy: Tidy,
     /// Opens webhook addresses and secrets.
     pub(crate) master_key: MasterKey,
     /// Pauses before each attempt of a webhook.
@@ -78,6 +82,8 @@ impl Runner {
                 total_timeout: config.webhooks.timeout,
                 ..outbound::Config::default()
             })?,
+            blobs: blobs::Blobs::connect(&config.blobs)?,
+            tidy: config.tidy.clone(),
             master_key,
             schedule: config.webhooks.schedule.clone(),
             timeout: config.webhooks.timeout,

@@ -8,7 +8,7 @@ use store::deliveries;
 
 use crate::Runner;
 use crate::config::{Mail, Outbox};
-use crate::jobs::{help, purges};
+use crate::jobs::{blobs, help, purges};
 
 pub(crate) async fn run(runner: Runner, config: Outbox, shutdown: Shutdown) -> anyhow::Result<()> {
     let mut ticks = tokio::time::interval(config.sweep_every);
@@ -34,6 +34,26 @@ pub(crate) async fn purge(runner: Runner, shutdown: Shutdown) -> anyhow::Result<
             tracing::warn!(error = format!("{error:#}"), "what has ended is deleted by the next sweep");
         }
     }
+    Ok(())
+}
+
+pub(crate) async fn tidy(runner: Runner, shutdown: Shutdown) -> anyhow::Result<()> {
+    let mut ticks = tokio::time::interval(runner.tidy.every);
+    let mut rare_ticks = tokio::time::interval(runner.tidy.stranded_every);
+    for ticks in [&mut ticks, &mut rare_ticks] {
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    }
+    let turn = async || {
+        let tidied = tokio::select! {
+            _ = ticks.tick() => blobs::let_go(&runner).await,
+            _ = rare_ticks.tick() => blobs::forget_stranded(&runner).await,
+        };
+        if let Err(error) = tidied {
+            tracing::warn!(error = format!("{error:#}"), "bytes that nothing needs wait for the next sweep");
+        }
+    };
+    let mut turn = turn;
+    while shutdown.unless_requested(turn()).await.is_some() {}
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 const FLOORS: [&[&str]; 7] = [
     &["domain"],
     &["contract"],
-    &["store", "warehouse", "cache", "queue", "outbound", "web", "service"],
+    &["store", "warehouse", "cache", "queue", "blobs", "outbound", "web", "service"],
     &["sandbox"],
     &["control-plane", "edge-server", "collector", "job-runner"],
     &["local"],
@@ -15,13 +15,15 @@ const FLOORS: [&[&str]; 7] = [
 ];
 
 /// Which of our crates may know a library; everybody else goes through them. Tests may know more.
-const DOORS: [(&str, &[&str]); 10] = [
+const DOORS: [(&str, &[&str]); 12] = [
     ("sqlx", &["store"]),
     ("clickhouse", &["warehouse"]),
     ("apalis", &["queue"]),
     ("apalis-core", &["queue"]),
     ("apalis-redis", &["queue"]),
-    ("reqwest", &["outbound"]),
+    ("reqwest", &["outbound", "blobs"]),
+    ("object_store", &["blobs"]),
+    ("zip", &["control-plane", "sandbox"]),
     ("moka", &["cache"]),
     ("redis", &["cache", "queue"]),
     ("libloading", &["sandbox"]),

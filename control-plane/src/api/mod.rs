@@ -2,9 +2,11 @@
 
 mod account;
 mod analytics;
+mod assets;
 mod batch;
 mod deletion;
 mod deliveries;
+mod deploys;
 mod domains;
 mod entries;
 mod folders;
@@ -48,6 +50,8 @@ fn resources() -> Vec<Resource<App>> {
         subdomains::resource(),
         domains::resource(),
         folders::resource(),
+        assets::resource(),
+        deploys::resource(),
         pages::resource(),
         entries::resource(),
         versions::resource(),

@@ -12,12 +12,14 @@ use domain::keys::{self, KeyKind};
 use domain::plans::Plan;
 use domain::reach::Reach;
 use domain::scopes::ScopeSet;
+use futures::TryStreamExt;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
-use sandbox::test::TestDatabase;
+use sandbox::test::{TestDatabase, TestFolder};
 use serde_json::Value;
 use service::config::{Sources, load};
 use service::{Clock, Rng};
+use store::blobs::NewBlob;
 use store::identities::{self, Vouched};
 use store::keys::NewKey;
 use store::sessions::NewSession;
@@ -38,6 +40,8 @@ pub(crate) struct Api {
     app: App,
     database: TestDatabase,
     settings: Vec<String>,
+    /// Where bytes of users are.
+    pub(crate) blobs: TestFolder,
 }
 
 impl Api {
@@ -45,7 +49,9 @@ impl Api {
     pub(crate) async fn start(set: &[&str]) -> Self {
         let database = sandbox::test::database().await;
         let redis = sandbox::test::redis().await;
+        let blobs = sandbox::test::folder();
         let mut settings = vec![
+            format!("blobs.url={}", blobs.path().display()),
             format!("store.url={}", database.url),
             format!("redis.url={}", redis.url),
             format!("redis.prefix={}", redis.prefix),
@@ -56,7 +62,33 @@ impl Api {
         ];
         settings.extend(set.iter().map(ToString::to_string));
         let app = app(&settings);
-        Self { router: control_plane::router(&app), app, database, settings }
+        Self { router: control_plane::router(&app), app, database, settings, blobs }
+    }
+
+    /// The zip of a deploy has come, as the edge takes it.
+    pub(crate) async fn upload(&self, account_id: Uuid, deploy_id: Uuid, zip: &[u8]) {
+        let (app, rng) = (&self.app, Rng::system());
+        let mut incoming = app.blobs.receive(account_id, deploy_id);
+        incoming.write(zip.to_vec().into()).await.unwrap();
+        let received = incoming.finish().await.unwrap();
+        let size_bytes = i64::try_from(received.size()).unwrap();
+        let id = rng.uuid_v7(Clock::system().now());
+        let blob = NewBlob { id, sha256: received.name().sha256, size_bytes };
+        let mut tx = store::begin(&self.database.db).await.unwrap();
+        let settled = store::blobs::settle_blobs(&mut tx, account_id, &[blob]).await.unwrap();
+        app.blobs.keep(&received).await.unwrap();
+        store::deploys::update_uploaded(&mut tx, account_id, deploy_id, settled[0].id).await.unwrap();
+        store::commit(tx).await.unwrap();
+    }
+
+    /// What the edge finds at a path of a site.
+    pub(crate) async fn site_file(&self, subdomain_id: Uuid, path: &str) -> Option<(String, Vec<u8>)> {
+        let mut conn = store::acquire(&self.database.db).await.unwrap();
+        let file = store::deploys::files::find_file(&mut conn, subdomain_id, path).await.unwrap()?;
+        let name = blobs::Name { account_id: file.account_id, sha256: file.sha256 };
+        let bytes = self.app.blobs.read(name, 0..file.size_bytes.unsigned_abs()).await.unwrap();
+        let bytes: Vec<bytes::Bytes> = bytes.try_collect().await.unwrap();
+        Some((file.content_type, bytes.concat()))
     }
 
     /// Another replica of the service over the same stores, with these settings changed.

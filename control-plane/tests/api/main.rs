@@ -4,9 +4,11 @@
 
 mod account;
 mod archives;
+mod assets;
 mod bad_input;
 mod batch;
 mod coverage;
+mod deploys;
 mod document;
 mod domains;
 mod entries;

@@ -104,6 +104,7 @@ pub(crate) async fn settings(database: &TestDatabase, a: &Provider, b: &Provider
         format!("redis.prefix={}", redis.prefix),
         format!("http.base_url={BASE}"),
         "http.sites_domain=localhost".to_owned(),
+        format!("blobs.url={}", std::env::temp_dir().join("web-runtime-no-blobs").display()),
         format!("secrets.master_key={}", "ab".repeat(32)),
         "secrets.key_pepper=a-pepper-for-tests".to_owned(),
         "trial.per_hour=100".to_owned(),

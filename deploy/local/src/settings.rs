@@ -86,6 +86,9 @@ impl Settings<'_> {
             put("http", "base_url", text(self.base_url));
             put("http", "sites_domain", text(self.sites_domain));
         }
+        if name != "collector" {
+            put("blobs", "url", text(&folder.part("blobs").display().to_string()));
+        }
         if matches!(name, "control-plane" | "job-runner") {
             put("secrets", "master_key", text(&self.secrets.master_key));
         }

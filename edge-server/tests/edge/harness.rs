@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use contract::{Change, Signal};
 use edge_server::{Config, DEFAULTS};
-use sandbox::test::{TestDatabase, TestRedis, eventually, until};
+use sandbox::test::{TestDatabase, TestFolder, TestRedis, eventually, until};
 use service::config::{Sources, load};
 use service::{Listeners, Shutdown};
 use url::Url;
@@ -25,6 +25,8 @@ pub(crate) struct Edge {
     pub(crate) control_plane: InnerService,
     pub(crate) collector: InnerService,
     pub(crate) bus: cache::Bus<Signal>,
+    /// Where bytes of users are.
+    pub(crate) blobs: TestFolder,
     port: u16,
     shutdown: Shutdown,
 }
@@ -47,7 +49,9 @@ impl Edge {
         let listeners = Listeners::on_free_ports().await.unwrap();
         let address: SocketAddr = listeners.main.local_addr().unwrap();
 
+        let blobs = sandbox::test::folder();
         let mut settings = vec![
+            format!("blobs.url={}", blobs.path().display()),
             format!("store.url={url}"),
             "store.max_connections=10".to_owned(),
             format!("redis.url={}", redis.url),
@@ -67,7 +71,7 @@ impl Edge {
         let bus = cache::Bus::connect(&redis.url, &redis.prefix).unwrap();
         let visitor = Visitor::of(address);
         let port = address.port();
-        Self { visitor, database, postgres, redis, control_plane, collector, bus, port, shutdown }
+        Self { visitor, database, postgres, redis, control_plane, collector, bus, blobs, port, shutdown }
     }
 
     /// Waits until the edge hears what is said on the bus, and has asked anew about what it may have missed

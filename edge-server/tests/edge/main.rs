@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on has failed")]
 
 mod addresses;
+mod assets;
 mod cable;
 mod changes;
 mod client;
@@ -12,6 +13,7 @@ mod domains;
 mod encodings;
 mod ends;
 mod entries;
+mod files;
 mod former_names;
 mod forms;
 mod harness;
@@ -26,5 +28,6 @@ mod smuggling;
 mod stale;
 mod submissions;
 mod suspended;
+mod uploads;
 mod views;
 mod webhooks;

@@ -3,11 +3,17 @@
 use chrono::{DateTime, Utc};
 use contract::Change;
 use domain::pages::{Content, Publication};
+use domain::uploads::{Signer, Ticket};
 use serde_json::{Value, json};
 use service::{Clock, Rng};
+use sha2::{Digest, Sha256};
 use store::accounts::NewTrial;
+use store::assets::Asset;
+use store::blobs::NewBlob;
+use store::deploys::files::DeployFile;
 use store::forms::Form;
 use store::pages::{NewPage, PageChange, PageSummary};
+use store::uploads::{NewUpload, Purpose};
 use store::webhooks::NewWebhook;
 use uuid::Uuid;
 
@@ -161,4 +167,107 @@ pub(crate) fn now() -> DateTime<Utc> {
 
 fn new_id() -> Uuid {
     Rng::system().uuid_v7(now())
+}
+
+/// An asset whose bytes are to come, or have.
+pub(crate) struct Announced {
+    pub(crate) id: Uuid,
+    /// Where its bytes go.
+    pub(crate) address: String,
+    /// Where it is shown, on the host of assets.
+    pub(crate) shown: String,
+}
+
+impl Account<'_> {
+    /// An asset whose bytes are to come.
+    pub(crate) async fn asset(&self, filename: &str, content_type: &str, size: usize) -> Announced {
+        let asset = Asset {
+            id: new_id(),
+            page_id: None,
+            filename: filename.to_owned(),
+            content_type: content_type.to_owned(),
+            size_bytes: i64::try_from(size).unwrap(),
+            blob_id: None,
+            created_at: now(),
+        };
+        let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
+        store::assets::insert_asset(&mut conn, self.id, &asset).await.unwrap();
+        self.insert_upload(Purpose::Asset, asset.id, content_type, size).await;
+        let shown = format!(
+            "/{}/{}",
+            asset.id,
+            filename.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "_")
+        );
+        Announced { id: asset.id, address: self.upload(asset.id, size, 60), shown }
+    }
+
+    /// An asset whose bytes have come.
+    pub(crate) async fn stored_asset(&self, filename: &str, content_type: &str, bytes: &[u8]) -> Announced {
+        let asset = self.asset(filename, content_type, bytes.len()).await;
+        let blob_id = self.blob(bytes).await;
+        let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
+        store::assets::update_blob(&mut conn, self.id, asset.id, blob_id).await.unwrap();
+        asset
+    }
+
+    /// A deploy whose zip is to come.
+    pub(crate) async fn deploy(&self, size: usize) -> Uuid {
+        let id = new_id();
+        let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
+        let size_bytes = i64::try_from(size).unwrap();
+        store::deploys::insert_deploy(&mut conn, self.id, id, size_bytes, now()).await.unwrap();
+        self.insert_upload(Purpose::Deploy, id, "application/zip", size).await;
+        id
+    }
+
+    /// The address of an upload that is good for so many seconds more.
+    pub(crate) fn upload(&self, id: Uuid, size: usize, seconds: i64) -> String {
+        let signer = Signer::new(crate::harness::TOKEN.as_bytes());
+        let expires_at = now().timestamp() + seconds;
+        signer.address(&Ticket { id, size_bytes: i64::try_from(size).unwrap(), expires_at })
+    }
+
+    /// A deploy with these files, which is served from now on; gives the digest of each.
+    pub(crate) async fn serve_files(&self, files: &[(&str, &str, &[u8])]) -> Vec<String> {
+        let deploy_id = self.deploy(1).await;
+        let mut rows = Vec::new();
+        for (path, content_type, bytes) in files {
+            rows.push(DeployFile {
+                path: (*path).to_owned(),
+                blob_id: self.blob(bytes).await,
+                size_bytes: i64::try_from(bytes.len()).unwrap(),
+                content_type: (*content_type).to_owned(),
+                by_content: domain::media::is_image_or_font(content_type),
+            });
+        }
+        let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
+        store::deploys::files::insert_files(&mut conn, self.id, deploy_id, &rows).await.unwrap();
+        let served = Some(deploy_id);
+        store::deploys::files::update_served(&mut conn, self.id, self.subdomain_id, served).await.unwrap();
+        files.iter().map(|(_, _, bytes)| hex::encode(Sha256::digest(bytes))).collect()
+    }
+
+    async fn insert_upload(&self, purpose: Purpose, id: Uuid, content_type: &str, size: usize) {
+        let upload = NewUpload {
+            id,
+            purpose,
+            content_type,
+            size_bytes: i64::try_from(size).unwrap(),
+            expires_at: now() + chrono::TimeDelta::hours(1),
+            created_at: now(),
+        };
+        let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
+        store::uploads::insert_upload(&mut conn, self.id, &upload).await.unwrap();
+    }
+
+    /// Bytes in the store, and their row.
+    async fn blob(&self, bytes: &[u8]) -> Uuid {
+        let sha256 = Sha256::digest(bytes).into();
+        let path = self.edge.blobs.path().join("kept").join(self.id.to_string());
+        std::fs::create_dir_all(&path).unwrap();
+        std::fs::write(path.join(hex::encode(sha256)), bytes).unwrap();
+        let blob = NewBlob { id: new_id(), sha256, size_bytes: i64::try_from(bytes.len()).unwrap() };
+        let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
+        store::blobs::settle_blobs(&mut conn, self.id, &[blob]).await.unwrap()[0].id
+    }
 }

@@ -1,5 +1,6 @@
 //! One file a noun: what is done for it in the background.
 
+pub(crate) mod blobs;
 pub(crate) mod help;
 pub(crate) mod purges;
 pub(crate) mod webhooks;

@@ -5,7 +5,7 @@ use contract::Job;
 use domain::sealing::MasterKey;
 use domain::webhooks;
 use job_runner::{Config, DEFAULTS};
-use sandbox::test::{TestClickHouse, TestDatabase, TestRedis, eventually};
+use sandbox::test::{TestClickHouse, TestDatabase, TestFolder, TestRedis, eventually};
 use serde_json::{Value, json};
 use service::config::{Sources, load};
 use service::{Clock, Listeners, Rng, Shutdown};
@@ -23,6 +23,8 @@ const MASTER_KEY: u8 = 0xab;
 pub(crate) struct Account {
     pub(crate) database: TestDatabase,
     pub(crate) redis: TestRedis,
+    /// Where bytes of users are.
+    pub(crate) blobs: TestFolder,
     pub(crate) id: Uuid,
 }
 
@@ -65,12 +67,14 @@ impl Account {
         let mut conn = store::acquire(&database.db).await.unwrap();
         store::accounts::insert_trial(&mut conn, &trial).await.unwrap();
         drop(conn);
-        Self { database, redis, id }
+        Self { database, redis, blobs: sandbox::test::folder(), id }
     }
 
     /// A job-runner in a hurry, which may call this machine, with these settings beside.
     pub(crate) async fn run(&self, set: &[&str]) -> Running {
         let mut settings = vec![
+            format!("blobs.url={}", self.blobs.path().display()),
+            "tidy.every=20ms".to_owned(),
             format!("store.url={}", self.database.url),
             "store.max_connections=10".to_owned(),
             format!("redis.url={}", self.redis.url),

@@ -41,6 +41,21 @@ pub enum Change {
         /// Which.
         form_id: Uuid,
     },
+    /// The bytes of an asset have come, or it was deleted.
+    Asset {
+        /// Which.
+        asset_id: Uuid,
+    },
+    /// A deploy was published on a subdomain, or undone: its files and any of its pages may be others.
+    Site {
+        /// Which subdomain.
+        subdomain_id: Uuid,
+    },
+    /// An account was suspended or resumed, or has ended: none of its files may be shown before it is looked again.
+    AccountFiles {
+        /// Whose.
+        account_id: Uuid,
+    },
     /// An analytics site was created, edited or deleted, or its account was suspended or resumed.
     AnalyticsSite {
         /// Its public token.

@@ -40,6 +40,9 @@ fn signals_keep_their_shape() {
         Signal::Changed(Change::SubdomainGone { subdomain_id: ID }),
         Signal::Changed(Change::Form { form_id: ID }),
         Signal::Changed(Change::AnalyticsSite { site_token: "site_x".into(), subdomain_id: Some(ID) }),
+        Signal::Changed(Change::Asset { asset_id: ID }),
+        Signal::Changed(Change::Site { subdomain_id: ID }),
+        Signal::Changed(Change::AccountFiles { account_id: ID }),
     ];
     let shapes: Vec<_> = signals.iter().map(|signal| serde_json::to_value(signal).unwrap()).collect();
     assert_eq!(
@@ -51,6 +54,9 @@ fn signals_keep_their_shape() {
             json!({"signal": "changed", "change": "subdomain_gone", "subdomain_id": ID}),
             json!({"signal": "changed", "change": "form", "form_id": ID}),
             json!({"signal": "changed", "change": "analytics_site", "site_token": "site_x", "subdomain_id": ID}),
+            json!({"signal": "changed", "change": "asset", "asset_id": ID}),
+            json!({"signal": "changed", "change": "site", "subdomain_id": ID}),
+            json!({"signal": "changed", "change": "account_files", "account_id": ID}),
         ]
     );
     for (shape, signal) in shapes.into_iter().zip(signals) {

@@ -108,6 +108,25 @@ impl Addresses {
         format!("{}/claim/{token}", self.base())
     }
 
+    /// An asset: under its id, so that the address is known before its bytes are.
+    pub fn asset(&self, id: Uuid, filename: &str) -> String {
+        self.on_assets(&id.to_string(), filename)
+    }
+
+    /// A deployed image or font: under the digest of its bytes, in hexadecimal digits.
+    pub fn asset_by_content(&self, sha256: &str, filename: &str) -> String {
+        self.on_assets(sha256, filename)
+    }
+
+    fn on_assets(&self, folder: &str, filename: &str) -> String {
+        let site = self.site("assets");
+        let Ok(mut url) = Url::parse(&site) else { return site };
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.push(folder).push(filename);
+        }
+        url.into()
+    }
+
     /// The subdomain a host name asks for; `None` for the base host and for names that are not ours.
     pub fn subdomain_of<'a>(&self, host: &'a str) -> Option<&'a str> {
         let name = host.strip_suffix(self.sites_domain.as_str())?.strip_suffix('.')?;
@@ -137,6 +156,17 @@ mod tests {
         assert_eq!(local.short_page("xy", "a-b", true), "http://localhost:8080/p/xy");
         assert_eq!(local.short_page("xy", "a-b", false), "http://localhost:8080/p/xy?site=a-b");
         assert!(local.is_local());
+    }
+
+    #[test]
+    fn an_assets_address_ends_with_its_name() {
+        let local = Addresses::new("http://localhost:8080", "localhost").unwrap();
+        let id = Uuid::from_u128(1);
+        assert_eq!(
+            local.asset(id, "a b?é.png"),
+            format!("http://assets.localhost:8080/{id}/a%20b%3F%C3%A9.png")
+        );
+        assert_eq!(local.asset_by_content("ab", "x.woff2"), "http://assets.localhost:8080/ab/x.woff2");
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod postgres;
 pub mod programs;
 pub mod progress;
 pub mod redis;
+pub mod s3;
 mod secret;
 pub mod test;
 mod vacant;

@@ -225,7 +225,8 @@ pub async fn changes_of(conn: &mut Conn, account_id: Uuid) -> Result<Vec<Change>
         .into_iter()
         .map(|row| Change::AnalyticsSite { site_token: row.site_token, subdomain_id: row.subdomain_id });
     let pages = pages.into_iter().map(|row| Change::Page { subdomain_id: row.subdomain_id, slug: row.slug });
-    Ok(hosts.chain(forms).chain(sites).chain(pages).collect())
+    let files = std::iter::once(Change::AccountFiles { account_id });
+    Ok(hosts.chain(files).chain(forms).chain(sites).chain(pages).collect())
 }
 
 pub(crate) fn read_plan(word: &str) -> Result<Plan, Error> {

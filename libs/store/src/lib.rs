@@ -5,9 +5,12 @@
 
 pub mod accounts;
 pub mod archives;
+pub mod assets;
+pub mod blobs;
 pub mod callers;
 pub mod claims;
 pub mod deliveries;
+pub mod deploys;
 pub mod domains;
 pub mod entries;
 mod error;
@@ -32,6 +35,7 @@ pub mod sites;
 pub mod subdomains;
 pub mod submissions;
 pub mod things;
+pub mod uploads;
 pub mod usage;
 pub mod versions;
 pub mod views;

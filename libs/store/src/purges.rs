@@ -8,7 +8,7 @@ use contract::Change;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Conn, Error, accounts, outbox};
+use crate::{Conn, Error, accounts, blobs, outbox};
 
 /// How long a purge waits for anybody's lock before it lets them go first. Below Postgres' own second for finding
 /// deadlocks, so that of a purge and a visitor it is the purge that gives way.
@@ -102,6 +102,7 @@ pub async fn delete_account(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc
     changes.extend(subdomains.into_iter().map(|subdomain_id| Change::SubdomainGone { subdomain_id }));
     outbox::insert_changes(conn, &changes, now).await?;
     insert_event_purge(conn, account_id, None, now).await?;
+    blobs::insert_purge(conn, account_id, now).await?;
     query!("delete from accounts where id = $1", account_id).execute(conn).await?;
     Ok(())
 }

@@ -37,6 +37,7 @@ codes! {
     QuotaExceeded = "quota_exceeded", FORBIDDEN, "The plan's limit is reached";
     Suspended = "suspended", FORBIDDEN, "The account is suspended";
     FolderForbidden = "folder_forbidden", FORBIDDEN, "The API key is kept to another folder";
+    Forbidden = "forbidden", FORBIDDEN, "The address does not allow this";
     ForeignOrigin = "foreign_origin", FORBIDDEN, "The request comes from another site";
     NotFound = "not_found", NOT_FOUND, "Not found";
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Wrong method";

@@ -83,6 +83,10 @@ fn pages() -> Value {
     json!({"pages": [page()]})
 }
 
+fn asset() -> Value {
+    json!({"filename": "a.png", "contentType": "image/png", "sizeBytes": 1})
+}
+
 fn form() -> Value {
     json!({"name": "F", "fields": [{"name": "email", "label": "E-mail", "type": "email"}]})
 }
@@ -179,6 +183,21 @@ pub(super) fn all() -> Vec<Case> {
         last("folders.ungroup", "body.resources", NamesAmongOthers(Pages), |own, it| {
             path(own.folder, item("page", it.page))
         }),
+        row("assets.list", "", Lists(Pages), |_, _| nothing()),
+        row("assets.list", "?pageId", Names(Pages), |_, it| query(format!("?pageId={}", it.page))),
+        row("assets.create", "", Makes(Pages), |_, _| body(asset())),
+        row("assets.create", "body.pageId", Names(Pages), |_, it| {
+            body(with(asset(), "pageId", json!(it.page)))
+        }),
+        last("assets.delete", "", Names(Pages), |_, it| path(it.asset, Value::Null)),
+        row("deploys.create", "", Account, |_, _| body(json!({"sizeBytes": 1}))),
+        row("deploys.read", "", Names(Subdomains), |_, it| path(it.deploy, Value::Null)),
+        last("deploys.process", "no subdomainId", First(Subdomains), |own, _| path(own.zip, Value::Null)),
+        last("deploys.process", "body.subdomainId", Names(Subdomains), |own, it| {
+            path(own.zip, json!({"subdomainId": it.subdomain}))
+        }),
+        last("deploys.process", "of new pages", Makes(Pages), |own, _| path(own.zip, Value::Null)),
+        last("deploys.rollback", "", Names(Subdomains), |_, it| path(it.deploy, Value::Null)),
         row("pages.list", "", Lists(Pages), |_, _| nothing()),
         row("pages.list", "?folderId", Names(Folders), |_, it| query(format!("?folderId={}", it.folder))),
         row("pages.create", "", Makes(Pages), |_, _| body(page())),

@@ -56,6 +56,13 @@ const fn folder_key(operation: &'static str, place: &'static str, why: &'static 
     Exception { operation, place, columns, answer, why }
 }
 
+const SITE: &str = "a deploy concerns a whole site";
+
+const fn whole_site(operation: &'static str, place: &'static str) -> Exception {
+    let (columns, answer) = (&[FolderInside, FolderOutside], Some((403, Some("folder_forbidden"))));
+    Exception { operation, place, columns, answer, why: SITE }
+}
+
 const NAME: &str = "a name is the whole account's";
 const OUT: &str = "what lies in no folder is out of the key's reach";
 const MORE: &str = "it would hear of what lies outside";
@@ -78,6 +85,13 @@ const EXCEPTIONS: &[Exception] = &[
     folder_key("folders.ungroup", "", OUT),
     folder_key("folders.ungroup", "body.resources", OUT),
     folder_key("pages.update", "folderId null", OUT),
+    folder_key("assets.create", "", "without a page it lies in no folder"),
+    folder_key("deploys.create", "", SITE),
+    folder_key("deploys.process", "no subdomainId", SITE),
+    folder_key("deploys.process", "of new pages", SITE),
+    whole_site("deploys.read", ""),
+    whole_site("deploys.process", "body.subdomainId"),
+    whole_site("deploys.rollback", ""),
     folder_key("webhooks.create", "no formIds", MORE),
     folder_key("webhooks.create", "formIds []", "linked to no form, it lies in no folder"),
     folder_key("analytics.create", "of all its pages", MORE),

@@ -5,6 +5,7 @@ use domain::reach::Reach;
 use domain::scopes::{Resource, ScopeSet};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use service::{Clock, Rng};
 use uuid::Uuid;
 
 use crate::harness::Api;
@@ -20,13 +21,22 @@ pub(super) struct Things {
     pub(super) version: Uuid,
     /// The archive of a page that lay in the folder.
     pub(super) archive: Uuid,
+    /// Of that page.
+    pub(super) asset: Uuid,
     pub(super) form: Uuid,
     pub(super) webhook: Uuid,
     pub(super) site: Uuid,
     pub(super) subdomain: Uuid,
     pub(super) domain: Uuid,
+    /// Served on that subdomain.
+    pub(super) deploy: Uuid,
+    /// A deploy that is to be processed.
+    pub(super) zip: Uuid,
     pub(super) key: Uuid,
 }
+
+/// A zip with one page, `index.html`, stored as it is.
+const SITE: &[u8] = include_bytes!("site.zip");
 
 impl Things {
     /// The one of that kind.
@@ -91,12 +101,18 @@ async fn things(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &
     let domain = json!({"domain": format!("{name}.example.com"), "subdomainId": subdomain});
     let form = made(api, key, "/api/forms", form, "formId").await;
     let webhook = json!({"url": "https://example.com/hook", "formIds": [form]});
+    let asset = json!({"filename": "a.png", "contentType": "image/png", "sizeBytes": 1, "pageId": page});
+    let zip = made(api, key, "/api/deploy", json!({"sizeBytes": 1}), "deployId").await;
+    api.upload(account_id, zip, SITE).await;
     Things {
         folder,
         page,
         entry,
         version: id_in(&versions["versions"][0], "id"),
         archive,
+        asset: made(api, key, "/api/pages/assets", asset, "id").await,
+        deploy: served(api, account_id, subdomain).await,
+        zip,
         form,
         webhook: made(api, key, "/api/webhooks", webhook, "id").await,
         site: made(api, key, "/api/analytics/sites", site, "site").await,
@@ -116,6 +132,18 @@ async fn archive(api: &Api, key: &str, page: Value) -> Uuid {
     let (_, archives) = api.send(Method::GET, "/api/pages/archives", Some(key), &Value::Null).await;
     let of_page = |archive: &&Value| archive["pageId"] == json!(page);
     id_in(archives["archives"].as_array().unwrap().iter().find(of_page).unwrap(), "id")
+}
+
+/// A deploy that was published on a subdomain.
+async fn served(api: &Api, account_id: Uuid, subdomain: Uuid) -> Uuid {
+    let id = Rng::system().uuid_v7(Clock::system().now());
+    let statements = format!(
+        "insert into deploys (id, account_id, subdomain_id, status, size_bytes, created_at, processed_at)
+         values ('{id}', '{account_id}', '{subdomain}', 'processed', 1, now(), now());
+         insert into served_deploys (subdomain_id, deploy_id) values ('{subdomain}', '{id}')"
+    );
+    api.execute(&statements).await.unwrap();
+    id
 }
 
 async fn made(api: &Api, key: &str, path: &str, body: Value, id: &str) -> Uuid {

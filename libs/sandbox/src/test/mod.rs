@@ -7,6 +7,7 @@
 
 mod clickhouse;
 mod database;
+mod folder;
 mod keeper;
 mod mortal;
 mod program;
@@ -15,6 +16,7 @@ mod waiting;
 
 pub use clickhouse::{TestClickHouse, clickhouse};
 pub use database::{TestDatabase, database};
+pub use folder::{TestFolder, folder};
 pub use mortal::MortalRedis;
 pub use redis::{TestRedis, redis};
 pub use waiting::{eventually, until, within};

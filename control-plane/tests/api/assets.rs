@@ -1,0 +1,128 @@
+//! Assets: announced, counted from the first moment, listed and deleted.
+
+use domain::plans::Plan;
+use futures::future::join_all;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::harness::Api;
+
+fn asset(size: i64) -> Value {
+    json!({"filename": "a b.png", "contentType": "image/png", "sizeBytes": size})
+}
+
+async fn stored_bytes(api: &Api, key: &str) -> i64 {
+    let (_, usage) = api.send(Method::GET, "/api/account/usage", Some(key), &Value::Null).await;
+    usage["_meta"]["usage"]["storageBytes"]["used"].as_i64().unwrap()
+}
+
+#[tokio::test]
+async fn an_announced_asset_has_an_upload_address_and_a_public_one() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let (status, made) = api.send(Method::POST, "/api/pages/assets", Some(&key), &asset(1_000)).await;
+    assert_eq!(status, StatusCode::CREATED, "{made}");
+    let id = made["id"].as_str().unwrap();
+    assert_eq!(made["publicUrl"], format!("http://assets.localhost:8080/{id}/a%20b.png"));
+    let upload = made["uploadUrl"].as_str().unwrap();
+    assert!(upload.starts_with(&format!("http://localhost:8080/uploads/{id}?expires=")), "{upload}");
+    assert_eq!(
+        (&made["uploadMethod"], &made["uploadHeaders"]["Content-Type"]),
+        (&json!("PUT"), &json!("image/png"))
+    );
+    let (_, listed) = api.send(Method::GET, "/api/pages/assets", Some(&key), &Value::Null).await;
+    let row = &listed["assets"][0];
+    assert_eq!(
+        (&row["id"], &row["isUploaded"], &row["sizeBytes"]),
+        (&json!(id), &json!(false), &json!(1_000))
+    );
+}
+
+#[tokio::test]
+async fn its_bytes_count_until_it_is_deleted() {
+    let api = Api::start(&["keys.cache=0s"]).await;
+    let key = api.trial().await;
+    let (_, made) = api.send(Method::POST, "/api/pages/assets", Some(&key), &asset(1_000)).await;
+    assert_eq!(stored_bytes(&api, &key).await, 1_000);
+    let path = format!("/api/pages/assets/{}", made["id"].as_str().unwrap());
+    let (status, gone) = api.send(Method::DELETE, &path, Some(&key), &Value::Null).await;
+    assert_eq!((status, &gone["deleted"]), (StatusCode::OK, &json!(true)));
+    assert_eq!(stored_bytes(&api, &key).await, 0);
+    let (status, _) = api.send(Method::DELETE, &path, Some(&key), &Value::Null).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn what_the_plan_does_not_store_is_refused_and_not_counted() {
+    let api = Api::start(&["keys.cache=0s"]).await;
+    let key = api.trial().await;
+    let (status, problem) =
+        api.send(Method::POST, "/api/pages/assets", Some(&key), &asset((2 << 20) + 1)).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::FORBIDDEN, &json!("quota_exceeded")));
+    assert_eq!(problem["limit"], 2 << 20);
+    let whole = asset(2 << 20);
+    let send = |_| api.send(Method::POST, "/api/pages/assets", Some(&key), &whole);
+    let answers = join_all((0..14).map(send)).await;
+    let made = answers.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
+    assert_eq!(made, 10, "20 MB hold ten of 2 MB, however many ask at once");
+    let (_, refused) = answers.iter().find(|(status, _)| *status == StatusCode::FORBIDDEN).unwrap();
+    assert_eq!((&refused["code"], &refused["limit"]), (&json!("quota_exceeded"), &json!(20 << 20)));
+    assert_eq!(stored_bytes(&api, &key).await, 20 << 20);
+}
+
+#[tokio::test]
+async fn every_wrong_field_of_an_asset_is_named() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    for (body, field) in [
+        (json!({"filename": "a/b.png", "contentType": "image/png", "sizeBytes": 1}), "filename"),
+        (json!({"filename": "a.png", "contentType": "png", "sizeBytes": 1}), "contentType"),
+        (json!({"filename": "a.png", "contentType": "image/png", "sizeBytes": 0}), "sizeBytes"),
+        (json!({"filename": "a.png", "contentType": "image/png", "sizeBytes": -1}), "sizeBytes"),
+        (json!({"filename": "a.png", "contentType": "image/png", "sizeBytes": "1"}), "sizeBytes"),
+        (json!({"filename": "a.png", "contentType": "image/png", "sizeBytes": 1, "pageId": "x"}), "pageId"),
+        (json!({"contentType": "image/png", "sizeBytes": 1}), "filename"),
+    ] {
+        let (status, problem) = api.send(Method::POST, "/api/pages/assets", Some(&key), &body).await;
+        assert_eq!(
+            (status, &problem["fieldErrors"][0]["field"]),
+            (StatusCode::BAD_REQUEST, &json!(field)),
+            "{problem}"
+        );
+    }
+    let missing = json!({"filename": "a.png", "contentType": "image/png", "sizeBytes": 1,
+        "pageId": "00000000-0000-0000-0000-000000000000"});
+    let (status, _) = api.send(Method::POST, "/api/pages/assets", Some(&key), &missing).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn assets_are_listed_by_page_and_in_parts() {
+    let api = Api::start(&[]).await;
+    let (key, _) = api.trial_on(Plan::Pro).await;
+    let page = json!({"slug": "home", "title": "T", "html": "x"});
+    let (_, page) = api.send(Method::POST, "/api/pages", Some(&key), &page).await;
+    for n in 0..3 {
+        let mut body = asset(10 + n);
+        if n > 0 {
+            body["pageId"] = page["id"].clone();
+        }
+        api.send(Method::POST, "/api/pages/assets", Some(&key), &body).await;
+    }
+    let get = async |query: &str| {
+        api.send(Method::GET, &format!("/api/pages/assets{query}"), Some(&key), &Value::Null).await.1
+    };
+    let sizes = |listed: &Value| -> Vec<i64> {
+        listed["assets"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|asset| asset["sizeBytes"].as_i64().unwrap())
+            .collect()
+    };
+    let first = get("?limit=2").await;
+    assert_eq!((sizes(&first), &first["hasMore"]), (vec![10, 11], &json!(true)));
+    let rest = get(&format!("?cursor={}", first["nextCursor"].as_str().unwrap())).await;
+    assert_eq!(sizes(&rest), [12]);
+    assert_eq!(sizes(&get(&format!("?pageId={}", page["id"].as_str().unwrap())).await), [11, 12]);
+}

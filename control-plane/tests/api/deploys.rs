@@ -1,0 +1,315 @@
+//! Deploys: a zip becomes a site at once, or nothing at all; and can be undone.
+
+use std::collections::BTreeMap;
+use std::io::{Cursor, Write};
+
+use domain::plans::Plan;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use uuid::Uuid;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+use crate::harness::Api;
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+
+fn zip_of(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, bytes) in files {
+        zip.start_file(*name, SimpleFileOptions::default()).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+/// An account that deploys.
+struct Owner {
+    api: Api,
+    key: String,
+    id: Uuid,
+    subdomain_id: Uuid,
+    site: String,
+}
+
+impl Owner {
+    async fn on(plan: Plan) -> Self {
+        let api = Api::start(&["keys.cache=0s"]).await;
+        let (key, id) = api.trial_on(plan).await;
+        let (_, first) = api.send(Method::GET, "/api/account/subdomain", Some(&key), &Value::Null).await;
+        let subdomain_id = first["id"].as_str().unwrap().parse().unwrap();
+        let site = first["url"].as_str().unwrap().trim_end_matches('/').to_owned();
+        Self { api, key, id, subdomain_id, site }
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Value) -> (StatusCode, Value) {
+        self.api.send(method, path, Some(&self.key), &body).await
+    }
+
+    /// A deploy whose zip is here.
+    async fn uploaded(&self, zip: &[u8]) -> String {
+        let (status, begun) = self.send(Method::POST, "/api/deploy", json!({"sizeBytes": zip.len()})).await;
+        assert_eq!(status, StatusCode::CREATED, "{begun}");
+        let id = begun["deployId"].as_str().unwrap().to_owned();
+        self.api.upload(self.id, id.parse().unwrap(), zip).await;
+        id
+    }
+
+    async fn process(&self, id: &str) -> (StatusCode, Value) {
+        self.send(Method::POST, &format!("/api/deploy/{id}/process"), Value::Null).await
+    }
+
+    async fn deploy(&self, files: &[(&str, &[u8])]) -> Value {
+        let id = self.uploaded(&zip_of(files)).await;
+        let (status, done) = self.process(&id).await;
+        assert_eq!(status, StatusCode::OK, "{done}");
+        done
+    }
+
+    /// Every page by its slug, and whether it is published.
+    async fn pages(&self) -> BTreeMap<String, (String, bool)> {
+        let (_, listed) = self.send(Method::GET, "/api/pages?limit=100", Value::Null).await;
+        let mut pages = BTreeMap::new();
+        for page in listed["pages"].as_array().unwrap() {
+            let path = format!("/api/pages/{}", page["id"].as_str().unwrap());
+            let (_, whole) = self.send(Method::GET, &path, Value::Null).await;
+            let html = whole["html"].as_str().unwrap().to_owned();
+            pages.insert(page["slug"].as_str().unwrap().to_owned(), (html, page["isPublished"] == true));
+        }
+        pages
+    }
+
+    async fn file(&self, path: &str) -> Option<String> {
+        let (_, bytes) = self.api.site_file(self.subdomain_id, path).await?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    async fn stored_bytes(&self) -> i64 {
+        let (_, usage) = self.send(Method::GET, "/api/account/usage", Value::Null).await;
+        usage["_meta"]["usage"]["storageBytes"]["used"].as_i64().unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_zip_becomes_a_site() {
+    let owner = Owner::on(Plan::Pro).await;
+    let done = owner
+        .deploy(&[
+            (
+                "my-site/dist/index.html",
+                b"<title>Home</title><img src=img/a.png><link rel=stylesheet href=/s/a.css>",
+            ),
+            ("my-site/dist/docs/index.html", b"<a href=../>up</a><script src=../app.js></script>"),
+            ("my-site/dist/a.html", b"too short"),
+            ("my-site/dist/img/a.png", PNG),
+            ("my-site/dist/s/a.css", b"b{background:url(../img/a.png)}"),
+            ("my-site/dist/app.js", b"import('./chunk.js')"),
+            ("my-site/dist/chunk.js", b"fetch('/none.json')"),
+            ("my-site/package.json", b"{}"),
+            ("my-site/__MACOSX/._x", b"junk"),
+        ])
+        .await;
+    let address = done["assets"][0]["publicUrl"].as_str().unwrap();
+    assert!(address.starts_with("http://assets.localhost:8080/") && address.ends_with("/a.png"), "{done}");
+    assert_eq!(done["assets"].as_array().unwrap().len(), 1);
+    let pages: Vec<_> = done["pages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|page| (page["slug"].as_str().unwrap(), page["status"].as_str().unwrap()))
+        .collect();
+    assert_eq!(pages, [("docs", "created"), ("index", "created")]);
+    assert_eq!(done["pages"][0]["subdomainUrl"], format!("{}/docs", owner.site));
+    assert_eq!(done["siteUrl"], format!("{}/", owner.site));
+    assert_eq!(done["stats"], json!({"pagesCreated": 2, "pagesUpdated": 0, "assetsUploaded": 1}));
+    let errors = done["errors"].as_array().unwrap();
+    assert!(
+        errors.len() == 1 && errors[0].as_str().unwrap().starts_with("a.html was left out"),
+        "{errors:?}"
+    );
+    assert_eq!((&done["missingAssets"], &done["stalePagesNotInZip"]), (&json!([]), &json!([])));
+
+    let pages = owner.pages().await;
+    let home = format!("<title>Home</title><img src=\"{address}\"><link rel=stylesheet href=\"/s/a.css\">");
+    assert_eq!(pages["index"], (home, true));
+    assert_eq!(pages["docs"].0, "<a href=\"/\">up</a><script src=\"/app.js\"></script>");
+    assert_eq!(owner.file("s/a.css").await.unwrap(), format!("b{{background:url({address})}}"));
+    assert_eq!(owner.file("chunk.js").await.unwrap(), "fetch('/none.json')");
+    let (kind, bytes) = owner.api.site_file(owner.subdomain_id, "img/a.png").await.unwrap();
+    assert_eq!((kind.as_str(), bytes.as_slice()), ("image/png", PNG));
+    assert_eq!(owner.file("package.json").await, None);
+}
+
+#[tokio::test]
+async fn a_second_deploy_takes_the_place_of_the_first() {
+    let owner = Owner::on(Plan::Pro).await;
+    owner.deploy(&[("index.html", b"one"), ("about.html", b"about"), ("a.js", b"1"), ("b.js", b"22")]).await;
+    assert_eq!(owner.stored_bytes().await, 3);
+    let again = owner.deploy(&[("index.html", b"one"), ("about.html", b"new"), ("a.js", b"333")]).await;
+    assert_eq!(again["stats"], json!({"pagesCreated": 0, "pagesUpdated": 1, "assetsUploaded": 0}));
+    assert_eq!(owner.file("a.js").await.unwrap(), "333");
+    assert_eq!(owner.file("b.js").await, None, "no page is left that could need it");
+    assert_eq!(owner.stored_bytes().await, 3);
+
+    let third = owner.deploy(&[("index.html", b"three"), ("c.js", b"c")]).await;
+    let stale: Vec<_> = third["stalePagesNotInZip"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|page| page["slug"].as_str().unwrap())
+        .collect();
+    assert_eq!(stale, ["about"]);
+    assert_eq!(owner.pages().await["about"], ("new".to_owned(), true), "it stays");
+    assert_eq!(owner.file("a.js").await.unwrap(), "333", "the page that stays may need it");
+    assert_eq!(owner.stored_bytes().await, 4);
+}
+
+#[tokio::test]
+async fn a_deploy_can_be_undone_and_the_one_before_it_too() {
+    let owner = Owner::on(Plan::Pro).await;
+    let first = owner.deploy(&[("index.html", b"one"), ("a.js", b"1")]).await;
+    let second = owner
+        .deploy(&[("index.html", b"two"), ("more.html", b"more"), ("a.js", b"22"), ("b.js", b"b")])
+        .await;
+    assert_eq!(second["previousDeployId"], first["deployId"]);
+    let roll_back = async |deploy: &Value| {
+        let id = deploy["deployId"].as_str().unwrap();
+        owner.send(Method::POST, &format!("/api/deploy/{id}/rollback"), Value::Null).await
+    };
+    let (status, problem) = roll_back(&first).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")), "it isn't the newest");
+
+    let (status, undone) = roll_back(&second).await;
+    assert_eq!((status, &undone["servedDeployId"]), (StatusCode::OK, &first["deployId"]), "{undone}");
+    let pages = owner.pages().await;
+    assert_eq!((&pages["index"], &pages["more"]), (&("one".to_owned(), true), &("more".to_owned(), false)));
+    assert_eq!((owner.file("a.js").await.as_deref(), owner.file("b.js").await), (Some("1"), None));
+    assert_eq!(owner.stored_bytes().await, 1);
+    assert_eq!(roll_back(&second).await.0, StatusCode::CONFLICT, "once is enough");
+
+    assert_eq!(roll_back(&first).await.0, StatusCode::OK);
+    assert_eq!((owner.pages().await["index"].1, owner.file("a.js").await), (false, None));
+    assert_eq!(owner.stored_bytes().await, 0);
+}
+
+#[tokio::test]
+async fn a_bad_zip_publishes_nothing_and_leaves_no_bytes_referred_to() {
+    let owner = Owner::on(Plan::Pro).await;
+    owner.deploy(&[("index.html", b"before")]).await;
+    let mut broken = zip_of(&[("index.html", b"after"), ("a.js", b"new bytes"), ("z.bin", &[7; 1_000])]);
+    let at = broken.windows(5).position(|word| word == b"z.bin").unwrap() + 8;
+    broken[at] ^= 0x55;
+    for (zip, says) in [
+        (broken, "z.bin"),
+        (b"no zip".to_vec(), "not a zip"),
+        (zip_of(&[("a.txt", b"x")]), "no HTML page"),
+        (zip_of(&[("site.zip", b"PK")]), "is a zip itself"),
+    ] {
+        let id = owner.uploaded(&zip).await;
+        let (status, problem) = owner.process(&id).await;
+        assert_eq!(
+            (status, &problem["code"]),
+            (StatusCode::BAD_REQUEST, &json!("validation_failed")),
+            "{problem}"
+        );
+        assert!(problem["detail"].as_str().unwrap().contains(says), "{problem}");
+        let (_, seen) = owner.send(Method::GET, &format!("/api/deploy/{id}"), Value::Null).await;
+        assert_eq!(seen["status"], "uploaded");
+    }
+    assert_eq!(owner.pages().await["index"].0, "before");
+    assert_eq!(owner.file("a.js").await, None);
+    assert_eq!(owner.stored_bytes().await, 0);
+}
+
+#[tokio::test]
+async fn what_the_plan_does_not_hold_publishes_nothing() {
+    let owner = Owner::on(Plan::Free).await;
+    let names: Vec<String> = (0..11).map(|n| format!("page-{n}.html")).collect();
+    let mut files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), b"x".as_slice())).collect();
+    files.push(("a.js", b"bytes"));
+    let id = owner.uploaded(&zip_of(&files)).await;
+    let (status, problem) = owner.process(&id).await;
+    assert_eq!(
+        (status, &problem["code"], &problem["limit"]),
+        (StatusCode::FORBIDDEN, &json!("quota_exceeded"), &json!(10))
+    );
+    assert!(owner.pages().await.is_empty());
+    assert_eq!((owner.file("a.js").await, owner.stored_bytes().await), (None, 0));
+
+    // A file above the plan's limit is left out, and said to be.
+    let large = vec![0; (2 << 20) + 1];
+    let done = owner.deploy(&[("index.html", b"<img src=big.png>"), ("big.png", &large)]).await;
+    assert!(done["errors"][0].as_str().unwrap().starts_with("big.png was left out"), "{done}");
+    assert_eq!(done["missingAssets"], json!(["big.png"]));
+
+    let (status, problem) =
+        owner.send(Method::POST, "/api/deploy", json!({"sizeBytes": (20 << 20) + 1})).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::FORBIDDEN, &json!("quota_exceeded")));
+}
+
+#[tokio::test]
+async fn a_deploy_is_processed_once_and_only_when_its_zip_is_here() {
+    let owner = Owner::on(Plan::Pro).await;
+    for size in [json!(0), json!((100 << 20) + 1), json!("x"), Value::Null] {
+        let (status, problem) = owner.send(Method::POST, "/api/deploy", json!({"sizeBytes": size})).await;
+        assert_eq!(
+            (status, &problem["fieldErrors"][0]["field"]),
+            (StatusCode::BAD_REQUEST, &json!("sizeBytes"))
+        );
+    }
+    let (_, begun) = owner.send(Method::POST, "/api/deploy", json!({"sizeBytes": 10})).await;
+    let id = begun["deployId"].as_str().unwrap();
+    assert_eq!(begun["uploadHeaders"]["Content-Type"], "application/zip");
+    let (status, problem) = owner.process(id).await;
+    assert_eq!(
+        (status, &problem["code"]),
+        (StatusCode::CONFLICT, &json!("conflict")),
+        "not uploaded: {problem}"
+    );
+
+    let id = owner.uploaded(&zip_of(&[("index.html", b"x")])).await;
+    let both = tokio::join!(owner.process(&id), owner.process(&id));
+    let mut statuses = [both.0.0.as_u16(), both.1.0.as_u16()];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409]);
+    assert_eq!(owner.process(&id).await.0, StatusCode::CONFLICT);
+    let (_, seen) = owner.send(Method::GET, &format!("/api/deploy/{id}"), Value::Null).await;
+    assert_eq!(
+        (&seen["status"], &seen["filesDone"], &seen["filesTotal"]),
+        (&json!("processed"), &json!(1), &json!(1))
+    );
+    let missing = "/api/deploy/00000000-0000-0000-0000-000000000000";
+    assert_eq!(owner.send(Method::GET, missing, Value::Null).await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn too_many_deploys_that_wait_are_refused() {
+    let api = Api::start(&["deploys.open_max=2"]).await;
+    let key = api.trial().await;
+    let ten = json!({"sizeBytes": 10});
+    let begin = || api.send(Method::POST, "/api/deploy", Some(&key), &ten);
+    begin().await;
+    begin().await;
+    let (status, problem) = begin().await;
+    assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")), "{problem}");
+}
+
+#[tokio::test]
+async fn a_key_for_listed_pages_deploys_onto_those_alone() {
+    let owner = Owner::on(Plan::Pro).await;
+    let done = owner.deploy(&[("index.html", b"one")]).await;
+    let page = &done["pages"][0]["id"];
+    let body = json!({"label": "k", "resourceIds": {"pages": [page]}});
+    let (_, narrow) = owner.send(Method::POST, "/api/keys", body).await;
+    let process = async |files: &[(&str, &[u8])]| {
+        let id = owner.uploaded(&zip_of(files)).await;
+        owner
+            .api
+            .send(Method::POST, &format!("/api/deploy/{id}/process"), narrow["key"].as_str(), &Value::Null)
+            .await
+    };
+    assert_eq!(process(&[("index.html", b"two")]).await.0, StatusCode::OK);
+    let (status, problem) = process(&[("index.html", b"three"), ("new.html", b"x")]).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::FORBIDDEN, &json!("insufficient_scope")));
+    assert_eq!(owner.pages().await["index"].0, "two");
+}

@@ -1,0 +1,205 @@
+//! Taking uploads: what was announced, by whoever was given the address, streamed into the object store.
+//!
+//! Nothing can be seen of an upload before all of it has come and is what it was said to be. Whatever ends it
+//! before that, be it the visitor, the network or a kill, leaves no bytes behind.
+
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream, Bytes};
+use axum::extract::{RawQuery, Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, put};
+use blobs::{Incoming, Received};
+use contract::{Change, Signal};
+use domain::Complaint;
+use domain::media::{self, SNIFFED_BYTES};
+use domain::uploads::{Refused, Signer};
+use futures::StreamExt;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde_json::json;
+use store::blobs::NewBlob;
+use store::uploads::{Purpose, Upload};
+use uuid::Uuid;
+use web::{Code, Path, Problem};
+
+use crate::edge::Edge;
+use crate::{changes, config};
+
+/// How long bytes without anything that refers to them are left alone: the transaction in which something does may
+/// be under way.
+const ANNOUNCED_FOR: chrono::TimeDelta = chrono::TimeDelta::hours(1);
+
+/// How uploads are taken.
+pub(crate) struct Uploads {
+    signer: Signer,
+    /// How long nothing may come.
+    patience: Duration,
+}
+
+impl Uploads {
+    /// By addresses signed with what is derived from `secret`.
+    pub(crate) fn new(secret: &str, config: &config::Uploads) -> Self {
+        Self { signer: Signer::new(secret.as_bytes()), patience: config.patience }
+    }
+}
+
+/// Uploading, from pages of any origin: the address is the permission.
+pub(crate) fn route() -> MethodRouter<Edge> {
+    put(take).options(preflight).layer(axum::middleware::map_response(async |mut response: Response| {
+        let everybody = HeaderValue::from_static("*");
+        response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, everybody);
+        response
+    }))
+}
+
+async fn preflight() -> Response {
+    let headers = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "PUT"),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "content-type"),
+        (header::ACCESS_CONTROL_MAX_AGE, "86400"),
+    ];
+    (StatusCode::NO_CONTENT, headers).into_response()
+}
+
+async fn take(
+    State(edge): State<Edge>,
+    Path(id): Path<Uuid>,
+    RawQuery(query): RawQuery,
+    request: Request,
+) -> Result<Response, Problem> {
+    let ticket = edge.uploads.signer.read(id, query.as_deref().unwrap_or_default(), edge.clock.now());
+    let ticket = ticket.map_err(refused)?;
+    check_length(request.headers(), ticket.size_bytes)?;
+    let mut conn = store::acquire(&edge.db).await?;
+    let upload = store::uploads::find_upload(&mut conn, id).await?.ok_or_else(gone)?;
+    drop(conn);
+    if upload.is_suspended {
+        return Err(Problem::new(Code::Suspended, "this account is suspended"));
+    }
+    if upload.is_stored {
+        return Err(taken());
+    }
+    let incoming = edge.blobs.receive(upload.account_id, edge.rng.uuid_v7(edge.clock.now()));
+    let received = receive(&edge, &upload, incoming, request.into_body()).await?;
+    keep(&edge, id, &upload, &received).await?;
+    service::metrics::counter("edge_upload_take_total").add(1, &[]);
+    service::metrics::counter("edge_upload_take_bytes").add(received.size(), &[]);
+    let body = json!({"id": id, "sizeBytes": received.size(), "sha256": hex::encode(received.name().sha256)});
+    let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
+    Ok((headers, Body::from(body.to_string())).into_response())
+}
+
+/// Streams the body into the store while it is counted and looked at.
+async fn receive(
+    edge: &Edge,
+    upload: &Upload,
+    mut incoming: Incoming,
+    body: Body,
+) -> Result<Received, Problem> {
+    let announced = u64::try_from(upload.size_bytes).unwrap_or_default();
+    let mut body = body.into_data_stream();
+    let mut head = Vec::with_capacity(SNIFFED_BYTES);
+    while let Some(bytes) = next(edge, &mut body).await? {
+        if incoming.size() + bytes.len() as u64 > announced {
+            return Err(too_large(upload.size_bytes));
+        }
+        if head.len() < SNIFFED_BYTES {
+            head.extend_from_slice(&bytes[..bytes.len().min(SNIFFED_BYTES - head.len())]);
+            // What is no such thing by its beginning need not come to its end.
+            if head.len() == SNIFFED_BYTES {
+                check_kind(upload, &head)?;
+            }
+        }
+        incoming.write(bytes).await?;
+    }
+    if incoming.size() < announced {
+        let message = format!("{announced} bytes were announced, and {} have come", incoming.size());
+        return Err(Problem::validation(vec![Complaint::new("body", "too_short", message)]));
+    }
+    check_kind(upload, &head)?;
+    Ok(incoming.finish().await?)
+}
+
+async fn next(edge: &Edge, body: &mut BodyDataStream) -> Result<Option<Bytes>, Problem> {
+    let broken = |why: &str| Problem::new(Code::ValidationFailed, format!("the upload broke off: {why}"));
+    match tokio::time::timeout(edge.uploads.patience, body.next()).await {
+        Err(_elapsed) => Err(broken("nothing came for too long").answered_with(StatusCode::REQUEST_TIMEOUT)),
+        Ok(None) => Ok(None),
+        Ok(Some(Ok(bytes))) => Ok(Some(bytes)),
+        Ok(Some(Err(error))) => Err(broken(&error.to_string())),
+    }
+}
+
+/// Makes the bytes what the upload was for, once.
+async fn keep(edge: &Edge, id: Uuid, upload: &Upload, received: &Received) -> Result<(), Problem> {
+    let now = edge.clock.now();
+    let account_id = upload.account_id;
+    let name = received.name();
+    let new = NewBlob { id: edge.rng.uuid_v7(now), sha256: name.sha256, size_bytes: upload.size_bytes };
+    let mut conn = store::acquire(&edge.db).await?;
+    store::blobs::announce_blobs(&mut conn, account_id, &[new], now + ANNOUNCED_FOR).await?;
+    drop(conn);
+
+    let mut tx = store::begin(&edge.db).await?;
+    if !store::uploads::finish_upload(&mut tx, account_id, id, now).await? {
+        return Err(taken());
+    }
+    let settled = store::blobs::settle_blobs(&mut tx, account_id, &[new]).await?;
+    // Under the lock of the blob's row: nobody deletes these bytes now.
+    edge.blobs.keep(received).await?;
+    for blob in settled {
+        match upload.purpose {
+            Purpose::Asset => store::assets::update_blob(&mut tx, account_id, id, blob.id).await?,
+            Purpose::Deploy => store::deploys::update_uploaded(&mut tx, account_id, id, blob.id).await?,
+        }
+    }
+    let change = Change::Asset { asset_id: id };
+    let signal = Signal::Changed(change.clone());
+    let is_asset = upload.purpose == Purpose::Asset;
+    if is_asset {
+        store::outbox::insert_signal(&mut tx, &signal, now, now).await?;
+    }
+    store::commit(tx).await.map_err(Problem::outcome_unknown)?;
+    if is_asset {
+        // Here at once, elsewhere a moment later.
+        changes::forget(edge, change);
+        if let Err(error) = edge.bus.publish(&signal).await {
+            tracing::debug!(%error, "a signal is left to the outbox");
+        }
+    }
+    Ok(())
+}
+
+fn check_length(headers: &HeaderMap, announced: i64) -> Result<(), Problem> {
+    let length =
+        headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<i64>().ok());
+    match length {
+        Some(length) if length > announced => Err(too_large(announced)),
+        _ => Ok(()),
+    }
+}
+
+fn check_kind(upload: &Upload, head: &[u8]) -> Result<(), Problem> {
+    media::check_agrees(&upload.content_type, head).map_err(|looks| {
+        let message = format!("{} was announced, and this looks like {looks}", upload.content_type);
+        Problem::validation(vec![Complaint::new("body", "content_type", message)])
+            .hint("ask for a new address with the right contentType")
+    })
+}
+
+fn refused(why: Refused) -> Problem {
+    Problem::new(Code::Forbidden, why.to_string())
+}
+
+fn gone() -> Problem {
+    Problem::new(Code::NotFound, "there is nothing to be uploaded here; ask for a new address")
+}
+
+fn taken() -> Problem {
+    Problem::new(Code::Conflict, "this address has taken its upload, or its time is over")
+}
+
+fn too_large(announced: i64) -> Problem {
+    Problem::new(Code::PayloadTooLarge, format!("{announced} bytes were announced, and this has more"))
+        .with("limit", json!(announced))
+}

@@ -1,0 +1,88 @@
+//! Files of deployed sites, at their paths on their own host.
+
+use contract::{Change, Signal};
+use http::{Method, StatusCode};
+
+use crate::harness::Edge;
+
+#[tokio::test]
+async fn a_sites_files_are_served_at_their_paths() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>page").await;
+    site.serve_files(&[
+        ("assets/a b.js", "text/javascript", b"let a"),
+        ("feed.xml", "text/xml", b"<rss/>"),
+        ("data.json", "application/json", b"{}"),
+        ("img/a.png", "image/png", b"\x89PNG"),
+    ])
+    .await;
+    for (path, kind, body, shared) in [
+        ("/assets/a%20b.js", "text/javascript; charset=utf-8", "let a", true),
+        ("/feed.xml", "text/xml; charset=utf-8", "<rss/>", false),
+        ("/data.json?v=1", "application/json; charset=utf-8", "{}", false),
+    ] {
+        let answer = edge.visitor.get(&site.host, path).await;
+        assert_eq!(
+            (answer.status, answer.header("content-type"), answer.text()),
+            (StatusCode::OK, kind, body),
+            "{path}"
+        );
+        assert_eq!(answer.header("cache-control"), "public, max-age=0, must-revalidate");
+        assert_eq!(answer.header("access-control-allow-origin") == "*", shared, "{path}");
+        assert_eq!(answer.header("x-robots-tag"), "noindex", "nobody has claimed it");
+        let again = [("if-none-match", answer.header("etag"))];
+        let again = edge.visitor.send(Method::GET, &site.host, path, &again, "").await;
+        assert_eq!(again.status, StatusCode::NOT_MODIFIED);
+    }
+    let part = edge.visitor.send(Method::GET, &site.host, "/feed.xml", &[("range", "bytes=1-3")], "").await;
+    assert_eq!((part.status, part.text()), (StatusCode::PARTIAL_CONTENT, "rss"));
+    assert_eq!(edge.visitor.get(&site.host, "/").await.text(), "<p>page");
+    for nothing in ["/assets/", "/none.js", "/../feed.xml"] {
+        assert_eq!(edge.visitor.get(&site.host, nothing).await.status, StatusCode::NOT_FOUND, "{nothing}");
+    }
+    let other = edge.account("other-otter").await;
+    assert_eq!(edge.visitor.get(&other.host, "/feed.xml").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn images_have_an_address_by_their_content_and_nothing_else_has() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    let [image, script] = site
+        .serve_files(&[("img/a.png", "image/png", b"\x89PNG"), ("a.js", "text/javascript", b"let a")])
+        .await
+        .try_into()
+        .unwrap();
+    let answer = edge.visitor.get("assets.localhost", &format!("/{image}/a.png")).await;
+    assert_eq!((answer.status, answer.header("content-type")), (StatusCode::OK, "image/png"));
+    let answer = edge.visitor.get("assets.localhost", &format!("/{script}/a.js")).await;
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn another_deploy_is_seen_by_whoever_knew_the_one_before() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let site = edge.account("quiet-otter").await;
+    site.serve_files(&[("a.js", "text/javascript", b"one")]).await;
+    assert_eq!(edge.visitor.get(&site.host, "/a.js").await.text(), "one");
+    assert_eq!(edge.visitor.get(&site.host, "/b.js").await.status, StatusCode::NOT_FOUND);
+    site.serve_files(&[("b.js", "text/javascript", b"two")]).await;
+    edge.bus.publish(&Signal::Changed(Change::Site { subdomain_id: site.subdomain_id })).await.unwrap();
+    edge.get_until(&site.host, "/b.js", |answer| answer.status == StatusCode::OK).await;
+    assert_eq!(edge.visitor.get(&site.host, "/a.js").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_suspended_sites_files_are_not_served() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let site = edge.account("quiet-otter").await;
+    site.serve_files(&[("a.js", "text/javascript", b"one")]).await;
+    edge.visitor.get(&site.host, "/a.js").await;
+    edge.run("update accounts set suspended_at = now()").await;
+    edge.bus.publish(&Signal::Changed(Change::Host { host: site.name.clone() })).await.unwrap();
+    edge.get_until(&site.host, "/a.js", |answer| answer.status.as_u16() == 451).await;
+}

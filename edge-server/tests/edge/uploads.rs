@@ -1,0 +1,161 @@
+//! Uploads: what was announced is taken once, and whatever else comes leaves nothing behind.
+
+use http::{Method, StatusCode};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::client::Answer;
+use crate::harness::Edge;
+use crate::seeds::Announced;
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01";
+
+async fn put(edge: &Edge, address: &str, bytes: &[u8]) -> Answer {
+    edge.visitor.send(Method::PUT, "localhost", address, &[], bytes.to_vec()).await
+}
+
+#[tokio::test]
+async fn an_upload_is_shown_at_once_and_taken_once() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let owner = edge.account("quiet-otter").await;
+    let Announced { address, shown, .. } = owner.asset("a.png", "image/png", PNG.len()).await;
+    assert_eq!(edge.visitor.get("assets.localhost", &shown).await.status, StatusCode::NOT_FOUND);
+    let answer = put(&edge, &address, PNG).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
+    assert_eq!(answer.header("access-control-allow-origin"), "*");
+    let digest = hex::encode(Sha256::digest(PNG));
+    assert_eq!(
+        (&answer.json()["sizeBytes"], &answer.json()["sha256"]),
+        (&Value::from(PNG.len()), &Value::from(digest.clone()))
+    );
+    let answer = edge.visitor.get("assets.localhost", &shown).await;
+    assert_eq!((answer.status, answer.body.as_ref()), (StatusCode::OK, PNG));
+    assert_eq!(edge.blobs.files(), [format!("kept/{}/{digest}", owner.id)]);
+    put(&edge, &address, PNG).await.problem(409, "conflict");
+}
+
+#[tokio::test]
+async fn an_address_that_was_not_given_out_is_refused() {
+    let edge = Edge::start().await;
+    let owner = edge.account("quiet-otter").await;
+    let asset = owner.asset("a.png", "image/png", PNG.len()).await;
+    let other = owner.asset("b.png", "image/png", PNG.len()).await;
+    let of_other = asset.address.replace(&asset.id.to_string(), &other.id.to_string());
+    let larger = asset.address.replace(&format!("size={}", PNG.len()), "size=999");
+    let longer = asset.address.replace("expires=", "expires=9");
+    let bare = asset.address.split('?').next().unwrap();
+    for forged in [of_other.as_str(), &larger, &longer, bare, &format!("{}x", asset.address)] {
+        put(&edge, forged, PNG).await.problem(403, "forbidden");
+    }
+    let late = owner.upload(asset.id, PNG.len(), -1);
+    put(&edge, &late, PNG).await.problem(403, "forbidden");
+    let gone = owner.upload(uuid::Uuid::from_u128(5), PNG.len(), 60);
+    put(&edge, &gone, PNG).await.problem(404, "not_found");
+    assert!(edge.blobs.files().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_not_what_was_announced_leaves_nothing() {
+    let edge = Edge::start().await;
+    let owner = edge.account("quiet-otter").await;
+    let large = [PNG, &[0; 3 << 20]].concat();
+    for (size, sent, status, code) in [
+        (PNG.len(), large.as_slice(), 413, "payload_too_large"),
+        (PNG.len() + 1, PNG, 400, "validation_failed"),
+        (5, b"hello", 400, "validation_failed"),
+        (large.len(), &large[..2 << 20], 400, "validation_failed"),
+    ] {
+        let asset = owner.asset("a.png", "image/png", size).await;
+        put(&edge, &asset.address, sent).await.problem(status, code);
+        assert_eq!(edge.visitor.get("assets.localhost", &asset.shown).await.status, StatusCode::NOT_FOUND);
+    }
+    let page = owner.asset("a.txt", "text/plain", 22).await;
+    let problem =
+        put(&edge, &page.address, b"<script>alert</script>").await.problem(400, "validation_failed");
+    assert!(problem["detail"].as_str().unwrap().contains("text/html"), "{problem}");
+    let files = sandbox::test::eventually(async || Some(edge.blobs.files()).filter(Vec::is_empty)).await;
+    assert!(files.is_empty());
+}
+
+#[tokio::test]
+async fn more_than_was_announced_is_cut_off_without_a_length_too() {
+    let edge = Edge::start().await;
+    let owner = edge.account("quiet-otter").await;
+    let asset = owner.asset("a.png", "image/png", PNG.len()).await;
+    let chunk = format!("400\r\n{}\r\n", "x".repeat(0x400));
+    let request = format!(
+        "PUT {} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n{}",
+        asset.address,
+        chunk.repeat(4)
+    );
+    let answer = edge.visitor.raw(request.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    sandbox::test::until(async || edge.blobs.files().is_empty()).await;
+}
+
+#[tokio::test]
+async fn an_upload_that_breaks_off_or_stands_still_leaves_nothing_and_can_be_made_again() {
+    let edge = Edge::with(&["uploads.patience=200ms"]).await;
+    let owner = edge.account("quiet-otter").await;
+    let large = [PNG, &[0; 4 << 20]].concat();
+    let asset = owner.asset("a.png", "image/png", large.len()).await;
+    let head = format!(
+        "PUT {} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
+        asset.address,
+        large.len()
+    );
+    let mut broken = edge.visitor.connect().await;
+    broken.write_all(head.as_bytes()).await.unwrap();
+    broken.write_all(&large[..2 << 20]).await.unwrap();
+    drop(broken);
+    let mut slow = edge.visitor.connect().await;
+    slow.write_all(head.as_bytes()).await.unwrap();
+    slow.write_all(&large[..2 << 20]).await.unwrap();
+    let mut answer = vec![0; 12];
+    slow.read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer, b"HTTP/1.1 408");
+    sandbox::test::until(async || edge.blobs.files().is_empty()).await;
+    assert_eq!(put(&edge, &asset.address, &large).await.status, StatusCode::OK);
+    assert_eq!(edge.visitor.get("assets.localhost", &asset.shown).await.body, large);
+}
+
+#[tokio::test]
+async fn of_two_uploads_at_once_one_is_taken() {
+    let edge = Edge::start().await;
+    let owner = edge.account("quiet-otter").await;
+    let asset = owner.asset("a.png", "image/png", PNG.len()).await;
+    let both = tokio::join!(put(&edge, &asset.address, PNG), put(&edge, &asset.address, PNG));
+    let mut statuses = [both.0.status.as_u16(), both.1.status.as_u16()];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409]);
+    sandbox::test::until(async || edge.blobs.files().len() == 1).await;
+}
+
+#[tokio::test]
+async fn a_suspended_account_uploads_nothing_and_pages_of_any_origin_may_ask() {
+    let edge = Edge::start().await;
+    let owner = edge.account("quiet-otter").await;
+    let asset = owner.asset("a.png", "image/png", PNG.len()).await;
+    let answer = edge.visitor.send(Method::OPTIONS, "localhost", &asset.address, &[], "").await;
+    assert_eq!(answer.status, StatusCode::NO_CONTENT);
+    assert_eq!(answer.header("access-control-allow-origin"), "*");
+    assert_eq!(answer.header("access-control-allow-methods"), "PUT");
+    edge.run("update accounts set suspended_at = now()").await;
+    put(&edge, &asset.address, PNG).await.problem(403, "suspended");
+}
+
+#[tokio::test]
+async fn a_zip_is_taken_for_its_deploy() {
+    let edge = Edge::start().await;
+    let owner = edge.account("quiet-otter").await;
+    let zip = b"PK\x03\x04 and so on";
+    let id = owner.deploy(zip.len()).await;
+    let address = owner.upload(id, zip.len(), 60);
+    assert_eq!(put(&edge, &address, zip).await.status, StatusCode::OK);
+    let mut conn = store::acquire(&edge.database.db).await.unwrap();
+    let deploy = store::deploys::find_deploy(&mut conn, owner.id, id).await.unwrap().unwrap();
+    assert_eq!(deploy.status.word(), "uploaded");
+    assert_eq!(deploy.zip.unwrap().1, <[u8; 32]>::from(Sha256::digest(zip)));
+}

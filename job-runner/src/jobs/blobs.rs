@@ -1,0 +1,98 @@
+//! Letting go of bytes: of uploads that never came, of what nothing refers to any more, of accounts that are gone.
+//!
+//! Postgres says what is due; a kill at any point leaves it due.
+
+use std::time::SystemTime;
+
+use blobs::Name;
+use chrono::TimeDelta;
+use service::metrics;
+
+use crate::Runner;
+
+/// Uploads or deploys looked at in one transaction.
+const BATCH: i64 = 100;
+
+/// Lets go of everything that is due.
+pub(crate) async fn let_go(runner: &Runner) -> anyhow::Result<()> {
+    end_expired_uploads(runner).await?;
+    end_abandoned_deploys(runner).await?;
+    while delete_one_unneeded(runner).await? {}
+    while purge_one_account(runner).await? {}
+    Ok(())
+}
+
+/// What was reserved for an upload that never came is given back, and what it was for is no more.
+async fn end_expired_uploads(runner: &Runner) -> anyhow::Result<()> {
+    loop {
+        let mut tx = store::begin(&runner.db).await?;
+        let expired = store::uploads::delete_expired(&mut tx, runner.clock.now(), BATCH).await?;
+        let count = i64::try_from(expired.len())?;
+        for upload in expired {
+            if upload.is_stored || !upload.is_asset {
+                continue;
+            }
+            if let Some(asset) = store::assets::delete_asset(&mut tx, upload.account_id, upload.id).await? {
+                store::usage::give_back_bytes(&mut tx, upload.account_id, asset.size_bytes).await?;
+            }
+        }
+        store::commit(tx).await?;
+        metrics::counter("job_runner_upload_expire_total").add(count.unsigned_abs(), &[]);
+        if count < BATCH {
+            return Ok(());
+        }
+    }
+}
+
+async fn end_abandoned_deploys(runner: &Runner) -> anyhow::Result<()> {
+    let now = runner.clock.now();
+    let before = now - TimeDelta::from_std(runner.tidy.abandoned_after)?;
+    loop {
+        let mut tx = store::begin(&runner.db).await?;
+        let abandoned = store::deploys::delete_abandoned(&mut tx, before, now, BATCH).await?;
+        let count = i64::try_from(abandoned.len())?;
+        for (account_id, zip) in abandoned {
+            store::blobs::release_blobs(&mut tx, account_id, zip.as_slice(), now).await?;
+        }
+        store::commit(tx).await?;
+        if count < BATCH {
+            return Ok(());
+        }
+    }
+}
+
+/// The row's lock is held while its bytes are deleted, so that no upload of the same bytes comes in between.
+async fn delete_one_unneeded(runner: &Runner) -> anyhow::Result<bool> {
+    let mut tx = store::begin(&runner.db).await?;
+    let Some(blob) = store::blobs::lock_unneeded(&mut tx, runner.clock.now()).await? else {
+        store::commit(tx).await?;
+        return Ok(false);
+    };
+    runner.blobs.delete(Name { account_id: blob.account_id, sha256: blob.sha256 }).await?;
+    store::blobs::delete_blob(&mut tx, blob.account_id, blob.id).await?;
+    store::commit(tx).await?;
+    metrics::counter("job_runner_blob_delete_total").add(1, &[]);
+    Ok(true)
+}
+
+async fn purge_one_account(runner: &Runner) -> anyhow::Result<bool> {
+    let mut tx = store::begin(&runner.db).await?;
+    let Some((account_id, again)) = store::blobs::lock_due_purge(&mut tx, runner.clock.now()).await? else {
+        return Ok(false);
+    };
+    let deleted = runner.blobs.delete_account(account_id).await?;
+    let now = runner.clock.now();
+    let again_at = (!again).then_some(now + runner.purge.again_after);
+    store::blobs::finish_purge(&mut tx, account_id, now, again_at).await?;
+    store::commit(tx).await?;
+    metrics::counter("job_runner_blob_delete_total").add(deleted, &[]);
+    Ok(true)
+}
+
+/// Forgets what killed services left halfway.
+pub(crate) async fn forget_stranded(runner: &Runner) -> anyhow::Result<()> {
+    let before = runner.clock.now() - TimeDelta::from_std(runner.tidy.stranded_after)?;
+    let deleted = runner.blobs.delete_stranded(SystemTime::from(before)).await?;
+    metrics::counter("job_runner_blob_strand_total").add(deleted, &[]);
+    Ok(())
+}

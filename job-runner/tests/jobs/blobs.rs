@@ -1,0 +1,138 @@
+//! Bytes that nothing needs go, and no others.
+
+use chrono::TimeDelta;
+use sandbox::test::until;
+use sha2::{Digest, Sha256};
+use store::assets::Asset;
+use store::blobs::NewBlob;
+use store::uploads::{NewUpload, Purpose};
+use uuid::Uuid;
+
+use crate::harness::{Account, new_id, now};
+
+impl Account {
+    /// An asset that was announced and whose time ends at `expires_at`; it has bytes if there are any.
+    async fn asset(&self, bytes: Option<&[u8]>, expires_in: TimeDelta) -> Uuid {
+        let asset = Asset {
+            id: new_id(),
+            page_id: None,
+            filename: "a.txt".to_owned(),
+            content_type: "text/plain".to_owned(),
+            size_bytes: 5,
+            blob_id: None,
+            created_at: now(),
+        };
+        let upload = NewUpload {
+            id: asset.id,
+            purpose: Purpose::Asset,
+            content_type: "text/plain",
+            size_bytes: 5,
+            expires_at: now() + expires_in,
+            created_at: now(),
+        };
+        let mut tx = store::begin(&self.database.db).await.unwrap();
+        assert!(store::usage::take_bytes(&mut tx, self.id, 5, -1).await.unwrap());
+        store::assets::insert_asset(&mut tx, self.id, &asset).await.unwrap();
+        store::uploads::insert_upload(&mut tx, self.id, &upload).await.unwrap();
+        if let Some(bytes) = bytes {
+            let blob = self.put(bytes);
+            let settled = store::blobs::settle_blobs(&mut tx, self.id, &[blob]).await.unwrap();
+            store::assets::update_blob(&mut tx, self.id, asset.id, settled[0].id).await.unwrap();
+            store::uploads::finish_upload(&mut tx, self.id, asset.id, now()).await.unwrap();
+        }
+        store::commit(tx).await.unwrap();
+        asset.id
+    }
+
+    fn put(&self, bytes: &[u8]) -> NewBlob {
+        let sha256 = Sha256::digest(bytes).into();
+        let folder = self.blobs.path().join("kept").join(self.id.to_string());
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(hex::encode(sha256)), bytes).unwrap();
+        NewBlob { id: new_id(), sha256, size_bytes: 5 }
+    }
+
+    async fn stored_bytes(&self) -> i64 {
+        let mut conn = store::acquire(&self.database.db).await.unwrap();
+        store::usage::find_usage(&mut conn, self.id).await.unwrap().unwrap().storage_bytes
+    }
+
+    /// Deletes an asset as the API does.
+    async fn delete_asset(&self, id: Uuid) {
+        let mut tx = store::begin(&self.database.db).await.unwrap();
+        let gone = store::assets::delete_asset(&mut tx, self.id, id).await.unwrap().unwrap();
+        store::usage::give_back_bytes(&mut tx, self.id, gone.size_bytes).await.unwrap();
+        store::blobs::release_blobs(&mut tx, self.id, gone.blob_id.as_slice(), now()).await.unwrap();
+        store::commit(tx).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_was_reserved_for_an_upload_that_never_came_is_given_back() {
+    let account = Account::new().await;
+    let late = account.asset(None, TimeDelta::seconds(-1)).await;
+    let waiting = account.asset(None, TimeDelta::hours(1)).await;
+    let stored = account.asset(Some(b"words"), TimeDelta::seconds(-1)).await;
+    assert_eq!(account.stored_bytes().await, 15);
+    let running = account.run(&[]).await;
+    until(async || account.stored_bytes().await == 10).await;
+    running.stop().await;
+    let mut conn = store::acquire(&account.database.db).await.unwrap();
+    for (id, is_there) in [(late, false), (waiting, true), (stored, true)] {
+        let asset = store::assets::find_asset(&mut conn, account.id, id).await.unwrap();
+        assert_eq!(asset.is_some(), is_there);
+    }
+    assert_eq!(account.blobs.files().len(), 1);
+}
+
+#[tokio::test]
+async fn bytes_go_with_the_last_thing_that_refers_to_them() {
+    let account = Account::new().await;
+    let one = account.asset(Some(b"words"), TimeDelta::hours(1)).await;
+    let other = account.asset(Some(b"words"), TimeDelta::hours(1)).await;
+    let another = account.asset(Some(b"other"), TimeDelta::hours(1)).await;
+    assert_eq!(account.blobs.files().len(), 2, "the same bytes are kept once");
+    account.delete_asset(one).await;
+    account.delete_asset(another).await;
+    let running = account.run(&[]).await;
+    until(async || account.blobs.files().len() == 1).await;
+    account.delete_asset(other).await;
+    until(async || account.blobs.files().is_empty()).await;
+    running.stop().await;
+    account.change("do $$ begin assert not exists (select from blobs); end $$").await;
+}
+
+#[tokio::test]
+async fn bytes_of_an_account_that_is_gone_go_with_it_and_once_more() {
+    let account = Account::new().await;
+    account.asset(Some(b"words"), TimeDelta::hours(1)).await;
+    account.change("update accounts set claim_deadline = now()").await;
+    let running = account.run(&["purge.every=20ms", "purge.again_after=300ms"]).await;
+    until(async || account.blobs.files().is_empty()).await;
+    // An upload that was under way meanwhile.
+    account.put(b"later");
+    until(async || account.blobs.files().is_empty()).await;
+    let count = "do $$ begin assert not exists (select from blob_purges); end $$";
+    until(async || store::execute_raw(&account.database.db, count).await.is_ok()).await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_deploy_that_nobody_processes_goes_with_its_zip() {
+    let account = Account::new().await;
+    let (id, blob) = (new_id(), account.put(b"zip"));
+    let mut tx = store::begin(&account.database.db).await.unwrap();
+    let long_ago = now() - TimeDelta::hours(25);
+    store::deploys::insert_deploy(&mut tx, account.id, id, 3, long_ago).await.unwrap();
+    let settled = store::blobs::settle_blobs(&mut tx, account.id, &[blob]).await.unwrap();
+    store::deploys::update_uploaded(&mut tx, account.id, id, settled[0].id).await.unwrap();
+    let young = new_id();
+    store::deploys::insert_deploy(&mut tx, account.id, young, 3, now()).await.unwrap();
+    store::commit(tx).await.unwrap();
+    let running = account.run(&[]).await;
+    until(async || account.blobs.files().is_empty()).await;
+    running.stop().await;
+    let mut conn = store::acquire(&account.database.db).await.unwrap();
+    assert!(store::deploys::find_deploy(&mut conn, account.id, id).await.unwrap().is_none());
+    assert!(store::deploys::find_deploy(&mut conn, account.id, young).await.unwrap().is_some());
+}

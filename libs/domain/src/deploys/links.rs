@@ -1,0 +1,283 @@
+//! What references between a site's files become.
+
+use std::collections::BTreeMap;
+
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+
+use super::paths;
+use crate::pages;
+
+/// What must not stand as it is in a path that stands in HTML or CSS.
+const IN_PATH: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b'\'')
+    .add(b'(')
+    .add(b')')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'\\')
+    .add(b'`');
+
+/// Where a file of the zip is to be found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// It is the page with that slug.
+    Page(String),
+    /// It is served at its path, and by its content at this address if it has one.
+    File(Option<String>),
+}
+
+/// Everything of a site, by path.
+#[derive(Debug, Clone, Default)]
+pub struct Links(BTreeMap<String, Target>);
+
+/// How a reference is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// It is shown or loaded, from wherever it is: an image, a font.
+    Embedded,
+    /// It is loaded, and must be of the site's own origin: a script, a frame, a symbol.
+    OwnOrigin,
+    /// It is followed by people.
+    Followed,
+}
+
+/// What became of a reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Linked {
+    /// It stays as it is: it leads elsewhere, or nowhere.
+    AsItIs,
+    /// It is written so.
+    To(String),
+    /// There is no such file. It is written so, and whoever made the site is told of the path.
+    Missing(String, String),
+}
+
+impl Links {
+    /// Links between these.
+    pub fn new(targets: BTreeMap<String, Target>) -> Self {
+        Self(targets)
+    }
+
+    /// The folder that a document's references begin from: its own, or what its `<base>` says. None if that is
+    /// another site.
+    pub fn base(document: &str, base_href: Option<&str>) -> Option<String> {
+        let own = document[..document.len() - paths::name_of(document).len()].to_owned();
+        let Some(href) = base_href.map(str::trim) else { return Some(own) };
+        if leads_elsewhere(href) {
+            return None;
+        }
+        let (path, _) = split(href);
+        let joined = join(&own, path);
+        let folder =
+            if path.ends_with('/') || joined.is_empty() { joined } else { parent(&joined).to_owned() };
+        Some(if folder.is_empty() || folder.ends_with('/') { folder } else { format!("{folder}/") })
+    }
+
+    /// What a reference becomes that begins from the folder `base`.
+    pub fn link(&self, base: &str, reference: &str, used: Use) -> Linked {
+        let reference = reference.trim();
+        if reference.is_empty() || reference.starts_with(['#', '?']) || leads_elsewhere(reference) {
+            return Linked::AsItIs;
+        }
+        let (path, rest) = split(reference);
+        let decoded = percent_decode_str(path).decode_utf8_lossy();
+        let joined = join(base, &decoded);
+        if let Some((found, target)) = self.find(&joined, decoded.starts_with('/')) {
+            return Linked::To(written(found, target, rest, used));
+        }
+        let absolute = format!("/{}{rest}", escaped(&joined));
+        let is_perhaps_a_page = !paths::name_of(&joined).contains('.') || paths::is_page(&joined);
+        if used == Use::Followed && is_perhaps_a_page {
+            return Linked::To(page_like(&joined).map_or(absolute, |path| format!("{path}{rest}")));
+        }
+        Linked::Missing(absolute, joined)
+    }
+
+    /// The file at a path, or what servers of static sites give for it. Sites built to be served below a folder
+    /// name that folder in absolute paths, though it isn't in their zip.
+    fn find(&self, path: &str, is_absolute: bool) -> Option<(&str, &Target)> {
+        let at = |path: &str| self.0.get_key_value(path).map(|(path, target)| (path.as_str(), target));
+        let folder = path.trim_end_matches('/');
+        let index = if folder.is_empty() { "index.html".to_owned() } else { format!("{folder}/index.html") };
+        let served = at(path).filter(|_| !path.is_empty()).or_else(|| at(&index));
+        let served = served.or_else(|| at(&format!("{folder}.html")).filter(|_| !folder.is_empty()));
+        served.or_else(|| {
+            let (_, below) = path.split_once('/').filter(|_| is_absolute)?;
+            self.find(below, true)
+        })
+    }
+}
+
+fn written(path: &str, target: &Target, rest: &str, used: Use) -> String {
+    match target {
+        Target::Page(slug) => format!("{}{rest}", pages::path_of(slug)),
+        // A part of another origin's SVG can't be used.
+        Target::File(Some(address)) if used == Use::Embedded && !rest.contains('#') => {
+            format!("{address}{rest}")
+        }
+        Target::File(_) => format!("/{}{rest}", escaped(path)),
+    }
+}
+
+/// A page that isn't in the zip may be on the site all the same, under its slug.
+fn page_like(path: &str) -> Option<String> {
+    let path = path.trim_end_matches('/');
+    let file = if paths::is_page(path) { path.to_owned() } else { format!("{path}.html") };
+    let slug = if path.is_empty() { pages::INDEX.to_owned() } else { paths::slug_of(&file) };
+    pages::check_slug(&slug).is_empty().then(|| pages::path_of(&slug))
+}
+
+fn escaped(path: &str) -> String {
+    utf8_percent_encode(path, IN_PATH).to_string()
+}
+
+/// Path, and query and fragment.
+fn split(reference: &str) -> (&str, &str) {
+    reference.split_at(reference.find(['?', '#']).unwrap_or(reference.len()))
+}
+
+/// Whether a reference has a scheme, or names a host.
+fn leads_elsewhere(reference: &str) -> bool {
+    let scheme = reference.split_once(':').map(|(scheme, _)| scheme);
+    let is_scheme = |scheme: &str| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    };
+    reference.starts_with("//") || scheme.is_some_and(is_scheme)
+}
+
+/// `path` from `base`, without `.` and `..`; what leads above the site's root stays there, as browsers have it.
+fn join(base: &str, path: &str) -> String {
+    let from = if path.starts_with('/') { "" } else { base };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in from.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    let is_folder =
+        path.ends_with('/') || path.ends_with("/.") || path.ends_with("/..") || path == "." || path == "..";
+    let joined = parts.join("/");
+    if is_folder && !joined.is_empty() { format!("{joined}/") } else { joined }
+}
+
+fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn links() -> Links {
+        let page = |slug: &str| Target::Page(slug.to_owned());
+        let targets = [
+            ("index.html", page("index")),
+            ("a/index.html", page("a")),
+            ("Docs/Über uns.html", page("docs/ber-uns")),
+            ("b.html", page("bb")),
+            ("a/logo.png", Target::File(Some("https://assets.test/ab/logo.png".to_owned()))),
+            ("icons.svg", Target::File(Some("https://assets.test/cd/icons.svg".to_owned()))),
+            ("js/app.js", Target::File(None)),
+            ("css/a b(1).css", Target::File(None)),
+            ("files/x.pdf", Target::File(None)),
+        ];
+        Links::new(targets.into_iter().map(|(path, target)| (path.to_owned(), target)).collect())
+    }
+
+    fn to(base: &str, reference: &str, used: Use) -> String {
+        match links().link(base, reference, used) {
+            Linked::To(to) => to,
+            other => panic!("{reference}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn pages_are_linked_by_their_slugs() {
+        for (base, reference, path) in [
+            ("", "./b.html", "/bb"),
+            ("a/", "../b.html#x", "/bb#x"),
+            ("a/", "../b", "/bb"),
+            ("", "a/", "/a"),
+            ("", "a", "/a"),
+            ("", "a/index.html?q=1#x", "/a?q=1#x"),
+            ("a/", ".", "/a"),
+            ("a/", "./", "/a"),
+            ("a/", "..", "/"),
+            ("a/", "../", "/"),
+            ("a/", "/", "/"),
+            ("a/", "/index.html", "/"),
+            ("", "Docs/%C3%9Cber%20uns.html", "/docs/ber-uns"),
+            ("", "../../b.html", "/bb"),
+        ] {
+            assert_eq!(to(base, reference, Use::Followed), path, "{reference} from {base}");
+        }
+    }
+
+    #[test]
+    fn images_are_embedded_by_their_content_and_everything_else_by_its_path() {
+        assert_eq!(to("a/", "logo.png?v=2", Use::Embedded), "https://assets.test/ab/logo.png?v=2");
+        assert_eq!(to("a/", "logo.png", Use::Followed), "/a/logo.png");
+        assert_eq!(to("", "icons.svg#home", Use::Embedded), "/icons.svg#home");
+        assert_eq!(to("", "icons.svg", Use::OwnOrigin), "/icons.svg");
+        assert_eq!(to("a/", "../js/app.js", Use::OwnOrigin), "/js/app.js");
+        assert_eq!(to("", "css/a%20b(1).css", Use::Embedded), "/css/a%20b%281%29.css");
+    }
+
+    #[test]
+    fn what_leads_elsewhere_stays_as_it_is() {
+        for reference in [
+            "https://x.test/a.png",
+            "//x.test/a.png",
+            "data:image/png;base64,x",
+            "mailto:a@b.co",
+            "#top",
+            "",
+            " ",
+            "?q=1",
+            "javascript:void(0)",
+            "blob:x",
+            "tel:+1",
+        ] {
+            assert_eq!(links().link("", reference, Use::Embedded), Linked::AsItIs, "{reference}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_unless_it_may_be_a_page() {
+        let missing = |path: &str| Linked::Missing(format!("/{path}"), path.to_owned());
+        assert_eq!(links().link("a/", "none.png", Use::Embedded), missing("a/none.png"));
+        assert_eq!(links().link("", "/none.js", Use::OwnOrigin), missing("none.js"));
+        assert_eq!(links().link("", "files/none.pdf", Use::Followed), missing("files/none.pdf"));
+        assert_eq!(to("a/", "Other.html#x", Use::Followed), "/a/other#x");
+        assert_eq!(to("a/", "other/", Use::Followed), "/a/other");
+    }
+
+    #[test]
+    fn a_folder_the_site_was_built_for_need_not_be_there() {
+        assert_eq!(to("a/", "/theme/v2/js/app.js", Use::OwnOrigin), "/js/app.js");
+        assert_eq!(to("a/", "/theme/b.html", Use::Followed), "/bb");
+        assert!(matches!(links().link("", "theme/js/app.js", Use::OwnOrigin), Linked::Missing(..)));
+    }
+
+    #[test]
+    fn a_base_is_where_references_begin() {
+        for (document, href, base) in [
+            ("a/b.html", None, Some("a/")),
+            ("b.html", None, Some("")),
+            ("b.html", Some("a/"), Some("a/")),
+            ("a/b.html", Some("../c/d.html"), Some("c/")),
+            ("a/b.html", Some("/"), Some("")),
+            ("a/b.html", Some("https://x.test/"), None),
+        ] {
+            assert_eq!(Links::base(document, href).as_deref(), base, "{document} {href:?}");
+        }
+    }
+}

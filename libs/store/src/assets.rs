@@ -1,0 +1,192 @@
+//! Assets: files an account keeps for its pages.
+
+use chrono::{DateTime, Utc};
+use sqlx::{query, query_as};
+use uuid::Uuid;
+
+use crate::{Conn, Error, Part, blobs};
+
+/// An asset.
+#[derive(Debug, Clone)]
+pub struct Asset {
+    /// Its id, which stands in its address.
+    pub id: Uuid,
+    /// The page it belongs to, if it does.
+    pub page_id: Option<Uuid>,
+    /// What it is called.
+    pub filename: String,
+    /// What it is said to be.
+    pub content_type: String,
+    /// How many bytes it has, or is to have.
+    pub size_bytes: i64,
+    /// Its bytes; none until they have come.
+    pub blob_id: Option<Uuid>,
+    /// When it was announced.
+    pub created_at: DateTime<Utc>,
+}
+
+/// What the edge must know of a file before it shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownFile {
+    /// Whose.
+    pub account_id: Uuid,
+    /// The digest of its bytes.
+    pub sha256: [u8; 32],
+    /// How many they are.
+    pub size_bytes: i64,
+    /// What they are.
+    pub content_type: String,
+    /// What it is called.
+    pub filename: String,
+    /// Whether the operator has suspended its account.
+    pub is_suspended: bool,
+}
+
+/// Stores an asset whose bytes are to come.
+///
+/// # Errors
+/// The database's.
+pub async fn insert_asset(conn: &mut Conn, account_id: Uuid, asset: &Asset) -> Result<(), Error> {
+    query!(
+        "insert into assets (id, account_id, page_id, filename, content_type, size_bytes, created_at)
+         values ($1, $2, $3, $4, $5, $6, $7)",
+        asset.id,
+        account_id,
+        asset.page_id,
+        asset.filename,
+        asset.content_type,
+        asset.size_bytes,
+        asset.created_at,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The bytes of an asset have come.
+///
+/// # Errors
+/// The database's.
+pub async fn update_blob(conn: &mut Conn, account_id: Uuid, id: Uuid, blob_id: Uuid) -> Result<(), Error> {
+    query!("update assets set blob_id = $3 where account_id = $1 and id = $2", account_id, id, blob_id)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// An asset of the account.
+///
+/// # Errors
+/// The database's.
+pub async fn find_asset(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Asset>, Error> {
+    let asset = query_as!(
+        Asset,
+        "select id, page_id, filename, content_type, size_bytes, blob_id, created_at from assets
+         where account_id = $1 and id = $2",
+        account_id,
+        id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(asset)
+}
+
+/// The account's assets, oldest first: of one page, if it is named; of pages in `part.folder_id` and among
+/// `part.ids` alone, if there are such.
+///
+/// # Errors
+/// The database's.
+pub async fn list_assets(
+    conn: &mut Conn,
+    account_id: Uuid,
+    part: &Part,
+    page_id: Option<Uuid>,
+) -> Result<Vec<Asset>, Error> {
+    let assets = query_as!(
+        Asset,
+        "select a.id, a.page_id, a.filename, a.content_type, a.size_bytes, a.blob_id, a.created_at
+         from assets a left join pages p on p.id = a.page_id
+         where a.account_id = $1 and ($2::uuid is null or p.folder_id = $2)
+           and ($3::uuid[] is null or a.page_id = any($3)) and ($7::uuid is null or a.page_id = $7)
+           and ($4::timestamptz is null or (a.created_at, a.id) > ($4, $5))
+         order by a.created_at, a.id limit $6::bigint + 1",
+        account_id,
+        part.folder_id,
+        part.ids.as_deref(),
+        part.after.map(|after| after.created_at),
+        part.after.map(|after| after.id),
+        part.limit,
+        page_id,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(assets)
+}
+
+/// Deletes an asset of the account. Gives whether there was one: its bytes are to be released.
+///
+/// # Errors
+/// The database's.
+pub async fn delete_asset(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Asset>, Error> {
+    let asset = query_as!(
+        Asset,
+        "delete from assets where account_id = $1 and id = $2
+         returning id, page_id, filename, content_type, size_bytes, blob_id, created_at",
+        account_id,
+        id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(asset)
+}
+
+/// The asset at an address, whoever's it is: visitors have no account.
+///
+/// # Errors
+/// The database's.
+pub async fn find_shown(conn: &mut Conn, id: Uuid) -> Result<Option<ShownFile>, Error> {
+    let row = query!(
+        r#"select s.account_id, b.sha256, s.size_bytes, s.content_type, s.filename,
+                  a.suspended_at is not null as "is_suspended!"
+           from assets s join blobs b on b.id = s.blob_id join accounts a on a.id = s.account_id where s.id = $1"#,
+        id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    row.map(|row| {
+        Ok(ShownFile {
+            account_id: row.account_id,
+            sha256: blobs::digest(&row.sha256)?,
+            size_bytes: row.size_bytes,
+            content_type: row.content_type,
+            filename: row.filename,
+            is_suspended: row.is_suspended,
+        })
+    })
+    .transpose()
+}
+
+/// A deployed image or font by its content: of whoever shows it, somebody who isn't suspended if there is one. The
+/// bytes are the same, and whoever knows their digest has seen them.
+///
+/// # Errors
+/// The database's.
+pub async fn find_shown_by_content(conn: &mut Conn, sha256: &[u8; 32]) -> Result<Option<ShownFile>, Error> {
+    let row = query!(
+        r#"select d.account_id, f.size_bytes, f.content_type, f.path, a.suspended_at is not null as "is_suspended!"
+           from blobs b join deploy_files f on f.blob_id = b.id and f.by_content
+           join deploys d on d.id = f.deploy_id join accounts a on a.id = d.account_id
+           where b.sha256 = $1 order by a.suspended_at is not null limit 1"#,
+        sha256.as_slice(),
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(row.map(|row| ShownFile {
+        account_id: row.account_id,
+        sha256: *sha256,
+        size_bytes: row.size_bytes,
+        content_type: row.content_type,
+        filename: row.path.rsplit('/').next().unwrap_or_default().to_owned(),
+        is_suspended: row.is_suspended,
+    }))
+}

@@ -1,0 +1,203 @@
+//! What a deploy holds beside pages, and which deploy a site's files are served from.
+
+use sqlx::{query, query_as, query_scalar};
+use uuid::Uuid;
+
+use crate::assets::ShownFile;
+use crate::{Conn, Error, blobs};
+
+/// A file of a deploy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeployFile {
+    /// Where on the site, without a slash before it.
+    pub path: String,
+    /// Its bytes.
+    pub blob_id: Uuid,
+    /// How many they are.
+    pub size_bytes: i64,
+    /// What they are.
+    pub content_type: String,
+    /// Whether it has an address by its content too.
+    pub by_content: bool,
+}
+
+/// The deploy a site's files are served from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Served {
+    /// Which.
+    pub deploy_id: Uuid,
+    /// Bytes of all its files.
+    pub size_bytes: i64,
+}
+
+/// Which deploy a site's files are served from, if there is one. Until the end of the transaction nobody else
+/// changes that.
+///
+/// # Errors
+/// The database's.
+pub async fn lock_served(
+    conn: &mut Conn,
+    account_id: Uuid,
+    subdomain_id: Uuid,
+) -> Result<Option<Served>, Error> {
+    query!(
+        "select id from subdomains where account_id = $1 and id = $2 for no key update",
+        account_id,
+        subdomain_id,
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
+    let served = query_as!(
+        Served,
+        r#"select s.deploy_id, coalesce(sum(f.size_bytes), 0)::bigint as "size_bytes!"
+           from served_deploys s join deploys d on d.id = s.deploy_id
+           left join deploy_files f on f.deploy_id = s.deploy_id
+           where d.account_id = $1 and s.subdomain_id = $2 group by s.deploy_id"#,
+        account_id,
+        subdomain_id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(served)
+}
+
+/// From now on a site's files are served from this deploy, or there are none.
+///
+/// # Errors
+/// The database's.
+pub async fn update_served(
+    conn: &mut Conn,
+    account_id: Uuid,
+    subdomain_id: Uuid,
+    deploy_id: Option<Uuid>,
+) -> Result<(), Error> {
+    query!(
+        "delete from served_deploys s using subdomains d
+         where s.subdomain_id = $2 and d.id = s.subdomain_id and d.account_id = $1",
+        account_id,
+        subdomain_id,
+    )
+    .execute(&mut *conn)
+    .await?;
+    query!(
+        "insert into served_deploys (subdomain_id, deploy_id)
+         select $2, id from deploys where account_id = $1 and id = $3",
+        account_id,
+        subdomain_id,
+        deploy_id,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Stores the files of a deploy.
+///
+/// # Errors
+/// The database's.
+pub async fn insert_files(
+    conn: &mut Conn,
+    account_id: Uuid,
+    deploy_id: Uuid,
+    files: &[DeployFile],
+) -> Result<(), Error> {
+    let paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
+    let blobs: Vec<Uuid> = files.iter().map(|file| file.blob_id).collect();
+    let sizes: Vec<i64> = files.iter().map(|file| file.size_bytes).collect();
+    let kinds: Vec<String> = files.iter().map(|file| file.content_type.clone()).collect();
+    let by_content: Vec<bool> = files.iter().map(|file| file.by_content).collect();
+    query!(
+        "insert into deploy_files (deploy_id, path, blob_id, size_bytes, content_type, by_content)
+         select d.id, f.* from deploys d,
+             unnest($3::text[], $4::uuid[], $5::bigint[], $6::text[], $7::boolean[]) f
+         where d.account_id = $1 and d.id = $2",
+        account_id,
+        deploy_id,
+        &paths,
+        &blobs,
+        &sizes,
+        &kinds,
+        &by_content,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The files of a deploy.
+///
+/// # Errors
+/// The database's.
+pub async fn list_files(
+    conn: &mut Conn,
+    account_id: Uuid,
+    deploy_id: Uuid,
+) -> Result<Vec<DeployFile>, Error> {
+    let files = query_as!(
+        DeployFile,
+        "select f.path, f.blob_id, f.size_bytes, f.content_type, f.by_content
+         from deploy_files f join deploys d on d.id = f.deploy_id
+         where d.account_id = $1 and d.id = $2 order by f.path",
+        account_id,
+        deploy_id,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(files)
+}
+
+/// Forgets the files of a site's deploys but for the `kept` newest that were published and the one that is served.
+/// Gives the blobs to be released.
+///
+/// # Errors
+/// The database's.
+pub async fn delete_old_files(
+    conn: &mut Conn,
+    account_id: Uuid,
+    subdomain_id: Uuid,
+    kept: i64,
+) -> Result<Vec<Uuid>, Error> {
+    let old = query_scalar!(
+        "update deploys set has_files = false where id in (
+             select id from deploys where account_id = $1 and subdomain_id = $2
+             order by processed_at desc, id desc offset $3)
+           and has_files and id not in (select deploy_id from served_deploys) returning id",
+        account_id,
+        subdomain_id,
+        kept,
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+    let blobs = query_scalar!("delete from deploy_files where deploy_id = any($1) returning blob_id", &old)
+        .fetch_all(conn)
+        .await?;
+    Ok(blobs)
+}
+
+/// The file at a path of a site, whoever's it is: visitors have no account.
+///
+/// # Errors
+/// The database's.
+pub async fn find_file(conn: &mut Conn, subdomain_id: Uuid, path: &str) -> Result<Option<ShownFile>, Error> {
+    let row = query!(
+        r#"select d.account_id, b.sha256, f.size_bytes, f.content_type
+           from served_deploys s join deploys d on d.id = s.deploy_id
+           join deploy_files f on f.deploy_id = s.deploy_id join blobs b on b.id = f.blob_id
+           where s.subdomain_id = $1 and f.path = $2"#,
+        subdomain_id,
+        path,
+    )
+    .fetch_optional(conn)
+    .await?;
+    row.map(|row| {
+        Ok(ShownFile {
+            account_id: row.account_id,
+            sha256: blobs::digest(&row.sha256)?,
+            size_bytes: row.size_bytes,
+            content_type: row.content_type,
+            filename: path.rsplit('/').next().unwrap_or_default().to_owned(),
+            is_suspended: false,
+        })
+    })
+    .transpose()
+}

@@ -1,0 +1,183 @@
+//! Signed addresses that were given out, each for one upload.
+
+use chrono::{DateTime, Utc};
+use sqlx::{query, query_as, query_scalar};
+use uuid::Uuid;
+
+use crate::{Conn, Error};
+
+/// What an upload is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// The asset with the upload's id.
+    Asset,
+    /// The deploy with the upload's id.
+    Deploy,
+}
+
+impl Purpose {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Asset => "asset",
+            Self::Deploy => "deploy",
+        }
+    }
+
+    fn read(word: &str) -> Result<Self, Error> {
+        let purposes = [Self::Asset, Self::Deploy];
+        purposes.into_iter().find(|purpose| purpose.word() == word).ok_or_else(|| Error::Unreadable {
+            table: "uploads",
+            column: "purpose",
+            value: word.to_owned(),
+        })
+    }
+}
+
+/// An address about to be given out.
+#[derive(Debug)]
+pub struct NewUpload<'a> {
+    /// That of what it is for.
+    pub id: Uuid,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// What the bytes are said to be.
+    pub content_type: &'a str,
+    /// How many they are.
+    pub size_bytes: i64,
+    /// Until when they are taken.
+    pub expires_at: DateTime<Utc>,
+    /// Now.
+    pub created_at: DateTime<Utc>,
+}
+
+/// An upload, as whoever takes it must know it.
+#[derive(Debug, Clone)]
+pub struct Upload {
+    /// Whose.
+    pub account_id: Uuid,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// What the bytes are said to be.
+    pub content_type: String,
+    /// How many they are.
+    pub size_bytes: i64,
+    /// Whether they have come.
+    pub is_stored: bool,
+    /// Whether the operator has suspended its account.
+    pub is_suspended: bool,
+}
+
+/// An upload whose time is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExpiredUpload {
+    /// That of what it was for.
+    pub id: Uuid,
+    /// Whose.
+    pub account_id: Uuid,
+    /// How many bytes it would have taken.
+    pub size_bytes: i64,
+    /// Whether they came.
+    pub is_stored: bool,
+    /// Whether it was for an asset.
+    pub is_asset: bool,
+}
+
+/// Stores an upload that is to come.
+///
+/// # Errors
+/// The database's.
+pub async fn insert_upload(conn: &mut Conn, account_id: Uuid, new: &NewUpload<'_>) -> Result<(), Error> {
+    query!(
+        "insert into uploads (id, account_id, purpose, content_type, size_bytes, expires_at, created_at)
+         values ($1, $2, $3, $4, $5, $6, $7)",
+        new.id,
+        account_id,
+        new.purpose.word(),
+        new.content_type,
+        new.size_bytes,
+        new.expires_at,
+        new.created_at,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The upload at a signed address, whoever's it is: the signature stands for the account.
+///
+/// # Errors
+/// The database's.
+pub async fn find_upload(conn: &mut Conn, id: Uuid) -> Result<Option<Upload>, Error> {
+    let row = query!(
+        r#"select u.account_id, u.purpose, u.content_type, u.size_bytes, u.stored_at is not null as "is_stored!",
+                  a.suspended_at is not null as "is_suspended!"
+           from uploads u join accounts a on a.id = u.account_id where u.id = $1"#,
+        id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    row.map(|row| {
+        Ok(Upload {
+            account_id: row.account_id,
+            purpose: Purpose::read(&row.purpose)?,
+            content_type: row.content_type,
+            size_bytes: row.size_bytes,
+            is_stored: row.is_stored,
+            is_suspended: row.is_suspended,
+        })
+    })
+    .transpose()
+}
+
+/// Notes that the bytes of an upload have come. `false` if others came before, or its time was over.
+///
+/// # Errors
+/// The database's.
+pub async fn finish_upload(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<bool, Error> {
+    let finished = query_scalar!(
+        "update uploads set stored_at = $3 where account_id = $1 and id = $2 and stored_at is null returning id",
+        account_id,
+        id,
+        now,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(finished.is_some())
+}
+
+/// Deletes the upload of something that is deleted itself.
+///
+/// # Errors
+/// The database's.
+pub async fn delete_upload(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<(), Error> {
+    query!("delete from uploads where account_id = $1 and id = $2", account_id, id).execute(conn).await?;
+    Ok(())
+}
+
+/// Takes away up to `limit` uploads whose time is over.
+///
+/// # Errors
+/// The database's.
+pub async fn delete_expired(
+    conn: &mut Conn,
+    now: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<ExpiredUpload>, Error> {
+    let expired = query_as!(
+        ExpiredUpload,
+        r#"delete from uploads where id in (
+               select id from uploads where expires_at <= $1 order by expires_at limit $2 for update skip locked)
+           returning id, account_id, size_bytes, stored_at is not null as "is_stored!",
+                     purpose = 'asset' as "is_asset!""#,
+        now,
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(expired)
+}
