@@ -3,6 +3,7 @@
 mod ends;
 mod faults;
 mod operator;
+mod publishing;
 mod retries;
 mod runner;
 mod story;
