@@ -4,6 +4,7 @@ mod ends;
 mod faults;
 mod operator;
 mod refusals;
+mod publishing;
 mod retries;
 mod runner;
 mod story;

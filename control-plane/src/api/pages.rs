@@ -223,10 +223,10 @@ async fn update(
     if_match: IfMatch,
     Json(edited): Json<EditedPage>,
 ) -> Result<Headed<Reply<WholePage>>, Problem> {
-    let text = |text: &'_ Option<Option<String>>| text.clone().flatten();
-    let (css, template) = (text(&edited.css), text(&edited.entry_template));
+    let css = edited.css.as_ref().and_then(Option::as_deref);
+    let template = edited.entry_template.as_ref().and_then(Option::as_deref);
     let (title, html) = (edited.title.as_deref(), edited.html.as_deref());
-    let mut complaints = pages::check_content(title, html, css.as_deref(), template.as_deref());
+    let mut complaints = pages::check_content(title, html, css, template);
     complaints.extend(instants::check("publishAt", edited.publish_at.flatten()));
     if !complaints.is_empty() {
         return Err(Problem::validation(complaints));

@@ -86,6 +86,19 @@ async fn entries_of_a_deleted_page_are_kept_and_put_back_once() {
 }
 
 #[tokio::test]
+async fn an_archive_says_who_deleted_the_page() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let page = page(&api, &key, json!({})).await;
+    add(&api, &key, &page, 1).await;
+    let cookie = api.sign_in(api.account_of(&key).await).await;
+    let headers = [("cookie", cookie), ("origin", "http://localhost:8080".to_owned())];
+    let (status, gone) = api.send_with(Method::DELETE, &page, &headers, &Value::Null).await;
+    assert_eq!(status, StatusCode::OK, "{gone}");
+    assert_eq!(archives(&api, &key).await[0]["deletedBy"], "ana@example.com");
+}
+
+#[tokio::test]
 async fn entries_are_put_onto_several_pages_and_archived_with_each() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;

@@ -4,7 +4,7 @@ use domain::pages::{Content, Publication};
 use serde_json::json;
 use sqlx::Row;
 use store::accounts::{NewTrial, insert_trial};
-use store::pages::{NewPage, insert_page};
+use store::pages::{NewPage, PageChange, insert_page, update_page};
 use store::views::add_views;
 use uuid::Uuid;
 
@@ -36,6 +36,10 @@ async fn views_of_many_edges_add_up_and_those_of_no_page_are_passed_over() {
         };
         assert!(insert_page(&mut conn, account, &page).await.unwrap());
     }
+    // Somebody is editing one of them all the while: that neither waits nor is waited for.
+    let mut edit = store::begin(&database.db).await.unwrap();
+    let change = PageChange { html: Some("x".to_owned()), ..PageChange::default() };
+    assert!(update_page(&mut edit, account, ids[0], change, now).await.unwrap());
     let mut writing = tokio::task::JoinSet::new();
     for edge in 0..8 {
         let (db, mut counted) = (database.db.clone(), ids.clone());
@@ -51,6 +55,7 @@ async fn views_of_many_edges_add_up_and_those_of_no_page_are_passed_over() {
         });
     }
     writing.join_all().await;
+    store::commit(edit).await.unwrap();
     let rows = sqlx::query("select page_id, views from page_views order by page_id").fetch_all(&database.db);
     let views: Vec<(Uuid, i64)> = rows.await.unwrap().iter().map(|row| (row.get(0), row.get(1))).collect();
     let expected: Vec<_> = ids.iter().map(|id| (*id, if *id == ids[0] { 32 } else { 16 })).collect();
