@@ -1,6 +1,7 @@
 //! The door: what every request comes through. A hit is answered on the spot; everything else goes to the rooms
 //! behind, with its visitor's address and a limit on how slowly its body may come.
 
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::net::SocketAddr;
@@ -23,6 +24,7 @@ use crate::front::Rooms;
 use crate::hit;
 use crate::paced::Paced;
 use crate::seats::{Busy, Seat};
+use crate::sites::Remembered;
 
 /// An answer: whole and in memory, or one that comes from behind and keeps its connection's seat busy.
 type Answer = Response<EitherBody<Full<Bytes>, Busy<Body>>>;
@@ -34,6 +36,8 @@ pub(crate) struct Door {
     seat: Arc<Seat>,
     peer: SocketAddr,
     body_patience: Duration,
+    /// The site it was last asked for.
+    known: RefCell<Option<Remembered>>,
 }
 
 impl Door {
@@ -44,7 +48,14 @@ impl Door {
         peer: SocketAddr,
         body_patience: Duration,
     ) -> Self {
-        Self { edge: edge.clone(), rooms: rooms.clone(), seat, peer, body_patience }
+        Self {
+            edge: edge.clone(),
+            rooms: rooms.clone(),
+            seat,
+            peer,
+            body_patience,
+            known: RefCell::new(None),
+        }
     }
 }
 
@@ -58,9 +69,10 @@ impl Service<Request<Incoming>> for Door {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         self.seat.begin();
+        let asked = (request.method(), request.uri(), request.headers());
         // A request that brings a body is never a page's.
         if request.body().is_end_stream()
-            && let Some(reply) = hit::answer(&self.edge, request.method(), request.uri(), request.headers())
+            && let Some(reply) = hit::answer(&self.edge, &mut self.known.borrow_mut(), asked)
         {
             return Either::Left(ready(Ok(reply.map(EitherBody::Left))));
         }

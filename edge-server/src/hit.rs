@@ -10,14 +10,18 @@ use http::{HeaderMap, Method, Uri};
 use crate::edge::{Edge, Whose};
 use crate::hosts;
 use crate::replies::{Reply, Sending, Source, request_id};
+use crate::sites::Remembered;
 
-/// The answer, if it can be given right now.
-pub(crate) fn answer(edge: &Edge, method: &Method, uri: &Uri, asked: &HeaderMap) -> Option<Reply> {
+/// The answer, if it can be given right now. `known` is what the connection remembers of the host it asks for.
+pub(crate) fn answer(
+    edge: &Edge,
+    known: &mut Option<Remembered>,
+    (method, uri, asked): (&Method, &Uri, &HeaderMap),
+) -> Option<Reply> {
     let is_get = *method == Method::GET;
     if !is_get && *method != Method::HEAD {
         return None;
     }
-    let Whose::Site(host) = edge.whose(hosts::written_plainly(asked, uri)?) else { return None };
     let slug = match uri.path() {
         "/" => domain::pages::INDEX,
         // Its address is `/`.
@@ -25,7 +29,12 @@ pub(crate) fn answer(edge: &Edge, method: &Method, uri: &Uri, asked: &HeaderMap)
         path => path.strip_prefix('/')?,
     };
     let now = Instant::now();
-    let site = edge.sites.peek(host, now)?;
+    let written = hosts::written(asked, uri)?;
+    if !known.as_ref().is_some_and(|known| *known.host == *written && edge.sites.is_still_so(known, now)) {
+        let Whose::Site(host) = edge.whose(hosts::plain(written)?) else { return None };
+        *known = edge.sites.peek(host, written, now);
+    }
+    let site = &known.as_ref()?.site;
     if site.suspended || site.moved_to.is_some() {
         return None;
     }

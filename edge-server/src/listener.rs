@@ -3,10 +3,11 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper::rt::Executor;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use service::Shutdown;
 use socket2::SockRef;
@@ -68,8 +69,22 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-fn server(limits: &Connections) -> auto::Builder<TokioExecutor> {
-    let mut server = auto::Builder::new(TokioExecutor::new());
+/// Runs HTTP/2's streams: at once, and as tasks of their own only if they have to wait. A hit never has to.
+#[derive(Debug, Clone, Copy)]
+struct AtOnce;
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for AtOnce {
+    fn execute(&self, stream: F) {
+        let mut stream = Box::pin(stream);
+        // Nobody need be woken: whoever has to wait is asked again by its task, first thing.
+        if stream.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            tokio::spawn(stream);
+        }
+    }
+}
+
+fn server(limits: &Connections) -> auto::Builder<AtOnce> {
+    let mut server = auto::Builder::new(AtOnce);
     // Without a timer of hyper's own: `seats` watches headers that don't come.
     server.http1().max_buf_size(limits.header_bytes.try_into().unwrap_or(usize::MAX));
     server
@@ -82,7 +97,7 @@ fn server(limits: &Connections) -> auto::Builder<TokioExecutor> {
 }
 
 /// One connection, from its first byte to its last.
-async fn attend(server: &auto::Builder<TokioExecutor>, stream: TcpStream, door: Door, seated: &Seated) {
+async fn attend(server: &auto::Builder<AtOnce>, stream: TcpStream, door: Door, seated: &Seated) {
     prepare(&stream);
     let mut connection = pin!(server.serve_connection(TokioIo::new(stream), door));
     let (mut waker, mut leaving) = (None, false);

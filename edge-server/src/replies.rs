@@ -168,5 +168,8 @@ pub(crate) fn request_id(asked: &HeaderMap, rng: &Rng) -> HeaderValue {
     let mut digits = [0; 32];
     // Sixteen bytes are thirty-two digits, and digits are a header value.
     let _fits = hex::encode_to_slice(rng.bytes::<16>(), &mut digits);
-    HeaderValue::from_bytes(&digits).unwrap_or(HeaderValue::from_static(""))
+    let mut id = HeaderValue::from_bytes(&digits).unwrap_or(HeaderValue::from_static(""));
+    // Not that it is secret: HTTP/2 would put it into its table of headers likely to come again, and push out others.
+    id.set_sensitive(true);
+    id
 }

@@ -1,6 +1,7 @@
 //! Which host shows which site, or leads to one; remembered, and hosts without a site too.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use cache::{Fresh, Served};
@@ -13,10 +14,22 @@ use crate::lookups::{LookUps, NoAnswer};
 /// What is known of a host.
 pub(crate) type Known = Option<Arc<Site>>;
 
+/// A site as one connection remembers it: visitors ask one host many things.
+#[derive(Debug)]
+pub(crate) struct Remembered {
+    /// The host as it was written.
+    pub(crate) host: Box<str>,
+    pub(crate) site: Arc<Site>,
+    until: Instant,
+    as_of: u64,
+}
+
 /// The hosts known so far: subdomains by their names, which have no dot, and custom domains whole.
 pub(crate) struct Sites {
     lookups: LookUps,
     known: Fresh<String, Known>,
+    /// How often something was forgotten: what connections remember is of one such time.
+    forgotten: AtomicU64,
 }
 
 /// A host as it is looked up.
@@ -50,12 +63,24 @@ impl<'a> Host<'a> {
 impl Sites {
     pub(crate) fn new(lookups: LookUps, config: &Cache) -> Self {
         let weigh = |host: &String, _: &Known| weight(256 + host.len());
-        Self { lookups, known: Fresh::new(config.bounds(config.host_bytes), weigh) }
+        Self {
+            lookups,
+            known: Fresh::new(config.bounds(config.host_bytes), weigh),
+            forgotten: AtomicU64::new(0),
+        }
     }
 
-    /// The site of a host if that is known right now.
-    pub(crate) fn peek(&self, host: Host<'_>, now: Instant) -> Known {
-        self.known.peek(host.key(), now).flatten()
+    /// The site of a host if that is known right now, to be remembered under what was `written`.
+    pub(crate) fn peek(&self, host: Host<'_>, written: &str, now: Instant) -> Option<Remembered> {
+        // Read first: what is forgotten meanwhile is not remembered.
+        let as_of = self.forgotten.load(Ordering::SeqCst);
+        let (site, until) = self.known.peek_until(host.key(), now)?;
+        Some(Remembered { host: written.into(), site: site?, until, as_of })
+    }
+
+    /// Whether what a connection remembers is still so.
+    pub(crate) fn is_still_so(&self, remembered: &Remembered, now: Instant) -> bool {
+        remembered.as_of == self.forgotten.load(Ordering::SeqCst) && now < remembered.until
     }
 
     /// The site of a host, or of one that was given up and is still kept for it.
@@ -80,10 +105,12 @@ impl Sites {
     /// hears that a site was suspended, or has ended.
     pub(crate) fn forget(&self, host: &str) {
         self.known.remove(&host.to_owned());
+        self.forgotten.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Asks again about every host.
     pub(crate) fn forget_all(&self) {
         self.known.expire_all();
+        self.forgotten.fetch_add(1, Ordering::SeqCst);
     }
 }

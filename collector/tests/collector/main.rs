@@ -15,4 +15,6 @@ mod sites;
 #[cfg(test)]
 mod stand;
 #[cfg(test)]
+mod tracker;
+#[cfg(test)]
 mod valve;

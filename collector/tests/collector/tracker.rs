@@ -16,7 +16,9 @@ async fn the_tracker_is_small_kept_for_an_hour_and_a_script() {
     let (head, script) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     let head = head.to_lowercase();
-    for line in ["content-type: text/javascript; charset=utf-8", "max-age=3600", "x-content-type-options: nosniff"] {
+    for line in
+        ["content-type: text/javascript; charset=utf-8", "max-age=3600", "x-content-type-options: nosniff"]
+    {
         assert!(head.contains(line), "{head}");
     }
     assert!(script.len() <= 1_024, "{} bytes", script.len());

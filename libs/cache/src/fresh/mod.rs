@@ -74,8 +74,17 @@ where
     where
         Q: Equivalent<K> + Hash + ?Sized,
     {
+        self.peek_until(key, now).map(|(value, _)| value)
+    }
+
+    /// The same, with the time at which it is no longer fresh, whatever happens.
+    pub fn peek_until<Q>(&self, key: &Q, now: Instant) -> Option<(V, Instant)>
+    where
+        Q: Equivalent<K> + Hash + ?Sized,
+    {
         let stored = self.values.get(key)?;
-        stored.is_fresh(now, self.epoch(), self.bounds.fresh_for).then(|| stored.value.clone())
+        let is_fresh = stored.is_fresh(now, self.epoch(), self.bounds.fresh_for);
+        is_fresh.then(|| (stored.value.clone(), stored.fresh_until(self.bounds.fresh_for)))
     }
 
     /// What is here, fresh or not. For those who reload and find that nothing has changed.

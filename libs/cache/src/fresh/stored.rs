@@ -37,6 +37,10 @@ impl<V> Stored<V> {
             && now.saturating_duration_since(self.loaded) < fresh_for
     }
 
+    pub(super) fn fresh_until(&self, fresh_for: Duration) -> Instant {
+        self.loaded + fresh_for
+    }
+
     /// Must be reloaded before it is used; an earlier failure to do so is no excuse any more.
     pub(super) fn outdate(&self) {
         self.outdated.store(true, Ordering::SeqCst);

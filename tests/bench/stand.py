@@ -1,0 +1,70 @@
+"""A stand for benchmarks: the whole system with an account of its own, and more edges beside its own one."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RUNNER = ["cargo", "run", "--quiet", "--release", "--locked", "--"]
+EDGE = ["cargo", "run", "--quiet", "--release", "--locked", "-p", "edge-server", "--"]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def call(method, url, key=None, body=None):
+    headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
+    request = urllib.request.Request(url, None if body is None else json.dumps(body).encode(), headers, method=method)
+    return json.load(urllib.request.urlopen(request))
+
+
+@contextlib.contextmanager
+def system(*settings):
+    """Runs everything, each service as a process; gives what stack.json says."""
+    with tempfile.TemporaryDirectory(prefix="web-runtime-bench-") as folder:
+        place = ["--dir", folder]
+        print("building and starting (release)", flush=True)
+        more = [part for setting in settings for part in ("--set", setting)]
+        subprocess.run([*RUNNER, "up", "--detach", "--processes", "--port", "0", *place, *more], check=True, cwd=ROOT)
+        try:
+            yield json.loads((pathlib.Path(folder) / "stack.json").read_text())
+        finally:
+            subprocess.run([*RUNNER, "down", *place], check=True, cwd=ROOT)
+
+
+@contextlib.contextmanager
+def another_edge(stack, *settings):
+    """One more edge over the same stores; gives its port and its process id. It passes nothing on."""
+    port = free_port()
+    settings = [
+        f"listen.main=127.0.0.1:{port}", f"listen.ops=127.0.0.1:{free_port()}", f"http.base_url={stack['base_url']}",
+        f"http.sites_domain={stack['sites_domain']}", f"store.url={stack['postgres_url']}",
+        f"redis.url={stack['redis_url']}", "secrets.edge_token=an-edge-that-passes-nothing-on", *settings,
+    ]
+    subprocess.run([*EDGE, "--print-config"], check=True, capture_output=True, cwd=ROOT)
+    program = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release" / "edge-server"
+    process = subprocess.Popen([program, *[part for one in settings for part in ("--set", one)]])
+    try:
+        for _ in range(200):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            time.sleep(0.05)
+        yield port, process.pid
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+def rss_mb(pid):
+    return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text()).group(1)) / 1024
