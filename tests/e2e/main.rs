@@ -3,8 +3,8 @@
 mod ends;
 mod faults;
 mod operator;
-mod refusals;
 mod publishing;
+mod refusals;
 mod retries;
 mod runner;
 mod story;
