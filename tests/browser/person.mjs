@@ -57,10 +57,15 @@ export class Person {
     await this.sees("Your account");
   }
 
-  /** That nobody is shut out of this page, as far as a program can tell; and a picture for people to judge. */
-  async looksAt(name) {
+  /** A picture of the page, for people to judge. */
+  async picture(name) {
     await mkdir(screenshots, { recursive: true });
     await this.page.screenshot({ path: new URL(`${name}.png`, screenshots).pathname, fullPage: true });
+  }
+
+  /** That nobody is shut out of this page, as far as a program can tell; and a picture. */
+  async looksAt(name) {
+    await this.picture(name);
     await this.page.addScriptTag({ path: axe });
     const { violations } = await this.page.evaluate(() => globalThis.axe.run());
     const told = violations.map((one) => `${one.id}: ${one.help} ${one.nodes.map((node) => node.html)}`);
