@@ -89,7 +89,7 @@ async fn things(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &
     let webhook = json!({"url": "https://example.com/hook", "formIds": [form]});
     let page = made(api, key, "/api/pages", page, "id").await;
     let asset = json!({"filename": "a.png", "contentType": "image/png", "sizeBytes": 1, "pageId": page});
-    let zip = made(api, key, "/api/deploy", json!({"sizeBytes": 1}), "deployId").await;
+    let zip = made(api, key, "/api/deploy", json!({"sizeBytes": SITE.len()}), "deployId").await;
     api.upload(account_id, zip, SITE).await;
     Things {
         folder,
