@@ -232,7 +232,7 @@ async fn process(
     let (site, published) = match progress.beside(&app, call.account_id, id, work).await {
         Ok(done) => done,
         Err(problem) => {
-            progress.end(&app, call.account_id, id).await;
+            Progress::end(&app, call.account_id, id).await;
             return Err(problem);
         }
     };
