@@ -92,7 +92,8 @@ create index served_deploys_deploy on served_deploys (deploy_id);
 create table deploy_files (
     deploy_id     uuid not null references deploys on delete cascade,
     path          text not null,
-    blob_id       uuid not null references blobs,
+    -- Looked at in the end: an account's end takes its blobs before it comes to its deploys' files.
+    blob_id       uuid not null references blobs deferrable initially deferred,
     size_bytes    bigint not null check (size_bytes >= 0),
     content_type  text not null,
     -- Images and fonts have an address by their content too.

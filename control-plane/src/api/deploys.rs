@@ -23,10 +23,11 @@ use crate::uploads::UploadHeaders;
 /// The endpoints.
 pub(super) fn resource() -> web::Resource<App> {
     web::Resource::new("deploys")
-        .post("/api/deploy", create, "Begin a deploy and get an address to upload its zip to")
         .get("/api/deploy/{id}", read, "How far a deploy is")
-        .post("/api/deploy/{id}/process", process, "Publish the site in an uploaded zip")
         .post("/api/deploy/{id}/rollback", rollback, "Make a site what it was before its newest deploy")
+        .extension()
+        .post("/api/deploy", create, "Begin a deploy and get an address to upload its zip to")
+        .post("/api/deploy/{id}/process", process, "Publish the site in an uploaded zip")
 }
 
 const CONTENT_TYPE: &str = "application/zip";
@@ -232,7 +233,7 @@ async fn process(
     let (site, published) = match progress.beside(&app, call.account_id, id, work).await {
         Ok(done) => done,
         Err(problem) => {
-            progress.end(&app, call.account_id, id).await;
+            Progress::end(&app, call.account_id, id).await;
             return Err(problem);
         }
     };

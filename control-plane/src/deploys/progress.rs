@@ -59,11 +59,11 @@ impl Progress {
         }
     }
 
-    /// Nobody is at the deploy any more.
-    pub(crate) async fn end(&self, app: &App, account_id: Uuid, deploy_id: Uuid) {
+    /// Nobody is at the deploy any more, and nothing of it is done.
+    pub(crate) async fn end(app: &App, account_id: Uuid, deploy_id: Uuid) {
         let ended = async {
             let mut conn = store::acquire(&app.db).await?;
-            store::deploys::update_progress(&mut conn, account_id, deploy_id, None, self.read()).await
+            store::deploys::update_progress(&mut conn, account_id, deploy_id, None, (0, 0)).await
         };
         if let Err(error) = ended.await {
             tracing::warn!(%error, "a deploy that failed stays taken for a while");

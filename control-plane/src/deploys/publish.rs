@@ -69,9 +69,9 @@ async fn in_one_transaction<S>(
     usage::lock(&mut tx, account_id).await?;
     let served = store::deploys::files::lock_served(&mut tx, account_id, subdomain.id).await?;
     let previous_id = served.map(|served| served.deploy_id);
-    let finished =
-        store::deploys::finish_deploy(&mut tx, account_id, deploy_id, subdomain.id, previous_id, now).await?;
-    if !finished {
+    let files = i32::try_from(site.pages.len() + site.files.len() + site.errors.len()).unwrap_or(i32::MAX);
+    let (id, site_id) = (deploy_id, subdomain.id);
+    if !store::deploys::finish_deploy(&mut tx, account_id, id, site_id, previous_id, files, now).await? {
         return Err(Problem::new(Code::Conflict, "this deploy was published, or given up, meanwhile"));
     }
     let found = store::deploys::undo::list_pages(&mut tx, account_id, subdomain.id).await?;

@@ -213,7 +213,7 @@ pub async fn update_progress(
     Ok(())
 }
 
-/// A deploy is published on a subdomain, in the place of `previous_id`. Its zip is no longer needed: that is to be
+/// A deploy of so many files is published on a subdomain, in the place of `previous_id`. Its zip is no longer needed: that is to be
 /// released.
 ///
 /// # Errors
@@ -224,17 +224,19 @@ pub async fn finish_deploy(
     id: Uuid,
     subdomain_id: Uuid,
     previous_id: Option<Uuid>,
+    files: i32,
     now: DateTime<Utc>,
 ) -> Result<bool, Error> {
     let finished = query_scalar!(
         "update deploys set status = 'processed', subdomain_id = $3, previous_id = $4, processed_at = $5,
-                            blob_id = null, leased_until = null, files_done = files_total
+                            blob_id = null, leased_until = null, files_done = $6, files_total = $6
          where account_id = $1 and id = $2 and status = 'uploaded' returning id",
         account_id,
         id,
         subdomain_id,
         previous_id,
         now,
+        files,
     )
     .fetch_optional(conn)
     .await?;

@@ -102,7 +102,7 @@ async fn things(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &
     let form = made(api, key, "/api/forms", form, "formId").await;
     let webhook = json!({"url": "https://example.com/hook", "formIds": [form]});
     let asset = json!({"filename": "a.png", "contentType": "image/png", "sizeBytes": 1, "pageId": page});
-    let zip = made(api, key, "/api/deploy", json!({"sizeBytes": 1}), "deployId").await;
+    let zip = made(api, key, "/api/deploy", json!({"sizeBytes": SITE.len()}), "deployId").await;
     api.upload(account_id, zip, SITE).await;
     Things {
         folder,
