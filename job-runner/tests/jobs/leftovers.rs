@@ -41,8 +41,10 @@ async fn nothing_is_left_of_an_unclaimed_trial_and_everything_of_a_claimed_one()
         assert!(gone.tables().contains(table), "{table} is not recognised as one that holds account data");
     }
     assert!(filled.contains("clickhouse events"));
-    // A purge of the kept one's events is the one thing of it that shall be carried out.
-    stand.change(&format!("delete from event_purges where account_id = '{}'", kept.id)).await;
+    // Purges of the kept one's events and bytes are all of it that shall be carried out.
+    for purges in ["event_purges", "blob_purges"] {
+        stand.change(&format!("delete from {purges} where account_id = '{}'", kept.id)).await;
+    }
     let before = kept.found().await;
 
     stand.change(&format!("update accounts set claimed_at = now() where id = '{}'", kept.id)).await;
