@@ -1,6 +1,6 @@
 //! Which encodings of a page a visitor takes, read from `Accept-Encoding` without allocating.
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderValue, header};
 
 /// How bodies are compressed, by their names in HTTP. Their order is that of [`Accepted`]'s bits.
 pub(crate) const CODINGS: [&str; 3] = ["gzip", "br", "zstd"];
@@ -19,9 +19,7 @@ impl Accepted {
         let mut values = headers.get_all(header::ACCEPT_ENCODING).iter();
         let Some(first) = values.next() else { return Self(0) };
         if values.next().is_some() {
-            return Self::weigh(
-                headers.get_all(header::ACCEPT_ENCODING).iter().map(|value| value.as_bytes()),
-            );
+            return Self::weigh(headers.get_all(header::ACCEPT_ENCODING).iter().map(HeaderValue::as_bytes));
         }
         match first.as_bytes() {
             // What browsers send, word for word.
