@@ -70,9 +70,9 @@ const WHOLE: u16 = 1_000;
 /// `q=0.5` in thousandths; nothing if this is no weight, and 0 if it is one that can't be read.
 fn weight(parameter: &[u8]) -> Option<u16> {
     let value = parameter.strip_prefix(b"q=").or_else(|| parameter.strip_prefix(b"Q="))?;
-    let (whole, decimals) = match value.split_first()? {
-        (b'0', rest) => (0, rest),
-        (b'1', rest) => (WHOLE, rest),
+    let (whole, decimals) = match value.split_first() {
+        Some((b'0', rest)) => (0, rest),
+        Some((b'1', rest)) => (WHOLE, rest),
         _ => return Some(0),
     };
     let decimals = decimals.strip_prefix(b".").unwrap_or(decimals);
