@@ -1,6 +1,6 @@
 //! Which encodings of a page a visitor takes, read from `Accept-Encoding` without allocating.
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderValue, header};
 
 /// How bodies are compressed, by their names in HTTP. Their order is that of [`Accepted`]'s bits.
 pub(crate) const CODINGS: [&str; 3] = ["gzip", "br", "zstd"];
@@ -19,9 +19,7 @@ impl Accepted {
         let mut values = headers.get_all(header::ACCEPT_ENCODING).iter();
         let Some(first) = values.next() else { return Self(0) };
         if values.next().is_some() {
-            return Self::weigh(
-                headers.get_all(header::ACCEPT_ENCODING).iter().map(|value| value.as_bytes()),
-            );
+            return Self::weigh(headers.get_all(header::ACCEPT_ENCODING).iter().map(HeaderValue::as_bytes));
         }
         match first.as_bytes() {
             // What browsers send, word for word.
@@ -72,9 +70,9 @@ const WHOLE: u16 = 1_000;
 /// `q=0.5` in thousandths; nothing if this is no weight, and 0 if it is one that can't be read.
 fn weight(parameter: &[u8]) -> Option<u16> {
     let value = parameter.strip_prefix(b"q=").or_else(|| parameter.strip_prefix(b"Q="))?;
-    let (whole, decimals) = match value.split_first()? {
-        (b'0', rest) => (0, rest),
-        (b'1', rest) => (WHOLE, rest),
+    let (whole, decimals) = match value.split_first() {
+        Some((b'0', rest)) => (0, rest),
+        Some((b'1', rest)) => (WHOLE, rest),
         _ => return Some(0),
     };
     let decimals = decimals.strip_prefix(b".").unwrap_or(decimals);

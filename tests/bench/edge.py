@@ -162,9 +162,9 @@ def edge_with_a_page(stack):
     """The edge of a whole system, which has one page."""
     key = stand.call("POST", f"{stack['base_url']}/api/trial")["key"]
     page = {"slug": "index", "title": "A page", "html": page_of(PAGE_BYTES)}
-    made = stand.call("POST", f"{stack['base_url']}/api/pages", key, page)
-    host = made["siteUrl"].split("//")[1].split("/")[0].split(":")[0]
-    return Server("edge", stack["http_port"], stack["http_port"], stack["services"]["edge-server"]["pid"], host)
+    stand.call("POST", f"{stack['base_url']}/api/pages", key, page)
+    port, pid = stack["http_port"], stack["services"]["edge-server"]["pid"]
+    return Server("edge", port, port, pid, stand.site_host(stack, key))
 
 
 def page_of(size):

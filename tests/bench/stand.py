@@ -1,4 +1,7 @@
-"""A stand for benchmarks: the whole system with an account of its own, and more edges beside its own one."""
+"""A stand for benchmarks: the whole system with an account of its own, and more edges beside its own one.
+
+BENCH_PROFILE=dev takes a debug build: to see that a benchmark runs, not for figures.
+"""
 
 import contextlib
 import json
@@ -13,8 +16,9 @@ import time
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RUNNER = ["cargo", "run", "--quiet", "--release", "--locked", "--"]
-EDGE = ["cargo", "run", "--quiet", "--release", "--locked", "-p", "edge-server", "--"]
+PROFILE = os.environ.get("BENCH_PROFILE", "release")
+CARGO = ["cargo", "run", "--quiet", "--profile", PROFILE, "--locked"]
+RUNNER = [*CARGO, "--"]
 
 
 def free_port():
@@ -44,19 +48,22 @@ def system(*settings):
 
 
 @contextlib.contextmanager
-def another_edge(stack, *settings):
-    """One more edge over the same stores; gives its port and its process id. It passes nothing on."""
+def another_edge(stack, *settings, under=()):
+    """One more edge over the same stores, run `under` another program if one is named; gives its port and its process
+    id. It passes nothing on."""
     port = free_port()
     settings = [
         f"listen.main=127.0.0.1:{port}", f"listen.ops=127.0.0.1:{free_port()}", f"http.base_url={stack['base_url']}",
         f"http.sites_domain={stack['sites_domain']}", f"store.url={stack['postgres_url']}",
         f"redis.url={stack['redis_url']}", "secrets.edge_token=an-edge-that-passes-nothing-on", *settings,
     ]
-    subprocess.run([*EDGE, "--print-config"], check=True, capture_output=True, cwd=ROOT)
-    program = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release" / "edge-server"
-    process = subprocess.Popen([program, *[part for one in settings for part in ("--set", one)]])
+    # Built and asked for nothing first, so that what is started below is the edge and not cargo.
+    subprocess.run([*CARGO, "-p", "edge-server", "--", "--print-config"], check=True, capture_output=True, cwd=ROOT)
+    target = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
+    program = target / ("debug" if PROFILE == "dev" else PROFILE) / "edge-server"
+    process = subprocess.Popen([*under, program, *[part for one in settings for part in ("--set", one)]])
     try:
-        for _ in range(200):
+        for _ in range(1200):
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
                 break
             time.sleep(0.05)
@@ -64,6 +71,12 @@ def another_edge(stack, *settings):
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
+
+
+def site_host(stack, key):
+    """The host of the account's site, without port."""
+    site = call("GET", f"{stack['base_url']}/api/account", key)["siteUrl"]
+    return site.split("//")[1].split("/")[0].split(":")[0]
 
 
 def rss_mb(pid):

@@ -25,7 +25,7 @@ def main():
         key = stand.call("POST", f"{stack['base_url']}/api/trial")["key"]
         page = {"slug": "index", "title": "T", "html": "<p>version 0"}
         made = stand.call("POST", f"{stack['base_url']}/api/pages", key, page)
-        page_id, host = made["id"], made["siteUrl"].split("//")[1].split("/")[0].split(":")[0]
+        page_id, host = made["id"], stand.site_host(stack, key)
         connection = http.client.HTTPConnection("127.0.0.1", port)
 
         def shown():

@@ -15,7 +15,7 @@ async fn get(edge: &Edge, host: &str, accept: &str) -> Answer {
 
 /// Waits until the new version has all its encodings.
 async fn until_compressed(edge: &Edge, host: &str) {
-    sandbox::test::until(async || get(edge, host, CHROME).await.header("content-encoding") != "").await;
+    sandbox::test::until(async || !get(edge, host, CHROME).await.header("content-encoding").is_empty()).await;
 }
 
 #[tokio::test]

@@ -226,3 +226,26 @@ fn boundaries(name: &str) -> Vec<f64> {
         _ => MILLISECONDS.to_vec(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tallies_of_one_name_are_one_whoever_holds_them_and_are_shown_by_label() {
+        let [a, b] = tallies("test_thing_count_total", "kind", ["a", "b"]);
+        let [again, _] = tallies("test_thing_count_total", "kind", ["a", "b"]);
+        let threads: Vec<_> = (0..20)
+            .map(|_| {
+                let a = a.clone();
+                std::thread::spawn(move || (0..100).for_each(|_| a.add(1)))
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        again.add(1);
+        b.add(7);
+        let shown = render();
+        assert!(shown.contains("test_thing_count_total{kind=\"a\"} 2001"), "{shown}");
+        assert!(shown.contains("test_thing_count_total{kind=\"b\"} 7"), "{shown}");
+    }
+}

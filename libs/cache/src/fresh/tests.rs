@@ -90,6 +90,23 @@ fn everything_expires_at_once_and_a_removed_value_is_gone_for_good() {
 }
 
 #[test]
+fn a_revised_value_is_as_old_as_it_was_and_undoes_nothing() {
+    let (cache, now) = (cache(), Instant::now());
+    assert!(!cache.revise(&key(), |_| true, 2), "nothing is here");
+    get(&cache, now, Ok(1)).unwrap();
+    assert!(!cache.revise(&key(), |here| *here == 7, 2), "something else is here");
+    assert!(cache.revise(&key(), |here| *here == 1, 2));
+    assert_eq!(cache.peek_until("host/page", now), Some((2, now + FRESH_FOR)));
+    assert_eq!((cache.peek("host/page", now + FRESH_FOR), cache.last("host/page")), (None, Some(2)));
+    cache.invalidate(&key());
+    assert!(cache.revise(&key(), |_| true, 3));
+    assert_eq!(cache.peek("host/page", now), None, "out of date still");
+    cache.remove(&key());
+    assert!(!cache.revise(&key(), |_| true, 4));
+    assert_eq!(cache.last("host/page"), None);
+}
+
+#[test]
 fn weight_is_bounded() {
     let (cache, now) = (cache(), Instant::now());
     for n in 0..1_000 {
