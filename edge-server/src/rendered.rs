@@ -72,6 +72,14 @@ impl Rendered {
         }))
     }
 
+    /// The same as it is shown elsewhere: what it refers to is read from its own address.
+    pub(crate) fn away_from(&self, address: &str) -> Self {
+        let Version { page_id, plain, views, .. } = &*self.0;
+        let html = domain::rendering::at(&String::from_utf8_lossy(&plain.body), address);
+        let (plain, compressed) = (Encoded::new(html.into(), None), [const { None }; 3]);
+        Self(Arc::new(Version { page_id: *page_id, plain, compressed, untried: false, views: views.clone() }))
+    }
+
     /// Whether this is the version of that page with that HTML.
     pub(crate) fn is(&self, page_id: Uuid, html: &str) -> bool {
         self.0.page_id == page_id && self.0.plain.body == html.as_bytes()

@@ -62,7 +62,11 @@ pub(crate) async fn show(
         return serving::nothing();
     }
     let found = match holder(&edge, &slug, query.as_deref().unwrap_or_default()).await {
-        Ok(Some(site)) => serving::find(&edge, Host::Subdomain(&site), &slug).await,
+        Ok(Some(site)) => serving::find(&edge, Host::Subdomain(&site), &slug).await.map(|mut found| {
+            let name = found.site.moved_to.as_deref().unwrap_or(&site);
+            found.page.value = found.page.value.away_from(&edge.addresses.page(name, &slug));
+            found
+        }),
         Ok(None) => return serving::nothing(),
         Err(error) => return serving::cannot_say(error),
     };

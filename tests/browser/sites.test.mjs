@@ -10,12 +10,18 @@ import { start } from "./system.mjs";
 
 const packages = dirname(createRequire(import.meta.url).resolve("axe-core/package.json")) + "/..";
 
-/** Each with what is zipped of it, how many pages that makes, and something its first page shows. */
+/** Each with what is zipped of it, how many pages that makes, something its first page shows, and what is left out. */
 const SITES = [
   { name: "html5-boilerplate", folder: "dist", pages: 2, shows: "This is HTML5 Boilerplate" },
   { name: "startbootstrap-clean-blog", folder: ".", pages: 4, shows: "Clean Blog" },
   { name: "startbootstrap-agency", folder: "dist", pages: 1, shows: "It's Nice To Meet You" },
-  { name: "gentelella", folder: "dist", pages: 60, shows: "Dashboard" },
+  {
+    name: "gentelella",
+    folder: "dist",
+    pages: 59,
+    shows: "Dashboard",
+    errors: ["stats.html was left out: a page may have at most 512 KB"],
+  },
   { name: "reveal.js", folder: ".", pages: 2, shows: "Slide 1" },
 ];
 
@@ -64,14 +70,14 @@ async function visit(person, address) {
     text: document.body.innerText.trim(),
     elements: document.body.querySelectorAll("*").length,
     broken: [...document.images]
-      .filter((image) => new URL(image.src, location).hostname.endsWith("localhost"))
+      .filter((image) => image.getAttribute("src") && new URL(image.src, location).hostname.endsWith("localhost"))
       .filter((image) => image.complete && image.naturalWidth === 0)
       .map((image) => image.src),
   }));
   return { failed, seen };
 }
 
-for (const { name, folder, pages, shows } of SITES) {
+for (const { name, folder, pages, shows, errors = [] } of SITES) {
   test(`${name} is deployed as it is, and every page of it shows without a failed request`, async () => {
     const trial = (await call(system.base, "POST", "/api/trial")).body;
     const { key } = trial;
@@ -79,7 +85,7 @@ for (const { name, folder, pages, shows } of SITES) {
     await call(system.base, "POST", "/api/account/upgrade", { key, body: { plan: "pro" } });
     const zip = zipSync(await filesOf(join(packages, name, folder)), { level: 1 });
     const site = await deploy(key, zip);
-    assert.deepEqual(site.errors, []);
+    assert.deepEqual(site.errors, errors);
     assert.equal(site.pages.length, pages, site.pages.map((page) => page.slug).join(" "));
 
     const visitor = await Person.sitDown(system);

@@ -28,16 +28,20 @@ async fn the_first_page_of_a_slug_holds_the_bare_address_and_the_others_name_the
     let held = first.page("hello", "<p>first").await;
     second.page("hello", "<p>second").await;
     let get = async |path: &str| edge.visitor.get("localhost", path).await;
-    assert_eq!(get("/p/hello").await.text(), "<p>first");
-    assert_eq!(get("/p/hello?site=loud-badger").await.text(), "<p>second");
-    assert_eq!(get("/p/hello?site=quiet-otter").await.text(), "<p>first");
+    // What the page refers to is read from where it is at home.
+    let port = edge.port();
+    let shown = |host: &str, html: &str| format!("<base href=\"http://{host}:{port}/hello\">{html}");
+    let (first_page, second_page) = (shown(&first.host, "<p>first"), shown(&second.host, "<p>second"));
+    assert_eq!(get("/p/hello").await.text(), first_page);
+    assert_eq!(get("/p/hello?site=loud-badger").await.text(), second_page);
+    assert_eq!(get("/p/hello?site=quiet-otter").await.text(), first_page);
 
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
     store::pages::delete_page(&mut conn, first.id, held).await.unwrap();
     let change = contract::Change::Page { subdomain_id: first.subdomain_id, slug: "hello".to_owned() };
     edge.bus.publish(&contract::Signal::Changed(change)).await.unwrap();
     edge.get_until("localhost", "/p/hello", |answer| answer.status == StatusCode::NOT_FOUND).await;
-    assert_eq!(get("/p/hello?site=loud-badger").await.text(), "<p>second", "which was never handed on");
+    assert_eq!(get("/p/hello?site=loud-badger").await.text(), second_page, "which was never handed on");
 }
 
 #[tokio::test]

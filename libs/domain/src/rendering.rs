@@ -1,5 +1,7 @@
 //! The document that visitors of a page get: its HTML, with its entries at their marker and its CSS in its head.
 
+mod base;
+
 use std::cell::Cell;
 
 use lol_html::html_content::ContentType;
@@ -8,6 +10,8 @@ use serde_json::Value;
 
 use crate::entries::Template;
 use crate::pages;
+
+pub use base::at;
 
 /// What a page says, as far as visitors see it.
 #[derive(Debug, Clone, Copy)]
