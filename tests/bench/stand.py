@@ -17,8 +17,7 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROFILE = os.environ.get("BENCH_PROFILE", "release")
-CARGO = ["cargo", "run", "--quiet", "--profile", PROFILE, "--locked"]
-RUNNER = [*CARGO, "--"]
+RUNNER = ["cargo", "run", "--quiet", "--profile", PROFILE, "--locked", "--"]
 
 
 def free_port():
@@ -50,18 +49,14 @@ def system(*settings):
 @contextlib.contextmanager
 def another_edge(stack, *settings, under=()):
     """One more edge over the same stores, run `under` another program if one is named; gives its port and its process
-    id. It passes nothing on."""
+    id."""
     port = free_port()
-    settings = [
-        f"listen.main=127.0.0.1:{port}", f"listen.ops=127.0.0.1:{free_port()}", f"http.base_url={stack['base_url']}",
-        f"http.sites_domain={stack['sites_domain']}", f"store.url={stack['postgres_url']}",
-        f"redis.url={stack['redis_url']}", "secrets.edge_token=an-edge-that-passes-nothing-on", *settings,
-    ]
-    # Built and asked for nothing first, so that what is started below is the edge and not cargo.
-    subprocess.run([*CARGO, "-p", "edge-server", "--", "--print-config"], check=True, capture_output=True, cwd=ROOT)
+    settings = [f"listen.main=127.0.0.1:{port}", f"listen.ops=127.0.0.1:{free_port()}", *settings]
     target = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
-    program = target / ("debug" if PROFILE == "dev" else PROFILE) / "edge-server"
-    process = subprocess.Popen([*under, program, *[part for one in settings for part in ("--set", one)]])
+    program = target / ("debug" if PROFILE == "dev" else PROFILE) / "local"
+    folder = pathlib.Path(stack["log_dir"]).parent
+    service = [program, "service", "edge-server", "--dir", folder]
+    process = subprocess.Popen([*under, *service, *[part for one in settings for part in ("--set", one)]])
     try:
         for _ in range(1200):
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
