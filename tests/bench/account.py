@@ -14,12 +14,11 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
-import urllib.request
+
+import stand
 
 ROUNDS, SECONDS, CONNECTIONS = 7, 4, 16
 HERE = pathlib.Path(__file__).resolve().parent
-RUNNER = ["cargo", "run", "--quiet", "--release", "--locked", "--"]
 
 
 def oha(url, *more):
@@ -35,8 +34,7 @@ def oha(url, *more):
 def measure(stack):
     service = stack["services"]["control-plane"]
     health = service["metrics_url"].replace("/metrics", "/healthz")
-    trial = urllib.request.Request(f"{stack['base_url']}/api/trial", method="POST")
-    key = json.load(urllib.request.urlopen(trial))["key"]
+    key = stand.call("POST", f"{stack['base_url']}/api/trial")["key"]
     account = [f"{service['url']}/api/account", "-H", f"authorization: Bearer {key}"]
     account = (account[0], *account[1:])
     turns = []
@@ -57,15 +55,8 @@ def measure(stack):
 def main():
     if not shutil.which("oha"):
         sys.exit("oha is missing: cargo install oha --locked")
-    with tempfile.TemporaryDirectory(prefix="web-runtime-bench-") as folder:
-        place = ["--dir", folder]
-        print("building and starting (release)", flush=True)
-        subprocess.run([*RUNNER, "up", "--detach", "--processes", "--port", "0", *place], check=True)
-        try:
-            stack = json.loads((pathlib.Path(folder) / "stack.json").read_text())
-            health, account, share, p50, p99 = measure(stack)
-        finally:
-            subprocess.run([*RUNNER, "down", *place], check=True)
+    with stand.system() as stack:
+        health, account, share, p50, p99 = measure(stack)
     table = f"""# An authenticated read against /healthz
 
 Made by `tests/bench/account.py`: {ROUNDS} turns of {SECONDS} s each, {CONNECTIONS} connections, medians.

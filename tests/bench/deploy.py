@@ -8,7 +8,6 @@ most deploys change little. Writes tests/bench/deploy.md.
 """
 
 import io
-import json
 import pathlib
 import random
 import shutil
@@ -20,9 +19,10 @@ import time
 import urllib.request
 import zipfile
 
+import stand
+
 ROUNDS, PAGES, SCRIPTS, PICTURES = 7, 90, 110, 300
 HERE = pathlib.Path(__file__).resolve().parent
-RUNNER = ["cargo", "run", "--quiet", "--release", "--locked", "--"]
 
 
 def site(seed):
@@ -47,24 +47,14 @@ def site(seed):
     return packed.getvalue()
 
 
-def call(method, url, key=None, body=None, data=None, headers=None):
-    headers = dict(headers or {})
-    if key:
-        headers["authorization"] = f"Bearer {key}"
-    if body is not None:
-        data, headers["content-type"] = json.dumps(body).encode(), "application/json"
-    request = urllib.request.Request(url, data=data, headers=headers, method=method)
-    with urllib.request.urlopen(request) as answer:
-        return json.loads(answer.read() or b"null")
-
-
 def publish(base, key, zipped):
     """Seconds of the upload and of the call that processes it."""
-    begun = call("POST", f"{base}/api/deploy", key, {"sizeBytes": len(zipped)})
+    begun = stand.call("POST", f"{base}/api/deploy", key, {"sizeBytes": len(zipped)})
     began = time.monotonic()
-    call("PUT", begun["uploadUrl"], data=zipped, headers=begun["uploadHeaders"])
+    request = urllib.request.Request(begun["uploadUrl"], zipped, begun["uploadHeaders"], method="PUT")
+    urllib.request.urlopen(request).read()
     sent = time.monotonic()
-    done = call("POST", f"{base}/api/deploy/{begun['deployId']}/process", key)
+    done = stand.call("POST", f"{base}/api/deploy/{begun['deployId']}/process", key)
     ended = time.monotonic()
     if done["errors"] or len(done["pages"]) != PAGES:
         sys.exit(f"the deploy went wrong: {done['errors']} {done['stats']}")
@@ -86,8 +76,8 @@ def measure(base):
     turns = []
     for turn in range(ROUNDS + 1):
         zipped = site(turn)
-        key = call("POST", f"{base}/api/trial", data=b"")["key"]
-        call("POST", f"{base}/api/account/upgrade", key, {"plan": "pro"})
+        key = stand.call("POST", f"{base}/api/trial")["key"]
+        stand.call("POST", f"{base}/api/account/upgrade", key, {"plan": "pro"})
         upload, first = publish(base, key, zipped)
         _, again = publish(base, key, zipped)
         plain = unpack(zipped)
@@ -100,15 +90,8 @@ def measure(base):
 def main():
     if not shutil.which("unzip"):
         sys.exit("unzip is missing: apt-get install unzip")
-    with tempfile.TemporaryDirectory(prefix="web-runtime-bench-") as folder:
-        place = ["--dir", folder]
-        print("building and starting (release)", flush=True)
-        subprocess.run([*RUNNER, "up", "--detach", "--processes", "--port", "0", *place], check=True)
-        try:
-            stack = json.loads((pathlib.Path(folder) / "stack.json").read_text())
-            (upload, first, again, plain), size = measure(stack["base_url"])
-        finally:
-            subprocess.run([*RUNNER, "down", *place], check=True)
+    with stand.system() as stack:
+        (upload, first, again, plain), size = measure(stack["base_url"])
     table = f"""# A zip of {PAGES + SCRIPTS + PICTURES} files, published
 
 Made by `tests/bench/deploy.py`: {ROUNDS} turns, medians. {PAGES} pages, {SCRIPTS} style sheets and scripts and {PICTURES}

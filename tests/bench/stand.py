@@ -27,7 +27,9 @@ def free_port():
 
 
 def call(method, url, key=None, body=None):
-    headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    if body is not None:
+        headers["content-type"] = "application/json"
     request = urllib.request.Request(url, None if body is None else json.dumps(body).encode(), headers, method=method)
     return json.load(urllib.request.urlopen(request))
 
