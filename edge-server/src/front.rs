@@ -62,7 +62,6 @@ fn base_router(edge: &Edge) -> Router {
     Router::new()
         .route("/api/forms/{id}/submit", submissions::route())
         .route("/uploads/{id}", uploads::route())
-        .route("/uploads/{id}", uploads::route())
         .route("/f/{id}", get(forms::show))
         .route("/p/{*slug}", get(short::show))
         .route("/api/collect", any(proxy::to_collector))
