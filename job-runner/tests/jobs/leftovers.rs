@@ -45,6 +45,13 @@ async fn nothing_is_left_of_an_unclaimed_trial_and_everything_of_a_claimed_one()
     for purges in ["event_purges", "blob_purges"] {
         stand.change(&format!("delete from {purges} where account_id = '{}'", kept.id)).await;
     }
+    // Nor does its upload end meanwhile.
+    stand
+        .change(&format!(
+            "update uploads set expires_at = now() + interval '1 hour' where account_id = '{}'",
+            kept.id
+        ))
+        .await;
     let before = kept.found().await;
 
     stand.change(&format!("update accounts set claimed_at = now() where id = '{}'", kept.id)).await;
