@@ -88,10 +88,11 @@ impl Sites {
     /// # Errors
     /// It isn't known and Postgres is away.
     pub(crate) async fn find(&self, host: Host<'_>, now: DateTime<Utc>) -> Result<Served<Known>, NoAnswer> {
+        // Not even remembered: a name with a dot would stand where a domain of that name is looked for.
+        if !host.could_be() {
+            return Ok(Served { value: None, stale: false, hit: true });
+        }
         let look_up = async {
-            if !host.could_be() {
-                return Ok(None);
-            }
             let find = async |conn: &mut store::Conn| match host {
                 Host::Subdomain(name) => store::subdomains::find_site_by_name(conn, name, now).await,
                 Host::Custom(domain) => store::domains::find_site_by_domain(conn, domain).await,

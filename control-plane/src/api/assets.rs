@@ -183,10 +183,11 @@ async fn delete(
     let found = store::assets::find_asset(&mut tx, call.account_id, id).await?;
     let found = found.ok_or_else(|| Problem::not_found("asset"))?;
     check_page(&call, &mut tx, found.page_id).await?;
+    // First its upload, as whoever takes one begins there: one waits for the other, and never each for each.
+    store::uploads::delete_upload(&mut tx, call.account_id, id).await?;
     let gone = store::assets::delete_asset(&mut tx, call.account_id, id).await?;
     let gone = gone.ok_or_else(|| Problem::not_found("asset"))?;
     usage::give_back_bytes(&mut tx, call.account_id, gone.size_bytes).await?;
-    store::uploads::delete_upload(&mut tx, call.account_id, id).await?;
     store::blobs::release_blobs(&mut tx, call.account_id, gone.blob_id.as_slice(), call.now).await?;
     app.commit(tx, vec![Change::Asset { asset_id: id }]).await?;
     Ok(call.reply(Deleted::now()))

@@ -16,6 +16,9 @@ const ENTRIES_MAX: u64 = 10_000;
 /// The end of a zip: 22 bytes, and a comment of at most 65,535.
 const END_BYTES: u64 = 22;
 const END_SIGNATURE: &[u8; 4] = b"PK\x05\x06";
+/// What stands just before the end of a zip64, and leads to its count.
+const LOCATOR_SIGNATURE: &[u8; 4] = b"PK\x06\x07";
+const LOCATOR_BYTES: usize = 20;
 
 /// What is wrong with a zip.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +61,11 @@ impl Archive {
     /// # Errors
     /// [`Wrong`].
     pub(crate) fn open(mut file: File) -> Result<Self, Wrong> {
-        let entries = count_entries(&mut file).map_err(|error| Wrong::Whole(error.to_string()))?;
+        let unreadable = |error: std::io::Error| Wrong::Whole(error.to_string());
+        if counts_elsewhere(&mut file).map_err(unreadable)? {
+            return Err(Wrong::Whole("it is a zip64, for which it is too small".to_owned()));
+        }
+        let entries = count_entries(&mut file).map_err(unreadable)?;
         let entries = entries.ok_or_else(|| Wrong::Whole("it has no end".to_owned()))?;
         if entries > ENTRIES_MAX {
             return Err(Wrong::TooMany);
@@ -136,6 +143,25 @@ fn plain_file(zip: &ZipArchive<BufReader<File>>, index: usize) -> Result<Option<
         ));
     }
     Ok(Some(path))
+}
+
+/// Whether any end in the zip may leave its count to a zip64's, which can be of millions: the reader goes by whichever
+/// end it can make sense of, and makes room for all its entries first.
+fn counts_elsewhere(file: &mut File) -> std::io::Result<bool> {
+    file.seek(SeekFrom::Start(0))?;
+    let (mut bytes, step) = (Vec::new(), 1 << 20);
+    while file.take(step).read_to_end(&mut bytes)? > 0 {
+        let mut ends = bytes.windows(4).enumerate().filter(|(_, word)| *word == LOCATOR_SIGNATURE);
+        if ends
+            .any(|(at, _)| bytes[at..].get(LOCATOR_BYTES..).is_some_and(|end| end.starts_with(END_SIGNATURE)))
+        {
+            file.seek(SeekFrom::Start(0))?;
+            return Ok(true);
+        }
+        bytes.drain(..bytes.len().saturating_sub(LOCATOR_BYTES + END_SIGNATURE.len()));
+    }
+    file.seek(SeekFrom::Start(0))?;
+    Ok(false)
 }
 
 /// How many entries the end of the zip says there are; none if it has no end.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use contract::Change;
+use domain::pages::Publication;
 use domain::scopes::Resource;
 use store::Tx;
 use store::blobs::{NewBlob, SettledBlob};
@@ -17,6 +18,9 @@ use web::{Code, Problem};
 use super::build::{BuiltFile, Site, release};
 use crate::App;
 use crate::call::Call;
+
+/// How a page is that there is none of.
+const HIDDEN: Publication = Publication { is_published: false, publish_at: None };
 
 /// A page of a published site.
 #[derive(Debug)]
@@ -167,7 +171,12 @@ async fn write_pages<S>(
     known: &[FoundPage],
 ) -> Result<Vec<PublishedPage>, Problem> {
     let (account_id, now) = (call.account_id, app.clock.now());
-    let before: BTreeMap<Uuid, Option<Uuid>> = known.iter().map(|page| (page.id, page.version_id)).collect();
+    let before: BTreeMap<Uuid, &FoundPage> = known.iter().map(|page| (page.id, page)).collect();
+    let change_of = |page_id: Uuid| PageChange {
+        page_id,
+        version_id: before.get(&page_id).and_then(|page| page.version_id),
+        publication: before.get(&page_id).map_or(HIDDEN, |page| page.publication),
+    };
     let (mut published, mut changes) = (Vec::with_capacity(site.pages.len()), Vec::new());
     for page in &site.pages {
         let html = site.documents.read(page.html).await.map_err(|error| {
@@ -193,11 +202,11 @@ async fn write_pages<S>(
                 if !usage::take(tx, account_id, Counter::Projects, limit).await? {
                     return Err(call.quota_exceeded("projects", limit));
                 }
-                changes.push(PageChange { page_id: id, version_id: None });
+                changes.push(change_of(id));
                 (id, "created")
             }
             Upserted::Updated(id) => {
-                changes.push(PageChange { page_id: id, version_id: before.get(&id).copied().flatten() });
+                changes.push(change_of(id));
                 (id, "updated")
             }
             Upserted::Unchanged(id) => (id, "unchanged"),

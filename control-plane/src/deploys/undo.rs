@@ -1,10 +1,12 @@
 //! Undoing the deploy that is served: its site becomes what it was before.
 //!
-//! Pages it edited go back to the version they had, as far as that is still kept. Pages it made are unpublished and
-//! not deleted: they may have entries by now, and an address that should not be lost.
+//! Pages it edited go back to the version they had, as far as that is still kept, and are seen or not as they were
+//! before. Pages it made are unpublished and not deleted: they may have entries by now, and an address that should
+//! not be lost.
 
 use contract::Change;
 use domain::pages::Wish;
+use domain::scopes::Resource;
 use store::deploys::Deploy;
 use store::deploys::undo::PageChange as Undoing;
 use store::pages::PageChange;
@@ -58,8 +60,11 @@ pub(crate) async fn undo<S>(app: &App, call: &Call<S>, deploy: &Deploy) -> Resul
     charge(call, &mut tx, served.size_bytes, &files).await?;
     store::deploys::files::update_served(&mut tx, account_id, subdomain_id, deploy.previous_id).await?;
     store::deploys::update_rolled_back(&mut tx, account_id, deploy.id).await?;
+    let changes = store::deploys::undo::list_changes(&mut tx, account_id, deploy.id).await?;
+    let ids: Vec<Uuid> = changes.iter().map(|change| change.page_id).collect();
+    call.check_ids(&mut tx, Resource::Pages, &ids).await?;
     let mut pages = Vec::new();
-    for change in store::deploys::undo::list_changes(&mut tx, account_id, deploy.id).await? {
+    for change in changes {
         pages.extend(undo_page(app, call, &mut tx, change).await?);
     }
     app.commit(tx, vec![Change::Site { subdomain_id }]).await?;
@@ -70,23 +75,22 @@ async fn undo_page<S>(
     app: &App,
     call: &Call<S>,
     tx: &mut store::Tx,
-    Undoing { page_id, version_id }: Undoing,
+    Undoing { page_id, version_id, publication }: Undoing,
 ) -> Result<Option<UndonePage>, Problem> {
     let account_id = call.account_id;
-    let (change, status) = match version_id {
-        None => {
-            let publication = Wish { is_published: Some(false), publish_at: None };
-            (Some(PageChange { publication, ..PageChange::default() }), "unpublished")
-        }
+    let (content, status) = match version_id {
+        None => (None, "unpublished"),
         Some(version_id) => {
             let content = store::versions::find_version(tx, account_id, page_id, version_id).await?;
             let status = if content.is_some() { "restored" } else { "kept" };
-            (content.map(PageChange::from), status)
+            (content, status)
         }
     };
-    if let Some(change) = change {
-        store::pages::update_page(tx, account_id, page_id, change, app.clock.now()).await?;
-    }
+    // Also where what it said is no longer kept: a page nobody saw is not to be seen for that.
+    let publication =
+        Wish { is_published: Some(publication.is_published), publish_at: publication.publish_at.map(Some) };
+    let change = PageChange { publication, ..content.map(PageChange::from).unwrap_or_default() };
+    store::pages::update_page(tx, account_id, page_id, change, app.clock.now()).await?;
     let page = store::pages::find_page(tx, account_id, page_id).await?;
     Ok(page.map(|page| UndonePage { id: page_id, slug: page.summary.slug, status }))
 }

@@ -19,6 +19,11 @@ use super::Progress;
 use super::archive::{Archive, Wrong};
 use super::documents::{Documents, Place};
 
+/// So many paths that aren't there are told; nobody reads more.
+const MISSING_MAX: usize = 1_000;
+/// Longer ones can't be in any zip.
+const PATH_BYTES_MAX: usize = 1_000;
+
 /// Inflated bytes that wait to be stored, at most, in KiB. More than any plan's largest file.
 const WAITING_KIB: usize = 64 << 10;
 
@@ -185,7 +190,7 @@ impl Work {
             return Ok(());
         };
         let base = Links::base(&path, None).unwrap_or_default();
-        let missing = &mut self.unpacked.missing;
+        let mut missing = BTreeSet::new();
         let link = |reference: &str| match links.link(&base, reference, Use::Embedded) {
             Linked::AsItIs => None,
             Linked::To(to) => Some(to),
@@ -198,6 +203,7 @@ impl Work {
         if let Some(written) = text.and_then(|text| css::rewrite(text, link)) {
             bytes = written.into_bytes();
         }
+        self.tell_missing(missing);
         let sha256 = Sha256::digest(&bytes).into();
         self.send(path, bytes, sha256, false)
     }
@@ -223,10 +229,16 @@ impl Work {
             return Ok(());
         }
         let html = self.unpacked.documents.push(&written.html)?;
-        self.unpacked.missing.extend(written.missing);
+        self.tell_missing(written.missing);
         self.unpacked.pages.push(BuiltPage { slug, title, html });
         self.with.progress.one_done();
         Ok(())
+    }
+
+    fn tell_missing(&mut self, paths: BTreeSet<String>) {
+        let left = MISSING_MAX.saturating_sub(self.unpacked.missing.len());
+        let told = paths.into_iter().filter(|path| path.len() <= PATH_BYTES_MAX);
+        self.unpacked.missing.extend(told.take(left));
     }
 
     fn too_large(&mut self, path: &str) {

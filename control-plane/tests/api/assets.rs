@@ -4,8 +4,11 @@ use domain::plans::Plan;
 use futures::future::join_all;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use service::Clock;
+use store::blobs::NewBlob;
+use uuid::Uuid;
 
-use crate::harness::Api;
+use crate::harness::{Api, send_to};
 
 fn asset(size: i64) -> Value {
     json!({"filename": "a b.png", "contentType": "image/png", "sizeBytes": size})
@@ -125,4 +128,32 @@ async fn assets_are_listed_by_page_and_in_parts() {
     let rest = get(&format!("?cursor={}", first["nextCursor"].as_str().unwrap())).await;
     assert_eq!(sizes(&rest), [12]);
     assert_eq!(sizes(&get(&format!("?pageId={}", page["id"].as_str().unwrap())).await), [11, 12]);
+}
+
+#[tokio::test]
+async fn an_asset_deleted_while_its_bytes_come_is_gone_and_nobody_gives_way() {
+    let api = Api::start(&["keys.cache=0s"]).await;
+    let (key, account_id) = api.trial_on(Plan::Pro).await;
+    let (_, made) = api.send(Method::POST, "/api/pages/assets", Some(&key), &asset(3)).await;
+    let id: Uuid = made["id"].as_str().unwrap().parse().unwrap();
+    let now = Clock::system().now();
+
+    // The steps of whoever takes the upload, with the deletion between them.
+    let mut upload = api.begin().await;
+    assert!(store::uploads::finish_upload(&mut upload, account_id, id, now).await.unwrap());
+    let path = format!("/api/pages/assets/{id}");
+    let (other, own) = (api.replica(&[]), key.clone());
+    let deletion =
+        tokio::spawn(async move { send_to(&other, Method::DELETE, &path, Some(&own), &Value::Null).await });
+    api.somebody_waits().await;
+    let blob = NewBlob { id: Uuid::from_u128(1), sha256: [1; 32], size_bytes: 3 };
+    let settled = store::blobs::settle_blobs(&mut upload, account_id, &[blob]).await.unwrap();
+    store::assets::update_blob(&mut upload, account_id, id, settled[0].id).await.unwrap();
+    store::commit(upload).await.unwrap();
+
+    assert_eq!(deletion.await.unwrap().0, StatusCode::OK);
+    assert_eq!(stored_bytes(&api, &key).await, 0);
+    let mut tx = api.begin().await;
+    let unneeded = store::blobs::lock_unneeded(&mut tx, Clock::system().now()).await.unwrap();
+    assert_eq!(unneeded.unwrap().sha256, [1; 32], "its bytes are let go of too");
 }

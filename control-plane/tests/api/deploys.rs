@@ -193,6 +193,32 @@ async fn a_deploy_can_be_undone_and_the_one_before_it_too() {
 }
 
 #[tokio::test]
+async fn a_draft_that_a_deploy_published_is_a_draft_again_once_it_is_undone() {
+    let owner = Owner::on(Plan::Pro).await;
+    let at = "2099-01-01T00:00:00Z";
+    let html = "<p>not yet";
+    for (slug, how, when) in [
+        ("draft", "isPublished", json!(false)),
+        ("later", "publishAt", json!(at)),
+        ("same", "isPublished", json!(false)),
+    ] {
+        let page = json!({"slug": slug, "title": slug, "html": html, how: when});
+        assert_eq!(owner.send(Method::POST, "/api/pages", page).await.0, StatusCode::CREATED);
+    }
+    let done =
+        owner.deploy(&[("draft.html", b"a"), ("later.html", b"b"), ("same.html", html.as_bytes())]).await;
+    assert!(owner.pages().await.values().all(|(_, is_published)| *is_published), "{done}");
+    let path = format!("/api/deploy/{}/rollback", done["deployId"].as_str().unwrap());
+    assert_eq!(owner.send(Method::POST, &path, Value::Null).await.0, StatusCode::OK);
+    for (slug, page) in owner.pages().await {
+        assert_eq!(page, (html.to_owned(), false), "{slug}");
+    }
+    let (_, listed) = owner.send(Method::GET, "/api/pages", Value::Null).await;
+    let later = listed["pages"].as_array().unwrap().iter().find(|page| page["slug"] == "later").unwrap();
+    assert_eq!(later["publishAt"], at);
+}
+
+#[tokio::test]
 async fn a_bad_zip_publishes_nothing_and_leaves_no_bytes_referred_to() {
     let owner = Owner::on(Plan::Pro).await;
     owner.deploy(&[("index.html", b"before")]).await;
@@ -312,4 +338,33 @@ async fn a_key_for_listed_pages_deploys_onto_those_alone() {
     let (status, problem) = process(&[("index.html", b"three"), ("new.html", b"x")]).await;
     assert_eq!((status, &problem["code"]), (StatusCode::FORBIDDEN, &json!("insufficient_scope")));
     assert_eq!(owner.pages().await["index"].0, "two");
+}
+
+#[tokio::test]
+async fn a_key_for_listed_pages_undoes_no_deploy_of_others() {
+    let owner = Owner::on(Plan::Pro).await;
+    let done = owner.deploy(&[("index.html", b"one"), ("more.html", b"more")]).await;
+    let key_for = async |pages: Value| {
+        let body = json!({"label": "k", "resourceIds": {"pages": pages}});
+        owner.send(Method::POST, "/api/keys", body).await.1["key"].as_str().unwrap().to_owned()
+    };
+    let (first, second) = (&done["pages"][0]["id"], &done["pages"][1]["id"]);
+    let path = format!("/api/deploy/{}/rollback", done["deployId"].as_str().unwrap());
+    let narrow = key_for(json!([first])).await;
+    let (status, problem) = owner.api.send(Method::POST, &path, Some(&narrow), &Value::Null).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::FORBIDDEN, &json!("insufficient_scope")));
+    assert!(owner.pages().await.values().all(|(_, is_published)| *is_published), "nothing was undone");
+    let both = key_for(json!([first, second])).await;
+    assert_eq!(owner.api.send(Method::POST, &path, Some(&both), &Value::Null).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn what_is_missing_is_told_as_far_as_anybody_reads_it() {
+    let owner = Owner::on(Plan::Pro).await;
+    let many: String = (0..3_000).map(|n| format!("<img src={n}.png>")).collect();
+    let endless = format!("<img src=/{}.png>", "a".repeat(100_000));
+    let done = owner.deploy(&[("index.html", endless.as_bytes()), ("more.html", many.as_bytes())]).await;
+    let missing = done["missingAssets"].as_array().unwrap();
+    assert_eq!(missing.len(), 1_000);
+    assert!(missing.iter().all(|path| path.as_str().unwrap().len() <= 1_000));
 }

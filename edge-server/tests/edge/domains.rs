@@ -45,6 +45,19 @@ async fn a_verified_domain_shows_its_site() {
 }
 
 #[tokio::test]
+async fn nobody_takes_a_domain_away_by_asking_for_a_site_of_its_name() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>mine").await;
+    add(&edge, &site, "www.example.com", "verified").await;
+    let asked = edge.visitor.get("localhost", "/p/index?site=www.example.com").await;
+    assert_eq!(asked.status, StatusCode::NOT_FOUND, "it is no site's name");
+    assert_eq!(edge.visitor.get("www.example.com", "/").await.text(), "<p>mine");
+    let asked = edge.visitor.get("localhost", "/p/index?site=www.example.com").await;
+    assert_eq!(asked.status, StatusCode::NOT_FOUND, "nor is it one now");
+}
+
+#[tokio::test]
 async fn a_renamed_sites_domain_shows_it_still() {
     let edge = Edge::start().await;
     edge.listens().await;

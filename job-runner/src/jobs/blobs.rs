@@ -26,7 +26,9 @@ pub(crate) async fn let_go(runner: &Runner) -> anyhow::Result<()> {
 async fn end_expired_uploads(runner: &Runner) -> anyhow::Result<()> {
     loop {
         let mut tx = store::begin(&runner.db).await?;
-        let expired = store::uploads::delete_expired(&mut tx, runner.clock.now(), BATCH).await?;
+        let mut expired = store::uploads::delete_expired(&mut tx, runner.clock.now(), BATCH).await?;
+        // Two runners that give back to the same accounts do so in the same order.
+        expired.sort_by_key(|upload| upload.account_id);
         let count = i64::try_from(expired.len())?;
         for upload in expired {
             if upload.is_stored || !upload.is_asset {

@@ -155,12 +155,17 @@ pub fn shown_as(essence: &str) -> (String, bool) {
         "text/html"
         | "text/javascript"
         | "text/xml"
+        | "text/xsl"
         | "application/xml"
         | "application/xhtml+xml"
         | "application/ecmascript"
         | "text/ecmascript" => ("text/plain; charset=utf-8".to_owned(), true),
         _ if essence.ends_with("+xml") => ("text/plain; charset=utf-8".to_owned(), true),
         "application/wasm" | "application/x-shockwave-flash" => ("application/octet-stream".to_owned(), true),
+        // Their parts say themselves what they are, and browsers believe some of them.
+        _ if essence.starts_with("multipart/") || essence.starts_with("message/") => {
+            ("application/octet-stream".to_owned(), true)
+        }
         _ if essence.starts_with("text/") => (format!("{essence}; charset=utf-8"), false),
         _ => (essence.to_owned(), false),
     }
@@ -224,8 +229,13 @@ mod tests {
 
     #[test]
     fn nothing_that_runs_is_shown_as_what_it_is() {
-        for active in ["text/html", "application/javascript", "application/xml", "application/rss+xml"] {
+        for active in
+            ["text/html", "application/javascript", "application/xml", "text/xsl", "application/rss+xml"]
+        {
             assert_eq!(shown_as(active), ("text/plain; charset=utf-8".to_owned(), true), "{active}");
+        }
+        for parts in ["multipart/x-mixed-replace", "message/rfc822"] {
+            assert_eq!(shown_as(parts), ("application/octet-stream".to_owned(), true), "{parts}");
         }
         assert_eq!(shown_as("image/svg+xml"), ("image/svg+xml".to_owned(), false));
         assert_eq!(shown_as("text/css"), ("text/css; charset=utf-8".to_owned(), false));

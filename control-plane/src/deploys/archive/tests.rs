@@ -138,6 +138,35 @@ fn a_zip_of_countless_entries_is_refused_before_they_are_read() {
     assert_eq!(refusal(&bytes), "the zip has more than 2000 files");
 }
 
+#[test]
+fn a_zip_that_counts_its_entries_elsewhere_is_refused_before_they_are_read() {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for n in 0..20_000 {
+        zip.start_file(format!("{n}"), SimpleFileOptions::default()).unwrap();
+    }
+    let mut bytes = zip.finish().unwrap().into_inner();
+    let end = bytes.split_off(bytes.len() - 22);
+    let number = |at: usize| u64::from(u32::from_le_bytes(end[at..at + 4].try_into().unwrap()));
+    let (size, from, to) = (number(12), number(16), bytes.len() as u64);
+    // APPNOTE 4.3.14 and 4.3.15: the count of a zip64, and where it stands.
+    bytes.extend(b"PK\x06\x06");
+    bytes.extend(44_u64.to_le_bytes());
+    bytes.extend([45, 0, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    [20_000, 20_000, size, from].iter().for_each(|number: &u64| bytes.extend(number.to_le_bytes()));
+    bytes.extend(b"PK\x06\x07");
+    bytes.extend(0_u32.to_le_bytes());
+    bytes.extend(to.to_le_bytes());
+    bytes.extend(1_u32.to_le_bytes());
+    let mut few = end.clone();
+    few[8..12].copy_from_slice(&[1, 0, 1, 0]);
+    few[16..20].copy_from_slice(&u32::MAX.to_le_bytes());
+    // Also where it isn't the last end, which may turn out to be none.
+    for tail in [&few[..], &[&few[..], &end[..]].concat()] {
+        let said = refusal(&[&bytes, tail].concat());
+        assert!(said.contains("zip64"), "{said}");
+    }
+}
+
 /// Nine files of a megabyte that nearly vanish when they are packed.
 fn bomb() -> Vec<u8> {
     let zeros = vec![0; 1 << 20];

@@ -2,6 +2,10 @@
 
 use cssparser::{ParseError, Parser, ParserInput, ToCss, Token, serialize_string};
 
+/// Blocks within blocks, at most: what is nested deeper stays as it is. Each costs a part of the stack, and strangers
+/// may write as many as they like.
+const DEPTH_MAX: usize = 64;
+
 /// A reference in a style sheet: from where to where it stands, and what it says.
 struct Found {
     from: usize,
@@ -18,7 +22,7 @@ pub fn rewrite(css: &str, mut link: impl FnMut(&str) -> Option<String>) -> Optio
     let mut found = Vec::new();
     let mut input = ParserInput::new(css);
     let mut parser = Parser::new(&mut input);
-    collect(&mut parser, &mut found);
+    collect(&mut parser, &mut found, DEPTH_MAX);
     let mut written = String::with_capacity(css.len());
     let mut done = 0;
     for Found { from, to, reference, is_string } in found {
@@ -31,7 +35,8 @@ pub fn rewrite(css: &str, mut link: impl FnMut(&str) -> Option<String>) -> Optio
         };
         let (Ok(()), Some(before)) = (serialized, css.get(done..from)) else { continue };
         written.push_str(before);
-        written.push_str(&token);
+        // In a page, `</style` would end the sheet.
+        written.push_str(&token.replace('<', "\\3c "));
         done = to;
     }
     if done == 0 {
@@ -41,7 +46,8 @@ pub fn rewrite(css: &str, mut link: impl FnMut(&str) -> Option<String>) -> Optio
     Some(written)
 }
 
-fn collect(parser: &mut Parser<'_, '_>, found: &mut Vec<Found>) {
+/// `depth`: so many blocks more may be entered.
+fn collect(parser: &mut Parser<'_, '_>, found: &mut Vec<Found>, depth: usize) {
     let mut is_import = false;
     loop {
         parser.skip_whitespace();
@@ -69,11 +75,11 @@ fn collect(parser: &mut Parser<'_, '_>, found: &mut Vec<Found>) {
             Token::Function(name) => {
                 // The strings of `image-set()` are references too.
                 let are_images = name.to_ascii_lowercase().ends_with("image-set");
-                nested(parser, found, are_images);
+                nested(parser, found, are_images, depth);
                 continue;
             }
             Token::ParenthesisBlock | Token::SquareBracketBlock | Token::CurlyBracketBlock => {
-                nested(parser, found, false);
+                nested(parser, found, false, depth);
                 continue;
             }
             _ => continue,
@@ -83,12 +89,14 @@ fn collect(parser: &mut Parser<'_, '_>, found: &mut Vec<Found>) {
     }
 }
 
-fn nested(parser: &mut Parser<'_, '_>, found: &mut Vec<Found>, are_images: bool) {
+fn nested(parser: &mut Parser<'_, '_>, found: &mut Vec<Found>, are_images: bool, depth: usize) {
+    // A block that isn't entered is passed over as a whole.
+    let Some(depth) = depth.checked_sub(1) else { return };
     let _ended: Result<(), ParseError<'_, ()>> = parser.parse_nested_block(|inside| {
         if are_images {
             images(inside, found);
         } else {
-            collect(inside, found);
+            collect(inside, found, depth);
         }
         Ok(())
     });
@@ -169,6 +177,16 @@ mod tests {
     }
 
     #[test]
+    fn blocks_without_end_are_no_danger_to_the_stack() {
+        for open in ["(", "{", "[", "a(", "image-set("] {
+            let css = format!("{}url(x.png)", open.repeat(200_000));
+            assert_eq!(rewritten(&css), css, "{open}");
+        }
+        let css = format!("{}b:url(x.png){}", "a{".repeat(60), "}".repeat(60));
+        assert_eq!(rewritten(&css), css.replace("x.png", "/r/x.png"), "no sheet is nested like that");
+    }
+
+    #[test]
     fn everything_between_stays_as_it_was() {
         let css = "a { color : red ; }\r\n/* é */\tb{c:url(x.png)}<!-- -->}}\u{1f600} d";
         assert_eq!(rewritten(css), css.replace("x.png", "/r/x.png"));
@@ -177,6 +195,7 @@ mod tests {
     #[test]
     fn what_is_written_can_not_leave_its_place() {
         let written = rewrite("a{b:url(x)}", |_| Some("a)b'c\"d\\e\n</style>".to_owned())).unwrap();
+        assert!(!written.contains("</style"), "{written}");
         let read = rewrite(&written, |reference| {
             assert_eq!(reference, "a)b'c\"d\\e\n</style>");
             None

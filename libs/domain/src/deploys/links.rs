@@ -22,6 +22,9 @@ const IN_PATH: &AsciiSet = &CONTROLS
     .add(b'\\')
     .add(b'`');
 
+/// Folders within folders that a site may have been built for, at most: a path may have hundreds of thousands.
+const BUILT_FOR_MAX: usize = 8;
+
 /// Where a file of the zip is to be found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
@@ -98,18 +101,27 @@ impl Links {
         Linked::Missing(absolute, joined)
     }
 
-    /// The file at a path, or what servers of static sites give for it. Sites built to be served below a folder
-    /// name that folder in absolute paths, though it isn't in their zip.
+    /// The file at a path. Sites built to be served below a folder name that folder in absolute paths, though it
+    /// isn't in their zip.
     fn find(&self, path: &str, is_absolute: bool) -> Option<(&str, &Target)> {
+        let mut path = path;
+        for _ in 0..BUILT_FOR_MAX {
+            let found = self.served(path);
+            if found.is_some() || !is_absolute {
+                return found;
+            }
+            (_, path) = path.split_once('/')?;
+        }
+        self.served(path)
+    }
+
+    /// What servers of static sites give for a path.
+    fn served(&self, path: &str) -> Option<(&str, &Target)> {
         let at = |path: &str| self.0.get_key_value(path).map(|(path, target)| (path.as_str(), target));
         let folder = path.trim_end_matches('/');
         let index = if folder.is_empty() { "index.html".to_owned() } else { format!("{folder}/index.html") };
         let served = at(path).filter(|_| !path.is_empty()).or_else(|| at(&index));
-        let served = served.or_else(|| at(&format!("{folder}.html")).filter(|_| !folder.is_empty()));
-        served.or_else(|| {
-            let (_, below) = path.split_once('/').filter(|_| is_absolute)?;
-            self.find(below, true)
-        })
+        served.or_else(|| at(&format!("{folder}.html")).filter(|_| !folder.is_empty()))
     }
 }
 
@@ -265,6 +277,12 @@ mod tests {
         assert_eq!(to("a/", "/theme/v2/js/app.js", Use::OwnOrigin), "/js/app.js");
         assert_eq!(to("a/", "/theme/b.html", Use::Followed), "/bb");
         assert!(matches!(links().link("", "theme/js/app.js", Use::OwnOrigin), Linked::Missing(..)));
+    }
+
+    #[test]
+    fn a_path_of_folders_without_end_is_looked_for_and_not_found() {
+        let endless = "/a".repeat(250_000);
+        assert!(matches!(links().link("", &endless, Use::OwnOrigin), Linked::Missing(..)));
     }
 
     #[test]

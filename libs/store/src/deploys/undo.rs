@@ -1,6 +1,8 @@
 //! What a deploy did to pages, so that it can be undone.
 
-use sqlx::{query, query_as};
+use chrono::{DateTime, Utc};
+use domain::pages::Publication;
+use sqlx::query;
 use uuid::Uuid;
 
 use crate::{Conn, Error};
@@ -12,6 +14,8 @@ pub struct PageChange {
     pub page_id: Uuid,
     /// The version it had before; none if the deploy made the page.
     pub version_id: Option<Uuid>,
+    /// Whether visitors saw it before, and when they would have; hidden if the deploy made the page.
+    pub publication: Publication,
 }
 
 /// Notes what a deploy did to pages.
@@ -26,15 +30,20 @@ pub async fn insert_changes(
 ) -> Result<(), Error> {
     let pages: Vec<Uuid> = changes.iter().map(|change| change.page_id).collect();
     let versions: Vec<Option<Uuid>> = changes.iter().map(|change| change.version_id).collect();
+    let published: Vec<bool> = changes.iter().map(|change| change.publication.is_published).collect();
+    let due: Vec<Option<DateTime<Utc>>> =
+        changes.iter().map(|change| change.publication.publish_at).collect();
     query!(
-        "insert into deploy_pages (deploy_id, page_id, version_id)
-         select d.id, p.page_id, p.version_id from deploys d,
-             unnest($3::uuid[], $4::uuid[]) p (page_id, version_id)
+        "insert into deploy_pages (deploy_id, page_id, version_id, was_published, publish_at)
+         select d.id, p.* from deploys d,
+             unnest($3::uuid[], $4::uuid[], $5::boolean[], $6::timestamptz[]) p
          where d.account_id = $1 and d.id = $2",
         account_id,
         deploy_id,
         &pages,
         &versions as &[Option<Uuid>],
+        &published,
+        &due as &[Option<DateTime<Utc>>],
     )
     .execute(conn)
     .await?;
@@ -50,16 +59,21 @@ pub async fn list_changes(
     account_id: Uuid,
     deploy_id: Uuid,
 ) -> Result<Vec<PageChange>, Error> {
-    let changes = query_as!(
-        PageChange,
-        "select p.page_id, p.version_id from deploy_pages p join deploys d on d.id = p.deploy_id
+    let rows = query!(
+        "select p.page_id, p.version_id, p.was_published, p.publish_at
+         from deploy_pages p join deploys d on d.id = p.deploy_id
          where d.account_id = $1 and d.id = $2 order by p.page_id",
         account_id,
         deploy_id,
     )
     .fetch_all(conn)
     .await?;
-    Ok(changes)
+    let changes = rows.into_iter().map(|row| PageChange {
+        page_id: row.page_id,
+        version_id: row.version_id,
+        publication: Publication { is_published: row.was_published, publish_at: row.publish_at },
+    });
+    Ok(changes.collect())
 }
 
 /// A page of a site, as a deploy finds it.
@@ -71,6 +85,8 @@ pub struct FoundPage {
     pub slug: String,
     /// The version it has.
     pub version_id: Option<Uuid>,
+    /// Whether visitors see it, and when they will.
+    pub publication: Publication,
 }
 
 /// Every page of a site, with the version it has.
@@ -82,9 +98,8 @@ pub async fn list_pages(
     account_id: Uuid,
     subdomain_id: Uuid,
 ) -> Result<Vec<FoundPage>, Error> {
-    let pages = query_as!(
-        FoundPage,
-        r#"select p.id, p.slug, v.id as "version_id?" from pages p
+    let rows = query!(
+        r#"select p.id, p.slug, p.is_published, p.publish_at, v.id as "version_id?" from pages p
            left join lateral (select id from page_versions where page_id = p.id order by number desc limit 1) v
                on true
            where p.account_id = $1 and p.subdomain_id = $2 order by p.slug"#,
@@ -93,5 +108,11 @@ pub async fn list_pages(
     )
     .fetch_all(conn)
     .await?;
-    Ok(pages)
+    let pages = rows.into_iter().map(|row| FoundPage {
+        id: row.id,
+        slug: row.slug,
+        version_id: row.version_id,
+        publication: Publication { is_published: row.is_published, publish_at: row.publish_at },
+    });
+    Ok(pages.collect())
 }
