@@ -37,10 +37,11 @@ struct NewAsset {
     #[schemars(length(min = 1, max = uploads::FILENAME_CHARS_MAX))]
     filename: String,
     /// What the bytes are; they must agree.
-    #[schemars(length(min = 3, max = 161))]
+    #[schemars(length(min = 3, max = 161), regex(pattern = media::ESSENCE_PATTERN))]
     content_type: String,
     /// How many bytes will come, exactly.
-    #[schemars(range(min = 1))]
+    #[serde(deserialize_with = "web::whole_number")]
+    #[schemars(with = "i64", range(min = 1))]
     size_bytes: i64,
     /// The page it belongs to. When the page goes the asset stays.
     page_id: Option<Uuid>,

@@ -36,7 +36,8 @@ const CONTENT_TYPE: &str = "application/zip";
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct NewDeploy {
     /// How many bytes the zip has, exactly; at most 100 MB.
-    #[schemars(range(min = 1, max = ZIP_BYTES_MAX))]
+    #[serde(deserialize_with = "web::whole_number")]
+    #[schemars(with = "i64", range(min = 1, max = ZIP_BYTES_MAX))]
     size_bytes: i64,
 }
 

@@ -34,6 +34,10 @@ pub(super) fn resource() -> web::Resource<App> {
 struct GivenEntry {
     /// Values by the names of the template's placeholders: texts, numbers, true, false, null, or lists of these; at
     /// most 16 KB.
+    #[schemars(extend("additionalProperties" = {
+        "type": ["string", "number", "boolean", "null", "array"],
+        "items": {"type": ["string", "number", "boolean", "null"]}
+    }))]
     data: Map<String, Value>,
 }
 

@@ -58,6 +58,7 @@ struct NewPage {
     /// Whether visitors see it; true unless told otherwise.
     is_published: Option<bool>,
     /// When it publishes itself; a time that is past publishes it at once. It beats `isPublished`.
+    #[schemars(regex(pattern = instants::PATTERN))]
     publish_at: Option<DateTime<Utc>>,
     /// What each of its entries looks like, at most 64 KB: HTML with `{{placeholders}}` (letters, digits, `_`, `-`, `.`)
     /// in its text and in values of attributes. Entries stand where the HTML says `<!-- service:entries -->`.
@@ -88,7 +89,7 @@ struct EditedPage {
     is_published: Option<bool>,
     /// A time to come hides the page until then, one that is past publishes it; null clears the schedule.
     #[serde(default, deserialize_with = "web::present")]
-    #[schemars(with = "Option<DateTime<Utc>>")]
+    #[schemars(with = "Option<DateTime<Utc>>", regex(pattern = instants::PATTERN))]
     publish_at: Option<Option<DateTime<Utc>>>,
     /// The `updatedAt` of an earlier answer: if the page was edited since, nothing is changed. `If-Match` does the same.
     if_unmodified_since: Option<DateTime<Utc>>,

@@ -7,6 +7,9 @@ use crate::Complaint;
 /// The first second of the year 10000.
 const END: i64 = 253_402_300_800;
 
+/// How an instant within them begins, as a regular expression.
+pub const PATTERN: &str = "^(19[7-9][0-9]|[2-9][0-9]{3})-";
+
 /// Whether `at` lies between 1970 and 9999.
 pub fn is_known(at: DateTime<Utc>) -> bool {
     (0..END).contains(&at.timestamp())

@@ -41,6 +41,9 @@ const HTML_BEGINNINGS: [&str; 17] = [
     "!--",
 ];
 
+/// How a media type is written, as a regular expression; parameters may follow.
+pub const ESSENCE_PATTERN: &str = "^[A-Za-z0-9!#$&^_.+-]{1,80}/[A-Za-z0-9!#$&^_.+-]{1,80}(;.*)?$";
+
 /// `type/subtype` of what somebody says in a `Content-Type`, in lower case and without parameters; none if it
 /// can't be read.
 pub fn essence(content_type: &str) -> Option<String> {

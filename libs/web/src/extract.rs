@@ -218,6 +218,21 @@ pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Option::<T>::deserialize(reader).map(Some)
 }
 
+/// Reads a whole number however it is written: JSON knows no difference between `1` and `1.0` (RFC 8259, 6).
+///
+/// # Errors
+/// It is none, or beyond 64 bits.
+pub fn whole_number<'de, D: Deserializer<'de>>(reader: D) -> Result<i64, D::Error> {
+    let number = serde_json::Number::deserialize(reader)?;
+    let float = || number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 9e15);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a float of that size holds every whole number exactly"
+    )]
+    let read = number.as_i64().or_else(|| float().map(|float| float as i64));
+    read.ok_or_else(|| serde::de::Error::custom(format!("invalid number: `{number}`, expected a whole one")))
+}
+
 impl<T: JsonSchema> OperationInput for Json<T> {
     fn operation_input(ctx: &mut GenContext, operation: &mut Operation) {
         #[expect(clippy::disallowed_types, reason = "only its description is borrowed")]
@@ -331,6 +346,19 @@ mod tests {
                 shown.contains(&format!("{field:?}")) && shown.contains(&format!("{code:?}")),
                 "{query}: {shown}"
             );
+        }
+    }
+
+    #[test]
+    fn a_whole_number_may_be_written_with_a_point() {
+        let read = |text: &str| whole_number(&mut serde_json::Deserializer::from_str(text)).ok();
+        for (text, number) in
+            [("1", 1), ("1.0", 1), ("1e2", 100), ("-3.0", -3), ("9223372036854775807", i64::MAX)]
+        {
+            assert_eq!(read(text), Some(number), "{text}");
+        }
+        for text in ["1.5", "1e300", "9223372036854775808", "\"1\"", "null"] {
+            assert_eq!(read(text), None, "{text}");
         }
     }
 
