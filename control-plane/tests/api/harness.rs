@@ -41,7 +41,7 @@ pub(crate) struct Api {
     database: TestDatabase,
     settings: Vec<String>,
     /// Where bytes of users are.
-    pub(crate) blobs: TestFolder,
+    _blobs: TestFolder,
 }
 
 impl Api {
@@ -62,7 +62,7 @@ impl Api {
         ];
         settings.extend(set.iter().map(ToString::to_string));
         let app = app(&settings);
-        Self { router: control_plane::router(&app), app, database, settings, blobs }
+        Self { router: control_plane::router(&app), app, database, settings, _blobs: blobs }
     }
 
     /// The zip of a deploy has come, as the edge takes it.
