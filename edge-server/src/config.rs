@@ -58,6 +58,12 @@ pub struct Inner {
     pub control_plane: String,
     /// The collector's address.
     pub collector: String,
+    /// How long the head of an answer may take.
+    #[serde(with = "service::config::duration")]
+    pub answer_within: Duration,
+    /// The same where much is sent or done.
+    #[serde(with = "service::config::duration")]
+    pub long_answer_within: Duration,
 }
 
 /// Section `[secrets]`.

@@ -38,8 +38,6 @@ const NOT_PASSED_ON: [HeaderName; 16] = [
 
 /// The inner services are near: one that doesn't take a connection by then is away.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
-/// The head of an answer must have come by then; its body may take longer.
-const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// The services behind the edge.
 pub(crate) struct Inner {
@@ -47,6 +45,9 @@ pub(crate) struct Inner {
     control_plane: String,
     collector: String,
     token: HeaderValue,
+    /// The head of an answer must have come by then; its body may take longer.
+    answer_within: Duration,
+    long_answer_within: Duration,
 }
 
 impl Inner {
@@ -65,10 +66,18 @@ impl Inner {
             control_plane: config.control_plane.trim_end_matches('/').to_owned(),
             collector: config.collector.trim_end_matches('/').to_owned(),
             token,
+            answer_within: config.answer_within,
+            long_answer_within: config.long_answer_within,
         })
     }
 
+    fn patience(&self, path: &str) -> Duration {
+        let is_long = path.starts_with("/api/deploy/") || path == "/api/pages/batch";
+        if is_long { self.long_answer_within } else { self.answer_within }
+    }
+
     async fn pass(&self, to: &str, visitor: Option<IpAddr>, mut request: Request) -> Response {
+        let patience = self.patience(request.uri().path());
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         let Ok(uri) = format!("{to}{path}").parse::<Uri>() else {
             return Problem::new(Code::NotFound, "this path can't be read").into_response();
@@ -85,7 +94,7 @@ impl Inner {
         *request.uri_mut() = uri;
         *request.version_mut() = http::Version::HTTP_11;
         let changes_nothing = request.method().is_safe();
-        match tokio::time::timeout(ANSWER_WITHIN, self.client.request(request)).await {
+        match tokio::time::timeout(patience, self.client.request(request)).await {
             Ok(Ok(response)) => {
                 let mut response = response.map(Body::new);
                 strip(response.headers_mut());

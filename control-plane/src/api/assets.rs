@@ -184,8 +184,10 @@ async fn delete(
     let found = store::assets::find_asset(&mut tx, call.account_id, id).await?;
     let found = found.ok_or_else(|| Problem::not_found("asset"))?;
     check_page(&call, &mut tx, found.page_id).await?;
-    // First its upload, as whoever takes one begins there: one waits for the other, and never each for each.
+    // In the order of whoever takes its upload, and of whoever deletes its page, which takes the counters before what
+    // belongs to it: one waits for the other, and never each for each.
     store::uploads::delete_upload(&mut tx, call.account_id, id).await?;
+    usage::lock(&mut tx, call.account_id).await?;
     let gone = store::assets::delete_asset(&mut tx, call.account_id, id).await?;
     let gone = gone.ok_or_else(|| Problem::not_found("asset"))?;
     usage::give_back_bytes(&mut tx, call.account_id, gone.size_bytes).await?;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::deploys::{Deploy, Status};
 use store::uploads::{NewUpload, Purpose};
+use tracing::Instrument;
 use uuid::Uuid;
 use web::{Code, Created, Json, OptionalJson, Path, Problem, Reply};
 
@@ -207,11 +208,25 @@ async fn read(
     }))
 }
 
+/// Goes on when the caller has left: a long one is longer than some wait, and would never be done.
 async fn process(
     call: Call<scope::DeploysUpdate>,
     State(app): State<App>,
     Path(id): Path<Uuid>,
     OptionalJson(wanted): OptionalJson<Processing>,
+) -> Result<Reply<ProcessedDeploy>, Problem> {
+    let going_on = tokio::spawn(carry_out(call, app, id, wanted).in_current_span());
+    going_on.await.unwrap_or_else(|ended| {
+        tracing::error!(%ended, "processing a deploy broke off");
+        Err(Problem::away(false))
+    })
+}
+
+async fn carry_out(
+    call: Call<scope::DeploysUpdate>,
+    app: App,
+    id: Uuid,
+    wanted: Option<Processing>,
 ) -> Result<Reply<ProcessedDeploy>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
     let deploy = find(&call, &mut conn, id).await?;

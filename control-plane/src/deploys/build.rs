@@ -131,9 +131,11 @@ async fn keep(
         some.sort_by_key(|(blob, ..)| blob.sha256);
         some.dedup_by_key(|(blob, ..)| blob.sha256);
         let blobs: Vec<NewBlob> = some.iter().map(|(blob, ..)| *blob).collect();
-        let mut conn = store::acquire(&app.db).await?;
-        store::blobs::announce_blobs(&mut conn, account_id, &blobs, now + PATIENCE).await?;
-        drop(conn);
+        let mut tx = store::begin(&app.db).await?;
+        // Who publishes takes many of these rows, and not in one go.
+        store::usage::lock(&mut tx, account_id).await?;
+        store::blobs::announce_blobs(&mut tx, account_id, &blobs, now + PATIENCE).await?;
+        store::commit(tx).await?;
         let put = some.into_iter().map(async |(blob, bytes, _share)| {
             let name = Name { account_id, sha256: blob.sha256 };
             if !app.blobs.contains(name).await? {
@@ -151,8 +153,10 @@ async fn keep(
 pub(crate) async fn release(app: &App, account_id: Uuid, stored: &[BuiltFile]) {
     let digests: Vec<[u8; 32]> = stored.iter().map(|file| file.blob.sha256).collect();
     let released = async {
-        let mut conn = store::acquire(&app.db).await?;
-        store::blobs::release_digests(&mut conn, account_id, &digests, app.clock.now()).await
+        let mut tx = store::begin(&app.db).await?;
+        store::usage::lock(&mut tx, account_id).await?;
+        store::blobs::release_digests(&mut tx, account_id, &digests, app.clock.now()).await?;
+        store::commit(tx).await
     };
     if let Err(error) = released.await {
         tracing::warn!(%error, "files of a failed deploy go later");

@@ -6,6 +6,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use service::Clock;
 use store::blobs::NewBlob;
+use store::usage;
 use uuid::Uuid;
 
 use crate::harness::{Api, send_to};
@@ -156,4 +157,30 @@ async fn an_asset_deleted_while_its_bytes_come_is_gone_and_nobody_gives_way() {
     let mut tx = api.begin().await;
     let unneeded = store::blobs::lock_unneeded(&mut tx, Clock::system().now()).await.unwrap();
     assert_eq!(unneeded.unwrap().sha256, [1; 32], "its bytes are let go of too");
+}
+
+#[tokio::test]
+async fn an_asset_and_its_page_are_deleted_at_once_and_nobody_gives_way() {
+    let api = Api::start(&["keys.cache=0s"]).await;
+    let (key, account_id) = api.trial_on(Plan::Pro).await;
+    let page = json!({"slug": "home", "title": "T", "html": "x"});
+    let (_, page) = api.send(Method::POST, "/api/pages", Some(&key), &page).await;
+    let mut body = asset(3);
+    body["pageId"] = page["id"].clone();
+    let (_, made) = api.send(Method::POST, "/api/pages/assets", Some(&key), &body).await;
+
+    // The steps of whoever deletes the page, with the asset's deletion between them.
+    let mut deleting = api.begin().await;
+    usage::lock(&mut deleting, account_id).await.unwrap();
+    let path = format!("/api/pages/assets/{}", made["id"].as_str().unwrap());
+    let (other, own) = (api.replica(&[]), key.clone());
+    let deletion =
+        tokio::spawn(async move { send_to(&other, Method::DELETE, &path, Some(&own), &Value::Null).await });
+    api.somebody_waits().await;
+    let page_id = page["id"].as_str().unwrap().parse().unwrap();
+    store::pages::delete_page(&mut deleting, account_id, page_id).await.unwrap().unwrap();
+    store::commit(deleting).await.unwrap();
+
+    assert_eq!(deletion.await.unwrap().0, StatusCode::OK);
+    assert_eq!(stored_bytes(&api, &key).await, 0);
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use crate::harness::Api;
+use crate::harness::{Api, send_to};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
@@ -306,6 +306,28 @@ async fn a_deploy_is_processed_once_and_only_when_its_zip_is_here() {
     );
     let missing = "/api/deploy/00000000-0000-0000-0000-000000000000";
     assert_eq!(owner.send(Method::GET, missing, Value::Null).await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_deploy_goes_on_though_nobody_waits_for_the_answer() {
+    let owner = Owner::on(Plan::Pro).await;
+    let id = owner.uploaded(&zip_of(&[("index.html", b"x")])).await;
+    let mut other = owner.api.begin().await;
+    store::usage::lock(&mut other, owner.id).await.unwrap();
+    let (replica, key, path) =
+        (owner.api.replica(&[]), owner.key.clone(), format!("/api/deploy/{id}/process"));
+    let asked =
+        tokio::spawn(async move { send_to(&replica, Method::POST, &path, Some(&key), &Value::Null).await });
+    owner.api.somebody_waits().await;
+    asked.abort();
+    assert!(asked.await.unwrap_err().is_cancelled());
+    store::commit(other).await.unwrap();
+    sandbox::test::until(async || {
+        let (_, seen) = owner.send(Method::GET, &format!("/api/deploy/{id}"), Value::Null).await;
+        seen["status"] == "processed"
+    })
+    .await;
+    assert_eq!(owner.pages().await["index"].0, "x");
 }
 
 #[tokio::test]

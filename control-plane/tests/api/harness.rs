@@ -40,7 +40,7 @@ pub(crate) struct Api {
     app: App,
     database: TestDatabase,
     settings: Vec<String>,
-    // Where bytes of users are; it goes with the test.
+    /// Where bytes of users are.
     _blobs: TestFolder,
 }
 

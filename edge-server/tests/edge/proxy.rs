@@ -208,3 +208,17 @@ async fn a_visitor_who_breaks_off_leaves_the_next_one_alone() {
         assert_eq!(edge.control_plane.last().body, "whole");
     }
 }
+
+#[tokio::test]
+async fn a_deploy_may_take_longer_than_most() {
+    let edge = Edge::with(&["inner.answer_within=100ms"]).await;
+    let held = edge.control_plane.hold();
+    let deploy = edge.visitor.send(Method::POST, "localhost", "/api/deploy/x/process", &[], "");
+    let other = async {
+        sandbox::test::until(async || !edge.control_plane.all().is_empty()).await;
+        edge.visitor.get("localhost", "/api/pages").await.problem(503, "unavailable");
+        drop(held);
+    };
+    let (answer, ()) = tokio::join!(deploy, other);
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
+}

@@ -34,6 +34,8 @@ async fn end_expired_uploads(runner: &Runner) -> anyhow::Result<()> {
             if upload.is_stored || !upload.is_asset {
                 continue;
             }
+            // As whoever deletes the asset, or its page.
+            store::usage::lock(&mut tx, upload.account_id).await?;
             if let Some(asset) = store::assets::delete_asset(&mut tx, upload.account_id, upload.id).await? {
                 store::usage::give_back_bytes(&mut tx, upload.account_id, asset.size_bytes).await?;
             }
