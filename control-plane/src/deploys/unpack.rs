@@ -172,7 +172,8 @@ impl Work {
 
     fn file(&mut self, path: String) -> Result<(), Failed> {
         let Some(bytes) = self.inflate(&path, self.with.file_bytes_max)? else {
-            return Ok(self.too_large(&path));
+            self.too_large(&path);
+            return Ok(());
         };
         let content_type = media::by_name(&path);
         let by_content = media::is_image_or_font(content_type);
@@ -185,7 +186,8 @@ impl Work {
 
     fn sheet(&mut self, path: String, links: &Links) -> Result<(), Failed> {
         let Some(mut bytes) = self.inflate(&path, self.with.file_bytes_max)? else {
-            return Ok(self.too_large(&path));
+            self.too_large(&path);
+            return Ok(());
         };
         let base = Links::base(&path, None).unwrap_or_default();
         let mut missing = BTreeSet::new();
@@ -209,17 +211,22 @@ impl Work {
     fn page(&mut self, path: &str, slug: String, links: &Links) -> Result<(), Failed> {
         let too_long = format!("a page may have at most {} KB", pages::MAX_HTML_BYTES >> 10);
         let Some(bytes) = self.inflate(path, pages::MAX_HTML_BYTES as u64)? else {
-            return Ok(self.leave_out(path, &too_long));
+            self.leave_out(path, &too_long);
+            return Ok(());
         };
         let written = match html::rewrite(path, &decode(&bytes), links) {
             Ok(written) => written,
-            Err(error) => return Ok(self.leave_out(path, &error.to_string())),
+            Err(error) => {
+                self.leave_out(path, &error.to_string());
+                return Ok(());
+            }
         };
         let named = if written.title.is_empty() { &slug } else { &written.title };
         let title: String = named.chars().take(pages::TITLE_CHARS_MAX).collect();
         let check = pages::check_content(Some(&title), Some(&written.html), None, None);
         if let Some(complaint) = check.first() {
-            return Ok(self.leave_out(path, &complaint.message));
+            self.leave_out(path, &complaint.message);
+            return Ok(());
         }
         let html = self.unpacked.documents.push(&written.html)?;
         self.tell_missing(written.missing);

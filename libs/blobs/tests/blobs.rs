@@ -1,6 +1,6 @@
 //! The same suite over a folder and over a real S3 server.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use std::time::{Duration, SystemTime};
 
