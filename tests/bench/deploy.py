@@ -38,12 +38,12 @@ def site(seed):
             archive.writestr(f"dist/{kind}/{n}.{kind}", text * 60)
         for n in range(PAGES):
             words = " ".join(chance.choice(["lorem", "ipsum", "dolor", "sit", "amet"]) for _ in range(600))
-            pictures = "".join(f'<img src="../images/{(n * 3 + k) % PICTURES}.png" alt="">' for k in range(10))
-            sheets = "".join(f'<link rel="stylesheet" href="../css/{(2 * k + 1)}.css">' for k in range(5))
-            scripts = "".join(f'<script src="../js/{2 * k}.js"></script>' for k in range(5))
-            links = "".join(f'<a href="../p{(n + k) % PAGES}/">next</a>' for k in range(10))
+            pictures = "".join(f'<img src="/images/{(n * 3 + k) % PICTURES}.png" alt="">' for k in range(10))
+            sheets = "".join(f'<link rel="stylesheet" href="/css/{(2 * k + 1)}.css">' for k in range(5))
+            scripts = "".join(f'<script src="/js/{2 * k}.js"></script>' for k in range(5))
+            links = "".join(f'<a href="/p{(n + k) % (PAGES - 1) + 1}/">next</a>' for k in range(10))
             page = f"<!doctype html><title>Page {n}</title>{sheets}<p>{words}</p>{pictures}{links}{scripts}"
-            archive.writestr(f"dist/p{n}/index.html", page)
+            archive.writestr(f"dist/p{n}/index.html" if n else "dist/index.html", page)
     return packed.getvalue()
 
 

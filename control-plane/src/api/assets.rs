@@ -34,7 +34,7 @@ pub(super) fn resource() -> web::Resource<App> {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct NewAsset {
     /// A name without folders; it ends the public address.
-    #[schemars(length(min = 1, max = uploads::FILENAME_CHARS_MAX))]
+    #[schemars(length(min = 1, max = uploads::FILENAME_CHARS_MAX), regex(pattern = uploads::FILENAME_PATTERN))]
     filename: String,
     /// What the bytes are; they must agree.
     #[schemars(length(min = 3, max = 161), regex(pattern = media::ESSENCE_PATTERN))]

@@ -13,6 +13,7 @@ use http::StatusCode;
 use service::Rng;
 use uuid::Uuid;
 
+use crate::client::Answer;
 use crate::harness::Edge;
 
 const NAMES: [&str; 4] = ["quiet-otter", "loud-badger", "swift-heron", "still-marten"];
@@ -195,13 +196,16 @@ async fn run(seed: u64) {
                     "seed {seed}, round {round}: {name} {slug} says {text}"
                 );
             } else {
-                assert_eq!(answer.status, StatusCode::NOT_FOUND, "seed {seed}: {}", answer.text());
+                // On a machine with too much to do a look-up is given up: then nobody is told anything.
+                let told_nothing = [StatusCode::NOT_FOUND, StatusCode::SERVICE_UNAVAILABLE];
+                assert!(told_nothing.contains(&answer.status), "seed {seed}: {}", answer.text());
             }
         }
         edge.has_heard().await;
         for (name, slug) in NAMES.iter().flat_map(|name| SLUGS.iter().map(move |slug| (*name, *slug))) {
             let path = domain::pages::path_of(slug);
-            let answer = edge.visitor.get(&format!("{name}.localhost"), &path).await;
+            let is_told = |answer: &Answer| answer.status != StatusCode::SERVICE_UNAVAILABLE;
+            let answer = edge.get_until(&format!("{name}.localhost"), &path, is_told).await;
             let shown = (answer.status == StatusCode::OK).then(|| answer.text().to_owned());
             assert_eq!(shown, world.true_now(name, slug), "seed {seed}, round {round}: {name} {slug}");
         }

@@ -48,7 +48,8 @@ async fn views_are_kept_while_postgres_is_away_and_written_down_later() {
     }
     assert_eq!(views(&site, page).await, 1);
     edge.postgres.mend().await;
-    until(async || views(&site, page).await == 11).await;
+    // The answer to the first writing may have been cut off with the rest: then it was written once more.
+    until(async || matches!(views(&site, page).await, 11 | 12)).await;
 }
 
 #[tokio::test]

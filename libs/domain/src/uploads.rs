@@ -100,6 +100,9 @@ fn hmac(key: &[u8]) -> Hmac<Sha256> {
     Hmac::<Sha256>::new_from_slice(key).unwrap_or_else(|_| Hmac::<Sha256>::new(&Default::default()))
 }
 
+/// How a file's name is written, as a regular expression; `.` and `..` are none.
+pub const FILENAME_PATTERN: &str = r"^(?!\.{1,2}$)[^/\\\x00-\x1f\x7f-\x9f]+$";
+
 /// What is wrong with a file's name: it becomes the last part of an address, and of what browsers save.
 pub fn check_filename(filename: &str) -> Vec<Complaint> {
     let mut complaints = Vec::new();
