@@ -100,16 +100,18 @@ fn hmac(key: &[u8]) -> Hmac<Sha256> {
     Hmac::<Sha256>::new_from_slice(key).unwrap_or_else(|_| Hmac::<Sha256>::new(&Default::default()))
 }
 
-/// How a file's name is written, as a regular expression; `.` and `..` are none.
-pub const FILENAME_PATTERN: &str = r"^(?!\.{1,2}$)[^/\\\x00-\x1f\x7f-\x9f]+$";
+/// How a file's name is written, as a regular expression: something in it is no dot.
+pub const FILENAME_PATTERN: &str =
+    r"^[^/\\\x00-\x1f\x7f-\x9f]*[^./\\\x00-\x1f\x7f-\x9f][^/\\\x00-\x1f\x7f-\x9f]*$";
 
 /// What is wrong with a file's name: it becomes the last part of an address, and of what browsers save.
 pub fn check_filename(filename: &str) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     check_length(&mut complaints, "filename", filename, 1, FILENAME_CHARS_MAX);
     let is_odd = |c: char| c.is_control() || c == '/' || c == '\\';
-    if filename.chars().any(is_odd) || filename == "." || filename == ".." {
-        let rule = "filename is a name without folders, slashes and control characters";
+    if filename.chars().any(is_odd) || filename.chars().all(|c| c == '.') {
+        let rule =
+            "filename is a name without folders, slashes and control characters, and not of dots alone";
         complaints.push(Complaint::new("filename", "characters", rule));
     }
     complaints

@@ -1,5 +1,6 @@
 //! Requests made of the API's document: right ones, and ones that are wrong in one place.
 
+use regex::Regex;
 use serde_json::{Map, Value, json};
 
 /// An id that names nothing.
@@ -228,8 +229,11 @@ impl Operation {
         if let Some(most) = schema["maxLength"].as_u64() {
             wrongs.push(json!("x".repeat(most as usize + 1)));
         }
-        if schema["enum"].is_array() || schema["pattern"].as_str().is_some_and(|rule| rule.starts_with('^')) {
-            wrongs.extend([json!("?"), json!("ABC DEF"), json!("x\u{202e}yz")]);
+        let rule = schema["pattern"].as_str().map(|rule| Regex::new(rule).unwrap());
+        if schema["enum"].is_array() || rule.is_some() {
+            let words = ["?", "ABC DEF", "x\u{202e}yz"].into_iter();
+            let is_wrong = |word: &&str| rule.as_ref().is_none_or(|rule| !rule.is_match(word));
+            wrongs.extend(words.filter(is_wrong).map(|word| json!(word)));
         }
         if schema["pattern"] == r"\S" {
             wrongs.extend([json!("   "), json!("\u{2003}\n\t")]);
@@ -267,6 +271,7 @@ fn right_text(schema: &Value) -> String {
         (Some("idn-hostname"), _) => "www.example.com",
         (Some("timezone"), _) => "UTC",
         (_, Some(rule)) if rule.starts_with(r"^(\*|") => "*",
+        (_, Some(rule)) if !Regex::new(rule).unwrap().is_match("abc") => "image/png",
         _ if kind(schema) == "integer" => "1",
         _ => "abc",
     };
