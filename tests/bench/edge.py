@@ -126,8 +126,13 @@ http {{ types {{ text/html html; }} charset utf-8; access_log off; sendfile on; 
 
 def varnish(folder, host, backend):
     port = stand.free_port()
-    command = ["varnishd", "-F", "-n", str(folder / "varnish"), "-a", f"127.0.0.1:{port}", "-b", f"127.0.0.1:{backend}",
-               "-s", "malloc,256m", "-p", "feature=+http2", "-t", "3600"]
+    # The page's own max-age=0 would have it ask nginx each time.
+    (folder / "warm.vcl").write_text(f"""vcl 4.1;
+backend default {{ .host = "127.0.0.1"; .port = "{backend}"; }}
+sub vcl_backend_response {{ set beresp.ttl = 1h; }}
+""")
+    command = ["varnishd", "-F", "-n", str(folder / "varnish"), "-a", f"127.0.0.1:{port}", "-f", str(folder / "warm.vcl"),
+               "-s", "malloc,256m", "-p", "feature=+http2"]
     return start(folder, "varnish", command, port, port, host)
 
 
