@@ -176,8 +176,9 @@ async fn what_services_remember_of_an_ended_account_is_told_the_most_urgent_firs
     let all = [
         json!({"change": "host", "host": "quiet-otter"}),
         json!({"change": "host", "host": "loud-badger"}),
+        json!({"change": "account_files", "account_id": ACCOUNT}),
         json!({"change": "form", "form_id": SITE}),
-        json!({"change": "analytics_site", "site_token": "site_x"}),
+        json!({"change": "analytics_site", "site_token": "site_x", "subdomain_id": null}),
         json!({"change": "page", "subdomain_id": SITE, "slug": "index"}),
     ];
     let shape = |change: &Change| serde_json::to_value(change).unwrap();
