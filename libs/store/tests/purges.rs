@@ -184,7 +184,9 @@ async fn what_services_remember_of_an_ended_account_is_told_the_most_urgent_firs
     let shape = |change: &Change| serde_json::to_value(change).unwrap();
     let changes = changes_of(&mut conn, ACCOUNT).await.unwrap();
     assert_eq!(changes.iter().map(shape).collect::<Vec<_>>(), all);
-    assert_eq!(changes_of(&mut conn, Uuid::from_u128(2)).await.unwrap(), [], "of nobody else's");
+    let nobody = Uuid::from_u128(2);
+    let of_nobody = [Change::AccountFiles { account_id: nobody }];
+    assert_eq!(changes_of(&mut conn, nobody).await.unwrap(), of_nobody, "of nobody else's");
 
     delete_account(&mut conn, ACCOUNT, noon()).await.unwrap();
     let told = outbox::lock_signals(&mut conn, noon(), 100).await.unwrap();
