@@ -1,10 +1,10 @@
 //! How far a deploy is, written down as it goes on; which also keeps others from it.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use chrono::TimeDelta;
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::App;
@@ -28,7 +28,8 @@ impl Progress {
         (self.0.0.load(Ordering::Relaxed), self.0.1.load(Ordering::Relaxed))
     }
 
-    /// Carries out `work` on a leased deploy while this is written down.
+    /// Carries out `work` on a leased deploy while this is written down. No statement is left under way:
+    /// one that was dropped at the work's end would still be carried out, after whatever follows.
     pub(crate) async fn beside<T>(
         &self,
         app: &App,
@@ -36,17 +37,23 @@ impl Progress {
         deploy_id: Uuid,
         work: impl Future<Output = T>,
     ) -> T {
-        tokio::select! {
-            done = work => done,
-            never = self.write_down(app, account_id, deploy_id) => match never {},
-        }
+        let over = Notify::new();
+        let work = async {
+            let done = work.await;
+            over.notify_one();
+            done
+        };
+        tokio::join!(work, self.write_down(app, account_id, deploy_id, &over)).0
     }
 
-    async fn write_down(&self, app: &App, account_id: Uuid, deploy_id: Uuid) -> Infallible {
+    async fn write_down(&self, app: &App, account_id: Uuid, deploy_id: Uuid, over: &Notify) {
         let mut turns = tokio::time::interval(app.deploys.progress_every);
         turns.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            turns.tick().await;
+            tokio::select! {
+                () = over.notified() => return,
+                _ = turns.tick() => {}
+            }
             let written = async {
                 let until = app.clock.now() + TimeDelta::from_std(app.deploys.lease).unwrap_or_default();
                 let mut conn = store::acquire(&app.db).await?;
