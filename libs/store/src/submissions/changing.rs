@@ -18,7 +18,7 @@ use crate::{Conn, Error, deliveries, entries, outbox};
 #[derive(Debug)]
 pub enum Changed {
     /// The submission as it is now, and what may be told right after the commit; it stands in the outbox as well.
-    Done(Submission, Vec<Signal>),
+    Done(Box<Submission>, Vec<Signal>),
     /// It would agree with another on all of `uniqueBy`: nothing was changed.
     Duplicate,
     /// It would count, and the form takes no more: nothing was changed.
@@ -70,7 +70,7 @@ pub async fn update_payload(
     } else {
         Vec::new()
     };
-    Ok(Changed::Done(submission, signals))
+    Ok(Changed::Done(Box::new(submission), signals))
 }
 
 /// Makes of a submission what its form's owner takes it for. What is found to be no spam counts from now on, if the
@@ -89,7 +89,7 @@ pub async fn update_status(
     writer: &Writer<'_>,
 ) -> Result<Changed, Error> {
     if submission.status == status {
-        return Ok(Changed::Done(submission.clone(), Vec::new()));
+        return Ok(Changed::Done(Box::new(submission.clone()), Vec::new()));
     }
     let counted = submission.status.counts();
     let mut digest = None;
@@ -126,7 +126,7 @@ pub async fn update_status(
         signals = outbox::insert_orders(conn, &[], &changes, writer.traceparent, writer.now).await?;
     }
     let changed = find_submission(conn, account_id, form.id, submission.id).await?;
-    Ok(changed.map_or(Changed::Gone, |submission| Changed::Done(submission, signals)))
+    Ok(changed.map_or(Changed::Gone, |submission| Changed::Done(Box::new(submission), signals)))
 }
 
 /// Counts so many submissions of a form more, or less.
