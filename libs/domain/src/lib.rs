@@ -26,6 +26,7 @@ pub mod media;
 pub mod months;
 pub mod pages;
 pub mod plans;
+pub mod presets;
 pub mod reach;
 pub mod rendering;
 pub mod retries;
