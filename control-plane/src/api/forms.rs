@@ -4,6 +4,7 @@ use axum::extract::State;
 use chrono::{DateTime, Utc};
 use contract::Change;
 use domain::fields::{Field, MAX_FIELDS};
+use domain::forms::Settings;
 use domain::scopes::Resource;
 use domain::{Complaint, Cursor, forms, instants, presets};
 use schemars::JsonSchema;
@@ -111,10 +112,6 @@ pub(super) async fn make<S>(
 ) -> Result<Created<FormAddresses>, Problem> {
     let (webhook_ids, folder_id) = (std::mem::take(&mut given.webhook_ids), given.folder_id);
     let mut new = given.form(app.rng.uuid_v7(call.now), call.now)?;
-    let complaints = forms::check(&new.settings());
-    if !complaints.is_empty() {
-        return Err(Problem::validation(complaints));
-    }
     let limit = call.limits().projects;
     let mut tx = store::begin(&app.db).await?;
     new.folder_id = call.folder_of_new(&mut tx, Resource::Forms, folder_id).await?;
@@ -139,6 +136,7 @@ pub(super) async fn make<S>(
 }
 
 impl NewForm {
+    /// The form that is asked for.
     fn form(self, id: Uuid, now: DateTime<Utc>) -> Result<Form, Problem> {
         let preset = match &self.workflow_id {
             None => None,
@@ -149,7 +147,7 @@ impl NewForm {
         };
         let name = self.name.or_else(|| Some(preset?.name.to_owned()));
         let fields = self.fields.or_else(|| Some(preset?.fields()));
-        // What nobody says is empty, and refused as such.
+        let missing = [("name", name.is_none()), ("fields", fields.is_none())];
         let mut form = Form::new(id, name.unwrap_or_default(), fields.unwrap_or_default(), now);
         form.success_message = self.success_message;
         form.submit_label = self.submit_label;
@@ -161,7 +159,15 @@ impl NewForm {
         form.auto_entry_page_id = self.auto_entry_page_id;
         form.spam = self.spam.unwrap_or_default().over(form.spam);
         form.notify_email = self.notify_email;
-        Ok(form)
+        let mut complaints = forms::check(&Settings {
+            name: (!missing[0].1).then_some(&form.name),
+            fields: (!missing[1].1).then_some(&form.fields),
+            ..form.settings()
+        });
+        complaints.extend(missing.iter().filter(|(_, missing)| *missing).map(|(field, _)| {
+            Complaint::new(*field, "required", format!("{field} is required unless workflowId is given"))
+        }));
+        if complaints.is_empty() { Ok(form) } else { Err(Problem::validation(complaints)) }
     }
 }
 

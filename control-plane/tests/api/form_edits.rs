@@ -43,7 +43,8 @@ async fn read(api: &Api, key: &str, id: &str) -> Value {
 }
 
 fn fields(problem: &Value) -> Vec<&str> {
-    problem["fieldErrors"].as_array().unwrap().iter().map(|error| error["field"].as_str().unwrap()).collect()
+    let errors = problem["fieldErrors"].as_array().map(Vec::as_slice).unwrap_or_default();
+    errors.iter().map(|error| error["field"].as_str().unwrap()).collect()
 }
 
 async fn page(api: &Api, key: &str, slug: &str, template: Option<&str>) -> String {

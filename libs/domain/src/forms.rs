@@ -96,7 +96,8 @@ pub fn check(settings: &Settings<'_>) -> Vec<Complaint> {
             "maxSubmissions must be 1 to 1,000,000,000",
         ));
     }
-    check_unique_by(&mut complaints, settings.fields, settings.unique_by.unwrap_or_default());
+    let fields = settings.fields.filter(|fields| !fields.is_empty());
+    check_unique_by(&mut complaints, fields, settings.unique_by.unwrap_or_default());
     if !(0..=MIN_SECONDS_MAX).contains(&settings.spam.min_seconds) {
         let message = format!("spam.minSeconds must be 0 to {MIN_SECONDS_MAX}");
         complaints.push(Complaint::new("spam.minSeconds", "range", message));
