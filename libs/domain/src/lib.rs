@@ -17,6 +17,7 @@ pub mod entries;
 mod fault;
 pub mod fields;
 pub mod folders;
+pub mod form_files;
 pub mod forms;
 pub mod help;
 pub mod idempotency;
