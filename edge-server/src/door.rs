@@ -21,7 +21,7 @@ use hyper::service::Service;
 
 use crate::edge::Edge;
 use crate::front::Rooms;
-use crate::hit;
+use crate::{forms, hit};
 use crate::paced::Paced;
 use crate::seats::{Busy, Seat};
 use crate::sites::Remembered;
@@ -72,7 +72,8 @@ impl Service<Request<Incoming>> for Door {
         let asked = (request.method(), request.uri(), request.headers());
         // A request that brings a body is never a page's.
         if request.body().is_end_stream()
-            && let Some(reply) = hit::answer(&self.edge, &mut self.known.borrow_mut(), asked)
+            && let Some(reply) =
+                forms::hit(&self.edge, asked).or_else(|| hit::answer(&self.edge, &mut self.known.borrow_mut(), asked))
         {
             return Either::Left(ready(Ok(reply.map(EitherBody::Left))));
         }

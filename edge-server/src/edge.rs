@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cache::Served;
 use contract::Signal;
 use domain::addresses::Addresses;
+use domain::sealing::MasterKey;
 use service::config::ExposeSecret;
 use service::metrics::Tally;
 use service::{Clock, Rng};
@@ -95,6 +96,7 @@ impl Edge {
         let db = store::connect(&config.store)?;
         let lookups = LookUps::new(db.clone());
         let blobs = blobs::Blobs::connect(&config.blobs)?;
+        let rng = Rng::system();
         Ok(Self(Arc::new(Parts {
             bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,
             sites: Sites::new(lookups.clone(), &config.cache),
@@ -108,12 +110,12 @@ impl Edge {
             bodies: Bodies::new(blobs.clone(), config.cache.file_bytes),
             blobs,
             uploads: Uploads::new(token, &config.uploads),
-            forms: Forms::new(lookups, &config.cache)?,
+            forms: Forms::new(lookups, &config.cache, MasterKey::of_secret(token.as_bytes()), rng.bytes())?,
             inner: Inner::new(&config.inner, token)?,
             addresses: Addresses::new(&config.http.base_url, &config.http.sites_domain)?,
             proxies: Proxies::new(config.http.trusted_proxies.clone()),
             clock: Clock::system(),
-            rng: Rng::system(),
+            rng,
             db,
         })))
     }

@@ -12,7 +12,7 @@ use crate::Complaint;
 use crate::fields::{Field, FieldType, ShowIf, compile};
 
 /// Most characters of one text where the field says nothing.
-const MAX_TEXT: usize = 20_000;
+pub const MAX_TEXT: usize = 20_000;
 
 /// The answers to be stored, by field name.
 pub type Answers = Map<String, Value>;

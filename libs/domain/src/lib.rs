@@ -37,6 +37,7 @@ pub mod sign_ins;
 pub mod sites;
 pub mod subdomains;
 pub mod tracking;
+pub mod traps;
 pub mod uploads;
 pub mod visitors;
 pub mod webhooks;
