@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use contract::Change;
 use domain::Cursor;
 use domain::fields::{Field, MAX_FIELDS};
-use domain::forms::{self, Texts};
+use domain::forms;
 use domain::scopes::Resource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -107,34 +107,20 @@ async fn create(
     State(app): State<App>,
     Json(form): Json<NewForm>,
 ) -> Result<Created<FormAddresses>, Problem> {
-    let texts = Texts {
-        name: Some(&form.name),
-        success_message: form.success_message.as_deref(),
-        submit_label: form.submit_label.as_deref(),
-        redirect_url: form.redirect_url.as_deref(),
-    };
-    let complaints = forms::check(&texts, Some(&form.fields), form.closes_at, form.max_submissions);
+    let mut new = Form::new(app.rng.uuid_v7(call.now), form.name, form.fields, call.now);
+    new.success_message = form.success_message;
+    new.submit_label = form.submit_label;
+    new.redirect_url = form.redirect_url;
+    new.closes_at = form.closes_at;
+    new.max_submissions = form.max_submissions;
+    let complaints = forms::check(&new.settings());
     if !complaints.is_empty() {
         return Err(Problem::validation(complaints));
     }
     let limit = call.limits().projects;
     let mut tx = store::begin(&app.db).await?;
-    let folder_id = call.folder_of_new(&mut tx, Resource::Forms, form.folder_id).await?;
+    new.folder_id = call.folder_of_new(&mut tx, Resource::Forms, form.folder_id).await?;
     call.check_ids(&mut tx, Resource::Webhooks, &form.webhook_ids).await?;
-    let new = Form {
-        id: app.rng.uuid_v7(call.now),
-        folder_id,
-        name: form.name,
-        fields: form.fields,
-        success_message: form.success_message,
-        submit_label: form.submit_label,
-        redirect_url: form.redirect_url,
-        closes_at: form.closes_at,
-        max_submissions: form.max_submissions,
-        submission_count: 0,
-        created_at: call.now,
-        updated_at: call.now,
-    };
     if !usage::take(&mut tx, call.account_id, Counter::Projects, limit).await? {
         return Err(call.quota_exceeded("projects", limit));
     }

@@ -3,10 +3,11 @@
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use domain::Cursor;
+use domain::answers::Answers;
 use domain::scopes::Resource;
+use domain::submissions::Status;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 use uuid::Uuid;
 use web::{Listed, Paging, Path, Problem, Query, Reply};
 
@@ -28,9 +29,8 @@ struct SubmissionView {
     id: Uuid,
     form_id: Uuid,
     /// The answers, by field name.
-    payload: Value,
-    /// `received`, `spam` or `archived`.
-    status: String,
+    payload: Answers,
+    status: Status,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
 }

@@ -36,6 +36,7 @@ pub mod sessions;
 pub mod sign_ins;
 pub mod sites;
 pub mod subdomains;
+pub mod submissions;
 pub mod tracking;
 pub mod traps;
 pub mod uploads;
