@@ -12,7 +12,7 @@ use service::metrics::Tally;
 use service::{Clock, Rng};
 
 use crate::assets::Assets;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::files::Files;
 use crate::forms::Forms;
 use crate::lookups::LookUps;
@@ -61,6 +61,8 @@ pub struct Parts {
     pub(crate) blobs: blobs::Blobs,
     /// How uploads are taken.
     pub(crate) uploads: Uploads,
+    /// What holds for forms.
+    pub(crate) form_rules: config::Forms,
     /// The services behind.
     pub(crate) inner: Inner,
     /// How addresses are written.
@@ -111,6 +113,7 @@ impl Edge {
             blobs,
             uploads: Uploads::new(token, &config.uploads),
             forms: Forms::new(lookups, &config.cache, MasterKey::of_secret(token.as_bytes()), rng.bytes())?,
+            form_rules: config.forms.clone(),
             inner: Inner::new(&config.inner, token)?,
             addresses: Addresses::new(&config.http.base_url, &config.http.sites_domain)?,
             proxies: Proxies::new(config.http.trusted_proxies.clone()),

@@ -7,7 +7,6 @@ mod questions;
 mod ready;
 mod showing;
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -67,6 +66,8 @@ pub(crate) struct Given<'a> {
     pub(crate) answers: Answers,
     pub(crate) wrong: &'a [Complaint],
     pub(crate) files: &'a [WaitingFile],
+    /// Of the page that was sent.
+    pub(crate) token: Option<&'a str>,
 }
 
 impl Forms {
@@ -138,7 +139,8 @@ impl Forms {
         given: &Given<'_>,
         now: DateTime<Utc>,
     ) -> Response {
-        let token = domain::traps::token(&self.key, open.form.id, now.timestamp());
+        let new = || domain::traps::token(&self.key, open.form.id, now.timestamp());
+        let token = given.token.map_or_else(new, str::to_owned);
         let status = if given.wrong.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
         answer(self.make(open, manner, given, &token), status)
     }
@@ -268,10 +270,19 @@ fn answer(page: Result<Page, minijinja::Error>, status: StatusCode) -> Response 
     }
 }
 
-fn why_shut(open: &OpenForm, now: DateTime<Utc>) -> Option<Shut> {
+/// Why a form takes no answers now, as far as is known here.
+pub(crate) fn why_shut(open: &OpenForm, now: DateTime<Utc>) -> Option<Shut> {
     let form = &open.form;
     let plan_limit = open.plan.limits().submissions_per_form;
     shut(now, form.closes_at, form.submission_count, form.max_submissions, plan_limit)
+}
+
+/// The problem that a form which takes no more answers is.
+pub(crate) fn code_of(why: Shut) -> Code {
+    match why {
+        Shut::Closed => Code::FormClosed,
+        Shut::Full => Code::FormFull,
+    }
 }
 
 /// Why a form takes no more answers, in a sentence for programs.

@@ -97,7 +97,7 @@ impl Pages {
             "mistakes": sheet.mistakes(&form.fields),
             "has_required": form.fields.iter().any(|field| field.required && field.kind != FieldType::Hidden),
             "has_files": form.fields.iter().any(|field| field.kind == FieldType::File),
-            "honeypot": true,
+            "honeypot": form.spam.honeypot,
             "token": token,
         });
         let target = if onward(open).is_some() && !manner.is_embedded { " http: https:" } else { "" };
