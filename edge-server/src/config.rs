@@ -95,6 +95,9 @@ pub struct Forms {
     /// How long an upload's address is good.
     #[serde(with = "service::config::duration")]
     pub upload_within: Duration,
+    /// How long a challenge is good.
+    #[serde(with = "service::config::duration")]
+    pub proof_within: Duration,
     /// How long a download's address is good.
     #[serde(with = "service::config::duration")]
     pub download_within: Duration,

@@ -10,6 +10,7 @@ use crate::replies::has;
 
 const EMBED: &str = include_str!("../static/embed.js");
 const FORM: &str = include_str!("../static/form.js");
+const PROOF: &str = include_str!("../static/proof.js");
 
 /// What stands on other people's pages. They keep the line for years, so the address never changes, and what is there
 /// is asked about again every hour.
@@ -20,6 +21,11 @@ pub(crate) async fn embed(State(_): State<Edge>, asked: HeaderMap) -> Response {
 /// What forms' pages run.
 pub(crate) async fn form(State(_): State<Edge>, asked: HeaderMap) -> Response {
     script(FORM, &asked, "public, max-age=300")
+}
+
+/// What forms' pages run beside themselves.
+pub(crate) async fn proof(State(_): State<Edge>, asked: HeaderMap) -> Response {
+    script(PROOF, &asked, "public, max-age=300")
 }
 
 fn script(text: &'static str, asked: &HeaderMap, kept: &'static str) -> Response {

@@ -5,6 +5,7 @@
 
 mod assets;
 mod changes;
+mod challenges;
 mod config;
 mod door;
 mod edge;

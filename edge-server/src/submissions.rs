@@ -25,7 +25,7 @@ use uuid::Uuid;
 use web::{Code, Path, Problem};
 
 use crate::edge::Edge;
-use crate::form_files;
+use crate::{challenges, form_files};
 use crate::forms::{self, Given, Manner, onward, refusal};
 use once::{Call, Receipt};
 use reading::{Asker, Sent};
@@ -146,12 +146,7 @@ async fn take(
         Ok(files) => files,
         Err(wrong) => return Ok(Outcome::Wrong(wrong)),
     };
-    let submission = NewSubmission {
-        id: edge.rng.uuid_v7(now),
-        external_id: None,
-        payload: kept,
-        spam_reasons: spam_reasons(edge, open, sent, now),
-    };
+    let mut spam_reasons = spam_reasons(edge, open, sent, now);
     let traceparent = service::telemetry::traceparent();
     let new_id = || edge.rng.uuid_v7(now);
     let writer = Writer { now, traceparent: traceparent.as_deref(), new_id: &new_id };
@@ -162,6 +157,14 @@ async fn take(
     {
         return Ok(Outcome::Again(receipt));
     }
+    if open.form.spam.proof_of_work {
+        let proof = sent.said(traps::fields::PROOF).unwrap_or_default();
+        if !challenges::spend(edge, &mut tx, open, proof, now).await? {
+            spam_reasons.push(suspect(traps::reasons::PROOF));
+        }
+    }
+    let submission =
+        NewSubmission { id: edge.rng.uuid_v7(now), external_id: None, payload: kept, spam_reasons };
     if !files.is_empty() {
         // As whoever else counts bytes: the counters first, then what is counted.
         store::usage::lock(&mut tx, open.account_id).await?;
@@ -196,10 +199,12 @@ fn spam_reasons(edge: &Edge, open: &OpenForm, sent: &Sent, now: DateTime<Utc>) -
     let honeypot = sent.said(traps::fields::HONEYPOT).filter(|_| guard.honeypot);
     let said = (sent.said(traps::fields::TOKEN), honeypot);
     let reasons = traps::judge(edge.forms.key(), open.form.id, said, i64::from(guard.min_seconds), now);
-    for reason in &reasons {
-        service::metrics::counter("edge_submission_suspect_total").add(1, &[("reason", reason)]);
-    }
-    reasons.into_iter().map(str::to_owned).collect()
+    reasons.into_iter().map(suspect).collect()
+}
+
+fn suspect(reason: &'static str) -> String {
+    service::metrics::counter("edge_submission_suspect_total").add(1, &[("reason", reason)]);
+    reason.to_owned()
 }
 
 /// Beside the answer, not before it: Redis may be away, and then this takes its time.

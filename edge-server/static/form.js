@@ -22,15 +22,42 @@ if (wrong) {
 const form = document.querySelector("form");
 if (form) {
   const button = form.querySelector("button");
+  const proof = form.elements["form.proof"];
   let busy = false;
-  form.addEventListener("submit", (event) => {
+  const rest = (is) => {
+    busy = is;
+    if (is) button.setAttribute("aria-disabled", "true");
+    else button.removeAttribute("aria-disabled");
+  };
+  form.addEventListener("submit", async (event) => {
     if (busy) return event.preventDefault();
-    busy = true;
-    button.setAttribute("aria-disabled", "true");
+    rest(true);
+    if (!proof || proof.value) return;
+    event.preventDefault();
+    const said = document.getElementById("proving");
+    said.textContent = form.dataset.proving;
+    proof.value = await work(form.dataset.challenge);
+    said.textContent = "";
+    form.submit();
   });
-  // Back from the next page, which may not have come.
-  addEventListener("pageshow", () => {
-    busy = false;
-    button.removeAttribute("aria-disabled");
+  // Back from the next page, which may not have come. A proof is good once.
+  addEventListener("pageshow", ({ persisted }) => {
+    rest(false);
+    if (persisted && proof) proof.value = "";
   });
+}
+
+/** A proof; empty if none can be had, which whoever takes the form will see to. */
+async function work(address) {
+  try {
+    const puzzle = await (await fetch(address)).json();
+    const worker = new Worker("/proof.js");
+    return await new Promise((resolve, reject) => {
+      worker.onmessage = ({ data }) => resolve(data);
+      worker.onerror = reject;
+      worker.postMessage(puzzle);
+    });
+  } catch {
+    return "";
+  }
 }

@@ -98,6 +98,7 @@ impl Pages {
             "has_required": form.fields.iter().any(|field| field.required && field.kind != FieldType::Hidden),
             "has_files": form.fields.iter().any(|field| field.kind == FieldType::File),
             "honeypot": form.spam.honeypot,
+            "challenge": form.spam.proof_of_work.then(|| format!("/api/forms/{}/challenge", form.id)),
             "token": token,
         });
         let target = if onward(open).is_some() && !manner.is_embedded { " http: https:" } else { "" };
@@ -162,7 +163,7 @@ fn headers(rules: &str, target: &str) -> HeaderMap {
         styles = format!("{styles} {}", hash(rules));
     }
     let policy = format!(
-        "default-src 'none'; script-src 'self'; style-src {styles}; img-src 'self' data:; connect-src 'self'; \
+        "default-src 'none'; script-src 'self'; style-src {styles}; img-src 'self' data:; connect-src 'self'; worker-src 'self'; \
          form-action 'self'{target}; base-uri 'none'; frame-ancestors *"
     );
     let text = HeaderValue::from_static;

@@ -90,7 +90,7 @@ impl Ready {
 }
 
 fn compressed(plain: &Bytes) -> Bytes {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(plain.len() / 2), Compression::fast());
+    let mut encoder = GzEncoder::new(Vec::with_capacity(plain.len() / 2), Compression::default());
     // Writing into memory doesn't fail.
     let _written = encoder.write_all(plain);
     encoder.finish().unwrap_or_default().into()

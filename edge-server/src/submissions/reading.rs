@@ -90,6 +90,8 @@ impl Sent {
     /// What our own page said beside the answers.
     pub(super) fn said(&self, name: &str) -> Option<&str> {
         match &self.content {
+            // A program brings its proof where one is asked of everybody; what else our pages say is not its business.
+            Content::Json(given) if name == traps::fields::PROOF => given.get(name)?.as_str(),
             Content::Json(_) => None,
             Content::Posted(pairs) => pairs.get(name)?.first().map(String::as_str),
         }

@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::harness::Edge;
@@ -123,4 +124,62 @@ async fn a_full_form_refuses_robots_as_it_does_people() {
     assert_eq!(account.submissions(form).await, [json!({"a": "x"})]);
     let nothing: Value = edge.visitor.post(&submit_path(form), &json!({"a": "z"})).await.problem(410, "form_full");
     assert!(nothing["detail"].is_string());
+}
+
+/// Works a challenge out, as a browser does.
+async fn solve(edge: &Edge, form: Uuid) -> String {
+    let asked = edge.visitor.get("localhost", &format!("/api/forms/{form}/challenge")).await;
+    assert_eq!((asked.status, asked.header("access-control-allow-origin")), (StatusCode::OK, "*"));
+    let asked = asked.json();
+    let challenge = asked["challenge"].as_str().unwrap();
+    let bits = asked["bits"].as_u64().unwrap();
+    let is_solved = |at: u64, number: u64| {
+        let digest = Sha256::digest(format!("{challenge}:{at}:{number}"));
+        u64::from_be_bytes(digest[..8].try_into().unwrap()) >> (64 - bits) == 0
+    };
+    let solution = |at| (0..).find(|number| is_solved(at, *number)).unwrap().to_string();
+    let solutions: Vec<_> = (0..asked["puzzles"].as_u64().unwrap()).map(solution).collect();
+    format!("{challenge}:{}", solutions.join(","))
+}
+
+#[tokio::test]
+async fn where_work_is_asked_for_each_answer_brings_its_own_proof() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form_with(one_text(), |form| form.spam.proof_of_work = true).await;
+    let other = account.form_with(one_text(), |form| form.spam.proof_of_work = true).await;
+    let path = submit_path(form);
+    let page = edge.visitor.get("localhost", &format!("/f/{form}")).await;
+    assert!(page.text().contains("name=\"form.proof\"") && page.text().contains("<noscript>"), "{}", page.text());
+    let proof = solve(&edge, form).await;
+    let elsewhere = solve(&edge, other).await;
+    for answers in [
+        json!({"a": "good", "form.proof": proof}),
+        json!({"a": "again", "form.proof": proof}),
+        json!({"a": "of another form", "form.proof": elsewhere}),
+        json!({"a": "none"}),
+        json!({"a": "wrong", "form.proof": 7}),
+    ] {
+        assert_eq!(edge.visitor.post(&path, &answers).await.status, StatusCode::CREATED, "{answers}");
+    }
+    let proof = solve(&edge, form).await;
+    let posted = edge.visitor.post_form(&path, &[("a", "posted"), ("form.proof", &proof)]).await;
+    assert_eq!(posted.status, StatusCode::SEE_OTHER);
+    let judged = judged(&edge, &account, form).await;
+    let statuses: Vec<_> = judged.iter().map(|(status, _)| status.as_str()).collect();
+    assert_eq!(statuses, ["received", "spam", "spam", "spam", "spam", "received"]);
+    assert_eq!(judged[1].1, ["proof_of_work"]);
+    assert_eq!(account.submissions(form).await[0], json!({"a": "posted"}), "and the proof isn't kept");
+}
+
+#[tokio::test]
+async fn a_proof_is_not_used_up_by_an_answer_that_is_refused() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form_with(one_text(), |form| form.spam.proof_of_work = true).await;
+    let proof = solve(&edge, form).await;
+    let path = submit_path(form);
+    edge.visitor.post(&path, &json!({"a": "", "form.proof": proof})).await.problem(400, "validation_failed");
+    edge.visitor.post(&path, &json!({"a": "x", "form.proof": proof})).await;
+    assert_eq!(judged(&edge, &account, form).await, [("received".to_owned(), Vec::<String>::new())]);
 }
