@@ -150,8 +150,8 @@ impl Words {
             "required" => wrong.required.clone(),
             "too_short" => limited(&wrong.too_short, field.min_length.map(|limit| limit.to_string())),
             "too_long" => {
-                let limit = field.max_length.map_or(domain::answers::MAX_TEXT, |limit| limit as usize);
-                limited(&wrong.too_long, Some(limit.min(domain::answers::MAX_TEXT).to_string()))
+                let limit = field.max_length.map_or(domain::fields::MAX_TEXT, |limit| limit as usize);
+                limited(&wrong.too_long, Some(limit.min(domain::fields::MAX_TEXT).to_string()))
             }
             "pattern" => wrong.pattern.clone(),
             "email" => wrong.email.clone(),

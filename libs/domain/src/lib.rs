@@ -27,6 +27,7 @@ pub mod media;
 pub mod months;
 pub mod pages;
 pub mod plans;
+pub mod presets;
 pub mod proofs;
 pub mod reach;
 pub mod rendering;
