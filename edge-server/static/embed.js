@@ -35,6 +35,9 @@
     const open = document.createElement("button");
     open.type = "button";
     open.textContent = label || "Open form";
+    open.className = "wr-open";
+    open.style.cssText =
+      "font:inherit;font-weight:600;padding:.6em 1.2em;border:0;border-radius:8px;color:#fff;background:#2f4fdb;cursor:pointer";
     open.onclick = () => dialog.showModal();
     box = document.createElement("span");
     box.append(open, dialog);

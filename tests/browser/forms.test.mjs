@@ -208,6 +208,24 @@ test("a form that sends its visitors on does so", async () => {
   await ada.context.close();
 });
 
+test("where work is asked for, a browser does it, and the visitor waits no longer than a moment", async () => {
+  const form = await makeForm({ fields: [FIELDS[0]], spam: { proofOfWork: true } });
+  const ada = await Person.sitDown(system);
+  await ada.open(`/f/${form}`);
+  await ada.page.getByLabel("Full name").fill("Ada");
+  await takeTime(ada.page);
+  await ada.click("button", "Send");
+  await ada.sees("Thank you");
+  const [one] = await submissions(form);
+  assert.deepEqual([one.status, one.payload], ["received", { name: "Ada" }]);
+  await ada.context.close();
+  const plain = await Person.sitDown(system, { javaScriptEnabled: false });
+  await plain.open(`/f/${form}`);
+  await plain.reads("this form needs JavaScript");
+  await plain.picture("form-work-plain");
+  await plain.context.close();
+});
+
 test("a closed form and a form that isn't there say so", async () => {
   const form = await makeForm({ closesAt: new Date(Date.now() - 60_000).toISOString() });
   const ada = await sit();
@@ -284,7 +302,7 @@ test("one line puts a form on somebody's page, as high as it is", async () => {
   const page = await host(`<!doctype html><title>Hosts</title><body style="font-family: serif"><h1>My page</h1>
     <p>Before the form.</p>${line(form)}<p id="after">After the form.</p>
     <script>addEventListener("wr:submitted", (event) => (globalThis.told = event.detail));</script>`);
-  const ada = await Person.sitDown(system, { viewport: { width: 1000, height: 800 } });
+  const ada = await Person.sitDown(system, { viewport: { width: 1000, height: 1900 } });
   await ada.page.goto(`${page.address}?utm_source=x&f_source=friend&f_name=Ada&secret=1`);
   const element = ada.page.locator("iframe");
   const frame = ada.page.frameLocator("iframe");

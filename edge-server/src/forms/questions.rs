@@ -118,7 +118,7 @@ impl Sheet<'_> {
         let bytes = field.max_file_size.unwrap_or(u64::MAX).min(self.max_file_bytes);
         let limit = self.words.page.file_size.replace("{size}", &size(bytes));
         match &field.accept {
-            Some(accept) if !accept.trim().is_empty() => format!("{accept} · {limit}"),
+            Some(accept) if !accept.trim().is_empty() => format!("{} · {limit}", kinds(accept)),
             _ => limit,
         }
     }
@@ -165,6 +165,17 @@ fn limits(field: &Field) -> String {
         add("maxlength", field.max_length.map(|limit| (u64::from(limit) * 2).to_string()));
     }
     limits
+}
+
+/// An `accept` as people read it: `.pdf,image/png` is `PDF, PNG`.
+fn kinds(accept: &str) -> String {
+    let kind = |entry: &str| match entry.split_once('/') {
+        Some((_, subtype)) if subtype.len() <= 5 && subtype != "*" => subtype.to_uppercase(),
+        Some(_) => entry.to_owned(),
+        None => entry.trim_start_matches('.').to_uppercase(),
+    };
+    let entries = accept.split(|c: char| c == ',' || c.is_whitespace()).filter(|entry| !entry.is_empty());
+    entries.map(kind).collect::<Vec<_>>().join(", ")
 }
 
 /// What browsers may fill in by themselves (WCAG 1.3.5).

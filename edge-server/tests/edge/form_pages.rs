@@ -95,7 +95,7 @@ async fn a_ready_page_is_the_same_page_and_forgotten_with_its_form() {
 
     edge.run(&format!("update forms set name = 'Second', updated_at = now() where id = '{form}'")).await;
     edge.tell(Change::Form { form_id: form }).await;
-    edge.get_until("localhost", &path, |answer| answer.text().contains("<h1 dir=\"auto\">Second</h1>")).await;
+    edge.get_until("localhost", &path, |answer| answer.text().contains("<bdi>Second</bdi>")).await;
     edge.run("update accounts set suspended_at = now()").await;
     edge.tell(Change::Form { form_id: form }).await;
     edge.get_until("localhost", &path, |answer| answer.status == StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS).await;
