@@ -6,12 +6,11 @@ mod prefill;
 mod questions;
 mod ready;
 mod showing;
+mod visits;
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::body::Body;
-use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use cache::Fresh;
 use chrono::{DateTime, Utc};
@@ -19,17 +18,16 @@ use domain::Complaint;
 use domain::answers::Answers;
 use domain::forms::{Shut, shut};
 use domain::sealing::MasterKey;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use http::{HeaderMap, StatusCode};
 use store::form_files::WaitingFile;
 use store::forms::OpenForm;
 use url::Url;
 use uuid::Uuid;
-use web::{Code, Path, Problem};
+use web::{Code, Problem};
 
 use crate::config::{Cache, weight};
-use crate::edge::{Edge, Whose};
+use crate::edge::Edge;
 use crate::encodings::Accepted;
-use crate::hosts;
 use crate::lookups::LookUps;
 use crate::replies::{Reply, request_id};
 use page::{Notice, Page, Pages};
@@ -38,13 +36,12 @@ use ready::Ready;
 
 pub(crate) use languages::Words;
 pub(crate) use page::Manner;
+pub(crate) use visits::{after, hit, show, thank};
 
 /// Of forms, and of their pages.
 const MAX_BYTES: u64 = 64 << 20;
 const NOWHERE: &str = "There is no form at this address.";
 const SUSPENDED: &str = "This form is suspended.";
-/// Where forms are shown.
-const FOLDER: &str = "/f/";
 /// The place of gzip among the codings.
 const GZIP: usize = 0;
 
@@ -100,7 +97,8 @@ impl Forms {
     /// A problem: there is none, its account is suspended, or it isn't known and Postgres is away.
     pub(crate) async fn find(&self, id: Uuid) -> Result<Arc<OpenForm>, Problem> {
         let find = async |conn: &mut store::Conn| store::forms::find_open_form(conn, id).await;
-        let look_up = async { Ok::<_, crate::lookups::NoAnswer>(self.lookups.ask(find).await?.map(Arc::new)) };
+        let look_up =
+            async { Ok::<_, crate::lookups::NoAnswer>(self.lookups.ask(find).await?.map(Arc::new)) };
         let form = self.known.get(&id, Instant::now(), look_up).await?.value;
         let form = form.ok_or_else(|| Problem::new(Code::NotFound, NOWHERE))?;
         if form.suspended {
@@ -156,13 +154,7 @@ impl Forms {
     }
 
     /// One sentence as a page.
-    pub(crate) fn notice(
-        &self,
-        manner: Manner,
-        status: StatusCode,
-        title: &str,
-        message: &str,
-    ) -> Response {
+    pub(crate) fn notice(&self, manner: Manner, status: StatusCode, title: &str, message: &str) -> Response {
         let notice = Notice { title, message, is_thanks: false, onward: None };
         answer(self.pages.notice(manner, &notice), status)
     }
@@ -224,7 +216,9 @@ impl Forms {
             page.map(|page| Arc::new(Ready::new(open.clone(), page, &self.gap)))
         };
         let made = self.ready.get(&key, Instant::now(), make).await;
-        made.inspect_err(|error| tracing::error!(%error, "a form can't be rendered")).ok().map(|made| made.value)
+        made.inspect_err(|error| tracing::error!(%error, "a form can't be rendered"))
+            .ok()
+            .map(|made| made.value)
     }
 
     /// The page as it is sent now.
@@ -236,28 +230,6 @@ impl Forms {
         reply.headers_mut().insert(contract::edge::REQUEST_ID, id);
         reply
     }
-}
-
-/// The answer to a request for a form's page, if it can be given right now: the form is known, its page is ready, and
-/// the address says nothing but how it is to be shown.
-pub(crate) fn hit(edge: &Edge, (method, uri, asked): (&Method, &Uri, &HeaderMap)) -> Option<Reply> {
-    let id = uri.path().strip_prefix(FOLDER)?;
-    if *method != Method::GET || !matches!(edge.whose(hosts::plain(hosts::written(asked, uri)?)?), Whose::Ours) {
-        return None;
-    }
-    let id: Uuid = id.parse().ok()?;
-    let now = Instant::now();
-    let open = edge.forms.known.peek(&id, now)??;
-    if open.suspended || why_shut(&open, edge.clock.now()).is_some() {
-        return None;
-    }
-    let query = uri.query().unwrap_or_default();
-    let manner = Manner::asked(query, asked);
-    if !prefill::is_bare(query) {
-        return None;
-    }
-    let page = edge.forms.ready.peek(&(id, manner), now).filter(|page| page.is_of(&open))?;
-    Some(edge.forms.send(edge, &page, asked))
 }
 
 fn answer(page: Result<Page, minijinja::Error>, status: StatusCode) -> Response {
@@ -298,54 +270,4 @@ pub(crate) fn refusal(why: Shut) -> &'static str {
 pub(crate) fn onward(open: &OpenForm) -> Option<Url> {
     let url = Url::parse(open.form.redirect_url.as_deref()?).ok()?;
     matches!(url.scheme(), "http" | "https").then_some(url)
-}
-
-/// `/f/<id>`: the form.
-pub(crate) async fn show(
-    State(edge): State<Edge>,
-    id: Result<Path<Uuid>, Problem>,
-    request: Request,
-) -> Response {
-    let query = request.uri().query().unwrap_or_default();
-    let manner = Manner::asked(query, request.headers());
-    let open = match find(&edge, id).await {
-        Ok(open) => open,
-        Err(problem) => return edge.forms.problem(manner, &problem),
-    };
-    let now = edge.clock.now();
-    if let Some(why) = why_shut(&open, now) {
-        return edge.forms.shut(&open, manner, why);
-    }
-    let answers = prefill::read(&open.form.fields, query);
-    if answers.is_empty()
-        && let Some(page) = edge.forms.ready(&open, manner).await
-    {
-        return edge.forms.send(&edge, &page, request.headers()).map(Body::new);
-    }
-    edge.forms.page(&open, manner, &Given { answers, ..Given::default() }, now)
-}
-
-/// `/f/<id>/thanks`: what is shown to whoever has sent it.
-pub(crate) async fn thank(
-    State(edge): State<Edge>,
-    id: Result<Path<Uuid>, Problem>,
-    request: Request,
-) -> Response {
-    let manner = Manner::asked(request.uri().query().unwrap_or_default(), request.headers());
-    match find(&edge, id).await {
-        Ok(open) => edge.forms.thanks(&open, manner),
-        Err(problem) => edge.forms.problem(manner, &problem),
-    }
-}
-
-async fn find(edge: &Edge, id: Result<Path<Uuid>, Problem>) -> Result<Arc<OpenForm>, Problem> {
-    let Path(id) = id?;
-    edge.forms.find(id).await
-}
-
-/// Where a browser goes that has sent the form: on, if the form says so and is not framed; else to its thanks.
-pub(crate) fn after(open: &OpenForm, manner: Manner) -> Option<HeaderValue> {
-    let url = onward(open).filter(|_| !manner.is_embedded);
-    let thanks = || format!("{FOLDER}{}/thanks{}", open.form.id, manner.query());
-    HeaderValue::from_str(&url.map_or_else(thanks, String::from)).ok()
 }

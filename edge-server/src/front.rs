@@ -14,7 +14,9 @@ use web::{Code, Frame, Problem};
 
 use crate::edge::{Edge, Whose};
 use crate::sites::Host;
-use crate::{assets, challenges, embed, form_files, forms, hosts, proxy, serving, short, submissions, tracker, uploads};
+use crate::{
+    assets, challenges, embed, form_files, forms, hosts, proxy, serving, short, submissions, tracker, uploads,
+};
 
 /// Everything that isn't answered at the door. Cheap to clone.
 #[derive(Clone)]
@@ -61,7 +63,10 @@ fn base_router(edge: &Edge) -> Router {
     };
     Router::new()
         .route("/api/forms/{id}/submit", submissions::route())
-        .route("/api/forms/{id}/challenge", get(challenges::give).layer(map_response(submissions::to_everybody)))
+        .route(
+            "/api/forms/{id}/challenge",
+            get(challenges::give).layer(map_response(submissions::to_everybody)),
+        )
         .route("/api/forms/{id}/upload", form_files::route())
         .route("/api/forms/{id}/files/{oid}", get(form_files::fetch))
         .route("/downloads/{id}", get(form_files::download))

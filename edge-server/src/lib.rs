@@ -4,8 +4,8 @@
 //! the rest goes on to the inner services. Nothing on a warm site's path asks Postgres.
 
 mod assets;
-mod changes;
 mod challenges;
+mod changes;
 mod config;
 mod door;
 mod edge;

@@ -25,8 +25,8 @@ use uuid::Uuid;
 use web::{Code, Path, Problem};
 
 use crate::edge::Edge;
-use crate::{challenges, form_files};
 use crate::forms::{self, Given, Manner, onward, refusal};
+use crate::{challenges, form_files};
 use once::{Call, Receipt};
 use reading::{Asker, Sent};
 
@@ -83,12 +83,7 @@ async fn submit(
     }
 }
 
-async fn carry_out(
-    edge: &Edge,
-    form_id: Uuid,
-    asker: Asker,
-    request: Request,
-) -> Result<Response, Problem> {
+async fn carry_out(edge: &Edge, form_id: Uuid, asker: Asker, request: Request) -> Result<Response, Problem> {
     let mut open = edge.forms.find(form_id).await?;
     let call = Call::read(edge.forms.key(), form_id, request.headers())?;
     let sent = reading::read(edge, &open, request).await?;
@@ -106,7 +101,9 @@ async fn carry_out(
                 return Ok(response);
             }
             (Outcome::Wrong(wrong), Asker::Program) => return Err(Problem::validation(wrong)),
-            (Outcome::Wrong(wrong), Asker::Browser) => return ask_again(edge, &open, &sent, given, wrong).await,
+            (Outcome::Wrong(wrong), Asker::Browser) => {
+                return ask_again(edge, &open, &sent, given, wrong).await;
+            }
             (Outcome::Refused(why), _) => return refuse(edge, &open, why, &sent, asker),
             (Outcome::Duplicate, _) => return duplicate(edge, &open, &sent, asker),
             (Outcome::NoForm, _) => {
@@ -153,7 +150,8 @@ async fn take(
     let plan_limit = open.plan.limits().submissions_per_form;
     let mut tx = store::begin(&edge.db).await?;
     if let Some(call) = call
-        && let Some(receipt) = call.look(&mut tx, open.account_id, sent, now - edge.form_rules.answers_kept_for).await?
+        && let Some(receipt) =
+            call.look(&mut tx, open.account_id, sent, now - edge.form_rules.answers_kept_for).await?
     {
         return Ok(Outcome::Again(receipt));
     }
@@ -169,7 +167,8 @@ async fn take(
         // As whoever else counts bytes: the counters first, then what is counted.
         store::usage::lock(&mut tx, open.account_id).await?;
     }
-    let taken = take_submission(&mut tx, open.account_id, &open.form, &submission, plan_limit, &writer).await?;
+    let taken =
+        take_submission(&mut tx, open.account_id, &open.form, &submission, plan_limit, &writer).await?;
     let signals = match taken {
         Taken::Stored(signals) => signals,
         Taken::Refused(why) => return Ok(Outcome::Refused(why)),

@@ -221,7 +221,7 @@ test("where work is asked for, a browser does it, and the visitor waits no longe
   await ada.context.close();
   const plain = await Person.sitDown(system, { javaScriptEnabled: false });
   await plain.open(`/f/${form}`);
-  await plain.reads("this form needs JavaScript");
+  await plain.page.locator("noscript .error").waitFor();
   await plain.picture("form-work-plain");
   await plain.context.close();
 });

@@ -100,7 +100,11 @@ async fn announce(
 fn check<'a>(open: &'a OpenForm, ask: &Ask, kind: &str) -> Result<&'a Field, Vec<Complaint>> {
     let mut wrong = check_filename(&ask.filename);
     if ask.content_type.as_deref().is_some_and(|declared| media::essence(declared).is_none()) {
-        wrong.push(Complaint::new("contentType", "content_type", "contentType is a media type, like image/png"));
+        wrong.push(Complaint::new(
+            "contentType",
+            "content_type",
+            "contentType is a media type, like image/png",
+        ));
     }
     let mut fields = open.form.fields.iter().filter(|field| field.kind == FieldType::File);
     let Some(field) = fields.find(|field| field.name == ask.field) else {

@@ -235,7 +235,9 @@ mod tests {
 
     #[test]
     fn sizes_are_written_as_people_do() {
-        for (bytes, written) in [(900, "900 B"), (2 << 20, "2 MB"), (1_572_864, "1.5 MB"), (20 << 20, "20 MB")] {
+        for (bytes, written) in
+            [(900, "900 B"), (2 << 20, "2 MB"), (1_572_864, "1.5 MB"), (20 << 20, "20 MB")]
+        {
             assert_eq!(size(bytes), written);
         }
     }

@@ -56,8 +56,7 @@ pub(crate) fn read(fields: &[Field], query: &str) -> Answers {
         }
     }
     let mut given = answers::from_pairs(fields, &pairs);
-    let is_file =
-        |name: &str| fields.iter().any(|field| field.name == name && field.kind == FieldType::File);
+    let is_file = |name: &str| fields.iter().any(|field| field.name == name && field.kind == FieldType::File);
     given.retain(|name, value| !is_file(name) && *value != Value::Null);
     given
 }

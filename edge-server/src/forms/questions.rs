@@ -70,7 +70,8 @@ impl Sheet<'_> {
     pub(crate) fn question<'a>(&self, field: &'a Field) -> Question<'a> {
         let given = self.given.get(&field.name);
         let id = id_of(field);
-        let error = self.wrong.iter().find(|one| one.field == field.name).map(|one| self.sentence(field, one));
+        let error =
+            self.wrong.iter().find(|one| one.field == field.name).map(|one| self.sentence(field, one));
         let is_file = field.kind == FieldType::File;
         let described = [(error.is_some(), "error"), (is_file, "hint")];
         let described = described.iter().filter(|(is, _)| *is).map(|(_, what)| format!("{id}-{what}"));
@@ -83,7 +84,11 @@ impl Sheet<'_> {
             required: field.required,
             must: field.required && field.show_if.is_none() && kept.is_none(),
             placeholder: field.placeholder.as_deref().unwrap_or_default(),
-            options: field.options.iter().map(|text| Choice { text, chosen: is_chosen(given, text) }).collect(),
+            options: field
+                .options
+                .iter()
+                .map(|text| Choice { text, chosen: is_chosen(given, text) })
+                .collect(),
             value: given.map(text_of).unwrap_or_default(),
             ticked: given == Some(&Value::Bool(true)),
             limits: limits(field),

@@ -43,13 +43,7 @@ impl Ready {
         let Page { html, mut headers } = page;
         headers.insert(header::VARY, HeaderValue::from_static("accept-encoding, accept-language"));
         let (before, after) = html.split_once(gap).unwrap_or((&html, ""));
-        Self {
-            open,
-            before: before.to_owned(),
-            after: after.to_owned(),
-            headers,
-            filled: Mutex::default(),
-        }
+        Self { open, before: before.to_owned(), after: after.to_owned(), headers, filled: Mutex::default() }
     }
 
     /// Whether it is the page of just this form.

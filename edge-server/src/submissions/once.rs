@@ -98,7 +98,8 @@ impl Call {
         now: DateTime<Utc>,
     ) -> Result<(), Problem> {
         let kept = Kept { digest: sent.digest, body: receipt.0.clone() };
-        let text = serde_json::to_vec(&kept).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
+        let text =
+            serde_json::to_vec(&kept).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
         let sealed = self.0.seal(nonce, &text);
         store::idempotency::insert_answer(conn, account_id, &self.0.fingerprint(), &sealed, now).await?;
         Ok(())

@@ -32,7 +32,8 @@ pub(super) async fn read(
     body: Body,
 ) -> Result<(Pairs, [u8; 32], Vec<Complaint>), Problem> {
     let is_file = |field: &&Field| field.kind == FieldType::File;
-    let files: u64 = open.form.fields.iter().filter(is_file).map(|field| form_files::max_bytes(open, field)).sum();
+    let files: u64 =
+        open.form.fields.iter().filter(is_file).map(|field| form_files::max_bytes(open, field)).sum();
     let limit = files.saturating_add(BYTES_MAX as u64 + AROUND_BYTES);
     let constraints = Constraints::new().size_limit(SizeLimit::new().whole_stream(limit));
     let mut parts = Multipart::with_constraints(body.into_data_stream(), boundary, constraints);
@@ -46,7 +47,8 @@ pub(super) async fn read(
         let filename = part.file_name().map(last_name);
         let mut content = Sha256::new();
         if let Some(filename) = filename {
-            let field = open.form.fields.iter().find(|field| field.kind == FieldType::File && field.name == name);
+            let field =
+                open.form.fields.iter().find(|field| field.kind == FieldType::File && field.name == name);
             // No file was chosen, or it is for no field.
             let Some(field) = field.filter(|_| !filename.is_empty()) else { continue };
             let declared = part.content_type().map(ToString::to_string).unwrap_or_default();

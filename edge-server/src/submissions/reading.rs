@@ -58,7 +58,11 @@ impl Kind {
             return Self::Parts(boundary);
         }
         let essence = said.split(';').next().unwrap_or_default().trim();
-        if essence.eq_ignore_ascii_case("application/x-www-form-urlencoded") { Self::Posted } else { Self::Other }
+        if essence.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+            Self::Posted
+        } else {
+            Self::Other
+        }
     }
 }
 

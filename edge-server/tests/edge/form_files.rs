@@ -85,7 +85,8 @@ async fn a_file_is_asked_for_sent_handed_in_and_fetched() {
     assert_eq!(stored_bytes(&edge, &account).await, PNG.len() as i64);
     let on = edge.visitor.get("localhost", &fetched).await;
     assert_eq!((on.status, on.header("cache-control")), (StatusCode::FOUND, "no-store"));
-    let path = on.header("location").trim_start_matches(&format!("http://localhost:{}", edge.port())).to_owned();
+    let path =
+        on.header("location").trim_start_matches(&format!("http://localhost:{}", edge.port())).to_owned();
     let file = edge.visitor.get("localhost", &path).await;
     assert_eq!((file.status, file.body.as_ref()), (StatusCode::OK, PNG));
     assert_eq!(file.header("content-disposition"), "attachment; filename*=UTF-8''me%2Epng");
@@ -108,7 +109,8 @@ async fn an_address_to_fetch_from_is_good_for_a_minute() {
     let id = upload(&edge, form).await;
     edge.visitor.post(&submit_path(form), &json!({"name": "Ada", "photo": id})).await;
     let on = edge.visitor.get("localhost", &format!("/api/forms/{form}/files/{id}")).await;
-    let path = on.header("location").trim_start_matches(&format!("http://localhost:{}", edge.port())).to_owned();
+    let path =
+        on.header("location").trim_start_matches(&format!("http://localhost:{}", edge.port())).to_owned();
     edge.visitor.get("localhost", &path).await.problem(403, "forbidden");
 }
 
@@ -234,15 +236,19 @@ async fn a_file_outlives_a_mistake_elsewhere_in_the_form() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;
-    let refused = post_parts(&edge, form, &[("name", None, b""), ("photo", Some(("me.png", "image/png")), PNG)]).await;
+    let refused =
+        post_parts(&edge, form, &[("name", None, b""), ("photo", Some(("me.png", "image/png")), PNG)]).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{}", refused.text());
     assert!(refused.text().contains("Already sent: me.png"), "{}", refused.text());
     let kept = refused.text().split_once("<input type=\"hidden\" name=\"photo\" value=\"").unwrap().1;
     let kept = kept.split_once('"').unwrap().0;
     let none = Some(("", "application/octet-stream"));
-    let sent =
-        post_parts(&edge, form, &[("name", None, b"Ada"), ("photo", None, kept.as_bytes()), ("photo", none, b"")])
-            .await;
+    let sent = post_parts(
+        &edge,
+        form,
+        &[("name", None, b"Ada"), ("photo", None, kept.as_bytes()), ("photo", none, b"")],
+    )
+    .await;
     assert_eq!(sent.status, StatusCode::SEE_OTHER, "{}", sent.text());
     assert_eq!(account.submissions(form).await[0]["photo"], kept);
 }
@@ -275,10 +281,12 @@ async fn a_form_with_files_has_an_end_too() {
     let refused = post_parts(&edge, form, &[("name", None, &text)]).await;
     assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE);
     let huge = vec![0; 4 << 20];
-    let refused = post_parts(&edge, form, &[("name", None, b"x"), ("nothing", Some(("a", "b")), &huge)]).await;
+    let refused =
+        post_parts(&edge, form, &[("name", None, b"x"), ("nothing", Some(("a", "b")), &huge)]).await;
     assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE);
     let headers = [("content-type", "multipart/form-data; boundary=xx")];
-    let broken = edge.visitor.send(Method::POST, "localhost", &submit_path(form), &headers, "--xx\r\nno").await;
+    let broken =
+        edge.visitor.send(Method::POST, "localhost", &submit_path(form), &headers, "--xx\r\nno").await;
     assert_eq!(broken.status, StatusCode::BAD_REQUEST);
     assert_eq!(account.count(form).await, 0);
 }

@@ -22,7 +22,8 @@ fn without_token(answer: &Answer) -> String {
 async fn a_visitor_is_spoken_to_in_the_language_they_like_best_of_six() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form(json!([{"name": "mail", "label": "Mail", "type": "email", "required": true}])).await;
+    let form =
+        account.form(json!([{"name": "mail", "label": "Mail", "type": "email", "required": true}])).await;
     let path = format!("/f/{form}");
     for (languages, asked, lang, send, wrong) in [
         ("de-AT,de;q=0.9", "", "de", "Absenden", "Bitte geben Sie eine E-Mail-Adresse"),
@@ -98,7 +99,8 @@ async fn a_ready_page_is_the_same_page_and_forgotten_with_its_form() {
     edge.get_until("localhost", &path, |answer| answer.text().contains("<bdi>Second</bdi>")).await;
     edge.run("update accounts set suspended_at = now()").await;
     edge.tell(Change::Form { form_id: form }).await;
-    edge.get_until("localhost", &path, |answer| answer.status == StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS).await;
+    edge.get_until("localhost", &path, |answer| answer.status == StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS)
+        .await;
 }
 
 #[tokio::test]

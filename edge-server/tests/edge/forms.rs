@@ -41,7 +41,10 @@ async fn markup_in_labels_and_texts_is_text_in_the_hosted_form() {
     assert!(!is_injected(shown.text()), "{}", shown.text());
     assert!(shown.text().contains("&lt;script&gt;alert(1)"), "it is there, as text");
     let sent = edge.visitor.post_form(&submit_path(form), &[("text", "x")]).await;
-    assert_eq!((sent.status, sent.header("location")), (StatusCode::SEE_OTHER, &*format!("/f/{form}/thanks")));
+    assert_eq!(
+        (sent.status, sent.header("location")),
+        (StatusCode::SEE_OTHER, &*format!("/f/{form}/thanks"))
+    );
     let thanks = edge.visitor.get("localhost", sent.header("location")).await;
     assert_eq!(thanks.status, StatusCode::OK);
     assert!(!is_injected(thanks.text()) && thanks.text().contains("&lt;script"), "{}", thanks.text());
@@ -73,7 +76,13 @@ async fn a_hosted_form_runs_our_script_alone_and_sends_answers_home() {
     let form = account.form(one_text()).await;
     let shown = edge.visitor.get("localhost", &format!("/f/{form}")).await;
     let policy = shown.header("content-security-policy");
-    for rule in ["default-src 'none'", "script-src 'self'", "form-action 'self'", "base-uri 'none'", "frame-ancestors *"] {
+    for rule in [
+        "default-src 'none'",
+        "script-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors *",
+    ] {
         assert!(policy.split(';').any(|one| one.trim() == rule), "{rule}: {policy}");
     }
     assert!(!policy.contains("unsafe"), "{policy}");

@@ -65,7 +65,8 @@ async fn a_refusal_is_not_kept_and_may_be_mended_under_its_key() {
     send(&edge.visitor, &path, "k", "{}").await.problem(400, "validation_failed");
     assert_eq!(send(&edge.visitor, &path, "k", "{\"a\":\"x\"}").await.status, StatusCode::CREATED);
     for wrong in ["", " ", "a b", &"k".repeat(256)] {
-        let problem = send(&edge.visitor, &path, wrong, "{\"a\":\"x\"}").await.problem(400, "validation_failed");
+        let problem =
+            send(&edge.visitor, &path, wrong, "{\"a\":\"x\"}").await.problem(400, "validation_failed");
         assert_eq!(problem["fieldErrors"][0]["field"], "Idempotency-Key", "{wrong}");
     }
     assert_eq!(account.submissions(form).await, [json!({"a": "x"})]);

@@ -11,7 +11,8 @@ use crate::seeds::{Account, now, one_text, submit_path};
 /// Status and reasons of the submissions of a form, the oldest first.
 async fn judged(edge: &Edge, account: &Account<'_>, form: Uuid) -> Vec<(String, Vec<String>)> {
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
-    let mut rows = store::submissions::list_submissions(&mut conn, account.id, form, None, 100).await.unwrap();
+    let mut rows =
+        store::submissions::list_submissions(&mut conn, account.id, form, None, 100).await.unwrap();
     rows.reverse();
     rows.into_iter().map(|row| (row.status.word().to_owned(), row.spam_reasons)).collect()
 }
@@ -56,7 +57,8 @@ async fn what_a_robot_sends_is_answered_as_usual_and_kept_apart() {
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
     assert!(store::outbox::lock_jobs(&mut conn, now(), 100).await.unwrap().is_empty(), "it fires nothing");
     drop(conn);
-    let person = edge.visitor.post_form(&path, &[("a", "x"), ("form.token", &old), ("contact.website", "")]).await;
+    let person =
+        edge.visitor.post_form(&path, &[("a", "x"), ("form.token", &old), ("contact.website", "")]).await;
     assert_eq!(person.status, StatusCode::SEE_OTHER, "nor toward uniqueBy: {}", person.text());
     let spam = |reasons: &[&str]| ("spam".to_owned(), reasons.iter().map(ToString::to_string).collect());
     let expected: Vec<(String, Vec<String>)> = vec![
@@ -79,9 +81,14 @@ async fn programs_and_forms_of_somebodys_own_fall_into_no_trap() {
     let program = json!({"a": "x", "contact.website": "x", "form.token": "forged"});
     assert_eq!(edge.visitor.post(&path, &program).await.status, StatusCode::CREATED);
     assert_eq!(edge.visitor.post_form(&path, &[("a", "y")]).await.status, StatusCode::SEE_OTHER);
-    let statuses: Vec<_> = judged(&edge, &account, form).await.into_iter().map(|(status, _)| status).collect();
+    let statuses: Vec<_> =
+        judged(&edge, &account, form).await.into_iter().map(|(status, _)| status).collect();
     assert_eq!(statuses, ["received", "received"]);
-    assert_eq!(account.submissions(form).await, [json!({"a": "y"}), json!({"a": "x"})], "and traps aren't kept");
+    assert_eq!(
+        account.submissions(form).await,
+        [json!({"a": "y"}), json!({"a": "x"})],
+        "and traps aren't kept"
+    );
 }
 
 #[tokio::test]
@@ -122,7 +129,8 @@ async fn a_full_form_refuses_robots_as_it_does_people() {
     let robot = edge.visitor.post_form(&submit_path(form), &[("a", "y"), ("contact.website", "x")]).await;
     assert_eq!(robot.status, StatusCode::GONE);
     assert_eq!(account.submissions(form).await, [json!({"a": "x"})]);
-    let nothing: Value = edge.visitor.post(&submit_path(form), &json!({"a": "z"})).await.problem(410, "form_full");
+    let nothing: Value =
+        edge.visitor.post(&submit_path(form), &json!({"a": "z"})).await.problem(410, "form_full");
     assert!(nothing["detail"].is_string());
 }
 
@@ -150,7 +158,11 @@ async fn where_work_is_asked_for_each_answer_brings_its_own_proof() {
     let other = account.form_with(one_text(), |form| form.spam.proof_of_work = true).await;
     let path = submit_path(form);
     let page = edge.visitor.get("localhost", &format!("/f/{form}")).await;
-    assert!(page.text().contains("name=\"form.proof\"") && page.text().contains("<noscript>"), "{}", page.text());
+    assert!(
+        page.text().contains("name=\"form.proof\"") && page.text().contains("<noscript>"),
+        "{}",
+        page.text()
+    );
     let proof = solve(&edge, form).await;
     let elsewhere = solve(&edge, other).await;
     for answers in [

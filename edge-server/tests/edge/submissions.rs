@@ -32,7 +32,10 @@ async fn a_browser_is_thanked_or_sent_on() {
     let account = edge.account("quiet-otter").await;
     let form = account.form_with(one_text(), |form| form.success_message = Some("Merci".to_owned())).await;
     let sent = edge.visitor.post_form(&submit_path(form), &[("a", "x & y = ü")]).await;
-    assert_eq!((sent.status, sent.header("location")), (StatusCode::SEE_OTHER, &*format!("/f/{form}/thanks")));
+    assert_eq!(
+        (sent.status, sent.header("location")),
+        (StatusCode::SEE_OTHER, &*format!("/f/{form}/thanks"))
+    );
     let thanks = edge.visitor.get("localhost", sent.header("location")).await;
     assert_eq!((thanks.status, thanks.header("content-type")), (StatusCode::OK, "text/html; charset=utf-8"));
     assert!(thanks.text().contains("Merci"));
@@ -90,7 +93,8 @@ async fn what_is_no_submission_is_refused_for_what_it_is() {
     for text in ["[]", "\"x\"", "[{\"a\":\"x\"}]"] {
         send(json, text.to_owned()).await.problem(400, "validation_failed");
     }
-    for kind in ["text/plain", "multipart/mixed; boundary=x", "multipart/form-data", "", "application/jsonx"] {
+    for kind in ["text/plain", "multipart/mixed; boundary=x", "multipart/form-data", "", "application/jsonx"]
+    {
         send(kind, "{\"a\":\"x\"}".to_owned()).await.problem(415, "unsupported_media_type");
     }
     send("Application/JSON; charset=utf-8", "{\"a\":\"x\"}".to_owned()).await;

@@ -181,7 +181,8 @@ async fn a_file_that_nobody_hands_in_with_its_form_goes_after_a_day_with_its_byt
         let settled = store::blobs::settle_blobs(&mut tx, account.id, &[blob]).await.unwrap();
         assert!(store::form_files::update_blob(&mut tx, account.id, id, settled[0].id).await.unwrap());
         if let Some(submission) = submission {
-            let bound = store::form_files::bind(&mut tx, account.id, (form, submission), ("photo", id), false);
+            let bound =
+                store::form_files::bind(&mut tx, account.id, (form, submission), ("photo", id), false);
             assert_eq!(bound.await.unwrap(), Some(5));
         }
         store::commit(tx).await.unwrap();

@@ -74,7 +74,9 @@ pub fn judge(
         None => {}
         Some(None) => reasons.push(reasons::TOKEN),
         // A token is as old as its second; of one that counts as one second, a little more may have passed.
-        Some(Some(at)) if (now - at).num_milliseconds() < min_seconds * 1_000 => reasons.push(reasons::TOO_FAST),
+        Some(Some(at)) if (now - at).num_milliseconds() < min_seconds * 1_000 => {
+            reasons.push(reasons::TOO_FAST)
+        }
         Some(Some(_)) => {}
     }
     reasons

@@ -121,10 +121,14 @@ pub async fn insert_file(conn: &mut Conn, account_id: Uuid, new: &NewFormFile<'_
 /// # Errors
 /// The database's.
 pub async fn update_blob(conn: &mut Conn, account_id: Uuid, id: Uuid, blob_id: Uuid) -> Result<bool, Error> {
-    let done =
-        query!("update form_files set blob_id = $3 where account_id = $1 and id = $2", account_id, id, blob_id)
-            .execute(conn)
-            .await?;
+    let done = query!(
+        "update form_files set blob_id = $3 where account_id = $1 and id = $2",
+        account_id,
+        id,
+        blob_id
+    )
+    .execute(conn)
+    .await?;
     Ok(done.rows_affected() > 0)
 }
 

@@ -166,12 +166,10 @@ pub async fn lock_call(
 ) -> Result<Claim, Error> {
     let mut lock = [0; 8];
     lock.copy_from_slice(&fingerprint[..8]);
-    let is_locked = query_scalar!(
-        r#"select pg_try_advisory_xact_lock($1) as "is_locked!""#,
-        i64::from_be_bytes(lock),
-    )
-    .fetch_one(&mut *conn)
-    .await?;
+    let is_locked =
+        query_scalar!(r#"select pg_try_advisory_xact_lock($1) as "is_locked!""#, i64::from_be_bytes(lock),)
+            .fetch_one(&mut *conn)
+            .await?;
     if !is_locked {
         return Ok(Claim::InFlight);
     }
