@@ -75,7 +75,7 @@ pub fn judge(
         Some(None) => reasons.push(reasons::TOKEN),
         // A token is as old as its second; of one that counts as one second, a little more may have passed.
         Some(Some(at)) if (now - at).num_milliseconds() < min_seconds * 1_000 => {
-            reasons.push(reasons::TOO_FAST)
+            reasons.push(reasons::TOO_FAST);
         }
         Some(Some(_)) => {}
     }
