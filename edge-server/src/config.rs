@@ -28,6 +28,8 @@ pub struct Config {
     pub blobs: blobs::Config,
     /// How uploads are taken.
     pub uploads: Uploads,
+    /// What holds for forms.
+    pub forms: Forms,
     /// What must never be shown.
     pub secrets: Secrets,
     /// What is remembered.
@@ -81,6 +83,28 @@ pub struct Uploads {
     /// How long nothing may come.
     #[serde(with = "service::config::duration")]
     pub patience: Duration,
+}
+
+/// Section `[forms]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Forms {
+    /// How long an answer is given again.
+    #[serde(with = "service::config::duration")]
+    pub answers_kept_for: Duration,
+    /// How long an upload's address is good.
+    #[serde(with = "service::config::duration")]
+    pub upload_within: Duration,
+    /// How long a challenge is good.
+    #[serde(with = "service::config::duration")]
+    pub proof_within: Duration,
+    /// How long a download's address is good.
+    #[serde(with = "service::config::duration")]
+    pub download_within: Duration,
+    /// Bytes of a form's files that wait to be handed in.
+    pub unbound_bytes_per_form: i64,
+    /// The same of one visitor.
+    pub unbound_bytes_per_visitor: i64,
 }
 
 /// Section `[cache]`.

@@ -21,10 +21,10 @@ use hyper::service::Service;
 
 use crate::edge::Edge;
 use crate::front::Rooms;
-use crate::hit;
 use crate::paced::Paced;
 use crate::seats::{Busy, Seat};
 use crate::sites::Remembered;
+use crate::{forms, hit};
 
 /// An answer: whole and in memory, or one that comes from behind and keeps its connection's seat busy.
 type Answer = Response<EitherBody<Full<Bytes>, Busy<Body>>>;
@@ -72,7 +72,8 @@ impl Service<Request<Incoming>> for Door {
         let asked = (request.method(), request.uri(), request.headers());
         // A request that brings a body is never a page's.
         if request.body().is_end_stream()
-            && let Some(reply) = hit::answer(&self.edge, &mut self.known.borrow_mut(), asked)
+            && let Some(reply) = forms::hit(&self.edge, asked)
+                .or_else(|| hit::answer(&self.edge, &mut self.known.borrow_mut(), asked))
         {
             return Either::Left(ready(Ok(reply.map(EitherBody::Left))));
         }

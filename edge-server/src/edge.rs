@@ -6,12 +6,13 @@ use std::sync::Arc;
 use cache::Served;
 use contract::Signal;
 use domain::addresses::Addresses;
+use domain::sealing::MasterKey;
 use service::config::ExposeSecret;
 use service::metrics::Tally;
 use service::{Clock, Rng};
 
 use crate::assets::Assets;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::files::Files;
 use crate::forms::Forms;
 use crate::lookups::LookUps;
@@ -60,6 +61,8 @@ pub struct Parts {
     pub(crate) blobs: blobs::Blobs,
     /// How uploads are taken.
     pub(crate) uploads: Uploads,
+    /// What holds for forms.
+    pub(crate) form_rules: config::Forms,
     /// The services behind.
     pub(crate) inner: Inner,
     /// How addresses are written.
@@ -95,6 +98,7 @@ impl Edge {
         let db = store::connect(&config.store)?;
         let lookups = LookUps::new(db.clone());
         let blobs = blobs::Blobs::connect(&config.blobs)?;
+        let rng = Rng::system();
         Ok(Self(Arc::new(Parts {
             bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,
             sites: Sites::new(lookups.clone(), &config.cache),
@@ -108,12 +112,13 @@ impl Edge {
             bodies: Bodies::new(blobs.clone(), config.cache.file_bytes),
             blobs,
             uploads: Uploads::new(token, &config.uploads),
-            forms: Forms::new(lookups, &config.cache)?,
+            forms: Forms::new(lookups, &config.cache, MasterKey::of_secret(token.as_bytes()), rng.bytes())?,
+            form_rules: config.forms.clone(),
             inner: Inner::new(&config.inner, token)?,
             addresses: Addresses::new(&config.http.base_url, &config.http.sites_domain)?,
             proxies: Proxies::new(config.http.trusted_proxies.clone()),
             clock: Clock::system(),
-            rng: Rng::system(),
+            rng,
             db,
         })))
     }

@@ -1,69 +1,104 @@
-//! Forms as visitors meet them: looked up once, shown as a page that needs no JavaScript.
+//! Forms as visitors meet them: looked up once, shown as a page that needs no JavaScript, and kept ready.
 
+mod languages;
+mod page;
+mod prefill;
+mod questions;
+mod ready;
+mod showing;
+mod visits;
+
+use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::Context;
-use axum::extract::State;
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use cache::Fresh;
+use chrono::{DateTime, Utc};
+use domain::Complaint;
+use domain::answers::Answers;
 use domain::forms::{Shut, shut};
-use domain::{Complaint, answers::Answers};
-use http::{HeaderValue, StatusCode, header};
-use minijinja::Environment;
-use serde_json::json;
+use domain::sealing::MasterKey;
+use http::{HeaderMap, StatusCode};
+use store::form_files::WaitingFile;
 use store::forms::OpenForm;
 use url::Url;
 use uuid::Uuid;
-use web::{Code, Path, Problem};
+use web::{Code, Problem};
 
 use crate::config::{Cache, weight};
 use crate::edge::Edge;
+use crate::encodings::Accepted;
 use crate::lookups::LookUps;
-use crate::showing;
+use crate::replies::{Reply, request_id};
+use page::{Notice, Page, Pages};
+use questions::Sheet;
+use ready::Ready;
 
+pub(crate) use languages::Words;
+pub(crate) use page::Manner;
+pub(crate) use visits::{after, hit, show, thank};
+
+/// Of forms, and of their pages.
 const MAX_BYTES: u64 = 64 << 20;
-/// No script, nothing from elsewhere; any page may show it in a frame.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; form-action 'self'; \
-    base-uri 'none'; frame-ancestors *";
-/// The same for a form that sends its visitors on: browsers hold `form-action` against redirects too.
-const POLICY_WITH_REDIRECT: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; \
-    form-action 'self' http: https:; base-uri 'none'; frame-ancestors *";
 const NOWHERE: &str = "There is no form at this address.";
 const SUSPENDED: &str = "This form is suspended.";
+/// The place of gzip among the codings.
+const GZIP: usize = 0;
 
 /// The forms known so far.
 pub(crate) struct Forms {
     lookups: LookUps,
-    known: Fresh<Uuid, Option<OpenForm>>,
-    pages: Environment<'static>,
+    known: Fresh<Uuid, Option<Arc<OpenForm>>>,
+    ready: Fresh<(Uuid, Manner), Arc<Ready>>,
+    pages: Pages,
+    /// Signs tokens.
+    key: MasterKey,
+    /// Stands for a token until there is one. Nobody who writes a form can know it.
+    gap: String,
+}
+
+/// What came with a form and is shown once more.
+#[derive(Debug, Default)]
+pub(crate) struct Given<'a> {
+    pub(crate) answers: Answers,
+    pub(crate) wrong: &'a [Complaint],
+    pub(crate) files: &'a [WaitingFile],
+    /// Of the page that was sent.
+    pub(crate) token: Option<&'a str>,
 }
 
 impl Forms {
     /// # Errors
     /// A template can't be read.
-    pub(crate) fn new(lookups: LookUps, config: &Cache) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        lookups: LookUps,
+        config: &Cache,
+        key: MasterKey,
+        gap: [u8; 16],
+    ) -> anyhow::Result<Self> {
         // Its texts and fields are what a form weighs; written down they are about as long as in memory.
-        let weigh = |_: &Uuid, form: &Option<OpenForm>| {
+        let weigh = |_: &Uuid, form: &Option<Arc<OpenForm>>| {
             let fields = form.as_ref().and_then(|open| serde_json::to_vec(&open.form.fields).ok());
             weight(4_096 + fields.map_or(0, |fields| 2 * fields.len()))
         };
-        let mut pages = Environment::new();
-        for (name, source) in [
-            ("form.html", include_str!("../templates/form.html")),
-            ("notice.html", include_str!("../templates/notice.html")),
-            ("frame.html", include_str!("../templates/frame.html")),
-        ] {
-            pages.add_template(name, source).with_context(|| format!("reading the template {name}"))?;
-        }
-        Ok(Self { lookups, known: Fresh::new(config.bounds(MAX_BYTES), weigh), pages })
+        Ok(Self {
+            lookups,
+            known: Fresh::new(config.bounds(MAX_BYTES), weigh),
+            ready: Fresh::new(config.bounds(MAX_BYTES), |_, page: &Arc<Ready>| weight(page.weight())),
+            pages: Pages::new()?,
+            key,
+            gap: hex::encode(gap),
+        })
     }
 
     /// The form at a public address.
     ///
     /// # Errors
     /// A problem: there is none, its account is suspended, or it isn't known and Postgres is away.
-    pub(crate) async fn find(&self, id: Uuid) -> Result<OpenForm, Problem> {
-        let look_up = self.lookups.ask(async |conn| store::forms::find_open_form(conn, id).await);
+    pub(crate) async fn find(&self, id: Uuid) -> Result<Arc<OpenForm>, Problem> {
+        let find = async |conn: &mut store::Conn| store::forms::find_open_form(conn, id).await;
+        let look_up =
+            async { Ok::<_, crate::lookups::NoAnswer>(self.lookups.ask(find).await?.map(Arc::new)) };
         let form = self.known.get(&id, Instant::now(), look_up).await?.value;
         let form = form.ok_or_else(|| Problem::new(Code::NotFound, NOWHERE))?;
         if form.suspended {
@@ -74,7 +109,7 @@ impl Forms {
     }
 
     /// Asks again before the form is shown next. What was known is not even shown stale: this is how the edge
-    /// hears that a form was suspended, or has ended.
+    /// hears that a form was suspended, or has ended. Its pages go with it, as they are of a form that is known.
     pub(crate) fn forget(&self, id: Uuid) {
         self.known.remove(&id);
     }
@@ -84,61 +119,145 @@ impl Forms {
         self.known.expire_all();
     }
 
+    /// What is said in the language of a manner.
+    pub(crate) fn words(&self, manner: Manner) -> &Words {
+        self.pages.words(manner.language)
+    }
+
+    /// What the pages of forms are signed with.
+    pub(crate) fn key(&self) -> &MasterKey {
+        &self.key
+    }
+
     /// The form as a page, with what was answered and what is wrong with it.
-    pub(crate) fn page(&self, open: &OpenForm, given: &Answers, wrong: &[Complaint]) -> Response {
-        let form = &open.form;
-        let context = json!({
-            "form": { "name": form.name, "submitLabel": form.submit_label, "fields": form.fields },
-            // Without a host: a page shown under another name of ours still posts to where it came from.
-            "action": format!("/api/forms/{}/submit", form.id),
-            "showing": showing::rules(&form.fields),
-            "given": given,
-            "wrong": wrong,
-        });
-        let status = if wrong.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-        let policy = if onward(open).is_some() { POLICY_WITH_REDIRECT } else { POLICY };
-        self.render(status, policy, "form.html", &context)
+    pub(crate) fn page(
+        &self,
+        open: &OpenForm,
+        manner: Manner,
+        given: &Given<'_>,
+        now: DateTime<Utc>,
+    ) -> Response {
+        let new = || domain::traps::token(&self.key, open.form.id, now.timestamp());
+        let token = given.token.map_or_else(new, str::to_owned);
+        let status = if given.wrong.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+        answer(self.make(open, manner, given, &token), status)
     }
 
     /// What a visitor sees of a form that takes no more answers.
-    pub(crate) fn shut(&self, open: &OpenForm, why: Shut) -> Response {
-        self.notice(StatusCode::GONE, &open.form.name, refusal(why))
+    pub(crate) fn shut(&self, open: &OpenForm, manner: Manner, why: Shut) -> Response {
+        let words = &self.words(manner).page;
+        let message = match why {
+            Shut::Closed => &words.closed,
+            Shut::Full => &words.full,
+        };
+        self.notice(manner, StatusCode::GONE, &open.form.name, message)
     }
 
     /// One sentence as a page.
-    pub(crate) fn notice(&self, status: StatusCode, title: &str, message: &str) -> Response {
-        self.render(status, POLICY, "notice.html", &json!({ "title": title, "message": message }))
+    pub(crate) fn notice(&self, manner: Manner, status: StatusCode, title: &str, message: &str) -> Response {
+        let notice = Notice { title, message, is_thanks: false, onward: None };
+        answer(self.pages.notice(manner, &notice), status)
     }
 
-    fn render(
+    /// What a visitor sees who has sent the form.
+    fn thanks(&self, open: &OpenForm, manner: Manner) -> Response {
+        let words = &self.words(manner).page;
+        let url = onward(open).filter(|_| manner.is_embedded);
+        let notice = Notice {
+            title: &words.thanks_title,
+            message: open.form.success_message.as_deref().unwrap_or(&words.thanks),
+            is_thanks: true,
+            // In a frame a visitor is not taken elsewhere: the page around may do so, or they themselves.
+            onward: url.as_ref().map(Url::as_str),
+        };
+        answer(self.pages.notice(manner, &notice), StatusCode::OK)
+    }
+
+    /// A problem that a visitor ran into, as a page in their language.
+    pub(crate) fn problem(&self, manner: Manner, problem: &Problem) -> Response {
+        let words = &self.words(manner).page;
+        let (title, message) = match problem.code() {
+            Code::NotFound => (&words.missing_title, &words.missing),
+            Code::Suspended => (&words.suspended_title, &words.suspended),
+            Code::PayloadTooLarge => (&words.refused_title, &words.too_large),
+            _ if problem.is_refusal() => (&words.refused_title, &words.refused),
+            _ => (&words.away_title, &words.away),
+        };
+        self.notice(manner, problem.status(), title, message)
+    }
+
+    fn make(
         &self,
-        status: StatusCode,
-        policy: &'static str,
-        template: &str,
-        context: &serde_json::Value,
-    ) -> Response {
-        let page = self
-            .pages
-            .get_template(template)
-            .and_then(|template| template.render(minijinja::value::Serde(context)));
-        match page {
-            Ok(html) => {
-                let mut response = (status, Html(html)).into_response();
-                let headers = response.headers_mut();
-                headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
-                headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-                headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-                response
-            }
-            Err(error) => {
-                tracing::error!(%error, template, "a page can't be rendered");
-                StatusCode::INTERNAL_SERVER_ERROR.into_response()
-            }
+        open: &OpenForm,
+        manner: Manner,
+        given: &Given<'_>,
+        token: &str,
+    ) -> Result<Page, minijinja::Error> {
+        let limit = open.plan.limits().asset_size_limit;
+        let sheet = Sheet {
+            words: self.words(manner),
+            given: &given.answers,
+            wrong: given.wrong,
+            files: given.files,
+            max_file_bytes: u64::try_from(limit).unwrap_or(u64::MAX),
+        };
+        self.pages.form(open, manner, &sheet, token)
+    }
+
+    /// The page of an untouched form, kept ready.
+    async fn ready(&self, open: &Arc<OpenForm>, manner: Manner) -> Option<Arc<Ready>> {
+        let key = (open.form.id, manner);
+        let last = self.ready.last(&key);
+        if last.is_some_and(|page| !page.is_of(open)) {
+            self.ready.remove(&key);
+        }
+        let make = async {
+            let page = self.make(open, manner, &Given::default(), &self.gap);
+            page.map(|page| Arc::new(Ready::new(open.clone(), page, &self.gap)))
+        };
+        let made = self.ready.get(&key, Instant::now(), make).await;
+        made.inspect_err(|error| tracing::error!(%error, "a form can't be rendered"))
+            .ok()
+            .map(|made| made.value)
+    }
+
+    /// The page as it is sent now.
+    fn send(&self, edge: &Edge, page: &Ready, asked: &HeaderMap) -> Reply {
+        let second = edge.clock.now().timestamp();
+        let token = || domain::traps::token(&self.key, page.form_id(), second);
+        let mut reply = page.reply(second, Accepted::by(asked).takes(GZIP), token);
+        let id = request_id(asked, &edge.rng);
+        reply.headers_mut().insert(contract::edge::REQUEST_ID, id);
+        reply
+    }
+}
+
+fn answer(page: Result<Page, minijinja::Error>, status: StatusCode) -> Response {
+    match page {
+        Ok(page) => page.answer(status),
+        Err(error) => {
+            tracing::error!(%error, "a page can't be rendered");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }
 }
 
-/// Why a form takes no more answers, in a sentence for visitors.
+/// Why a form takes no answers now, as far as is known here.
+pub(crate) fn why_shut(open: &OpenForm, now: DateTime<Utc>) -> Option<Shut> {
+    let form = &open.form;
+    let plan_limit = open.plan.limits().submissions_per_form;
+    shut(now, form.closes_at, form.submission_count, form.max_submissions, plan_limit)
+}
+
+/// The problem that a form which takes no more answers is.
+pub(crate) fn code_of(why: Shut) -> Code {
+    match why {
+        Shut::Closed => Code::FormClosed,
+        Shut::Full => Code::FormFull,
+    }
+}
+
+/// Why a form takes no more answers, in a sentence for programs.
 pub(crate) fn refusal(why: Shut) -> &'static str {
     match why {
         Shut::Closed => "This form is closed.",
@@ -151,32 +270,4 @@ pub(crate) fn refusal(why: Shut) -> &'static str {
 pub(crate) fn onward(open: &OpenForm) -> Option<Url> {
     let url = Url::parse(open.form.redirect_url.as_deref()?).ok()?;
     matches!(url.scheme(), "http" | "https").then_some(url)
-}
-
-pub(crate) async fn show(State(edge): State<Edge>, id: Result<Path<Uuid>, Problem>) -> Response {
-    let found = match id {
-        Ok(Path(id)) => edge.forms.find(id).await,
-        Err(problem) => Err(problem),
-    };
-    match found {
-        Ok(open) => {
-            let form = &open.form;
-            let plan_limit = open.plan.limits().submissions_per_form;
-            let count = form.submission_count;
-            match shut(edge.clock.now(), form.closes_at, count, form.max_submissions, plan_limit) {
-                Some(why) => edge.forms.shut(&open, why),
-                None => edge.forms.page(&open, &Answers::new(), &[]),
-            }
-        }
-        Err(problem) if problem.code() == Code::NotFound => {
-            edge.forms.notice(StatusCode::NOT_FOUND, "No form here", NOWHERE)
-        }
-        Err(problem) if problem.code() == Code::Suspended => {
-            edge.forms.notice(problem.status(), "Suspended", SUSPENDED)
-        }
-        Err(problem) => {
-            let text = "This form can't be shown right now. Please try again in a moment.";
-            edge.forms.notice(problem.status(), "Back soon", text)
-        }
-    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use http::{StatusCode, header};
@@ -14,7 +14,9 @@ use web::{Code, Frame, Problem};
 
 use crate::edge::{Edge, Whose};
 use crate::sites::Host;
-use crate::{assets, forms, hosts, proxy, serving, short, submissions, tracker, uploads};
+use crate::{
+    assets, challenges, embed, form_files, forms, hosts, proxy, serving, short, submissions, tracker, uploads,
+};
 
 /// Everything that isn't answered at the door. Cheap to clone.
 #[derive(Clone)]
@@ -61,8 +63,19 @@ fn base_router(edge: &Edge) -> Router {
     };
     Router::new()
         .route("/api/forms/{id}/submit", submissions::route())
+        .route(
+            "/api/forms/{id}/challenge",
+            get(challenges::give).layer(map_response(submissions::to_everybody)),
+        )
+        .route("/api/forms/{id}/upload", form_files::route())
+        .route("/api/forms/{id}/files/{oid}", get(form_files::fetch))
+        .route("/downloads/{id}", get(form_files::download))
         .route("/uploads/{id}", uploads::route())
         .route("/f/{id}", get(forms::show))
+        .route("/f/{id}/thanks", get(forms::thank))
+        .route("/embed.js", get(embed::embed))
+        .route("/form.js", get(embed::form))
+        .route("/proof.js", get(embed::proof))
         .route("/p/{*slug}", get(short::show))
         .route("/api/collect", any(proxy::to_collector))
         // A counted page under `/p/` finds the tracker here.

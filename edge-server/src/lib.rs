@@ -4,12 +4,15 @@
 //! the rest goes on to the inner services. Nothing on a warm site's path asks Postgres.
 
 mod assets;
+mod challenges;
 mod changes;
 mod config;
 mod door;
 mod edge;
+mod embed;
 mod encodings;
 mod files;
+mod form_files;
 mod forms;
 mod front;
 mod hit;
@@ -26,7 +29,6 @@ mod seats;
 mod sending;
 mod serving;
 mod short;
-mod showing;
 mod sitemaps;
 mod sites;
 mod submissions;

@@ -1,54 +1,66 @@
 //! Taking submissions: checked, then stored with all that follows from them in one transaction.
 //!
-//! When a visitor has the answer, the submission, its counter and its webhook deliveries are committed;
+//! When a visitor has the answer, the submission, its counter, its files and its webhook deliveries are committed;
 //! what happens next is the job-runner's work and needs nobody here.
 
-use std::collections::BTreeMap;
+mod once;
+mod parts;
+mod reading;
 
-use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest, Request, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
 use chrono::{DateTime, Utc};
 use contract::Signal;
 use domain::answers::{self, Answers};
 use domain::forms::Shut;
-use domain::submissions::BYTES_MAX;
+use domain::{Complaint, traps};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::json;
 use store::forms::OpenForm;
 use store::submissions::{NewSubmission, Taken, Writer, take_submission};
 use uuid::Uuid;
-use web::{Code, Json, Path, Problem};
+use web::{Code, Path, Problem};
 
 use crate::edge::Edge;
-use crate::forms::{onward, refusal};
+use crate::forms::{self, Given, Manner, onward, refusal};
+use crate::{challenges, form_files};
+use once::{Call, Receipt};
+use reading::{Asker, Sent};
 
-/// How often a submission is looked at anew whose form is edited meanwhile.
-const TRIES: usize = 5;
-const ALREADY: &str = "These answers were received before.";
 const THANKS: &str = "Thank you. Your answers have been received.";
+const ALREADY: &str = "These answers were received before.";
+/// Looks at a form that is being edited, before the visitor is asked to come back.
+const TRIES: usize = 5;
 
-/// How a visitor wants to be answered.
-#[derive(Clone, Copy)]
-enum Asker {
-    /// A program: JSON.
-    Program,
-    /// A browser that posted the form: a page.
-    Browser,
+/// What became of what was sent.
+enum Outcome {
+    Stored(Receipt),
+    /// It was stored before, under the same `Idempotency-Key`.
+    Again(Receipt),
+    Refused(Shut),
+    Duplicate,
+    Wrong(Vec<Complaint>),
+    Changed,
+    NoForm,
 }
 
 /// Submitting, from pages of any origin: its answers and refusals of every kind may be read by their scripts.
 pub(crate) fn route() -> MethodRouter<Edge> {
-    post(submit).options(preflight).layer(axum::middleware::map_response(async |mut response: Response| {
-        let everybody = HeaderValue::from_static("*");
-        response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, everybody);
-        response
-    }))
+    post(submit).options(preflight).layer(axum::middleware::map_response(to_everybody))
 }
 
-async fn preflight() -> Response {
+/// Lets pages of any origin read an answer.
+pub(crate) async fn to_everybody(mut response: Response) -> Response {
+    let everybody = HeaderValue::from_static("*");
+    response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, everybody);
+    response
+}
+
+/// What browsers ask before they let a page of another origin post.
+pub(crate) async fn preflight() -> Response {
     let headers = [
         (header::ACCESS_CONTROL_ALLOW_METHODS, "POST"),
         (header::ACCESS_CONTROL_ALLOW_HEADERS, "content-type, idempotency-key"),
@@ -62,54 +74,136 @@ async fn submit(
     Path(form_id): Path<Uuid>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let sent = read(request).await?;
+    let asker = Asker::of(request.headers());
+    let manner = Manner::of(None, None, request.headers());
+    match carry_out(&edge, form_id, asker, request).await {
+        // People are told in a page.
+        Err(problem) if asker == Asker::Browser => Ok(edge.forms.problem(manner, &problem)),
+        answered => answered,
+    }
+}
+
+async fn carry_out(edge: &Edge, form_id: Uuid, asker: Asker, request: Request) -> Result<Response, Problem> {
+    let mut open = edge.forms.find(form_id).await?;
+    let call = Call::read(edge.forms.key(), form_id, request.headers())?;
+    let sent = reading::read(edge, &open, request).await?;
     for _ in 0..TRIES {
-        let open = edge.forms.find(form_id).await?;
-        let (asker, given) = sent.answers(&open);
-        let kept = match (answers::check(&open.form.fields, &given), asker) {
-            (Ok(kept), _) => kept,
-            (Err(complaints), Asker::Program) => return Err(Problem::validation(complaints)),
-            (Err(complaints), Asker::Browser) => return Ok(edge.forms.page(&open, &given, &complaints)),
+        let given = sent.answers(&open);
+        let outcome = match check(&open, &given, &sent) {
+            Ok(kept) => take(edge, &open, &sent, call.as_ref(), kept).await?,
+            Err(wrong) => Outcome::Wrong(wrong),
         };
-        let now = edge.clock.now();
-        let submission = NewSubmission {
-            id: edge.rng.uuid_v7(now),
-            external_id: None,
-            payload: kept,
-            spam_reasons: Vec::new(),
-        };
-        match take(&edge, &open, &submission, now).await? {
-            Taken::Stored(_) => return Ok(thank(&edge, &open, &submission, now, asker)),
-            Taken::Refused(why) => return refuse(&edge, &open, why, asker),
-            Taken::Duplicate => return duplicate(&edge, &open, asker),
-            Taken::NoForm => return Err(Problem::new(Code::NotFound, "there is no form at this address")),
+        match (outcome, asker) {
+            (Outcome::Stored(receipt), _) => return Ok(thank(&open, &receipt, &sent, asker)),
+            (Outcome::Again(receipt), _) => {
+                let mut response = thank(&open, &receipt, &sent, asker);
+                response.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
+                return Ok(response);
+            }
+            (Outcome::Wrong(wrong), Asker::Program) => return Err(Problem::validation(wrong)),
+            (Outcome::Wrong(wrong), Asker::Browser) => {
+                return ask_again(edge, &open, &sent, given, wrong).await;
+            }
+            (Outcome::Refused(why), _) => return refuse(edge, &open, why, &sent, asker),
+            (Outcome::Duplicate, _) => return duplicate(edge, &open, &sent, asker),
+            (Outcome::NoForm, _) => {
+                return Err(Problem::new(Code::NotFound, "there is no form at this address"));
+            }
             // It is edited right now: the next look shows what it has become.
-            Taken::Changed => edge.forms.forget(form_id),
+            (Outcome::Changed, _) => {
+                edge.forms.forget(form_id);
+                open = edge.forms.find(form_id).await?;
+            }
         }
     }
     Err(Problem::away(true))
 }
 
+/// The answers to keep, or all that is wrong: of a file that was refused as it came, that.
+fn check(open: &OpenForm, given: &Answers, sent: &Sent) -> Result<Answers, Vec<Complaint>> {
+    let checked = answers::check(&open.form.fields, given);
+    if sent.wrong.is_empty() {
+        return checked;
+    }
+    let mut wrong = checked.err().unwrap_or_default();
+    wrong.retain(|one| sent.wrong.iter().all(|file| file.field != one.field));
+    wrong.extend(sent.wrong.iter().cloned());
+    Err(wrong)
+}
+
 async fn take(
     edge: &Edge,
-    open: &OpenForm,
-    submission: &NewSubmission,
-    now: DateTime<Utc>,
-) -> Result<Taken, Problem> {
+    open: &Arc<OpenForm>,
+    sent: &Sent,
+    call: Option<&Call>,
+    kept: Answers,
+) -> Result<Outcome, Problem> {
+    let now = edge.clock.now();
+    let files = match form_files::handed_in(&open.form.fields, &kept) {
+        Ok(files) => files,
+        Err(wrong) => return Ok(Outcome::Wrong(wrong)),
+    };
+    let mut spam_reasons = spam_reasons(edge, open, sent, now);
     let traceparent = service::telemetry::traceparent();
     let new_id = || edge.rng.uuid_v7(now);
     let writer = Writer { now, traceparent: traceparent.as_deref(), new_id: &new_id };
     let plan_limit = open.plan.limits().submissions_per_form;
     let mut tx = store::begin(&edge.db).await?;
-    let taken =
-        take_submission(&mut tx, open.account_id, &open.form, submission, plan_limit, &writer).await?;
-    if let Taken::Stored(signals) = &taken {
-        store::commit(tx).await.map_err(Problem::outcome_unknown)?;
-        if !signals.is_empty() {
-            tokio::spawn(tell(edge.clone(), signals.clone()));
+    if let Some(call) = call
+        && let Some(receipt) =
+            call.look(&mut tx, open.account_id, sent, now - edge.form_rules.answers_kept_for).await?
+    {
+        return Ok(Outcome::Again(receipt));
+    }
+    if open.form.spam.proof_of_work {
+        let proof = sent.said(traps::fields::PROOF).unwrap_or_default();
+        if !challenges::spend(edge, &mut tx, open, proof, now).await? {
+            spam_reasons.push(suspect(traps::reasons::PROOF));
         }
     }
-    Ok(taken)
+    let submission =
+        NewSubmission { id: edge.rng.uuid_v7(now), external_id: None, payload: kept, spam_reasons };
+    if !files.is_empty() {
+        // As whoever else counts bytes: the counters first, then what is counted.
+        store::usage::lock(&mut tx, open.account_id).await?;
+    }
+    let taken =
+        take_submission(&mut tx, open.account_id, &open.form, &submission, plan_limit, &writer).await?;
+    let signals = match taken {
+        Taken::Stored(signals) => signals,
+        Taken::Refused(why) => return Ok(Outcome::Refused(why)),
+        Taken::Duplicate => return Ok(Outcome::Duplicate),
+        Taken::Changed => return Ok(Outcome::Changed),
+        Taken::NoForm => return Ok(Outcome::NoForm),
+    };
+    let counts = submission.spam_reasons.is_empty();
+    let wrong = form_files::bind(&mut tx, open, submission.id, &files, counts).await?;
+    if !wrong.is_empty() {
+        return Ok(Outcome::Wrong(wrong));
+    }
+    let receipt = receipt(open, &submission, now);
+    if let Some(call) = call {
+        call.keep(&mut tx, open.account_id, sent, &receipt, edge.rng.bytes(), now).await?;
+    }
+    store::commit(tx).await.map_err(Problem::outcome_unknown)?;
+    if !signals.is_empty() {
+        tokio::spawn(tell(edge.clone(), signals));
+    }
+    Ok(Outcome::Stored(receipt))
+}
+
+/// Why this is taken for a robot's. Only pages of ours set traps: programs, and forms of somebody's own, know none.
+fn spam_reasons(edge: &Edge, open: &OpenForm, sent: &Sent, now: DateTime<Utc>) -> Vec<String> {
+    let guard = &open.form.spam;
+    let honeypot = sent.said(traps::fields::HONEYPOT).filter(|_| guard.honeypot);
+    let said = (sent.said(traps::fields::TOKEN), honeypot);
+    let reasons = traps::judge(edge.forms.key(), open.form.id, said, i64::from(guard.min_seconds), now);
+    reasons.into_iter().map(suspect).collect()
+}
+
+fn suspect(reason: &'static str) -> String {
+    service::metrics::counter("edge_submission_suspect_total").add(1, &[("reason", reason)]);
+    reason.to_owned()
 }
 
 /// Beside the answer, not before it: Redis may be away, and then this takes its time.
@@ -121,93 +215,63 @@ async fn tell(edge: Edge, signals: Vec<Signal>) {
     }
 }
 
-fn thank(
-    edge: &Edge,
-    open: &OpenForm,
-    submission: &NewSubmission,
-    now: DateTime<Utc>,
-    asker: Asker,
-) -> Response {
-    let message = open.form.success_message.as_deref().unwrap_or(THANKS);
-    match (asker, onward(open)) {
-        (Asker::Browser, Some(url)) => Redirect::to(url.as_str()).into_response(),
-        (Asker::Browser, None) => edge.forms.notice(StatusCode::OK, &open.form.name, message),
-        (Asker::Program, url) => {
-            let body = json!({
-                "success": true,
-                "submissionId": submission.id,
-                "message": message,
-                "redirectUrl": url,
-                "createdAt": now,
-            });
-            (StatusCode::CREATED, [(header::CONTENT_TYPE, "application/json")], body.to_string())
-                .into_response()
+fn receipt(open: &OpenForm, submission: &NewSubmission, now: DateTime<Utc>) -> Receipt {
+    let body = json!({
+        "success": true,
+        "submissionId": submission.id,
+        "message": open.form.success_message.as_deref().unwrap_or(THANKS),
+        "redirectUrl": onward(open),
+        "createdAt": now,
+    });
+    Receipt(body.to_string())
+}
+
+/// Browsers are sent on, so that a reload asks for a page and doesn't post again.
+fn thank(open: &OpenForm, receipt: &Receipt, sent: &Sent, asker: Asker) -> Response {
+    match (asker, forms::after(open, sent.manner)) {
+        (Asker::Browser, Some(location)) => {
+            (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
+        }
+        _ => {
+            let headers = [(header::CONTENT_TYPE, "application/json")];
+            (StatusCode::CREATED, headers, receipt.0.clone()).into_response()
         }
     }
 }
 
-fn refuse(edge: &Edge, open: &OpenForm, why: Shut, asker: Asker) -> Result<Response, Problem> {
-    let code = match why {
-        Shut::Closed => Code::FormClosed,
-        Shut::Full => Code::FormFull,
-    };
+/// The form once more, with what was given and what is wrong with it.
+async fn ask_again(
+    edge: &Edge,
+    open: &OpenForm,
+    sent: &Sent,
+    answers: Answers,
+    wrong: Vec<Complaint>,
+) -> Result<Response, Problem> {
+    let files = form_files::waiting(edge, open, &answers).await?;
+    // The page is as old as it was: whoever mends one letter is no robot.
+    let token = sent.said(traps::fields::TOKEN);
+    let given = Given { answers, wrong: &wrong, files: &files, token };
+    Ok(edge.forms.page(open, sent.manner, &given, edge.clock.now()))
+}
+
+fn refuse(edge: &Edge, open: &OpenForm, why: Shut, sent: &Sent, asker: Asker) -> Result<Response, Problem> {
     match asker {
-        Asker::Browser => Ok(edge.forms.shut(open, why)),
-        Asker::Program => Err(Problem::new(code, refusal(why))),
+        Asker::Browser => Ok(edge.forms.shut(open, sent.manner, why)),
+        Asker::Program => Err(Problem::new(forms::code_of(why), refusal(why))),
     }
 }
 
-fn duplicate(edge: &Edge, open: &OpenForm, asker: Asker) -> Result<Response, Problem> {
+fn duplicate(edge: &Edge, open: &OpenForm, sent: &Sent, asker: Asker) -> Result<Response, Problem> {
+    let words = &edge.forms.words(sent.manner).page;
     match asker {
-        Asker::Browser => Ok(edge.forms.notice(StatusCode::CONFLICT, &open.form.name, ALREADY)),
+        Asker::Browser => {
+            Ok(edge.forms.notice(sent.manner, StatusCode::CONFLICT, &open.form.name, &words.duplicate))
+        }
         Asker::Program => Err(Problem::new(Code::DuplicateSubmission, ALREADY)),
     }
 }
 
-/// What was sent: JSON from programs, a posted form from browsers.
-enum Sent {
-    Json(Answers),
-    Posted(BTreeMap<String, Vec<String>>),
-}
-
-impl Sent {
-    /// As answers to what the form asks.
-    fn answers(&self, open: &OpenForm) -> (Asker, Answers) {
-        match self {
-            Self::Json(given) => (Asker::Program, given.clone()),
-            Self::Posted(pairs) => (Asker::Browser, answers::from_pairs(&open.form.fields, pairs)),
-        }
-    }
-}
-
-async fn read(request: Request) -> Result<Sent, Problem> {
-    let is_posted_form = is_posted_form(request.headers());
-    let (head, body) = request.into_parts();
-    let body = whole(body).await?;
-    if !is_posted_form {
-        let Json(given) = Json::<Answers>::from_request(Request::from_parts(head, body.into()), &()).await?;
-        return Ok(Sent::Json(given));
-    }
-    let mut pairs: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (name, value) in form_urlencoded::parse(&body) {
-        pairs.entry(name.into_owned()).or_default().push(value.into_owned());
-    }
-    Ok(Sent::Posted(pairs))
-}
-
-async fn whole(body: Body) -> Result<Bytes, Problem> {
-    let read = Limited::new(body, BYTES_MAX).collect().await;
-    read.map(http_body_util::Collected::to_bytes).map_err(|error| {
-        if error.is::<LengthLimitError>() {
-            return Problem::new(Code::PayloadTooLarge, "a submission may have at most 256 KiB");
-        }
-        Problem::new(Code::MalformedJson, "the body could not be read to its end")
-    })
-}
-
-fn is_posted_form(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    kind.split(';')
-        .next()
-        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/x-www-form-urlencoded"))
+/// What a header says; nothing if it can't be read.
+fn said<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> &'a str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }

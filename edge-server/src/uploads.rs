@@ -10,10 +10,11 @@ use axum::extract::{RawQuery, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, put};
 use blobs::{Incoming, Received};
+use chrono::{DateTime, Utc};
 use contract::{Change, Signal};
 use domain::Complaint;
 use domain::media::{self, SNIFFED_BYTES};
-use domain::uploads::{Refused, Signer};
+use domain::uploads::{Refused, Signer, Ticket};
 use futures::StreamExt;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
@@ -27,11 +28,12 @@ use crate::{changes, config};
 
 /// How long bytes without anything that refers to them are left alone: the transaction in which something does may
 /// be under way.
-const ANNOUNCED_FOR: chrono::TimeDelta = chrono::TimeDelta::hours(1);
+pub(crate) const ANNOUNCED_FOR: chrono::TimeDelta = chrono::TimeDelta::hours(1);
 
 /// How uploads are taken.
 pub(crate) struct Uploads {
     signer: Signer,
+    downloads: Signer,
     /// How long nothing may come.
     patience: Duration,
 }
@@ -39,7 +41,26 @@ pub(crate) struct Uploads {
 impl Uploads {
     /// By addresses signed with what is derived from `secret`.
     pub(crate) fn new(secret: &str, config: &config::Uploads) -> Self {
-        Self { signer: Signer::new(secret.as_bytes()), patience: config.patience }
+        let (signer, downloads) = (Signer::new(secret.as_bytes()), Signer::of_downloads(secret.as_bytes()));
+        Self { signer, downloads, patience: config.patience }
+    }
+
+    /// The path at which an upload is taken.
+    pub(crate) fn address(&self, ticket: &Ticket) -> String {
+        self.signer.address(ticket)
+    }
+
+    /// The path at which a file is handed out.
+    pub(crate) fn download_address(&self, ticket: &Ticket) -> String {
+        self.downloads.address(ticket)
+    }
+
+    /// The ticket in a request for a file with this query.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub(crate) fn read_download(&self, id: Uuid, query: &str, now: DateTime<Utc>) -> Result<Ticket, Refused> {
+        self.downloads.read(id, query, now)
     }
 }
 
@@ -151,6 +172,11 @@ async fn keep(edge: &Edge, id: Uuid, upload: &Upload, received: &Received) -> Re
         match upload.purpose {
             Purpose::Asset => store::assets::update_blob(&mut tx, account_id, id, blob.id).await?,
             Purpose::Deploy => store::deploys::update_uploaded(&mut tx, account_id, id, blob.id).await?,
+            Purpose::FormFile => {
+                if !store::form_files::update_blob(&mut tx, account_id, id, blob.id).await? {
+                    return Err(gone());
+                }
+            }
         }
     }
     let change = Change::Asset { asset_id: id };

@@ -120,6 +120,9 @@ pub struct Tidy {
     /// How long a deploy may wait to be processed.
     #[serde(with = "service::config::duration")]
     pub abandoned_after: Duration,
+    /// How long a file may wait to be handed in with a form.
+    #[serde(with = "service::config::duration")]
+    pub unbound_after: Duration,
     /// How old what a killed service left halfway becomes.
     #[serde(with = "service::config::duration")]
     pub stranded_after: Duration,

@@ -76,7 +76,7 @@ pub(super) async fn upsert(
         let submission = find_submission(&mut tx, call.account_id, form_id, id).await?.ok_or_else(none)?;
         let changed =
             update_payload(&mut tx, call.account_id, &form, &submission, &kept, &pen.writer()).await?;
-        let data = finish(&app, tx, &form, changed).await?;
+        let data = finish(&call, &app, tx, &form, changed).await?;
         return Ok(CreatedOrChanged::Changed(call.reply(Written { data, created: false })));
     }
     call.also_needs(Resource::Submissions, Action::Create)?;
@@ -96,8 +96,9 @@ pub(super) async fn upsert(
         Taken::Changed | Taken::NoForm => return Err(Problem::not_found("form")),
     };
     let submission = find_submission(&mut tx, call.account_id, form_id, new.id).await?.ok_or_else(none)?;
+    let data = SubmissionView::find(&mut tx, call.account_id, submission).await?;
     app.commit_and_send(tx, signals).await?;
-    let written = Written { data: SubmissionView::new(submission), created: true };
+    let written = Written { data, created: true };
     Ok(CreatedOrChanged::Created(call.created(written)))
 }
 
@@ -116,7 +117,7 @@ pub(super) async fn update(
     let submission = find_submission(&mut tx, call.account_id, form_id, id).await?.ok_or_else(none)?;
     let kept = kept(&form, &answers::merged(&submission.payload, payload))?;
     let changed = update_payload(&mut tx, call.account_id, &form, &submission, &kept, &pen.writer()).await?;
-    let data = finish(&app, tx, &form, changed).await?;
+    let data = finish(&call, &app, tx, &form, changed).await?;
     Ok(call.reply(Edited { data }))
 }
 
@@ -132,7 +133,7 @@ pub(super) async fn mark(
     let changed =
         update_status(&mut tx, call.account_id, &form, &submission, status, plan_limit, &pen.writer())
             .await?;
-    let data = finish(&app, tx, &form, changed).await?;
+    let data = finish(&call, &app, tx, &form, changed).await?;
     Ok(call.reply(Edited { data }))
 }
 
@@ -160,11 +161,18 @@ async fn begin<S>(call: &Call<S>, app: &App, form_id: Uuid) -> Result<(store::Tx
     Ok((tx, form.ok_or_else(|| Problem::not_found("form"))?, pen))
 }
 
-async fn finish(app: &App, tx: store::Tx, form: &Form, changed: Changed) -> Result<SubmissionView, Problem> {
+async fn finish<S>(
+    call: &Call<S>,
+    app: &App,
+    mut tx: store::Tx,
+    form: &Form,
+    changed: Changed,
+) -> Result<SubmissionView, Problem> {
     match changed {
         Changed::Done(submission, signals) => {
+            let view = SubmissionView::find(&mut tx, call.account_id, *submission).await?;
             app.commit_and_send(tx, signals).await?;
-            Ok(SubmissionView::new(*submission))
+            Ok(view)
         }
         Changed::Duplicate => Err(duplicate(form)),
         Changed::Refused(why) => Err(refused(why)),

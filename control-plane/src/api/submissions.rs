@@ -51,12 +51,57 @@ pub(super) struct SubmissionView {
     /// Why no entry of the form's page was made of it: `page_gone`, `page_full`, `no_template` or `too_large`.
     #[serde(skip_serializing_if = "Option::is_none")]
     entry_note: Option<String>,
+    /// What was handed in with it; each can be fetched at `/api/forms/{id}/files/{objectId}`.
+    files: Vec<FileView>,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
 }
 
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct FileView {
+    /// The field's answer.
+    object_id: Uuid,
+    /// The field it answers.
+    field: String,
+    filename: String,
+    content_type: String,
+    size_bytes: i64,
+}
+
 impl SubmissionView {
-    pub(super) fn new(submission: Submission) -> Self {
+    /// As their form's owner sees them, with their files.
+    ///
+    /// # Errors
+    /// The database's.
+    pub(super) async fn list(
+        conn: &mut store::Conn,
+        account_id: Uuid,
+        submissions: Vec<Submission>,
+    ) -> Result<Vec<Self>, store::Error> {
+        let ids: Vec<Uuid> = submissions.iter().map(|submission| submission.id).collect();
+        let mut views: Vec<Self> = submissions.into_iter().map(Self::bare).collect();
+        for file in store::form_files::list_files(conn, account_id, &ids).await? {
+            let view = views.iter_mut().find(|view| view.id == file.submission_id);
+            view.into_iter().for_each(|view| view.files.push(FileView::new(&file)));
+        }
+        Ok(views)
+    }
+
+    /// One of them.
+    ///
+    /// # Errors
+    /// The database's.
+    pub(super) async fn find(
+        conn: &mut store::Conn,
+        account_id: Uuid,
+        submission: Submission,
+    ) -> Result<Self, store::Error> {
+        let files = store::form_files::list_files(conn, account_id, &[submission.id]).await?;
+        Ok(Self { files: files.iter().map(FileView::new).collect(), ..Self::bare(submission) })
+    }
+
+    fn bare(submission: Submission) -> Self {
         Self {
             id: submission.id,
             form_id: submission.form_id,
@@ -65,8 +110,21 @@ impl SubmissionView {
             status: submission.status,
             spam_reasons: submission.spam_reasons,
             entry_note: submission.entry_note,
+            files: Vec::new(),
             created_at: submission.created_at,
             updated_at: submission.updated_at,
+        }
+    }
+}
+
+impl FileView {
+    fn new(file: &store::form_files::FormFile) -> Self {
+        Self {
+            object_id: file.id,
+            field: file.field.clone(),
+            filename: file.filename.clone(),
+            content_type: file.content_type.clone(),
+            size_bytes: file.size_bytes,
         }
     }
 }
@@ -90,10 +148,6 @@ async fn list(
     let mut rows =
         store::submissions::list_submissions(&mut conn, call.account_id, form_id, after, limit + 1).await?;
     let listed = Listed::cut(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });
-    Ok(call
-        .reply(Submissions {
-            submissions: rows.into_iter().map(SubmissionView::new).collect(),
-            listed: listed.clone(),
-        })
-        .part(listed))
+    let submissions = SubmissionView::list(&mut conn, call.account_id, rows).await?;
+    Ok(call.reply(Submissions { submissions, listed: listed.clone() }).part(listed))
 }

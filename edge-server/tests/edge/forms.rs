@@ -7,10 +7,13 @@ use uuid::Uuid;
 use crate::harness::Edge;
 use crate::seeds::{now, one_text, submit_path};
 
+/// What every page has of its own.
+const OWN_SCRIPT: &str = "<script src=\"/form.js\" defer></script>";
 const MARKUP: &str = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>";
 
 /// Whether an answer holds markup that somebody wrote into a form.
 fn is_injected(html: &str) -> bool {
+    let html = html.replace(OWN_SCRIPT, "");
     html.contains("<script") || html.contains("<img") || html.contains("\"'>")
 }
 
@@ -37,7 +40,12 @@ async fn markup_in_labels_and_texts_is_text_in_the_hosted_form() {
     assert_eq!(shown.status, StatusCode::OK);
     assert!(!is_injected(shown.text()), "{}", shown.text());
     assert!(shown.text().contains("&lt;script&gt;alert(1)"), "it is there, as text");
-    let thanks = edge.visitor.post_form(&submit_path(form), &[("text", "x")]).await;
+    let sent = edge.visitor.post_form(&submit_path(form), &[("text", "x")]).await;
+    assert_eq!(
+        (sent.status, sent.header("location")),
+        (StatusCode::SEE_OTHER, &*format!("/f/{form}/thanks"))
+    );
+    let thanks = edge.visitor.get("localhost", sent.header("location")).await;
     assert_eq!(thanks.status, StatusCode::OK);
     assert!(!is_injected(thanks.text()) && thanks.text().contains("&lt;script"), "{}", thanks.text());
 }
@@ -62,15 +70,22 @@ async fn markup_in_answers_is_text_on_the_error_page() {
 }
 
 #[tokio::test]
-async fn a_hosted_form_runs_no_script_and_sends_answers_home() {
+async fn a_hosted_form_runs_our_script_alone_and_sends_answers_home() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(one_text()).await;
     let shown = edge.visitor.get("localhost", &format!("/f/{form}")).await;
     let policy = shown.header("content-security-policy");
-    for rule in ["default-src 'none'", "form-action 'self'", "base-uri 'none'"] {
+    for rule in [
+        "default-src 'none'",
+        "script-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors *",
+    ] {
         assert!(policy.split(';').any(|one| one.trim() == rule), "{rule}: {policy}");
     }
+    assert!(!policy.contains("unsafe"), "{policy}");
     let html = shown.text().replace("&#x2f;", "/");
     assert!(html.contains(&format!("action=\"/api/forms/{form}/submit\"")), "{html}");
     assert_eq!(shown.header("cache-control"), "no-store");
@@ -87,7 +102,7 @@ async fn a_form_that_sends_its_visitors_on_lets_the_browser_follow() {
     let policy = shown.header("content-security-policy");
     // `'self'` alone blocks the redirect after the post: tried in Chromium.
     assert!(policy.contains("form-action 'self' http: https:;"), "{policy}");
-    assert!(policy.contains("default-src 'none'") && !policy.contains("script-src"), "{policy}");
+    assert!(policy.contains("default-src 'none'") && policy.contains("script-src 'self';"), "{policy}");
 }
 
 #[tokio::test]
@@ -103,7 +118,10 @@ async fn a_redirect_to_script_is_never_followed() {
     ] {
         let form = account.form_with(one_text(), |form| form.redirect_url = Some(url.to_owned())).await;
         let browser = edge.visitor.post_form(&submit_path(form), &[("a", "x")]).await;
-        assert_eq!((browser.status, browser.header("location")), (StatusCode::OK, ""), "{url}");
+        let thanks = format!("/f/{form}/thanks");
+        assert_eq!((browser.status, browser.header("location")), (StatusCode::SEE_OTHER, &*thanks), "{url}");
+        let framed = edge.visitor.get("localhost", &format!("{thanks}?embed=1")).await;
+        assert!(!framed.text().contains("data-onward"), "{}", framed.text());
         let program = edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await;
         assert_eq!(
             (program.status, &program.json()["redirectUrl"]),
@@ -145,7 +163,7 @@ async fn a_question_that_may_be_unseen_does_not_hold_up_the_form() {
         shown.text()
     );
     let sent = edge.visitor.post_form(&submit_path(form), &[("what", "")]).await;
-    assert_eq!(sent.status, StatusCode::OK, "{}", sent.text());
+    assert_eq!(sent.status, StatusCode::SEE_OTHER, "{}", sent.text());
     let sent = edge.visitor.post_form(&submit_path(form), &[("more", "true"), ("what", "")]).await;
     assert_eq!(sent.status, StatusCode::BAD_REQUEST);
 }

@@ -17,6 +17,7 @@ const BATCH: i64 = 100;
 pub(crate) async fn let_go(runner: &Runner) -> anyhow::Result<()> {
     end_expired_uploads(runner).await?;
     end_abandoned_deploys(runner).await?;
+    end_unbound_files(runner).await?;
     while delete_one_unneeded(runner).await? {}
     while purge_one_account(runner).await? {}
     Ok(())
@@ -60,6 +61,19 @@ async fn end_abandoned_deploys(runner: &Runner) -> anyhow::Result<()> {
         }
         store::commit(tx).await?;
         if count < BATCH {
+            return Ok(());
+        }
+    }
+}
+
+/// Files that nobody handed in with a form after all.
+async fn end_unbound_files(runner: &Runner) -> anyhow::Result<()> {
+    let before = runner.clock.now() - TimeDelta::from_std(runner.tidy.unbound_after)?;
+    let mut conn = store::acquire(&runner.db).await?;
+    loop {
+        let deleted = store::form_files::delete_unbound(&mut conn, before, BATCH).await?;
+        metrics::counter("job_runner_form_file_expire_total").add(deleted, &[]);
+        if deleted < BATCH.unsigned_abs() {
             return Ok(());
         }
     }

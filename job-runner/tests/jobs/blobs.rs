@@ -5,6 +5,9 @@ use sandbox::test::until;
 use sha2::{Digest, Sha256};
 use store::assets::Asset;
 use store::blobs::NewBlob;
+use store::form_files::NewFormFile;
+use store::forms::Form;
+use store::submissions::{NewSubmission, Writer, take_submission};
 use store::uploads::{NewUpload, Purpose};
 use uuid::Uuid;
 
@@ -50,6 +53,24 @@ impl Account {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(hex::encode(sha256)), bytes).unwrap();
         NewBlob { id: new_id(), sha256, size_bytes: 5 }
+    }
+
+    /// A form and a submission of it.
+    async fn answered_form(&self) -> (Uuid, Uuid) {
+        let form = Form::new(new_id(), "F".to_owned(), Vec::new(), now());
+        let new = NewSubmission {
+            id: new_id(),
+            external_id: None,
+            payload: serde_json::Map::new(),
+            spam_reasons: Vec::new(),
+        };
+        let writer = Writer { now: now(), traceparent: None, new_id: &new_id };
+        let mut tx = store::begin(&self.database.db).await.unwrap();
+        store::forms::insert_form(&mut tx, self.id, &form).await.unwrap();
+        let form = store::forms::find_form(&mut tx, self.id, form.id).await.unwrap().unwrap();
+        take_submission(&mut tx, self.id, &form, &new, -1, &writer).await.unwrap();
+        store::commit(tx).await.unwrap();
+        (form.id, new.id)
     }
 
     async fn stored_bytes(&self) -> i64 {
@@ -136,4 +157,44 @@ async fn a_deploy_that_nobody_processes_goes_with_its_zip() {
     let mut conn = store::acquire(&account.database.db).await.unwrap();
     assert!(store::deploys::find_deploy(&mut conn, account.id, id).await.unwrap().is_none());
     assert!(store::deploys::find_deploy(&mut conn, account.id, young).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_file_that_nobody_hands_in_with_its_form_goes_after_a_day_with_its_bytes() {
+    let account = Account::new().await;
+    let (form, submission) = account.answered_form().await;
+    let file = async |hours: i64, submission: Option<Uuid>| {
+        let id = new_id();
+        let new = NewFormFile {
+            id,
+            form_id: form,
+            field: "photo",
+            filename: "a.txt",
+            content_type: "text/plain",
+            size_bytes: 5,
+            visitor: &[7],
+            created_at: now() - TimeDelta::hours(hours),
+        };
+        let blob = account.put(format!("words of {hours} hours").as_bytes());
+        let mut tx = store::begin(&account.database.db).await.unwrap();
+        store::form_files::insert_file(&mut tx, account.id, &new).await.unwrap();
+        let settled = store::blobs::settle_blobs(&mut tx, account.id, &[blob]).await.unwrap();
+        assert!(store::form_files::update_blob(&mut tx, account.id, id, settled[0].id).await.unwrap());
+        if let Some(submission) = submission {
+            let bound =
+                store::form_files::bind(&mut tx, account.id, (form, submission), ("photo", id), false);
+            assert_eq!(bound.await.unwrap(), Some(5));
+        }
+        store::commit(tx).await.unwrap();
+    };
+    file(25, None).await;
+    file(23, None).await;
+    file(48, Some(submission)).await;
+    assert_eq!(account.blobs.files().len(), 3);
+    let running = account.run(&["tidy.unbound_after=24h"]).await;
+    until(async || account.blobs.files().len() == 2).await;
+    running.stop().await;
+    let (mut conn, fetched) = (store::acquire(&account.database.db).await.unwrap(), "a.txt");
+    let files = store::form_files::list_files(&mut conn, account.id, &[submission]).await.unwrap();
+    assert_eq!((files.len(), files[0].filename.as_str()), (1, fetched));
 }

@@ -12,7 +12,7 @@ use crate::complaint::check_length;
 /// Most fields of one form.
 pub const MAX_FIELDS: usize = 100;
 /// Most characters of one text, whatever the field says.
-pub(crate) const MAX_TEXT: usize = 20_000;
+pub const MAX_TEXT: usize = 20_000;
 /// Most options of one choice.
 const MAX_OPTIONS: usize = 200;
 /// Most characters of one option.

@@ -114,6 +114,11 @@ pub fn check_agrees(declared: &str, head: &[u8]) -> Result<(), &'static str> {
     if agrees { Ok(()) } else { Err(looks.unwrap_or("something else")) }
 }
 
+/// Whether two essences are names of the same thing.
+pub fn is_same(one: &str, other: &str) -> bool {
+    canonical(one) == canonical(other)
+}
+
 fn canonical(essence: &str) -> &str {
     ALIASES.iter().find(|(said, _)| *said == essence).map_or(essence, |(_, is)| is)
 }

@@ -45,6 +45,13 @@ impl MasterKey {
         Some(Self(key))
     }
 
+    /// A key made of a secret that services share; nobody gets from it to the secret.
+    pub fn of_secret(secret: &[u8]) -> Self {
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret) else { return Self([0; 32]) };
+        mac.update(b"master key v1");
+        Self(mac.finalize().into_bytes().into())
+    }
+
     /// Seals `text` for one `purpose` with a nonce that was never used before (24 random bytes).
     pub fn seal(&self, purpose: &str, nonce: [u8; NONCE_BYTES], text: &[u8]) -> Vec<u8> {
         let cipher = XChaCha20Poly1305::new(&self.0.into());

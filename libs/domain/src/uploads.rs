@@ -26,7 +26,11 @@ pub struct Ticket {
 
 /// Signs tickets. Its `Debug` shows nothing.
 #[derive(Clone)]
-pub struct Signer([u8; 32]);
+pub struct Signer {
+    key: [u8; 32],
+    /// The folder of its addresses.
+    folder: &'static str,
+}
 
 impl std::fmt::Debug for Signer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -48,14 +52,20 @@ pub enum Refused {
 impl Signer {
     /// A signer whose key is derived from a secret; nobody gets from the one to the other.
     pub fn new(secret: &[u8]) -> Self {
-        Self(digest(secret, b"uploads v1"))
+        Self { key: digest(secret, b"uploads v1"), folder: "uploads" }
+    }
+
+    /// One for addresses at which a file can be fetched. A ticket for the one is none for the other.
+    pub fn of_downloads(secret: &[u8]) -> Self {
+        Self { key: digest(secret, b"downloads v1"), folder: "downloads" }
     }
 
     /// The path and query of a ticket.
     pub fn address(&self, ticket: &Ticket) -> String {
         let Ticket { id, size_bytes, expires_at } = ticket;
+        let folder = self.folder;
         let signature = URL_SAFE_NO_PAD.encode(self.signature(ticket));
-        format!("/uploads/{id}?expires={expires_at}&size={size_bytes}&signature={signature}")
+        format!("/{folder}/{id}?expires={expires_at}&size={size_bytes}&signature={signature}")
     }
 
     /// The ticket in a request for `id` with this query.
@@ -72,14 +82,14 @@ impl Signer {
         let number = |name: &str| value(name)?.parse().map_err(|_| Refused::Forged);
         let ticket = Ticket { id, size_bytes: number("size")?, expires_at: number("expires")? };
         let shown = URL_SAFE_NO_PAD.decode(value("signature")?).map_err(|_| Refused::Forged)?;
-        let mut mac = hmac(&self.0);
+        let mut mac = hmac(&self.key);
         mac.update(&text(&ticket));
         mac.verify_slice(&shown).map_err(|_| Refused::Forged)?;
         if ticket.expires_at <= now.timestamp() { Err(Refused::Expired) } else { Ok(ticket) }
     }
 
     fn signature(&self, ticket: &Ticket) -> [u8; 32] {
-        digest(&self.0, &text(ticket))
+        digest(&self.key, &text(ticket))
     }
 }
 
@@ -158,6 +168,8 @@ mod tests {
     fn another_secret_signs_otherwise() {
         let (_, query) = given();
         assert_eq!(Signer::new(b"another").read(ID, &query, now()), Err(Refused::Forged));
+        let of_downloads = Signer::of_downloads(b"a secret that two services share");
+        assert_eq!(of_downloads.read(ID, &query, now()), Err(Refused::Forged));
     }
 
     #[test]

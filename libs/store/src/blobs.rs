@@ -161,7 +161,8 @@ pub async fn lock_unneeded(conn: &mut Conn, now: DateTime<Utc>) -> Result<Option
         let is_needed = query_scalar!(
             r#"select exists (select from assets where blob_id = $1)
                    or exists (select from deploys where blob_id = $1)
-                   or exists (select from deploy_files where blob_id = $1) as "is_needed!""#,
+                   or exists (select from deploy_files where blob_id = $1)
+                   or exists (select from form_files where blob_id = $1) as "is_needed!""#,
             row.id,
         )
         .fetch_one(&mut *conn)

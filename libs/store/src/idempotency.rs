@@ -5,7 +5,7 @@
 //! alive renews it, so it may be shorter than the longest call.
 
 use chrono::{DateTime, Utc};
-use sqlx::query;
+use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use crate::{Conn, Error};
@@ -146,6 +146,66 @@ pub async fn delete_claim(conn: &mut Conn, account_id: Uuid, attempt: Attempt) -
         account_id,
         &attempt.fingerprint,
         attempt.id,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Takes a call for this transaction, in which it is carried out and its answer kept ([`insert_answer`]): nobody else
+/// is granted it before that ends, and if it doesn't end well, nothing is left of it. Answers count that were kept
+/// after `answered_after`.
+///
+/// # Errors
+/// The database's.
+pub async fn lock_call(
+    conn: &mut Conn,
+    account_id: Uuid,
+    fingerprint: &[u8; 32],
+    answered_after: DateTime<Utc>,
+) -> Result<Claim, Error> {
+    let mut lock = [0; 8];
+    lock.copy_from_slice(&fingerprint[..8]);
+    let is_locked =
+        query_scalar!(r#"select pg_try_advisory_xact_lock($1) as "is_locked!""#, i64::from_be_bytes(lock),)
+            .fetch_one(&mut *conn)
+            .await?;
+    if !is_locked {
+        return Ok(Claim::InFlight);
+    }
+    // A statement of its own: it sees what was committed by whoever had the lock.
+    let answer = query_scalar!(
+        "select answer from idempotent_calls
+         where account_id = $1 and fingerprint = $2 and answer is not null and created_at > $3",
+        account_id,
+        fingerprint,
+        answered_after,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(answer.flatten().map_or(Claim::Granted, Claim::Answered))
+}
+
+/// Keeps the answer of a call that this transaction carries out.
+///
+/// # Errors
+/// The database's.
+pub async fn insert_answer(
+    conn: &mut Conn,
+    account_id: Uuid,
+    fingerprint: &[u8; 32],
+    sealed: &[u8],
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    query!(
+        "insert into idempotent_calls (account_id, fingerprint, attempt, leased_until, answer, created_at)
+         values ($1, $2, gen_random_uuid(), $4, $3, $4)
+         on conflict (account_id, fingerprint) do update set answer = excluded.answer,
+             created_at = excluded.created_at",
+        account_id,
+        fingerprint,
+        sealed,
+        now,
     )
     .execute(conn)
     .await?;

@@ -15,6 +15,7 @@ pub mod domains;
 pub mod entries;
 mod error;
 pub mod folders;
+pub mod form_files;
 pub mod forms;
 pub mod help;
 pub mod idempotency;

@@ -13,6 +13,8 @@ pub enum Purpose {
     Asset,
     /// The deploy with the upload's id.
     Deploy,
+    /// The form's file with the upload's id.
+    FormFile,
 }
 
 impl Purpose {
@@ -20,11 +22,12 @@ impl Purpose {
         match self {
             Self::Asset => "asset",
             Self::Deploy => "deploy",
+            Self::FormFile => "form_file",
         }
     }
 
     fn read(word: &str) -> Result<Self, Error> {
-        let purposes = [Self::Asset, Self::Deploy];
+        let purposes = [Self::Asset, Self::Deploy, Self::FormFile];
         purposes.into_iter().find(|purpose| purpose.word() == word).ok_or_else(|| Error::Unreadable {
             table: "uploads",
             column: "purpose",

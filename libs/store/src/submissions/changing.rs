@@ -12,7 +12,7 @@ use super::following::{self, Writer};
 use super::unique::settle_twins;
 use super::{Submission, find_submission};
 use crate::forms::Form;
-use crate::{Conn, Error, deliveries, entries, outbox};
+use crate::{Conn, Error, deliveries, entries, form_files, outbox, usage};
 
 /// What became of a change.
 #[derive(Debug)]
@@ -110,6 +110,7 @@ pub async fn update_status(
     let mut signals = Vec::new();
     if more != 0 {
         count(conn, account_id, form.id, more).await?;
+        count_files(conn, account_id, submission.id, more > 0).await?;
     }
     if more > 0 {
         let told = told(form, submission);
@@ -127,6 +128,21 @@ pub async fn update_status(
     }
     let changed = find_submission(conn, account_id, form.id, submission.id).await?;
     Ok(changed.map_or(Changed::Gone, |submission| Changed::Done(Box::new(submission), signals)))
+}
+
+/// Counts the bytes of a submission's files, or no more. They are here already and were let in: what is found to be no
+/// spam may pass the plan's limit.
+async fn count_files(
+    conn: &mut Conn,
+    account_id: Uuid,
+    submission_id: Uuid,
+    counts: bool,
+) -> Result<(), Error> {
+    match form_files::update_counted(conn, account_id, submission_id, counts).await? {
+        0 => Ok(()),
+        bytes if counts => usage::take_bytes(conn, account_id, bytes, -1).await.map(drop),
+        bytes => usage::give_back_bytes(conn, account_id, bytes).await,
+    }
 }
 
 /// Counts so many submissions of a form more, or less.

@@ -1,0 +1,324 @@
+//! Files handed in with forms: asked for, sent, bound to one submission, fetched, and never shown.
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::client::Answer;
+use crate::harness::Edge;
+use crate::seeds::{Account, submit_path};
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01";
+
+fn fields() -> Value {
+    json!([
+        {"name": "name", "label": "Name", "type": "text", "required": true},
+        {"name": "photo", "label": "Photo", "type": "file", "accept": "image/*", "maxFileSize": 1000},
+        {"name": "other", "label": "Other", "type": "file"},
+    ])
+}
+
+async fn ask(edge: &Edge, form: Uuid, body: &Value) -> Answer {
+    edge.visitor.post(&format!("/api/forms/{form}/upload"), body).await
+}
+
+fn photo(size: usize) -> Value {
+    json!({"field": "photo", "filename": "me.png", "contentType": "image/png", "sizeBytes": size})
+}
+
+async fn put(edge: &Edge, asked: &Answer, bytes: &[u8]) -> Answer {
+    let address = asked.json()["uploadUrl"].as_str().unwrap().to_owned();
+    let path = address.trim_start_matches(&format!("http://localhost:{}", edge.port())).to_owned();
+    edge.visitor.send(Method::PUT, "localhost", &path, &[], bytes.to_vec()).await
+}
+
+/// A photo that has come.
+async fn upload(edge: &Edge, form: Uuid) -> String {
+    let asked = ask(edge, form, &photo(PNG.len())).await;
+    assert_eq!(asked.status, StatusCode::CREATED, "{}", asked.text());
+    assert_eq!(put(edge, &asked, PNG).await.status, StatusCode::OK);
+    asked.json()["objectId"].as_str().unwrap().to_owned()
+}
+
+/// A posted form with files, as browsers write it.
+async fn post_parts(edge: &Edge, form: Uuid, parts: &[(&str, Option<(&str, &str)>, &[u8])]) -> Answer {
+    let mut body = Vec::new();
+    for (name, file, content) in parts {
+        let filename = file.map(|(filename, _)| format!("; filename=\"{filename}\"")).unwrap_or_default();
+        let kind = file.map(|(_, kind)| format!("content-type: {kind}\r\n")).unwrap_or_default();
+        let head = format!("--xx\r\ncontent-disposition: form-data; name=\"{name}\"{filename}\r\n{kind}\r\n");
+        body.extend([head.as_bytes(), content, b"\r\n"].concat());
+    }
+    body.extend(b"--xx--\r\n");
+    let headers = [("content-type", "multipart/form-data; boundary=xx")];
+    edge.visitor.send(Method::POST, "localhost", &submit_path(form), &headers, body).await
+}
+
+async fn stored_bytes(edge: &Edge, account: &Account<'_>) -> i64 {
+    let mut conn = store::acquire(&edge.database.db).await.unwrap();
+    store::usage::find_usage(&mut conn, account.id).await.unwrap().unwrap().storage_bytes
+}
+
+#[tokio::test]
+async fn a_file_is_asked_for_sent_handed_in_and_fetched() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(fields()).await;
+    let asked = ask(&edge, form, &photo(PNG.len())).await;
+    assert_eq!(asked.status, StatusCode::CREATED, "{}", asked.text());
+    assert_eq!(asked.header("access-control-allow-origin"), "*");
+    let body = asked.json();
+    assert_eq!((&body["method"], &body["maxSizeBytes"]), (&json!("PUT"), &json!(1000)));
+    assert_eq!(body["uploadHeaders"], json!({"content-type": "image/png"}));
+    assert!(body["expiresAt"].is_string());
+    let id = body["objectId"].as_str().unwrap().to_owned();
+    let fetched = format!("/api/forms/{form}/files/{id}");
+    let answers = json!({"name": "Ada", "photo": id});
+    let early = edge.visitor.post(&submit_path(form), &answers).await.problem(400, "validation_failed");
+    assert_eq!(early["fieldErrors"][0]["field"], "photo", "its bytes haven't come");
+    assert_eq!(put(&edge, &asked, PNG).await.status, StatusCode::OK);
+    edge.visitor.get("localhost", &fetched).await.problem(404, "not_found");
+    assert_eq!(stored_bytes(&edge, &account).await, 0, "it counts when it is bound");
+
+    let sent = edge.visitor.post(&submit_path(form), &answers).await;
+    assert_eq!(sent.status, StatusCode::CREATED, "{}", sent.text());
+    assert_eq!(stored_bytes(&edge, &account).await, PNG.len() as i64);
+    let on = edge.visitor.get("localhost", &fetched).await;
+    assert_eq!((on.status, on.header("cache-control")), (StatusCode::FOUND, "no-store"));
+    let path =
+        on.header("location").trim_start_matches(&format!("http://localhost:{}", edge.port())).to_owned();
+    let file = edge.visitor.get("localhost", &path).await;
+    assert_eq!((file.status, file.body.as_ref()), (StatusCode::OK, PNG));
+    assert_eq!(file.header("content-disposition"), "attachment; filename*=UTF-8''me%2Epng");
+    assert_eq!(file.header("content-type"), "application/octet-stream");
+    assert_eq!(file.header("x-content-type-options"), "nosniff");
+    assert!(file.header("content-security-policy").contains("sandbox"));
+    for forged in [path.replace("expires=", "expires=9"), path.split('?').next().unwrap().to_owned()] {
+        edge.visitor.get("localhost", &forged).await.problem(403, "forbidden");
+    }
+    let elsewhere = account.form(fields()).await;
+    let of_other = format!("/api/forms/{elsewhere}/files/{id}");
+    edge.visitor.get("localhost", &of_other).await.problem(404, "not_found");
+}
+
+#[tokio::test]
+async fn an_address_to_fetch_from_is_good_for_a_minute() {
+    let edge = Edge::with(&["forms.download_within=0s"]).await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(fields()).await;
+    let id = upload(&edge, form).await;
+    edge.visitor.post(&submit_path(form), &json!({"name": "Ada", "photo": id})).await;
+    let on = edge.visitor.get("localhost", &format!("/api/forms/{form}/files/{id}")).await;
+    let path =
+        on.header("location").trim_start_matches(&format!("http://localhost:{}", edge.port())).to_owned();
+    edge.visitor.get("localhost", &path).await.problem(403, "forbidden");
+}
+
+#[tokio::test]
+async fn a_file_belongs_to_one_submission_of_its_form_and_field() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let (form, other) = (account.form(fields()).await, account.form(fields()).await);
+    let id = upload(&edge, form).await;
+    let refused = async |form: Uuid, answers: Value| {
+        let problem = edge.visitor.post(&submit_path(form), &answers).await.problem(400, "validation_failed");
+        problem["fieldErrors"][0]["field"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(refused(other, json!({"name": "x", "photo": id})).await, "photo");
+    assert_eq!(refused(form, json!({"name": "x", "other": id})).await, "other");
+    assert_eq!(refused(form, json!({"name": "x", "photo": Uuid::nil()})).await, "photo");
+    assert_eq!(refused(form, json!({"name": "x", "photo": "me.png"})).await, "photo");
+    assert_eq!(account.count(form).await, 0, "and nothing of it is stored");
+    let body = json!({"name": "x", "photo": id});
+    let (path, both) = (submit_path(form), &body);
+    let both = tokio::join!(edge.visitor.post(&path, both), edge.visitor.post(&path, both));
+    let mut statuses = [both.0.status.as_u16(), both.1.status.as_u16()];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [201, 400]);
+    assert_eq!(account.count(form).await, 1);
+    assert_eq!(stored_bytes(&edge, &account).await, PNG.len() as i64);
+}
+
+#[tokio::test]
+async fn what_a_field_does_not_take_is_refused_when_asked_and_when_sent() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(fields()).await;
+    let with = |key: &str, value: Value| {
+        let mut body = photo(10);
+        body[key] = value;
+        body
+    };
+    for (body, field) in [
+        (with("field", json!("name")), "field"),
+        (with("field", json!("nothing")), "field"),
+        (with("filename", json!("a/b.png")), "filename"),
+        (with("filename", json!("page.html")), "filename"),
+        (with("filename", json!("")), "filename"),
+        (with("contentType", json!("nonsense")), "contentType"),
+        (with("sizeBytes", json!(0)), "sizeBytes"),
+        (with("sizeBytes", json!(1001)), "sizeBytes"),
+        (with("sizeBytes", json!("1")), "sizeBytes"),
+        (with("extra", json!(1)), "extra"),
+    ] {
+        let problem = ask(&edge, form, &body).await.problem(400, "validation_failed");
+        assert_eq!(problem["fieldErrors"][0]["field"], field, "{body} {problem}");
+    }
+    assert_eq!(ask(&edge, form, &with("sizeBytes", json!(10.0))).await.status, StatusCode::CREATED);
+    let too_large = json!({"field": "other", "filename": "a.bin", "sizeBytes": 3 << 20});
+    ask(&edge, form, &too_large).await.problem(400, "validation_failed");
+    let html = b"<!doctype html><script>alert(1)</script>";
+    let asked = ask(&edge, form, &photo(html.len())).await;
+    put(&edge, &asked, html).await.problem(400, "validation_failed");
+    let asked = ask(&edge, form, &photo(PNG.len())).await;
+    put(&edge, &asked, &[PNG, PNG].concat()).await.problem(413, "payload_too_large");
+    ask(&edge, Uuid::nil(), &photo(10)).await.problem(404, "not_found");
+    edge.run(&format!("update forms set closes_at = now() - interval '1 second' where id = '{form}'")).await;
+    edge.bewilder().await;
+    sandbox::test::until(async || ask(&edge, form, &photo(10)).await.status == StatusCode::GONE).await;
+}
+
+#[tokio::test]
+async fn files_that_wait_have_an_allowance() {
+    let edge =
+        Edge::with(&["forms.unbound_bytes_per_form=1500", "forms.unbound_bytes_per_visitor=2000"]).await;
+    let account = edge.account("quiet-otter").await;
+    let (form, other) = (account.form(fields()).await, account.form(fields()).await);
+    assert_eq!(ask(&edge, form, &photo(1_000)).await.status, StatusCode::CREATED);
+    let full = ask(&edge, form, &photo(501)).await;
+    full.problem(429, "rate_limited");
+    assert!(!full.header("retry-after").is_empty());
+    assert_eq!(ask(&edge, other, &photo(1_000)).await.status, StatusCode::CREATED);
+    ask(&edge, other, &photo(1)).await.problem(429, "rate_limited");
+    edge.run("update form_files set visitor = '\\x00'").await;
+    assert_eq!(ask(&edge, other, &photo(500)).await.status, StatusCode::CREATED, "somebody else may go on");
+}
+
+#[tokio::test]
+async fn an_account_without_room_takes_no_files() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(fields()).await;
+    let id = upload(&edge, form).await;
+    edge.run(&format!("update usage set storage_bytes = {} - 10", 20 << 20)).await;
+    ask(&edge, form, &photo(11)).await.problem(403, "quota_exceeded");
+    let sent = edge.visitor.post(&submit_path(form), &json!({"name": "x", "photo": id})).await;
+    sent.problem(403, "quota_exceeded");
+    assert_eq!(account.count(form).await, 0);
+}
+
+#[tokio::test]
+async fn a_browser_sends_files_within_the_form() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(fields()).await;
+    let shown = edge.visitor.get("localhost", &format!("/f/{form}")).await;
+    assert!(shown.text().contains("enctype=\"multipart/form-data\""), "{}", shown.text());
+    let png = ("C:\\pictures\\me.png", "image/png");
+    let sent = post_parts(
+        &edge,
+        form,
+        &[("name", None, "Zoë".as_bytes()), ("photo", Some(png), PNG), ("other", Some(("", "")), b"")],
+    )
+    .await;
+    assert_eq!(sent.status, StatusCode::SEE_OTHER, "{}", sent.text());
+    let stored = account.submissions(form).await;
+    assert_eq!(stored[0]["name"], "Zoë");
+    assert!(stored[0].get("other").is_none(), "no file was chosen there");
+    let id = stored[0]["photo"].as_str().unwrap();
+    let on = edge.visitor.get("localhost", &format!("/api/forms/{form}/files/{id}")).await;
+    assert_eq!(on.status, StatusCode::FOUND);
+    assert_eq!(stored_bytes(&edge, &account).await, PNG.len() as i64);
+}
+
+#[tokio::test]
+async fn a_file_outlives_a_mistake_elsewhere_in_the_form() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(fields()).await;
+    let refused =
+        post_parts(&edge, form, &[("name", None, b""), ("photo", Some(("me.png", "image/png")), PNG)]).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{}", refused.text());
+    assert!(refused.text().contains("Already sent: me.png"), "{}", refused.text());
+    let kept = refused.text().split_once("<input type=\"hidden\" name=\"photo\" value=\"").unwrap().1;
+    let kept = kept.split_once('"').unwrap().0;
+    let none = Some(("", "application/octet-stream"));
+    let sent = post_parts(
+        &edge,
+        form,
+        &[("name", None, b"Ada"), ("photo", None, kept.as_bytes()), ("photo", none, b"")],
+    )
+    .await;
+    assert_eq!(sent.status, StatusCode::SEE_OTHER, "{}", sent.text());
+    assert_eq!(account.submissions(form).await[0]["photo"], kept);
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_taken_is_named_in_the_form() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(fields()).await;
+    for (file, content, said) in [
+        (("me.html", "text/html"), b"<p>x".as_slice(), "This kind of file is not taken here."),
+        (("me.png", "image/png"), b"<!doctype html><p>x", "This kind of file is not taken here."),
+        (("me.png", "image/png"), &[PNG, &[0; 1_000]].concat(), "This file is too large: at most 1000 B."),
+        (("me.png", "image/png"), b"", "Please choose the file once more."),
+    ] {
+        let refused = post_parts(&edge, form, &[("name", None, b"x"), ("photo", Some(file), content)]).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{said}");
+        assert!(refused.text().contains(said), "{said}: {}", refused.text());
+    }
+    assert_eq!(account.count(form).await, 0);
+    sandbox::test::until(async || edge.blobs.files().is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_form_with_files_has_an_end_too() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(fields()).await;
+    let text = vec![b'x'; (256 << 10) + 1];
+    let refused = post_parts(&edge, form, &[("name", None, &text)]).await;
+    assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE);
+    let huge = vec![0; 4 << 20];
+    let refused =
+        post_parts(&edge, form, &[("name", None, b"x"), ("nothing", Some(("a", "b")), &huge)]).await;
+    assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE);
+    let headers = [("content-type", "multipart/form-data; boundary=xx")];
+    let broken =
+        edge.visitor.send(Method::POST, "localhost", &submit_path(form), &headers, "--xx\r\nno").await;
+    assert_eq!(broken.status, StatusCode::BAD_REQUEST);
+    assert_eq!(account.count(form).await, 0);
+}
+
+#[tokio::test]
+async fn the_files_of_spam_count_for_nothing_and_are_shown_to_nobody() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(fields()).await;
+    let robot = [
+        ("name", None, b"x".as_slice()),
+        ("contact.website", None, b"http://spam.test"),
+        ("photo", Some(("me.png", "image/png")), PNG),
+    ];
+    assert_eq!(post_parts(&edge, form, &robot).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(stored_bytes(&edge, &account).await, 0);
+    let id = account.submissions(form).await[0]["photo"].as_str().unwrap().to_owned();
+    edge.visitor.get("localhost", &format!("/api/forms/{form}/files/{id}")).await.problem(404, "not_found");
+}
+
+#[tokio::test]
+async fn whatever_deletes_a_submission_gives_its_files_back() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(fields()).await;
+    let id = upload(&edge, form).await;
+    edge.visitor.post(&submit_path(form), &json!({"name": "Ada", "photo": id})).await;
+    assert_eq!(stored_bytes(&edge, &account).await, PNG.len() as i64);
+    let mut conn = store::acquire(&edge.database.db).await.unwrap();
+    let later = crate::seeds::now() + chrono::TimeDelta::seconds(1);
+    assert!(store::blobs::lock_unneeded(&mut conn, later).await.unwrap().is_none());
+    assert!(store::forms::delete_form(&mut conn, account.id, form).await.unwrap());
+    assert_eq!(stored_bytes(&edge, &account).await, 0);
+    assert!(store::blobs::lock_unneeded(&mut conn, later).await.unwrap().is_some(), "its bytes may go");
+}

@@ -1,0 +1,159 @@
+//! How a form's page is shown: in which language, with what filled in, from memory, and in a frame.
+
+use contract::Change;
+use http::{Method, StatusCode};
+use serde_json::json;
+
+use crate::client::Answer;
+use crate::harness::Edge;
+use crate::seeds::{now, one_text, submit_path};
+
+async fn shown(edge: &Edge, path: &str, languages: &str) -> Answer {
+    edge.visitor.send(Method::GET, "localhost", path, &[("accept-language", languages)], "").await
+}
+
+/// A page without its token, which changes by the second.
+fn without_token(answer: &Answer) -> String {
+    let (before, after) = answer.text().split_once("name=\"form.token\" value=\"").unwrap();
+    format!("{before}{}", after.split_once('"').unwrap().1)
+}
+
+#[tokio::test]
+async fn a_visitor_is_spoken_to_in_the_language_they_like_best_of_six() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form =
+        account.form(json!([{"name": "mail", "label": "Mail", "type": "email", "required": true}])).await;
+    let path = format!("/f/{form}");
+    for (languages, asked, lang, send, wrong) in [
+        ("de-AT,de;q=0.9", "", "de", "Absenden", "Bitte geben Sie eine E-Mail-Adresse"),
+        ("de", "?lang=fr", "fr", "Envoyer", "Veuillez saisir une adresse e-mail"),
+        ("es", "?lang=xx", "es", "Enviar", "Escriba una dirección de correo"),
+        ("", "?lang=ja", "ja", "送信", "メールアドレスを入力してください"),
+        ("nl", "", "en", "Send", "Please enter an e-mail address"),
+        ("", "?lang=ar", "ar", "إرسال", "يرجى إدخال عنوان بريد"),
+    ] {
+        let page = shown(&edge, &format!("{path}{asked}"), languages).await;
+        let direction = if lang == "ar" { "rtl" } else { "ltr" };
+        let html = page.text();
+        assert!(html.contains(&format!("<html lang=\"{lang}\" dir=\"{direction}\">")), "{lang}: {html}");
+        assert!(html.contains(&format!("<button type=\"submit\">{send}</button>")), "{lang}: {html}");
+        let keeps = html.contains(&format!("name=\"form.lang\" value=\"{lang}\""));
+        assert_eq!(keeps, asked.contains(lang), "what was asked for stays");
+        let body = if keeps { format!("mail=nope&form.lang={lang}") } else { "mail=nope".to_owned() };
+        let headers = [("content-type", "application/x-www-form-urlencoded"), ("accept-language", languages)];
+        let refused = edge.visitor.send(Method::POST, "localhost", &submit_path(form), &headers, body).await;
+        assert!(refused.text().contains(wrong), "{lang}: {}", refused.text());
+        assert!(!refused.text().contains("must be an e-mail address"), "nothing is left in English");
+    }
+    let program = edge.visitor.post(&submit_path(form), &json!({"mail": "nope"})).await;
+    let problem = program.problem(400, "validation_failed");
+    assert_eq!(problem["fieldErrors"][0]["message"], "Mail must be an e-mail address");
+}
+
+#[tokio::test]
+async fn an_address_fills_in_declared_fields_with_texts_and_nothing_else() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account
+        .form(json!([
+            {"name": "name", "label": "Name", "type": "text"},
+            {"name": "source", "label": "Source", "type": "hidden"},
+            {"name": "plan", "label": "Plan", "type": "select", "options": ["a", "b"]},
+        ]))
+        .await;
+    let query = "name=%22%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E&source=ads&plan=b&other=nowhere&form.token=x";
+    let html = shown(&edge, &format!("/f/{form}?{query}"), "").await;
+    assert_eq!(html.status, StatusCode::OK);
+    let html = html.text();
+    assert!(html.contains("value=\"&quot;&gt;&lt;script&gt;alert(1)"), "{html}");
+    assert!(!html.contains("<script>") && !html.contains("nowhere"), "{html}");
+    assert!(html.contains("name=\"source\" value=\"ads\""), "{html}");
+    assert!(html.contains("<option value=\"b\" selected>"), "{html}");
+    assert!(!html.contains("name=\"form.token\" value=\"x\""), "{html}");
+    let bare = shown(&edge, &format!("/f/{form}"), "").await;
+    assert!(!bare.text().contains("ads"), "and for nobody else: {}", bare.text());
+}
+
+#[tokio::test]
+async fn a_ready_page_is_the_same_page_and_forgotten_with_its_form() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form_with(one_text(), |form| form.name = "First".to_owned()).await;
+    let path = format!("/f/{form}");
+    let first = shown(&edge, &path, "").await;
+    let again = shown(&edge, &path, "").await;
+    assert_eq!(without_token(&first), without_token(&again));
+    for name in ["content-security-policy", "cache-control", "content-type", "vary"] {
+        assert_eq!(first.header(name), again.header(name), "{name}");
+    }
+    assert_ne!(first.header("x-request-id"), again.header("x-request-id"));
+    let gzip = [("accept-encoding", "gzip")];
+    let gzip = edge.visitor.send(Method::GET, "localhost", &path, &gzip, "").await;
+    assert_eq!(gzip.header("content-encoding"), "gzip");
+    assert!(gzip.body.len() < first.body.len() / 2);
+
+    edge.run(&format!("update forms set name = 'Second', updated_at = now() where id = '{form}'")).await;
+    edge.tell(Change::Form { form_id: form }).await;
+    edge.get_until("localhost", &path, |answer| answer.text().contains("<bdi>Second</bdi>")).await;
+    edge.run("update accounts set suspended_at = now()").await;
+    edge.tell(Change::Form { form_id: form }).await;
+    edge.get_until("localhost", &path, |answer| answer.status == StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS)
+        .await;
+}
+
+#[tokio::test]
+async fn a_form_that_closes_is_no_longer_shown_from_memory() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let soon = now() + std::time::Duration::from_millis(1_500);
+    let form = account.form_with(one_text(), |form| form.closes_at = Some(soon)).await;
+    let path = format!("/f/{form}");
+    assert_eq!(shown(&edge, &path, "").await.status, StatusCode::OK);
+    edge.get_until("localhost", &path, |answer| answer.status == StatusCode::GONE).await;
+}
+
+#[tokio::test]
+async fn a_framed_form_thanks_within_its_frame_and_says_where_to_go_on() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let url = "https://example.com/next".to_owned();
+    let form = account.form_with(one_text(), |form| form.redirect_url = Some(url.clone())).await;
+    let page = shown(&edge, &format!("/f/{form}?embed=1"), "").await;
+    assert!(page.text().contains("<body class=\"embedded\">"), "{}", page.text());
+    assert!(page.text().contains("name=\"form.embed\" value=\"1\""), "{}", page.text());
+    let sent = edge.visitor.post_form(&submit_path(form), &[("a", "x"), ("form.embed", "1")]).await;
+    let thanks = format!("/f/{form}/thanks?embed=1");
+    assert_eq!((sent.status, sent.header("location")), (StatusCode::SEE_OTHER, &*thanks));
+    let thanks = edge.visitor.get("localhost", &thanks).await;
+    let html = thanks.text().replace("&#x2f;", "/");
+    assert!(html.contains("data-submitted data-onward=\"https://example.com/next\""), "{html}");
+    assert!(html.contains("href=\"https://example.com/next\" target=\"_top\""), "{html}");
+}
+
+#[tokio::test]
+async fn the_scripts_are_kept_by_browsers_and_asked_about_again() {
+    let edge = Edge::start().await;
+    for path in ["/embed.js", "/form.js"] {
+        let script = edge.visitor.get("localhost", path).await;
+        assert_eq!(script.status, StatusCode::OK);
+        assert_eq!(script.header("content-type"), "text/javascript; charset=utf-8");
+        assert_eq!(script.header("access-control-allow-origin"), "*");
+        assert!(script.header("cache-control").starts_with("public, max-age="), "{path}");
+        let had = [("if-none-match", script.header("etag"))];
+        let had = edge.visitor.send(Method::GET, "localhost", path, &had, "").await;
+        assert_eq!((had.status, had.body.len()), (StatusCode::NOT_MODIFIED, 0));
+    }
+}
+
+#[tokio::test]
+async fn only_forms_may_be_framed_by_anybody() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(one_text()).await;
+    for path in [format!("/f/{form}"), format!("/f/{form}/thanks")] {
+        let policy = edge.visitor.get("localhost", &path).await;
+        assert!(policy.header("content-security-policy").contains("frame-ancestors *"), "{path}");
+    }
+}

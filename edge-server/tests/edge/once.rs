@@ -1,0 +1,88 @@
+//! `Idempotency-Key` on submissions: sent again, answered again, stored once.
+
+use futures::future::join_all;
+use http::{Method, StatusCode};
+use serde_json::json;
+
+use crate::client::{Answer, Visitor};
+use crate::harness::Edge;
+use crate::seeds::{one_text, submit_path};
+
+async fn send(visitor: &Visitor, path: &str, key: &str, body: &str) -> Answer {
+    let headers = [("content-type", "application/json"), ("idempotency-key", key)];
+    visitor.send(Method::POST, "localhost", path, &headers, body.to_owned()).await
+}
+
+#[tokio::test]
+async fn the_same_key_and_body_is_the_same_submission() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(one_text()).await;
+    let path = submit_path(form);
+    let first = send(&edge.visitor, &path, "order-17", "{\"a\":\"x\"}").await;
+    assert_eq!((first.status, first.header("idempotent-replayed")), (StatusCode::CREATED, ""));
+    let again = send(&edge.visitor, &path, "order-17", "{\"a\":\"x\"}").await;
+    assert_eq!((again.status, again.header("idempotent-replayed")), (StatusCode::CREATED, "true"));
+    assert_eq!(again.json(), first.json());
+    assert_ne!(again.header("x-request-id"), first.header("x-request-id"));
+    send(&edge.visitor, &path, "order-17", "{\"a\":\"y\"}").await.problem(409, "idempotency_mismatch");
+    assert_eq!(send(&edge.visitor, &path, "order-18", "{\"a\":\"x\"}").await.status, StatusCode::CREATED);
+    let other = submit_path(account.form(one_text()).await);
+    assert_eq!(send(&edge.visitor, &other, "order-17", "{\"a\":\"z\"}").await.status, StatusCode::CREATED);
+    assert_eq!(account.count(form).await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_at_once_under_one_key_one_is_stored() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(one_text()).await;
+    let path = submit_path(form);
+    let all = (0..40).map(|_| {
+        let (visitor, path) = (edge.visitor.clone(), path.clone());
+        async move { send(&visitor, &path, "once", "{\"a\":\"x\"}").await }
+    });
+    let mut ids = Vec::new();
+    for answer in join_all(all).await {
+        if answer.status == StatusCode::CREATED {
+            ids.push(answer.json()["submissionId"].clone());
+        } else {
+            answer.problem(409, "conflict");
+            assert_eq!(answer.header("retry-after"), "1");
+        }
+    }
+    assert!(!ids.is_empty());
+    ids.dedup();
+    assert_eq!((ids.len(), account.count(form).await), (1, 1));
+}
+
+#[tokio::test]
+async fn a_refusal_is_not_kept_and_may_be_mended_under_its_key() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(one_text()).await;
+    let path = submit_path(form);
+    send(&edge.visitor, &path, "k", "{}").await.problem(400, "validation_failed");
+    assert_eq!(send(&edge.visitor, &path, "k", "{\"a\":\"x\"}").await.status, StatusCode::CREATED);
+    for wrong in ["", " ", "a b", &"k".repeat(256)] {
+        let problem =
+            send(&edge.visitor, &path, wrong, "{\"a\":\"x\"}").await.problem(400, "validation_failed");
+        assert_eq!(problem["fieldErrors"][0]["field"], "Idempotency-Key", "{wrong}");
+    }
+    assert_eq!(account.submissions(form).await, [json!({"a": "x"})]);
+}
+
+#[tokio::test]
+async fn an_answer_is_given_again_for_as_long_as_it_is_kept() {
+    let edge = Edge::with(&["forms.answers_kept_for=1h"]).await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(one_text()).await;
+    let path = submit_path(form);
+    assert_eq!(send(&edge.visitor, &path, "k", "{\"a\":\"x\"}").await.status, StatusCode::CREATED);
+    edge.run("update idempotent_calls set created_at = now() - interval '2 hours'").await;
+    let later = send(&edge.visitor, &path, "k", "{\"a\":\"x\"}").await;
+    assert_eq!((later.status, later.header("idempotent-replayed")), (StatusCode::CREATED, ""));
+    assert_eq!(account.count(form).await, 2);
+    let again = send(&edge.visitor, &path, "k", "{\"a\":\"x\"}").await;
+    assert_eq!(again.json()["submissionId"], later.json()["submissionId"]);
+}

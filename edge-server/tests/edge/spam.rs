@@ -1,0 +1,197 @@
+//! Traps for robots: what falls into one is kept apart, and the robot learns nothing of it.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::harness::Edge;
+use crate::seeds::{Account, now, one_text, submit_path};
+
+/// Status and reasons of the submissions of a form, the oldest first.
+async fn judged(edge: &Edge, account: &Account<'_>, form: Uuid) -> Vec<(String, Vec<String>)> {
+    let mut conn = store::acquire(&edge.database.db).await.unwrap();
+    let mut rows =
+        store::submissions::list_submissions(&mut conn, account.id, form, None, 100).await.unwrap();
+    rows.reverse();
+    rows.into_iter().map(|row| (row.status.word().to_owned(), row.spam_reasons)).collect()
+}
+
+/// The token that the form's page holds.
+async fn token(edge: &Edge, form: Uuid) -> String {
+    let page = edge.visitor.get("localhost", &format!("/f/{form}")).await;
+    let after = page.text().split_once("name=\"form.token\" value=\"").unwrap().1;
+    after.split_once('"').unwrap().0.to_owned()
+}
+
+/// One of a page that was shown a while ago.
+fn old_token(form: Uuid) -> String {
+    let key = domain::sealing::MasterKey::of_secret(crate::harness::TOKEN.as_bytes());
+    domain::traps::token(&key, form, now().timestamp() - 10)
+}
+
+#[tokio::test]
+async fn what_a_robot_sends_is_answered_as_usual_and_kept_apart() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account
+        .form_with(one_text(), |form| {
+            form.max_submissions = Some(1);
+            form.unique_by = Some(vec!["a".to_owned()]);
+        })
+        .await;
+    account.webhook(None, &[]).await;
+    let path = submit_path(form);
+    let (fresh, old) = (token(&edge, form).await, old_token(form));
+    let robots: [&[(&str, &str)]; 4] = [
+        &[("a", "x"), ("form.token", &fresh), ("contact.website", "")],
+        &[("a", "x"), ("form.token", &old), ("contact.website", "http://spam.test")],
+        &[("a", "x"), ("form.token", "forged")],
+        &[("a", "x"), ("form.token", &fresh), ("contact.website", "x")],
+    ];
+    for robot in robots {
+        let sent = edge.visitor.post_form(&path, robot).await;
+        assert_eq!(sent.status, StatusCode::SEE_OTHER, "{}", sent.text());
+    }
+    assert_eq!(account.count(form).await, 0, "it counts toward no cap");
+    let mut conn = store::acquire(&edge.database.db).await.unwrap();
+    assert!(store::outbox::lock_jobs(&mut conn, now(), 100).await.unwrap().is_empty(), "it fires nothing");
+    drop(conn);
+    let person =
+        edge.visitor.post_form(&path, &[("a", "x"), ("form.token", &old), ("contact.website", "")]).await;
+    assert_eq!(person.status, StatusCode::SEE_OTHER, "nor toward uniqueBy: {}", person.text());
+    let spam = |reasons: &[&str]| ("spam".to_owned(), reasons.iter().map(ToString::to_string).collect());
+    let expected: Vec<(String, Vec<String>)> = vec![
+        spam(&["too_fast"]),
+        spam(&["honeypot"]),
+        spam(&["token"]),
+        spam(&["honeypot", "too_fast"]),
+        ("received".to_owned(), vec![]),
+    ];
+    assert_eq!(judged(&edge, &account, form).await, expected);
+    assert_eq!(account.count(form).await, 1);
+}
+
+#[tokio::test]
+async fn programs_and_forms_of_somebodys_own_fall_into_no_trap() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(one_text()).await;
+    let path = submit_path(form);
+    let program = json!({"a": "x", "contact.website": "x", "form.token": "forged"});
+    assert_eq!(edge.visitor.post(&path, &program).await.status, StatusCode::CREATED);
+    assert_eq!(edge.visitor.post_form(&path, &[("a", "y")]).await.status, StatusCode::SEE_OTHER);
+    let statuses: Vec<_> =
+        judged(&edge, &account, form).await.into_iter().map(|(status, _)| status).collect();
+    assert_eq!(statuses, ["received", "received"]);
+    assert_eq!(
+        account.submissions(form).await,
+        [json!({"a": "y"}), json!({"a": "x"})],
+        "and traps aren't kept"
+    );
+}
+
+#[tokio::test]
+async fn a_form_sets_the_traps_it_is_told_to() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account
+        .form_with(one_text(), |form| {
+            form.spam.honeypot = false;
+            form.spam.min_seconds = 0;
+        })
+        .await;
+    let page = edge.visitor.get("localhost", &format!("/f/{form}")).await;
+    assert!(!page.text().contains("contact.website"), "{}", page.text());
+    let fresh = token(&edge, form).await;
+    let answers = [("a", "x"), ("form.token", &*fresh), ("contact.website", "x")];
+    assert_eq!(edge.visitor.post_form(&submit_path(form), &answers).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(judged(&edge, &account, form).await, [("received".to_owned(), Vec::<String>::new())]);
+}
+
+#[tokio::test]
+async fn who_mends_a_mistake_at_once_is_no_robot() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(one_text()).await;
+    let old = old_token(form);
+    let refused = edge.visitor.post_form(&submit_path(form), &[("a", ""), ("form.token", &old)]).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+    assert!(refused.text().contains(&format!("name=\"form.token\" value=\"{old}\"")), "{}", refused.text());
+}
+
+#[tokio::test]
+async fn a_full_form_refuses_robots_as_it_does_people() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form_with(one_text(), |form| form.max_submissions = Some(1)).await;
+    assert_eq!(edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await.status, StatusCode::CREATED);
+    let robot = edge.visitor.post_form(&submit_path(form), &[("a", "y"), ("contact.website", "x")]).await;
+    assert_eq!(robot.status, StatusCode::GONE);
+    assert_eq!(account.submissions(form).await, [json!({"a": "x"})]);
+    let nothing: Value =
+        edge.visitor.post(&submit_path(form), &json!({"a": "z"})).await.problem(410, "form_full");
+    assert!(nothing["detail"].is_string());
+}
+
+/// Works a challenge out, as a browser does.
+async fn solve(edge: &Edge, form: Uuid) -> String {
+    let asked = edge.visitor.get("localhost", &format!("/api/forms/{form}/challenge")).await;
+    assert_eq!((asked.status, asked.header("access-control-allow-origin")), (StatusCode::OK, "*"));
+    let asked = asked.json();
+    let challenge = asked["challenge"].as_str().unwrap();
+    let bits = asked["bits"].as_u64().unwrap();
+    let is_solved = |at: u64, number: u64| {
+        let digest = Sha256::digest(format!("{challenge}:{at}:{number}"));
+        u64::from_be_bytes(digest[..8].try_into().unwrap()) >> (64 - bits) == 0
+    };
+    let solution = |at| (0..).find(|number| is_solved(at, *number)).unwrap().to_string();
+    let solutions: Vec<_> = (0..asked["puzzles"].as_u64().unwrap()).map(solution).collect();
+    format!("{challenge}:{}", solutions.join(","))
+}
+
+#[tokio::test]
+async fn where_work_is_asked_for_each_answer_brings_its_own_proof() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form_with(one_text(), |form| form.spam.proof_of_work = true).await;
+    let other = account.form_with(one_text(), |form| form.spam.proof_of_work = true).await;
+    let path = submit_path(form);
+    let page = edge.visitor.get("localhost", &format!("/f/{form}")).await;
+    assert!(
+        page.text().contains("name=\"form.proof\"") && page.text().contains("<noscript>"),
+        "{}",
+        page.text()
+    );
+    let proof = solve(&edge, form).await;
+    let elsewhere = solve(&edge, other).await;
+    for answers in [
+        json!({"a": "good", "form.proof": proof}),
+        json!({"a": "again", "form.proof": proof}),
+        json!({"a": "of another form", "form.proof": elsewhere}),
+        json!({"a": "none"}),
+        json!({"a": "wrong", "form.proof": 7}),
+    ] {
+        assert_eq!(edge.visitor.post(&path, &answers).await.status, StatusCode::CREATED, "{answers}");
+    }
+    let proof = solve(&edge, form).await;
+    let posted = edge.visitor.post_form(&path, &[("a", "posted"), ("form.proof", &proof)]).await;
+    assert_eq!(posted.status, StatusCode::SEE_OTHER);
+    let judged = judged(&edge, &account, form).await;
+    let statuses: Vec<_> = judged.iter().map(|(status, _)| status.as_str()).collect();
+    assert_eq!(statuses, ["received", "spam", "spam", "spam", "spam", "received"]);
+    assert_eq!(judged[1].1, ["proof_of_work"]);
+    assert_eq!(account.submissions(form).await[0], json!({"a": "posted"}), "and the proof isn't kept");
+}
+
+#[tokio::test]
+async fn a_proof_is_not_used_up_by_an_answer_that_is_refused() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form_with(one_text(), |form| form.spam.proof_of_work = true).await;
+    let proof = solve(&edge, form).await;
+    let path = submit_path(form);
+    edge.visitor.post(&path, &json!({"a": "", "form.proof": proof})).await.problem(400, "validation_failed");
+    edge.visitor.post(&path, &json!({"a": "x", "form.proof": proof})).await;
+    assert_eq!(judged(&edge, &account, form).await, [("received".to_owned(), Vec::<String>::new())]);
+}

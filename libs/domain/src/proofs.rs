@@ -1,0 +1,89 @@
+//! Proof of work: before it is taken, a form's answer costs the sender's machine about half a second. That is nothing to
+//! a person, and much to whoever wants to send ten thousand.
+//!
+//! A challenge is signed for one form and expires, so nothing is stored when it is given out. That it is used once is
+//! for the caller to see to.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::sealing::MasterKey;
+
+/// Puzzles of a challenge. Many small ones take everybody about the same time; of one large one some are done at once
+/// and others wait for long.
+pub const PUZZLES: usize = 16;
+/// Leading zero bits that the digest of a solved puzzle has: some 4,096 tries each.
+pub const BITS: u32 = 12;
+
+/// What is signed.
+fn signature(key: &MasterKey, form_id: Uuid, expires: &str, random: &str) -> String {
+    URL_SAFE_NO_PAD.encode(&key.digest("form.challenge", &[&form_id.to_string(), expires, random])[..16])
+}
+
+/// A challenge for one answer to this form, good until `expires_at`.
+pub fn challenge(key: &MasterKey, form_id: Uuid, expires_at: DateTime<Utc>, random: [u8; 12]) -> String {
+    let (expires, random) = (expires_at.timestamp().to_string(), URL_SAFE_NO_PAD.encode(random));
+    format!("{expires}.{random}.{}", signature(key, form_id, &expires, &random))
+}
+
+/// The challenge that a proof solves, which must be used only once; none if the proof is none for this form and time.
+/// A proof is a challenge, `:`, and the solution of each puzzle with `,` between them: `n` solves the puzzle `i` if
+/// SHA-256 of `challenge:i:n` begins with [`BITS`] zeros.
+pub fn solved<'a>(key: &MasterKey, form_id: Uuid, proof: &'a str, now: DateTime<Utc>) -> Option<&'a str> {
+    let (challenge, solutions) = proof.split_once(':')?;
+    let mut parts = challenge.split('.');
+    let (expires, random, signed) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_ours = parts.next().is_none() && signature(key, form_id, expires, random) == signed;
+    if !is_ours || expires.parse::<i64>().ok()? <= now.timestamp() {
+        return None;
+    }
+    let mut solutions = solutions.split(',');
+    let solves = |(at, solution): (usize, &str)| {
+        let digest = Sha256::digest(format!("{challenge}:{at}:{solution}"));
+        let (head, _) = digest.split_first_chunk().unwrap_or((&[0xff; 4], &[]));
+        solution.len() <= 20 && u32::from_be_bytes(*head).leading_zeros() >= BITS
+    };
+    let all = solutions.by_ref().take(PUZZLES).enumerate().filter(|one| solves(*one)).count() == PUZZLES;
+    (all && solutions.next().is_none()).then_some(challenge)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORM: Uuid = Uuid::from_u128(7);
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(second, 0).unwrap()
+    }
+
+    /// As a browser works it out.
+    fn solve(challenge: &str) -> Vec<String> {
+        let is_solved = |at: usize, number: u32| {
+            let digest = Sha256::digest(format!("{challenge}:{at}:{number}"));
+            digest[0] == 0 && digest[1] < 16
+        };
+        (0..PUZZLES).map(|at| (0..).find(|number| is_solved(at, *number)).unwrap().to_string()).collect()
+    }
+
+    #[test]
+    fn a_proof_is_good_for_its_form_until_it_expires() {
+        let key = MasterKey::of_secret(b"a secret");
+        let challenge = challenge(&key, FORM, at(1_000), [7; 12]);
+        let solutions = solve(&challenge);
+        let proof = format!("{challenge}:{}", solutions.join(","));
+        assert_eq!(solved(&key, FORM, &proof, at(999)), Some(&*challenge));
+        assert_eq!(solved(&key, FORM, &proof, at(1_000)), None);
+        assert_eq!(solved(&key, Uuid::from_u128(8), &proof, at(999)), None);
+        assert_eq!(solved(&MasterKey::of_secret(b"another"), FORM, &proof, at(999)), None);
+        let prolonged = proof.replacen("1000", "9000", 1);
+        let fewer = format!("{challenge}:{}", solutions[1..].join(","));
+        let same = format!("{challenge}:{}", vec![solutions[0].clone(); PUZZLES].join(","));
+        for wrong in ["", ":", "x:1", &challenge, &prolonged, &fewer, &same, &format!("{proof},1")] {
+            assert_eq!(solved(&key, FORM, wrong, at(999)), None, "{wrong}");
+        }
+    }
+}
