@@ -3,7 +3,7 @@
 use contract::Signal;
 use domain::answers::Answers;
 use domain::forms::{Shut, shut};
-use domain::submissions::{Happening, Told, digest};
+use domain::submissions::{Happening, Told, digest, event};
 use sqlx::query;
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -62,8 +62,12 @@ pub async fn take_submission(
     if !new.spam_reasons.is_empty() {
         return put_aside(conn, account_id, form, new, plan_limit, writer).await;
     }
-    // Before the form's row is taken, so that others wait no longer than they must.
     let listeners = deliveries::lock_listeners(conn, account_id, form.id, Happening::Created.word()).await?;
+    // Written down before, and stored by the same statement: others wait for the form's row no longer than they must.
+    let told = told(form, new, writer);
+    let happening = Happening::Created;
+    let payload = (!listeners.is_empty()).then(|| event(happening, writer.now, &told));
+    let deliveries: Vec<Uuid> = listeners.iter().map(|_| (writer.new_id)()).collect();
     let digest = digest(&form.fields, form.unique_by.as_deref().unwrap_or_default(), &new.payload);
     let done = query!(
         r#"with place as (
@@ -77,6 +81,11 @@ pub async fn take_submission(
                                         updated_at)
                select $6, $1, id, $7, $8, $9, $4, $4 from place
                on conflict do nothing returning id
+           ), told as (
+               insert into deliveries (id, webhook_id, account_id, submission_id, event, payload, next_attempt_at,
+                                       created_at, traceparent)
+               select due.id, webhook_id, $1, stored.id, $12, $13, $4, $4, $14
+               from stored cross join unnest($10::uuid[], $11::uuid[]) as due (id, webhook_id)
            )
            select exists (select from place) as "has_place!", exists (select from stored) as "is_stored!""#,
         account_id,
@@ -88,13 +97,19 @@ pub async fn take_submission(
         new.external_id,
         Json(&new.payload) as _,
         digest.as_ref().map(<[u8; 32]>::as_slice),
+        &deliveries,
+        &listeners,
+        happening.word(),
+        payload,
+        writer.traceparent,
     )
     .fetch_one(&mut *conn)
     .await?;
     match (done.has_place, done.is_stored) {
         (true, true) => {
-            let told = told(form, new, writer);
-            Ok(Taken::Stored(following::follow(conn, account_id, form, &told, listeners, writer).await?))
+            let mut signals = following::follow_otherwise(conn, account_id, form, &told, writer).await?;
+            signals.extend((!listeners.is_empty()).then_some(Signal::DeliveriesDue));
+            Ok(Taken::Stored(signals))
         }
         (true, false) => Ok(Taken::Duplicate),
         (false, _) => why_not(conn, account_id, form, plan_limit, writer).await,
