@@ -146,6 +146,20 @@ impl Account {
         claim_due(&mut conn, claim, 1_000, &[], 1_000).await.unwrap().attempts
     }
 
+    /// How many deliveries wait or are under way.
+    pub(crate) async fn pending(&self) -> i64 {
+        self.number("select count(*) from deliveries where state = 'pending'").await
+    }
+
+    /// How many attempts have ended.
+    pub(crate) async fn attempts_ended(&self) -> i64 {
+        self.number("select count(*) from delivery_attempts").await
+    }
+
+    async fn number(&self, question: &'static str) -> i64 {
+        sqlx::query_scalar(question).fetch_one(&self.database.db).await.unwrap()
+    }
+
     /// Runs a statement that no function of the store is for yet.
     pub(crate) async fn change(&self, statement: &str) {
         store::execute_raw(&self.database.db, statement).await.unwrap();
