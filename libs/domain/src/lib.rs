@@ -27,6 +27,7 @@ pub mod months;
 pub mod pages;
 pub mod places;
 pub mod plans;
+pub mod presets;
 pub mod reach;
 pub mod rendering;
 pub mod retries;

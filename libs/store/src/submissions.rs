@@ -3,21 +3,25 @@
 //! Edge and control plane take them by the same function. Every one that changes what a form counts, or what is unique
 //! in it, has the form's row until its transaction ends, as have edits of the form ([`crate::forms::lock_form`]).
 
+mod changing;
 mod following;
 mod taking;
+mod unique;
 
 use chrono::{DateTime, Utc};
 use domain::Cursor;
 use domain::answers::Answers;
 use domain::submissions::Status;
-use sqlx::query;
 use sqlx::types::Json;
+use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use crate::{Conn, Error};
 
+pub use changing::{Changed, count, update_payload, update_status};
 pub use following::Writer;
 pub use taking::{NewSubmission, Taken, take_submission};
+pub use unique::{rewrite_digests, settle_twins};
 
 /// A submission as its form's owner sees it.
 #[derive(Debug, Clone)]
@@ -57,6 +61,50 @@ macro_rules! submission {
             updated_at: $row.updated_at,
         })
     };
+}
+
+/// A submission of a form of the account.
+///
+/// # Errors
+/// The database's.
+pub async fn find_submission(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form_id: Uuid,
+    id: Uuid,
+) -> Result<Option<Submission>, Error> {
+    let row = query!(
+        r#"select id, form_id, external_id, payload as "payload: Json<Answers>", status, spam_reasons, entry_note,
+                  created_at, updated_at
+           from submissions where account_id = $1 and form_id = $2 and id = $3"#,
+        account_id,
+        form_id,
+        id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    row.map(|row| submission!(row)).transpose()
+}
+
+/// The id of the submission that its owner calls so.
+///
+/// # Errors
+/// The database's.
+pub async fn find_id_by_external_id(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form_id: Uuid,
+    external_id: &str,
+) -> Result<Option<Uuid>, Error> {
+    let id = query_scalar!(
+        "select id from submissions where account_id = $1 and form_id = $2 and external_id = $3",
+        account_id,
+        form_id,
+        external_id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(id)
 }
 
 /// Submissions of a form of the account, newest first.

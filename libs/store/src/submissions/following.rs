@@ -42,23 +42,6 @@ pub(super) async fn follow(
     listeners: Vec<Uuid>,
     writer: &Writer<'_>,
 ) -> Result<Vec<Signal>, Error> {
-    let due = order_deliveries(conn, account_id, Happening::Created, told, &listeners, writer).await?;
-    let mut signals = follow_otherwise(conn, account_id, form, told, writer).await?;
-    signals.extend(due);
-    Ok(signals)
-}
-
-/// The same without deliveries, which were ordered with the submission itself.
-///
-/// # Errors
-/// The database's.
-pub(super) async fn follow_otherwise(
-    conn: &mut Conn,
-    account_id: Uuid,
-    form: &Form,
-    told: &Told<'_>,
-    writer: &Writer<'_>,
-) -> Result<Vec<Signal>, Error> {
     let mut changes = Vec::new();
     if let Some(page_id) = form.auto_entry_page_id {
         match add_entry(conn, account_id, page_id, told, writer).await? {
@@ -66,9 +49,12 @@ pub(super) async fn follow_otherwise(
             Err(why) => note_no_entry(conn, account_id, told.submission_id, why).await?,
         }
     }
+    let due = order_deliveries(conn, account_id, Happening::Created, told, &listeners, writer).await?;
     let mail = form.notify_email.as_ref().map(|_| Job::NotifyOwnerV1 { submission_id: told.submission_id });
     let jobs: Vec<Job> = mail.into_iter().collect();
-    outbox::insert_orders(conn, &jobs, &changes, writer.traceparent, writer.now).await
+    let mut signals = outbox::insert_orders(conn, &jobs, &changes, writer.traceparent, writer.now).await?;
+    signals.extend(due);
+    Ok(signals)
 }
 
 /// Tells webhooks what happened to a submission. Gives what may be told right after the commit.
