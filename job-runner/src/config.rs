@@ -75,12 +75,6 @@ pub struct Outbox {
     /// How often the outbox is looked at.
     #[serde(with = "service::config::duration")]
     pub every: Duration,
-    /// How often due deliveries are looked for.
-    #[serde(with = "service::config::duration")]
-    pub sweep_every: Duration,
-    /// How long a first attempt is left to the outbox.
-    #[serde(with = "service::config::duration")]
-    pub untried_after: Duration,
 }
 
 /// Section `[webhooks]`.
@@ -93,6 +87,13 @@ pub struct Webhooks {
     /// How long a receiver may take.
     #[serde(with = "service::config::duration")]
     pub timeout: Duration,
+    /// How often due deliveries are looked for.
+    #[serde(with = "service::config::duration")]
+    pub look_every: Duration,
+    /// Attempts under way at once.
+    pub concurrency: u32,
+    /// Attempts under way at once at one webhook.
+    pub per_webhook: u32,
 }
 
 /// Section `[purge]`.

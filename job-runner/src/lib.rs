@@ -1,10 +1,12 @@
 //! Everything that takes long, may fail and is tried again, or happens at a time.
 //!
 //! Postgres says what is to be done; Redis carries what is due now. The relay moves outbox rows to the
-//! queue, the sweep finds due work that a lost queue or a killed worker left behind, and [`work`] does it.
+//! queue, sweeps find due work that a lost queue or a killed worker left behind, and [`work`] does it.
+//! Deliveries to webhooks are claimed where they stand ([`deliveries`]).
 
 mod archives;
 mod config;
+mod deliveries;
 mod idempotency;
 mod jobs;
 mod mail;
@@ -30,7 +32,8 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let mut lifecycle = Lifecycle::new(shutdown.clone());
     let check = readiness.register("postgres");
     lifecycle.spawn("relay", relay::run(runner.clone(), config.outbox.every, check, shutdown.clone()));
-    lifecycle.spawn("sweep", sweep::run(runner.clone(), config.outbox.clone(), shutdown.clone()));
+    let delivering = deliveries::run(runner.clone(), config.webhooks.clone(), shutdown.clone());
+    lifecycle.spawn("deliveries", delivering);
     lifecycle.spawn("purge", sweep::purge(runner.clone(), shutdown.clone()));
     lifecycle.spawn("tidy", sweep::tidy(runner.clone(), shutdown.clone()));
     if runner.mailer.is_some() {

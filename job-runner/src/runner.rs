@@ -25,6 +25,8 @@ pub struct Parts {
     pub(crate) warehouse: warehouse::Warehouse,
     /// What is due now.
     pub(crate) queue: queue::Queue<Job>,
+    /// Says within this process that deliveries are due.
+    pub(crate) due: tokio::sync::Notify,
     /// Tells services at once what has changed.
     pub(crate) bus: cache::Bus<Signal>,
     /// The guarded way out.
@@ -37,8 +39,6 @@ pub struct Parts {
     pub(crate) master_key: MasterKey,
     /// Pauses before each attempt of a webhook.
     pub(crate) schedule: Vec<Duration>,
-    /// How long a receiver may take.
-    pub(crate) timeout: Duration,
     /// How what has ended is deleted.
     pub(crate) purge: Purge,
     /// The way to the operator, where there is one.
@@ -76,6 +76,7 @@ impl Runner {
             db: store::connect(&config.store)?,
             warehouse: warehouse::connect(&config.warehouse),
             queue: queue::Queue::connect(&queue).await?,
+            due: tokio::sync::Notify::new(),
             bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,
             outbound: outbound::Client::new(outbound::Config {
                 allow: config.outbound.allow.iter().map(|entry| entry.parse()).collect::<Result<_, _>>()?,
@@ -86,7 +87,6 @@ impl Runner {
             tidy: config.tidy.clone(),
             master_key,
             schedule: config.webhooks.schedule.clone(),
-            timeout: config.webhooks.timeout,
             purge: config.purge.clone(),
             mailer: Mailer::new(&config.mail)?,
             clock: Clock::system(),

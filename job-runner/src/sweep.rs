@@ -1,25 +1,11 @@
-//! Finds due work that nobody is at: retries whose time has come, trials that have ended, requests for help, and
-//! what a lost queue or a killed worker left behind. Postgres knows it all; queueing something twice does no harm.
+//! Finds due work that nobody is at: trials that have ended, requests for help, bytes that nothing needs, and what a
+//! lost queue or a killed worker left behind. Postgres knows it all; queueing something twice does no harm.
 
-use contract::Job;
-use queue::Task;
 use service::Shutdown;
-use store::deliveries;
 
 use crate::Runner;
-use crate::config::{Mail, Outbox};
+use crate::config::Mail;
 use crate::jobs::{blobs, help, purges};
-
-pub(crate) async fn run(runner: Runner, config: Outbox, shutdown: Shutdown) -> anyhow::Result<()> {
-    let mut ticks = tokio::time::interval(config.sweep_every);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    while shutdown.unless_requested(ticks.tick()).await.is_some() {
-        if let Err(error) = sweep(&runner, &config).await {
-            tracing::warn!(error = format!("{error:#}"), "due deliveries wait for the next sweep");
-        }
-    }
-    Ok(())
-}
 
 pub(crate) async fn purge(runner: Runner, shutdown: Shutdown) -> anyhow::Result<()> {
     let mut ticks = tokio::time::interval(runner.purge.every);
@@ -65,25 +51,5 @@ pub(crate) async fn mail(runner: Runner, config: Mail, shutdown: Shutdown) -> an
             tracing::warn!(error = format!("{error:#}"), "requests for help wait for the next sweep");
         }
     }
-    Ok(())
-}
-
-async fn sweep(runner: &Runner, config: &Outbox) -> anyhow::Result<()> {
-    let room = i64::try_from(runner.queue.capacity_left().await?)?;
-    if room == 0 {
-        return Ok(());
-    }
-    let now = runner.clock.now();
-    let mut conn = store::acquire(&runner.db).await?;
-    let due = deliveries::list_due(&mut conn, now, now - config.untried_after, room).await?;
-    if due.is_empty() {
-        return Ok(());
-    }
-    let task = |delivery_id| {
-        let job = Job::DeliverWebhookV1 { delivery_id };
-        Task { id: job.name(), job, traceparent: None }
-    };
-    let queued = runner.queue.push(due.into_iter().map(task).collect()).await?;
-    tracing::debug!(queued, "swept");
     Ok(())
 }

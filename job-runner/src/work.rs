@@ -21,7 +21,11 @@ async fn carry_out(runner: &Runner, task: Task<Job>) {
     service::telemetry::continue_from(&span, task.traceparent.as_deref());
     let done = async {
         match task.job {
-            Job::DeliverWebhookV1 { delivery_id } => jobs::webhooks::deliver(runner, delivery_id).await,
+            Job::DeliverWebhookV1 { delivery_id } => {
+                tracing::debug!(%delivery_id, "due");
+                runner.due.notify_one();
+                Ok(())
+            }
             Job::MailHelpV1 { help_id } => jobs::help::mail(runner, help_id).await,
             // No form says whom to mail before the job is there.
             Job::NotifyOwnerV1 { .. } => Ok(()),

@@ -1,5 +1,6 @@
 //! Stories told through all four services, as real processes over real stores.
 
+mod deliveries;
 mod ends;
 mod faults;
 mod operator;

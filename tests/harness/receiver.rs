@@ -36,6 +36,8 @@ impl Delivery {
 struct Shared {
     taken: Vec<Delivery>,
     refusals: usize,
+    hung: Vec<Delivery>,
+    hangs: usize,
 }
 
 /// A receiver on this machine.
@@ -52,12 +54,29 @@ impl Receiver {
     /// # Errors
     /// There is no free port.
     pub async fn listen(refusals: usize) -> Result<Self> {
+        Self::with(Shared { refusals, ..Shared::default() }).await
+    }
+
+    /// Listens on a free port. The first `hangs` requests are read and never answered.
+    ///
+    /// # Errors
+    /// There is no free port.
+    pub async fn hanging(hangs: usize) -> Result<Self> {
+        Self::with(Shared { hangs, ..Shared::default() }).await
+    }
+
+    async fn with(shared: Shared) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/hook", listener.local_addr()?);
-        let shared = Arc::new(Mutex::new(Shared { taken: Vec::new(), refusals }));
+        let shared = Arc::new(Mutex::new(shared));
         let app = Router::new().fallback(take).with_state(Arc::clone(&shared));
         tokio::spawn(async move { axum::serve(listener, app).await });
         Ok(Self { url, shared })
+    }
+
+    /// Everything that was read and left without an answer so far.
+    pub fn hung(&self) -> Vec<Delivery> {
+        self.shared.lock().map(|shared| shared.hung.clone()).unwrap_or_default()
     }
 
     /// Everything that was answered 200 so far, in its order.
@@ -67,11 +86,17 @@ impl Receiver {
 }
 
 async fn take(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, body: Bytes) -> StatusCode {
-    let Ok(mut shared) = shared.lock() else { return StatusCode::INTERNAL_SERVER_ERROR };
-    if shared.refusals > 0 {
-        shared.refusals -= 1;
-        return StatusCode::INTERNAL_SERVER_ERROR;
-    }
-    shared.taken.push(Delivery { headers, body });
-    StatusCode::OK
+    let hangs = {
+        let Ok(mut shared) = shared.lock() else { return StatusCode::INTERNAL_SERVER_ERROR };
+        if shared.refusals > 0 {
+            shared.refusals -= 1;
+            return StatusCode::INTERNAL_SERVER_ERROR;
+        }
+        let hangs = shared.hangs > 0;
+        shared.hangs = shared.hangs.saturating_sub(1);
+        let to = if hangs { &mut shared.hung } else { &mut shared.taken };
+        to.push(Delivery { headers, body });
+        hangs
+    };
+    if hangs { std::future::pending().await } else { StatusCode::OK }
 }

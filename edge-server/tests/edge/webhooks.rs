@@ -1,8 +1,11 @@
 //! What follows from a submission is committed with it, for those it concerns and nobody else.
 
-use contract::Job;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use http::StatusCode;
 use serde_json::json;
+use store::deliveries::{Claim, claim_due};
 use uuid::Uuid;
 
 use crate::harness::Edge;
@@ -13,14 +16,8 @@ async fn deliveries(edge: &Edge, account: &Account<'_>, webhook: Uuid) -> Vec<st
     store::deliveries::list_deliveries(&mut conn, account.id, webhook, None, 100).await.unwrap()
 }
 
-async fn jobs(edge: &Edge) -> Vec<Job> {
-    let mut conn = store::acquire(&edge.database.db).await.unwrap();
-    let due = store::outbox::lock_jobs(&mut conn, now(), 100).await.unwrap();
-    due.into_iter().map(|row| row.order.unwrap()).collect()
-}
-
 #[tokio::test]
-async fn deliveries_and_their_jobs_are_there_when_the_answer_is() {
+async fn deliveries_are_there_and_due_when_the_answer_is() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(one_text()).await;
@@ -28,21 +25,18 @@ async fn deliveries_and_their_jobs_are_there_when_the_answer_is() {
     let linked = account.webhook(Some(vec![form]), &["submission.created"]).await;
     let answer = edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await;
     assert_eq!(answer.status, StatusCode::CREATED);
-    let (mut told, mut due) = (Vec::new(), Vec::new());
     for webhook in [all, linked] {
         let delivery = deliveries(&edge, &account, webhook).await.pop().unwrap();
         assert_eq!((delivery.event.as_str(), delivery.state.as_str()), ("submission.created", "pending"));
-        told.push(Job::DeliverWebhookV1 { delivery_id: delivery.id });
-        due.push(delivery.id);
     }
-    let mut ordered = jobs(&edge).await;
-    ordered.sort_by_key(Job::name);
-    told.sort_by_key(Job::name);
-    assert_eq!(ordered, told);
-
-    let leased = now() + std::time::Duration::from_secs(60);
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
-    let attempt = store::deliveries::lease(&mut conn, due[0], now(), leased).await.unwrap().unwrap();
+    let claim = Claim { now: now(), leased_until: now() + Duration::from_secs(60), attempts_max: 10 };
+    let mut claimed = claim_due(&mut conn, &claim, 10, &[], 10).await.unwrap().attempts;
+    assert_eq!(
+        claimed.iter().map(|one| one.webhook_id).collect::<BTreeSet<_>>(),
+        BTreeSet::from([all, linked])
+    );
+    let attempt = claimed.pop().unwrap();
     assert_eq!(attempt.payload["type"], "submission.created");
     let data = &attempt.payload["data"];
     assert_eq!(data["submissionId"], answer.json()["submissionId"]);
@@ -69,7 +63,6 @@ async fn webhooks_it_does_not_concern_are_told_nothing() {
     for webhook in [of_another_account, stolen] {
         assert!(deliveries(&edge, &stranger, webhook).await.is_empty());
     }
-    assert!(jobs(&edge).await.is_empty());
 }
 
 #[tokio::test]
@@ -82,7 +75,6 @@ async fn a_refused_submission_is_told_nobody() {
     edge.visitor.post(&submit_path(closed), &json!({"a": "x"})).await.problem(410, "form_closed");
     edge.visitor.post(&submit_path(open), &json!({})).await.problem(400, "validation_failed");
     assert!(deliveries(&edge, &account, webhook).await.is_empty());
-    assert!(jobs(&edge).await.is_empty());
 }
 
 #[tokio::test]
@@ -92,12 +84,12 @@ async fn the_visitor_does_not_wait_for_a_redis_that_hangs() {
     let edge = Edge::with(&[&format!("redis.url=redis://{}", hanging.local_addr().unwrap())]).await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(one_text()).await;
-    account.webhook(None, &[]).await;
+    let webhook = account.webhook(None, &[]).await;
     edge.visitor.get("localhost", &format!("/f/{form}")).await;
     let began = std::time::Instant::now();
     let answer = edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await;
     assert_eq!(answer.status, StatusCode::CREATED);
     // The bus itself gives up after two seconds.
     assert!(began.elapsed() < std::time::Duration::from_millis(1_800), "{:?}", began.elapsed());
-    assert_eq!(jobs(&edge).await.len(), 1);
+    assert_eq!(deliveries(&edge, &account, webhook).await.len(), 1);
 }

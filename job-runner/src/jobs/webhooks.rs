@@ -1,8 +1,8 @@
 //! One attempt to tell a webhook.
 //!
 //! The attempt is leased in Postgres, so that two workers never send the same delivery at once; its end, and
-//! when to try again, are written there too. Killed in between, the lease runs out and the next attempt
-//! carries the same `webhook-id`: the receiver can tell.
+//! when to try again, are written there too ([`crate::deliveries`]). Killed in between, the lease runs out and the
+//! next attempt carries the same `webhook-id`: the receiver can tell.
 
 use std::time::Duration;
 
@@ -12,8 +12,7 @@ use domain::{retries, webhooks};
 use http::{HeaderMap, HeaderValue};
 use serde_json::Value;
 use service::metrics;
-use store::deliveries::{self, Attempt, Outcome};
-use uuid::Uuid;
+use store::deliveries::{Attempt, Outcome};
 
 use crate::Runner;
 
@@ -21,24 +20,14 @@ use crate::Runner;
 const KEPT_ANSWER_BYTES: usize = 16 << 10;
 /// Nothing was sent, because the address, the secret or the event could not be read.
 const UNWRITABLE: &str = "unwritable";
-/// What a lease is longer than the request's timeout: time to write the end down.
-const LEASE_MARGIN: Duration = Duration::from_secs(15);
 
-pub(crate) async fn deliver(runner: &Runner, delivery_id: Uuid) -> anyhow::Result<()> {
-    let now = runner.clock.now();
-    let mut conn = store::acquire(&runner.db).await?;
-    let leased = deliveries::lease(&mut conn, delivery_id, now, now + runner.timeout + LEASE_MARGIN).await?;
-    drop(conn);
-    let Some(attempt) = leased else { return Ok(()) };
-    let outcome = send(runner, &attempt).await;
+/// Makes an attempt that has been begun; gives how it ended.
+pub(crate) async fn deliver(runner: &Runner, attempt: &Attempt) -> Outcome {
+    let outcome = send(runner, attempt).await;
     let result = outcome.error_class.unwrap_or("delivered");
     metrics::counter("job_runner_delivery_attempted_total").add(1, &[("result", result)]);
-    tracing::info!(delivery.id = %delivery_id, attempt = attempt.attempt, result, status = outcome.status_code, "attempted");
-
-    let mut tx = store::begin(&runner.db).await?;
-    deliveries::finish(&mut tx, &attempt, &outcome).await?;
-    store::commit(tx).await?;
-    Ok(())
+    tracing::info!(delivery.id = %attempt.delivery_id, attempt = attempt.attempt, result, status = outcome.status_code, "attempted");
+    outcome
 }
 
 /// One attempt, which always ends in an outcome: one that didn't would be begun again after every lease,

@@ -8,8 +8,9 @@ use chrono::TimeDelta;
 use sandbox::test::until;
 use serde_json::json;
 use standardwebhooks::Webhook;
+use store::deliveries::{Attempt, Claim, Outcome, finish_all};
 
-use crate::harness::{Account, SECRET, now};
+use crate::harness::{Account, SECRET, claim, now};
 use crate::receiver::{Receiver, status};
 
 #[tokio::test]
@@ -51,9 +52,8 @@ async fn when_the_schedule_is_used_up_a_delivery_has_failed() {
     );
     assert_eq!(delivery.error_class.as_deref(), Some("http_status"));
     assert_eq!(receiver.taken().len(), 3);
-    let mut conn = store::acquire(&account.database.db).await.unwrap();
-    let later = now() + TimeDelta::days(30);
-    assert!(store::deliveries::list_due(&mut conn, later, later, 10).await.unwrap().is_empty());
+    let later = Claim { now: now() + TimeDelta::days(30), ..claim(now()) };
+    assert_eq!(account.claim(&later).await.len(), 0);
 }
 
 #[tokio::test]
@@ -142,7 +142,7 @@ async fn a_webhook_that_was_switched_off_is_not_called_until_it_is_on_again() {
     let on = account.webhook(&other.url, None).await;
     account.submission(true).await;
     account.change(&format!("update webhooks set is_active = false where id = '{off}'")).await;
-    let _running = account.run(&["outbox.untried_after=0s"]).await;
+    let _running = account.run(&[]).await;
     account.delivery_when(on, |delivery| delivery.state == "delivered").await;
     let delivery = account.deliveries(off).await.pop().unwrap();
     assert_eq!((delivery.state.as_str(), delivery.attempts), ("pending", 0));
@@ -158,9 +158,8 @@ async fn an_attempt_whose_worker_was_killed_is_made_again_after_its_lease() {
     let webhook = account.webhook(&receiver.url, None).await;
     account.submission(false).await;
     let delivery = account.deliveries(webhook).await.pop().unwrap();
-    let mut conn = store::acquire(&account.database.db).await.unwrap();
     let lease_ends = now() + TimeDelta::seconds(1);
-    let killed = store::deliveries::lease(&mut conn, delivery.id, now(), lease_ends).await.unwrap().unwrap();
+    let killed = account.claim(&claim(lease_ends)).await.pop().unwrap();
     let _running = account.run(&[]).await;
     let delivered = account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
     assert!(now() >= lease_ends, "not before nobody else can be at it");
@@ -174,22 +173,20 @@ async fn an_attempt_that_was_overtaken_decides_nothing() {
     let account = Account::new().await;
     let webhook = account.webhook("https://example.com", None).await;
     account.submission(false).await;
-    let id = account.deliveries(webhook).await.pop().unwrap().id;
     let mut conn = store::acquire(&account.database.db).await.unwrap();
-    let slow = store::deliveries::lease(&mut conn, id, now(), now()).await.unwrap().unwrap();
-    let quick = store::deliveries::lease(&mut conn, id, now(), now()).await.unwrap().unwrap();
-    let outcome = |error_class: Option<&'static str>| store::deliveries::Outcome {
-        status_code: None,
-        duration_ms: 1,
-        error_class,
-        response_body: None,
-        at: now(),
-        next_attempt_at: None,
+    let slow = account.claim(&claim(now())).await.pop().unwrap();
+    let quick = account.claim(&claim(now())).await.pop().unwrap();
+    assert_eq!((slow.attempt, quick.attempt), (1, 2));
+    let ended = |attempt: &Attempt, error_class: Option<&'static str>| {
+        let (status_code, duration_ms, response_body, next_attempt_at) = (None, 1, None, None);
+        let outcome =
+            Outcome { status_code, duration_ms, error_class, response_body, at: now(), next_attempt_at };
+        [(attempt.delivery_id, attempt.attempt, outcome)]
     };
-    store::deliveries::finish(&mut conn, &slow, &outcome(Some("timeout"))).await.unwrap();
+    finish_all(&mut conn, &ended(&slow, Some("timeout"))).await.unwrap();
     assert_eq!(account.deliveries(webhook).await[0].state, "pending");
-    store::deliveries::finish(&mut conn, &quick, &outcome(None)).await.unwrap();
-    store::deliveries::finish(&mut conn, &slow, &outcome(Some("timeout"))).await.unwrap();
+    finish_all(&mut conn, &ended(&quick, None)).await.unwrap();
+    finish_all(&mut conn, &ended(&slow, Some("timeout"))).await.unwrap();
     assert_eq!(account.deliveries(webhook).await[0].state, "delivered");
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use service::config::{Sources, load};
 use service::{Clock, Listeners, Rng, Shutdown};
 use store::accounts::NewTrial;
-use store::deliveries::{Delivery, Event};
+use store::deliveries::{Attempt, Claim, Delivery, Event, claim_due};
 use store::webhooks::NewWebhook;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
@@ -81,7 +81,7 @@ impl Account {
             format!("redis.prefix={}", self.redis.prefix),
             format!("secrets.master_key={}", format!("{MASTER_KEY:02x}").repeat(32)),
             "outbox.every=20ms".to_owned(),
-            "outbox.sweep_every=20ms".to_owned(),
+            "webhooks.look_every=20ms".to_owned(),
             "outbound.allow=[\"127.0.0.0/8\"]".to_owned(),
         ];
         settings.extend(set.iter().map(ToString::to_string));
@@ -117,6 +117,7 @@ impl Account {
             form_id: new_id(),
             submission_id: None,
             payload: &payload,
+            traceparent: None,
             at: now(),
         };
         let mut tx = store::begin(&self.database.db).await.unwrap();
@@ -139,20 +140,29 @@ impl Account {
         eventually(async || self.deliveries(webhook).await.pop().filter(&wanted)).await
     }
 
+    /// Begins attempts of what is due, as a worker would.
+    pub(crate) async fn claim(&self, claim: &Claim) -> Vec<Attempt> {
+        let mut conn = store::acquire(&self.database.db).await.unwrap();
+        claim_due(&mut conn, claim, 1_000, &[], 1_000).await.unwrap().attempts
+    }
+
+    /// How many deliveries wait or are under way.
+    pub(crate) async fn pending(&self) -> i64 {
+        self.number("select count(*) from deliveries where state = 'pending'").await
+    }
+
+    /// How many attempts have ended.
+    pub(crate) async fn attempts_ended(&self) -> i64 {
+        self.number("select count(*) from delivery_attempts").await
+    }
+
+    async fn number(&self, question: &'static str) -> i64 {
+        sqlx::query_scalar(question).fetch_one(&self.database.db).await.unwrap()
+    }
+
     /// Runs a statement that no function of the store is for yet.
     pub(crate) async fn change(&self, statement: &str) {
         store::execute_raw(&self.database.db, statement).await.unwrap();
-    }
-
-    /// One Redis command, `{}` in its words standing for the account's prefix.
-    pub(crate) async fn redis<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
-        let client = redis::Client::open(self.redis.url.as_str()).unwrap();
-        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-        let mut command = redis::Cmd::new();
-        for word in words {
-            command.arg(word.replace("{}", &self.redis.prefix));
-        }
-        command.query_async(&mut connection).await.unwrap()
     }
 }
 
@@ -165,6 +175,11 @@ pub(crate) fn of_clickhouse(clickhouse: &TestClickHouse) -> [String; 4] {
         format!("warehouse.user={user}"),
         format!("warehouse.password={password}"),
     ]
+}
+
+/// A claim of now.
+pub(crate) fn claim(leased_until: DateTime<Utc>) -> Claim {
+    Claim { now: now(), leased_until, attempts_max: 10 }
 }
 
 pub(crate) fn now() -> DateTime<Utc> {

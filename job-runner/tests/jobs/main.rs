@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
 mod blobs;
+mod crowds;
 mod deliveries;
 mod filled;
 mod harness;

@@ -66,6 +66,11 @@ impl Receiver {
         self.answers.add_permits(1_000);
     }
 
+    /// How much it was sent so far.
+    pub(crate) fn count(&self) -> usize {
+        self.taken.lock().unwrap().len()
+    }
+
     /// Everything it was sent so far.
     pub(crate) fn taken(&self) -> Vec<Taken> {
         self.taken.lock().unwrap().clone()

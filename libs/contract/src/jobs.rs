@@ -10,7 +10,7 @@ use uuid::Uuid;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "job", rename_all = "snake_case")]
 pub enum Job {
-    /// Try a webhook delivery that is due. Its state and attempts stand in Postgres.
+    /// Look at what deliveries are due, of which this is one. Nobody orders it any more: their rows are enough.
     DeliverWebhookV1 {
         /// The delivery, which is also the `webhook-id` the receiver sees.
         delivery_id: Uuid,

@@ -13,6 +13,8 @@ pub enum Signal {
     Changed(Change),
     /// The outbox has new rows: the relay need not wait for its next look.
     OutboxFilled,
+    /// Webhook deliveries are due: nobody need wait for the next look at them.
+    DeliveriesDue,
 }
 
 /// What has changed, by the keys caches use.

@@ -41,6 +41,7 @@ fn jobs_keep_their_shape() {
 fn signals_keep_their_shape() {
     let signals = [
         Signal::OutboxFilled,
+        Signal::DeliveriesDue,
         Signal::Changed(Change::Page { subdomain_id: ID, slug: "index".into() }),
         Signal::Changed(Change::Host { host: "a.example".into() }),
         Signal::Changed(Change::SubdomainGone { subdomain_id: ID }),
@@ -55,6 +56,7 @@ fn signals_keep_their_shape() {
         shapes,
         [
             json!({"signal": "outbox_filled"}),
+            json!({"signal": "deliveries_due"}),
             json!({"signal": "changed", "change": "page", "subdomain_id": ID, "slug": "index"}),
             json!({"signal": "changed", "change": "host", "host": "a.example"}),
             json!({"signal": "changed", "change": "subdomain_gone", "subdomain_id": ID}),

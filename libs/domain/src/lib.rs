@@ -26,6 +26,7 @@ pub mod keys;
 pub mod media;
 pub mod months;
 pub mod pages;
+pub mod places;
 pub mod plans;
 pub mod presets;
 pub mod proofs;

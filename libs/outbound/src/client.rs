@@ -173,7 +173,8 @@ fn build(config: &Config, resolver: Checked) -> Result<reqwest::Client, Error> {
         // A request that may have arrived is for the caller to send again, not for the client.
         .retry(reqwest::retry::never())
         .connect_timeout(config.connect_timeout)
-        .pool_max_idle_per_host(8)
+        // As many as a busy webhook has attempts under way: each closed one costs a handshake at the next.
+        .pool_max_idle_per_host(64)
         .pool_idle_timeout(Duration::from_secs(30))
         .user_agent(config.user_agent.as_str())
         .build()

@@ -1,5 +1,5 @@
-//! apalis's side of the door: a backend that hands its worker what the feed brought. It keeps no state, opens no
-//! connection and knows no error, so nothing that happens to Redis can end the worker.
+//! apalis's side of the door: a backend that hands its worker what was brought to it. It keeps no state, opens no
+//! connection and knows no error, so nothing that happens to a store can end the worker.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,9 +28,12 @@ impl<J> Leased<J> {
     }
 }
 
-/// What the feed brought and no worker has started. Shared, because apalis keeps the backend of a worker that
+/// A job with its id, on its way to the worker.
+pub(crate) type Brought<J> = (String, J);
+
+/// What was brought and no worker has started. Shared, because apalis keeps the backend of a worker that
 /// ended, and the next one must find what is left.
-pub(crate) struct Door<J>(Arc<Mutex<mpsc::UnboundedReceiver<Leased<J>>>>);
+pub(crate) struct Door<J>(Arc<Mutex<mpsc::UnboundedReceiver<Brought<J>>>>);
 
 impl<J> Clone for Door<J> {
     fn clone(&self) -> Self {
@@ -39,20 +42,20 @@ impl<J> Clone for Door<J> {
 }
 
 impl<J> Door<J> {
-    pub(crate) fn new(brought: mpsc::UnboundedReceiver<Leased<J>>) -> Self {
+    pub(crate) fn new(brought: mpsc::UnboundedReceiver<Brought<J>>) -> Self {
         Self(Arc::new(Mutex::new(brought)))
     }
 
     /// Shuts the door and hands out what was never started.
-    pub(crate) fn close(&self) -> Vec<Leased<J>> {
+    pub(crate) fn close(&self) -> Vec<J> {
         let mut brought = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         brought.close();
-        std::iter::from_fn(|| brought.try_recv().ok()).collect()
+        std::iter::from_fn(|| brought.try_recv().ok()).map(|(_, job)| job).collect()
     }
 }
 
 impl<J: Send + 'static> Backend for Door<J> {
-    type Task = apalis_core::task::Task<Leased<J>>;
+    type Task = apalis_core::task::Task<J>;
     type Error = Infallible;
 
     fn poll_ready(&mut self, _: &mut Context<'_>, _: &WorkerContext) -> Poll<Result<(), Infallible>> {
@@ -65,10 +68,9 @@ impl<J: Send + 'static> Backend for Door<J> {
         _: &WorkerContext,
     ) -> Poll<Option<Result<Self::Task, Infallible>>> {
         let mut brought = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        brought.poll_recv(cx).map(|leased| {
-            let leased = leased?;
-            let id = TaskId::from_string(leased.task.id.clone());
-            Some(Ok(TaskBuilder::new(leased).task_id(id).build()))
+        brought.poll_recv(cx).map(|one| {
+            let (id, job) = one?;
+            Some(Ok(TaskBuilder::new(job).task_id(TaskId::from_string(id)).build()))
         })
     }
 
@@ -78,7 +80,7 @@ impl<J: Send + 'static> Backend for Door<J> {
 }
 
 impl<J: Send + 'static> BackendConfig for Door<J> {
-    type Args = Leased<J>;
+    type Args = J;
     type Id = String;
     type Kind = Ephemeral;
     type Config = ();

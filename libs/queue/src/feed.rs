@@ -9,7 +9,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::door::Leased;
+use crate::door::{Brought, Leased};
 use crate::lease::{Held, Lease, Leases};
 use crate::ledger::{self, Ledger, Taken};
 use crate::{Config, Error};
@@ -25,7 +25,7 @@ pub(crate) struct Feed<J> {
     pub(crate) config: Config,
     pub(crate) leases: Leases,
     pub(crate) done: mpsc::UnboundedSender<Held>,
-    pub(crate) started: mpsc::UnboundedSender<Leased<J>>,
+    pub(crate) started: mpsc::UnboundedSender<Brought<Leased<J>>>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -76,7 +76,7 @@ impl<J: DeserializeOwned> Feed<J> {
             let lease = Lease::new(held, self.leases.clone(), self.done.clone(), place);
             match ledger::read(id, &written) {
                 Ok(task) => {
-                    let _worker_gone = self.started.send(Leased::new(task, lease));
+                    let _worker_gone = self.started.send((task.id.clone(), Leased::new(task, lease)));
                 }
                 Err(error) => {
                     tracing::error!(%error, "a job this version can't read is dropped");

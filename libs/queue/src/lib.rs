@@ -8,6 +8,7 @@ mod config;
 mod door;
 mod feed;
 mod finish;
+mod lane;
 mod lease;
 mod ledger;
 mod work;
@@ -19,6 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use config::Config;
+pub use lane::Lane;
 use ledger::Ledger;
 
 /// One job on its way.

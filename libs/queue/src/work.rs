@@ -52,7 +52,7 @@ pub(crate) async fn run<J, H, F>(
     let finishing = spawn(finish::run(Arc::clone(ledger), leases.clone(), told));
     let feeding = spawn(feed.run());
 
-    let working = run_jobs(&door, handler, &config.name, &stop);
+    let working = run_jobs(&door, move |leased| run_job(handler.clone(), leased), &config.name, &stop);
     let stopping = async {
         shutdown.await;
         stop.cancel();
@@ -73,19 +73,16 @@ pub(crate) async fn run<J, H, F>(
 }
 
 /// apalis until `stop`. A worker that ends earlier, for whatever reason, is started again.
-async fn run_jobs<J, H, F>(door: &Door<J>, handler: H, name: &str, stop: &CancellationToken)
+pub(crate) async fn run_jobs<J, H, F>(door: &Door<J>, handler: H, name: &str, stop: &CancellationToken)
 where
     J: Send + 'static,
-    H: Fn(Task<J>) -> F + Clone + Send + Sync + 'static,
+    H: Fn(J) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
     while !stop.is_cancelled() {
         let handler = handler.clone();
         let stopped = stop.clone().cancelled_owned().map(Ok::<(), WorkerError>);
-        let worker = WorkerBuilder::new(name)
-            .backend(door.clone())
-            .parallelize(spawn)
-            .build(move |leased: Leased<J>| run_job(handler.clone(), leased));
+        let worker = WorkerBuilder::new(name).backend(door.clone()).parallelize(spawn).build(handler);
         // Boxed: the compiler can't see that so deep a type may move between threads, unless it is told here.
         let running: BoxFuture<'static, _> = worker.run_until(stopped).boxed();
         let ended = running.await;

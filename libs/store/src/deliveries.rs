@@ -1,7 +1,10 @@
 //! Deliveries: one event for one webhook, from the submission's commit to the receiver's 2xx.
 //!
-//! The rows are the truth about what is still to be sent and when. Redis only carries what is due now; if
-//! it forgets, [`list_due`] finds the row again.
+//! The rows are the truth about what is still to be sent and when, and where job-runners find it ([`claim_due`]):
+//! nothing about a delivery stands anywhere else.
+
+mod claims;
+mod endings;
 
 use chrono::{DateTime, Utc};
 use domain::Cursor;
@@ -11,6 +14,9 @@ use uuid::Uuid;
 
 use crate::forms::lock_number;
 use crate::{Conn, Error};
+
+pub use claims::{Claim, Claimed, Room, claim_due, claim_parked, give_back, list_crowded};
+pub use endings::finish_all;
 
 /// Something that happened to a form, to be told to its webhooks.
 #[derive(Debug)]
@@ -23,6 +29,8 @@ pub struct Event<'a> {
     pub submission_id: Option<Uuid>,
     /// The body to be sent, before `fieldMapping`.
     pub payload: &'a Value,
+    /// W3C trace context of whoever caused it.
+    pub traceparent: Option<&'a str>,
     /// Now.
     pub at: DateTime<Utc>,
 }
@@ -32,10 +40,14 @@ pub struct Event<'a> {
 pub struct Attempt {
     /// The delivery, and the `webhook-id`.
     pub delivery_id: Uuid,
+    /// Whom it tells.
+    pub webhook_id: Uuid,
     /// Which attempt this is; the first is 1.
     pub attempt: i32,
     /// The body, before `field_mapping`.
     pub payload: Value,
+    /// W3C trace context of whoever caused it.
+    pub traceparent: Option<String>,
     /// The webhook's address, sealed.
     pub sealed_url: Vec<u8>,
     /// Its signing secret, sealed.
@@ -145,8 +157,9 @@ pub(crate) async fn insert_for(
     }
     let ids: Vec<Uuid> = listeners.iter().map(|_| new_id()).collect();
     query!(
-        "insert into deliveries (id, webhook_id, account_id, submission_id, event, payload, next_attempt_at, created_at)
-         select id, webhook_id, $3, $4, $5, $6, $7, $7 from unnest($1::uuid[], $2::uuid[]) as t (id, webhook_id)",
+        "insert into deliveries (id, webhook_id, account_id, submission_id, event, payload, next_attempt_at, created_at,
+                                 traceparent)
+         select id, webhook_id, $3, $4, $5, $6, $7, $7, $8 from unnest($1::uuid[], $2::uuid[]) as t (id, webhook_id)",
         &ids,
         listeners,
         account_id,
@@ -154,104 +167,11 @@ pub(crate) async fn insert_for(
         event.name,
         event.payload,
         event.at,
+        event.traceparent,
     )
     .execute(conn)
     .await?;
     Ok(ids)
-}
-
-/// Begins an attempt if the delivery is due and nobody else is at it: from now until `leased_until` no
-/// other worker can. `None` otherwise, which makes a job that was queued twice harmless.
-///
-/// # Errors
-/// The database's.
-pub async fn lease(
-    conn: &mut Conn,
-    delivery_id: Uuid,
-    now: DateTime<Utc>,
-    leased_until: DateTime<Utc>,
-) -> Result<Option<Attempt>, Error> {
-    let attempt = query_as!(
-        Attempt,
-        "update deliveries d set attempts = attempts + 1, leased_until = $3
-         from webhooks w
-         where d.id = $1 and w.id = d.webhook_id and w.is_active and d.state = 'pending' and d.next_attempt_at <= $2
-           and (d.leased_until is null or d.leased_until <= $2)
-         returning d.id as delivery_id, d.attempts as attempt, d.payload, w.sealed_url, w.sealed_secret,
-                   w.field_mapping",
-        delivery_id,
-        now,
-        leased_until,
-    )
-    .fetch_optional(conn)
-    .await?;
-    Ok(attempt)
-}
-
-/// Writes down how an attempt ended, and gives up the lease. An attempt whose lease ran out and was taken
-/// over by a later one is logged but decides nothing.
-///
-/// # Errors
-/// The database's.
-pub async fn finish(conn: &mut Conn, attempt: &Attempt, outcome: &Outcome) -> Result<(), Error> {
-    query!(
-        "insert into delivery_attempts (delivery_id, attempt, status_code, duration_ms, error_class, response_body,
-                                        attempted_at)
-         values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing",
-        attempt.delivery_id,
-        attempt.attempt,
-        outcome.status_code,
-        outcome.duration_ms,
-        outcome.error_class,
-        outcome.response_body,
-        outcome.at,
-    )
-    .execute(&mut *conn)
-    .await?;
-    let state = match (outcome.error_class, outcome.next_attempt_at) {
-        (None, _) => "delivered",
-        (Some(_), Some(_)) => "pending",
-        (Some(_), None) => "failed",
-    };
-    query!(
-        "update deliveries set state = $3, leased_until = null, next_attempt_at = coalesce($4, next_attempt_at),
-                               finished_at = case when $3 = 'pending' then null else $5::timestamptz end
-         where id = $1 and attempts = $2 and state = 'pending'",
-        attempt.delivery_id,
-        attempt.attempt,
-        state,
-        outcome.next_attempt_at,
-        outcome.at,
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
-/// Deliveries that are due and that nobody is at: retries whose time has come, and those a lost queue or a
-/// killed worker left behind. A first attempt is left to the outbox until `untried_before`.
-///
-/// # Errors
-/// The database's.
-pub async fn list_due(
-    conn: &mut Conn,
-    now: DateTime<Utc>,
-    untried_before: DateTime<Utc>,
-    limit: i64,
-) -> Result<Vec<Uuid>, Error> {
-    let due = query_scalar!(
-        "select d.id from deliveries d join webhooks w on w.id = d.webhook_id
-         where d.state = 'pending' and d.next_attempt_at <= case when d.attempts = 0 then $2::timestamptz else $1::timestamptz end
-           and w.is_active
-           and (d.leased_until is null or d.leased_until <= $1)
-         order by d.next_attempt_at limit $3",
-        now,
-        untried_before,
-        limit,
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(due)
 }
 
 /// The deliveries of a webhook of the account, newest first.

@@ -49,11 +49,12 @@ pub(super) async fn follow(
             Err(why) => note_no_entry(conn, account_id, told.submission_id, why).await?,
         }
     }
-    let mut jobs = order_deliveries(conn, account_id, Happening::Created, told, listeners, writer).await?;
-    if form.notify_email.is_some() {
-        jobs.push(Job::NotifyOwnerV1 { submission_id: told.submission_id });
-    }
-    outbox::insert_orders(conn, &jobs, &changes, writer.traceparent, writer.now).await
+    let due = order_deliveries(conn, account_id, Happening::Created, told, &listeners, writer).await?;
+    let mail = form.notify_email.as_ref().map(|_| Job::NotifyOwnerV1 { submission_id: told.submission_id });
+    let jobs: Vec<Job> = mail.into_iter().collect();
+    let mut signals = outbox::insert_orders(conn, &jobs, &changes, writer.traceparent, writer.now).await?;
+    signals.extend(due);
+    Ok(signals)
 }
 
 /// Tells webhooks what happened to a submission. Gives what may be told right after the commit.
@@ -68,20 +69,21 @@ pub(super) async fn tell(
     writer: &Writer<'_>,
 ) -> Result<Vec<Signal>, Error> {
     let listeners = deliveries::lock_listeners(conn, account_id, told.form_id, happening.word()).await?;
-    let jobs = order_deliveries(conn, account_id, happening, told, listeners, writer).await?;
-    outbox::insert_orders(conn, &jobs, &[], writer.traceparent, writer.now).await
+    let due = order_deliveries(conn, account_id, happening, told, &listeners, writer).await?;
+    Ok(due.into_iter().collect())
 }
 
+/// The deliveries' rows are the order: job-runners find what is due, sooner when they are told that something is.
 async fn order_deliveries(
     conn: &mut Conn,
     account_id: Uuid,
     happening: Happening,
     told: &Told<'_>,
-    listeners: Vec<Uuid>,
+    listeners: &[Uuid],
     writer: &Writer<'_>,
-) -> Result<Vec<Job>, Error> {
+) -> Result<Option<Signal>, Error> {
     if listeners.is_empty() {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let payload = event(happening, writer.now, told);
     let event = Event {
@@ -89,10 +91,11 @@ async fn order_deliveries(
         form_id: told.form_id,
         submission_id: Some(told.submission_id),
         payload: &payload,
+        traceparent: writer.traceparent,
         at: writer.now,
     };
-    let due = deliveries::insert_for(conn, account_id, &event, &listeners, writer.new_id).await?;
-    Ok(due.into_iter().map(|delivery_id| Job::DeliverWebhookV1 { delivery_id }).collect())
+    deliveries::insert_for(conn, account_id, &event, listeners, writer.new_id).await?;
+    Ok(Some(Signal::DeliveriesDue))
 }
 
 async fn add_entry(

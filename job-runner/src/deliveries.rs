@@ -1,0 +1,191 @@
+//! From the rows of due deliveries to attempts and back: claimed in Postgres many at a time, run by apalis, their ends
+//! written many at a time. No delivery passes through Redis; it only says sooner that there is something to claim.
+//!
+//! Killed at any moment, this loses nothing: whatever was claimed and not ended is due again when its lease is over.
+
+mod endings;
+mod seats;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use cache::BusEvent;
+use contract::Signal;
+use domain::places::pace;
+use endings::Ended;
+use futures::{FutureExt, StreamExt};
+use queue::Lane;
+use seats::{Seat, Seats};
+use service::Shutdown;
+use store::deliveries::{self, Attempt, Claim, Claimed};
+use tokio::sync::{mpsc, oneshot};
+use tracing::Instrument;
+use uuid::Uuid;
+
+use crate::config::Webhooks;
+use crate::{Runner, jobs};
+
+/// What a lease is longer than the request's timeout: time to write the end down.
+const LEASE_MARGIN: Duration = Duration::from_secs(15);
+
+/// An attempt that has been claimed.
+struct Begun {
+    attempt: Attempt,
+    seat: Seat,
+}
+
+pub(crate) async fn run(runner: Runner, config: Webhooks, shutdown: Shutdown) -> anyhow::Result<()> {
+    let lane = Lane::new("deliveries");
+    let (end, ended) = mpsc::unbounded_channel();
+    let handler = {
+        let (runner, timeout) = (runner.clone(), config.timeout);
+        move |begun| carry_out(runner.clone(), timeout, begun, end.clone())
+    };
+    let writing = tokio::spawn(endings::run(runner.clone(), LEASE_MARGIN, ended));
+    let mut claims = Claims {
+        seats: Seats::new(config.concurrency, config.per_webhook),
+        crowded: VecDeque::new(),
+        lane: lane.clone(),
+        runner: runner.clone(),
+        config,
+    };
+    let ((), unbegun) = tokio::join!(claims.run(&shutdown), lane.work(handler, shutdown.requested()));
+    if !unbegun.is_empty() {
+        let attempts: Vec<_> = unbegun.into_iter().map(|begun| begun.attempt).collect();
+        let mut conn = store::acquire(&runner.db).await?;
+        deliveries::give_back(&mut conn, &attempts).await?;
+    }
+    writing.await?;
+    Ok(())
+}
+
+/// One attempt, to where its end is written down.
+async fn carry_out(runner: Runner, timeout: Duration, begun: Begun, end: mpsc::UnboundedSender<Ended>) {
+    let Begun { attempt, seat } = begun;
+    let span = tracing::info_span!("delivery", delivery.id = %attempt.delivery_id);
+    service::telemetry::continue_from(&span, attempt.traceparent.as_deref());
+    let began = std::time::Instant::now();
+    let outcome = jobs::webhooks::deliver(&runner, &attempt).instrument(span).await;
+    let pace = pace(began.elapsed(), timeout);
+    let (written, is_written) = oneshot::channel();
+    let Attempt { delivery_id, attempt, .. } = attempt;
+    let _writer_gone = end.send(Ended { delivery_id, attempt, outcome, written });
+    // It comes to an end either way; until then the place counts, so that no more begins than can be written down.
+    let _written_or_given_up = is_written.await;
+    seat.ended(pace);
+}
+
+/// Finds what is due, as far as there are places.
+struct Claims {
+    runner: Runner,
+    config: Webhooks,
+    lane: Lane<Begun>,
+    seats: Seats,
+    /// Webhooks that have parked deliveries which are due. Those at the front are asked first.
+    crowded: VecDeque<Uuid>,
+}
+
+impl Claims {
+    async fn run(&mut self, shutdown: &Shutdown) {
+        let mut events = std::pin::pin!(self.runner.bus.subscribe());
+        let mut ticks = tokio::time::interval(self.config.look_every);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut waits_for_places = false;
+        loop {
+            let mut looks_around = false;
+            tokio::select! {
+                () = shutdown.requested() => return,
+                _ = ticks.tick() => looks_around = true,
+                () = self.runner.due.notified() => {}
+                () = self.seats.freed(), if waits_for_places => {}
+                Some(event) = events.next() => {
+                    if !matches!(event, BusEvent::Message(Signal::DeliveriesDue) | BusEvent::MayHaveMissed) {
+                        continue;
+                    }
+                    // A burst of signals is one reason to look, not many.
+                    while let Some(Some(_)) = events.next().now_or_never() {}
+                }
+            }
+            match self.claim_all(looks_around).await {
+                Ok(is_left) => waits_for_places = is_left,
+                Err(error) => {
+                    waits_for_places = false;
+                    tracing::warn!(error = format!("{error:#}"), "due deliveries wait for the next look");
+                }
+            }
+        }
+    }
+
+    /// Claims until nothing due is left or no place; gives whether something may be left.
+    async fn claim_all(&mut self, looks_around: bool) -> anyhow::Result<bool> {
+        let mut conn = store::acquire(&self.runner.db).await?;
+        if looks_around {
+            self.crowded = deliveries::list_crowded(&mut conn, self.runner.clock.now()).await?.into();
+        }
+        loop {
+            let free = self.seats.free();
+            if free == 0 {
+                return Ok(true);
+            }
+            let parked = self.claim_parked(&mut conn, free.div_ceil(2)).await?;
+            let free = self.seats.free();
+            if free == 0 {
+                return Ok(true);
+            }
+            let claim = self.claim();
+            let others = i32::try_from(self.seats.places_of_others())?;
+            let rooms = self.seats.rooms();
+            let due = deliveries::claim_due(&mut conn, &claim, i64::from(free), &rooms, others).await?;
+            let is_all = due.seen < usize::try_from(free)?;
+            for webhook_id in &due.crowded {
+                if !self.crowded.contains(webhook_id) {
+                    self.crowded.push_back(*webhook_id);
+                }
+            }
+            self.begin(due);
+            if is_all && parked == 0 {
+                return Ok(!self.crowded.is_empty());
+            }
+        }
+    }
+
+    /// Takes up parked deliveries of webhooks that have places again; gives how many.
+    async fn claim_parked(&mut self, conn: &mut store::Conn, most: u32) -> anyhow::Result<usize> {
+        let rooms = self.seats.rooms_of(self.crowded.iter().copied(), most);
+        if rooms.is_empty() {
+            return Ok(0);
+        }
+        let claimed = deliveries::claim_parked(conn, &self.claim(), &rooms).await?;
+        let seen = claimed.seen;
+        let brought = |id: Uuid| claimed.attempts.iter().filter(|attempt| attempt.webhook_id == id).count();
+        let exhausted: Vec<_> = rooms
+            .iter()
+            .filter(|room| usize::try_from(room.places).is_ok_and(|places| brought(room.webhook_id) < places))
+            .map(|room| room.webhook_id)
+            .collect();
+        self.crowded.retain(|id| !exhausted.contains(id));
+        if !self.crowded.is_empty() {
+            self.crowded.rotate_left(1);
+        }
+        self.begin(claimed);
+        Ok(seen)
+    }
+
+    fn claim(&self) -> Claim {
+        let now = self.runner.clock.now();
+        Claim {
+            now,
+            leased_until: now + self.config.timeout + LEASE_MARGIN,
+            attempts_max: i32::try_from(self.config.schedule.len()).unwrap_or(i32::MAX),
+        }
+    }
+
+    fn begin(&self, claimed: Claimed) {
+        for attempt in claimed.attempts {
+            let seat = self.seats.take(attempt.webhook_id);
+            let id = format!("delivery:{}:{}", attempt.delivery_id, attempt.attempt);
+            // Refused only at the very end; then it is due again when its lease is over.
+            let _ended = self.lane.start(id, Begun { attempt, seat });
+        }
+    }
+}

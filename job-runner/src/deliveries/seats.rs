@@ -1,0 +1,203 @@
+//! Who is being called: how many attempts are under way, at which webhook, and how many more may begin. Of this process
+//! alone and in memory: nothing depends on it but pace.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use domain::places::{self, Pace};
+use store::deliveries::Room;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+/// Webhooks whose pace is remembered while nothing is under way.
+const KNOWN_MAX: usize = 10_000;
+
+/// All places. Clones share them.
+#[derive(Clone)]
+pub(crate) struct Seats(Arc<Shared>);
+
+struct Shared {
+    /// Attempts under way at once, in all.
+    most: u32,
+    /// And at one webhook.
+    most_of_one: u32,
+    known: Mutex<Known>,
+    freed: Notify,
+}
+
+#[derive(Default)]
+struct Known {
+    taken: u32,
+    /// Of those, at webhooks that hang.
+    taken_by_slow: u32,
+    webhooks: HashMap<Uuid, Webhook>,
+}
+
+struct Webhook {
+    taken: u32,
+    places: u32,
+    /// Its last attempt was slow.
+    is_slow: bool,
+}
+
+impl Webhook {
+    const NEW: Self = Self { taken: 0, places: places::FIRST, is_slow: false };
+}
+
+/// A place at a webhook, until it is dropped.
+pub(crate) struct Seat {
+    seats: Seats,
+    webhook_id: Uuid,
+    /// It was slow when this began.
+    is_slow: bool,
+}
+
+impl Seats {
+    pub(crate) fn new(most: u32, most_of_one: u32) -> Self {
+        Self(Arc::new(Shared { most, most_of_one, known: Mutex::default(), freed: Notify::new() }))
+    }
+
+    /// How many more attempts may begin.
+    pub(crate) fn free(&self) -> u32 {
+        self.0.most.saturating_sub(self.known().taken)
+    }
+
+    /// How many more may begin at a webhook of which nothing is known.
+    pub(crate) fn places_of_others(&self) -> u32 {
+        places::FIRST.min(self.0.most_of_one)
+    }
+
+    /// How many more may begin at each webhook of which something is known.
+    pub(crate) fn rooms(&self) -> Vec<Room> {
+        let known = self.known();
+        let room = |(id, webhook): (&Uuid, &Webhook)| self.room(*id, self.left(&known, webhook));
+        known.webhooks.iter().map(room).collect()
+    }
+
+    /// Up to `most` places at these webhooks, shared out between them in their order; those without are left out.
+    pub(crate) fn rooms_of(&self, webhooks: impl ExactSizeIterator<Item = Uuid>, most: u32) -> Vec<Room> {
+        let known = self.known();
+        let mut left = most;
+        let mut others = u32::try_from(webhooks.len()).unwrap_or(u32::MAX);
+        let mut rooms = Vec::new();
+        for id in webhooks {
+            let share = left.div_ceil(others.max(1));
+            others = others.saturating_sub(1);
+            let places = self.left(&known, known.webhooks.get(&id).unwrap_or(&Webhook::NEW)).min(share);
+            left -= places;
+            if places > 0 {
+                rooms.push(self.room(id, places));
+            }
+        }
+        rooms
+    }
+
+    /// Takes a place; whoever asked for room counts on getting it.
+    pub(crate) fn take(&self, webhook_id: Uuid) -> Seat {
+        let mut known = self.known();
+        if known.webhooks.len() >= KNOWN_MAX {
+            known.webhooks.retain(|_, webhook| webhook.taken > 0);
+        }
+        let webhook = known.webhooks.entry(webhook_id).or_insert(Webhook::NEW);
+        webhook.taken += 1;
+        let is_slow = webhook.is_slow;
+        known.taken += 1;
+        known.taken_by_slow += u32::from(is_slow);
+        Seat { seats: self.clone(), webhook_id, is_slow }
+    }
+
+    /// Returns when a place has come free since it was last waited for.
+    pub(crate) async fn freed(&self) {
+        self.0.freed.notified().await;
+    }
+
+    fn room(&self, webhook_id: Uuid, places: u32) -> Room {
+        Room { webhook_id, places: i32::try_from(places).unwrap_or(i32::MAX) }
+    }
+
+    /// Those that hang share half of all places, whatever their number.
+    fn left(&self, known: &Known, webhook: &Webhook) -> u32 {
+        let left = webhook.places.min(self.0.most_of_one).saturating_sub(webhook.taken);
+        if webhook.is_slow { left.min((self.0.most / 2).saturating_sub(known.taken_by_slow)) } else { left }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seat {
+    /// Learns from how the attempt went, and gives the place up.
+    pub(crate) fn ended(self, pace: Pace) {
+        let mut known = self.seats.known();
+        if let Some(webhook) = known.webhooks.get_mut(&self.webhook_id) {
+            webhook.places = places::after(webhook.places, pace, self.seats.0.most_of_one);
+            webhook.is_slow = pace == Pace::Slow;
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut known = self.seats.known();
+        known.taken = known.taken.saturating_sub(1);
+        known.taken_by_slow = known.taken_by_slow.saturating_sub(u32::from(self.is_slow));
+        if let Some(webhook) = known.webhooks.get_mut(&self.webhook_id) {
+            webhook.taken = webhook.taken.saturating_sub(1);
+        }
+        drop(known);
+        self.seats.0.freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Uuid = Uuid::from_u128(1);
+    const OTHER: Uuid = Uuid::from_u128(2);
+
+    fn places(seats: &Seats, webhook: Uuid) -> i32 {
+        seats.rooms_of([webhook].into_iter(), u32::MAX).first().map_or(0, |room| room.places)
+    }
+
+    #[test]
+    fn a_webhook_starts_with_a_few_places_and_each_quick_attempt_brings_one_more() {
+        let seats = Seats::new(100, 6);
+        let taken: Vec<_> = (0..4).map(|_| seats.take(ONE)).collect();
+        assert_eq!((places(&seats, ONE), places(&seats, OTHER), seats.free()), (0, 4, 96));
+        taken.into_iter().for_each(|seat| seat.ended(Pace::Quick));
+        assert_eq!((places(&seats, ONE), seats.free()), (6, 100), "and no more than one may have");
+    }
+
+    #[test]
+    fn webhooks_that_hang_have_one_place_each_and_half_of_all_together() {
+        let seats = Seats::new(8, 64);
+        let hanging: Vec<Uuid> = (10..20).map(Uuid::from_u128).collect();
+        for id in &hanging {
+            for _ in 0..2 {
+                seats.take(*id).ended(Pace::Slow);
+            }
+        }
+        let rooms = seats.rooms_of(hanging.iter().copied(), 64);
+        assert!(rooms.iter().all(|room| room.places == 1), "{rooms:?}");
+        let _under_way: Vec<_> = hanging[..4].iter().map(|id| seats.take(*id)).collect();
+        assert_eq!(places(&seats, hanging[4]), 0);
+        assert_eq!((places(&seats, ONE), seats.free()), (4, 4));
+    }
+
+    #[test]
+    fn places_are_shared_out_between_those_that_wait() {
+        let seats = Seats::new(100, 64);
+        let rooms = seats.rooms_of([ONE, OTHER].into_iter(), 4);
+        assert_eq!(rooms.iter().map(|room| room.places).collect::<Vec<_>>(), [2, 2]);
+        assert_eq!(seats.rooms_of([ONE, OTHER].into_iter(), 1).len(), 1);
+    }
+
+    #[test]
+    fn a_place_that_is_dropped_without_a_word_comes_free() {
+        let seats = Seats::new(1, 1);
+        drop(seats.take(ONE));
+        assert_eq!((seats.free(), places(&seats, ONE)), (1, 1));
+    }
+}

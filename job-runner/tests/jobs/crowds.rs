@@ -1,0 +1,130 @@
+//! Many deliveries at once: none is lost, none stands in the way of another, and none is begun for ever.
+
+use std::collections::BTreeSet;
+
+use chrono::TimeDelta;
+use sandbox::test::{eventually, until};
+use store::deliveries::{Claim, Room, claim_due, claim_parked, list_crowded};
+use uuid::Uuid;
+
+use crate::harness::{Account, claim, now};
+use crate::receiver::Receiver;
+
+/// `count` retries for each webhook of the account, which came due while nobody ran.
+async fn overdue(account: &Account, count: usize) {
+    let statement = format!(
+        "insert into deliveries (id, account_id, webhook_id, event, payload, attempts, next_attempt_at, created_at)
+         select gen_random_uuid(), account_id, id, 'submission.created', '{{\"data\": {{\"fields\": {{}}}}}}', 3,
+                now() - interval '1 hour' * random(), now() - interval '2 hours'
+         from webhooks, generate_series(1, {count}) where account_id = '{}'",
+        account.id
+    );
+    account.change(&statement).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn twenty_thousand_retries_that_came_due_in_an_hours_stop_all_go_out() {
+    const COUNT: usize = 20_000;
+    let account = Account::new().await;
+    let receiver = Receiver::answering([]).await;
+    let webhook = account.webhook(&receiver.url, None).await;
+    overdue(&account, COUNT).await;
+    let _running = account.run(&[]).await;
+    let mut had = 0;
+    while had < COUNT {
+        // As long as it goes on, however slow the machine.
+        had = eventually(async || Some(receiver.count()).filter(|count| *count > had)).await;
+    }
+    let ids: BTreeSet<_> = receiver.taken().iter().map(|one| one.header("webhook-id").to_owned()).collect();
+    assert_eq!((ids.len(), receiver.count()), (COUNT, COUNT), "each of them, and once");
+    until(async || account.claim(&claim(now())).await.is_empty() && account.pending().await == 0).await;
+    assert!(
+        account
+            .deliveries(webhook)
+            .await
+            .iter()
+            .all(|one| (one.attempts, one.state.as_str()) == (4, "delivered"))
+    );
+    // Nothing is wedged: the next one goes out at once.
+    account.submission(false).await;
+    until(async || receiver.count() == COUNT + 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_dead_endpoints_take_no_place_from_a_healthy_one() {
+    let account = Account::new().await;
+    let dead = Receiver::silent().await;
+    for number in 0..100 {
+        account.webhook(&format!("{}&dead={number}", dead.url), None).await;
+    }
+    overdue(&account, 10).await;
+    let running = account.run(&["webhooks.timeout=60s"]).await;
+    // A few each, until it is known that they hang.
+    until(async || dead.count() == 400).await;
+    let healthy = Receiver::answering([]).await;
+    let webhook = account.webhook(&healthy.url, None).await;
+    for count in 1..=30 {
+        account.submission(false).await;
+        until(async || healthy.count() == count).await;
+    }
+    until(async || account.deliveries(webhook).await.iter().all(|one| one.state == "delivered")).await;
+    assert!(account.attempts_ended().await >= 30);
+    dead.release();
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn with_redis_away_everything_is_delivered_all_the_same() {
+    let account = Account::new().await;
+    let receiver = Receiver::answering([]).await;
+    let webhook = account.webhook(&receiver.url, None).await;
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    account.submission(true).await;
+    let running = account.run(&[&format!("redis.url=redis://{nobody}")]).await;
+    account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
+    account.submission(true).await;
+    until(async || receiver.count() == 2).await;
+    running.ask_to_stop();
+}
+
+#[tokio::test]
+async fn a_delivery_whose_workers_all_die_is_given_up_when_the_schedule_is_used_up() {
+    let account = Account::new().await;
+    let webhook = account.webhook("https://example.com", None).await;
+    account.submission(false).await;
+    for attempt in 1..=2 {
+        let claimed = account.claim(&Claim { attempts_max: 2, ..claim(now()) }).await;
+        assert_eq!(claimed.iter().map(|one| one.attempt).collect::<Vec<_>>(), [attempt]);
+    }
+    assert!(account.claim(&Claim { attempts_max: 2, ..claim(now()) }).await.is_empty());
+    let delivery = account.deliveries(webhook).await.pop().unwrap();
+    assert_eq!((delivery.state.as_str(), delivery.attempts), ("failed", 2));
+}
+
+#[tokio::test]
+async fn what_a_webhook_has_no_place_for_is_parked_and_taken_up_later() {
+    let account = Account::new().await;
+    let (busy, other) = (account.webhook("https://a.example", None).await, Uuid::nil());
+    overdue(&account, 5).await;
+    let quiet = account.webhook("https://b.example", None).await;
+    account.submission(false).await;
+    let mut conn = store::acquire(&account.database.db).await.unwrap();
+    let claim = claim(now() + TimeDelta::minutes(1));
+    let rooms = [Room { webhook_id: busy, places: 2 }, Room { webhook_id: other, places: 9 }];
+    let claimed = claim_due(&mut conn, &claim, 5, &rooms, 4).await.unwrap();
+    assert_eq!((claimed.attempts.len(), claimed.seen, claimed.crowded), (2, 5, vec![busy]));
+    let rest = claim_due(&mut conn, &claim, 5, &rooms[..1], 4).await.unwrap();
+    assert_eq!(
+        rest.attempts.iter().filter(|one| one.webhook_id == quiet).count(),
+        1,
+        "nobody stands before it"
+    );
+
+    assert_eq!(list_crowded(&mut conn, claim.now).await.unwrap(), [busy]);
+    let one = [Room { webhook_id: busy, places: 1 }];
+    let parked = claim_parked(&mut conn, &claim, &one).await.unwrap();
+    assert_eq!((parked.attempts.len(), parked.attempts[0].webhook_id), (1, busy));
+    account.change(&format!("update webhooks set is_active = false where id = '{busy}'")).await;
+    assert!(claim_parked(&mut conn, &claim, &one).await.unwrap().attempts.is_empty());
+    assert!(list_crowded(&mut conn, claim.now).await.unwrap().is_empty());
+}

@@ -1,0 +1,208 @@
+//! Beginning attempts, many in one statement: it finds what is due, counts the attempt, keeps everybody else away
+//! until the lease is over, and brings all that sending needs.
+//!
+//! A claim need not survive a crash of Postgres, so its commit doesn't wait for the disk (`synchronous_commit`, for
+//! that transaction alone): what is forgotten is only that an attempt was begun, and a delivery of which nothing else
+//! is known is sent again, as after any crash.
+
+use chrono::{DateTime, Utc};
+use sqlx::{query, query_scalar};
+use uuid::Uuid;
+
+use super::Attempt;
+use crate::{Conn, Error};
+
+/// The bounds of a claim.
+#[derive(Debug, Clone, Copy)]
+pub struct Claim {
+    /// Now.
+    pub now: DateTime<Utc>,
+    /// Until when nobody else begins the same.
+    pub leased_until: DateTime<Utc>,
+    /// A delivery of which that many attempts were begun and the last one's worker died is given up.
+    pub attempts_max: i32,
+}
+
+/// How many more attempts at a webhook may be begun now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// The webhook.
+    pub webhook_id: Uuid,
+    /// That many.
+    pub places: i32,
+}
+
+/// What a look at the due deliveries brought.
+#[derive(Debug, Default)]
+pub struct Claimed {
+    /// Attempts that have begun: to be sent at once.
+    pub attempts: Vec<Attempt>,
+    /// Webhooks that have more that is due than they have places: asked for by [`claim_parked`].
+    pub crowded: Vec<Uuid>,
+    /// How many due deliveries were looked at: as many as asked for, and there may be more.
+    pub seen: usize,
+}
+
+/// An attempt of a row that brings all columns of one.
+macro_rules! attempt {
+    ($row:expr, $payload:expr) => {
+        Attempt {
+            delivery_id: $row.delivery_id,
+            webhook_id: $row.webhook_id,
+            attempt: $row.attempt,
+            payload: $payload,
+            traceparent: $row.traceparent,
+            sealed_url: $row.sealed_url,
+            sealed_secret: $row.sealed_secret,
+            field_mapping: $row.field_mapping,
+        }
+    };
+}
+
+/// Looks at the `most` deliveries that have been due longest and begins an attempt of each, as far as there are places:
+/// those of `rooms`, or `places_of_others` for a webhook not among them. The rest is parked, out of the way of those
+/// that come after it.
+///
+/// # Errors
+/// The database's.
+pub async fn claim_due(
+    conn: &mut Conn,
+    claim: &Claim,
+    most: i64,
+    rooms: &[Room],
+    places_of_others: i32,
+) -> Result<Claimed, Error> {
+    let (webhooks, places) = split(rooms);
+    let rows = query!(
+        r#"with due as materialized (
+               select id, webhook_id, next_attempt_at, attempts >= $7 and leased_until is not null as is_over
+               from deliveries
+               where state = 'pending' and not is_parked and next_attempt_at <= $1
+                 and (leased_until is null or leased_until <= $1)
+                 and (select set_config('synchronous_commit', 'off', true)) = 'off'
+               order by next_attempt_at limit $3 for no key update skip locked
+           ), placed as (
+               select *, row_number() over (partition by webhook_id order by next_attempt_at) as place from due
+           ), judged as (
+               select p.id, p.is_over, w.is_active and not p.is_over and p.place <= coalesce(r.places, $6) as goes
+               from placed p join webhooks w on w.id = p.webhook_id
+               left join unnest($4::uuid[], $5::int[]) as r (webhook_id, places) on r.webhook_id = p.webhook_id
+           )
+           update deliveries d
+           set attempts = d.attempts + j.goes::int, leased_until = case when j.goes then $2::timestamptz end,
+               is_parked = not j.goes and not j.is_over, state = case when j.is_over then 'failed' else 'pending' end,
+               finished_at = case when j.is_over then $1 end
+           from judged j, webhooks w where d.id = j.id and w.id = d.webhook_id
+           returning j.goes as "goes!", d.is_parked, d.id as delivery_id, d.webhook_id, d.attempts as attempt,
+                     case when j.goes then d.payload end as payload, d.traceparent, w.sealed_url, w.sealed_secret,
+                     w.field_mapping"#,
+        claim.now,
+        claim.leased_until,
+        most,
+        &webhooks,
+        &places,
+        places_of_others,
+        claim.attempts_max,
+    )
+    .fetch_all(conn)
+    .await?;
+    let mut claimed = Claimed { seen: rows.len(), ..Claimed::default() };
+    for row in rows {
+        if row.goes {
+            let payload = row.payload.unwrap_or_default();
+            claimed.attempts.push(attempt!(row, payload));
+        } else if row.is_parked && !claimed.crowded.contains(&row.webhook_id) {
+            claimed.crowded.push(row.webhook_id);
+        }
+    }
+    Ok(claimed)
+}
+
+/// Begins attempts of parked deliveries, at most as many as each webhook has places.
+///
+/// # Errors
+/// The database's.
+pub async fn claim_parked(conn: &mut Conn, claim: &Claim, rooms: &[Room]) -> Result<Claimed, Error> {
+    let (webhooks, places) = split(rooms);
+    let rows = query!(
+        r#"with due as materialized (
+               select d.id, d.attempts >= $5 and d.leased_until is not null as is_over
+               from unnest($3::uuid[], $4::int[]) as r (webhook_id, places)
+               join webhooks w on w.id = r.webhook_id and w.is_active
+               cross join lateral (
+                   select id, attempts, leased_until from deliveries
+                   where webhook_id = r.webhook_id and state = 'pending' and is_parked and next_attempt_at <= $1
+                     and (leased_until is null or leased_until <= $1)
+                     and (select set_config('synchronous_commit', 'off', true)) = 'off'
+                   order by next_attempt_at limit r.places for no key update skip locked
+               ) d
+           )
+           update deliveries d
+           set attempts = d.attempts + (not j.is_over)::int,
+               leased_until = case when not j.is_over then $2::timestamptz end,
+               state = case when j.is_over then 'failed' else 'pending' end,
+               finished_at = case when j.is_over then $1 end
+           from due j, webhooks w where d.id = j.id and w.id = d.webhook_id
+           returning j.is_over as "is_over!", d.id as delivery_id, d.webhook_id, d.attempts as attempt, d.payload,
+                     d.traceparent, w.sealed_url, w.sealed_secret, w.field_mapping"#,
+        claim.now,
+        claim.leased_until,
+        &webhooks,
+        &places,
+        claim.attempts_max,
+    )
+    .fetch_all(conn)
+    .await?;
+    let seen = rows.len();
+    let begun = rows.into_iter().filter(|row| !row.is_over).map(|row| attempt!(row, row.payload));
+    Ok(Claimed { attempts: begun.collect(), crowded: Vec::new(), seen })
+}
+
+/// The active webhooks that have parked deliveries which are due. Steps from webhook to webhook, however many
+/// deliveries each has.
+///
+/// # Errors
+/// The database's.
+pub async fn list_crowded(conn: &mut Conn, now: DateTime<Utc>) -> Result<Vec<Uuid>, Error> {
+    let crowded = query_scalar!(
+        r#"with recursive step (webhook_id) as (
+               (select webhook_id from deliveries where state = 'pending' and is_parked order by webhook_id limit 1)
+               union all
+               select (select d.webhook_id from deliveries d
+                       where d.state = 'pending' and d.is_parked and d.webhook_id > step.webhook_id
+                       order by d.webhook_id limit 1)
+               from step where step.webhook_id is not null
+           )
+           select w.id from step join webhooks w on w.id = step.webhook_id and w.is_active
+           where exists (select from deliveries d where d.webhook_id = w.id and d.state = 'pending' and d.is_parked
+                                                   and d.next_attempt_at <= $1
+                                                   and (d.leased_until is null or d.leased_until <= $1))"#,
+        now,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(crowded)
+}
+
+/// Takes back attempts that were begun and never sent.
+///
+/// # Errors
+/// The database's.
+pub async fn give_back(conn: &mut Conn, attempts: &[Attempt]) -> Result<(), Error> {
+    let (ids, numbers): (Vec<Uuid>, Vec<i32>) =
+        attempts.iter().map(|attempt| (attempt.delivery_id, attempt.attempt)).unzip();
+    query!(
+        "update deliveries d set attempts = d.attempts - 1, leased_until = null
+         from unnest($1::uuid[], $2::int[]) as t (id, attempt)
+         where d.id = t.id and d.attempts = t.attempt and d.state = 'pending'",
+        &ids,
+        &numbers,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+fn split(rooms: &[Room]) -> (Vec<Uuid>, Vec<i32>) {
+    rooms.iter().map(|room| (room.webhook_id, room.places)).unzip()
+}

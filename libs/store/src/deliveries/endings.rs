@@ -1,0 +1,61 @@
+//! Ending attempts, many in one statement. This commit waits for the disk: whoever was sent something is not sent it
+//! again because Postgres fell over.
+
+use chrono::{DateTime, Utc};
+use sqlx::query;
+use uuid::Uuid;
+
+use super::Outcome;
+use crate::{Conn, Error};
+
+/// Writes down how attempts ended, each by its delivery's id and number, and gives up their leases. An attempt that was
+/// taken over by a later one is logged but decides nothing; of a delivery that is gone, nothing is kept.
+///
+/// # Errors
+/// The database's; then none of them is written down.
+pub async fn finish_all(conn: &mut Conn, ended: &[(Uuid, i32, Outcome)]) -> Result<(), Error> {
+    let column = |pick: fn(&Outcome) -> &'static str| -> Vec<&'static str> {
+        ended.iter().map(|(_, _, outcome)| pick(outcome)).collect()
+    };
+    let outcomes = || ended.iter().map(|(_, _, outcome)| outcome);
+    query!(
+        "with ended as materialized (
+             select * from unnest($1::uuid[], $2::int[], $3::text[], $4::int[], $5::bigint[], $6::text[], $7::text[],
+                                  $8::timestamptz[], $9::timestamptz[])
+                 as e (id, attempt, state, status_code, duration_ms, error_class, response_body, at, next_attempt_at)
+         ), held as materialized (
+             select id from deliveries where id = any($1) order by id for no key update
+         ), logged as (
+             insert into delivery_attempts (delivery_id, attempt, status_code, duration_ms, error_class, response_body,
+                                            attempted_at)
+             select id, attempt, status_code, duration_ms, error_class, response_body, at from ended join held using (id)
+             on conflict do nothing
+         )
+         update deliveries d
+         set state = e.state, leased_until = null, is_parked = false,
+             next_attempt_at = coalesce(e.next_attempt_at, d.next_attempt_at),
+             finished_at = case when e.state = 'pending' then null else e.at end
+         from ended e join held using (id)
+         where d.id = e.id and d.attempts = e.attempt and d.state = 'pending'",
+        &ended.iter().map(|(id, ..)| *id).collect::<Vec<_>>(),
+        &ended.iter().map(|(_, attempt, _)| *attempt).collect::<Vec<_>>(),
+        &column(state) as &[&str],
+        &outcomes().map(|outcome| outcome.status_code).collect::<Vec<_>>() as &[Option<i32>],
+        &outcomes().map(|outcome| outcome.duration_ms).collect::<Vec<_>>(),
+        &outcomes().map(|outcome| outcome.error_class).collect::<Vec<_>>() as &[Option<&str>],
+        &outcomes().map(|outcome| outcome.response_body.as_deref()).collect::<Vec<_>>() as &[Option<&str>],
+        &outcomes().map(|outcome| outcome.at).collect::<Vec<DateTime<Utc>>>(),
+        &outcomes().map(|outcome| outcome.next_attempt_at).collect::<Vec<_>>() as &[Option<DateTime<Utc>>],
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+fn state(outcome: &Outcome) -> &'static str {
+    match (outcome.error_class, outcome.next_attempt_at) {
+        (None, _) => "delivered",
+        (Some(_), Some(_)) => "pending",
+        (Some(_), None) => "failed",
+    }
+}
