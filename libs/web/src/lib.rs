@@ -20,7 +20,7 @@ mod reply;
 
 pub use edge::{ClientIp, EdgeTrust};
 pub use extract::{Json, JsonOfItems, OptionalJson, Path, Query, present, read_item, whole_number};
-pub use frame::{Answered, Frame, MetaSlot, RequestId, frame, kept_request_id};
+pub use frame::{Answered, Frame, MetaSlot, RequestId, frame, is_request_id, kept_request_id};
 pub use headed::Headed;
 pub use listing::{Listed, Paging};
 pub use precondition::{IfMatch, etag};
