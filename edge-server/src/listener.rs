@@ -1,16 +1,19 @@
 //! The public listener: hyper over HTTP/1.1 and cleartext HTTP/2, with its limits set for strangers.
 
 use std::future::poll_fn;
+use std::io::Cursor;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use hyper::rt::Executor;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use service::Shutdown;
 use socket2::SockRef;
+use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
@@ -54,9 +57,9 @@ pub(crate) async fn serve(
     while let Some((place, (stream, peer))) = shutdown.unless_requested(next(&mut listener)).await {
         let seated = seats.take(Instant::now());
         let door = Door::new(&edge, &rooms, Arc::clone(&seated.seat), peer, limits.body_patience);
-        let server = Arc::clone(&server);
+        let (server, is_quick) = (Arc::clone(&server), limits.quick_lane);
         tokio::spawn(async move {
-            attend(&server, stream, door, &seated).await;
+            attend(&server, is_quick, stream, door, &seated).await;
             drop((seated, place));
         });
     }
@@ -97,21 +100,35 @@ fn server(limits: &Connections) -> auto::Builder<AtOnce> {
 }
 
 /// One connection, from its first byte to its last.
-async fn attend(server: &auto::Builder<AtOnce>, stream: TcpStream, door: Door, seated: &Seated) {
+async fn attend(
+    server: &auto::Builder<AtOnce>,
+    is_quick: bool,
+    mut stream: TcpStream,
+    mut door: Door,
+    seated: &Seated,
+) {
     prepare(&stream);
-    let mut connection = pin!(server.serve_connection(TokioIo::new(stream), door));
+    let unread = if is_quick { door.quick(&mut stream).await } else { Some(Bytes::new()) };
+    let Some(unread) = unread else { return };
+    let (reading, writing) = stream.into_split();
+    let io = tokio::io::join(Cursor::new(unread).chain(reading), writing);
+    let mut connection = pin!(server.serve_connection(TokioIo::new(io), door));
     let (mut waker, mut leaving) = (None, false);
     let ended = poll_fn(|cx| {
+        // First this: what was read ahead is not idleness.
+        if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
+            return Poll::Ready(ended);
+        }
         match seated.seat.wish(&mut waker, cx) {
-            Wish::Stay => {}
-            Wish::Leave if leaving => {}
+            Wish::Stay => Poll::Pending,
+            Wish::Leave if leaving => Poll::Pending,
             Wish::Leave => {
                 leaving = true;
                 connection.as_mut().graceful_shutdown();
+                connection.as_mut().poll(cx)
             }
-            Wish::Cut => return Poll::Ready(Ok(())),
+            Wish::Cut => Poll::Ready(Ok(())),
         }
-        connection.as_mut().poll(cx)
     });
     if let Err(error) = ended.await {
         tracing::debug!(%error, "a connection ended early");
