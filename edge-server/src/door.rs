@@ -61,7 +61,7 @@ impl Door {
     }
 
     /// Serves what needs no more of it; see [`quick::serve`].
-    pub(crate) async fn quick(&mut self, stream: &mut TcpStream) -> Option<Bytes> {
+    pub(crate) async fn quick(&mut self, stream: &mut TcpStream) -> Option<quick::Rest> {
         quick::serve(stream, &self.edge, self.known.get_mut(), &self.seat).await
     }
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use hyper::rt::Executor;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -21,6 +20,7 @@ use crate::config::Connections;
 use crate::door::Door;
 use crate::edge::Edge;
 use crate::front::Rooms;
+use crate::quick::Rest;
 use crate::seats::{Seated, Seats, Wish};
 
 /// Requests still running this long after shutdown was asked for are cut off.
@@ -43,7 +43,7 @@ pub(crate) async fn serve(
     limits: Connections,
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
-    let server = Arc::new(server(&limits));
+    let servers = Arc::new(Servers::new(&limits));
     let seats = Seats::new(limits.clone());
     let room = Arc::new(Semaphore::new(limits.max));
     let rounds = tokio::spawn(make_rounds(Arc::clone(&seats), limits.clone(), shutdown.clone()));
@@ -57,9 +57,9 @@ pub(crate) async fn serve(
     while let Some((place, (stream, peer))) = shutdown.unless_requested(next(&mut listener)).await {
         let seated = seats.take(Instant::now());
         let door = Door::new(&edge, &rooms, Arc::clone(&seated.seat), peer, limits.body_patience);
-        let (server, is_quick) = (Arc::clone(&server), limits.quick_lane);
+        let (servers, is_quick) = (Arc::clone(&servers), limits.quick_lane);
         tokio::spawn(async move {
-            attend(&server, is_quick, stream, door, &seated).await;
+            attend(&servers, is_quick, stream, door, &seated).await;
             drop((seated, place));
         });
     }
@@ -86,6 +86,20 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for AtOnce {
     }
 }
 
+/// hyper, set up for strangers.
+struct Servers {
+    /// For connections that have said nothing yet: their first bytes say which HTTP they speak.
+    any: auto::Builder<AtOnce>,
+    http1: auto::Builder<AtOnce>,
+}
+
+impl Servers {
+    fn new(limits: &Connections) -> Self {
+        let any = server(limits);
+        Self { http1: any.clone().http1_only(), any }
+    }
+}
+
 fn server(limits: &Connections) -> auto::Builder<AtOnce> {
     let mut server = auto::Builder::new(AtOnce);
     // Without a timer of hyper's own: `seats` watches headers that don't come.
@@ -100,16 +114,11 @@ fn server(limits: &Connections) -> auto::Builder<AtOnce> {
 }
 
 /// One connection, from its first byte to its last.
-async fn attend(
-    server: &auto::Builder<AtOnce>,
-    is_quick: bool,
-    mut stream: TcpStream,
-    mut door: Door,
-    seated: &Seated,
-) {
+async fn attend(servers: &Servers, is_quick: bool, mut stream: TcpStream, mut door: Door, seated: &Seated) {
     prepare(&stream);
-    let unread = if is_quick { door.quick(&mut stream).await } else { Some(Bytes::new()) };
-    let Some(unread) = unread else { return };
+    let rest = if is_quick { door.quick(&mut stream).await } else { Some(Rest::default()) };
+    let Some(Rest { unread, is_http1 }) = rest else { return };
+    let server = if is_http1 { &servers.http1 } else { &servers.any };
     let (reading, writing) = stream.into_split();
     let io = tokio::io::join(Cursor::new(unread).chain(reading), writing);
     let mut connection = pin!(server.serve_connection(TokioIo::new(io), door));

@@ -33,35 +33,44 @@ const READ_BYTES: usize = 8 * 1024;
 /// A head that isn't whole after so many reads is not looked at again from its beginning.
 const READS_MAX: usize = 4;
 
-/// Serves a connection as long as it asks plainly for what is known. Gives what hyper has to read first when it goes
-/// on, or `None` if the connection is over.
+/// What hyper goes on with.
+#[derive(Default)]
+pub(crate) struct Rest {
+    /// What was read and not answered; it comes before what is still to be read.
+    pub(crate) unread: Bytes,
+    /// The connection speaks HTTP/1.1, as something was answered: what looks like the beginning of HTTP/2 is none.
+    pub(crate) is_http1: bool,
+}
+
+/// Serves a connection as long as it asks plainly for what is known. `None` if it is over.
 pub(crate) async fn serve(
     stream: &mut TcpStream,
     edge: &Edge,
     known: &mut Option<Remembered>,
     seat: &Seat,
-) -> Option<Bytes> {
+) -> Option<Rest> {
     let mut lane = Lane { edge, known, seat, answers: Answers::default(), today: Today::default() };
     let mut watched = Watched { seat, waker: None };
     let mut came = Vec::with_capacity(READ_BYTES);
-    let mut reads = 0;
+    let (mut reads, mut is_http1) = (0, false);
+    let rest = |came: Vec<u8>, is_http1| Some(Rest { unread: came.into(), is_http1 });
     loop {
         let (answered, next) = lane.answer(&came);
         if !lane.answers.is_empty() {
             lane.answers.write(stream, &mut watched).await.ok()?;
             came.drain(..answered);
-            reads = 0;
+            (reads, is_http1) = (0, true);
         }
         let may_read = reads < READS_MAX && came.len() < READ_BYTES;
         match next {
             Next::Answer => continue,
             Next::Read if may_read => {}
-            Next::Read | Next::Leave => return Some(came.into()),
+            Next::Read | Next::Leave => return rest(came, is_http1),
         }
         reads += 1;
         match watched.until_asked_to_leave(|cx| pin!(stream.read_buf(&mut came)).poll(cx)).await {
             // hyper knows what to do about half a head, be it the last that comes or be the edge about to end.
-            None | Some(Ok(0)) if !came.is_empty() => return Some(came.into()),
+            None | Some(Ok(0)) if !came.is_empty() => return rest(came, is_http1),
             None => {
                 let _gone_already = stream.shutdown().await;
                 return None;
