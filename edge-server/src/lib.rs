@@ -12,6 +12,7 @@ mod encodings;
 mod files;
 mod forms;
 mod front;
+mod gathered;
 mod hit;
 mod hosts;
 mod layouts;

@@ -1,13 +1,14 @@
 //! The public listener: hyper over HTTP/1.1 and cleartext HTTP/2, with its limits set for strangers.
 
+use std::error::Error;
 use std::future::poll_fn;
-use std::io::Cursor;
-use std::pin::pin;
+use std::io::{self, Cursor};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use hyper::rt::Executor;
+use hyper::rt::{Executor, Read, Write};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use service::Shutdown;
@@ -20,7 +21,8 @@ use crate::config::Connections;
 use crate::door::Door;
 use crate::edge::Edge;
 use crate::front::Rooms;
-use crate::quick::Rest;
+use crate::gathered::Gathered;
+use crate::quick::{Rest, Spoken};
 use crate::seats::{Seated, Seats, Wish};
 
 /// Requests still running this long after shutdown was asked for are cut off.
@@ -91,12 +93,13 @@ struct Servers {
     /// For connections that have said nothing yet: their first bytes say which HTTP they speak.
     any: auto::Builder<AtOnce>,
     http1: auto::Builder<AtOnce>,
+    http2: auto::Builder<AtOnce>,
 }
 
 impl Servers {
     fn new(limits: &Connections) -> Self {
         let any = server(limits);
-        Self { http1: any.clone().http1_only(), any }
+        Self { http1: any.clone().http1_only(), http2: any.clone().http2_only(), any }
     }
 }
 
@@ -117,31 +120,55 @@ fn server(limits: &Connections) -> auto::Builder<AtOnce> {
 async fn attend(servers: &Servers, is_quick: bool, mut stream: TcpStream, mut door: Door, seated: &Seated) {
     prepare(&stream);
     let rest = if is_quick { door.quick(&mut stream).await } else { Some(Rest::default()) };
-    let Some(Rest { unread, is_http1 }) = rest else { return };
-    let server = if is_http1 { &servers.http1 } else { &servers.any };
+    let Some(Rest { unread, spoken }) = rest else { return };
     let (reading, writing) = stream.into_split();
-    let io = tokio::io::join(Cursor::new(unread).chain(reading), writing);
-    let mut connection = pin!(server.serve_connection(TokioIo::new(io), door));
-    let (mut waker, mut leaving) = (None, false);
-    let ended = poll_fn(|cx| {
-        // First this: what was read ahead is not idleness.
-        if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
-            return Poll::Ready(ended);
-        }
-        match seated.seat.wish(&mut waker, cx) {
-            Wish::Stay => Poll::Pending,
-            Wish::Leave if leaving => Poll::Pending,
-            Wish::Leave => {
-                leaving = true;
-                connection.as_mut().graceful_shutdown();
-                connection.as_mut().poll(cx)
-            }
-            Wish::Cut => Poll::Ready(Ok(())),
-        }
-    });
-    if let Err(error) = ended.await {
+    let reading = Cursor::new(unread).chain(reading);
+    let ended = if spoken == Spoken::Http2 {
+        let gathered = Gathered::new(writing);
+        let io = TokioIo::new(tokio::io::join(reading, gathered.clone()));
+        let connection = pin!(servers.http2.serve_connection(io, door));
+        converse(connection, seated, |cx| gathered.poll_send(cx)).await
+    } else {
+        let server = if spoken == Spoken::Http1 { &servers.http1 } else { &servers.any };
+        let io = TokioIo::new(tokio::io::join(reading, writing));
+        let connection = pin!(server.serve_connection(io, door));
+        converse(connection, seated, |_| Poll::Ready(Ok(()))).await
+    };
+    if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
     }
+}
+
+/// Lets hyper have its say until the connection ends, and `send` what it said after each turn.
+async fn converse<I>(
+    mut connection: Pin<&mut auto::Connection<'_, I, Door, AtOnce>>,
+    seated: &Seated,
+    mut send: impl FnMut(&mut Context<'_>) -> Poll<io::Result<()>>,
+) -> Result<(), Box<dyn Error + Send + Sync>>
+where
+    I: Read + Write + Unpin + 'static,
+{
+    let (mut waker, mut leaving) = (None, false);
+    poll_fn(|cx| {
+        // First this: what was read ahead is not idleness.
+        let mut turn = connection.as_mut().poll(cx);
+        if turn.is_pending() {
+            match seated.seat.wish(&mut waker, cx) {
+                Wish::Leave if !leaving => {
+                    leaving = true;
+                    connection.as_mut().graceful_shutdown();
+                    turn = connection.as_mut().poll(cx);
+                }
+                Wish::Stay | Wish::Leave => {}
+                Wish::Cut => return Poll::Ready(Ok(())),
+            }
+        }
+        match send(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
+            _sent_or_waiting => turn,
+        }
+    })
+    .await
 }
 
 fn prepare(stream: &TcpStream) {

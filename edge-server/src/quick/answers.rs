@@ -2,12 +2,12 @@
 //! handed to the kernel at once.
 
 use std::io::{self, IoSlice};
-use std::pin::Pin;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use service::Clock;
-use tokio::io::AsyncWrite;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use super::Watched;
@@ -99,7 +99,10 @@ impl Answers {
         }
         let mut left = &mut pieces[..filled];
         while !left.is_empty() {
-            let taken = watched.until_cut(|cx| Pin::new(&mut *stream).poll_write_vectored(cx, left)).await?;
+            let taken = watched
+                .until_cut(pin!(stream.write_vectored(left)))
+                .await
+                .ok_or(io::ErrorKind::TimedOut)??;
             if taken == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }

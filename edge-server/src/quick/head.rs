@@ -9,6 +9,8 @@ use std::mem::MaybeUninit;
 
 use httparse::{Header, ParserConfig, Request, Status};
 
+use crate::hit::Wanted;
+
 /// So many headers hyper takes.
 const HEADERS_MAX: usize = 100;
 
@@ -33,6 +35,12 @@ pub(super) struct Plain<'a> {
     pub(super) accept_encoding: Option<&'a [u8]>,
     pub(super) if_none_match: Option<&'a [u8]>,
     pub(super) request_id: Option<&'a [u8]>,
+}
+
+impl Plain<'_> {
+    pub(super) fn wanted(&self) -> Wanted<'_> {
+        Wanted { host: self.host, path: self.path, is_get: self.is_get }
+    }
 }
 
 /// Looks at what came, from the first byte of a request on.

@@ -1,4 +1,4 @@
-//! The quick lane in front of hyper: plain requests over HTTP/1.1 for pages that are known right now.
+//! The quick lane in front of hyper: plain requests over HTTP/1.1 for pages.
 //!
 //! hyper makes a map of every request's headers, and a map of every answer's, and writes that out; for a browser's
 //! fifteen headers this costs more than all else that a hit needs. Here the head is read where it lies, and the answer
@@ -11,8 +11,9 @@ mod head;
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Poll, Waker};
 use std::time::Instant;
 
 use answers::{Answers, Saying, Today};
@@ -23,8 +24,8 @@ use tokio::net::TcpStream;
 
 use crate::edge::Edge;
 use crate::encodings::Accepted;
-use crate::hit::{self, Hit, Wanted};
-use crate::replies::{Chosen, Source, new_request_id};
+use crate::hit::{self, Hit};
+use crate::replies::{Chosen, new_request_id};
 use crate::seats::{Seat, Wish};
 use crate::sites::Remembered;
 
@@ -38,45 +39,75 @@ const READS_MAX: usize = 4;
 pub(crate) struct Rest {
     /// What was read and not answered; it comes before what is still to be read.
     pub(crate) unread: Bytes,
-    /// The connection speaks HTTP/1.1, as something was answered: what looks like the beginning of HTTP/2 is none.
-    pub(crate) is_http1: bool,
+    pub(crate) spoken: Spoken,
 }
 
-/// Serves a connection as long as it asks plainly for what is known. `None` if it is over.
+/// Which HTTP a connection speaks, as far as is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Spoken {
+    #[default]
+    Unknown,
+    /// Something was answered: what looks like the beginning of HTTP/2 from here on is none.
+    Http1,
+    /// It begins as HTTP/2 does, without an upgrade.
+    Http2,
+}
+
+/// How HTTP/2 begins (RFC 9113, 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+impl Rest {
+    fn of(came: Vec<u8>, has_answered: bool) -> Self {
+        let spoken = match () {
+            () if has_answered => Spoken::Http1,
+            () if came.starts_with(PREFACE) => Spoken::Http2,
+            () => Spoken::Unknown,
+        };
+        Self { unread: came.into(), spoken }
+    }
+}
+
+/// Serves a connection as long as it asks plainly for pages. `None` if it is over.
 pub(crate) async fn serve(
     stream: &mut TcpStream,
     edge: &Edge,
     known: &mut Option<Remembered>,
-    seat: &Seat,
+    seat: &Arc<Seat>,
 ) -> Option<Rest> {
     let mut lane = Lane { edge, known, seat, answers: Answers::default(), today: Today::default() };
     let mut watched = Watched { seat, waker: None };
     let mut came = Vec::with_capacity(READ_BYTES);
-    let (mut reads, mut is_http1) = (0, false);
-    let rest = |came: Vec<u8>, is_http1| Some(Rest { unread: came.into(), is_http1 });
+    let (mut reads, mut has_answered) = (0, false);
     loop {
         let (answered, next) = lane.answer(&came);
         if !lane.answers.is_empty() {
             lane.answers.write(stream, &mut watched).await.ok()?;
             came.drain(..answered);
-            (reads, is_http1) = (0, true);
+            (reads, has_answered) = (0, true);
         }
-        let may_read = reads < READS_MAX && came.len() < READ_BYTES;
         match next {
             Next::Answer => continue,
-            Next::Read if may_read => {}
-            Next::Read | Next::Leave => return rest(came, is_http1),
-        }
-        reads += 1;
-        match watched.until_asked_to_leave(|cx| pin!(stream.read_buf(&mut came)).poll(cx)).await {
-            // hyper knows what to do about half a head, be it the last that comes or be the edge about to end.
-            None | Some(Ok(0)) if !came.is_empty() => return rest(came, is_http1),
-            None => {
-                let _gone_already = stream.shutdown().await;
-                return None;
+            Next::Ask => {
+                let asked = watched.until_cut(pin!(lane.ask(&came))).await?;
+                let Some(answered) = asked else { return Some(Rest::of(came, has_answered)) };
+                came.drain(..answered);
             }
-            Some(Ok(0) | Err(_)) => return None,
-            Some(Ok(_)) => {}
+            Next::Read if reads < READS_MAX && came.len() < READ_BYTES => {
+                reads += 1;
+                match watched.read(stream, &mut came).await {
+                    // hyper knows what to do about half a head, be it the last that comes or be the edge to end.
+                    None | Some(Ok(0)) if !came.is_empty() => {
+                        return Some(Rest::of(came, has_answered));
+                    }
+                    None => {
+                        let _gone_already = stream.shutdown().await;
+                        return None;
+                    }
+                    Some(Ok(0) | Err(_)) => return None,
+                    Some(Ok(_)) => {}
+                }
+            }
+            Next::Read | Next::Leave => return Some(Rest::of(came, has_answered)),
         }
     }
 }
@@ -85,6 +116,8 @@ pub(crate) async fn serve(
 enum Next {
     /// Answer the rest of what came.
     Answer,
+    /// Ask about the page that is wanted next.
+    Ask,
     /// Read more.
     Read,
     /// Leave the rest to hyper.
@@ -94,45 +127,54 @@ enum Next {
 struct Lane<'a> {
     edge: &'a Edge,
     known: &'a mut Option<Remembered>,
-    seat: &'a Seat,
+    seat: &'a Arc<Seat>,
     answers: Answers,
     today: Today,
 }
 
 impl Lane<'_> {
-    /// Answers what it can of what came; gives how many bytes that was.
+    /// Answers what can be answered at once of what came; gives how many bytes that was.
     fn answer(&mut self, came: &[u8]) -> (usize, Next) {
         let mut at = 0;
         while at < came.len() {
             if self.answers.is_full() {
                 return (at, Next::Answer);
             }
-            match head::read(&came[at..]) {
-                Head::Plain(plain, len) if self.answer_one(&plain) => at += len,
-                Head::Plain(..) | Head::Other => return (at, Next::Leave),
+            let (asked, len) = match head::read(&came[at..]) {
+                Head::Plain(asked, len) => (asked, len),
                 Head::Beginning => break,
-            }
+                Head::Other => return (at, Next::Leave),
+            };
+            let now = Instant::now();
+            let Some(hit) = hit::find(self.edge, self.known, &asked.wanted(), now) else {
+                return (at, Next::Ask);
+            };
+            self.add(&asked, &hit, now);
+            at += len;
         }
         (at, Next::Read)
     }
 
-    /// Whether it could.
-    fn answer_one(&mut self, asked: &Plain<'_>) -> bool {
-        let now = Instant::now();
-        let wanted = Wanted { host: asked.host, path: asked.path, is_get: asked.is_get };
-        let Some(Hit { page, claimed }) = hit::find(self.edge, self.known, &wanted, now) else {
-            return false;
-        };
+    /// Answers the first request of what came, though it may take a while; gives its length, or `None` if it isn't
+    /// simply answered with a page.
+    async fn ask(&mut self, came: &[u8]) -> Option<usize> {
+        let Head::Plain(asked, len) = head::read(came) else { return None };
+        let _busy = self.seat.keep_busy();
+        let hit = hit::ask(self.edge, &asked.wanted()).await?;
+        self.add(&asked, &hit, Instant::now());
+        Some(len)
+    }
+
+    fn add(&mut self, asked: &Plain<'_>, Hit { page, claimed, from }: &Hit, now: Instant) {
         self.seat.begin();
         let accepted = Accepted::of(asked.accept_encoding.into_iter());
-        let chosen = Chosen::of(&page, accepted, asked.if_none_match.into_iter());
+        let chosen = Chosen::of(page, accepted, asked.if_none_match.into_iter());
         let date = self.today.text(now, &self.edge.clock);
-        let (is_get, from) = (asked.is_get, Source::Memory);
         let kept = asked.request_id.filter(|id| web::is_request_id(id));
         let new = kept.is_none().then(|| new_request_id(&self.edge.rng));
         let request_id = kept.or(new.as_ref().map(<[u8; 32]>::as_slice)).unwrap_or_default();
-        self.answers.add(&chosen, &Saying { is_get, claimed, from, request_id, date });
-        true
+        let saying = Saying { is_get: asked.is_get, claimed: *claimed, from: *from, request_id, date };
+        self.answers.add(&chosen, &saying);
     }
 }
 
@@ -143,26 +185,20 @@ struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    /// `None` once the connection is to end.
-    async fn until_asked_to_leave<T>(
-        &mut self,
-        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
-    ) -> Option<T> {
+    /// Reads more; `None` once the connection is to end.
+    async fn read(&mut self, stream: &mut TcpStream, came: &mut Vec<u8>) -> Option<io::Result<usize>> {
         poll_fn(|cx| match self.seat.wish(&mut self.waker, cx) {
-            Wish::Stay => poll(cx).map(Some),
+            Wish::Stay => pin!(stream.read_buf(came)).poll(cx).map(Some),
             Wish::Leave | Wish::Cut => Poll::Ready(None),
         })
         .await
     }
 
-    /// An error once the connection is to end at once.
-    async fn until_cut<T>(
-        &mut self,
-        mut poll: impl FnMut(&mut Context<'_>) -> Poll<io::Result<T>>,
-    ) -> io::Result<T> {
+    /// What comes of `work`; `None` if the connection is to end at once.
+    async fn until_cut<F: Future>(&mut self, mut work: Pin<&mut F>) -> Option<F::Output> {
         poll_fn(|cx| match self.seat.wish(&mut self.waker, cx) {
-            Wish::Stay | Wish::Leave => poll(cx),
-            Wish::Cut => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Wish::Stay | Wish::Leave => work.as_mut().poll(cx).map(Some),
+            Wish::Cut => Poll::Ready(None),
         })
         .await
     }
