@@ -139,6 +139,8 @@ pub struct Connections {
     pub streams: u32,
     /// What a request's headers may weigh.
     pub header_bytes: u32,
+    /// Whether plain requests for known pages are answered without hyper.
+    pub quick_lane: bool,
     /// How long a new connection may take to ask for something.
     #[serde(with = "service::config::duration")]
     pub header_timeout: Duration,

@@ -18,10 +18,12 @@ use http_body::Body as _;
 use http_body_util::{Either as EitherBody, Full};
 use hyper::body::Incoming;
 use hyper::service::Service;
+use tokio::net::TcpStream;
 
 use crate::edge::Edge;
 use crate::front::Rooms;
 use crate::paced::Paced;
+use crate::quick;
 use crate::seats::{Busy, Seat};
 use crate::sites::Remembered;
 use crate::{forms, hit};
@@ -56,6 +58,11 @@ impl Door {
             body_patience,
             known: RefCell::new(None),
         }
+    }
+
+    /// Serves what needs no more of it; see [`quick::serve`].
+    pub(crate) async fn quick(&mut self, stream: &mut TcpStream) -> Option<quick::Rest> {
+        quick::serve(stream, &self.edge, self.known.get_mut(), &self.seat).await
     }
 }
 

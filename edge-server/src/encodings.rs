@@ -16,12 +16,16 @@ pub(crate) struct Accepted(u8);
 impl Accepted {
     /// What a request asks for.
     pub(crate) fn by(headers: &HeaderMap) -> Self {
-        let mut values = headers.get_all(header::ACCEPT_ENCODING).iter();
+        Self::of(headers.get_all(header::ACCEPT_ENCODING).iter().map(HeaderValue::as_bytes))
+    }
+
+    /// What these values of the header ask for.
+    pub(crate) fn of<'a>(mut values: impl Iterator<Item = &'a [u8]>) -> Self {
         let Some(first) = values.next() else { return Self(0) };
-        if values.next().is_some() {
-            return Self::weigh(headers.get_all(header::ACCEPT_ENCODING).iter().map(HeaderValue::as_bytes));
+        if let Some(second) = values.next() {
+            return Self::weigh([first, second].into_iter().chain(values));
         }
-        match first.as_bytes() {
+        match first {
             // What browsers send, word for word.
             b"gzip, deflate, br, zstd" => Self(GZIP | BROTLI | ZSTD),
             b"gzip, deflate, br" => Self(GZIP | BROTLI),

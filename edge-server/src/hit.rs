@@ -1,35 +1,49 @@
 //! The shortest way through the edge: a page that is known right now is answered at once.
 //!
-//! No axum, no waiting, no Postgres or Redis, and no memory but what the answer's headers need. Whatever isn't
-//! plainly such a hit gets `None` here and goes the long way, which decides everything anew.
+//! No waiting, no Postgres or Redis, and no memory but what the answer's headers need. Whatever isn't plainly such a
+//! hit gets `None` here and goes the long way, which decides everything anew. The rule stands here once; those who
+//! ask it are the quick lane (`quick`) and the door behind hyper. The lane also waits for pages that have to be asked
+//! about again, as otherwise all its connections would leave it for one page that is a minute old.
 
 use std::time::Instant;
 
 use http::{HeaderMap, Method, Uri};
 
 use crate::edge::{Edge, Whose};
-use crate::hosts;
+use crate::rendered::Rendered;
 use crate::replies::{Reply, Sending, Source, request_id};
-use crate::sites::Remembered;
+use crate::serving::Found;
+use crate::sites::{Host, Remembered};
+use crate::{assets, hosts, serving};
 
-/// The answer, if it can be given right now. `known` is what the connection remembers of the host it asks for.
-pub(crate) fn answer(
+/// What a GET or HEAD asks for.
+pub(crate) struct Wanted<'a> {
+    /// What stands for the host, as it was written.
+    pub(crate) host: &'a str,
+    /// Without the query.
+    pub(crate) path: &'a str,
+    /// GET: who asks will see the page.
+    pub(crate) is_get: bool,
+}
+
+/// A page to be sent.
+pub(crate) struct Hit {
+    pub(crate) page: Rendered,
+    /// Whether its site belongs to somebody.
+    pub(crate) claimed: bool,
+    pub(crate) from: Source,
+}
+
+/// The page, if it can be sent right now; it is counted. `known` is what the connection remembers of the host it
+/// asks for.
+pub(crate) fn find(
     edge: &Edge,
     known: &mut Option<Remembered>,
-    (method, uri, asked): (&Method, &Uri, &HeaderMap),
-) -> Option<Reply> {
-    let is_get = *method == Method::GET;
-    if !is_get && *method != Method::HEAD {
-        return None;
-    }
-    let slug = match uri.path() {
-        "/" => domain::pages::INDEX,
-        // Its address is `/`.
-        "/index" => return None,
-        path => path.strip_prefix('/')?,
-    };
-    let now = Instant::now();
-    let written = hosts::written(asked, uri)?;
+    wanted: &Wanted<'_>,
+    now: Instant,
+) -> Option<Hit> {
+    let slug = slug(wanted.path)?;
+    let written = wanted.host;
     if !known.as_ref().is_some_and(|known| *known.host == *written && edge.sites.is_still_so(known, now)) {
         let Whose::Site(host) = edge.whose(hosts::plain(written)?) else { return None };
         *known = edge.sites.peek(host, written, now);
@@ -40,9 +54,51 @@ pub(crate) fn answer(
     }
     let page = edge.pages.peek(site.subdomain_id, slug, now)??;
     edge.count(Source::Memory);
-    if is_get {
+    if wanted.is_get {
         edge.views.count(page.views());
     }
+    Some(Hit { page, claimed: site.claimed, from: Source::Memory })
+}
+
+/// The page, asked about anew or waited for if it isn't known right now. `None` for all that isn't simply sent.
+pub(crate) async fn ask(edge: &Edge, wanted: &Wanted<'_>) -> Option<Hit> {
+    let slug = domain::pages::slug_at(wanted.path).filter(|_| wanted.path != "/index")?;
+    let Whose::Site(host) = edge.whose(hosts::plain(wanted.host)?) else { return None };
+    if host == Host::Subdomain(assets::NAME) {
+        return None;
+    }
+    let Found { site, page } = serving::find(edge, host, slug).await.ok()?;
+    if site.moved_to.is_some() {
+        return None;
+    }
+    if wanted.is_get {
+        edge.views.count(page.value.views());
+    }
+    Some(Hit { claimed: site.claimed, from: edge.came(&page), page: page.value })
+}
+
+/// The slug at a path, if it could be one.
+fn slug(path: &str) -> Option<&str> {
+    match path {
+        "/" => Some(domain::pages::INDEX),
+        // Its address is `/`.
+        "/index" => None,
+        path => path.strip_prefix('/'),
+    }
+}
+
+/// The answer to a request that hyper has read, if it can be given right now.
+pub(crate) fn answer(
+    edge: &Edge,
+    known: &mut Option<Remembered>,
+    (method, uri, asked): (&Method, &Uri, &HeaderMap),
+) -> Option<Reply> {
+    let is_get = *method == Method::GET;
+    if !is_get && *method != Method::HEAD {
+        return None;
+    }
+    let wanted = Wanted { host: hosts::written(asked, uri)?, path: uri.path(), is_get };
+    let Hit { page, claimed, from } = find(edge, known, &wanted, Instant::now())?;
     let request_id = request_id(asked, &edge.rng);
-    Some(Sending { asked, claimed: site.claimed, from: Source::Memory, request_id }.page(&page))
+    Some(Sending { asked, claimed, from, request_id }.page(&page))
 }

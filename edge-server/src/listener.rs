@@ -1,16 +1,19 @@
 //! The public listener: hyper over HTTP/1.1 and cleartext HTTP/2, with its limits set for strangers.
 
+use std::error::Error;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::io::{self, Cursor};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use hyper::rt::Executor;
+use hyper::rt::{Executor, Read, Write};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use service::Shutdown;
 use socket2::SockRef;
+use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
@@ -18,6 +21,8 @@ use crate::config::Connections;
 use crate::door::Door;
 use crate::edge::Edge;
 use crate::front::Rooms;
+use crate::gathered::Gathered;
+use crate::quick::{Rest, Spoken};
 use crate::seats::{Seated, Seats, Wish};
 
 /// Requests still running this long after shutdown was asked for are cut off.
@@ -40,7 +45,7 @@ pub(crate) async fn serve(
     limits: Connections,
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
-    let server = Arc::new(server(&limits));
+    let servers = Arc::new(Servers::new(&limits));
     let seats = Seats::new(limits.clone());
     let room = Arc::new(Semaphore::new(limits.max));
     let rounds = tokio::spawn(make_rounds(Arc::clone(&seats), limits.clone(), shutdown.clone()));
@@ -54,9 +59,9 @@ pub(crate) async fn serve(
     while let Some((place, (stream, peer))) = shutdown.unless_requested(next(&mut listener)).await {
         let seated = seats.take(Instant::now());
         let door = Door::new(&edge, &rooms, Arc::clone(&seated.seat), peer, limits.body_patience);
-        let server = Arc::clone(&server);
+        let (servers, is_quick) = (Arc::clone(&servers), limits.quick_lane);
         tokio::spawn(async move {
-            attend(&server, stream, door, &seated).await;
+            attend(&servers, is_quick, stream, door, &seated).await;
             drop((seated, place));
         });
     }
@@ -83,6 +88,21 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for AtOnce {
     }
 }
 
+/// hyper, set up for strangers.
+struct Servers {
+    /// For connections that have said nothing yet: their first bytes say which HTTP they speak.
+    any: auto::Builder<AtOnce>,
+    http1: auto::Builder<AtOnce>,
+    http2: auto::Builder<AtOnce>,
+}
+
+impl Servers {
+    fn new(limits: &Connections) -> Self {
+        let any = server(limits);
+        Self { http1: any.clone().http1_only(), http2: any.clone().http2_only(), any }
+    }
+}
+
 fn server(limits: &Connections) -> auto::Builder<AtOnce> {
     let mut server = auto::Builder::new(AtOnce);
     // Without a timer of hyper's own: `seats` watches headers that don't come.
@@ -97,25 +117,58 @@ fn server(limits: &Connections) -> auto::Builder<AtOnce> {
 }
 
 /// One connection, from its first byte to its last.
-async fn attend(server: &auto::Builder<AtOnce>, stream: TcpStream, door: Door, seated: &Seated) {
+async fn attend(servers: &Servers, is_quick: bool, mut stream: TcpStream, mut door: Door, seated: &Seated) {
     prepare(&stream);
-    let mut connection = pin!(server.serve_connection(TokioIo::new(stream), door));
-    let (mut waker, mut leaving) = (None, false);
-    let ended = poll_fn(|cx| {
-        match seated.seat.wish(&mut waker, cx) {
-            Wish::Stay => {}
-            Wish::Leave if leaving => {}
-            Wish::Leave => {
-                leaving = true;
-                connection.as_mut().graceful_shutdown();
-            }
-            Wish::Cut => return Poll::Ready(Ok(())),
-        }
-        connection.as_mut().poll(cx)
-    });
-    if let Err(error) = ended.await {
+    let rest = if is_quick { door.quick(&mut stream).await } else { Some(Rest::default()) };
+    let Some(Rest { unread, spoken }) = rest else { return };
+    let (reading, writing) = stream.into_split();
+    let reading = Cursor::new(unread).chain(reading);
+    let ended = if spoken == Spoken::Http2 {
+        let gathered = Gathered::new(writing);
+        let io = TokioIo::new(tokio::io::join(reading, gathered.clone()));
+        let connection = pin!(servers.http2.serve_connection(io, door));
+        converse(connection, seated, |cx| gathered.poll_send(cx)).await
+    } else {
+        let server = if spoken == Spoken::Http1 { &servers.http1 } else { &servers.any };
+        let io = TokioIo::new(tokio::io::join(reading, writing));
+        let connection = pin!(server.serve_connection(io, door));
+        converse(connection, seated, |_| Poll::Ready(Ok(()))).await
+    };
+    if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
     }
+}
+
+/// Lets hyper have its say until the connection ends, and `send` what it said after each turn.
+async fn converse<I>(
+    mut connection: Pin<&mut auto::Connection<'_, I, Door, AtOnce>>,
+    seated: &Seated,
+    mut send: impl FnMut(&mut Context<'_>) -> Poll<io::Result<()>>,
+) -> Result<(), Box<dyn Error + Send + Sync>>
+where
+    I: Read + Write + Unpin + 'static,
+{
+    let (mut waker, mut leaving) = (None, false);
+    poll_fn(|cx| {
+        // First this: what was read ahead is not idleness.
+        let mut turn = connection.as_mut().poll(cx);
+        if turn.is_pending() {
+            match seated.seat.wish(&mut waker, cx) {
+                Wish::Leave if !leaving => {
+                    leaving = true;
+                    connection.as_mut().graceful_shutdown();
+                    turn = connection.as_mut().poll(cx);
+                }
+                Wish::Stay | Wish::Leave => {}
+                Wish::Cut => return Poll::Ready(Ok(())),
+            }
+        }
+        match send(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
+            _sent_or_waiting => turn,
+        }
+    })
+    .await
 }
 
 fn prepare(stream: &TcpStream) {

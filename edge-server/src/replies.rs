@@ -1,24 +1,16 @@
-//! How pages are sent: headers, and 304 for those who have the page.
-//!
-//! The headers are laid out beforehand, with gaps for what differs; a reply is a copy with its gaps filled.
-
-use std::sync::LazyLock;
+//! How pages are sent: which of their bodies, or 304 to those who have it, under what headers.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use service::Rng;
 
 use crate::encodings::Accepted;
-use crate::rendered::Rendered;
+use crate::layouts::{Layout, X_CACHE, X_REQUEST_ID};
+use crate::rendered::{Encoded, Rendered};
 
 /// A whole answer, in memory.
 pub(crate) type Reply = Response<Full<Bytes>>;
-
-static X_CACHE: HeaderName = HeaderName::from_static("x-cache");
-static X_REQUEST_ID: HeaderName = HeaderName::from_static(contract::edge::REQUEST_ID);
-static X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
-static ORIGIN_AGENT_CLUSTER: HeaderName = HeaderName::from_static("origin-agent-cluster");
 
 /// How an answer was come by: `x-cache` says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +36,25 @@ impl Source {
     }
 }
 
+/// Which of a page's bodies is sent, or would be.
+pub(crate) struct Chosen<'a> {
+    pub(crate) sent: &'a Encoded,
+    /// The visitor has it: 304.
+    pub(crate) had: bool,
+}
+
+impl<'a> Chosen<'a> {
+    /// For a visitor who takes these encodings and says in `If-None-Match` what is had.
+    pub(crate) fn of<'v>(
+        page: &'a Rendered,
+        accepted: Accepted,
+        named: impl Iterator<Item = &'v [u8]>,
+    ) -> Self {
+        let sent = page.for_visitor(accepted);
+        Self { sent, had: names(named, &sent.etag) }
+    }
+}
+
 /// What decides how a page is sent.
 pub(crate) struct Sending<'a> {
     /// What the visitor said.
@@ -57,8 +68,9 @@ pub(crate) struct Sending<'a> {
 impl Sending<'_> {
     /// The page, or that the visitor has it.
     pub(crate) fn page(self, page: &Rendered) -> Reply {
-        let sent = page.for_visitor(Accepted::by(self.asked));
-        if has(self.asked, &sent.etag) {
+        let named = self.asked.get_all(header::IF_NONE_MATCH).iter().map(HeaderValue::as_bytes);
+        let Chosen { sent, had } = Chosen::of(page, Accepted::by(self.asked), named);
+        if had {
             let layout = Layout { page: false, ..self.layout() };
             return self.reply(StatusCode::NOT_MODIFIED, layout, |headers| {
                 headers.insert(header::ETAG, sent.etag.clone());
@@ -107,52 +119,13 @@ impl Sending<'_> {
     }
 }
 
-/// Which headers an answer has.
-#[derive(Debug, Clone, Copy)]
-struct Layout {
-    /// With the page in it.
-    page: bool,
-    encoded: bool,
-    claimed: bool,
-}
-
-static LAYOUTS: LazyLock<[HeaderMap; 8]> = LazyLock::new(|| {
-    std::array::from_fn(|at| {
-        Layout { page: at & 1 != 0, encoded: at & 2 != 0, claimed: at & 4 != 0 }.lay_out()
-    })
-});
-
-impl Layout {
-    fn headers(self) -> &'static HeaderMap {
-        &LAYOUTS[usize::from(self.page) | usize::from(self.encoded) << 1 | usize::from(self.claimed) << 2]
-    }
-
-    fn lay_out(self) -> HeaderMap {
-        let text = HeaderValue::from_static;
-        let mut headers = HeaderMap::new();
-        if self.page {
-            headers.insert(header::CONTENT_TYPE, text("text/html; charset=utf-8"));
-        }
-        if self.encoded {
-            headers.insert(header::CONTENT_ENCODING, text(""));
-        }
-        headers.insert(header::ETAG, text(""));
-        headers.insert(header::CACHE_CONTROL, text("public, max-age=0, must-revalidate"));
-        headers.insert(header::VARY, text("accept-encoding"));
-        headers.insert(header::X_CONTENT_TYPE_OPTIONS, text("nosniff"));
-        headers.insert(&ORIGIN_AGENT_CLUSTER, text("?1"));
-        headers.insert(&X_CACHE, text(Source::Memory.word()));
-        headers.insert(&X_REQUEST_ID, text(""));
-        if !self.claimed {
-            headers.insert(&X_ROBOTS_TAG, text("noindex"));
-        }
-        headers
-    }
-}
-
-/// Whether `If-None-Match` names this version (weak comparison: RFC 9110, 13.1.2).
+/// Whether `If-None-Match` names this version.
 pub(crate) fn has(headers: &HeaderMap, etag: &HeaderValue) -> bool {
-    let mut values = headers.get_all(header::IF_NONE_MATCH).iter().map(HeaderValue::as_bytes);
+    names(headers.get_all(header::IF_NONE_MATCH).iter().map(HeaderValue::as_bytes), etag)
+}
+
+/// Whether these values of `If-None-Match` name this version (weak comparison: RFC 9110, 13.1.2).
+pub(crate) fn names<'a>(mut values: impl Iterator<Item = &'a [u8]>, etag: &HeaderValue) -> bool {
     let etag = etag.as_bytes();
     values.any(|value| {
         let mut named = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
@@ -165,11 +138,17 @@ pub(crate) fn request_id(asked: &HeaderMap, rng: &Rng) -> HeaderValue {
     if let Some(id) = asked.get(&X_REQUEST_ID).filter(|_| web::kept_request_id(asked).is_some()) {
         return id.clone();
     }
-    let mut digits = [0; 32];
-    // Sixteen bytes are thirty-two digits, and digits are a header value.
-    let _fits = hex::encode_to_slice(rng.bytes::<16>(), &mut digits);
-    let mut id = HeaderValue::from_bytes(&digits).unwrap_or(HeaderValue::from_static(""));
+    // Digits are a header value.
+    let mut id = HeaderValue::from_bytes(&new_request_id(rng)).unwrap_or(HeaderValue::from_static(""));
     // Not that it is secret: HTTP/2 would put it into its table of headers likely to come again, and push out others.
     id.set_sensitive(true);
     id
+}
+
+/// An id nobody has had yet.
+pub(crate) fn new_request_id(rng: &Rng) -> [u8; 32] {
+    let mut digits = [0; 32];
+    // Sixteen bytes are thirty-two digits.
+    let _fits = hex::encode_to_slice(rng.bytes::<16>(), &mut digits);
+    digits
 }

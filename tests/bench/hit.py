@@ -1,28 +1,30 @@
 #!/usr/bin/env python3
 """What does a hit cost? Instructions and allocations for each, counted by callgrind.
 
-    tests/bench/hit.py            two minutes; needs valgrind
+    tests/bench/hit.py            two minutes; needs valgrind and h2load
 
-Counting has no noise: a run with few requests is taken from one with many, and what is left is divided. The requests
-come one after the other over one connection, so that each also pays for one sleep and one wake-up of its thread, which
-under load many share. The kernel's part isn't seen. Writes tests/bench/hit.md.
+Counting has no noise, and begins when the page is warm. Over HTTP/1.1 the requests come one after the other over one
+connection, so that each also pays for one sleep and one wake-up of its thread, which under load many share; over
+HTTP/2 they come eight at a time. The kernel's part isn't seen. Writes tests/bench/hit.md.
 """
 
 import pathlib
 import re
 import socket
+import subprocess
 import tempfile
 
 import edge
 import stand
 
 HERE = pathlib.Path(__file__).resolve().parent
-FEW, MANY = 500, 2500
+TIMES = 4000
 KINDS = {
     "plain": {},
     "a browser's 15 headers": edge.BROWSER,
     "the same, compressed": {**edge.BROWSER, "Accept-Encoding": "gzip, deflate, br, zstd"},
     "a browser that has it: 304": None,
+    "plain, over HTTP/2": "h2",
 }
 
 
@@ -41,33 +43,44 @@ def ask(port, host, headers, times):
     return head
 
 
-def counted(stack, host, headers, times, folder):
-    """Instructions and frees of an edge's whole life with that many requests."""
-    out = pathlib.Path(folder) / f"callgrind.{times}"
-    under = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "--quiet"]
-    with stand.another_edge(stack, "cache.fresh_for=1h", "views.flush_every=1h", under=under) as (port, _):
-        for _ in range(20):  # until the page has all its encodings
+def ask_over_http2(port, host, times):
+    to = [f"--connect-to=127.0.0.1:{port}", f"http://{host}:{port}/"]
+    subprocess.run(["h2load", "-t1", "-c1", "-m8", f"-n{times}", *to], check=True, stdout=subprocess.DEVNULL)
+
+
+def counted(stack, host, headers, folder):
+    """Instructions and allocations of an edge that serves a warm page so many times."""
+    out = pathlib.Path(folder) / "callgrind.out"
+    under = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}", "--quiet"]
+    with stand.another_edge(stack, "cache.fresh_for=1h", "views.flush_every=1h", under=under) as (port, pid):
+        for _ in range(200):  # until the page has all its encodings
             head = ask(port, host, {"Accept-Encoding": "gzip"}, 1)
             if "content-encoding" in head:
                 break
         if headers is None:
             etag = ask(port, host, edge.BROWSER, 1)["etag"]
             headers = {**edge.BROWSER, "If-None-Match": etag}
-        ask(port, host, headers, times)
+        serve = (lambda times: ask_over_http2(port, host, times)) if headers == "h2" else (
+            lambda times: ask(port, host, headers, times))
+        serve(200)
+        count = lambda on: subprocess.run(["callgrind_control", "-i", on, str(pid)], check=True, stdout=subprocess.DEVNULL)
+        count("on")
+        serve(TIMES)
+        count("off")
     text = out.read_text()
     total = int(re.search(r"^(?:summary|totals): (\d+)", text, re.MULTILINE).group(1))
+    # A name stands where it is used first, as the one who calls or the one called.
     names = dict(re.findall(r"fn=\((\d+)\) (\S+)", text))
-    frees = [number for number, name in names.items() if name == "mi_free"]
-    calls = re.findall(r"^cfn=\((\d+)\).*\n(?:cob=.*\n|cfi=.*\n|cfl=.*\n)*calls=(\d+)", text, re.MULTILINE)
-    return total, sum(int(count) for number, count in calls if number in frees)
+    frees = {number for number, name in names.items() if name == "mi_free"}
+    calls = re.findall(r"^cfn=\((\d+)\).*\ncalls=(\d+)", text, re.MULTILINE)
+    return total / TIMES, sum(int(count) for number, count in calls if number in frees) / TIMES
 
 
 def measure(stack, host):
     rows = []
     for kind, headers in KINDS.items():
         with tempfile.TemporaryDirectory() as folder:
-            few, many = (counted(stack, host, headers, times, folder) for times in (FEW, MANY))
-        instructions, frees = ((most - least) / (MANY - FEW) for most, least in zip(many, few))
+            instructions, frees = counted(stack, host, headers, folder)
         rows.append(f"| {kind} | {instructions:,.0f} | {frees:.1f} |")
         print(rows[-1], flush=True)
     return "\n".join(rows)
@@ -81,7 +94,8 @@ def main():
         rows = measure(stack, stand.site_host(stack, key))
     text = f"""# What a hit costs
 
-Made by `tests/bench/hit.py`: {MANY - FEW:,} hits of a page of 10 KB over one connection, counted by callgrind.
+Made by `tests/bench/hit.py`: {TIMES:,} hits of a page of 10 KB over one connection, counted by callgrind:
+what the edge does beside the kernel, and how often it gives memory back.
 
 | | instructions | allocations |
 | --- | ---: | ---: |

@@ -122,7 +122,11 @@ fn wrong_method(headers: &HeaderMap) -> Problem {
 
 /// The id a request came with, if it is one word of sensible length: it will stand in logs.
 pub fn kept_request_id(headers: &HeaderMap) -> Option<&str> {
-    let id = headers.get(edge::REQUEST_ID)?.to_str().ok()?;
-    let word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    ((8..=64).contains(&id.len()) && id.chars().all(word)).then_some(id)
+    headers.get(edge::REQUEST_ID)?.to_str().ok().filter(|id| is_request_id(id.as_bytes()))
+}
+
+/// Whether this is one word of sensible length.
+pub fn is_request_id(id: &[u8]) -> bool {
+    let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    (8..=64).contains(&id.len()) && id.iter().all(is_of_word)
 }

@@ -23,7 +23,7 @@ pub use extract::{
     Json, JsonOfItems, OptionalJson, Path, Query, present, present_whole_number, read_item, whole_number,
     whole_number_or_null,
 };
-pub use frame::{Answered, Frame, MetaSlot, RequestId, frame, kept_request_id};
+pub use frame::{Answered, Frame, MetaSlot, RequestId, frame, is_request_id, kept_request_id};
 pub use headed::Headed;
 pub use listing::{Listed, Paging};
 pub use precondition::{IfMatch, etag};

@@ -1,0 +1,135 @@
+//! Answers on their way out: their heads in one text, their bodies beside it where they lie in memory, all of it
+//! handed to the kernel at once.
+
+use std::io::{self, IoSlice};
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use service::Clock;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use super::Watched;
+use crate::layouts::Layout;
+use crate::replies::{Chosen, Source};
+
+/// So many answers are written at once; whoever asks for more at a time waits for these to be taken.
+const AT_ONCE: usize = 16;
+/// What a head takes, and more.
+const HEAD_BYTES: usize = 512;
+/// Bodies up to this are copied behind their heads: cheaper than one piece more for the kernel to gather.
+const COPIED_BYTES: usize = 512;
+
+/// Answers to be written, in their order.
+#[derive(Default)]
+pub(super) struct Answers {
+    text: Vec<u8>,
+    /// Bodies, each with the length of the text in front of it.
+    bodies: Vec<(usize, Bytes)>,
+    count: usize,
+}
+
+/// What one answer says beside its page.
+pub(super) struct Saying<'a> {
+    /// With the page in it, unless it is had.
+    pub(super) is_get: bool,
+    pub(super) claimed: bool,
+    pub(super) from: Source,
+    pub(super) request_id: &'a [u8],
+    pub(super) date: &'a str,
+}
+
+impl Answers {
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.count >= AT_ONCE
+    }
+
+    /// Puts an answer behind the others.
+    pub(super) fn add(&mut self, Chosen { sent, had }: &Chosen<'_>, saying: &Saying<'_>) {
+        let layout = Layout { page: !had, encoded: !had && sent.coding.is_some(), claimed: saying.claimed };
+        let text = &mut self.text;
+        text.reserve(HEAD_BYTES);
+        let mut put = |parts: &[&[u8]]| parts.iter().for_each(|part| text.extend_from_slice(part));
+        put(&[
+            if *had { b"HTTP/1.1 304 Not Modified\r\n" } else { b"HTTP/1.1 200 OK\r\n" },
+            layout.lines(),
+            b"etag: ",
+            sent.etag.as_bytes(),
+        ]);
+        if !had {
+            if let Some(coding) = &sent.coding {
+                put(&[b"\r\ncontent-encoding: ", coding.as_bytes()]);
+            }
+            put(&[b"\r\ncontent-length: ", itoa::Buffer::new().format(sent.body.len()).as_bytes()]);
+        }
+        put(&[b"\r\nx-cache: ", saying.from.word().as_bytes()]);
+        put(&[b"\r\nx-request-id: ", saying.request_id]);
+        put(&[b"\r\ndate: ", saying.date.as_bytes(), b"\r\n\r\n"]);
+        if saying.is_get && !had {
+            if sent.body.len() <= COPIED_BYTES {
+                text.extend_from_slice(&sent.body);
+            } else {
+                self.bodies.push((text.len(), sent.body.clone()));
+            }
+        }
+        self.count += 1;
+    }
+
+    /// Writes all of them, however slowly they are taken, as long as the connection may live.
+    pub(super) async fn write(
+        &mut self,
+        stream: &mut TcpStream,
+        watched: &mut Watched<'_>,
+    ) -> io::Result<()> {
+        let mut pieces = [IoSlice::new(&[]); 2 * AT_ONCE + 1];
+        let mut at = 0;
+        let mut filled = 0;
+        for (end, body) in &self.bodies {
+            (pieces[filled], pieces[filled + 1]) = (IoSlice::new(&self.text[at..*end]), IoSlice::new(body));
+            (at, filled) = (*end, filled + 2);
+        }
+        if at < self.text.len() {
+            pieces[filled] = IoSlice::new(&self.text[at..]);
+            filled += 1;
+        }
+        let mut left = &mut pieces[..filled];
+        while !left.is_empty() {
+            let taken = watched
+                .until_cut(pin!(stream.write_vectored(left)))
+                .await
+                .ok_or(io::ErrorKind::TimedOut)??;
+            if taken == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            IoSlice::advance_slices(&mut left, taken);
+        }
+        self.text.clear();
+        self.bodies.clear();
+        self.count = 0;
+        Ok(())
+    }
+}
+
+/// The date in answers, written once a second.
+#[derive(Default)]
+pub(super) struct Today {
+    text: String,
+    until: Option<Instant>,
+}
+
+impl Today {
+    pub(super) fn text(&mut self, now: Instant, clock: &Clock) -> &str {
+        if self.until.is_none_or(|until| until <= now) {
+            let date = clock.now();
+            self.text = date.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+            let left = Duration::from_millis(1_000 - u64::from(date.timestamp_subsec_millis()).min(999));
+            self.until = Some(now + left);
+        }
+        &self.text
+    }
+}

@@ -1,0 +1,205 @@
+//! The quick lane in front of hyper: plain requests over HTTP/1.1 for pages.
+//!
+//! hyper makes a map of every request's headers, and a map of every answer's, and writes that out; for a browser's
+//! fifteen headers this costs more than all else that a hit needs. Here the head is read where it lies, and the answer
+//! is put together from lines that stand ready. What isn't plainly such a request is left to hyper, with all bytes
+//! that were read and not answered, and hyper has the connection from then on. So nothing is decided here of where a
+//! request ends: what is answered has no body, and where its head ends hyper's own reader says.
+
+mod answers;
+mod head;
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Instant;
+
+use answers::{Answers, Saying, Today};
+use bytes::Bytes;
+use head::{Head, Plain};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::edge::Edge;
+use crate::encodings::Accepted;
+use crate::hit::{self, Hit};
+use crate::replies::{Chosen, new_request_id};
+use crate::seats::{Seat, Wish};
+use crate::sites::Remembered;
+
+/// What is read ahead, at most. hyper begins with as much.
+const READ_BYTES: usize = 8 * 1024;
+/// A head that isn't whole after so many reads is not looked at again from its beginning.
+const READS_MAX: usize = 4;
+
+/// What hyper goes on with.
+#[derive(Default)]
+pub(crate) struct Rest {
+    /// What was read and not answered; it comes before what is still to be read.
+    pub(crate) unread: Bytes,
+    pub(crate) spoken: Spoken,
+}
+
+/// Which HTTP a connection speaks, as far as is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Spoken {
+    #[default]
+    Unknown,
+    /// Something was answered: what looks like the beginning of HTTP/2 from here on is none.
+    Http1,
+    /// It begins as HTTP/2 does, without an upgrade.
+    Http2,
+}
+
+/// How HTTP/2 begins (RFC 9113, 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+impl Rest {
+    fn of(came: Vec<u8>, has_answered: bool) -> Self {
+        let spoken = match () {
+            () if has_answered => Spoken::Http1,
+            () if came.starts_with(PREFACE) => Spoken::Http2,
+            () => Spoken::Unknown,
+        };
+        Self { unread: came.into(), spoken }
+    }
+}
+
+/// Serves a connection as long as it asks plainly for pages. `None` if it is over.
+pub(crate) async fn serve(
+    stream: &mut TcpStream,
+    edge: &Edge,
+    known: &mut Option<Remembered>,
+    seat: &Arc<Seat>,
+) -> Option<Rest> {
+    let mut lane = Lane { edge, known, seat, answers: Answers::default(), today: Today::default() };
+    let mut watched = Watched { seat, waker: None };
+    let mut came = Vec::with_capacity(READ_BYTES);
+    let (mut reads, mut has_answered) = (0, false);
+    loop {
+        let (answered, next) = lane.answer(&came);
+        if !lane.answers.is_empty() {
+            lane.answers.write(stream, &mut watched).await.ok()?;
+            came.drain(..answered);
+            (reads, has_answered) = (0, true);
+        }
+        match next {
+            Next::Answer => continue,
+            Next::Ask => {
+                let asked = watched.until_cut(pin!(lane.ask(&came))).await?;
+                let Some(answered) = asked else { return Some(Rest::of(came, has_answered)) };
+                came.drain(..answered);
+            }
+            Next::Read if reads < READS_MAX && came.len() < READ_BYTES => {
+                reads += 1;
+                match watched.read(stream, &mut came).await {
+                    // hyper knows what to do about half a head, be it the last that comes or be the edge to end.
+                    None | Some(Ok(0)) if !came.is_empty() => {
+                        return Some(Rest::of(came, has_answered));
+                    }
+                    None => {
+                        let _gone_already = stream.shutdown().await;
+                        return None;
+                    }
+                    Some(Ok(0) | Err(_)) => return None,
+                    Some(Ok(_)) => {}
+                }
+            }
+            Next::Read | Next::Leave => return Some(Rest::of(came, has_answered)),
+        }
+    }
+}
+
+/// What is to be done once the answers are written.
+enum Next {
+    /// Answer the rest of what came.
+    Answer,
+    /// Ask about the page that is wanted next.
+    Ask,
+    /// Read more.
+    Read,
+    /// Leave the rest to hyper.
+    Leave,
+}
+
+struct Lane<'a> {
+    edge: &'a Edge,
+    known: &'a mut Option<Remembered>,
+    seat: &'a Arc<Seat>,
+    answers: Answers,
+    today: Today,
+}
+
+impl Lane<'_> {
+    /// Answers what can be answered at once of what came; gives how many bytes that was.
+    fn answer(&mut self, came: &[u8]) -> (usize, Next) {
+        let mut at = 0;
+        while at < came.len() {
+            if self.answers.is_full() {
+                return (at, Next::Answer);
+            }
+            let (asked, len) = match head::read(&came[at..]) {
+                Head::Plain(asked, len) => (asked, len),
+                Head::Beginning => break,
+                Head::Other => return (at, Next::Leave),
+            };
+            let now = Instant::now();
+            let Some(hit) = hit::find(self.edge, self.known, &asked.wanted(), now) else {
+                return (at, Next::Ask);
+            };
+            self.add(&asked, &hit, now);
+            at += len;
+        }
+        (at, Next::Read)
+    }
+
+    /// Answers the first request of what came, though it may take a while; gives its length, or `None` if it isn't
+    /// simply answered with a page.
+    async fn ask(&mut self, came: &[u8]) -> Option<usize> {
+        let Head::Plain(asked, len) = head::read(came) else { return None };
+        let _busy = self.seat.keep_busy();
+        let hit = hit::ask(self.edge, &asked.wanted()).await?;
+        self.add(&asked, &hit, Instant::now());
+        Some(len)
+    }
+
+    fn add(&mut self, asked: &Plain<'_>, Hit { page, claimed, from }: &Hit, now: Instant) {
+        self.seat.begin();
+        let accepted = Accepted::of(asked.accept_encoding.into_iter());
+        let chosen = Chosen::of(page, accepted, asked.if_none_match.into_iter());
+        let date = self.today.text(now, &self.edge.clock);
+        let kept = asked.request_id.filter(|id| web::is_request_id(id));
+        let new = kept.is_none().then(|| new_request_id(&self.edge.rng));
+        let request_id = kept.or(new.as_ref().map(<[u8; 32]>::as_slice)).unwrap_or_default();
+        let saying = Saying { is_get: asked.is_get, claimed: *claimed, from: *from, request_id, date };
+        self.answers.add(&chosen, &saying);
+    }
+}
+
+/// Waits for a connection without losing sight of its seat.
+struct Watched<'a> {
+    seat: &'a Seat,
+    waker: Option<Waker>,
+}
+
+impl Watched<'_> {
+    /// Reads more; `None` once the connection is to end.
+    async fn read(&mut self, stream: &mut TcpStream, came: &mut Vec<u8>) -> Option<io::Result<usize>> {
+        poll_fn(|cx| match self.seat.wish(&mut self.waker, cx) {
+            Wish::Stay => pin!(stream.read_buf(came)).poll(cx).map(Some),
+            Wish::Leave | Wish::Cut => Poll::Ready(None),
+        })
+        .await
+    }
+
+    /// What comes of `work`; `None` if the connection is to end at once.
+    async fn until_cut<F: Future>(&mut self, mut work: Pin<&mut F>) -> Option<F::Output> {
+        poll_fn(|cx| match self.seat.wish(&mut self.waker, cx) {
+            Wish::Stay | Wish::Leave => work.as_mut().poll(cx).map(Some),
+            Wish::Cut => Poll::Ready(None),
+        })
+        .await
+    }
+}

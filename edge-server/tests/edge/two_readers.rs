@@ -1,0 +1,370 @@
+//! The quick lane beside hyper alone: the same bytes, however odd, get the same answers from both.
+//!
+//! One edge answers what is plain itself, the other leaves all to hyper. What both send until they hang up is compared
+//! as one sequence: statuses, headers but for the date and for ids that were made up, and bodies. Each stream ends with
+//! a request that asks to hang up, so that it is also seen whether a connection was still listening, and where the next
+//! request was taken to begin.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::harness::Edge;
+use crate::streams::{self, Stream};
+
+/// Who asks for nothing is let go after this; streams that end in half a request wait for it.
+const LIMITS: [&str; 2] = ["connections.header_timeout=2s", "connections.idle_timeout=2s"];
+/// So many streams are tried at a time.
+const AT_A_TIME: usize = 96;
+/// hyper's own answers depend here and there on how the bytes happened to arrive: whether the rest of a body was there
+/// when its answer was sent, say. Then some of so many tries must be alike.
+const TRIES: usize = 6;
+
+struct TwoReaders {
+    quick: Edge,
+    hyper: Edge,
+}
+
+impl TwoReaders {
+    /// Two edges alike but for the quick lane, both with the same pages in memory.
+    async fn start() -> Self {
+        let quick = Edge::with(&LIMITS).await;
+        let without = [LIMITS[0], LIMITS[1], "connections.quick_lane=false"];
+        let hyper = Edge::with(&without).await;
+        for edge in [&quick, &hyper] {
+            let site = edge.account("quiet-otter").await;
+            site.page("index", "<p>the first page").await;
+            site.page("long/one", &"<p>much the same in every line\n".repeat(2_000)).await;
+            for path in ["/", "/long/one"] {
+                let gzip = [("accept-encoding", "gzip")];
+                let send = || edge.visitor.send(http::Method::GET, &site.host, path, &gzip, "");
+                sandbox::test::until(async || {
+                    let answer = send().await;
+                    let is_small = path == "/" || answer.header("content-encoding") == "gzip";
+                    is_small && answer.header("x-cache") == "hit"
+                })
+                .await;
+            }
+            edge.visitor.get(&site.host, "/nothing").await;
+            // From here on what isn't known is not known for certain: no answer depends on how busy Postgres is.
+            edge.postgres.cut();
+        }
+        Self { quick, hyper }
+    }
+
+    /// Fails where the two answer a stream differently.
+    async fn compare(&self, stream: &Stream) {
+        let mut tried = Vec::new();
+        for _ in 0..TRIES {
+            let (quick, hyper) = tokio::join!(answers(&self.quick, stream), answers(&self.hyper, stream));
+            if quick == hyper {
+                return;
+            }
+            tried.push((quick, hyper));
+        }
+        let (quick, hyper) = &tried[0];
+        assert_eq!(quick, hyper, "{stream:?}: on the left with the quick lane, on the right without it");
+    }
+
+    async fn compare_all(&self, streams: impl IntoIterator<Item = Stream>) {
+        let all = streams.into_iter().map(|stream| async move { self.compare(&stream).await });
+        futures::stream::iter(all).buffer_unordered(AT_A_TIME).collect::<Vec<()>>().await;
+    }
+
+    /// The same for streams that are each written at once, in two parts, and byte by byte.
+    async fn compare_each(&self, written: &[&str]) {
+        let split = |bytes: &Vec<u8>| {
+            let middle = bytes.len() / 2;
+            [vec![], vec![middle], (1..bytes.len()).collect()]
+                .map(|cuts| Stream { bytes: bytes.clone(), cuts })
+        };
+        let all: Vec<_> = written.iter().map(|one| streams::with_last(one.as_bytes())).collect();
+        self.compare_all(all.iter().flat_map(split)).await;
+    }
+}
+
+/// What an edge answers, each answer with its headers in one order.
+async fn answers(edge: &Edge, stream: &Stream) -> Vec<String> {
+    let mut connection = edge.visitor.connect().await;
+    connection.set_nodelay(true).unwrap();
+    let (mut reading, mut writing) = connection.split();
+    let mut all = Vec::new();
+    let write = async {
+        for piece in stream.pieces() {
+            // The edge may have hung up.
+            if writing.write_all(piece).await.is_err() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let read = tokio::time::timeout(Duration::from_secs(60), reading.read_to_end(&mut all));
+    let ((), read) = tokio::join!(write, read);
+    let _hung_up = read.expect("the edge hangs up in the end");
+    let all = String::from_utf8_lossy(&all).replace(&format!(":{}", edge.port()), ":PORT");
+    all.split("HTTP/1.").map(in_order).collect()
+}
+
+/// An answer without what is different each time.
+fn in_order(answer: &str) -> String {
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
+    let mut lines: Vec<&str> = head.split("\r\n").collect();
+    let is_made_up = |id: &&str| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let made_up = lines.iter().find_map(|line| line.strip_prefix("x-request-id: ").filter(is_made_up));
+    for line in lines.iter_mut().filter(|line| line.starts_with("date: ")) {
+        assert!(
+            line.ends_with(" GMT") && line.len() == "date: Sun, 06 Nov 1994 08:49:37 GMT".len(),
+            "{line}"
+        );
+        *line = "date";
+    }
+    lines[1..].sort_unstable();
+    let answer = format!("{}\n\n{body}", lines.join("\n"));
+    made_up.map_or(answer.clone(), |id| answer.replace(id, "an id"))
+}
+
+const HOST: &str = "Host: quiet-otter.localhost\r\n";
+const GET: &str = "GET / HTTP/1.1\r\nHost: quiet-otter.localhost\r\n\r\n";
+/// What an attacker would like to be taken for a request of somebody else.
+const HIDDEN: &str = "GET /long/one HTTP/1.1\r\nHost: quiet-otter.localhost\r\n\r\n";
+
+fn get(lines: &str) -> String {
+    format!("GET / HTTP/1.1\r\n{HOST}{lines}\r\n")
+}
+
+#[tokio::test]
+async fn a_plain_request_is_answered_in_the_lane_and_is_not_told_from_hypers() {
+    let both = TwoReaders::start().await;
+    let close = streams::with_last(GET.as_bytes());
+    let close = &close[..];
+    let (quick, hyper) = (both.quick.visitor.raw(close).await, both.hyper.visitor.raw(close).await);
+    assert!(is_of_the_lane(&quick) && !is_of_the_lane(&hyper), "{quick}\n{hyper}");
+    let etag = both.quick.visitor.get("quiet-otter.localhost", "/").await.header("etag").to_owned();
+    both.compare_each(&[
+        GET,
+        &GET.replace("GET", "HEAD"),
+        &[GET, HIDDEN, GET].concat(),
+        &GET.repeat(40),
+        &HIDDEN.repeat(20),
+        &[GET, &get("If-None-Match: *\r\n"), &HIDDEN.replace("GET", "HEAD"), GET].concat(),
+        &get(&format!("If-None-Match: {etag}\r\n")),
+        &get(&format!("If-None-Match: \"x\", W/{etag}\r\n")),
+        &get("Accept-Encoding: gzip\r\n").replace("GET /", "GET /long/one"),
+        &get("Accept-Encoding: gzip, br;q=0.5\r\nX-Request-Id: a-request-of-mine\r\n")
+            .replace("GET /", "GET /long/one"),
+        &get("X-Request-Id: <no word>\r\n"),
+        &get("X-Request-Id: short\r\n"),
+        &GET.replace("GET /", "GET /?a=b&c=%20d"),
+        &GET.replace("GET /", "GET /nothing"),
+        &GET.replace("GET /", "GET /long/one/"),
+        &GET.replace("GET /", "GET /index"),
+        &GET.replace("quiet-otter", "nobody"),
+        &GET.replace("quiet-otter.", ""),
+    ])
+    .await;
+}
+
+/// Whether the lane gave that answer: it puts its headers in an order of its own.
+fn is_of_the_lane(answer: &str) -> bool {
+    let head = answer.split("\r\n\r\n").next().unwrap();
+    let names: Vec<_> = head.split("\r\n").map(|line| line.split(": ").next().unwrap()).collect();
+    names.ends_with(&["x-cache", "x-request-id", "date"])
+}
+
+#[tokio::test]
+async fn a_page_that_has_to_be_asked_about_is_waited_for_in_the_lane() {
+    let edge = Edge::with(&["cache.fresh_for=50ms"]).await;
+    let site = edge.account("quiet-otter").await;
+    let page = site.page("index", "<p>old").await;
+    let mut connection = edge.visitor.connect().await;
+    let mut ask = async || {
+        connection.write_all(GET.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        while !answer.windows(3).any(|three| three == b"<p>")
+            || !matches!(&answer[answer.len() - 3..], b"old" | b"new")
+        {
+            assert!(connection.read_buf(&mut answer).await.unwrap() > 0);
+        }
+        String::from_utf8(answer).unwrap()
+    };
+    let first = ask().await;
+    assert!(
+        is_of_the_lane(&first) && first.contains("x-cache: miss") && first.ends_with("<p>old"),
+        "{first}"
+    );
+    site.edit(page, "<p>new").await;
+    let mut later = ask().await;
+    while !later.ends_with("<p>new") {
+        assert!(is_of_the_lane(&later), "{later}");
+        later = ask().await;
+    }
+    assert!(is_of_the_lane(&later) && later.contains("x-cache: miss"), "{later}");
+    edge.postgres.cut();
+    while !later.contains("x-cache: stale") {
+        later = ask().await;
+        assert!(is_of_the_lane(&later), "{later}");
+    }
+}
+
+#[tokio::test]
+async fn a_length_or_chunks_beside_a_hit_hide_no_request() {
+    let lengths = ["Content-Length: 0", "Content-Length: 5", "Content-Length: +5", "Content-Length: 5, 6"];
+    let codings = [
+        "Transfer-Encoding: chunked",
+        "Transfer-Encoding : chunked",
+        "Transfer-Encoding:\u{b}chunked",
+        "TRANSFER-ENCODING: chunked",
+        "Transfer-Encoding: xchunked",
+        "Transfer-Encoding: chunked, identity",
+        "Transfer_Encoding: chunked",
+        "X: y\r\n Transfer-Encoding: chunked",
+        "X: y\nTransfer-Encoding: chunked",
+        "X: y\rTransfer-Encoding: chunked",
+    ];
+    let mut all = Vec::new();
+    for behind in
+        [format!("5\r\nabcde\r\n0\r\n\r\n{HIDDEN}"), format!("0\r\n\r\n{HIDDEN}"), HIDDEN.to_owned()]
+    {
+        for one in lengths.iter().chain(&codings) {
+            all.push(format!("{GET}{}{behind}", get(&format!("{one}\r\n"))));
+        }
+        for length in lengths {
+            for coding in codings {
+                all.push(format!("{}{behind}", get(&format!("{length}\r\n{coding}\r\n"))));
+                all.push(format!("{}{behind}", get(&format!("{coding}\r\n{length}\r\n"))));
+            }
+        }
+    }
+    let both = TwoReaders::start().await;
+    let whole = all.iter().map(|one| Stream { bytes: streams::with_last(one.as_bytes()), cuts: vec![] });
+    both.compare_all(whole).await;
+}
+
+#[tokio::test]
+async fn ends_of_lines_and_folded_headers_are_read_alike() {
+    let both = TwoReaders::start().await;
+    both.compare_each(&[
+        &GET.replace("\r\n", "\n"),
+        &GET.replace("\r\n\r\n", "\n\n"),
+        &GET.replace("\r\n\r\n", "\r\n\n"),
+        &GET.replace("\r\n\r\n", "\n\r\n"),
+        &GET.replace("\r\n", "\r"),
+        &GET.replace("\r\n", "\r\r\n"),
+        &GET.replace("\r\n", "\n\r"),
+        &format!("\r\n{GET}\r\n\r\n{GET}"),
+        &format!("\n{GET}\n{GET}"),
+        &get("X: a\r\n b\r\n"),
+        &get("X: a\r\n\tb\r\n"),
+        &get(" X: a\r\n"),
+        &get("X: a\0b\r\n"),
+        &get("X\0: a\r\n"),
+        &get("X: a\rContent-Length: 5\r\n"),
+        &get("X:\ta\t\r\n"),
+        &get("X: \u{e4}\r\n"),
+        &get("X\r\n"),
+        &get(": x\r\n"),
+        &get("X : y\r\n"),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn who_is_asked_for_is_read_alike() {
+    let both = TwoReaders::start().await;
+    let to = |host: &str| format!("GET / HTTP/1.1\r\n{host}\r\n");
+    both.compare_each(&[
+        &to(""),
+        &to("Host:\r\n"),
+        &to(&HOST.repeat(2)),
+        &to(&format!("{HOST}Host: nobody.localhost\r\n")),
+        &to(&format!("Host: nobody.localhost\r\n{HOST}")),
+        &to(&HOST.to_uppercase()),
+        &to("hOsT:quiet-otter.localhost:1234  \r\n"),
+        &to("Host: quiet-otter.localhost.\r\n"),
+        &to("Host: quiet-otter.localhost, nobody.localhost\r\n"),
+        &to("Host: quiet-otter.localhost\tx\r\n"),
+        &to("Host: quiet-otter.localhost/x\r\n"),
+        &to("Host: x@quiet-otter.localhost\r\n"),
+        &to("Host: quiet\u{2010}otter.localhost\r\n"),
+        &GET.replace("GET /", "GET http://quiet-otter.localhost/"),
+        &GET.replace("GET /", "GET http://nobody.localhost/"),
+        &GET.replace("GET /", "GET //nobody.localhost/"),
+        &GET.replace("GET /", "GET *"),
+        &GET.replace("GET /", "GET /#x"),
+        &GET.replace("GET /", "GET /%69ndex"),
+        &GET.replace("GET /", "GET /?\"<>"),
+        &GET.replace("GET /", "GET /\u{e4}"),
+        &GET.replace("GET /", "GET /\u{1}"),
+        &GET.replace("GET /", "GET /\\"),
+        &GET.replace("GET /", "GET /long/./one"),
+        &GET.replace("GET /", "OPTIONS *"),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_said_of_the_connection_or_another_protocol_is_read_alike() {
+    let both = TwoReaders::start().await;
+    let connection = |values: &str| format!("{GET}{}{GET}", get(&format!("Connection: {values}\r\n")));
+    both.compare_each(&[
+        &connection("close"),
+        &connection("keep-alive"),
+        &connection("KEEP-ALIVE"),
+        &connection("keep-alive, close"),
+        &connection("keep-alive\r\nConnection: close"),
+        &connection("close\r\nConnection: keep-alive"),
+        &connection("host, accept-encoding"),
+        &connection(", ,keep-alive"),
+        &connection("\"keep-alive\""),
+        &connection(""),
+        &connection("upgrade\r\nUpgrade: websocket"),
+        &connection("Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA"),
+        &connection("keep-alive\r\nUpgrade: h2c"),
+        &connection("keep-alive\r\nExpect: 100-continue"),
+        &connection("keep-alive\r\nTE: trailers"),
+        &connection("keep-alive\r\nRange: bytes=0-1"),
+        &GET.replace("1.1", "1.0"),
+        &get("Connection: keep-alive\r\n").replace("1.1", "1.0"),
+        &GET.replace("1.1", "1.2"),
+        &GET.replace("1.1", "2.0"),
+        &GET.replace(" HTTP/1.1", ""),
+        &GET.replace("HTTP/1.1", "HTTP/1.1 x"),
+        &GET.replace("HTTP/1.1", "http/1.1"),
+        &GET.replace("GET", "get"),
+        &GET.replace("GET", "GET "),
+        &GET.replace("GET", "POST"),
+        &GET.replace("GET", "CONNECT"),
+        "PRI * HTTP/1.1\r\n\r\n",
+        "PRI / HTTP/1.1\r\nHost: quiet-otter.localhost\r\n\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+        &format!("{GET}PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        "\u{16}\u{3}\u{1}",
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn heads_of_any_size_are_read_alike() {
+    let both = TwoReaders::start().await;
+    let cookie = |bytes: usize| get(&format!("Cookie: {}\r\n", "c".repeat(bytes)));
+    let many = |count: usize| get(&(0..count).map(|n| format!("X-{n}: 1\r\n")).collect::<String>());
+    let sizes = [0, 1_000, 8_000, 8_100, 8_192, 8_300, 12_000, 16_200, 16_384, 17_000, 40_000];
+    let mut all: Vec<String> = sizes.map(cookie).to_vec();
+    all.extend([98, 99, 100, 101, 200].map(many));
+    all.extend(
+        [100, 7_000, 16_000, 20_000].map(|n| GET.replace("GET /", &format!("GET /?{}", "q".repeat(n)))),
+    );
+    all.push([GET.to_owned(), cookie(15_000), GET.to_owned(), cookie(8_000)].concat());
+    let whole = |one: &String| {
+        let bytes = streams::with_last(one.as_bytes());
+        [vec![], vec![100], vec![bytes.len() - 3]].map(|cuts| Stream { bytes: bytes.clone(), cuts })
+    };
+    both.compare_all(all.iter().flat_map(whole)).await;
+}
+
+#[tokio::test]
+async fn a_thousand_streams_of_chance_are_read_alike() {
+    let both = TwoReaders::start().await;
+    both.compare_all(streams::by_chance(1_200)).await;
+}
