@@ -104,6 +104,14 @@ pub async fn acquire(db: &Db) -> Result<sqlx::pool::PoolConnection<sqlx::Postgre
     Ok(db.acquire().await?)
 }
 
+/// A connection of its own, closed when dropped: for what may be broken off in the middle.
+///
+/// # Errors
+/// None can be had in time.
+pub async fn acquire_own(db: &Db) -> Result<Conn, Error> {
+    Ok(db.acquire().await?.detach())
+}
+
 /// Begins a transaction.
 ///
 /// # Errors
