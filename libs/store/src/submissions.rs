@@ -20,26 +20,32 @@ macro_rules! submission {
     };
 }
 
+mod changing;
 mod erasing;
 mod exporting;
 mod following;
 mod listing;
 mod results;
 mod taking;
+mod unique;
 
 use chrono::{DateTime, Utc};
 use domain::answers::Answers;
 use domain::submissions::Status;
+use sqlx::types::Json;
+use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
-use crate::Error;
+use crate::{Conn, Error};
 
+pub use changing::{Changed, count, update_payload, update_status};
 pub use erasing::{Erased, delete_old_spam, erase_submissions};
 pub use exporting::{Piece, column_names, export_submissions};
 pub use following::Writer;
 pub use listing::{Sought, list_submissions};
 pub use results::{Tally, tally};
 pub use taking::{NewSubmission, Taken, take_submission};
+pub use unique::{rewrite_digests, settle_twins};
 
 /// A submission as its form's owner sees it.
 #[derive(Debug, Clone)]
@@ -62,6 +68,50 @@ pub struct Submission {
     pub created_at: DateTime<Utc>,
     /// When it was last edited.
     pub updated_at: DateTime<Utc>,
+}
+
+/// A submission of a form of the account.
+///
+/// # Errors
+/// The database's.
+pub async fn find_submission(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form_id: Uuid,
+    id: Uuid,
+) -> Result<Option<Submission>, Error> {
+    let row = query!(
+        r#"select id, form_id, external_id, payload as "payload: Json<Answers>", status, spam_reasons, entry_note,
+                  created_at, updated_at
+           from submissions where account_id = $1 and form_id = $2 and id = $3"#,
+        account_id,
+        form_id,
+        id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    row.map(|row| submission!(row)).transpose()
+}
+
+/// The id of the submission that its owner calls so.
+///
+/// # Errors
+/// The database's.
+pub async fn find_id_by_external_id(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form_id: Uuid,
+    external_id: &str,
+) -> Result<Option<Uuid>, Error> {
+    let id = query_scalar!(
+        "select id from submissions where account_id = $1 and form_id = $2 and external_id = $3",
+        account_id,
+        form_id,
+        external_id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(id)
 }
 
 fn read_status(word: &str) -> Result<Status, Error> {

@@ -84,11 +84,10 @@ async fn page(db: &store::Db, template: Option<&str>) -> Uuid {
 
 /// Takes a submission, and commits it if it is stored.
 async fn take(db: &store::Db, form: &Form, payload: Value, spam_reasons: &[&str]) -> Taken {
-    let Value::Object(payload) = payload else { panic!("a submission is an object") };
     let new = NewSubmission {
         id: new_id(),
         external_id: None,
-        payload,
+        payload: payload.as_object().unwrap().clone(),
         spam_reasons: spam_reasons.iter().map(ToString::to_string).collect(),
     };
     let writer = Writer { now: now(), traceparent: None, new_id: &new_id };

@@ -11,7 +11,9 @@ use domain::submissions::{Happening, Status, Told, event};
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
+use super::changing::count;
 use super::following::Writer;
+use super::unique::settle_twins;
 use crate::deliveries::{self, Event};
 use crate::entries::Shown;
 use crate::forms::{Form, find_form, lock_form};
@@ -30,7 +32,6 @@ pub struct Erased {
 struct Doomed {
     id: Uuid,
     status: String,
-    unique_digest: Option<Vec<u8>>,
     created_at: DateTime<Utc>,
 }
 
@@ -65,8 +66,9 @@ pub async fn erase_submissions(
         .execute(&mut *conn)
         .await?;
     let counted: Vec<&Doomed> = doomed.iter().filter(|one| one.status != Status::Spam.word()).collect();
-    let digests: Vec<Vec<u8>> = doomed.iter().filter_map(|one| one.unique_digest.clone()).collect();
-    give_back(conn, account_id, form_id, counted.len(), &digests).await?;
+    let fewer = i64::try_from(counted.len()).unwrap_or(limit);
+    count(conn, account_id, form_id, -fewer).await?;
+    settle_twins(conn, account_id, form_id).await?;
     let jobs = tell(conn, account_id, &form, &counted, writer).await?;
     let page = |Shown { subdomain_id, slug }| Change::Page { subdomain_id, slug };
     let mut changes: Vec<Change> = shown.into_iter().map(page).collect();
@@ -87,7 +89,7 @@ async fn list_doomed(
     let others: Vec<String> = others.map(|field| field.name.clone()).collect();
     let doomed = query_as!(
         Doomed,
-        r"select id, status, unique_digest, created_at from submissions
+        r"select id, status, created_at from submissions
           where account_id = $1 and form_id = $2 and ($6::uuid[] is null or id = any($6)) and exists (
             select from jsonb_each_text(payload) as answer (field, text)
             where field <> all($3) and lower(btrim(text, E' \t\r\n')) = $4)
@@ -137,38 +139,6 @@ async fn delete_entries(conn: &mut Conn, account_id: Uuid, ids: &[Uuid]) -> Resu
     .fetch_all(conn)
     .await?;
     Ok(shown)
-}
-
-/// Counts what is gone no more; and of those that had a twin, the eldest twin is now the one that forbids others.
-async fn give_back(
-    conn: &mut Conn,
-    account_id: Uuid,
-    form_id: Uuid,
-    count: usize,
-    digests: &[Vec<u8>],
-) -> Result<(), Error> {
-    query!(
-        "update forms set submission_count = submission_count - $3 where account_id = $1 and id = $2",
-        account_id,
-        form_id,
-        i64::try_from(count).unwrap_or_default(),
-    )
-    .execute(&mut *conn)
-    .await?;
-    query!(
-        "update submissions s set is_twin = false where account_id = $1 and id in (
-           select distinct on (unique_digest) id from submissions
-           where account_id = $1 and form_id = $2 and is_twin and unique_digest = any($3)
-           order by unique_digest, created_at, id)
-           and not exists (select from submissions e
-                           where e.form_id = $2 and e.unique_digest = s.unique_digest and not e.is_twin)",
-        account_id,
-        form_id,
-        digests as _,
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
 }
 
 /// Tells webhooks of the deletion: which submission it was, and nothing that it said.
