@@ -14,7 +14,7 @@ use web::{Code, Frame, Problem};
 
 use crate::edge::{Edge, Whose};
 use crate::sites::Host;
-use crate::{assets, forms, hosts, proxy, serving, short, submissions, tracker, uploads};
+use crate::{assets, forms, hosts, proxy, results, serving, short, submissions, tracker, uploads};
 
 /// Everything that isn't answered at the door. Cheap to clone.
 #[derive(Clone)]
@@ -61,6 +61,7 @@ fn base_router(edge: &Edge) -> Router {
     };
     Router::new()
         .route("/api/forms/{id}/submit", submissions::route())
+        .route("/api/forms/{id}/results", results::route())
         .route("/uploads/{id}", uploads::route())
         .route("/f/{id}", get(forms::show))
         .route("/p/{*slug}", get(short::show))

@@ -22,6 +22,7 @@ mod proxy;
 mod ranges;
 mod rendered;
 mod replies;
+mod results;
 mod seats;
 mod sending;
 mod serving;

@@ -9,6 +9,8 @@ mod deliveries;
 mod deploys;
 mod domains;
 mod entries;
+mod erasure;
+mod exports;
 mod folders;
 mod forms;
 mod help;
@@ -16,6 +18,7 @@ mod keys;
 mod moves;
 mod page_views;
 mod pages;
+mod sought;
 mod subdomains;
 mod submissions;
 mod system;
@@ -23,6 +26,7 @@ mod trial;
 mod upgrade;
 mod versions;
 mod webhooks;
+mod workflows;
 
 use std::sync::{Arc, LazyLock};
 
@@ -57,6 +61,9 @@ fn resources() -> Vec<Resource<App>> {
         versions::resource(),
         forms::resource(),
         submissions::resource(),
+        exports::resource(),
+        erasure::resource(),
+        workflows::resource(),
         webhooks::resource(),
         deliveries::resource(),
         analytics::resource(),

@@ -9,8 +9,9 @@ use domain::submissions::Status;
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
-use web::{Listed, Paging, Path, Problem, Query, Reply};
+use web::{Listed, Path, Problem, Query, Reply};
 
+use super::sought::SubmissionsQuery;
 use crate::App;
 use crate::call::{Call, scope};
 
@@ -46,13 +47,12 @@ async fn list(
     call: Call<scope::SubmissionsRead>,
     State(app): State<App>,
     Path(form_id): Path<Uuid>,
-    Query(paging): Query<Paging>,
+    Query(query): Query<SubmissionsQuery>,
 ) -> Result<Reply<Submissions>, Problem> {
-    let (limit, after) = paging.read()?;
-    let mut conn = store::acquire(&app.db).await?;
-    call.check_id(&mut conn, Resource::Forms, form_id).await?;
-    let mut rows =
-        store::submissions::list_submissions(&mut conn, call.account_id, form_id, after, limit + 1).await?;
+    let (sought, limit) = query.read()?;
+    let mut tx = store::begin(&app.db).await?;
+    call.check_id(&mut tx, Resource::Forms, form_id).await?;
+    let mut rows = store::submissions::list_submissions(&mut tx, call.account_id, form_id, &sought).await?;
     let listed = Listed::cut(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });
     let view = |row: store::submissions::Submission| SubmissionView {
         id: row.id,

@@ -29,6 +29,7 @@ pub mod plans;
 pub mod presets;
 pub mod reach;
 pub mod rendering;
+pub mod results;
 pub mod retries;
 pub mod scopes;
 pub mod sealing;

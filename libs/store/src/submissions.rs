@@ -43,7 +43,7 @@ pub use erasing::{Erased, delete_old_spam, erase_submissions};
 pub use exporting::{Piece, column_names, export_submissions};
 pub use following::Writer;
 pub use listing::{Sought, list_submissions};
-pub use results::{Tally, tally};
+pub use results::tally;
 pub use taking::{NewSubmission, Taken, take_submission};
 pub use unique::{rewrite_digests, settle_twins};
 

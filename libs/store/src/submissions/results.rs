@@ -1,26 +1,14 @@
 //! What all may know of a form's submissions: how often each option was chosen, and what numbers come to.
 
+use domain::results::{Countable, Tally};
 use sqlx::query;
 use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// How often a field was given one answer; or, of a field of numbers, how many there are and what they come to.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tally {
-    /// The field's name.
-    pub field: String,
-    /// The answer as a text; none of numbers.
-    pub answer: Option<String>,
-    /// How many.
-    pub count: i64,
-    /// The mean of the numbers.
-    pub mean: Option<f64>,
-}
-
 /// Counts the answers to fields with choices and to fields of numbers, over the submissions of a form that count.
-/// Gives how many submissions those are as well. Of each choice, as `(field, option)`, only known options are told:
-/// another text may have been given when the field asked for something else.
+/// Gives how many submissions those are as well. Only options that the form has are
+/// told: another text may have been given when the field asked for something else.
 ///
 /// # Errors
 /// The database's.
@@ -28,10 +16,9 @@ pub async fn tally(
     conn: &mut Conn,
     account_id: Uuid,
     form_id: Uuid,
-    choices: &[(String, String)],
-    numbers: &[String],
+    countable: &Countable,
 ) -> Result<(i64, Vec<Tally>), Error> {
-    let (names, options): (Vec<String>, Vec<String>) = choices.iter().cloned().unzip();
+    let (names, options): (Vec<String>, Vec<String>) = countable.choices.iter().cloned().unzip();
     let rows = query!(
         r#"with counted as not materialized (
                select payload from submissions where account_id = $1 and form_id = $2 and status <> 'spam'
@@ -55,7 +42,7 @@ pub async fn tally(
         form_id,
         &names,
         &options,
-        numbers,
+        &countable.numbers,
     )
     .fetch_all(conn)
     .await?;

@@ -1,0 +1,56 @@
+//! Workflows: forms that are ready to be asked.
+
+use domain::fields::Field;
+use domain::presets::{self, Category, Preset};
+use schemars::JsonSchema;
+use serde::Serialize;
+use web::{Envelope, Path, Problem, Reply};
+
+use crate::App;
+
+/// The endpoints.
+pub(super) fn resource() -> web::Resource<App> {
+    web::Resource::new("workflows").get("/api/workflows", list, "List the presets of forms").get(
+        "/api/workflows/{id}",
+        read,
+        "Read a preset with its fields",
+    )
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct WorkflowView {
+    /// Its word in addresses, and the `workflowId` of a form to be made of it.
+    id: &'static str,
+    name: &'static str,
+    description: &'static str,
+    category: Category,
+    fields: Vec<Field>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Workflows {
+    workflows: Vec<WorkflowView>,
+}
+
+async fn list() -> Reply<Workflows> {
+    let workflows = presets::ALL.iter().map(view).collect();
+    Reply::new(Envelope::new(Workflows { workflows }, None))
+}
+
+async fn read(Path(id): Path<String>) -> Result<Reply<WorkflowView>, Problem> {
+    Ok(Reply::new(Envelope::new(view(find(&id)?), None)))
+}
+
+fn find(id: &str) -> Result<&'static Preset, Problem> {
+    presets::find(id).ok_or_else(|| Problem::not_found("preset").hint("GET /api/workflows lists them"))
+}
+
+fn view(preset: &'static Preset) -> WorkflowView {
+    WorkflowView {
+        id: preset.id,
+        name: preset.name,
+        description: preset.description,
+        category: preset.category,
+        fields: preset.fields(),
+    }
+}

@@ -1,0 +1,20 @@
+//! Workflows: presets for everybody to see, and forms made of them.
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::harness::Api;
+
+#[tokio::test]
+async fn anybody_may_see_the_presets() {
+    let api = Api::start(&[]).await;
+    let (status, list) = api.send(Method::GET, "/api/workflows", None, &Value::Null).await;
+    let list = list["workflows"].as_array().cloned().unwrap();
+    assert_eq!((status, list.len()), (StatusCode::OK, 14));
+    let (status, one) = api.send(Method::GET, "/api/workflows/contact", None, &Value::Null).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(one, list[0]);
+    assert_eq!((&one["category"], &one["fields"][1]["type"]), (&json!("lead-gen"), &json!("email")));
+    let (status, problem) = api.send(Method::GET, "/api/workflows/nothing", None, &Value::Null).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::NOT_FOUND, &json!("not_found")));
+}
