@@ -1,20 +1,23 @@
 //! Workflows: forms that are ready to be asked.
 
+use axum::extract::State;
 use domain::fields::Field;
 use domain::presets::{self, Category, Preset};
 use schemars::JsonSchema;
 use serde::Serialize;
-use web::{Envelope, Path, Problem, Reply};
+use web::{Created, Envelope, Path, Problem, Reply};
 
+use super::form_views::FormAddresses;
+use super::forms::{self, NewForm};
 use crate::App;
+use crate::call::{Call, scope};
 
 /// The endpoints.
 pub(super) fn resource() -> web::Resource<App> {
-    web::Resource::new("workflows").get("/api/workflows", list, "List the presets of forms").get(
-        "/api/workflows/{id}",
-        read,
-        "Read a preset with its fields",
-    )
+    web::Resource::new("workflows")
+        .get("/api/workflows", list, "List the presets of forms")
+        .get("/api/workflows/{id}", read, "Read a preset with its fields")
+        .post("/api/workflows/{id}", create, "Create a form from a preset")
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -39,6 +42,17 @@ async fn list() -> Reply<Workflows> {
 
 async fn read(Path(id): Path<String>) -> Result<Reply<WorkflowView>, Problem> {
     Ok(Reply::new(Envelope::new(view(find(&id)?), None)))
+}
+
+/// Its own scope is all it needs: the form is none of the caller's making.
+async fn create(
+    call: Call<scope::WorkflowsCreate>,
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Created<FormAddresses>, Problem> {
+    let mut form = NewForm::default();
+    form.workflow_id = Some(find(&id)?.id.to_owned());
+    forms::make(call, &app, form).await
 }
 
 fn find(id: &str) -> Result<&'static Preset, Problem> {

@@ -56,6 +56,19 @@ pub fn check(fields: &[Field], given: &Answers) -> Result<Answers, Vec<Complaint
     if complaints.is_empty() { Ok(kept) } else { Err(complaints) }
 }
 
+/// Answers with others put over them; a null takes one away.
+pub fn merged(answers: &Answers, others: Answers) -> Answers {
+    let mut merged = answers.clone();
+    for (name, answer) in others {
+        if answer.is_null() {
+            merged.remove(&name);
+        } else {
+            merged.insert(name, answer);
+        }
+    }
+    merged
+}
+
 /// What a browser posted, as answers: texts become what their field's type means. What can't be read as that
 /// type is left a text, for [`check`] to complain about. Files can't be posted this way.
 pub fn from_pairs(fields: &[Field], pairs: &BTreeMap<String, Vec<String>>) -> Answers {

@@ -43,13 +43,13 @@ impl Default for SpamGuard {
     }
 }
 
-/// What a form is told to be.
+/// What a form is told to be, as far as it is told.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settings<'a> {
     /// What the owner calls it; also the hosted page's heading.
-    pub name: &'a str,
+    pub name: Option<&'a str>,
     /// What it asks.
-    pub fields: &'a [Field],
+    pub fields: Option<&'a [Field]>,
     /// Shown after a submission.
     pub success_message: Option<&'a str>,
     /// On the button.
@@ -68,11 +68,14 @@ pub struct Settings<'a> {
     pub notify_email: Option<&'a str>,
 }
 
-/// What is wrong with a form.
+/// What is wrong with a form, or with the given part of one. That `uniqueBy` names fields of the form is only seen
+/// where these are given.
 pub fn check(settings: &Settings<'_>) -> Vec<Complaint> {
     let mut complaints: Vec<Complaint> =
         instants::check("closesAt", settings.closes_at).into_iter().collect();
-    check_length(&mut complaints, "name", settings.name, 1, NAME_CHARS_MAX);
+    if let Some(name) = settings.name {
+        check_length(&mut complaints, "name", name, 1, NAME_CHARS_MAX);
+    }
     let message = settings.success_message.unwrap_or_default();
     check_length(&mut complaints, "successMessage", message, 0, SUCCESS_MESSAGE_CHARS_MAX);
     let label = settings.submit_label.unwrap_or_default();
@@ -83,7 +86,9 @@ pub fn check(settings: &Settings<'_>) -> Vec<Complaint> {
         }
         check_length(&mut complaints, "redirectUrl", url, 0, REDIRECT_URL_CHARS_MAX);
     }
-    complaints.extend(fields::check(settings.fields));
+    if let Some(fields) = settings.fields {
+        complaints.extend(fields::check(fields));
+    }
     if settings.max_submissions.is_some_and(|max| !(1..=MAX_SUBMISSIONS_MAX).contains(&max)) {
         complaints.push(Complaint::new(
             "maxSubmissions",
@@ -91,7 +96,8 @@ pub fn check(settings: &Settings<'_>) -> Vec<Complaint> {
             "maxSubmissions must be 1 to 1,000,000,000",
         ));
     }
-    check_unique_by(&mut complaints, settings.fields, settings.unique_by.unwrap_or_default());
+    let fields = settings.fields.filter(|fields| !fields.is_empty());
+    check_unique_by(&mut complaints, fields, settings.unique_by.unwrap_or_default());
     if !(0..=MIN_SECONDS_MAX).contains(&settings.spam.min_seconds) {
         let message = format!("spam.minSeconds must be 0 to {MIN_SECONDS_MAX}");
         complaints.push(Complaint::new("spam.minSeconds", "range", message));
@@ -103,26 +109,27 @@ pub fn check(settings: &Settings<'_>) -> Vec<Complaint> {
 }
 
 /// Every upload has an id of its own, so by files no two submissions are ever the same.
-fn check_unique_by(complaints: &mut Vec<Complaint>, fields: &[Field], unique_by: &[String]) {
+fn check_unique_by(complaints: &mut Vec<Complaint>, fields: Option<&[Field]>, unique_by: &[String]) {
     if unique_by.len() > UNIQUE_BY_MAX {
         let message = format!("uniqueBy takes at most {UNIQUE_BY_MAX} fields");
         complaints.push(Complaint::new("uniqueBy", "count", message));
     }
     for (at, name) in unique_by.iter().enumerate() {
         let path = format!("uniqueBy[{at}]");
-        match fields.iter().find(|field| field.name == *name) {
-            None => {
+        let named = fields.map(|fields| fields.iter().find(|field| field.name == *name));
+        match named {
+            Some(None) => {
                 let message = format!("the form has no field called `{name}`");
                 complaints.push(Complaint::new(path, "unknown_field", message));
             }
-            Some(field) if field.kind == FieldType::File => {
+            Some(Some(field)) if field.kind == FieldType::File => {
                 let message = format!("`{name}` takes files, and no two uploads are the same");
                 complaints.push(Complaint::new(path, "file", message));
             }
-            Some(_) if unique_by[..at].contains(name) => {
+            _ if unique_by[..at].contains(name) => {
                 complaints.push(Complaint::new(path, "duplicate", format!("`{name}` is named twice")));
             }
-            Some(_) => {}
+            _ => {}
         }
     }
 }
@@ -180,15 +187,15 @@ mod tests {
     #[test]
     fn each_setting_has_its_rule() {
         let fields = fields();
-        let well = Settings { name: "F", fields: &fields, ..Settings::default() };
+        let well = Settings { name: Some("F"), fields: Some(&fields), ..Settings::default() };
         assert_eq!(places(&well), [""; 0]);
         let wrong = [
-            (Settings { name: "", ..well }, "name"),
+            (Settings { name: Some(""), ..well }, "name"),
             (Settings { redirect_url: Some("javascript:alert(1)"), ..well }, "redirectUrl"),
             (Settings { max_submissions: Some(0), ..well }, "maxSubmissions"),
             (Settings { spam: SpamGuard { min_seconds: 61, ..well.spam }, ..well }, "spam.minSeconds"),
             (Settings { notify_email: Some("me"), ..well }, "notifyEmail"),
-            (Settings { fields: &[], ..well }, "fields"),
+            (Settings { fields: Some(&[]), ..well }, "fields"),
         ];
         for (settings, place) in wrong {
             assert_eq!(places(&settings), [place]);
@@ -200,12 +207,15 @@ mod tests {
         let fields = fields();
         let judge = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-            places(&Settings { name: "F", fields: &fields, unique_by: Some(&names), ..Settings::default() })
+            places(&Settings { fields: Some(&fields), unique_by: Some(&names), ..Settings::default() })
         };
         assert_eq!(judge(&["email"]), [""; 0]);
         assert_eq!(judge(&["email", "email"]), ["uniqueBy[1]"]);
         assert_eq!(judge(&["cv"]), ["uniqueBy[0]"]);
         assert_eq!(judge(&["email", "phone"]), ["uniqueBy[1]"]);
         assert_eq!(judge(&["email"; 6])[0], "uniqueBy");
+        let names = ["email".to_owned(), "phone".to_owned()];
+        let alone = Settings { unique_by: Some(&names), ..Settings::default() };
+        assert_eq!(places(&alone), [""; 0], "without the fields, nobody knows what they are called");
     }
 }

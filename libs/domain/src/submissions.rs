@@ -9,13 +9,27 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use crate::Complaint;
 use crate::answers::Answers;
+use crate::complaint::check_length;
 use crate::fields::{Field, FieldType};
 
 /// Most characters of the owner's own name for a submission.
 pub const EXTERNAL_ID_CHARS_MAX: usize = 200;
 /// Most bytes of a submission, however it comes.
 pub const BYTES_MAX: usize = 256 << 10;
+
+/// What is wrong with the owner's own name for a submission.
+pub fn check_external_id(external_id: &str) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    check_length(&mut complaints, "externalId", external_id, 1, EXTERNAL_ID_CHARS_MAX);
+    complaints
+}
+
+/// Whether the answers are more than a submission may hold.
+pub fn is_too_large(answers: &Answers) -> bool {
+    serde_json::to_vec(answers).map_or(true, |written| written.len() > BYTES_MAX)
+}
 
 /// What becomes of a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

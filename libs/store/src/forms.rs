@@ -81,8 +81,8 @@ impl Form {
     /// What its rules look at.
     pub fn settings(&self) -> Settings<'_> {
         Settings {
-            name: &self.name,
-            fields: &self.fields,
+            name: Some(&self.name),
+            fields: Some(&self.fields),
             success_message: self.success_message.as_deref(),
             submit_label: self.submit_label.as_deref(),
             redirect_url: self.redirect_url.as_deref(),

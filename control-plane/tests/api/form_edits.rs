@@ -1,0 +1,241 @@
+//! Forms' settings: whatever is given is changed, what comes of it must be a form, and what a form is tied to is within
+//! the caller's reach.
+
+use chrono::{TimeDelta, Utc};
+use domain::plans::Plan;
+use domain::reach::Reach;
+use domain::scopes::ScopeSet;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use service::Clock;
+use uuid::Uuid;
+
+use crate::harness::Api;
+
+fn form() -> Value {
+    json!({"name": "F", "fields": [
+        {"name": "email", "label": "E-mail", "type": "email"},
+        {"name": "cv", "label": "CV", "type": "file"},
+    ]})
+}
+
+fn with(mut whole: Value, part: &Value) -> Value {
+    whole.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+    whole
+}
+
+async fn post(api: &Api, key: &str, path: &str, body: &Value) -> (StatusCode, Value) {
+    api.send(Method::POST, path, Some(key), body).await
+}
+
+async fn made(api: &Api, key: &str, path: &str, body: &Value) -> String {
+    let (status, answer) = post(api, key, path, body).await;
+    assert_eq!(status, StatusCode::CREATED, "{answer}");
+    answer["formId"].as_str().or(answer["id"].as_str()).unwrap().to_owned()
+}
+
+async fn put(api: &Api, key: &str, id: &str, body: &Value) -> (StatusCode, Value) {
+    api.send(Method::PUT, &format!("/api/forms/{id}"), Some(key), body).await
+}
+
+async fn read(api: &Api, key: &str, id: &str) -> Value {
+    api.send(Method::GET, &format!("/api/forms/{id}"), Some(key), &Value::Null).await.1
+}
+
+fn fields(problem: &Value) -> Vec<&str> {
+    let errors = problem["fieldErrors"].as_array().map(Vec::as_slice).unwrap_or_default();
+    errors.iter().map(|error| error["field"].as_str().unwrap()).collect()
+}
+
+async fn page(api: &Api, key: &str, slug: &str, template: Option<&str>) -> String {
+    let page = json!({"slug": slug, "title": "P", "html": "x", "entryTemplate": template});
+    made(api, key, "/api/pages", &page).await
+}
+
+#[tokio::test]
+async fn every_setting_is_kept_as_it_is_given_and_cleared_by_null() {
+    let api = Api::start(&[]).await;
+    let (key, _) = api.trial_on(Plan::Scale).await;
+    let page = page(&api, &key, "guests", Some("<p>{{email}}</p>")).await;
+    let folder = made(&api, &key, "/api/folders", &json!({"name": "Folder"})).await;
+    let settings = json!({
+        "name": "G", "successMessage": "Merci", "submitLabel": "Envoyer", "redirectUrl": "https://example.com/x",
+        "closesAt": "2999-01-01T00:00:00Z", "uniqueBy": ["email"], "maxSubmissions": 7.0, "publicResults": true,
+        "folderId": folder, "autoEntryPageId": page, "notifyEmail": "me@example.com",
+        "spam": {"honeypot": false, "minSeconds": 5, "proofOfWork": true},
+    });
+    let plain = made(&api, &key, "/api/forms", &form()).await;
+    let bare = read(&api, &key, &plain).await;
+    assert_eq!(bare["spam"], json!({"honeypot": true, "minSeconds": 2, "proofOfWork": false}));
+    assert_eq!(
+        (&bare["status"], &bare["publicResults"], &bare["uniqueBy"]),
+        (&json!("open"), &json!(false), &Value::Null)
+    );
+
+    let shown = with(settings.clone(), &json!({"maxSubmissions": 7}));
+    let at_once = made(&api, &key, "/api/forms", &with(form(), &settings)).await;
+    let (status, edited) = put(&api, &key, &plain, &settings).await;
+    assert_eq!(status, StatusCode::OK, "{edited}");
+    for form in [read(&api, &key, &at_once).await, read(&api, &key, &plain).await, edited] {
+        for (name, value) in shown.as_object().unwrap() {
+            assert_eq!(&form[name], value, "{name}");
+        }
+    }
+    let nulls = json!({"successMessage": null, "submitLabel": null, "redirectUrl": null, "closesAt": null,
+        "uniqueBy": null, "maxSubmissions": null, "folderId": null, "autoEntryPageId": null, "notifyEmail": null});
+    let (status, cleared) = put(&api, &key, &plain, &nulls).await;
+    assert_eq!(status, StatusCode::OK, "{cleared}");
+    for (name, value) in nulls.as_object().unwrap() {
+        assert_eq!(&cleared[name], value, "{name}");
+    }
+    let (_, kept) = put(&api, &key, &plain, &json!({"spam": {"minSeconds": 0}})).await;
+    assert_eq!(kept["spam"], json!({"honeypot": false, "minSeconds": 0, "proofOfWork": true}));
+    assert_eq!(
+        (&kept["name"], &kept["publicResults"]),
+        (&json!("G"), &json!(true)),
+        "what is not given stays"
+    );
+}
+
+#[tokio::test]
+async fn what_comes_of_an_edit_must_be_a_form() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let id = made(&api, &key, "/api/forms", &with(form(), &json!({"uniqueBy": ["email"]}))).await;
+    let before = read(&api, &key, &id).await;
+    let other = json!([{"name": "a", "label": "A", "type": "text"}]);
+    for (edit, place) in [
+        (json!({"fields": other}), "uniqueBy[0]"),
+        (json!({"uniqueBy": ["phone"]}), "uniqueBy[0]"),
+        (json!({"uniqueBy": ["cv"]}), "uniqueBy[0]"),
+        (json!({"uniqueBy": ["email", "email"]}), "uniqueBy[1]"),
+        (json!({"name": ""}), "name"),
+        (json!({"fields": []}), "fields"),
+        (json!({"redirectUrl": "javascript:alert(1)"}), "redirectUrl"),
+        (json!({"notifyEmail": "me"}), "notifyEmail"),
+        (json!({"spam": {"minSeconds": 61}}), "spam.minSeconds"),
+        (json!({"spam": {"minSeconds": 99_999_999_999_i64}}), "spam.minSeconds"),
+        (json!({"maxSubmissions": 1.5}), "maxSubmissions"),
+        (json!({"closesAt": "+012345-01-01T00:00:00Z"}), "closesAt"),
+    ] {
+        let (status, problem) = put(&api, &key, &id, &edit).await;
+        assert_eq!((status, fields(&problem)), (StatusCode::BAD_REQUEST, vec![place]), "{edit} {problem}");
+        let (status, problem) =
+            post(&api, &key, "/api/forms", &with(with(form(), &json!({"uniqueBy": ["email"]})), &edit)).await;
+        assert_eq!((status, fields(&problem)), (StatusCode::BAD_REQUEST, vec![place]), "{edit} {problem}");
+    }
+    let (status, edited) = put(&api, &key, &id, &json!({"fields": other, "uniqueBy": ["a"]})).await;
+    assert_eq!((status, &edited["fields"], &before["fields"]), (StatusCode::OK, &other, &form()["fields"]));
+}
+
+#[tokio::test]
+async fn a_preset_stands_for_name_and_fields() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let id = made(&api, &key, "/api/forms", &json!({"workflowId": "rsvp", "maxSubmissions": 3})).await;
+    let form = read(&api, &key, &id).await;
+    let preset = domain::presets::find("rsvp").unwrap();
+    assert_eq!((&form["name"], &form["maxSubmissions"]), (&json!(preset.name), &json!(3)));
+    assert_eq!(form["fields"], json!(preset.fields()));
+    let id = made(&api, &key, "/api/forms", &json!({"workflowId": "rsvp", "name": "Party"})).await;
+    assert_eq!(read(&api, &key, &id).await["name"], "Party");
+    let (status, problem) = post(&api, &key, "/api/forms", &json!({"workflowId": "party"})).await;
+    assert_eq!((status, fields(&problem)), (StatusCode::BAD_REQUEST, vec!["workflowId"]));
+    let (status, problem) = post(&api, &key, "/api/forms", &json!({})).await;
+    assert_eq!((status, fields(&problem)), (StatusCode::BAD_REQUEST, vec!["name", "fields"]), "{problem}");
+}
+
+#[tokio::test]
+async fn a_form_is_open_closed_or_full_and_may_be_opened_again() {
+    let api = Api::start(&[]).await;
+    let (key, _) = api.trial_on(Plan::Pro).await;
+    let id = made(&api, &key, "/api/forms", &with(form(), &json!({"maxSubmissions": 1}))).await;
+    let submit = async |name: &str| {
+        let path = format!("/api/forms/{id}/submissions/upsert");
+        let (status, answer) =
+            api.send(Method::PUT, &path, Some(&key), &json!({"externalId": name, "payload": {}})).await;
+        (status.as_u16(), answer["code"].as_str().unwrap_or_default().to_owned())
+    };
+    let status = async |edit: Value| put(&api, &key, &id, &edit).await.1["status"].clone();
+    assert_eq!(submit("1").await, (201, String::new()));
+    assert_eq!(read(&api, &key, &id).await["status"], "full");
+    assert_eq!(submit("2").await, (410, "form_full".to_owned()));
+    assert_eq!(status(json!({"maxSubmissions": 2})).await, "open");
+    let past = Clock::system().now() - TimeDelta::seconds(1);
+    assert_eq!(status(json!({"closesAt": past})).await, "closed");
+    assert_eq!(submit("2").await, (410, "form_closed".to_owned()));
+    assert_eq!(status(json!({"closesAt": past + TimeDelta::hours(1)})).await, "open");
+    assert_eq!(submit("2").await, (201, String::new()));
+    assert_eq!(status(json!({"maxSubmissions": null, "closesAt": null})).await, "open");
+    assert_eq!(submit("3").await, (201, String::new()));
+}
+
+#[tokio::test]
+async fn webhooks_are_linked_anew_as_far_as_the_caller_sees_them() {
+    let api = Api::start(&[]).await;
+    let (key, account_id) = api.trial_on(Plan::Scale).await;
+    let folder = made(&api, &key, "/api/folders", &json!({"name": "Folder"})).await;
+    let form_id = made(&api, &key, "/api/forms", &with(form(), &json!({"folderId": folder}))).await;
+    let outside = made(&api, &key, "/api/forms", &form()).await;
+    let hook = async |forms: &[&str]| {
+        made(&api, &key, "/api/webhooks", &json!({"url": "https://example.com/hook", "formIds": forms})).await
+    };
+    let (first, second) = (hook(&[&form_id]).await, hook(&[&form_id]).await);
+    let shared = hook(&[&form_id, &outside]).await;
+    assert_eq!(read(&api, &key, &form_id).await["webhookIds"], json!([first, second, shared]));
+
+    // It lies in no folder, as one of its forms does not.
+    let reach = Reach { folder_id: Some(folder.parse().unwrap()), ..Reach::default() };
+    let (_, narrow) = api.insert_key(account_id, ScopeSet::FULL, reach, None).await;
+    assert_eq!(read(&api, &narrow, &form_id).await["webhookIds"], json!([first, second]));
+    let (status, _) = put(&api, &narrow, &form_id, &json!({"webhookIds": [shared]})).await;
+    assert_eq!(status, StatusCode::FORBIDDEN);
+    let (status, edited) = put(&api, &narrow, &form_id, &json!({"webhookIds": [second]})).await;
+    assert_eq!((status, &edited["webhookIds"]), (StatusCode::OK, &json!([second])));
+    assert_eq!(
+        read(&api, &key, &form_id).await["webhookIds"],
+        json!([second, shared]),
+        "and the unseen one stays"
+    );
+    let (_, emptied) = put(&api, &key, &form_id, &json!({"webhookIds": []})).await;
+    assert_eq!(emptied["webhookIds"], json!([]));
+    assert_eq!(read(&api, &key, &outside).await["webhookIds"], json!([shared]), "other forms keep theirs");
+    let (_, list) = api.send(Method::GET, "/api/forms", Some(&key), &Value::Null).await;
+    assert_eq!(list["forms"][1]["webhookIds"], json!([shared]));
+}
+
+#[tokio::test]
+async fn the_page_of_entries_is_the_accounts_and_has_a_template() {
+    let api = Api::start(&[]).await;
+    let (key, stranger) = (api.trial().await, api.trial().await);
+    let id = made(&api, &key, "/api/forms", &form()).await;
+    let bare = page(&api, &key, "bare", None).await;
+    let (status, problem) = put(&api, &key, &id, &json!({"autoEntryPageId": bare})).await;
+    assert_eq!((status, fields(&problem)), (StatusCode::BAD_REQUEST, vec!["autoEntryPageId"]));
+    let foreign = page(&api, &stranger, "foreign", Some("x")).await;
+    for page in [foreign.as_str(), &Uuid::nil().to_string()] {
+        let (status, problem) = put(&api, &key, &id, &json!({"autoEntryPageId": page})).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::NOT_FOUND, &json!("not_found")));
+    }
+    let guests = page(&api, &key, "guests", Some("x")).await;
+    assert_eq!(put(&api, &key, &id, &json!({"autoEntryPageId": guests})).await.0, StatusCode::OK);
+    api.send(Method::DELETE, &format!("/api/pages/{guests}"), Some(&key), &Value::Null).await;
+    let (status, edited) = put(&api, &key, &id, &json!({"name": "G"})).await;
+    assert_eq!(
+        (status, &edited["name"]),
+        (StatusCode::OK, &json!("G")),
+        "a page that is gone hinders no edit"
+    );
+}
+
+#[tokio::test]
+async fn an_edit_of_somebody_elses_form_finds_none() {
+    let api = Api::start(&[]).await;
+    let (key, stranger) = (api.trial().await, api.trial().await);
+    let id = made(&api, &key, "/api/forms", &form()).await;
+    assert_eq!(put(&api, &stranger, &id, &json!({"name": "Mine"})).await.0, StatusCode::NOT_FOUND);
+    let before = read(&api, &key, &id).await["updatedAt"].clone();
+    let (_, edited) = put(&api, &key, &id, &json!({"name": "G"})).await;
+    let time = |value: &Value| value.as_str().unwrap().parse::<chrono::DateTime<Utc>>().unwrap();
+    assert!(time(&edited["updatedAt"]) > time(&before));
+}

@@ -1,0 +1,368 @@
+//! What owners do to submissions: the form's rules hold for all of it, and what follows is told.
+
+use std::sync::Arc;
+
+use domain::plans::Plan;
+use domain::scopes::ScopeSet;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use service::{Clock, Rng};
+use store::submissions::{NewSubmission, Taken, Writer, take_submission};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use crate::harness::Api;
+
+struct Ground {
+    api: Api,
+    key: String,
+    account_id: Uuid,
+    form: Uuid,
+}
+
+impl Ground {
+    /// An account with a form that asks for an e-mail address and a note.
+    async fn lay(settings: Value) -> Self {
+        let api = Api::start(&[]).await;
+        let (key, account_id) = api.trial_on(Plan::Pro).await;
+        let mut form = json!({"name": "F", "fields": [
+            {"name": "email", "label": "E-mail", "type": "email", "required": true},
+            {"name": "note", "label": "Note", "type": "textarea", "maxLength": 100},
+        ]});
+        form.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
+        let (status, made) = api.send(Method::POST, "/api/forms", Some(&key), &form).await;
+        assert_eq!(status, StatusCode::CREATED, "{made}");
+        let form = made["formId"].as_str().unwrap().parse().unwrap();
+        Self { api, key, account_id, form }
+    }
+
+    async fn send(&self, method: Method, rest: &str, body: &Value) -> (u16, Value) {
+        let path = format!("/api/forms/{}{rest}", self.form);
+        let (status, answer) = self.api.send(method, &path, Some(&self.key), body).await;
+        (status.as_u16(), answer)
+    }
+
+    async fn upsert(&self, external_id: &str, payload: Value) -> (u16, Value) {
+        let body = json!({"externalId": external_id, "payload": payload});
+        self.send(Method::PUT, "/submissions/upsert", &body).await
+    }
+
+    async fn merge(&self, id: &str, payload: Value) -> (u16, Value) {
+        self.send(Method::PATCH, &format!("/submissions/{id}"), &json!({"payload": payload})).await
+    }
+
+    async fn mark(&self, id: &str, status: &str) -> (u16, Value) {
+        self.send(Method::POST, &format!("/submissions/{id}/status"), &json!({"status": status})).await
+    }
+
+    async fn edit(&self, edit: Value) {
+        let (status, answer) = self.send(Method::PUT, "", &edit).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+
+    /// As a visitor does, by the form as it is.
+    async fn submit(&self, payload: Value, spam: &[&str]) -> (Uuid, Taken) {
+        let (now, rng) = (Clock::system().now(), Rng::system());
+        let mut tx = self.api.begin().await;
+        let form = store::forms::find_form(&mut tx, self.account_id, self.form).await.unwrap().unwrap();
+        let new = NewSubmission {
+            id: rng.uuid_v7(now),
+            external_id: None,
+            payload: payload.as_object().unwrap().clone(),
+            spam_reasons: spam.iter().map(ToString::to_string).collect(),
+        };
+        let new_id = || rng.uuid_v7(now);
+        let writer = Writer { now, traceparent: None, new_id: &new_id };
+        let taken = take_submission(&mut tx, self.account_id, &form, &new, -1, &writer).await.unwrap();
+        if matches!(taken, Taken::Stored(_)) {
+            store::commit(tx).await.unwrap();
+        }
+        (new.id, taken)
+    }
+
+    async fn count(&self) -> i64 {
+        self.send(Method::GET, "", &Value::Null).await.1["submissionCount"].as_i64().unwrap()
+    }
+
+    /// A webhook that hears of everything; gives what it was told so far.
+    async fn webhook(&self) -> String {
+        let hook = json!({"url": "https://example.com/hook", "events": ["*"]});
+        let (_, made) = self.api.send(Method::POST, "/api/webhooks", Some(&self.key), &hook).await;
+        made["id"].as_str().unwrap().to_owned()
+    }
+
+    async fn told(&self, webhook: &str) -> Vec<String> {
+        let path = format!("/api/webhooks/{webhook}/deliveries");
+        let (_, log) = self.api.send(Method::GET, &path, Some(&self.key), &Value::Null).await;
+        let events = log["deliveries"].as_array().unwrap().iter();
+        let mut events: Vec<_> = events.map(|one| one["event"].as_str().unwrap().to_owned()).collect();
+        events.reverse();
+        events
+    }
+}
+
+fn id_of(answer: &Value) -> &str {
+    answer["data"]["id"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn an_upsert_makes_a_submission_once_and_then_replaces_its_answers() {
+    let ground = Ground::lay(json!({})).await;
+    let webhook = ground.webhook().await;
+    let (status, made) = ground.upsert("order-1", json!({"email": "a@b.co", "note": "x", "else": 1})).await;
+    assert_eq!((status, &made["created"]), (201, &json!(true)), "{made}");
+    let data = &made["data"];
+    assert_eq!(
+        data["payload"],
+        json!({"email": "a@b.co", "note": "x"}),
+        "what the form doesn't ask is left out"
+    );
+    assert_eq!((&data["externalId"], &data["status"]), (&json!("order-1"), &json!("received")));
+    assert_eq!(data["formId"], json!(ground.form));
+    let (status, replaced) = ground.upsert("order-1", json!({"email": "c@d.co"})).await;
+    assert_eq!((status, &replaced["created"], id_of(&replaced)), (200, &json!(false), id_of(&made)));
+    assert_eq!(replaced["data"]["payload"], json!({"email": "c@d.co"}), "all of them");
+    assert_eq!(replaced["data"]["createdAt"], data["createdAt"]);
+    assert_eq!(ground.count().await, 1);
+    assert_eq!(ground.told(&webhook).await, ["submission.created", "submission.updated"]);
+    let (_, list) = ground.send(Method::GET, "/submissions", &Value::Null).await;
+    assert_eq!(list["submissions"][0], replaced["data"]);
+}
+
+#[tokio::test]
+async fn a_merge_puts_answers_over_those_there_are() {
+    let ground = Ground::lay(json!({})).await;
+    let webhook = ground.webhook().await;
+    let (_, made) = ground.upsert("1", json!({"email": "a@b.co", "note": "x"})).await;
+    let id = id_of(&made);
+    let (status, merged) = ground.merge(id, json!({"note": "y"})).await;
+    assert_eq!((status, &merged["data"]["payload"]), (200, &json!({"email": "a@b.co", "note": "y"})));
+    let (_, merged) = ground.merge(id, json!({"note": null, "other": "z"})).await;
+    assert_eq!(merged["data"]["payload"], json!({"email": "a@b.co"}));
+    for (payload, field) in [
+        (json!({"email": null}), "payload.email"),
+        (json!({"email": "nobody"}), "payload.email"),
+        (json!({"note": "x".repeat(101)}), "payload.note"),
+        (json!({}), "payload"),
+    ] {
+        let (status, problem) = ground.merge(id, payload).await;
+        assert_eq!((status, &problem["fieldErrors"][0]["field"]), (400, &json!(field)), "{problem}");
+    }
+    assert_eq!(ground.told(&webhook).await.len(), 3, "what was refused is told nobody");
+    assert_eq!(ground.merge(&Uuid::nil().to_string(), json!({"note": "y"})).await.0, 404);
+    let other = Ground { form: Uuid::nil(), api: ground.api, key: ground.key, account_id: ground.account_id };
+    assert_eq!(other.merge(id, json!({"note": "y"})).await.0, 404, "it is looked for in its own form");
+}
+
+#[tokio::test]
+async fn an_upsert_obeys_the_form() {
+    let ground = Ground::lay(json!({"uniqueBy": ["email"], "maxSubmissions": 2})).await;
+    let (status, problem) = ground.upsert("1", json!({"email": "nobody"})).await;
+    assert_eq!((status, &problem["fieldErrors"][0]["field"]), (400, &json!("payload.email")));
+    let (status, problem) = ground.upsert(&"x".repeat(201), json!({"email": "a@b.co"})).await;
+    assert_eq!((status, &problem["fieldErrors"][0]["field"]), (400, &json!("externalId")));
+    assert_eq!(ground.upsert("1", json!({"email": "a@b.co"})).await.0, 201);
+    let (status, problem) = ground.upsert("2", json!({"email": "A@b.co "})).await;
+    assert_eq!((status, &problem["code"]), (400, &json!("validation_failed")), "an e-mail has no space");
+    let (status, problem) = ground.upsert("2", json!({"email": "A@B.co"})).await;
+    assert_eq!((status, &problem["code"]), (409, &json!("duplicate_submission")), "{problem}");
+    assert_eq!(ground.upsert("1", json!({"email": "A@B.CO"})).await.0, 200, "it is no duplicate of itself");
+    assert_eq!(ground.upsert("2", json!({"email": "c@d.co"})).await.0, 201);
+    for (external_id, email, wanted) in [("2", "a@b.co", 409), ("2", "e@f.co", 200), ("3", "g@h.co", 410)] {
+        assert_eq!(
+            ground.upsert(external_id, json!({"email": email})).await.0,
+            wanted,
+            "{external_id} {email}"
+        );
+    }
+    let (_, first) = ground.upsert("1", json!({"email": "a@b.co"})).await;
+    assert_eq!(ground.merge(id_of(&first), json!({"email": "e@f.co"})).await.0, 409);
+    assert_eq!(
+        ground.upsert("1", json!({"email": "c@d.co"})).await.0,
+        200,
+        "what the other gave up may be taken"
+    );
+    assert_eq!(ground.count().await, 2);
+}
+
+#[tokio::test]
+async fn the_free_plan_writes_no_submissions_by_hand_but_tells_spam() {
+    let ground = Ground::lay(json!({})).await;
+    let (id, _) = ground.submit(json!({"email": "a@b.co"}), &[]).await;
+    ground.api.put_on(ground.account_id, Plan::Free).await;
+    let id = id.to_string();
+    for (status, problem) in
+        [ground.upsert("1", json!({"email": "c@d.co"})).await, ground.merge(&id, json!({"note": "x"})).await]
+    {
+        assert_eq!((status, &problem["code"]), (403, &json!("plan_restricted")));
+    }
+    assert_eq!(ground.mark(&id, "spam").await.0, 200);
+}
+
+#[tokio::test]
+async fn to_make_a_submission_needs_more_than_to_change_one() {
+    let ground = Ground::lay(json!({})).await;
+    assert_eq!(ground.upsert("1", json!({"email": "a@b.co"})).await.0, 201);
+    let scopes = ScopeSet::parse(["submissions:update"]).unwrap();
+    let key = ground.api.key_with(&ground.key, scopes).await;
+    let ground = Ground { key, ..ground };
+    assert_eq!(ground.upsert("1", json!({"email": "c@d.co"})).await.0, 200);
+    let (status, problem) = ground.upsert("2", json!({"email": "c@d.co"})).await;
+    assert_eq!((status, &problem["requiredScope"]), (403, &json!("submissions:create")));
+}
+
+#[tokio::test]
+async fn what_was_no_spam_counts_from_then_on_and_is_told() {
+    let ground = Ground::lay(json!({"uniqueBy": ["email"]})).await;
+    let webhook = ground.webhook().await;
+    let (spam, _) = ground.submit(json!({"email": "a@b.co"}), &["honeypot"]).await;
+    let spam = spam.to_string();
+    let (status, found) = ground.mark(&spam, "received").await;
+    assert_eq!((status, &found["data"]["status"]), (200, &json!("received")), "{found}");
+    assert_eq!(found["data"]["spamReasons"], Value::Null);
+    assert_eq!(
+        (ground.count().await, ground.told(&webhook).await),
+        (1, vec!["submission.created".to_owned()])
+    );
+    assert_eq!(ground.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Duplicate);
+    assert_eq!(ground.mark(&spam, "archived").await.0, 200);
+    assert_eq!(ground.count().await, 1, "an archived one counts");
+    assert_eq!(ground.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Duplicate);
+    assert_eq!(ground.mark(&spam, "spam").await.0, 200);
+    assert_eq!(ground.count().await, 0);
+    assert!(matches!(ground.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Stored(_)));
+    let (status, problem) = ground.mark(&spam, "received").await;
+    assert_eq!((status, &problem["code"]), (409, &json!("duplicate_submission")), "its place is taken now");
+    ground.edit(json!({"uniqueBy": null, "maxSubmissions": 1})).await;
+    let (status, problem) = ground.mark(&spam, "received").await;
+    assert_eq!((status, &problem["code"]), (410, &json!("form_full")));
+    ground.edit(json!({"maxSubmissions": 2, "closesAt": "2020-01-01T00:00:00Z"})).await;
+    assert_eq!(ground.mark(&spam, "received").await.0, 200, "it came before the form closed");
+    assert_eq!(ground.told(&webhook).await.len(), 3);
+    assert_eq!(ground.mark(&spam, "lost").await.0, 400);
+}
+
+#[tokio::test]
+async fn spam_leaves_the_page_it_was_shown_on() {
+    let ground = Ground::lay(json!({})).await;
+    let page = json!({"slug": "guests", "title": "P", "html": "x", "entryTemplate": "{{note}}"});
+    let (_, page) = ground.api.send(Method::POST, "/api/pages", Some(&ground.key), &page).await;
+    ground.edit(json!({"autoEntryPageId": page["id"]})).await;
+    let entries = async || {
+        let path = format!("/api/pages/{}/entries", page["id"].as_str().unwrap());
+        ground.api.send(Method::GET, &path, Some(&ground.key), &Value::Null).await.1["count"].clone()
+    };
+    let (_, made) = ground.upsert("1", json!({"email": "a@b.co", "note": "x"})).await;
+    assert_eq!(ground.upsert("2", json!({"email": "a@b.co", "note": "y"})).await.0, 201);
+    assert_eq!(entries().await, 2);
+    ground.mark(id_of(&made), "spam").await;
+    assert_eq!(entries().await, 1);
+    ground.mark(id_of(&made), "received").await;
+    assert_eq!(entries().await, 2);
+}
+
+#[tokio::test]
+async fn a_new_rule_leaves_old_duplicates_and_forbids_new_ones() {
+    let ground = Ground::lay(json!({})).await;
+    let mut old = Vec::new();
+    for note in ["1", "2", "3"] {
+        old.push(ground.submit(json!({"email": "a@b.co", "note": note}), &[]).await.0.to_string());
+    }
+    ground.submit(json!({"email": "c@d.co"}), &["honeypot"]).await;
+    ground.edit(json!({"uniqueBy": ["email"]})).await;
+    assert_eq!(ground.count().await, 3);
+    assert_eq!(ground.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Duplicate);
+    assert!(
+        matches!(ground.submit(json!({"email": "c@d.co"}), &[]).await.1, Taken::Stored(_)),
+        "spam forbids none"
+    );
+    assert_eq!(
+        ground.merge(&old[1], json!({"note": "still here"})).await.0,
+        200,
+        "what stays the same may stay"
+    );
+    // One after the other goes, and the last still forbids a new one.
+    for id in &old[..2] {
+        assert_eq!(ground.mark(id, "spam").await.0, 200);
+        assert_eq!(ground.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Duplicate);
+    }
+    assert_eq!(ground.merge(&old[2], json!({"email": "e@f.co"})).await.0, 200);
+    assert!(matches!(ground.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Stored(_)));
+    let texts = json!([{"name": "email", "label": "E", "type": "text"}, {"name": "note", "label": "N", "type": "text"}]);
+    ground.edit(json!({"fields": texts})).await;
+    assert!(
+        matches!(ground.submit(json!({"email": "A@b.co"}), &[]).await.1, Taken::Stored(_)),
+        "as a text it is another"
+    );
+    ground.edit(json!({"uniqueBy": null})).await;
+    assert!(matches!(ground.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Stored(_)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_is_a_limit_across_visitors_and_owners() {
+    let ground = Arc::new(Ground::lay(json!({"maxSubmissions": 20})).await);
+    let sent: JoinSet<bool> = (0..100)
+        .map(|number| {
+            let ground = Arc::clone(&ground);
+            async move {
+                let payload = json!({"email": "a@b.co"});
+                if number % 2 == 0 {
+                    let taken = ground.submit(payload, &[]).await.1;
+                    assert!(matches!(taken, Taken::Stored(_) | Taken::Refused(_)), "{taken:?}");
+                    matches!(taken, Taken::Stored(_))
+                } else {
+                    let (status, answer) = ground.upsert(&number.to_string(), payload).await;
+                    assert!([201, 410].contains(&status), "{answer}");
+                    status == 201
+                }
+            }
+        })
+        .collect();
+    assert_eq!(sent.join_all().await.into_iter().filter(|taken| *taken).count(), 20);
+    assert_eq!(ground.count().await, 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_upserts_by_the_same_name_one_makes_it() {
+    let ground = Arc::new(Ground::lay(json!({"uniqueBy": ["email"]})).await);
+    let sent: JoinSet<u16> =
+        (0..50)
+            .map(|number| {
+                let ground = Arc::clone(&ground);
+                async move {
+                    ground.upsert("order-1", json!({"email": "a@b.co", "note": number.to_string()})).await.0
+                }
+            })
+            .collect();
+    let mut answers = sent.join_all().await;
+    answers.sort_unstable();
+    assert_eq!((answers[48], answers[49], ground.count().await), (200, 201, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_that_comes_while_people_submit_holds_from_then_on() {
+    let ground = Arc::new(Ground::lay(json!({})).await);
+    let submitting: JoinSet<(u64, bool)> = (0..8)
+        .flat_map(|_| 0..25_u64)
+        .map(|number| {
+            let ground = Arc::clone(&ground);
+            async move {
+                loop {
+                    let payload = json!({"email": format!("{number}@b.co")});
+                    match ground.submit(payload, &[]).await.1 {
+                        Taken::Changed => {}
+                        taken => return (number, matches!(taken, Taken::Stored(_))),
+                    }
+                }
+            }
+        })
+        .collect();
+    ground.edit(json!({"uniqueBy": ["email"]})).await;
+    let stored = submitting.join_all().await.into_iter().filter(|(_, stored)| *stored).count();
+    assert_eq!(ground.count().await, i64::try_from(stored).unwrap());
+    assert!(stored >= 25);
+    for number in 0..25 {
+        let taken = ground.submit(json!({"email": format!("{number}@B.co")}), &[]).await.1;
+        assert_eq!(taken, Taken::Duplicate, "{number}");
+    }
+}
