@@ -18,7 +18,7 @@ const OWN: [(&str, &str); 4] = [
     ("submittedAt", r#"to_char(created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"#),
     ("status", "status"),
     // As `guarded` writes it.
-    ("externalId", r"case when external_id ~ '^[-=+@\t\r\n]' then  || external_id else external_id end"),
+    ("externalId", r"case when external_id ~ '^[-=+@\t\r\n]' then '''' || external_id else external_id end"),
 ];
 /// The last column: answers to fields that the form doesn't have any more, as JSON.
 const REST: &str = "otherAnswers";
