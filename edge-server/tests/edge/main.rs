@@ -22,6 +22,7 @@ mod inner;
 mod isolation;
 mod pages;
 mod proxy;
+mod results;
 mod seeds;
 mod short;
 mod smuggling;

@@ -22,6 +22,7 @@ pub mod identities;
 pub mod keys;
 pub mod months;
 pub mod names;
+pub mod notifications;
 pub mod outbox;
 pub mod overviews;
 pub mod pages;
