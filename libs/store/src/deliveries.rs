@@ -9,6 +9,7 @@ use serde_json::Value;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
+use crate::forms::lock_number;
 use crate::{Conn, Error};
 
 /// Something that happened to a form, to be told to its webhooks.
@@ -101,7 +102,7 @@ pub async fn insert_deliveries(
 }
 
 /// The active webhooks of the account that want an event of a form. One that is being deleted waits for, or is left
-/// out of, the commit.
+/// out of, the commit; and the form is not edited before it, either ([`crate::forms::lock_form`]).
 ///
 /// # Errors
 /// The database's.
@@ -112,15 +113,18 @@ pub(crate) async fn lock_listeners(
     event: &str,
 ) -> Result<Vec<Uuid>, Error> {
     let listeners = query_scalar!(
-        "select id from webhooks w where account_id = $1 and is_active
-           and (all_forms or exists (select from webhook_forms where webhook_id = w.id and form_id = $2))
-           and ($3 = any(events) or '*' = any(events) or (events = '{}' and $3 = 'submission.created'))
-         for key share",
+        r#"select array(
+               select id from webhooks w where account_id = $1 and is_active
+                 and (all_forms or exists (select from webhook_forms where webhook_id = w.id and form_id = $2))
+                 and ($3 = any(events) or '*' = any(events) or (events = '{}' and $3 = 'submission.created'))
+               for key share) as "listeners!"
+           from pg_advisory_xact_lock_shared($4)"#,
         account_id,
         form_id,
         event,
+        lock_number(form_id),
     )
-    .fetch_all(conn)
+    .fetch_one(conn)
     .await?;
     Ok(listeners)
 }

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::accounts::read_plan;
 use crate::{Conn, Error, Part};
 
+pub(crate) use writes::lock_number;
 pub use writes::{delete_form, insert_form, lock_form, update_form};
 
 /// A form, as it is stored and as its owner sees it.
@@ -145,7 +146,9 @@ pub async fn find_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
     let row = query!(
         r#"select id, folder_id, name, fields as "fields: Json<Vec<Field>>", success_message, submit_label, redirect_url,
                   closes_at, max_submissions, unique_by, public_results, auto_entry_page_id, spam_honeypot,
-                  spam_min_seconds, spam_proof_of_work, notify_email, submission_count, created_at, updated_at
+                  spam_min_seconds, spam_proof_of_work, notify_email, created_at, updated_at,
+                  (submission_count + coalesce((select sum(submissions) from form_tallies where form_id = forms.id), 0)
+                  )::bigint as "submission_count!"
            from forms where account_id = $1 and id = $2"#,
         account_id,
         id,
@@ -163,7 +166,9 @@ pub async fn list_forms(conn: &mut Conn, account_id: Uuid, part: &Part) -> Resul
     let rows = query!(
         r#"select id, folder_id, name, fields as "fields: Json<Vec<Field>>", success_message, submit_label, redirect_url,
                   closes_at, max_submissions, unique_by, public_results, auto_entry_page_id, spam_honeypot,
-                  spam_min_seconds, spam_proof_of_work, notify_email, submission_count, created_at, updated_at
+                  spam_min_seconds, spam_proof_of_work, notify_email, created_at, updated_at,
+                  (submission_count + coalesce((select sum(submissions) from form_tallies where form_id = forms.id), 0)
+                  )::bigint as "submission_count!"
            from forms
            where account_id = $1 and ($2::uuid is null or folder_id = $2) and ($3::uuid[] is null or id = any($3))
              and ($4::timestamptz is null or (created_at, id) > ($4, $5))
@@ -189,8 +194,9 @@ pub async fn find_open_form(conn: &mut Conn, id: Uuid) -> Result<Option<OpenForm
         r#"select f.account_id, a.plan, a.suspended_at is not null as "suspended!", f.id, f.folder_id, f.name,
                   f.fields as "fields: Json<Vec<Field>>", f.success_message, f.submit_label, f.redirect_url,
                   f.closes_at, f.max_submissions, f.unique_by, f.public_results, f.auto_entry_page_id,
-                  f.spam_honeypot, f.spam_min_seconds, f.spam_proof_of_work, f.notify_email, f.submission_count,
-                  f.created_at, f.updated_at
+                  f.spam_honeypot, f.spam_min_seconds, f.spam_proof_of_work, f.notify_email, f.created_at, f.updated_at,
+                  (f.submission_count + coalesce((select sum(submissions) from form_tallies where form_id = f.id), 0)
+                  )::bigint as "submission_count!"
            from forms f join accounts a on a.id = f.account_id where f.id = $1"#,
         id,
     )

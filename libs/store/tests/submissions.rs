@@ -2,6 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use contract::{Change, Job, Signal};
 use domain::forms::Shut;
@@ -108,6 +112,11 @@ async fn submissions(db: &store::Db, form: &Form) -> Vec<Submission> {
         .unwrap()
 }
 
+async fn submissions_in(db: &store::Db, form: &Form) -> usize {
+    let mut conn = store::acquire(db).await.unwrap();
+    list_submissions(&mut conn, ACCOUNT, form.id, None, 1_000_000).await.unwrap().len()
+}
+
 async fn count(db: &store::Db, form: &Form) -> i64 {
     let mut conn = store::acquire(db).await.unwrap();
     find_form(&mut conn, ACCOUNT, form.id).await.unwrap().unwrap().submission_count
@@ -138,6 +147,82 @@ async fn of_two_hundred_duplicates_at_once_one_is_stored() {
     let of = |wanted: fn(&Taken) -> bool| taken.iter().filter(|taken| wanted(taken)).count();
     assert_eq!((of(stored), of(|taken| *taken == Taken::Duplicate)), (1, 199));
     assert_eq!((count(&database.db, &form).await, submissions(&database.db, &form).await.len()), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nothing_limited_is_counted_to_the_last_and_a_limit_that_comes_later_is_one() {
+    let database = database().await;
+    let form = form(&database.db, |_| {}).await;
+    let at_once = async |form: &Form, times: usize| {
+        let taken: JoinSet<Taken> = (0..times)
+            .map(|_| {
+                let (db, form) = (database.db.clone(), form.clone());
+                async move { take(&db, &form, json!({"note": "x"}), &[]).await }
+            })
+            .collect();
+        taken.join_all().await.iter().filter(|taken| stored(taken)).count()
+    };
+    assert_eq!((at_once(&form, 100).await, count(&database.db, &form).await), (100, 100));
+    let edit = async |max: Option<i64>| {
+        let mut tx = store::begin(&database.db).await.unwrap();
+        let mut edited = lock_form(&mut tx, ACCOUNT, form.id).await.unwrap().unwrap();
+        edited.max_submissions = max;
+        update_form(&mut tx, ACCOUNT, &edited, now()).await.unwrap();
+        let edited = find_form(&mut tx, ACCOUNT, form.id).await.unwrap().unwrap();
+        store::commit(tx).await.unwrap();
+        edited
+    };
+    let limited = edit(Some(110)).await;
+    assert_eq!((at_once(&limited, 50).await, count(&database.db, &form).await), (10, 110));
+    let unlimited = edit(None).await;
+    assert_eq!((at_once(&unlimited, 20).await, count(&database.db, &form).await), (20, 130));
+    let mut tx = store::begin(&database.db).await.unwrap();
+    let downgraded = NewSubmission {
+        id: new_id(),
+        external_id: None,
+        payload: json!({"note": "x"}).as_object().unwrap().clone(),
+        spam_reasons: Vec::new(),
+    };
+    let writer = Writer { now: now(), traceparent: None, new_id: &new_id };
+    for (plan_limit, place) in [(130, false), (131, true)] {
+        let taken =
+            take_submission(&mut tx, ACCOUNT, &unlimited, &downgraded, plan_limit, &writer).await.unwrap();
+        assert_eq!(stored(&taken), place, "{plan_limit} {taken:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_gets_its_turn_however_many_submit() {
+    let database = database().await;
+    let form = form(&database.db, |_| {}).await;
+    let edited = Arc::new(AtomicBool::new(false));
+    let submitting: JoinSet<()> = (0..8)
+        .map(|_| {
+            let (db, form, edited) = (database.db.clone(), form.clone(), Arc::clone(&edited));
+            async move {
+                while !edited.load(Ordering::Relaxed) {
+                    take(&db, &form, json!({"note": "x"}), &[]).await;
+                }
+            }
+        })
+        .collect();
+    while count(&database.db, &form).await < 50 {
+        tokio::task::yield_now().await;
+    }
+    let edit = async {
+        let mut tx = store::begin(&database.db).await.unwrap();
+        let locked = lock_form(&mut tx, ACCOUNT, form.id).await.unwrap().unwrap();
+        store::commit(tx).await.unwrap();
+        locked.submission_count
+    };
+    let counted = tokio::time::timeout(Duration::from_secs(20), edit).await;
+    edited.store(true, Ordering::Relaxed);
+    submitting.join_all().await;
+    assert!(counted.unwrap() >= 50);
+    assert_eq!(
+        count(&database.db, &form).await,
+        i64::try_from(submissions_in(&database.db, &form).await).unwrap()
+    );
 }
 
 #[tokio::test]

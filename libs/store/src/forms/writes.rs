@@ -1,7 +1,8 @@
 //! Forms made, edited and deleted.
 //!
-//! Whoever edits a form has its row ([`lock_form`]), as has who counts a submission: an edit and a submission happen
-//! one after the other, and a submission that was checked against what the form was before is told so.
+//! Whoever edits a form has it alone ([`lock_form`]); those who submit have it together. So an edit and a submission
+//! happen one after the other, and a submission that was checked against what the form was before is told so. The lock is
+//! no row's but an advisory one: it stands in line, where a row's would wait for a moment in which nobody submits.
 
 use chrono::{DateTime, Utc};
 use sqlx::query;
@@ -46,16 +47,38 @@ pub async fn insert_form(conn: &mut Conn, account_id: Uuid, form: &Form) -> Resu
     Ok(())
 }
 
-/// A form of the account, taken for this transaction: until it ends, the form is not edited and counts nothing.
+/// By which number a form is locked. Two forms that share one merely wait for each other.
+pub(crate) fn lock_number(form_id: Uuid) -> i64 {
+    form_id.as_u64_pair().1.cast_signed()
+}
+
+/// A form of the account, taken for this transaction: until it ends, the form is not edited and gets no submission. What
+/// its submissions have counted apart from each other stands in its own row from then on.
 ///
 /// # Errors
 /// The database's.
 pub async fn lock_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Form>, Error> {
-    query!("select from forms where account_id = $1 and id = $2 for no key update", account_id, id)
-        .fetch_optional(&mut *conn)
-        .await?;
-    // By a statement of its own, which sees what was committed while that one waited.
+    lock(conn, id).await?;
+    query!(
+        "with gathered as (
+             delete from form_tallies t using forms f
+             where f.account_id = $1 and f.id = $2 and t.form_id = f.id returning t.submissions
+         )
+         update forms
+         set submission_count = submission_count + coalesce((select sum(submissions) from gathered), 0)::bigint
+         where account_id = $1 and id = $2",
+        account_id,
+        id,
+    )
+    .execute(&mut *conn)
+    .await?;
     find_form(conn, account_id, id).await
+}
+
+/// By a statement of its own: the next one sees what was committed while this one waited.
+async fn lock(conn: &mut Conn, id: Uuid) -> Result<(), Error> {
+    query!("select from pg_advisory_xact_lock($1)", lock_number(id)).execute(conn).await?;
+    Ok(())
 }
 
 /// Writes a form of the account as it is to be, but for its count. Its `updated_at` rises whatever the clock says.
@@ -104,6 +127,7 @@ pub async fn update_form(
 /// # Errors
 /// The database's.
 pub async fn delete_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
+    lock(conn, id).await?;
     let done =
         query!("delete from forms where account_id = $1 and id = $2", account_id, id).execute(conn).await?;
     Ok(done.rows_affected() > 0)

@@ -1,4 +1,7 @@
 //! Taking a submission: one statement counts it, within the form's limits, and stores it.
+//!
+//! Where nothing limits a form, submissions at the same time count apart from each other: a thousand a second are then no
+//! queue at one row. See `migrations/postgres/0016_form_tallies.sql`.
 
 use contract::Signal;
 use domain::answers::Answers;
@@ -11,6 +14,10 @@ use uuid::Uuid;
 use super::following::{self, Writer};
 use crate::forms::{Form, find_form};
 use crate::{Conn, Error, deliveries};
+
+/// Counters of a form that nothing limits. Connections that are open at the same time have processes of different
+/// numbers, so few of them share one.
+const SLOTS: i32 = 64;
 
 /// A submission about to be stored.
 #[derive(Debug)]
@@ -62,15 +69,56 @@ pub async fn take_submission(
     if !new.spam_reasons.is_empty() {
         return put_aside(conn, account_id, form, new, plan_limit, writer).await;
     }
-    // Before the form's row is taken, so that others wait no longer than they must.
+    // From here on the form is not edited, so that what is read of it below is what it is.
     let listeners = deliveries::lock_listeners(conn, account_id, form.id, Happening::Created.word()).await?;
-    let digest = digest(&form.fields, form.unique_by.as_deref().unwrap_or_default(), &new.payload);
+    let is_limited = form.max_submissions.is_some() || plan_limit >= 0;
+    let done = if is_limited {
+        count_within_limit(conn, account_id, form, new, plan_limit, writer).await?
+    } else {
+        count_apart(conn, account_id, form, new, writer).await?
+    };
+    match done {
+        Done::Stored => {
+            let told = told(form, new, writer);
+            Ok(Taken::Stored(following::follow(conn, account_id, form, &told, listeners, writer).await?))
+        }
+        Done::Duplicate => Ok(Taken::Duplicate),
+        Done::NoPlace => why_not(conn, account_id, form, plan_limit, writer).await,
+    }
+}
+
+/// How far it came.
+enum Done {
+    Stored,
+    Duplicate,
+    NoPlace,
+}
+
+impl Done {
+    fn of(has_place: bool, is_stored: bool) -> Self {
+        match (has_place, is_stored) {
+            (true, true) => Self::Stored,
+            (true, false) => Self::Duplicate,
+            (false, _) => Self::NoPlace,
+        }
+    }
+}
+
+/// The form's own counter: who counts waits for whoever counted before.
+async fn count_within_limit(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form: &Form,
+    new: &NewSubmission,
+    plan_limit: i64,
+    writer: &Writer<'_>,
+) -> Result<Done, Error> {
     let done = query!(
         r#"with place as (
                update forms set submission_count = submission_count + 1
                where account_id = $1 and id = $2 and updated_at = $3 and (closes_at is null or closes_at > $4)
-                 and (max_submissions is null or submission_count < max_submissions)
-                 and ($5::bigint = -1 or submission_count < $5)
+                 and submission_count + coalesce((select sum(submissions) from form_tallies where form_id = $2), 0)
+                     < least(max_submissions, case when $5::bigint >= 0 then $5 end)
                returning id
            ), stored as (
                insert into submissions (id, account_id, form_id, external_id, payload, unique_digest, created_at,
@@ -87,18 +135,54 @@ pub async fn take_submission(
         new.id,
         new.external_id,
         Json(&new.payload) as _,
-        digest.as_ref().map(<[u8; 32]>::as_slice),
+        digest_of(form, &new.payload),
     )
-    .fetch_one(&mut *conn)
+    .fetch_one(conn)
     .await?;
-    match (done.has_place, done.is_stored) {
-        (true, true) => {
-            let told = told(form, new, writer);
-            Ok(Taken::Stored(following::follow(conn, account_id, form, &told, listeners, writer).await?))
-        }
-        (true, false) => Ok(Taken::Duplicate),
-        (false, _) => why_not(conn, account_id, form, plan_limit, writer).await,
-    }
+    Ok(Done::of(done.has_place, done.is_stored))
+}
+
+/// A counter that no other connection uses: nobody waits for anybody, and their commits reach the disk together.
+async fn count_apart(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form: &Form,
+    new: &NewSubmission,
+    writer: &Writer<'_>,
+) -> Result<Done, Error> {
+    let done = query!(
+        r#"with place as (
+               select id from forms
+               where account_id = $1 and id = $2 and updated_at = $3 and (closes_at is null or closes_at > $4)
+           ), tally as (
+               insert into form_tallies as t (form_id, slot, submissions)
+               select id, pg_backend_pid() % $5, 1 from place
+               on conflict (form_id, slot) do update set submissions = t.submissions + 1
+           ), stored as (
+               insert into submissions (id, account_id, form_id, external_id, payload, unique_digest, created_at,
+                                        updated_at)
+               select $6, $1, id, $7, $8, $9, $4, $4 from place
+               on conflict do nothing returning id
+           )
+           select exists (select from place) as "has_place!", exists (select from stored) as "is_stored!""#,
+        account_id,
+        form.id,
+        form.updated_at,
+        writer.now,
+        SLOTS,
+        new.id,
+        new.external_id,
+        Json(&new.payload) as _,
+        digest_of(form, &new.payload),
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(Done::of(done.has_place, done.is_stored))
+}
+
+fn digest_of(form: &Form, payload: &Answers) -> Option<Vec<u8>> {
+    let unique_by = form.unique_by.as_deref().unwrap_or_default();
+    digest(&form.fields, unique_by, payload).map(|digest| digest.to_vec())
 }
 
 fn told<'a>(form: &'a Form, new: &'a NewSubmission, writer: &Writer<'_>) -> Told<'a> {
@@ -126,8 +210,9 @@ async fn put_aside(
                                   updated_at)
          select $6, $1, id, $7, $8, 'spam', $9, $4, $4 from forms
          where account_id = $1 and id = $2 and updated_at = $3 and (closes_at is null or closes_at > $4)
-           and (max_submissions is null or submission_count < max_submissions)
-           and ($5::bigint = -1 or submission_count < $5)",
+           and ((max_submissions is null and $5::bigint = -1)
+                or submission_count + coalesce((select sum(submissions) from form_tallies where form_id = $2), 0)
+                   < least(max_submissions, case when $5 >= 0 then $5 end))",
         account_id,
         form.id,
         form.updated_at,
