@@ -13,6 +13,7 @@ use domain::keys::Pepper;
 use domain::sealing::MasterKey;
 use service::config::ExposeSecret;
 use service::{Check, Clock, Rng, Shutdown};
+use tokio::sync::Semaphore;
 use warehouse::Warehouse;
 use web::{EdgeTrust, Problem};
 
@@ -58,6 +59,8 @@ pub struct Parts {
     pub signin: SignIn,
     /// How calls are made once.
     pub idempotency: Idempotency,
+    /// How submissions are exported.
+    pub exports: Exports,
     /// The room that large bodies share.
     pub large_bodies: Room,
     /// Whom to believe about a caller's address.
@@ -66,6 +69,21 @@ pub struct Parts {
     pub clock: Clock,
     /// Chance.
     pub rng: Rng,
+}
+
+/// How submissions are exported.
+#[derive(Debug)]
+pub struct Exports {
+    /// A place for each file that may be written at once.
+    pub room: Semaphore,
+    /// How long a reader may take nothing.
+    pub patience: Duration,
+}
+
+impl Exports {
+    fn new(config: &crate::config::Exports) -> Self {
+        Self { room: Semaphore::new(config.at_once), patience: config.patience }
+    }
 }
 
 /// How long the relay leaves a signal to whoever wrote it.
@@ -128,6 +146,7 @@ impl App {
             subdomains: config.subdomains.clone(),
             upgrade: config.upgrade.clone(),
             idempotency: config.idempotency.clone(),
+            exports: Exports::new(&config.exports),
             large_bodies: Room::new(&config.large_bodies),
             edge_trust: EdgeTrust::new(secrets.edge_token.expose_secret()),
             clock,

@@ -84,10 +84,12 @@ scopes! {
     SubdomainsCreate = Subdomains Create;
     SubdomainsRead = Subdomains Read;
     SubdomainsUpdate = Subdomains Update;
+    SubmissionsDelete = Submissions Delete;
     SubmissionsRead = Submissions Read;
     SubmissionsUpdate = Submissions Update;
     WebhooksCreate = Webhooks Create;
     WebhooksRead = Webhooks Read;
+    WorkflowsCreate = Workflows Create;
 }
 
 /// An authenticated call whose key allows `S`.

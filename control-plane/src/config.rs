@@ -44,6 +44,8 @@ pub struct Config {
     pub signin: crate::signin::Config,
     /// How calls are made once.
     pub idempotency: Idempotency,
+    /// How submissions are exported.
+    pub exports: Exports,
     /// How many large bodies are taken at once.
     pub large_bodies: crate::large::LargeBodies,
 }
@@ -149,6 +151,17 @@ pub struct Keys {
     /// How long a look-up may be remembered.
     #[serde(with = "service::config::duration")]
     pub cache: Duration,
+}
+
+/// Section `[exports]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exports {
+    /// Files written at once.
+    pub at_once: usize,
+    /// How long a reader may take nothing.
+    #[serde(with = "service::config::duration")]
+    pub patience: Duration,
 }
 
 /// Section `[idempotency]`.

@@ -54,7 +54,10 @@ pub(crate) fn forget(edge: &Edge, change: Change) {
             edge.assets.forget_absent();
         }
         Change::AccountFiles { account_id } => edge.assets.forget_account(account_id),
-        Change::Form { form_id } => edge.forms.forget(form_id),
+        Change::Form { form_id } => {
+            edge.forms.forget(form_id);
+            edge.results.forget(form_id);
+        }
         Change::AnalyticsSite { subdomain_id, .. } => {
             subdomain_id.into_iter().for_each(|id| edge.pages.forget_site(id));
         }

@@ -19,6 +19,7 @@ use crate::lookups::LookUps;
 use crate::pages::Pages;
 use crate::proxy::Inner;
 use crate::replies::Source;
+use crate::results::Results;
 use crate::sending::Bodies;
 use crate::short::Holders;
 use crate::sitemaps::SiteMaps;
@@ -51,6 +52,8 @@ pub struct Parts {
     served: [Tally; 3],
     /// Which form asks what.
     pub(crate) forms: Forms,
+    /// What forms' answers come to.
+    pub(crate) results: Results,
     /// Which asset is what.
     pub(crate) assets: Assets,
     /// Which files a site has.
@@ -107,6 +110,7 @@ impl Edge {
             site_maps: SiteMaps::new(lookups.clone(), &config.cache),
             views: Views::new(lookups.clone()),
             served: service::metrics::tallies("edge_page_serve_total", "from", Source::ALL.map(Source::word)),
+            results: Results::new(),
             assets: Assets::new(lookups.clone(), &config.cache),
             files: Files::new(lookups.clone(), &config.cache),
             bodies: Bodies::new(blobs.clone(), config.cache.file_bytes),

@@ -15,7 +15,8 @@ use web::{Code, Frame, Problem};
 use crate::edge::{Edge, Whose};
 use crate::sites::Host;
 use crate::{
-    assets, challenges, embed, form_files, forms, hosts, proxy, serving, short, submissions, tracker, uploads,
+    assets, challenges, embed, form_files, forms, hosts, proxy, results, serving, short, submissions,
+    tracker, uploads,
 };
 
 /// Everything that isn't answered at the door. Cheap to clone.
@@ -70,6 +71,7 @@ fn base_router(edge: &Edge) -> Router {
         .route("/api/forms/{id}/upload", form_files::route())
         .route("/api/forms/{id}/files/{oid}", get(form_files::fetch))
         .route("/downloads/{id}", get(form_files::download))
+        .route("/api/forms/{id}/results", results::route())
         .route("/uploads/{id}", uploads::route())
         .route("/f/{id}", get(forms::show))
         .route("/f/{id}/thanks", get(forms::thank))

@@ -28,6 +28,7 @@ mod quick;
 mod ranges;
 mod rendered;
 mod replies;
+mod results;
 mod seats;
 mod sending;
 mod serving;

@@ -35,7 +35,7 @@ pub struct Config {
     pub webhooks: Webhooks,
     /// How what has ended is deleted.
     pub purge: Purge,
-    /// How requests for help reach the operator.
+    /// How requests for help reach the operator, and submissions forms' owners.
     pub mail: Mail,
     /// What the outgoing guard lets through.
     pub outbound: Outbound,
@@ -109,6 +109,9 @@ pub struct Purge {
     /// How long a deletion that has not ended is left alone.
     #[serde(with = "service::config::duration")]
     pub retry_after: Duration,
+    /// How old spam becomes.
+    #[serde(with = "service::config::duration")]
+    pub spam_after: Duration,
 }
 
 /// Section `[tidy]`.
@@ -153,6 +156,9 @@ pub struct Mail {
     /// Pauses before each attempt.
     #[serde(with = "service::config::duration::list")]
     pub schedule: Vec<Duration>,
+    /// When a mail to a form's owner that nobody sends is forgotten.
+    #[serde(with = "service::config::duration")]
+    pub forget_after: Duration,
 }
 
 /// Section `[outbound]`.

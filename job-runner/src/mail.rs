@@ -1,5 +1,5 @@
-//! The way out for mail: one SMTP server, which the operator sets. Nobody else chooses where it goes, so it does
-//! without the guard that other outgoing calls have.
+//! The way out for mail: one SMTP server, which the operator sets. Nobody else chooses which, so it does without the
+//! guard that other outgoing calls have.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use service::config::ExposeSecret;
 
 use crate::config;
 
-/// Mails the operator.
+/// Mails the operator, and owners of forms.
 pub(crate) struct Mailer {
     transport: AsyncSmtpTransport<Tokio1Executor>,
     from: Mailbox,
@@ -22,10 +22,12 @@ pub(crate) struct Mailer {
     pub(crate) schedule: Vec<Duration>,
 }
 
-/// What the operator is told.
+/// What somebody is told.
 pub(crate) struct Letter {
     /// Names it in all mailboxes: the same each time it is sent.
     pub(crate) id: String,
+    /// Who is told; the operator, if nobody is named.
+    pub(crate) to: Option<String>,
     /// Where an answer goes; whoever wrote may have given nothing, or nothing that is an address.
     pub(crate) reply_to: Option<String>,
     pub(crate) subject: String,
@@ -72,9 +74,13 @@ impl Mailer {
     }
 
     fn message(&self, letter: Letter) -> anyhow::Result<Message> {
+        let to = match &letter.to {
+            Some(address) => Mailbox::new(None, address.parse().context("nobody can be mailed there")?),
+            None => self.to.clone(),
+        };
         let mut message = Message::builder()
             .from(self.from.clone())
-            .to(self.to.clone())
+            .to(to)
             .subject(letter.subject)
             .date(letter.written_at)
             .message_id(Some(format!("<{}@{}>", letter.id, self.from.email.domain())))

@@ -41,7 +41,9 @@ pub struct Parts {
     pub(crate) schedule: Vec<Duration>,
     /// How what has ended is deleted.
     pub(crate) purge: Purge,
-    /// The way to the operator, where there is one.
+    /// When a mail to a form's owner that nobody sends is forgotten.
+    pub(crate) forget_mail_after: Duration,
+    /// The way out for mail, where there is one.
     pub(crate) mailer: Option<Mailer>,
     /// Now.
     pub(crate) clock: Clock,
@@ -88,6 +90,7 @@ impl Runner {
             master_key,
             schedule: config.webhooks.schedule.clone(),
             purge: config.purge.clone(),
+            forget_mail_after: config.mail.forget_after,
             mailer: Mailer::new(&config.mail)?,
             clock: Clock::system(),
             rng: Rng::system(),

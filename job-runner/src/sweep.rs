@@ -5,7 +5,7 @@ use service::Shutdown;
 
 use crate::Runner;
 use crate::config::Mail;
-use crate::jobs::{blobs, help, purges};
+use crate::jobs::{blobs, help, notifications, purges};
 
 pub(crate) async fn purge(runner: Runner, shutdown: Shutdown) -> anyhow::Result<()> {
     let mut ticks = tokio::time::interval(runner.purge.every);
@@ -14,6 +14,7 @@ pub(crate) async fn purge(runner: Runner, shutdown: Shutdown) -> anyhow::Result<
         // Between two batches the service may end: what is left is found by the next sweep.
         let swept = shutdown.unless_requested(async {
             purges::end_expired_trials(&runner).await?;
+            purges::forget_submissions(&runner).await?;
             purges::order_due(&runner).await
         });
         if let Some(Err(error)) = swept.await {
@@ -47,8 +48,12 @@ pub(crate) async fn mail(runner: Runner, config: Mail, shutdown: Shutdown) -> an
     let mut ticks = tokio::time::interval(config.every);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     while shutdown.unless_requested(ticks.tick()).await.is_some() {
-        if let Some(Err(error)) = shutdown.unless_requested(help::order_due(&runner, config.batch)).await {
-            tracing::warn!(error = format!("{error:#}"), "requests for help wait for the next sweep");
+        let swept = shutdown.unless_requested(async {
+            help::order_due(&runner, config.batch).await?;
+            notifications::order_due(&runner, config.batch).await
+        });
+        if let Some(Err(error)) = swept.await {
+            tracing::warn!(error = format!("{error:#}"), "mails wait for the next sweep");
         }
     }
     Ok(())

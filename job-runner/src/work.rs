@@ -27,8 +27,7 @@ async fn carry_out(runner: &Runner, task: Task<Job>) {
                 Ok(())
             }
             Job::MailHelpV1 { help_id } => jobs::help::mail(runner, help_id).await,
-            // No form says whom to mail before the job is there.
-            Job::NotifyOwnerV1 { .. } => Ok(()),
+            Job::NotifyOwnerV1 { submission_id } => jobs::notifications::notify(runner, submission_id).await,
             Job::PurgeEventsV1 => jobs::purges::forget_events(runner).await,
         }
     };

@@ -70,6 +70,12 @@ def another_edge(stack, *settings, under=()):
         process.wait()
 
 
+def ask(stack, sql):
+    """What psql says to statements, one or several, run on the stack's Postgres."""
+    command = ["psql", "-qAt", "-v", "ON_ERROR_STOP=1", stack["postgres_url"]]
+    return subprocess.run(command, input=sql, check=True, capture_output=True, text=True).stdout.strip()
+
+
 def site_host(stack, key):
     """The host of the account's site, without port."""
     site = call("GET", f"{stack['base_url']}/api/account", key)["siteUrl"]

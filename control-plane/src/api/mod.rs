@@ -9,6 +9,8 @@ mod deliveries;
 mod deploys;
 mod domains;
 mod entries;
+mod erasure;
+mod exports;
 mod folders;
 mod form_edits;
 mod form_links;
@@ -19,6 +21,7 @@ mod keys;
 mod moves;
 mod page_views;
 mod pages;
+mod sought;
 mod subdomains;
 mod submission_edits;
 mod submissions;
@@ -27,6 +30,7 @@ mod trial;
 mod upgrade;
 mod versions;
 mod webhooks;
+mod workflows;
 
 use std::sync::{Arc, LazyLock};
 
@@ -61,6 +65,9 @@ fn resources() -> Vec<Resource<App>> {
         versions::resource(),
         forms::resource(),
         submissions::resource(),
+        exports::resource(),
+        erasure::resource(),
+        workflows::resource(),
         webhooks::resource(),
         deliveries::resource(),
         analytics::resource(),

@@ -10,8 +10,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use store::submissions::Submission;
 use uuid::Uuid;
-use web::{Listed, Paging, Path, Problem, Query, Reply};
+use web::{Listed, Path, Problem, Query, Reply};
 
+use super::sought::SubmissionsQuery;
 use super::submission_edits::{mark, update, upsert};
 use crate::App;
 use crate::call::{Call, scope};
@@ -140,14 +141,13 @@ async fn list(
     call: Call<scope::SubmissionsRead>,
     State(app): State<App>,
     Path(form_id): Path<Uuid>,
-    Query(paging): Query<Paging>,
+    Query(query): Query<SubmissionsQuery>,
 ) -> Result<Reply<Submissions>, Problem> {
-    let (limit, after) = paging.read()?;
-    let mut conn = store::acquire(&app.db).await?;
-    call.check_id(&mut conn, Resource::Forms, form_id).await?;
-    let mut rows =
-        store::submissions::list_submissions(&mut conn, call.account_id, form_id, after, limit + 1).await?;
+    let (sought, limit) = query.read()?;
+    let mut tx = store::begin(&app.db).await?;
+    call.check_id(&mut tx, Resource::Forms, form_id).await?;
+    let mut rows = store::submissions::list_submissions(&mut tx, call.account_id, form_id, &sought).await?;
     let listed = Listed::cut(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });
-    let submissions = SubmissionView::list(&mut conn, call.account_id, rows).await?;
+    let submissions = SubmissionView::list(&mut tx, call.account_id, rows).await?;
     Ok(call.reply(Submissions { submissions, listed: listed.clone() }).part(listed))
 }

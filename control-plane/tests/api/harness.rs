@@ -1,5 +1,6 @@
 //! The API over a database of its own, called without a socket.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -40,6 +41,7 @@ pub(crate) struct Api {
     app: App,
     database: TestDatabase,
     settings: Vec<String>,
+    numbers: AtomicU64,
     /// Where bytes of users are.
     _blobs: TestFolder,
 }
@@ -62,7 +64,14 @@ impl Api {
         ];
         settings.extend(set.iter().map(ToString::to_string));
         let app = app(&settings);
-        Self { router: control_plane::router(&app), app, database, settings, _blobs: blobs }
+        Self {
+            router: control_plane::router(&app),
+            app,
+            database,
+            settings,
+            numbers: AtomicU64::new(1),
+            _blobs: blobs,
+        }
     }
 
     /// The zip of a deploy has come, as the edge takes it.
@@ -252,6 +261,11 @@ impl Api {
             }
         };
         tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap();
+    }
+
+    /// A number this test has not had, each larger than those before.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Runs statements on the test's database.

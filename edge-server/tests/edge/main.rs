@@ -25,6 +25,7 @@ mod isolation;
 mod once;
 mod pages;
 mod proxy;
+mod results;
 mod seeds;
 mod short;
 mod smuggling;

@@ -13,6 +13,7 @@ use store::blobs::NewBlob;
 use store::deploys::files::DeployFile;
 use store::forms::Form;
 use store::pages::{NewPage, PageChange, PageSummary};
+use store::submissions::Sought;
 use store::uploads::{NewUpload, Purpose};
 use store::webhooks::NewWebhook;
 use uuid::Uuid;
@@ -129,7 +130,14 @@ impl Account<'_> {
     /// The submissions of a form, newest first.
     pub(crate) async fn submissions(&self, form: Uuid) -> Vec<Value> {
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
-        let rows = store::submissions::list_submissions(&mut conn, self.id, form, None, 1_000).await.unwrap();
+        let rows = store::submissions::list_submissions(
+            &mut conn,
+            self.id,
+            form,
+            &Sought { limit: 1_000, ..Sought::default() },
+        )
+        .await
+        .unwrap();
         rows.into_iter().map(|row| Value::Object(row.payload)).collect()
     }
 

@@ -82,6 +82,7 @@ fn letter(id: Uuid, request: &Help) -> Letter {
     );
     Letter {
         id: id.to_string(),
+        to: None,
         reply_to: request.email.clone(),
         subject: format!("[{}] {}", request.category, request.subject),
         text,

@@ -2,5 +2,6 @@
 
 pub(crate) mod blobs;
 pub(crate) mod help;
+pub(crate) mod notifications;
 pub(crate) mod purges;
 pub(crate) mod webhooks;

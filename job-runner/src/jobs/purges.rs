@@ -7,6 +7,7 @@ use contract::Job;
 use queue::Task;
 use service::metrics;
 use store::purges::{self, EventPurge};
+use store::{notifications, submissions};
 use uuid::Uuid;
 
 use crate::Runner;
@@ -93,4 +94,20 @@ pub(crate) async fn forget_events(runner: &Runner) -> anyhow::Result<()> {
         store::commit(tx).await?;
         metrics::counter("job_runner_event_purge_total").add(due.len() as u64, &[]);
     }
+}
+
+/// Deletes spam that is old, and mails to owners that nobody sends.
+pub(crate) async fn forget_submissions(runner: &Runner) -> anyhow::Result<()> {
+    let mut conn = store::acquire(&runner.db).await?;
+    let before = runner.clock.now() - runner.purge.spam_after;
+    loop {
+        let deleted = submissions::delete_old_spam(&mut conn, before, ROWS).await?;
+        metrics::counter("job_runner_spam_purge_total").add(deleted.unsigned_abs(), &[]);
+        if deleted < ROWS {
+            break;
+        }
+    }
+    let before = runner.clock.now() - runner.forget_mail_after;
+    while notifications::delete_unsent(&mut conn, before, ROWS).await? >= ROWS.unsigned_abs() {}
+    Ok(())
 }

@@ -10,6 +10,7 @@ mod harness;
 mod help;
 mod idempotency;
 mod leftovers;
+mod notifications;
 mod outbox;
 mod postbox;
 mod publishing;

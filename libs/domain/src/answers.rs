@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use crate::Complaint;
 use crate::fields::{Field, FieldType, ShowIf};
 
-pub(crate) use values::is_email;
+pub use values::is_email;
 
 /// The answers to be stored, by field name.
 pub type Answers = Map<String, Value>;

@@ -32,6 +32,7 @@ pub mod presets;
 pub mod proofs;
 pub mod reach;
 pub mod rendering;
+pub mod results;
 pub mod retries;
 pub mod scopes;
 pub mod sealing;

@@ -49,6 +49,17 @@ pub enum Restored {
     NoPage,
 }
 
+/// From here to the end of this transaction no other one archives the account's entries or restores them.
+///
+/// # Errors
+/// The database's.
+pub(crate) async fn keep_entries_where_they_are(conn: &mut Conn, account_id: Uuid) -> Result<(), Error> {
+    query!("select pg_advisory_xact_lock(hashtextextended($1, 20))", account_id.to_string())
+        .fetch_one(conn)
+        .await?;
+    Ok(())
+}
+
 /// Archives the entries of a page that is about to be deleted, if it has any; gives how many.
 ///
 /// # Errors
@@ -61,6 +72,7 @@ pub async fn insert_archive(
     deleted_by: &str,
     now: DateTime<Utc>,
 ) -> Result<u64, Error> {
+    keep_entries_where_they_are(conn, account_id).await?;
     // No entry is added any more from here on.
     lock_page(conn, account_id, page_id).await?;
     let inserted = query!(
@@ -149,6 +161,7 @@ pub async fn restore_entries(
     archive_id: Uuid,
     now: DateTime<Utc>,
 ) -> Result<Restored, Error> {
+    keep_entries_where_they_are(conn, account_id).await?;
     if lock_page(conn, account_id, page_id).await?.is_none() {
         return Ok(Restored::NoPage);
     }

@@ -23,6 +23,7 @@ pub mod identities;
 pub mod keys;
 pub mod months;
 pub mod names;
+pub mod notifications;
 pub mod outbox;
 pub mod overviews;
 pub mod pages;
@@ -103,6 +104,14 @@ pub async fn ping(db: &Db) -> Result<(), Error> {
 /// None can be had in time.
 pub async fn acquire(db: &Db) -> Result<sqlx::pool::PoolConnection<sqlx::Postgres>, Error> {
     Ok(db.acquire().await?)
+}
+
+/// A connection of its own, closed when dropped: for what may be broken off in the middle.
+///
+/// # Errors
+/// None can be had in time.
+pub async fn acquire_own(db: &Db) -> Result<Conn, Error> {
+    Ok(db.acquire().await?.detach())
 }
 
 /// Begins a transaction.

@@ -3,13 +3,33 @@
 //! Edge and control plane take them by the same function. Every one that changes what a form counts, or what is unique
 //! in it, has the form's row until its transaction ends, as have edits of the form ([`crate::forms::lock_form`]).
 
+/// A row that has every column of a submission that its owner sees.
+macro_rules! submission {
+    ($row:expr) => {
+        Ok(Submission {
+            id: $row.id,
+            form_id: $row.form_id,
+            external_id: $row.external_id,
+            payload: $row.payload.0,
+            status: read_status(&$row.status)?,
+            spam_reasons: $row.spam_reasons,
+            entry_note: $row.entry_note,
+            created_at: $row.created_at,
+            updated_at: $row.updated_at,
+        })
+    };
+}
+
 mod changing;
+mod erasing;
+mod exporting;
 mod following;
+mod listing;
+mod results;
 mod taking;
 mod unique;
 
 use chrono::{DateTime, Utc};
-use domain::Cursor;
 use domain::answers::Answers;
 use domain::submissions::Status;
 use sqlx::types::Json;
@@ -19,7 +39,11 @@ use uuid::Uuid;
 use crate::{Conn, Error};
 
 pub use changing::{Changed, count, update_payload, update_status};
+pub use erasing::{Erased, delete_old_spam, erase_submissions};
+pub use exporting::{Piece, column_names, export_submissions};
 pub use following::Writer;
+pub use listing::{Sought, list_submissions};
+pub use results::tally;
 pub use taking::{NewSubmission, Taken, take_submission};
 pub use unique::{rewrite_digests, settle_twins};
 
@@ -44,23 +68,6 @@ pub struct Submission {
     pub created_at: DateTime<Utc>,
     /// When it was last edited.
     pub updated_at: DateTime<Utc>,
-}
-
-/// A row that has every column of a submission that its owner sees.
-macro_rules! submission {
-    ($row:expr) => {
-        Ok(Submission {
-            id: $row.id,
-            form_id: $row.form_id,
-            external_id: $row.external_id,
-            payload: $row.payload.0,
-            status: read_status(&$row.status)?,
-            spam_reasons: $row.spam_reasons,
-            entry_note: $row.entry_note,
-            created_at: $row.created_at,
-            updated_at: $row.updated_at,
-        })
-    };
 }
 
 /// A submission of a form of the account.
@@ -105,34 +112,6 @@ pub async fn find_id_by_external_id(
     .fetch_optional(conn)
     .await?;
     Ok(id)
-}
-
-/// Submissions of a form of the account, newest first.
-///
-/// # Errors
-/// The database's.
-pub async fn list_submissions(
-    conn: &mut Conn,
-    account_id: Uuid,
-    form_id: Uuid,
-    after: Option<Cursor>,
-    limit: i64,
-) -> Result<Vec<Submission>, Error> {
-    let rows = query!(
-        r#"select id, form_id, external_id, payload as "payload: Json<Answers>", status, spam_reasons, entry_note,
-                  created_at, updated_at
-           from submissions
-           where account_id = $1 and form_id = $2 and ($3::timestamptz is null or (created_at, id) < ($3, $4))
-           order by created_at desc, id desc limit $5"#,
-        account_id,
-        form_id,
-        after.map(|after| after.created_at),
-        after.map(|after| after.id).unwrap_or_default(),
-        limit,
-    )
-    .fetch_all(conn)
-    .await?;
-    rows.into_iter().map(|row| submission!(row)).collect()
 }
 
 fn read_status(word: &str) -> Result<Status, Error> {

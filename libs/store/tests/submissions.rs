@@ -16,7 +16,9 @@ use service::Rng;
 use store::accounts::{NewTrial, insert_trial};
 use store::forms::{Form, find_form, insert_form, lock_form, update_form};
 use store::pages::{NewPage, insert_page};
-use store::submissions::{NewSubmission, Submission, Taken, Writer, list_submissions, take_submission};
+use store::submissions::{
+    NewSubmission, Sought, Submission, Taken, Writer, list_submissions, take_submission,
+};
 use store::webhooks::{NewWebhook, insert_webhook};
 use tokio::task::JoinSet;
 use uuid::Uuid;
@@ -105,7 +107,9 @@ async fn take(db: &store::Db, form: &Form, payload: Value, spam_reasons: &[&str]
 
 async fn submissions(db: &store::Db, form: &Form) -> Vec<Submission> {
     let mut conn = store::acquire(db).await.unwrap();
-    list_submissions(&mut conn, ACCOUNT, form.id, None, 1_000).await.unwrap()
+    list_submissions(&mut conn, ACCOUNT, form.id, &Sought { limit: 1_000, ..Sought::default() })
+        .await
+        .unwrap()
 }
 
 async fn submissions_in(db: &store::Db, form: &Form) -> usize {

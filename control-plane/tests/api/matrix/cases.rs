@@ -265,6 +265,15 @@ pub(super) fn all() -> Vec<Case> {
         row("forms.read", "", Names(Forms), |_, it| path(it.form, Value::Null)),
         last("forms.delete", "", Names(Forms), |_, it| path(it.form, Value::Null)),
         row("submissions.list", "", Names(Forms), |_, it| path(it.form, Value::Null)),
+        row("submissions.export", "", Names(Forms), |_, it| path(it.form, Value::Null)),
+        row("submissions.delete", "", Names(Forms), |_, it| Asked {
+            query: "?email=ana@example.com".to_owned(),
+            ..path(it.form, Value::Null)
+        }),
+        row("workflows.list", "", Nothing, |_, _| nothing()),
+        // Presets have words, and no ids.
+        row("workflows.read", "", Nothing, |_, _| query("contact".to_owned())),
+        row("workflows.create", "", Makes(Forms), |_, _| query("contact".to_owned())),
         row("submissions.upsert", "", Names(Forms), |_, it| {
             path(it.form, json!({"externalId": "known", "payload": {"email": "a@b.co"}}))
         }),

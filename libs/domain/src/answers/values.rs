@@ -133,7 +133,7 @@ fn check_free_text(field: &Field, text: &str) -> Result<(), Refusal> {
 
 /// The HTML standard's rule for `<input type=email>`, so that browser and server agree; plus a dot in the
 /// domain and RFC 5321's 254 characters.
-pub(crate) fn is_email(text: &str) -> bool {
+pub fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else { return false };
     let in_local = |c: char| c.is_ascii_alphanumeric() || ".!#$%&'*+/=?^_`{|}~-".contains(c);
     let is_label = |label: &str| {

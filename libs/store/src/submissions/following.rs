@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::deliveries::{self, Event};
 use crate::entries::{Added, NewEntry, Shown, insert_entry};
 use crate::forms::Form;
-use crate::{Conn, Error, outbox};
+use crate::{Conn, Error, notifications, outbox};
 
 /// Who writes, and when: what no database may make up.
 #[derive(Clone, Copy)]
@@ -50,8 +50,12 @@ pub(super) async fn follow(
         }
     }
     let due = order_deliveries(conn, account_id, Happening::Created, told, &listeners, writer).await?;
-    let mail = form.notify_email.as_ref().map(|_| Job::NotifyOwnerV1 { submission_id: told.submission_id });
-    let jobs: Vec<Job> = mail.into_iter().collect();
+    let mut jobs = Vec::new();
+    if form.notify_email.is_some() {
+        // The row is what counts: the job only makes it sooner.
+        notifications::insert_notification(conn, account_id, told.submission_id, writer.now).await?;
+        jobs.push(Job::NotifyOwnerV1 { submission_id: told.submission_id });
+    }
     let mut signals = outbox::insert_orders(conn, &jobs, &changes, writer.traceparent, writer.now).await?;
     signals.extend(due);
     Ok(signals)

@@ -1,0 +1,118 @@
+//! What owners may look for among their submissions.
+
+use chrono::{DateTime, Days, NaiveDate, Utc};
+use domain::submissions::Status;
+use domain::{Complaint, instants};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use store::submissions::Sought;
+use web::{Paging, Problem};
+
+/// Most characters of what is searched for.
+const SEARCH_CHARS_MAX: usize = 200;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct SubmissionsQuery {
+    /// Words of their answers, all of them; `"these together"`, `one or other`, `-without`.
+    #[schemars(length(max = SEARCH_CHARS_MAX))]
+    search: Option<String>,
+    /// Not before this day (UTC) or instant.
+    #[schemars(extend("format" = "day-or-instant"))]
+    from: Option<String>,
+    /// Not after this day (UTC), or before this instant.
+    #[schemars(extend("format" = "day-or-instant"))]
+    to: Option<String>,
+    /// Only those that answered this field with `value`.
+    field: Option<String>,
+    /// The answer; of several chosen ones, one of them.
+    value: Option<String>,
+    /// `received` unless told otherwise.
+    status: Option<SoughtStatus>,
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<i64>,
+    #[schemars(extend("format" = "cursor"))]
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum SoughtStatus {
+    Received,
+    Spam,
+    Archived,
+    All,
+}
+
+impl SubmissionsQuery {
+    /// What is looked for, and how many of it are wanted.
+    ///
+    /// # Errors
+    /// Parts of the query can't be read.
+    pub(super) fn read(self) -> Result<(Sought, i64), Problem> {
+        let (limit, after) = Paging::new(self.limit, self.cursor).read()?;
+        let mut complaints = Vec::new();
+        if self.search.as_ref().is_some_and(|search| search.chars().count() > SEARCH_CHARS_MAX) {
+            let message = format!("search may have at most {SEARCH_CHARS_MAX} characters");
+            complaints.push(Complaint::new("search", "too_long", message));
+        }
+        let answer = match (self.field, self.value) {
+            (Some(field), Some(value)) => Some((field, value)),
+            (None, None) => None,
+            (field, _) => {
+                let missing = if field.is_some() { "value" } else { "field" };
+                let message = "field and value belong together";
+                complaints.push(Complaint::new(missing, "required", message));
+                None
+            }
+        };
+        let mut bound = |name: &str, text: Option<String>, day_after: u64| {
+            let read = read_bound(text.as_deref()?, day_after);
+            if read.is_none() {
+                let message = format!("{name} must be a day or an instant, such as 2027-01-31");
+                complaints.push(Complaint::new(name, "format", message));
+            }
+            read
+        };
+        let (from, until) = (bound("from", self.from, 0), bound("to", self.to, 1));
+        if !complaints.is_empty() {
+            return Err(Problem::validation(complaints));
+        }
+        let status = match self.status.unwrap_or(SoughtStatus::Received) {
+            SoughtStatus::Received => Some(Status::Received),
+            SoughtStatus::Spam => Some(Status::Spam),
+            SoughtStatus::Archived => Some(Status::Archived),
+            SoughtStatus::All => None,
+        };
+        let search = self.search.filter(|search| !search.trim().is_empty());
+        Ok((Sought { search, from, until, answer, status, after, limit: limit + 1 }, limit))
+    }
+}
+
+/// An instant, or a day's beginning; so many days later.
+fn read_bound(text: &str, days_later: u64) -> Option<DateTime<Utc>> {
+    let day =
+        |day: NaiveDate| Some(day.checked_add_days(Days::new(days_later))?.and_hms_opt(0, 0, 0)?.and_utc());
+    let read = match text.parse::<NaiveDate>() {
+        Ok(read) => day(read),
+        // An address's `+` is a space.
+        Err(_no_day) => DateTime::parse_from_rfc3339(&text.replace(' ', "+")).ok().map(|at| at.to_utc()),
+    };
+    read.filter(|at| instants::is_known(*at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_is_meant_from_its_beginning_to_its_end() {
+        let shown = |text: &str, later| read_bound(text, later).map(|at| at.to_rfc3339());
+        assert_eq!(shown("2027-01-31", 0).unwrap(), "2027-01-31T00:00:00+00:00");
+        assert_eq!(shown("2027-01-31", 1).unwrap(), "2027-02-01T00:00:00+00:00");
+        assert_eq!(shown("2027-01-31T10:00:00 02:00", 1).unwrap(), "2027-01-31T08:00:00+00:00");
+        for wrong in ["", "yesterday", "2027-02-30", "1969-12-31", "9999-12-31T23:59:59-01:00"] {
+            assert_eq!(shown(wrong, 0), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The right to be forgotten: what somebody submitted is nowhere any more, and nothing else is missing.
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::harness::Api;
+use crate::submission_lists::submitted;
+
+/// Stands in everything that was made of the submissions that are to go.
+const MARKER: &str = "a-wish-to-be-forgotten";
+
+/// Fails if the text stands in any row of any table, whatever its columns' types.
+const NOWHERE: &str = "do $$ declare place record; found boolean; begin
+    for place in select c.oid::regclass as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+                 where c.relkind = 'r' and n.nspname = current_schema() loop
+        execute format('select exists (select from %s as t where to_jsonb(t)::text like %L
+                        or to_jsonb(t)::text like %L)', place.name, '%TEXT%', '%HEX%') into found;
+        if found then raise 'it stands in %', place.name; end if;
+    end loop; end $$";
+
+fn nowhere(text: &str) -> String {
+    // Bytes are written in hexadecimal digits.
+    NOWHERE.replace("TEXT", text).replace("HEX", &hex::encode(text))
+}
+
+async fn made(api: &Api, key: &str, path: &str, body: Value) -> Value {
+    let (status, answer) = api.send(Method::POST, path, Some(key), &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{path}: {answer}");
+    answer
+}
+
+fn fields() -> Value {
+    json!([
+        {"name": "mail", "label": "E-mail", "type": "email"},
+        {"name": "friend", "label": "A friend's", "type": "email"},
+        {"name": "text", "label": "Text", "type": "text"},
+    ])
+}
+
+async fn erase(api: &Api, key: &str, form: Uuid, email: &str) -> (StatusCode, Value) {
+    api.send(Method::DELETE, &format!("/api/forms/{form}/submissions?email={email}"), Some(key), &Value::Null)
+        .await
+}
+
+#[tokio::test]
+async fn what_was_submitted_under_an_address_stands_nowhere_any_more() {
+    let api = Api::start(&[]).await;
+    let (key, account) = api.trial_on(domain::plans::Plan::Pro).await;
+    let page = json!({"slug": "guests", "title": "G", "html": "<!-- entries -->", "entryTemplate": "<p>{{text}}</p>"});
+    let page = made(&api, &key, "/api/pages", page).await["id"].as_str().unwrap().to_owned();
+    let form =
+        made(&api, &key, "/api/forms", json!({"name": "F", "fields": fields(), "autoEntryPageId": page}))
+            .await;
+    let form: Uuid = form["formId"].as_str().unwrap().parse().unwrap();
+    let hook = json!({"url": "https://example.com/hook", "formIds": [form], "events": ["*"]});
+    made(&api, &key, "/api/webhooks", hook).await;
+
+    // With everything that follows from it: an entry, a delivery, rows in the outbox.
+    let theirs = json!({"mail": "Ana@Example.com", "text": MARKER});
+    let upsert = json!({"externalId": MARKER, "payload": theirs});
+    let path = format!("/api/forms/{form}/submissions/upsert");
+    let (status, answer) = api.send(Method::PUT, &path, Some(&key), &upsert).await;
+    assert!(status.is_success(), "{answer}");
+    let id = answer["data"]["id"].as_str().unwrap().to_owned();
+    // Answered under a key, once more, and read by a receiver.
+    let status_path = format!("/api/forms/{form}/submissions/{id}/status");
+    let headers = [("authorization", format!("Bearer {key}")), ("idempotency-key", "k".to_owned())];
+    let marked = api.send_with(Method::POST, &status_path, &headers, &json!({"status": "archived"})).await;
+    assert_eq!(marked.0, StatusCode::OK, "{}", marked.1);
+    api.execute(&format!(
+        "insert into delivery_attempts (delivery_id, attempt, duration_ms, response_body, attempted_at)
+         select id, 1, 5, '{MARKER}', now() from deliveries;
+         insert into entry_archives (id, account_id, page_id, slug, subdomain_id, deleted_by, created_at)
+         select gen_random_uuid(), account_id, id, slug, subdomain_id, 'ana', now() from pages where id = '{page}';
+         insert into archived_entries (archive_id, id, data, submission_id, created_at)
+         select a.id, e.id, e.data, e.submission_id, e.created_at from entry_archives a, page_entries e"
+    ))
+    .await
+    .unwrap();
+    // Spam; under a friend's field; and under one that the form has no more.
+    let at = "2027-01-30T10:00:00Z";
+    submitted(&api, form, at, "spam", &json!({"mail": "ana@example.com", "text": MARKER})).await;
+    submitted(&api, form, at, "received", &json!({"friend": "ana@example.com ", "text": MARKER})).await;
+    submitted(&api, form, at, "received", &json!({"gone": "ANA@example.com", "text": MARKER})).await;
+    // Others, which stay: another address, and a text that isn't asked for as one.
+    submitted(&api, form, at, "received", &json!({"mail": "banana@example.com", "text": "kept"})).await;
+    submitted(&api, form, at, "received", &json!({"mail": "b@example.com", "text": "ana@example.com"})).await;
+    assert!(api.execute(&nowhere(MARKER)).await.is_err(), "the test looks where it is");
+
+    let (status, answer) = erase(&api, &key, form, "%20ANA@example.com").await;
+    assert_eq!((status, &answer["deleted"]), (StatusCode::OK, &json!(4)), "{answer}");
+    api.execute(&nowhere(MARKER)).await.unwrap();
+    api.execute(&nowhere("Ana@Example.com")).await.unwrap();
+    let counted = format!(
+        "do $$ begin
+         assert (select submission_count from forms where id = '{form}') = 2, 'the count';
+         assert (select count(*) from submissions) = 2, 'the others';
+         assert (select entry_count from pages where id = '{page}') = 0, 'the entries';
+         assert (select count(*) from deliveries where state = 'pending') = 3, 'the deliveries';
+         assert not exists (select from idempotent_calls where account_id = '{account}'), 'kept answers';
+         end $$"
+    );
+    api.execute(&counted).await.unwrap();
+    let told = "do $$ declare told jsonb; begin
+         for told in select payload from deliveries loop
+             assert told ->> 'type' = 'submission.deleted' and told #>> '{data,submissionId}' is not null, told::text;
+             assert told #> '{data,fields}' = '{}' and told #> '{data,externalId}' = 'null', told::text;
+         end loop; end $$";
+    api.execute(told).await.unwrap();
+
+    let (_, again) = erase(&api, &key, form, "ana@example.com").await;
+    assert_eq!(again["deleted"], 0);
+}
+
+#[tokio::test]
+async fn an_entry_is_found_while_its_page_is_being_archived() {
+    let api = Api::start(&[]).await;
+    let (key, _) = api.trial_on(domain::plans::Plan::Pro).await;
+    let page = json!({"slug": "guests", "title": "G", "html": "x", "entryTemplate": "<p>{{text}}</p>"});
+    let page: Uuid = made(&api, &key, "/api/pages", page).await["id"].as_str().unwrap().parse().unwrap();
+    let form =
+        made(&api, &key, "/api/forms", json!({"name": "F", "fields": fields(), "autoEntryPageId": page}))
+            .await;
+    let form: Uuid = form["formId"].as_str().unwrap().parse().unwrap();
+    let upsert = json!({"externalId": "a", "payload": {"mail": "ana@example.com", "text": MARKER}});
+    let path = format!("/api/forms/{form}/submissions/upsert");
+    assert!(api.send(Method::PUT, &path, Some(&key), &upsert).await.0.is_success());
+
+    let account = api.account_of(&key).await;
+    let mut tx = api.begin().await;
+    let now = service::Clock::system().now();
+    store::archives::insert_archive(&mut tx, account, page, Uuid::from_u128(1), "ana", now).await.unwrap();
+    store::pages::delete_page(&mut tx, account, page).await.unwrap();
+    let archiving = async {
+        api.somebody_waits().await;
+        store::commit(tx).await.unwrap();
+    };
+    let ((status, answer), ()) = futures::join!(erase(&api, &key, form, "ana@example.com"), archiving);
+    assert_eq!((status, &answer["deleted"]), (StatusCode::OK, &json!(1)), "{answer}");
+    api.execute(&nowhere(MARKER)).await.unwrap();
+}
+
+#[tokio::test]
+async fn more_than_one_transactions_worth_goes_and_a_wish_without_an_address_is_refused() {
+    let api = Api::start(&[]).await;
+    let (key, _) = api.trial_on(domain::plans::Plan::Pro).await;
+    let form = made(&api, &key, "/api/forms", json!({"name": "F", "fields": fields()})).await;
+    let form: Uuid = form["formId"].as_str().unwrap().parse().unwrap();
+    let many = format!(
+        "insert into submissions (id, account_id, form_id, payload, created_at, updated_at)
+         select gen_random_uuid(), account_id, f.id, '{{\"mail\": \"ana@example.com\"}}', now(), now()
+         from forms f, generate_series(1, 1001) where f.id = '{form}';
+         update forms set submission_count = 1001 where id = '{form}'"
+    );
+    api.execute(&many).await.unwrap();
+    for wrong in ["", "ana", "ana@example.com,%20b@example.com"] {
+        let (status, problem) = erase(&api, &key, form, wrong).await;
+        assert_eq!(
+            (status, &problem["fieldErrors"][0]["field"]),
+            (StatusCode::BAD_REQUEST, &json!("email")),
+            "{wrong}: {problem}"
+        );
+    }
+    let (_, answer) = erase(&api, &key, form, "ana@example.com").await;
+    assert_eq!(answer["deleted"], 1001, "{answer}");
+    let none = "do $$ begin assert (select sum(submission_count) from forms) = 0; end $$";
+    api.execute(none).await.unwrap();
+}

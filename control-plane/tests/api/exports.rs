@@ -1,0 +1,148 @@
+//! The export: a file every spreadsheet reads and none takes for a program, however long it is.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use domain::plans::Plan;
+use http::{Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::harness::Api;
+use crate::submission_lists::{fields, form, submitted};
+
+async fn ask(api: &Api, key: &str, form: Uuid) -> axum::response::Response {
+    let request = Request::builder()
+        .uri(format!("/api/forms/{form}/export"))
+        .header("authorization", format!("Bearer {key}"))
+        .body(Body::empty())
+        .unwrap();
+    api.answer(request).await
+}
+
+async fn export(api: &Api, key: &str, form: Uuid) -> String {
+    let response = ask(api, key, form).await;
+    assert_eq!(response.status(), StatusCode::OK);
+    String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn each_answer_stands_in_its_column_and_no_text_is_a_formula() {
+    let api = Api::start(&[]).await;
+    let (key, _) = api.trial_on(Plan::Pro).await;
+    let form = form(&api, &key, fields()).await;
+    let at = "2027-01-30T10:00:00.5Z";
+    let rows = [
+        json!({"note": "say \"hi\",\nplease", "age": -3.5, "size": "L", "days": ["Mon", "Tue"], "email": "a@b.co"}),
+        json!({"note": "=1+1", "age": 12, "gone": "=x"}),
+        json!({"note": "+49", "days": ["@x"]}),
+        json!({"note": "-1", "age": "-1"}),
+        json!({"note": "@cmd"}),
+        json!({"note": "\tx"}),
+        json!({"note": "\rx"}),
+        json!({"note": "ü 日本 a=b"}),
+    ];
+    let mut ids = Vec::new();
+    for row in &rows {
+        ids.push(submitted(&api, form, at, "received", row).await);
+    }
+    submitted(&api, form, at, "spam", &json!({"note": "buy"})).await;
+    ids.push(submitted(&api, form, at, "archived", &json!({"note": "put aside"})).await);
+    api.execute("update submissions set external_id = '=a' where payload ->> 'note' = 'put aside'")
+        .await
+        .unwrap();
+
+    let lines = [
+        "received,,a@b.co,\"say \"\"hi\"\",\nplease\",-3.5,L,Mon; Tue,",
+        "received,,,'=1+1,12,,,\"{\"\"gone\"\": \"\"=x\"\"}\"",
+        "received,,,'+49,,,'@x,",
+        "received,,,'-1,'-1,,,",
+        "received,,,'@cmd,,,,",
+        "received,,,'\tx,,,,",
+        "received,,,\"'\rx\",,,,",
+        "received,,,ü 日本 a=b,,,,",
+        "archived,'=a,,put aside,,,,",
+    ];
+    let mut expected = "id,submittedAt,status,externalId,email,note,age,size,days,otherAnswers\n".to_owned();
+    for (id, line) in ids.iter().zip(lines) {
+        expected += &format!("{id},2027-01-30T10:00:00.500Z,{line}\n");
+    }
+    assert_eq!(export(&api, &key, form).await, expected);
+
+    let headers = ask(&api, &key, form).await.headers().clone();
+    assert_eq!(headers["content-type"], "text/csv; charset=utf-8; header=present");
+    let disposition = headers["content-disposition"].to_str().unwrap();
+    assert!(disposition.starts_with("attachment; filename=\"contact-submissions-"), "{disposition}");
+}
+
+#[tokio::test]
+async fn a_form_without_submissions_is_its_names_and_a_fields_name_is_no_formula() {
+    let api = Api::start(&[]).await;
+    let (key, _) = api.trial_on(Plan::Scale).await;
+    let form = form(&api, &key, json!([{"name": "-a", "label": "A", "type": "text"}])).await;
+    assert_eq!(export(&api, &key, form).await, "id,submittedAt,status,externalId,'-a,otherAnswers\n");
+}
+
+#[tokio::test]
+async fn the_free_plan_does_not_export() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let form = form(&api, &key, fields()).await;
+    let (status, problem) =
+        api.send(Method::GET, &format!("/api/forms/{form}/export"), Some(&key), &Value::Null).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::FORBIDDEN, &json!("plan_restricted")), "{problem}");
+    assert_eq!(problem["upgradeUrl"], "/api/account/upgrade");
+}
+
+/// Fills a form with long submissions, more than any buffer between Postgres and a reader holds.
+async fn fill(api: &Api, form: Uuid) {
+    let statement = format!(
+        "insert into submissions (id, account_id, form_id, payload, created_at, updated_at)
+         select gen_random_uuid(), account_id, f.id, jsonb_build_object('note', repeat('x', 1000)), now(), now()
+         from forms f, generate_series(1, 30000) where f.id = '{form}'"
+    );
+    api.execute(&statement).await.unwrap();
+}
+
+/// Until Postgres writes no file any more.
+async fn nobody_exports(api: &Api) {
+    let exporting = "do $$ begin
+        perform from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid() and query like 'copy (select %';
+        if found then raise 'somebody exports'; end if; end $$";
+    let wait = async {
+        while api.execute(exporting).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_reader_who_hangs_up_or_takes_nothing_ends_the_work() {
+    let api = Api::start(&["exports.patience=200ms", "exports.at_once=1"]).await;
+    let (key, _) = api.trial_on(Plan::Pro).await;
+    let form = form(&api, &key, fields()).await;
+    fill(&api, form).await;
+    let mut body = ask(&api, &key, form).await.into_body();
+    body.frame().await.unwrap().unwrap();
+    drop(body);
+    nobody_exports(&api).await;
+
+    let response = ask(&api, &key, form).await;
+    nobody_exports(&api).await;
+    let lines = export(&api, &key, form).await.lines().count();
+    assert_eq!(lines, 30_001, "the only place is free again, and the file is whole");
+    drop(response);
+}
+
+#[tokio::test]
+async fn more_exports_than_there_is_room_for_are_told_to_come_back() {
+    let api = Api::start(&["exports.patience=300ms", "exports.at_once=0"]).await;
+    let (key, _) = api.trial_on(Plan::Pro).await;
+    let form = form(&api, &key, fields()).await;
+    let response = ask(&api, &key, form).await;
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(response.headers().contains_key("retry-after"));
+}

@@ -1,0 +1,114 @@
+//! Public results: exact counts of choices, numbers only together, and nothing that somebody wrote.
+
+use contract::Change;
+use futures::future::join_all;
+use http::StatusCode;
+use sandbox::test::until;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::harness::Edge;
+use crate::seeds::{Account, submit_path};
+
+fn fields() -> Value {
+    json!([
+        {"name": "vote", "label": "Vote", "type": "select", "options": ["A", "B"]},
+        {"name": "many", "label": "Many", "type": "multiselect", "options": ["x", "y"]},
+        {"name": "box", "label": "Box", "type": "checkbox"},
+        {"name": "age", "label": "Age", "type": "number"},
+        {"name": "said", "label": "Said", "type": "text"},
+        {"name": "long", "label": "Long", "type": "textarea"},
+        {"name": "mail", "label": "Mail", "type": "email"},
+        {"name": "call", "label": "Call", "type": "tel"},
+        {"name": "site", "label": "Site", "type": "url"},
+        {"name": "day", "label": "Day", "type": "date"},
+        {"name": "hid", "label": "Hid", "type": "hidden"},
+    ])
+}
+
+async fn shown(account: &Account<'_>) -> Uuid {
+    account.form_with(fields(), |form| form.public_results = true).await
+}
+
+fn path(form: Uuid) -> String {
+    format!("/api/forms/{form}/results")
+}
+
+impl Edge {
+    async fn results(&self, form: Uuid) -> Value {
+        let answer = self.visitor.get("localhost", &path(form)).await;
+        assert_eq!(answer.status, StatusCode::OK);
+        assert_eq!(answer.header("access-control-allow-origin"), "*");
+        answer.json()
+    }
+}
+
+#[tokio::test]
+async fn choices_count_from_the_first_vote_and_nothing_written_is_shown() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = shown(&account).await;
+    let given = json!({
+        "vote": "B", "many": ["x", "y"], "box": true, "age": 33, "said": "SECRET", "long": "SECRET",
+        "mail": "secret@example.com", "call": "+49 555 0123", "site": "https://secret.test", "day": "1999-12-31",
+        "hid": "SECRET",
+    });
+    assert_eq!(edge.visitor.post(&submit_path(form), &given).await.status, StatusCode::CREATED);
+    let results = edge.results(form).await;
+    let count = |value: &str, count: i64| json!({"value": value, "count": count});
+    let expected = json!({
+        "formId": form, "name": "Contact", "submissions": 1,
+        "fields": [
+            {"name": "vote", "label": "Vote", "type": "select", "options": [count("A", 0), count("B", 1)]},
+            {"name": "many", "label": "Many", "type": "multiselect", "options": [count("x", 1), count("y", 1)]},
+            {"name": "box", "label": "Box", "type": "checkbox", "options": [count("true", 1), count("false", 0)]},
+            {"name": "age", "label": "Age", "type": "number"},
+        ],
+    });
+    assert_eq!(results, expected);
+}
+
+#[tokio::test]
+async fn every_vote_of_many_at_once_is_counted_and_spam_is_not() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = shown(&account).await;
+    let vote = async |at: i32| {
+        let given = json!({"vote": if at % 4 == 0 { "A" } else { "B" }, "age": at});
+        assert_eq!(edge.visitor.post(&submit_path(form), &given).await.status, StatusCode::CREATED);
+        edge.results(form).await
+    };
+    join_all((0..40).map(vote)).await;
+    // What was asked as a text once, and spam, is left out.
+    edge.run(&format!(
+        "insert into submissions (id, account_id, form_id, payload, status, created_at, updated_at)
+         select gen_random_uuid(), account_id, id, payload, status, now(), now() from forms,
+           (values ('{{\"vote\": \"a free text\", \"age\": \"old\"}}'::jsonb, 'received'), ('{{\"vote\": \"A\", \"age\": 900}}', 'spam'))
+           as given (payload, status)
+         where id = '{form}'"
+    ))
+    .await;
+    until(async || edge.results(form).await["submissions"] == 41).await;
+    let results = edge.results(form).await;
+    assert_eq!(
+        results["fields"][0]["options"],
+        json!([{"value": "A", "count": 10}, {"value": "B", "count": 30}])
+    );
+    assert_eq!((&results["fields"][3]["count"], &results["fields"][3]["mean"]), (&json!(40), &json!(19.5)));
+    assert!(!results.to_string().contains("free text"));
+}
+
+#[tokio::test]
+async fn results_that_are_not_public_are_refused_at_once_when_they_are_closed_too() {
+    let edge = Edge::start().await;
+    edge.listens().await;
+    let account = edge.account("quiet-otter").await;
+    let form = shown(&account).await;
+    edge.results(form).await;
+    edge.run(&format!("update forms set public_results = false where id = '{form}'")).await;
+    edge.tell(Change::Form { form_id: form }).await;
+    until(async || edge.visitor.get("localhost", &path(form)).await.status == StatusCode::FORBIDDEN).await;
+    edge.visitor.get("localhost", &path(form)).await.problem(403, "forbidden");
+    edge.visitor.get("localhost", &path(Uuid::from_u128(1))).await.problem(404, "not_found");
+    edge.visitor.get("localhost", "/api/forms/nonsense/results").await.problem(404, "not_found");
+}

@@ -1,0 +1,148 @@
+//! Owners are mailed of submissions: whole, to nobody else, and again until it succeeds or is given up.
+
+use domain::answers::Answers;
+use mail_parser::{Message, MessageParser};
+use sandbox::test::{eventually, until};
+use serde_json::{Value, json};
+use store::forms::Form;
+use store::submissions::{NewSubmission, Taken, Writer, take_submission};
+use uuid::Uuid;
+
+use crate::harness::{Account, Running, new_id, now};
+use crate::postbox::Postbox;
+
+impl Account {
+    /// A form whose owner wants to be mailed.
+    async fn told_form(&self, name: &str) -> Form {
+        let fields = json!([
+            {"name": "name", "label": "Your name", "type": "text"},
+            {"name": "mail", "label": "Your e-mail", "type": "email"},
+            {"name": "days", "label": "Days", "type": "multiselect", "options": ["Mon", "Tue"]},
+            {"name": "news", "label": "News?", "type": "checkbox"},
+        ]);
+        let mut form = Form::new(new_id(), name.to_owned(), serde_json::from_value(fields).unwrap(), now());
+        form.notify_email = Some("owner@example.com".to_owned());
+        let mut conn = store::acquire(&self.database.db).await.unwrap();
+        store::forms::insert_form(&mut conn, self.id, &form).await.unwrap();
+        store::forms::find_form(&mut conn, self.id, form.id).await.unwrap().unwrap()
+    }
+
+    async fn submits(&self, form: &Form, payload: Value) -> Uuid {
+        let payload: Answers = serde_json::from_value(payload).unwrap();
+        let new = NewSubmission { id: new_id(), external_id: None, payload, spam_reasons: Vec::new() };
+        let writer = Writer { now: now(), traceparent: None, new_id: &new_id };
+        let mut tx = store::begin(&self.database.db).await.unwrap();
+        let taken = take_submission(&mut tx, self.id, form, &new, -1, &writer).await.unwrap();
+        assert!(matches!(taken, Taken::Stored(_)), "{taken:?}");
+        store::commit(tx).await.unwrap();
+        new.id
+    }
+
+    /// A job-runner that mails through there.
+    async fn tells(&self, url: &str, set: &[&str]) -> Running {
+        let url = format!("mail.smtp_url={url}");
+        let usual = ["mail.from=Web Runtime <us@runtime.example>", "mail.to=operator@runtime.example"];
+        let usual = usual.into_iter().chain(["mail.every=20ms", "outbox.every=20ms", &url]);
+        self.run(&usual.chain(set.iter().copied()).collect::<Vec<_>>()).await
+    }
+
+    async fn until_nobody_is_to_be_told(&self) {
+        until(async || {
+            let left = sqlx::query("select from notifications").fetch_all(&self.database.db).await.unwrap();
+            left.is_empty()
+        })
+        .await;
+    }
+}
+
+fn address(addresses: Option<&mail_parser::Address>) -> Option<String> {
+    Some(addresses?.first()?.address()?.to_owned())
+}
+
+#[tokio::test]
+async fn an_owner_reads_each_answer_and_writes_back_to_whoever_gave_them() {
+    let account = Account::new().await;
+    let postbox = Postbox::answering([]).await;
+    let form = account.told_form("Größe 🙂\r\nBcc: eve@evil.test").await;
+    let name = "Ana\r\nBcc: eve@evil.test\r\n.\r\nRCPT TO:<eve@evil.test>";
+    let payload = json!({"name": name, "mail": "ana@example.com", "days": ["Mon", "Tue"], "news": true});
+    let id = account.submits(&form, payload).await;
+    let _running = account.tells(&postbox.url(), &[]).await;
+    account.until_nobody_is_to_be_told().await;
+
+    let taken = postbox.taken();
+    assert_eq!(taken.len(), 1);
+    assert_eq!(taken[0].to, ["owner@example.com"], "and nobody else");
+    let mail: Message<'_> = MessageParser::default().parse(&taken[0].data).unwrap();
+    assert_eq!(address(mail.reply_to()).as_deref(), Some("ana@example.com"));
+    assert_eq!(mail.message_id(), Some(format!("{id}@runtime.example").as_str()));
+    assert!(mail.subject().unwrap().starts_with("New submission: Größe 🙂"), "{:?}", mail.subject());
+    assert!(mail.header("Bcc").is_none());
+    let text = mail.body_text(0).unwrap().replace("\r\n", "\n");
+    let name = name.replace("\r\n", "\n");
+    let expected =
+        format!("Your name\n{name}\n\nYour e-mail\nana@example.com\n\nDays\nMon; Tue\n\nNews?\nyes\n\n--\n");
+    assert!(text.starts_with(&expected), "{text}");
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_is_asked_again_and_given_up_in_the_end() {
+    let account = Account::new().await;
+    let postbox = Postbox::answering([550, 451]).await;
+    let form = account.told_form("F").await;
+    account.submits(&form, json!({"name": "Ana"})).await;
+    let running = account.tells(&postbox.url(), &["mail.schedule=[\"0s\",\"1ms\",\"1ms\"]"]).await;
+    account.until_nobody_is_to_be_told().await;
+    assert_eq!(postbox.taken().len(), 1);
+    let mail = MessageParser::default().parse(&postbox.taken()[0].data).map(|mail| address(mail.reply_to()));
+    assert_eq!(mail, Some(None), "who gave no address is not answered");
+    running.stop().await;
+
+    let postbox = Postbox::answering([550, 550, 550]).await;
+    account.submits(&form, json!({"name": "Ana"})).await;
+    let _running = account.tells(&postbox.url(), &["mail.schedule=[\"0s\",\"1ms\"]"]).await;
+    account.until_nobody_is_to_be_told().await;
+    assert_eq!(postbox.taken().len(), 0);
+}
+
+#[tokio::test]
+async fn a_mail_waits_for_a_server_and_what_nobody_sends_is_forgotten() {
+    let account = Account::new().await;
+    let form = account.told_form("F").await;
+    let id = account.submits(&form, json!({"name": "Ana"})).await;
+    let due = async || {
+        let row = sqlx::query("select from notifications where submission_id = $1").bind(id);
+        row.fetch_optional(&account.database.db).await.unwrap().is_some()
+    };
+    let running = account.run(&["outbox.every=20ms", "purge.every=20ms"]).await;
+    eventually(async || {
+        let row = sqlx::query("select from outbox where kind = 'job'").fetch_optional(&account.database.db);
+        row.await.unwrap().is_none().then_some(())
+    })
+    .await;
+    assert!(due().await, "it waits for a server");
+    running.stop().await;
+    let _running = account.run(&["purge.every=20ms", "mail.forget_after=1ms"]).await;
+    until(async || !due().await).await;
+}
+
+#[tokio::test]
+async fn spam_goes_when_it_is_old_and_nothing_else() {
+    let account = Account::new().await;
+    let form = account.told_form("F").await;
+    let old = account.submits(&form, json!({"name": "old spam"})).await;
+    let young = account.submits(&form, json!({"name": "young spam"})).await;
+    let kept = account.submits(&form, json!({"name": "old"})).await;
+    account
+        .change(&format!(
+            "update submissions set status = 'spam' where id in ('{old}', '{young}');
+             update submissions set created_at = now() - interval '31 days' where id in ('{old}', '{kept}')"
+        ))
+        .await;
+    let _running = account.run(&["purge.every=20ms"]).await;
+    let ids = async || {
+        let rows = sqlx::query_scalar::<_, Uuid>("select id from submissions order by id");
+        rows.fetch_all(&account.database.db).await.unwrap()
+    };
+    until(async || ids().await == [young, kept]).await;
+}

@@ -1,0 +1,76 @@
+//! What owners find of their submissions.
+
+use chrono::{DateTime, Utc};
+use domain::Cursor;
+use domain::answers::Answers;
+use domain::submissions::Status;
+use sqlx::query;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use super::{Submission, read_status};
+use crate::{Conn, Error};
+
+/// What is looked for.
+#[derive(Debug, Clone, Default)]
+pub struct Sought {
+    /// Words, as people type them into a search box: all of them, `"these together"`, `one or other`, `-without`.
+    pub search: Option<String>,
+    /// Not before this.
+    pub from: Option<DateTime<Utc>>,
+    /// Before this.
+    pub until: Option<DateTime<Utc>>,
+    /// A field's name and its answer; of several chosen ones, one of them.
+    pub answer: Option<(String, String)>,
+    /// One status alone.
+    pub status: Option<Status>,
+    /// Behind this.
+    pub after: Option<Cursor>,
+    /// At most so many.
+    pub limit: i64,
+}
+
+/// Submissions of a form of the account, newest first. Wants a transaction.
+///
+/// # Errors
+/// The database's.
+pub async fn list_submissions(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form_id: Uuid,
+    sought: &Sought,
+) -> Result<Vec<Submission>, Error> {
+    // A plan made without knowing what is looked for would read the whole form where an index knows the word.
+    query!("select set_config('plan_cache_mode', 'force_custom_plan', true)").fetch_one(&mut *conn).await?;
+    let (field, value) = sought.answer.as_ref().map(|(field, value)| (field, value)).unzip();
+    let number = value.and_then(|value| value.trim().parse::<serde_json::Number>().ok());
+    let rows = query!(
+        r#"select id, form_id, external_id, payload as "payload: Json<Answers>", status, spam_reasons, entry_note,
+                  created_at, updated_at
+           from submissions
+           where account_id = $1 and form_id = $2 and ($3::timestamptz is null or (created_at, id) < ($3, $4))
+             and ($5::timestamptz is null or created_at >= $5) and ($6::timestamptz is null or created_at < $6)
+             and ($7::text is null or status = $7)
+             and ($8::text is null or search @@ websearch_to_tsquery('simple', $8))
+             and ($9::text is null or case jsonb_typeof(payload -> $9)
+                 when 'array' then payload -> $9 ? $10
+                 when 'number' then (payload -> $9)::numeric = $11::text::numeric
+                 else payload ->> $9 = $10 end)
+           order by created_at desc, id desc limit $12"#,
+        account_id,
+        form_id,
+        sought.after.map(|after| after.created_at),
+        sought.after.map(|after| after.id).unwrap_or_default(),
+        sought.from,
+        sought.until,
+        sought.status.map(Status::word),
+        sought.search,
+        field,
+        value,
+        number.map(|number| number.to_string()),
+        sought.limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    rows.into_iter().map(|row| submission!(row)).collect()
+}

@@ -1,0 +1,60 @@
+//! What all may know of a form's submissions: how often each option was chosen, and what numbers come to.
+
+use domain::results::{Countable, Tally};
+use sqlx::query;
+use uuid::Uuid;
+
+use crate::{Conn, Error};
+
+/// Counts the answers to fields with choices and to fields of numbers, over the submissions of a form that count.
+/// Gives how many submissions those are as well. Only options that the form has are
+/// told: another text may have been given when the field asked for something else.
+///
+/// # Errors
+/// The database's.
+pub async fn tally(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form_id: Uuid,
+    countable: &Countable,
+) -> Result<(i64, Vec<Tally>), Error> {
+    let (names, options): (Vec<String>, Vec<String>) = countable.choices.iter().cloned().unzip();
+    let rows = query!(
+        r#"with counted as not materialized (
+               select payload from submissions where account_id = $1 and form_id = $2 and status <> 'spam'
+           ), known as materialized (
+               select * from unnest($3::text[], $4::text[]) as known (name, option)
+           ), chosen as not materialized (
+               select name, case jsonb_typeof(payload -> name) when 'array' then payload -> name
+                                else jsonb_build_array(payload -> name) end as answers
+               from counted, (select distinct name from known) as names where payload ? name
+           )
+           select null as "field?", null as "answer?", count(*) as "count!", null::float8 as "mean?" from counted
+           union all
+           select name, answer, count(*), null from chosen, jsonb_array_elements_text(answers) as answer
+           where (name, answer) in (select name, option from known)
+           group by name, answer
+           union all
+           select name, null, count(*), avg((payload -> name)::numeric)::float8
+           from counted, unnest($5::text[]) as name where jsonb_typeof(payload -> name) = 'number'
+           group by name"#,
+        account_id,
+        form_id,
+        &names,
+        &options,
+        &countable.numbers,
+    )
+    .fetch_all(conn)
+    .await?;
+    let mut total = 0;
+    let mut tallies = Vec::new();
+    for row in rows {
+        match row.field {
+            None => total = row.count,
+            Some(field) => {
+                tallies.push(Tally { field, answer: row.answer, count: row.count, mean: row.mean })
+            }
+        }
+    }
+    Ok((total, tallies))
+}

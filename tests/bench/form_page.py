@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Is a hosted form as fast as a page? Both from the edge's memory, in turns.
+
+    tests/bench/form_page.py                        three minutes; needs wrk
+    tests/bench/form_page.py --seconds 2 --rounds 1  to see that it runs
+
+The page has as many bytes as the form, so that what is compared is the way to them. Writes tests/bench/form_page.md.
+"""
+
+import argparse
+import pathlib
+import re
+import statistics
+import subprocess
+import urllib.request
+
+import stand
+
+HERE = pathlib.Path(__file__).resolve().parent
+CONNECTIONS = 64
+
+
+def load(url, host, seconds):
+    command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", "-H", f"Host: {host}", url]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert "Non-2xx" not in told, told
+    return float(re.search(r"Requests/sec:\s+([\d.]+)", told).group(1)), re.search(r"99%\s+(\S+)", told).group(1)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    rows, ratios = [], []
+    with stand.system("cache.fresh_for=1h") as stack:
+        base = f"http://127.0.0.1:{stack['http_port']}"
+        key = stand.call("POST", f"{stack['base_url']}/api/trial")["key"]
+        form = stand.call("POST", f"{stack['base_url']}/api/workflows/contact", key, {})["formId"]
+        ask = urllib.request.Request(f"{base}/f/{form}", headers={"Host": "localhost"})
+        size = len(urllib.request.urlopen(ask).read())
+        page = {"slug": "index", "title": "A page", "html": "<p>" + "x" * (size - 3)}
+        stand.call("POST", f"{stack['base_url']}/api/pages", key, page)
+        places = {"page": (f"{base}/", stand.site_host(stack, key)), "form": (f"{base}/f/{form}", "localhost")}
+        for place in places.values():
+            load(*place, 2)
+        for round in range(arguments.rounds):
+            (page_rate, page_p99), (rate, p99) = (load(*places[name], arguments.seconds) for name in ("page", "form"))
+            ratios.append(rate / page_rate)
+            rows.append(f"| {round + 1} | {rate:,.0f} | {p99} | {page_rate:,.0f} | {page_p99} | {rate / page_rate:.0%} |")
+            print(rows[-1], flush=True)
+    table = "\n".join(rows)
+    text = f"""# A hosted form beside a page
+
+Made by `tests/bench/form_page.py`: {size:,} bytes each, {CONNECTIONS} connections, {arguments.seconds} s a turn.
+
+| round | form | p99 | page | p99 | form / page |
+| ---: | ---: | ---: | ---: | ---: | ---: |
+{table}
+
+Median of the ratios: {statistics.median(ratios):.0%}. The bar: at least 90 %.
+"""
+    (HERE / "form_page.md").write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
