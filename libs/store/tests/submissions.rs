@@ -114,7 +114,10 @@ async fn submissions(db: &store::Db, form: &Form) -> Vec<Submission> {
 
 async fn submissions_in(db: &store::Db, form: &Form) -> usize {
     let mut conn = store::acquire(db).await.unwrap();
-    list_submissions(&mut conn, ACCOUNT, form.id, None, 1_000_000).await.unwrap().len()
+    list_submissions(&mut conn, ACCOUNT, form.id, &Sought { limit: 1_000_000, ..Sought::default() })
+        .await
+        .unwrap()
+        .len()
 }
 
 async fn count(db: &store::Db, form: &Form) -> i64 {

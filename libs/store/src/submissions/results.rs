@@ -52,7 +52,7 @@ pub async fn tally(
         match row.field {
             None => total = row.count,
             Some(field) => {
-                tallies.push(Tally { field, answer: row.answer, count: row.count, mean: row.mean })
+                tallies.push(Tally { field, answer: row.answer, count: row.count, mean: row.mean });
             }
         }
     }
