@@ -40,8 +40,11 @@ async fn upload(edge: &Edge, form: Uuid) -> String {
     asked.json()["objectId"].as_str().unwrap().to_owned()
 }
 
+/// A field's name; of a file its own name and type; and what is in it.
+type Part<'a> = (&'a str, Option<(&'a str, &'a str)>, &'a [u8]);
+
 /// A posted form with files, as browsers write it.
-async fn post_parts(edge: &Edge, form: Uuid, parts: &[(&str, Option<(&str, &str)>, &[u8])]) -> Answer {
+async fn post_parts(edge: &Edge, form: Uuid, parts: &[Part<'_>]) -> Answer {
     let mut body = Vec::new();
     for (name, file, content) in parts {
         let filename = file.map(|(filename, _)| format!("; filename=\"{filename}\"")).unwrap_or_default();
