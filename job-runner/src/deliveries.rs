@@ -173,11 +173,7 @@ impl Claims {
 
     fn claim(&self) -> Claim {
         let now = self.runner.clock.now();
-        Claim {
-            now,
-            leased_until: now + self.config.timeout + LEASE_MARGIN,
-            attempts_max: i32::try_from(self.config.schedule.len()).unwrap_or(i32::MAX),
-        }
+        Claim { now, leased_until: now + self.config.timeout + LEASE_MARGIN }
     }
 
     fn begin(&self, claimed: Claimed) {

@@ -30,7 +30,7 @@ async fn deliveries_are_there_and_due_when_the_answer_is() {
         assert_eq!((delivery.event.as_str(), delivery.state.as_str()), ("submission.created", "pending"));
     }
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
-    let claim = Claim { now: now(), leased_until: now() + Duration::from_secs(60), attempts_max: 10 };
+    let claim = Claim { now: now(), leased_until: now() + Duration::from_secs(60) };
     let mut claimed = claim_due(&mut conn, &claim, 10, &[], 10).await.unwrap().attempts;
     assert_eq!(
         claimed.iter().map(|one| one.webhook_id).collect::<BTreeSet<_>>(),

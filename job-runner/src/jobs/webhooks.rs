@@ -20,6 +20,8 @@ use crate::Runner;
 const KEPT_ANSWER_BYTES: usize = 16 << 10;
 /// Nothing was sent, because the address, the secret or the event could not be read.
 const UNWRITABLE: &str = "unwritable";
+/// Nothing was sent, because every attempt was begun before and whoever made the last did not live to say how it ended.
+const INTERRUPTED: &str = "interrupted";
 
 /// Makes an attempt that has been begun; gives how it ended.
 pub(crate) async fn deliver(runner: &Runner, attempt: &Attempt) -> Outcome {
@@ -35,7 +37,10 @@ pub(crate) async fn deliver(runner: &Runner, attempt: &Attempt) -> Outcome {
 #[tracing::instrument(name = "webhook attempt", skip_all, fields(delivery.id = %attempt.delivery_id, attempt = attempt.attempt))]
 async fn send(runner: &Runner, attempt: &Attempt) -> Outcome {
     let started = std::time::Instant::now();
+    let is_used_up = usize::try_from(attempt.attempt).is_ok_and(|attempt| attempt > runner.schedule.len());
     let answer = match request(runner, attempt) {
+        // Attempts are counted when they begin, so that one on which workers die is not made for ever.
+        _ if is_used_up => Err(INTERRUPTED),
         Ok(request) => runner.outbound.send(request).await.map_err(|error| error.class()),
         Err(error) => {
             tracing::error!(error = format!("{error:#}"), "a delivery can't be written; wrong master key?");

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
 use sandbox::test::{eventually, until};
-use store::deliveries::{Claim, Room, claim_due, claim_parked, list_crowded};
+use store::deliveries::{Room, claim_due, claim_parked, list_crowded};
 use uuid::Uuid;
 
 use crate::harness::{Account, claim, now};
@@ -93,12 +93,12 @@ async fn a_delivery_whose_workers_all_die_is_given_up_when_the_schedule_is_used_
     let webhook = account.webhook("https://example.com", None).await;
     account.submission(false).await;
     for attempt in 1..=2 {
-        let claimed = account.claim(&Claim { attempts_max: 2, ..claim(now()) }).await;
+        let claimed = account.claim(&claim(now())).await;
         assert_eq!(claimed.iter().map(|one| one.attempt).collect::<Vec<_>>(), [attempt]);
     }
-    assert!(account.claim(&Claim { attempts_max: 2, ..claim(now()) }).await.is_empty());
-    let delivery = account.deliveries(webhook).await.pop().unwrap();
-    assert_eq!((delivery.state.as_str(), delivery.attempts), ("failed", 2));
+    let _running = account.run(&["webhooks.schedule=[\"0s\",\"1ms\"]"]).await;
+    let delivery = account.delivery_when(webhook, |delivery| delivery.state == "failed").await;
+    assert_eq!(delivery.error_class.as_deref(), Some("interrupted"));
 }
 
 #[tokio::test]

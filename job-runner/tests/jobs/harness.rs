@@ -179,7 +179,7 @@ pub(crate) fn of_clickhouse(clickhouse: &TestClickHouse) -> [String; 4] {
 
 /// A claim of now.
 pub(crate) fn claim(leased_until: DateTime<Utc>) -> Claim {
-    Claim { now: now(), leased_until, attempts_max: 10 }
+    Claim { now: now(), leased_until }
 }
 
 pub(crate) fn now() -> DateTime<Utc> {

@@ -19,8 +19,6 @@ pub struct Claim {
     pub now: DateTime<Utc>,
     /// Until when nobody else begins the same.
     pub leased_until: DateTime<Utc>,
-    /// A delivery of which that many attempts were begun and the last one's worker died is given up.
-    pub attempts_max: i32,
 }
 
 /// How many more attempts at a webhook may be begun now.
@@ -75,8 +73,7 @@ pub async fn claim_due(
     let (webhooks, places) = split(rooms);
     let rows = query!(
         r#"with due as materialized (
-               select id, webhook_id, next_attempt_at, attempts >= $7 and leased_until is not null as is_over
-               from deliveries
+               select id, webhook_id, next_attempt_at from deliveries
                where state = 'pending' and not is_parked and next_attempt_at <= $1
                  and (leased_until is null or leased_until <= $1)
                  and (select set_config('synchronous_commit', 'off', true)) = 'off'
@@ -84,16 +81,15 @@ pub async fn claim_due(
            ), placed as (
                select *, row_number() over (partition by webhook_id order by next_attempt_at) as place from due
            ), judged as (
-               select p.id, p.is_over, w.is_active and not p.is_over and p.place <= coalesce(r.places, $6) as goes
+               select p.id, w.is_active and p.place <= coalesce(r.places, $6) as goes
                from placed p join webhooks w on w.id = p.webhook_id
                left join unnest($4::uuid[], $5::int[]) as r (webhook_id, places) on r.webhook_id = p.webhook_id
            )
            update deliveries d
            set attempts = d.attempts + j.goes::int, leased_until = case when j.goes then $2::timestamptz end,
-               is_parked = not j.goes and not j.is_over, state = case when j.is_over then 'failed' else 'pending' end,
-               finished_at = case when j.is_over then $1 end
+               is_parked = not j.goes
            from judged j, webhooks w where d.id = j.id and w.id = d.webhook_id
-           returning j.goes as "goes!", d.is_parked, d.id as delivery_id, d.webhook_id, d.attempts as attempt,
+           returning j.goes as "goes!", d.id as delivery_id, d.webhook_id, d.attempts as attempt,
                      case when j.goes then d.payload end as payload, d.traceparent, w.sealed_url, w.sealed_secret,
                      w.field_mapping"#,
         claim.now,
@@ -102,7 +98,6 @@ pub async fn claim_due(
         &webhooks,
         &places,
         places_of_others,
-        claim.attempts_max,
     )
     .fetch_all(conn)
     .await?;
@@ -111,7 +106,7 @@ pub async fn claim_due(
         if row.goes {
             let payload = row.payload.unwrap_or_default();
             claimed.attempts.push(attempt!(row, payload));
-        } else if row.is_parked && !claimed.crowded.contains(&row.webhook_id) {
+        } else if !claimed.crowded.contains(&row.webhook_id) {
             claimed.crowded.push(row.webhook_id);
         }
     }
@@ -125,12 +120,11 @@ pub async fn claim_due(
 pub async fn claim_parked(conn: &mut Conn, claim: &Claim, rooms: &[Room]) -> Result<Claimed, Error> {
     let (webhooks, places) = split(rooms);
     let rows = query!(
-        r#"with due as materialized (
-               select d.id, d.attempts >= $5 and d.leased_until is not null as is_over
-               from unnest($3::uuid[], $4::int[]) as r (webhook_id, places)
+        "with due as materialized (
+               select d.id from unnest($3::uuid[], $4::int[]) as r (webhook_id, places)
                join webhooks w on w.id = r.webhook_id and w.is_active
                cross join lateral (
-                   select id, attempts, leased_until from deliveries
+                   select id from deliveries
                    where webhook_id = r.webhook_id and state = 'pending' and is_parked and next_attempt_at <= $1
                      and (leased_until is null or leased_until <= $1)
                      and (select set_config('synchronous_commit', 'off', true)) = 'off'
@@ -138,23 +132,19 @@ pub async fn claim_parked(conn: &mut Conn, claim: &Claim, rooms: &[Room]) -> Res
                ) d
            )
            update deliveries d
-           set attempts = d.attempts + (not j.is_over)::int,
-               leased_until = case when not j.is_over then $2::timestamptz end,
-               state = case when j.is_over then 'failed' else 'pending' end,
-               finished_at = case when j.is_over then $1 end
+           set attempts = d.attempts + 1, leased_until = $2
            from due j, webhooks w where d.id = j.id and w.id = d.webhook_id
-           returning j.is_over as "is_over!", d.id as delivery_id, d.webhook_id, d.attempts as attempt, d.payload,
-                     d.traceparent, w.sealed_url, w.sealed_secret, w.field_mapping"#,
+           returning d.id as delivery_id, d.webhook_id, d.attempts as attempt, d.payload,
+                     d.traceparent, w.sealed_url, w.sealed_secret, w.field_mapping",
         claim.now,
         claim.leased_until,
         &webhooks,
         &places,
-        claim.attempts_max,
     )
     .fetch_all(conn)
     .await?;
     let seen = rows.len();
-    let begun = rows.into_iter().filter(|row| !row.is_over).map(|row| attempt!(row, row.payload));
+    let begun = rows.into_iter().map(|row| attempt!(row, row.payload));
     Ok(Claimed { attempts: begun.collect(), crowded: Vec::new(), seen })
 }
 
