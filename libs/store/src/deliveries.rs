@@ -3,11 +3,15 @@
 //! The rows are the truth about what is still to be sent and when. Redis only carries what is due now; if
 //! it forgets, [`list_due`] finds the row again.
 
+mod by_hand;
+
 use chrono::{DateTime, Utc};
 use domain::Cursor;
 use serde_json::Value;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
+
+pub use by_hand::{cancel_pending, insert_ping, retry_delivery, retry_failed};
 
 use crate::{Conn, Error};
 
@@ -31,16 +35,32 @@ pub struct Event<'a> {
 pub struct Attempt {
     /// The delivery, and the `webhook-id`.
     pub delivery_id: Uuid,
-    /// Which attempt this is; the first is 1.
+    /// Whose it is.
+    pub account_id: Uuid,
+    /// The webhook.
+    pub webhook_id: Uuid,
+    /// Which attempt this is; the first is 1. It is counted when it begins, however it ends.
     pub attempt: i32,
+    /// Attempts made before the schedule was begun anew by hand.
+    pub attempts_before: i32,
+    /// What happened.
+    pub event: String,
     /// The body, before `field_mapping`.
     pub payload: Value,
     /// The webhook's address, sealed.
     pub sealed_url: Vec<u8>,
     /// Its signing secret, sealed.
     pub sealed_secret: Vec<u8>,
+    /// The one before, sealed, while it is still good.
+    pub sealed_previous_secret: Option<Vec<u8>>,
     /// New names for answers.
     pub field_mapping: Option<Value>,
+    /// For whom it writes, by the template's word.
+    pub template: String,
+    /// The Telegram chat it writes to.
+    pub telegram_chat_id: Option<String>,
+    /// Since when nothing has been delivered to it although it was tried.
+    pub failing_since: Option<DateTime<Utc>>,
 }
 
 /// How an attempt ended.
@@ -67,7 +87,9 @@ pub struct Delivery {
     pub id: Uuid,
     /// What happened.
     pub event: String,
-    /// `pending`, `delivered` or `failed`.
+    /// The submission, if it is about one.
+    pub submission_id: Option<Uuid>,
+    /// `pending`, `delivered`, `failed` or `canceled`.
     pub state: String,
     /// Attempts begun so far.
     pub attempts: i32,
@@ -75,6 +97,10 @@ pub struct Delivery {
     pub next_attempt_at: DateTime<Utc>,
     /// When the event happened.
     pub created_at: DateTime<Utc>,
+    /// When it was delivered or came to nothing.
+    pub finished_at: Option<DateTime<Utc>>,
+    /// When the last attempt ended.
+    pub attempted_at: Option<DateTime<Utc>>,
     /// What the receiver answered last.
     pub status_code: Option<i32>,
     /// How long that took.
@@ -144,8 +170,10 @@ pub async fn lease(
          from webhooks w
          where d.id = $1 and w.id = d.webhook_id and w.is_active and d.state = 'pending' and d.next_attempt_at <= $2
            and (d.leased_until is null or d.leased_until <= $2)
-         returning d.id as delivery_id, d.attempts as attempt, d.payload, w.sealed_url, w.sealed_secret,
-                   w.field_mapping",
+         returning d.id as delivery_id, d.account_id, d.webhook_id, d.attempts as attempt, d.attempts_before, d.event,
+                   d.payload, w.sealed_url, w.sealed_secret,
+                   case when w.previous_secret_until > $2 then w.sealed_previous_secret end as sealed_previous_secret,
+                   w.field_mapping, w.template, w.telegram_chat_id, w.failing_since",
         delivery_id,
         now,
         leased_until,
@@ -156,7 +184,8 @@ pub async fn lease(
 }
 
 /// Writes down how an attempt ended, and gives up the lease. An attempt whose lease ran out and was taken
-/// over by a later one is logged but decides nothing.
+/// over by a later one is logged but decides nothing. One that was taken back meanwhile and arrived all the same is
+/// delivered.
 ///
 /// # Errors
 /// The database's.
@@ -183,7 +212,7 @@ pub async fn finish(conn: &mut Conn, attempt: &Attempt, outcome: &Outcome) -> Re
     query!(
         "update deliveries set state = $3, leased_until = null, next_attempt_at = coalesce($4, next_attempt_at),
                                finished_at = case when $3 = 'pending' then null else $5::timestamptz end
-         where id = $1 and attempts = $2 and state = 'pending'",
+         where id = $1 and attempts = $2 and (state = 'pending' or (state = 'canceled' and $3 = 'delivered'))",
         attempt.delivery_id,
         attempt.attempt,
         state,
@@ -221,6 +250,19 @@ pub async fn list_due(
     Ok(due)
 }
 
+/// Which deliveries of a webhook are looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// This one alone.
+    pub id: Option<Uuid>,
+    /// Those in this state.
+    pub state: Option<&'a str>,
+    /// Those before that.
+    pub after: Option<Cursor>,
+    /// As many.
+    pub limit: i64,
+}
+
 /// The deliveries of a webhook of the account, newest first.
 ///
 /// # Errors
@@ -229,27 +271,44 @@ pub async fn list_deliveries(
     conn: &mut Conn,
     account_id: Uuid,
     webhook_id: Uuid,
-    after: Option<Cursor>,
-    limit: i64,
+    wanted: &Wanted<'_>,
 ) -> Result<Vec<Delivery>, Error> {
     let deliveries = query_as!(
         Delivery,
-        r#"select d.id, d.event, d.state, d.attempts, d.next_attempt_at, d.created_at,
-                  a.status_code as "status_code?", a.duration_ms as "duration_ms?", a.error_class as "error_class?",
+        r#"select d.id, d.event, d.submission_id, d.state, d.attempts, d.next_attempt_at, d.created_at, d.finished_at,
+                  a.attempted_at as "attempted_at?", a.status_code as "status_code?",
+                  a.duration_ms as "duration_ms?", a.error_class as "error_class?",
                   a.response_body as "response_body?"
            from deliveries d
            left join lateral (select * from delivery_attempts where delivery_id = d.id order by attempt desc limit 1) a
              on true
            where d.account_id = $1 and d.webhook_id = $2
-             and ($3::timestamptz is null or (d.created_at, d.id) < ($3, $4))
-           order by d.created_at desc, d.id desc limit $5"#,
+             and ($3::uuid is null or d.id = $3) and ($4::text is null or d.state = $4)
+             and ($5::timestamptz is null or (d.created_at, d.id) < ($5, $6))
+           order by d.created_at desc, d.id desc limit $7"#,
         account_id,
         webhook_id,
-        after.map(|after| after.created_at),
-        after.map(|after| after.id).unwrap_or_default(),
-        limit,
+        wanted.id,
+        wanted.state,
+        wanted.after.map(|after| after.created_at),
+        wanted.after.map(|after| after.id).unwrap_or_default(),
+        wanted.limit,
     )
     .fetch_all(conn)
     .await?;
     Ok(deliveries)
+}
+
+/// A delivery of a webhook of the account.
+///
+/// # Errors
+/// The database's.
+pub async fn find_delivery(
+    conn: &mut Conn,
+    account_id: Uuid,
+    webhook_id: Uuid,
+    id: Uuid,
+) -> Result<Option<Delivery>, Error> {
+    let wanted = Wanted { id: Some(id), state: None, after: None, limit: 1 };
+    Ok(list_deliveries(conn, account_id, webhook_id, &wanted).await?.pop())
 }
