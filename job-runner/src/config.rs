@@ -93,6 +93,9 @@ pub struct Webhooks {
     /// How long a receiver may take.
     #[serde(with = "service::config::duration")]
     pub timeout: Duration,
+    /// How long a webhook may only fail.
+    #[serde(with = "service::config::duration")]
+    pub deactivate_after: Duration,
 }
 
 /// Section `[purge]`.

@@ -39,6 +39,8 @@ pub struct Parts {
     pub(crate) schedule: Vec<Duration>,
     /// How long a receiver may take.
     pub(crate) timeout: Duration,
+    /// How long a webhook may only fail.
+    pub(crate) deactivate_after: Duration,
     /// How what has ended is deleted.
     pub(crate) purge: Purge,
     /// The way to the operator, where there is one.
@@ -87,6 +89,7 @@ impl Runner {
             master_key,
             schedule: config.webhooks.schedule.clone(),
             timeout: config.webhooks.timeout,
+            deactivate_after: config.webhooks.deactivate_after,
             purge: config.purge.clone(),
             mailer: Mailer::new(&config.mail)?,
             clock: Clock::system(),

@@ -3,6 +3,7 @@
 use contract::Job;
 use http::StatusCode;
 use serde_json::json;
+use store::deliveries::Wanted;
 use uuid::Uuid;
 
 use crate::harness::Edge;
@@ -10,7 +11,8 @@ use crate::seeds::{Account, now, one_text, submit_path};
 
 async fn deliveries(edge: &Edge, account: &Account<'_>, webhook: Uuid) -> Vec<store::deliveries::Delivery> {
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
-    store::deliveries::list_deliveries(&mut conn, account.id, webhook, None, 100).await.unwrap()
+    let wanted = Wanted { id: None, state: None, after: None, limit: 100 };
+    store::deliveries::list_deliveries(&mut conn, account.id, webhook, &wanted).await.unwrap()
 }
 
 async fn jobs(edge: &Edge) -> Vec<Job> {

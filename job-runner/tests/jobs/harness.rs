@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use service::config::{Sources, load};
 use service::{Clock, Listeners, Rng, Shutdown};
 use store::accounts::NewTrial;
-use store::deliveries::{Delivery, Event};
+use store::deliveries::{Delivery, Event, Wanted};
 use store::webhooks::NewWebhook;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
@@ -102,6 +102,8 @@ impl Account {
             field_mapping,
             form_ids: None,
             sealed_secret: seal(webhooks::SECRET_PURPOSE, SECRET),
+            template: "default",
+            telegram_chat_id: None,
             created_at: now(),
         };
         let mut conn = store::acquire(&self.database.db).await.unwrap();
@@ -131,7 +133,8 @@ impl Account {
     /// The deliveries of a webhook, newest first.
     pub(crate) async fn deliveries(&self, webhook: Uuid) -> Vec<Delivery> {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
-        store::deliveries::list_deliveries(&mut conn, self.id, webhook, None, 100).await.unwrap()
+        let wanted = Wanted { id: None, state: None, after: None, limit: 100 };
+        store::deliveries::list_deliveries(&mut conn, self.id, webhook, &wanted).await.unwrap()
     }
 
     /// The webhook's one delivery, once it is as wanted.

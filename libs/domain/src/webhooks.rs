@@ -8,6 +8,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Map, Value};
 use sha2::Sha256;
 
+pub mod health;
 mod template;
 pub mod verdict;
 mod wishes;

@@ -8,7 +8,7 @@ use super::{
     DESCRIPTION_CHARS_MAX, EVENTS, EVENTS_MAX, MAPPED_CHARS_MAX, MAPPED_MAX, Template, URL_BYTES_MAX,
 };
 use crate::Complaint;
-use crate::chat::{teams, telegram};
+use crate::chat::teams;
 use crate::complaint::check_length;
 
 /// What is wished anew; `None` leaves a part out of the check.
@@ -50,7 +50,7 @@ pub fn check_chat(template: Template, telegram_chat_id: Option<&str>) -> Option<
     }
 }
 
-/// As [`telegram::CHAT_ID_PATTERN`] has it.
+/// As [`crate::chat::telegram::CHAT_ID_PATTERN`] has it.
 fn is_chat_id(text: &str) -> bool {
     match text.strip_prefix('@') {
         Some(name) => {
@@ -117,6 +117,7 @@ fn check_mapping(mapping: &BTreeMap<String, String>) -> Vec<Complaint> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::telegram;
 
     fn complaint(wishes: &Wishes<'_>) -> Option<(String, &'static str)> {
         let complaints = check(wishes);

@@ -100,8 +100,8 @@ pub async fn update_secret(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     query!(
-        "update webhooks set sealed_secret = $3, updated_at = $5,
-                             sealed_previous_secret = case when $4 > $5 then sealed_secret end,
+        "update webhooks set sealed_secret = $3, updated_at = $5::timestamptz,
+                             sealed_previous_secret = case when $4::timestamptz > $5 then sealed_secret end,
                              previous_secret_until = case when $4 > $5 then $4 end
          where account_id = $1 and id = $2",
         account_id,
