@@ -161,6 +161,21 @@ impl App {
         Ok(())
     }
 
+    /// Commits a transaction that has written what follows from it into the outbox, and sends these signals so that it
+    /// follows at once.
+    ///
+    /// # Errors
+    /// As [`App::commit`].
+    pub async fn commit_and_send(&self, tx: store::Tx, signals: Vec<Signal>) -> Result<(), Problem> {
+        store::commit(tx).await.map_err(Problem::outcome_unknown)?;
+        for signal in &signals {
+            if let Err(error) = self.bus.publish(signal).await {
+                tracing::warn!(%error, "a signal is left to the outbox");
+            }
+        }
+        Ok(())
+    }
+
     /// Keeps the readiness check up to date.
     ///
     /// # Errors

@@ -71,6 +71,7 @@ scopes! {
     FoldersDelete = Folders Delete;
     FormsCreate = Forms Create;
     FormsRead = Forms Read;
+    FormsUpdate = Forms Update;
     FormsDelete = Forms Delete;
     KeysCreate = Keys Create;
     KeysRead = Keys Read;
@@ -84,6 +85,7 @@ scopes! {
     SubdomainsRead = Subdomains Read;
     SubdomainsUpdate = Subdomains Update;
     SubmissionsRead = Submissions Read;
+    SubmissionsUpdate = Submissions Update;
     WebhooksCreate = Webhooks Create;
     WebhooksRead = Webhooks Read;
 }

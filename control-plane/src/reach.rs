@@ -1,12 +1,13 @@
 //! To which things a call may reach: another account's are not found, the same account's outside the key's
 //! restrictions are forbidden, wherever their ids stand: in the path, the query or the body.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::reach::OutOfReach;
-use domain::scopes::{Resource, Scope};
+use domain::scopes::{Action, Resource, Scope};
 use serde_json::json;
 use store::subdomains::Subdomain;
+use store::things::Place;
 use store::{Conn, Part};
 use uuid::Uuid;
 use web::{Code, Paging, Problem};
@@ -35,6 +36,30 @@ impl<S> Call<S> {
             self.reach().covers(kind, *id, *folder_id).map_err(|why| forbidden(why, kind))?;
         }
         Ok(())
+    }
+
+    /// Those of the things that may be touched; the others are as if they were not there.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn within_reach(
+        &self,
+        conn: &mut Conn,
+        kind: Resource,
+        ids: &[Uuid],
+    ) -> Result<BTreeSet<Uuid>, Problem> {
+        let places = store::things::find_places(conn, self.account_id, kind, ids).await?;
+        let covered = |place: &Place| self.reach().covers(kind, place.id, place.folder_id).is_ok();
+        Ok(places.into_iter().filter(covered).map(|place| place.id).collect())
+    }
+
+    /// What the request asks for beyond its operation's own scope needs another.
+    ///
+    /// # Errors
+    /// The key does not have it.
+    pub fn also_needs(&self, resource: Resource, action: Action) -> Result<(), Problem> {
+        let scope = Scope::new(resource, action);
+        if self.scopes().allows(scope) { Ok(()) } else { Err(lacks(scope)) }
     }
 
     /// What was a thing of this kind, and lay there, may be touched.

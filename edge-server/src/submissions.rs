@@ -9,23 +9,25 @@ use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, post};
-use contract::{Job, Signal};
+use chrono::{DateTime, Utc};
+use contract::Signal;
 use domain::answers::{self, Answers};
 use domain::forms::Shut;
+use domain::submissions::BYTES_MAX;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde_json::{Value, json};
-use store::deliveries::{self, Event};
+use serde_json::json;
 use store::forms::OpenForm;
-use store::submissions::{NewSubmission, Taken, insert_submission};
+use store::submissions::{NewSubmission, Taken, Writer, take_submission};
 use uuid::Uuid;
 use web::{Code, Json, Path, Problem};
 
 use crate::edge::Edge;
 use crate::forms::{onward, refusal};
 
-const MAX_BODY_BYTES: usize = 256 << 10;
-const EVENT: &str = "submission.created";
+/// How often a submission is looked at anew whose form is edited meanwhile.
+const TRIES: usize = 5;
+const ALREADY: &str = "These answers were received before.";
 const THANKS: &str = "Thank you. Your answers have been received.";
 
 /// How a visitor wants to be answered.
@@ -60,75 +62,72 @@ async fn submit(
     Path(form_id): Path<Uuid>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let open = edge.forms.find(form_id).await?;
-    let (asker, given) = read(&open, request).await?;
-    let kept = match (answers::check(&open.form.fields, &given), asker) {
-        (Ok(kept), _) => kept,
-        (Err(complaints), Asker::Program) => return Err(Problem::validation(complaints)),
-        (Err(complaints), Asker::Browser) => return Ok(edge.forms.page(&open, &given, &complaints)),
-    };
-    let now = edge.clock.now();
-    let submission = NewSubmission { id: edge.rng.uuid_v7(now), form_id, payload: kept, created_at: now };
-    match store_with_all_that_follows(&edge, &open, &submission).await? {
-        Taken::Stored => Ok(thank(&edge, &open, &submission, asker)),
-        Taken::Refused(why) => refuse(&edge, &open, why, asker),
-        Taken::NoForm => Err(Problem::new(Code::NotFound, "there is no form at this address")),
+    let sent = read(request).await?;
+    for _ in 0..TRIES {
+        let open = edge.forms.find(form_id).await?;
+        let (asker, given) = sent.answers(&open);
+        let kept = match (answers::check(&open.form.fields, &given), asker) {
+            (Ok(kept), _) => kept,
+            (Err(complaints), Asker::Program) => return Err(Problem::validation(complaints)),
+            (Err(complaints), Asker::Browser) => return Ok(edge.forms.page(&open, &given, &complaints)),
+        };
+        let now = edge.clock.now();
+        let submission = NewSubmission {
+            id: edge.rng.uuid_v7(now),
+            external_id: None,
+            payload: kept,
+            spam_reasons: Vec::new(),
+        };
+        match take(&edge, &open, &submission, now).await? {
+            Taken::Stored(_) => return Ok(thank(&edge, &open, &submission, now, asker)),
+            Taken::Refused(why) => return refuse(&edge, &open, why, asker),
+            Taken::Duplicate => return duplicate(&edge, &open, asker),
+            Taken::NoForm => return Err(Problem::new(Code::NotFound, "there is no form at this address")),
+            // It is edited right now: the next look shows what it has become.
+            Taken::Changed => edge.forms.forget(form_id),
+        }
     }
+    Err(Problem::away(true))
 }
 
-async fn store_with_all_that_follows(
+async fn take(
     edge: &Edge,
     open: &OpenForm,
     submission: &NewSubmission,
+    now: DateTime<Utc>,
 ) -> Result<Taken, Problem> {
-    let now = submission.created_at;
-    let mut tx = store::begin(&edge.db).await?;
-    let plan_limit = open.plan.limits().submissions_per_form;
-    let taken = insert_submission(&mut tx, open.account_id, submission, plan_limit).await?;
-    if taken != Taken::Stored {
-        return Ok(taken);
-    }
-    let payload = json!({
-        "type": EVENT,
-        "timestamp": now,
-        "data": {
-            "formId": open.form.id,
-            "formName": open.form.name,
-            "submissionId": submission.id,
-            "externalId": Value::Null,
-            "submittedAt": now,
-            "fields": submission.payload,
-        },
-    });
-    let event = Event {
-        name: EVENT,
-        form_id: open.form.id,
-        submission_id: Some(submission.id),
-        payload: &payload,
-        at: now,
-    };
-    let new_id = || edge.rng.uuid_v7(now);
-    let due = deliveries::insert_deliveries(&mut tx, open.account_id, &event, new_id).await?;
     let traceparent = service::telemetry::traceparent();
-    for delivery_id in &due {
-        let job = Job::DeliverWebhookV1 { delivery_id: *delivery_id };
-        store::outbox::insert_job(&mut tx, &job, traceparent.as_deref(), now, now).await?;
-    }
-    store::commit(tx).await.map_err(Problem::outcome_unknown)?;
-    if !due.is_empty() {
-        tokio::spawn(tell_the_relay(edge.clone()));
+    let new_id = || edge.rng.uuid_v7(now);
+    let writer = Writer { now, traceparent: traceparent.as_deref(), new_id: &new_id };
+    let plan_limit = open.plan.limits().submissions_per_form;
+    let mut tx = store::begin(&edge.db).await?;
+    let taken =
+        take_submission(&mut tx, open.account_id, &open.form, submission, plan_limit, &writer).await?;
+    if let Taken::Stored(signals) = &taken {
+        store::commit(tx).await.map_err(Problem::outcome_unknown)?;
+        if !signals.is_empty() {
+            tokio::spawn(tell(edge.clone(), signals.clone()));
+        }
     }
     Ok(taken)
 }
 
 /// Beside the answer, not before it: Redis may be away, and then this takes its time.
-async fn tell_the_relay(edge: Edge) {
-    if let Err(error) = edge.bus.publish(&Signal::OutboxFilled).await {
-        tracing::debug!(%error, "the outbox waits for its next sweep");
+async fn tell(edge: Edge, signals: Vec<Signal>) {
+    for signal in signals {
+        if let Err(error) = edge.bus.publish(&signal).await {
+            tracing::debug!(%error, "the outbox waits for its next sweep");
+        }
     }
 }
 
-fn thank(edge: &Edge, open: &OpenForm, submission: &NewSubmission, asker: Asker) -> Response {
+fn thank(
+    edge: &Edge,
+    open: &OpenForm,
+    submission: &NewSubmission,
+    now: DateTime<Utc>,
+    asker: Asker,
+) -> Response {
     let message = open.form.success_message.as_deref().unwrap_or(THANKS);
     match (asker, onward(open)) {
         (Asker::Browser, Some(url)) => Redirect::to(url.as_str()).into_response(),
@@ -139,7 +138,7 @@ fn thank(edge: &Edge, open: &OpenForm, submission: &NewSubmission, asker: Asker)
                 "submissionId": submission.id,
                 "message": message,
                 "redirectUrl": url,
-                "createdAt": submission.created_at,
+                "createdAt": now,
             });
             (StatusCode::CREATED, [(header::CONTENT_TYPE, "application/json")], body.to_string())
                 .into_response()
@@ -158,24 +157,46 @@ fn refuse(edge: &Edge, open: &OpenForm, why: Shut, asker: Asker) -> Result<Respo
     }
 }
 
+fn duplicate(edge: &Edge, open: &OpenForm, asker: Asker) -> Result<Response, Problem> {
+    match asker {
+        Asker::Browser => Ok(edge.forms.notice(StatusCode::CONFLICT, &open.form.name, ALREADY)),
+        Asker::Program => Err(Problem::new(Code::DuplicateSubmission, ALREADY)),
+    }
+}
+
 /// What was sent: JSON from programs, a posted form from browsers.
-async fn read(open: &OpenForm, request: Request) -> Result<(Asker, Answers), Problem> {
+enum Sent {
+    Json(Answers),
+    Posted(BTreeMap<String, Vec<String>>),
+}
+
+impl Sent {
+    /// As answers to what the form asks.
+    fn answers(&self, open: &OpenForm) -> (Asker, Answers) {
+        match self {
+            Self::Json(given) => (Asker::Program, given.clone()),
+            Self::Posted(pairs) => (Asker::Browser, answers::from_pairs(&open.form.fields, pairs)),
+        }
+    }
+}
+
+async fn read(request: Request) -> Result<Sent, Problem> {
     let is_posted_form = is_posted_form(request.headers());
     let (head, body) = request.into_parts();
     let body = whole(body).await?;
     if !is_posted_form {
         let Json(given) = Json::<Answers>::from_request(Request::from_parts(head, body.into()), &()).await?;
-        return Ok((Asker::Program, given));
+        return Ok(Sent::Json(given));
     }
     let mut pairs: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, value) in form_urlencoded::parse(&body) {
         pairs.entry(name.into_owned()).or_default().push(value.into_owned());
     }
-    Ok((Asker::Browser, answers::from_pairs(&open.form.fields, &pairs)))
+    Ok(Sent::Posted(pairs))
 }
 
 async fn whole(body: Body) -> Result<Bytes, Problem> {
-    let read = Limited::new(body, MAX_BODY_BYTES).collect().await;
+    let read = Limited::new(body, BYTES_MAX).collect().await;
     read.map(http_body_util::Collected::to_bytes).map_err(|error| {
         if error.is::<LengthLimitError>() {
             return Problem::new(Code::PayloadTooLarge, "a submission may have at most 256 KiB");

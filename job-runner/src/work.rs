@@ -23,6 +23,8 @@ async fn carry_out(runner: &Runner, task: Task<Job>) {
         match task.job {
             Job::DeliverWebhookV1 { delivery_id } => jobs::webhooks::deliver(runner, delivery_id).await,
             Job::MailHelpV1 { help_id } => jobs::help::mail(runner, help_id).await,
+            // No form says whom to mail before the job is there.
+            Job::NotifyOwnerV1 { .. } => Ok(()),
             Job::PurgeEventsV1 => jobs::purges::forget_events(runner).await,
         }
     };

@@ -3,10 +3,9 @@
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use contract::Change;
-use domain::Cursor;
 use domain::fields::{Field, MAX_FIELDS};
-use domain::forms::{self, Texts};
 use domain::scopes::Resource;
+use domain::{Complaint, Cursor, forms, instants, presets};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -15,6 +14,8 @@ use store::usage::{self, Counter};
 use uuid::Uuid;
 use web::{Created, Deleted, Json, Listed, Paging, Path, Problem, Query, Reply};
 
+use super::form_edits::update;
+use super::form_views::{FormAddresses, FormView, GivenSpamGuard, addresses, views};
 use crate::App;
 use crate::call::{Call, scope};
 
@@ -24,16 +25,22 @@ pub(super) fn resource() -> web::Resource<App> {
         .post("/api/forms", create, "Create a form")
         .get("/api/forms", list, "List forms")
         .get("/api/forms/{id}", read, "Read a form with its fields")
+        .put("/api/forms/{id}", update, "Edit a form")
         .delete("/api/forms/{id}", delete, "Delete a form with its submissions for good")
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
+/// What a form is to be made of.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct NewForm {
+pub(super) struct NewForm {
+    /// Needed without `workflowId`.
     #[schemars(length(min = 1, max = forms::NAME_CHARS_MAX))]
-    name: String,
+    name: Option<String>,
+    /// Needed without `workflowId`.
     #[schemars(length(min = 1, max = MAX_FIELDS))]
-    fields: Vec<Field>,
+    fields: Option<Vec<Field>>,
+    /// A preset, for the name and the fields that are not given.
+    pub(super) workflow_id: Option<String>,
     /// Shown after a submission.
     #[schemars(length(max = forms::SUCCESS_MESSAGE_CHARS_MAX))]
     success_message: Option<String>,
@@ -41,18 +48,33 @@ struct NewForm {
     #[schemars(length(max = forms::SUBMIT_LABEL_CHARS_MAX))]
     submit_label: Option<String>,
     /// Where a browser goes after a submission.
-    #[schemars(extend("format" = "uri"))]
+    #[schemars(length(max = forms::REDIRECT_URL_CHARS_MAX), extend("format" = "uri"))]
     redirect_url: Option<String>,
     /// After this the form is closed.
+    #[schemars(regex(pattern = instants::PATTERN))]
     closes_at: Option<DateTime<Utc>>,
+    /// No two submissions agree on all of these fields.
+    #[schemars(length(max = forms::UNIQUE_BY_MAX))]
+    unique_by: Option<Vec<String>>,
     /// How many submissions it takes.
+    #[serde(default, deserialize_with = "web::whole_number_or_null")]
     #[schemars(range(min = 1, max = forms::MAX_SUBMISSIONS_MAX))]
     max_submissions: Option<i64>,
-    /// Webhooks told of its submissions.
+    /// Whether anybody may see its results; false unless told otherwise.
+    public_results: Option<bool>,
+    /// Webhooks told of its submissions. Needs `webhooks:update`.
     #[serde(default)]
     webhook_ids: Vec<Uuid>,
     /// The folder it lies in.
     folder_id: Option<Uuid>,
+    /// The page that gets an entry of each submission, by its `entryTemplate`: the placeholders are the fields' names.
+    /// Needs `entries:create`.
+    auto_entry_page_id: Option<Uuid>,
+    /// How hosted and embedded forms keep programs out.
+    spam: Option<GivenSpamGuard>,
+    /// Who is mailed of each submission.
+    #[schemars(length(max = 254), extend("format" = "email"))]
+    notify_email: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -67,35 +89,6 @@ struct FormsQuery {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct FormAddresses {
-    form_id: Uuid,
-    /// A page that shows the form.
-    hosted_form_url: String,
-    /// Where submissions are posted; needs no key.
-    submit_url: String,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct FormView {
-    id: Uuid,
-    #[serde(flatten)]
-    addresses: FormAddresses,
-    name: String,
-    folder_id: Option<Uuid>,
-    fields: Vec<Field>,
-    success_message: Option<String>,
-    submit_label: Option<String>,
-    redirect_url: Option<String>,
-    closes_at: Option<DateTime<Utc>>,
-    max_submissions: Option<i64>,
-    submission_count: i64,
-    created_at: DateTime<Utc>,
-    updated_at: DateTime<Utc>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
 struct Forms {
     forms: Vec<FormView>,
     #[serde(flatten)]
@@ -105,51 +98,71 @@ struct Forms {
 async fn create(
     call: Call<scope::FormsCreate>,
     State(app): State<App>,
-    Json(form): Json<NewForm>,
+    Json(given): Json<NewForm>,
 ) -> Result<Created<FormAddresses>, Problem> {
-    let texts = Texts {
-        name: Some(&form.name),
-        success_message: form.success_message.as_deref(),
-        submit_label: form.submit_label.as_deref(),
-        redirect_url: form.redirect_url.as_deref(),
-    };
-    let complaints = forms::check(&texts, Some(&form.fields), form.closes_at, form.max_submissions);
+    make(call, &app, given).await
+}
+
+/// Makes a form, as whoever may make forms.
+pub(super) async fn make<S>(
+    call: Call<S>,
+    app: &App,
+    mut given: NewForm,
+) -> Result<Created<FormAddresses>, Problem> {
+    let (webhook_ids, folder_id) = (std::mem::take(&mut given.webhook_ids), given.folder_id);
+    let mut new = given.form(app.rng.uuid_v7(call.now), call.now)?;
+    let complaints = forms::check(&new.settings());
     if !complaints.is_empty() {
         return Err(Problem::validation(complaints));
     }
     let limit = call.limits().projects;
     let mut tx = store::begin(&app.db).await?;
-    let folder_id = call.folder_of_new(&mut tx, Resource::Forms, form.folder_id).await?;
-    call.check_ids(&mut tx, Resource::Webhooks, &form.webhook_ids).await?;
-    let new = Form {
-        id: app.rng.uuid_v7(call.now),
-        folder_id,
-        name: form.name,
-        fields: form.fields,
-        success_message: form.success_message,
-        submit_label: form.submit_label,
-        redirect_url: form.redirect_url,
-        closes_at: form.closes_at,
-        max_submissions: form.max_submissions,
-        submission_count: 0,
-        created_at: call.now,
-        updated_at: call.now,
-    };
+    new.folder_id = call.folder_of_new(&mut tx, Resource::Forms, folder_id).await?;
+    if let Some(page_id) = new.auto_entry_page_id {
+        call.check_entry_page(&mut tx, page_id).await?;
+    }
     if !usage::take(&mut tx, call.account_id, Counter::Projects, limit).await? {
         return Err(call.quota_exceeded("projects", limit));
     }
     store::forms::insert_form(&mut tx, call.account_id, &new).await?;
-    if !form.webhook_ids.is_empty() {
-        store::webhooks::link_webhooks(&mut tx, call.account_id, new.id, &form.webhook_ids).await?;
+    if !webhook_ids.is_empty() {
+        call.relink(&mut tx, new.id, &webhook_ids).await?;
     }
     app.commit(tx, vec![Change::Form { form_id: new.id }]).await?;
 
     let hook = json!({"url": "https://example.com/hook", "formIds": [new.id]});
     let submissions = json!({"id": new.id});
     Ok(call
-        .created(addresses(&app, new.id))
+        .created(addresses(app, new.id))
         .next("notify", "webhooks.create", hook, "Have every submission sent to you, signed")
         .next("review", "submissions.list", submissions, "Read what has been submitted"))
+}
+
+impl NewForm {
+    fn form(self, id: Uuid, now: DateTime<Utc>) -> Result<Form, Problem> {
+        let preset = match &self.workflow_id {
+            None => None,
+            Some(id) => Some(presets::find(id).ok_or_else(|| {
+                let message = format!("there is no preset `{id}`; GET /api/workflows lists them");
+                Problem::validation(vec![Complaint::new("workflowId", "unknown_preset", message)])
+            })?),
+        };
+        let name = self.name.or_else(|| Some(preset?.name.to_owned()));
+        let fields = self.fields.or_else(|| Some(preset?.fields()));
+        // What nobody says is empty, and refused as such.
+        let mut form = Form::new(id, name.unwrap_or_default(), fields.unwrap_or_default(), now);
+        form.success_message = self.success_message;
+        form.submit_label = self.submit_label;
+        form.redirect_url = self.redirect_url;
+        form.closes_at = self.closes_at;
+        form.max_submissions = self.max_submissions;
+        form.unique_by = self.unique_by;
+        form.public_results = self.public_results.unwrap_or_default();
+        form.auto_entry_page_id = self.auto_entry_page_id;
+        form.spam = self.spam.unwrap_or_default().over(form.spam);
+        form.notify_email = self.notify_email;
+        Ok(form)
+    }
 }
 
 async fn list(
@@ -163,9 +176,8 @@ async fn list(
         .await?;
     let mut rows = store::forms::list_forms(&mut conn, call.account_id, &part).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
-    Ok(call
-        .reply(Forms { forms: rows.into_iter().map(|row| view(&app, row)).collect(), listed: listed.clone() })
-        .part(listed))
+    let forms = views(&call, &app, &mut conn, rows).await?;
+    Ok(call.reply(Forms { forms, listed: listed.clone() }).part(listed))
 }
 
 async fn read(
@@ -176,7 +188,8 @@ async fn read(
     let mut conn = store::acquire(&app.db).await?;
     call.check_id(&mut conn, Resource::Forms, id).await?;
     let form = store::forms::find_form(&mut conn, call.account_id, id).await?;
-    Ok(call.reply(view(&app, form.ok_or_else(|| Problem::not_found("form"))?)))
+    let view = views(&call, &app, &mut conn, form.into_iter().collect()).await?.pop();
+    Ok(call.reply(view.ok_or_else(|| Problem::not_found("form"))?))
 }
 
 async fn delete(
@@ -192,30 +205,4 @@ async fn delete(
     usage::give_back(&mut tx, call.account_id, Counter::Projects).await?;
     app.commit(tx, vec![Change::Form { form_id: id }]).await?;
     Ok(call.reply(Deleted::now()))
-}
-
-fn addresses(app: &App, id: Uuid) -> FormAddresses {
-    FormAddresses {
-        form_id: id,
-        hosted_form_url: app.addresses.form(id),
-        submit_url: app.addresses.submit(id),
-    }
-}
-
-fn view(app: &App, form: Form) -> FormView {
-    FormView {
-        id: form.id,
-        addresses: addresses(app, form.id),
-        name: form.name,
-        folder_id: form.folder_id,
-        fields: form.fields,
-        success_message: form.success_message,
-        submit_label: form.submit_label,
-        redirect_url: form.redirect_url,
-        closes_at: form.closes_at,
-        max_submissions: form.max_submissions,
-        submission_count: form.submission_count,
-        created_at: form.created_at,
-        updated_at: form.updated_at,
-    }
 }

@@ -3,36 +3,72 @@
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use domain::Cursor;
+use domain::answers::Answers;
 use domain::scopes::Resource;
+use domain::submissions::Status;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use store::submissions::Submission;
 use uuid::Uuid;
 use web::{Listed, Paging, Path, Problem, Query, Reply};
 
+use super::submission_edits::{mark, update, upsert};
 use crate::App;
 use crate::call::{Call, scope};
 
 /// The endpoints.
 pub(super) fn resource() -> web::Resource<App> {
-    web::Resource::new("submissions").get(
-        "/api/forms/{id}/submissions",
-        list,
-        "List a form's submissions, newest first",
-    )
+    web::Resource::new("submissions")
+        .post(
+            "/api/forms/{id}/submissions/{subId}/status",
+            mark,
+            "Tell spam from what is none, or put a submission aside",
+        )
+        .extension()
+        .get("/api/forms/{id}/submissions", list, "List a form's submissions, newest first")
+        .put(
+            "/api/forms/{id}/submissions/upsert",
+            upsert,
+            "Write a submission by a name of your own, whether it is there or not",
+        )
+        .patch("/api/forms/{id}/submissions/{subId}", update, "Change some answers of a submission")
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct SubmissionView {
+pub(super) struct SubmissionView {
     id: Uuid,
     form_id: Uuid,
+    /// Your own name for it, if it was written by one.
+    external_id: Option<String>,
     /// The answers, by field name.
-    payload: Value,
-    /// `received`, `spam` or `archived`.
-    status: String,
+    payload: Answers,
+    status: Status,
+    /// Why it was held to be spam.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    spam_reasons: Vec<String>,
+    /// Why no entry of the form's page was made of it: `page_gone`, `page_full`, `no_template` or `too_large`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entry_note: Option<String>,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
+}
+
+impl SubmissionView {
+    pub(super) fn new(submission: Submission) -> Self {
+        Self {
+            id: submission.id,
+            form_id: submission.form_id,
+            external_id: submission.external_id,
+            payload: submission.payload,
+            status: submission.status,
+            spam_reasons: submission.spam_reasons,
+            entry_note: submission.entry_note,
+            created_at: submission.created_at,
+            updated_at: submission.updated_at,
+        }
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -54,15 +90,10 @@ async fn list(
     let mut rows =
         store::submissions::list_submissions(&mut conn, call.account_id, form_id, after, limit + 1).await?;
     let listed = Listed::cut(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });
-    let view = |row: store::submissions::Submission| SubmissionView {
-        id: row.id,
-        form_id: row.form_id,
-        payload: row.payload,
-        status: row.status,
-        created_at: row.created_at,
-        updated_at: row.updated_at,
-    };
     Ok(call
-        .reply(Submissions { submissions: rows.into_iter().map(view).collect(), listed: listed.clone() })
+        .reply(Submissions {
+            submissions: rows.into_iter().map(SubmissionView::new).collect(),
+            listed: listed.clone(),
+        })
         .part(listed))
 }

@@ -101,20 +101,8 @@ impl Account<'_> {
 
     /// A form with these fields and whatever `shape` makes of it.
     pub(crate) async fn form_with(&self, fields: Value, shape: impl FnOnce(&mut Form)) -> Uuid {
-        let mut form = Form {
-            id: new_id(),
-            folder_id: None,
-            name: "Contact".to_owned(),
-            fields: serde_json::from_value(fields).unwrap(),
-            success_message: None,
-            submit_label: None,
-            redirect_url: None,
-            closes_at: None,
-            max_submissions: None,
-            submission_count: 0,
-            created_at: now(),
-            updated_at: now(),
-        };
+        let fields = serde_json::from_value(fields).unwrap();
+        let mut form = Form::new(new_id(), "Contact".to_owned(), fields, now());
         shape(&mut form);
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
         store::forms::insert_form(&mut conn, self.id, &form).await.unwrap();
@@ -144,7 +132,7 @@ impl Account<'_> {
     pub(crate) async fn submissions(&self, form: Uuid) -> Vec<Value> {
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
         let rows = store::submissions::list_submissions(&mut conn, self.id, form, None, 1_000).await.unwrap();
-        rows.into_iter().map(|row| row.payload).collect()
+        rows.into_iter().map(|row| Value::Object(row.payload)).collect()
     }
 
     /// How many submissions a form counts.

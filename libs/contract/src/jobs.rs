@@ -22,6 +22,11 @@ pub enum Job {
         /// The request.
         help_id: Uuid,
     },
+    /// Mail a form's owner what was submitted.
+    NotifyOwnerV1 {
+        /// The submission, which may be gone by then.
+        submission_id: Uuid,
+    },
 }
 
 impl Job {
@@ -31,6 +36,7 @@ impl Job {
             Self::DeliverWebhookV1 { delivery_id } => format!("delivery:{delivery_id}"),
             Self::PurgeEventsV1 => "event_purges".to_owned(),
             Self::MailHelpV1 { help_id } => format!("help:{help_id}"),
+            Self::NotifyOwnerV1 { submission_id } => format!("notification:{submission_id}"),
         }
     }
 }

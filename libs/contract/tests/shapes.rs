@@ -29,6 +29,12 @@ fn jobs_keep_their_shape() {
       "help_id": "00000000-0000-0000-0000-000000000001"
     }
     "#);
+    insta::assert_json_snapshot!(Job::NotifyOwnerV1 { submission_id: ID }, @r#"
+    {
+      "job": "notify_owner_v1",
+      "submission_id": "00000000-0000-0000-0000-000000000001"
+    }
+    "#);
 }
 
 #[test]

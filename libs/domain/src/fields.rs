@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::Complaint;
@@ -11,6 +11,8 @@ use crate::complaint::check_length;
 
 /// Most fields of one form.
 pub const MAX_FIELDS: usize = 100;
+/// Most characters of one text, whatever the field says.
+pub(crate) const MAX_TEXT: usize = 20_000;
 /// Most options of one choice.
 const MAX_OPTIONS: usize = 200;
 /// Most characters of one option.
@@ -49,6 +51,17 @@ pub enum FieldType {
     File,
 }
 
+impl FieldType {
+    /// Whether people write what they like, so that `minLength`, `maxLength` and `pattern` say something.
+    pub(crate) fn is_free_text(self) -> bool {
+        matches!(self, Self::Text | Self::Textarea | Self::Email | Self::Url | Self::Tel | Self::Hidden)
+    }
+
+    fn is_choice(self) -> bool {
+        matches!(self, Self::Select | Self::Multiselect)
+    }
+}
+
 /// Shown only while another field has this answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -84,10 +97,12 @@ pub struct Field {
     #[schemars(length(max = MAX_OPTIONS), inner(length(min = 1, max = MAX_OPTION_CHARS)))]
     pub options: Vec<String>,
     /// Fewest characters of a text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
+    #[schemars(range(max = MAX_TEXT))]
     pub min_length: Option<u32>,
     /// Most characters of a text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
+    #[schemars(range(max = MAX_TEXT))]
     pub max_length: Option<u32>,
     /// Regular expression the whole text must match (the `regex` crate's syntax: linear time).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,7 +118,7 @@ pub struct Field {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept: Option<String>,
     /// Of a file: most bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
     pub max_file_size: Option<u64>,
     /// When the field is shown; always if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,14 +162,24 @@ fn check_one(complaints: &mut Vec<Complaint>, field: &Field, path: &dyn Fn(&str)
     for (at, option) in field.options.iter().enumerate() {
         check_length(complaints, &path(&format!("options[{at}]")), option, 1, MAX_OPTION_CHARS);
     }
-    let is_choice = matches!(field.kind, FieldType::Select | FieldType::Multiselect);
-    if is_choice == field.options.is_empty() || field.options.len() > MAX_OPTIONS {
+    if field.kind.is_choice() == field.options.is_empty() || field.options.len() > MAX_OPTIONS {
         let message = format!("options belong to select and multiselect, 1 to {MAX_OPTIONS} of them");
         complaints.push(Complaint::new(path("options"), "options", message));
     }
     let distinct: BTreeSet<_> = field.options.iter().collect();
     if distinct.len() != field.options.len() {
         complaints.push(Complaint::new(path("options"), "options", "options must differ"));
+    }
+    if field.options.iter().any(|option| option.trim().is_empty()) {
+        complaints.push(Complaint::new(path("options"), "options", "an option must not be blank"));
+    }
+    check_belonging(complaints, field, path);
+    let too_long = |chars: Option<u32>| chars.is_some_and(|chars| chars as usize > MAX_TEXT);
+    for (part, chars) in [("minLength", field.min_length), ("maxLength", field.max_length)] {
+        if too_long(chars) {
+            let message = format!("no answer has more than {MAX_TEXT} characters");
+            complaints.push(Complaint::new(path(part), "range", message));
+        }
     }
     if matches!((field.min_length, field.max_length), (Some(min), Some(max)) if min > max) {
         complaints.push(Complaint::new(path("minLength"), "range", "minLength is above maxLength"));
@@ -163,24 +188,59 @@ fn check_one(complaints: &mut Vec<Complaint>, field: &Field, path: &dyn Fn(&str)
         complaints.push(Complaint::new(path("min"), "range", "min is above max"));
     }
     if let Some(pattern) = &field.pattern
-        && let Err(message) = compile(pattern)
+        && let Err(message) = check_pattern(pattern)
     {
         complaints.push(Complaint::new(path("pattern"), "pattern", message));
     }
 }
 
-/// The pattern as an expression for the whole text.
-///
-/// # Errors
-/// A sentence saying what is wrong with it.
-pub(crate) fn compile(pattern: &str) -> Result<regex::Regex, String> {
+/// Refuses what says nothing of this kind of field: whoever wrote it meant something by it.
+fn check_belonging(complaints: &mut Vec<Complaint>, field: &Field, path: &dyn Fn(&str) -> String) {
+    let (is_text, is_number) = (field.kind.is_free_text(), field.kind == FieldType::Number);
+    let is_file = field.kind == FieldType::File;
+    let parts = [
+        ("minLength", field.min_length.is_some(), is_text, "fields that people write in"),
+        ("maxLength", field.max_length.is_some(), is_text, "fields that people write in"),
+        ("pattern", field.pattern.is_some(), is_text, "fields that people write in"),
+        ("min", field.min.is_some(), is_number, "fields of type number"),
+        ("max", field.max.is_some(), is_number, "fields of type number"),
+        ("accept", field.accept.is_some(), is_file, "fields of type file"),
+        ("maxFileSize", field.max_file_size.is_some(), is_file, "fields of type file"),
+    ];
+    for (part, _, _, whose) in parts.into_iter().filter(|(_, is_set, belongs, _)| *is_set && !belongs) {
+        let message = format!("{part} belongs to {whose}");
+        complaints.push(Complaint::new(path(part), "not_of_this_type", message));
+    }
+}
+
+/// Whether a pattern can be run: by itself too, as `a)|(?:b` would escape from what is put around it.
+fn check_pattern(pattern: &str) -> Result<(), String> {
     if pattern.chars().count() > MAX_PATTERN {
         return Err(format!("pattern may have at most {MAX_PATTERN} characters"));
     }
-    regex::RegexBuilder::new(&format!("^(?:{pattern})$"))
-        .size_limit(MAX_PATTERN_BYTES)
-        .build()
-        .map_err(|error| format!("pattern is not a regular expression we can run: {error}"))
+    let alone = regex_syntax::parse(pattern).map(|_| ()).map_err(|error| error.to_string());
+    let whole = |()| whole_text(pattern).map(|_| ()).map_err(|error| error.to_string());
+    alone.and_then(whole).map_err(|error| format!("pattern is not a regular expression we can run: {error}"))
+}
+
+/// A checked pattern as an expression for the whole text.
+pub(crate) fn whole_text(pattern: &str) -> Result<regex::Regex, regex::Error> {
+    regex::RegexBuilder::new(&format!("^(?:{pattern})$")).size_limit(MAX_PATTERN_BYTES).build()
+}
+
+/// A whole number however it is written: JSON knows no difference between `1` and `1.0`.
+fn whole<'de, D: Deserializer<'de>, N: TryFrom<u64>>(reader: D) -> Result<Option<N>, D::Error> {
+    let Some(number) = Option::<serde_json::Number>::deserialize(reader)? else { return Ok(None) };
+    let float = || number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..9e15).contains(float));
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a float of that size holds every whole number exactly"
+    )]
+    let whole = number.as_u64().or_else(|| float().map(|float| float as u64));
+    let read = whole.and_then(|whole| N::try_from(whole).ok());
+    let refused = || serde::de::Error::custom(format!("invalid number: `{number}`, expected a whole one"));
+    read.map(Some).ok_or_else(refused)
 }
 
 #[cfg(test)]
@@ -222,8 +282,59 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_would_need_much_memory_is_refused() {
-        assert!(compile(r"(\w{1000}){1000}").is_err());
-        assert!(compile(r"[a-z]+\d?").is_ok());
+    fn a_constraint_is_refused_where_it_says_nothing() {
+        let set = [
+            ("minLength", json!(1)),
+            ("maxLength", json!(2)),
+            ("pattern", json!("a")),
+            ("min", json!(1)),
+            ("max", json!(2)),
+            ("accept", json!("image/*")),
+            ("maxFileSize", json!(5)),
+        ];
+        let accepted = |kind: &str| {
+            let is_accepted = |(part, value): &&(&str, Value)| {
+                let mut field = json!({"name": "a", "label": "A", "type": kind, *part: value});
+                if kind.contains("select") {
+                    field["options"] = json!(["x"]);
+                }
+                let wrong = complaints(json!([field]));
+                assert!(
+                    wrong.is_empty() || wrong == [format!("fields[0].{part}")],
+                    "{kind} {part}: {wrong:?}"
+                );
+                wrong.is_empty()
+            };
+            set.iter().filter(is_accepted).map(|(part, _)| *part).collect::<Vec<_>>()
+        };
+        for kind in ["text", "textarea", "email", "url", "tel", "hidden"] {
+            assert_eq!(accepted(kind), ["minLength", "maxLength", "pattern"], "{kind}");
+        }
+        for kind in ["select", "multiselect", "checkbox", "date"] {
+            assert!(accepted(kind).is_empty(), "{kind}");
+        }
+        assert_eq!(accepted("number"), ["min", "max"]);
+        assert_eq!(accepted("file"), ["accept", "maxFileSize"]);
+    }
+
+    #[test]
+    fn a_length_no_answer_has_is_refused_and_a_whole_number_may_have_a_point() {
+        let of = |min: Value, max: Value| json!([{"name": "a", "label": "A", "type": "text", "minLength": min, "maxLength": max}]);
+        assert_eq!(complaints(of(json!(2.0), json!(20_000))), Vec::<String>::new());
+        assert_eq!(complaints(of(json!(3), json!(2))), ["fields[0].minLength"]);
+        assert_eq!(complaints(of(json!(1), json!(20_001))), ["fields[0].maxLength"]);
+        for wrong in [json!(1.5), json!(-1), json!("1"), json!(1e300)] {
+            assert!(serde_json::from_value::<Vec<Field>>(of(wrong, Value::Null)).is_err());
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_would_need_much_memory_or_escape_its_brackets_is_refused() {
+        for wrong in [r"(\w{1000}){1000}", "a)|(?:b", "(", "(?x)a # b", &"a".repeat(501)] {
+            assert!(check_pattern(wrong).is_err(), "{wrong}");
+        }
+        for right in [r"[a-z]+\d?", "a|b", "(?x)a # b\n", "(?i)a", ""] {
+            assert_eq!(check_pattern(right), Ok(()), "{right}");
+        }
     }
 }

@@ -1,10 +1,12 @@
 //! What a form may be, and when it takes submissions.
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::complaint::check_length;
-use crate::fields::Field;
-use crate::{Complaint, fields, instants};
+use crate::fields::{Field, FieldType};
+use crate::{Complaint, answers, fields, instants};
 
 /// Most characters of a form's name.
 pub const NAME_CHARS_MAX: usize = 200;
@@ -12,53 +14,123 @@ pub const NAME_CHARS_MAX: usize = 200;
 pub const SUCCESS_MESSAGE_CHARS_MAX: usize = 2_000;
 /// Most characters on the button.
 pub const SUBMIT_LABEL_CHARS_MAX: usize = 100;
+/// Most characters of the address browsers are sent on to.
+pub const REDIRECT_URL_CHARS_MAX: usize = 2_000;
 /// Most submissions a form can be told to take.
 pub const MAX_SUBMISSIONS_MAX: i64 = 1_000_000_000;
 
-/// The texts around a form's fields.
-#[derive(Debug, Clone, Default)]
-pub struct Texts<'a> {
+/// Most fields that `uniqueBy` names.
+pub const UNIQUE_BY_MAX: usize = 5;
+/// Most seconds somebody must have looked at a form.
+pub const MIN_SECONDS_MAX: i32 = 60;
+
+/// How a form keeps programs out that fill in whatever they find. It concerns hosted and embedded forms alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SpamGuard {
+    /// A field that people don't see, and that must stay empty.
+    pub honeypot: bool,
+    /// Who is done sooner is no person; 0 for no matter how soon.
+    #[schemars(range(min = 0, max = MIN_SECONDS_MAX))]
+    pub min_seconds: i32,
+    /// The visitor's browser has to work for a second; needs JavaScript.
+    pub proof_of_work: bool,
+}
+
+impl Default for SpamGuard {
+    fn default() -> Self {
+        Self { honeypot: true, min_seconds: 2, proof_of_work: false }
+    }
+}
+
+/// What a form is told to be, as far as it is told.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings<'a> {
     /// What the owner calls it; also the hosted page's heading.
     pub name: Option<&'a str>,
+    /// What it asks.
+    pub fields: Option<&'a [Field]>,
     /// Shown after a submission.
     pub success_message: Option<&'a str>,
     /// On the button.
     pub submit_label: Option<&'a str>,
     /// Where a browser goes after a submission.
     pub redirect_url: Option<&'a str>,
+    /// When it closes.
+    pub closes_at: Option<DateTime<Utc>>,
+    /// How many submissions it takes.
+    pub max_submissions: Option<i64>,
+    /// No two submissions agree on all of these fields.
+    pub unique_by: Option<&'a [String]>,
+    /// How it keeps programs out.
+    pub spam: SpamGuard,
+    /// Who is mailed of each submission.
+    pub notify_email: Option<&'a str>,
 }
 
-/// What is wrong with the given parts of a form.
-pub fn check(
-    texts: &Texts<'_>,
-    fields: Option<&[Field]>,
-    closes_at: Option<DateTime<Utc>>,
-    max_submissions: Option<i64>,
-) -> Vec<Complaint> {
-    let mut complaints: Vec<Complaint> = instants::check("closesAt", closes_at).into_iter().collect();
-    if let Some(name) = texts.name {
+/// What is wrong with a form, or with the given part of one. That `uniqueBy` names fields of the form is only seen
+/// where these are given.
+pub fn check(settings: &Settings<'_>) -> Vec<Complaint> {
+    let mut complaints: Vec<Complaint> =
+        instants::check("closesAt", settings.closes_at).into_iter().collect();
+    if let Some(name) = settings.name {
         check_length(&mut complaints, "name", name, 1, NAME_CHARS_MAX);
     }
-    let message = texts.success_message.unwrap_or_default();
+    let message = settings.success_message.unwrap_or_default();
     check_length(&mut complaints, "successMessage", message, 0, SUCCESS_MESSAGE_CHARS_MAX);
-    let label = texts.submit_label.unwrap_or_default();
+    let label = settings.submit_label.unwrap_or_default();
     check_length(&mut complaints, "submitLabel", label, 0, SUBMIT_LABEL_CHARS_MAX);
-    if let Some(url) = texts.redirect_url
-        && !url::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
-    {
-        complaints.push(Complaint::new("redirectUrl", "url", "redirectUrl must be a http(s) address"));
+    if let Some(url) = settings.redirect_url {
+        if !url::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
+            complaints.push(Complaint::new("redirectUrl", "url", "redirectUrl must be a http(s) address"));
+        }
+        check_length(&mut complaints, "redirectUrl", url, 0, REDIRECT_URL_CHARS_MAX);
     }
-    if let Some(fields) = fields {
+    if let Some(fields) = settings.fields {
         complaints.extend(fields::check(fields));
     }
-    if max_submissions.is_some_and(|max| !(1..=MAX_SUBMISSIONS_MAX).contains(&max)) {
+    if settings.max_submissions.is_some_and(|max| !(1..=MAX_SUBMISSIONS_MAX).contains(&max)) {
         complaints.push(Complaint::new(
             "maxSubmissions",
             "range",
             "maxSubmissions must be 1 to 1,000,000,000",
         ));
     }
+    check_unique_by(&mut complaints, settings.fields, settings.unique_by.unwrap_or_default());
+    if !(0..=MIN_SECONDS_MAX).contains(&settings.spam.min_seconds) {
+        let message = format!("spam.minSeconds must be 0 to {MIN_SECONDS_MAX}");
+        complaints.push(Complaint::new("spam.minSeconds", "range", message));
+    }
+    if settings.notify_email.is_some_and(|email| !answers::is_email(email)) {
+        complaints.push(Complaint::new("notifyEmail", "email", "notifyEmail must be an e-mail address"));
+    }
     complaints
+}
+
+/// Every upload has an id of its own, so by files no two submissions are ever the same.
+fn check_unique_by(complaints: &mut Vec<Complaint>, fields: Option<&[Field]>, unique_by: &[String]) {
+    if unique_by.len() > UNIQUE_BY_MAX {
+        let message = format!("uniqueBy takes at most {UNIQUE_BY_MAX} fields");
+        complaints.push(Complaint::new("uniqueBy", "count", message));
+    }
+    for (at, name) in unique_by.iter().enumerate() {
+        let path = format!("uniqueBy[{at}]");
+        let named = fields.map(|fields| fields.iter().find(|field| field.name == *name));
+        match named {
+            Some(None) => {
+                let message = format!("the form has no field called `{name}`");
+                complaints.push(Complaint::new(path, "unknown_field", message));
+            }
+            Some(Some(field)) if field.kind == FieldType::File => {
+                let message = format!("`{name}` takes files, and no two uploads are the same");
+                complaints.push(Complaint::new(path, "file", message));
+            }
+            _ if unique_by[..at].contains(name) => {
+                complaints.push(Complaint::new(path, "duplicate", format!("`{name}` is named twice")));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Why a form takes no submission.
@@ -99,9 +171,50 @@ mod tests {
         assert_eq!(shut(at(9), None, 100, Some(1000), 100), Some(Shut::Full));
     }
 
+    fn fields() -> Vec<Field> {
+        serde_json::from_value(serde_json::json!([
+            {"name": "email", "label": "E-mail", "type": "email"},
+            {"name": "cv", "label": "CV", "type": "file"},
+        ]))
+        .unwrap()
+    }
+
+    fn places(settings: &Settings<'_>) -> Vec<String> {
+        check(settings).into_iter().map(|complaint| complaint.field).collect()
+    }
+
     #[test]
-    fn a_redirect_never_runs_script() {
-        let texts = Texts { redirect_url: Some("javascript:alert(1)"), ..Texts::default() };
-        assert_eq!(check(&texts, None, None, None)[0].field, "redirectUrl");
+    fn each_setting_has_its_rule() {
+        let fields = fields();
+        let well = Settings { name: Some("F"), fields: Some(&fields), ..Settings::default() };
+        assert_eq!(places(&well), [""; 0]);
+        let wrong = [
+            (Settings { name: Some(""), ..well }, "name"),
+            (Settings { redirect_url: Some("javascript:alert(1)"), ..well }, "redirectUrl"),
+            (Settings { max_submissions: Some(0), ..well }, "maxSubmissions"),
+            (Settings { spam: SpamGuard { min_seconds: 61, ..well.spam }, ..well }, "spam.minSeconds"),
+            (Settings { notify_email: Some("me"), ..well }, "notifyEmail"),
+            (Settings { fields: Some(&[]), ..well }, "fields"),
+        ];
+        for (settings, place) in wrong {
+            assert_eq!(places(&settings), [place]);
+        }
+    }
+
+    #[test]
+    fn unique_by_names_up_to_five_different_fields_of_the_form_and_no_files() {
+        let fields = fields();
+        let judge = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            places(&Settings { fields: Some(&fields), unique_by: Some(&names), ..Settings::default() })
+        };
+        assert_eq!(judge(&["email"]), [""; 0]);
+        assert_eq!(judge(&["email", "email"]), ["uniqueBy[1]"]);
+        assert_eq!(judge(&["cv"]), ["uniqueBy[0]"]);
+        assert_eq!(judge(&["email", "phone"]), ["uniqueBy[1]"]);
+        assert_eq!(judge(&["email"; 6])[0], "uniqueBy");
+        let names = ["email".to_owned(), "phone".to_owned()];
+        let alone = Settings { unique_by: Some(&names), ..Settings::default() };
+        assert_eq!(places(&alone), [""; 0], "without the fields, nobody knows what they are called");
     }
 }

@@ -82,7 +82,7 @@ pub struct Outcome {
 }
 
 /// Makes a delivery, with an id of `new_id`, for each active webhook of the account that wants this event of
-/// this form; gives their ids. A webhook that is being deleted waits for, or is left out of, the commit.
+/// this form; gives their ids.
 ///
 /// # Errors
 /// The database's.
@@ -90,28 +90,57 @@ pub async fn insert_deliveries(
     conn: &mut Conn,
     account_id: Uuid,
     event: &Event<'_>,
-    mut new_id: impl FnMut() -> Uuid,
+    new_id: impl Fn() -> Uuid,
 ) -> Result<Vec<Uuid>, Error> {
-    let webhooks = query_scalar!(
+    let listeners = lock_listeners(conn, account_id, event.form_id, event.name).await?;
+    insert_for(conn, account_id, event, &listeners, new_id).await
+}
+
+/// The active webhooks of the account that want an event of a form. One that is being deleted waits for, or is left
+/// out of, the commit.
+///
+/// # Errors
+/// The database's.
+pub(crate) async fn lock_listeners(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form_id: Uuid,
+    event: &str,
+) -> Result<Vec<Uuid>, Error> {
+    let listeners = query_scalar!(
         "select id from webhooks w where account_id = $1 and is_active
            and (all_forms or exists (select from webhook_forms where webhook_id = w.id and form_id = $2))
            and ($3 = any(events) or '*' = any(events) or (events = '{}' and $3 = 'submission.created'))
          for key share",
         account_id,
-        event.form_id,
-        event.name,
+        form_id,
+        event,
     )
-    .fetch_all(&mut *conn)
+    .fetch_all(conn)
     .await?;
-    if webhooks.is_empty() {
+    Ok(listeners)
+}
+
+/// Makes a delivery for each of these webhooks; gives their ids.
+///
+/// # Errors
+/// The database's.
+pub(crate) async fn insert_for(
+    conn: &mut Conn,
+    account_id: Uuid,
+    event: &Event<'_>,
+    listeners: &[Uuid],
+    new_id: impl Fn() -> Uuid,
+) -> Result<Vec<Uuid>, Error> {
+    if listeners.is_empty() {
         return Ok(Vec::new());
     }
-    let ids: Vec<Uuid> = webhooks.iter().map(|_| new_id()).collect();
+    let ids: Vec<Uuid> = listeners.iter().map(|_| new_id()).collect();
     query!(
         "insert into deliveries (id, webhook_id, account_id, submission_id, event, payload, next_attempt_at, created_at)
          select id, webhook_id, $3, $4, $5, $6, $7, $7 from unnest($1::uuid[], $2::uuid[]) as t (id, webhook_id)",
         &ids,
-        &webhooks,
+        listeners,
         account_id,
         event.submission_id,
         event.name,

@@ -154,3 +154,43 @@ pub async fn delete_entry(
     query!("update pages set entry_count = entry_count - 1 where id = $1", page_id).execute(conn).await?;
     Ok(shown)
 }
+
+/// Deletes the entries that were made of these submissions of the account; gives where their pages are served. Archived
+/// ones stay.
+///
+/// # Errors
+/// The database's.
+pub async fn delete_entries_of(
+    conn: &mut Conn,
+    account_id: Uuid,
+    submission_ids: &[Uuid],
+) -> Result<Vec<Shown>, Error> {
+    // The pages first, as in [`delete_entry`]; several of them always in the same order.
+    let pages = query_scalar!(
+        "select id from pages
+         where account_id = $1 and id in (select page_id from page_entries where submission_id = any($2))
+         order by id for no key update",
+        account_id,
+        submission_ids,
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+    if pages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let shown = query_as!(
+        Shown,
+        "with gone as (
+             delete from page_entries where account_id = $1 and submission_id = any($2) and page_id = any($3)
+             returning page_id
+         ), counted as (select page_id, count(*)::integer as entries from gone group by page_id)
+         update pages p set entry_count = p.entry_count - c.entries from counted c where p.id = c.page_id
+         returning p.subdomain_id, p.slug",
+        account_id,
+        submission_ids,
+        &pages,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(shown)
+}

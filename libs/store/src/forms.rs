@@ -1,14 +1,19 @@
 //! Forms: what an account asks, and how many have answered.
 
+mod writes;
+
 use chrono::{DateTime, Utc};
 use domain::fields::Field;
+use domain::forms::{Settings, SpamGuard};
 use domain::plans::Plan;
+use sqlx::query;
 use sqlx::types::Json;
-use sqlx::{query, query_as};
 use uuid::Uuid;
 
 use crate::accounts::read_plan;
 use crate::{Conn, Error, Part};
+
+pub use writes::{delete_form, insert_form, lock_form, update_form};
 
 /// A form, as it is stored and as its owner sees it.
 #[derive(Debug, Clone)]
@@ -31,45 +36,61 @@ pub struct Form {
     pub closes_at: Option<DateTime<Utc>>,
     /// How many submissions it takes.
     pub max_submissions: Option<i64>,
+    /// No two submissions agree on all of these fields.
+    pub unique_by: Option<Vec<String>>,
+    /// Whether anybody may see its results.
+    pub public_results: bool,
+    /// The page that gets an entry of each submission; it may be gone by now.
+    pub auto_entry_page_id: Option<Uuid>,
+    /// How it keeps programs out.
+    pub spam: SpamGuard,
+    /// Who is mailed of each submission.
+    pub notify_email: Option<String>,
     /// How many it has.
     pub submission_count: i64,
     /// When it was made.
     pub created_at: DateTime<Utc>,
-    /// When it was last edited.
+    /// When it was last edited; rises strictly, and so names what the form was when a submission was checked.
     pub updated_at: DateTime<Utc>,
 }
 
-/// A form's columns as Postgres gives them.
-struct FormRow {
-    id: Uuid,
-    folder_id: Option<Uuid>,
-    name: String,
-    fields: Json<Vec<Field>>,
-    success_message: Option<String>,
-    submit_label: Option<String>,
-    redirect_url: Option<String>,
-    closes_at: Option<DateTime<Utc>>,
-    max_submissions: Option<i64>,
-    submission_count: i64,
-    created_at: DateTime<Utc>,
-    updated_at: DateTime<Utc>,
-}
-
-impl From<FormRow> for Form {
-    fn from(row: FormRow) -> Self {
+impl Form {
+    /// A form that asks `fields` and is told nothing else.
+    pub fn new(id: Uuid, name: String, fields: Vec<Field>, created_at: DateTime<Utc>) -> Self {
         Self {
-            id: row.id,
-            folder_id: row.folder_id,
-            name: row.name,
-            fields: row.fields.0,
-            success_message: row.success_message,
-            submit_label: row.submit_label,
-            redirect_url: row.redirect_url,
-            closes_at: row.closes_at,
-            max_submissions: row.max_submissions,
-            submission_count: row.submission_count,
-            created_at: row.created_at,
-            updated_at: row.updated_at,
+            id,
+            folder_id: None,
+            name,
+            fields,
+            success_message: None,
+            submit_label: None,
+            redirect_url: None,
+            closes_at: None,
+            max_submissions: None,
+            unique_by: None,
+            public_results: false,
+            auto_entry_page_id: None,
+            spam: SpamGuard::default(),
+            notify_email: None,
+            submission_count: 0,
+            created_at,
+            updated_at: created_at,
+        }
+    }
+
+    /// What its rules look at.
+    pub fn settings(&self) -> Settings<'_> {
+        Settings {
+            name: Some(&self.name),
+            fields: Some(&self.fields),
+            success_message: self.success_message.as_deref(),
+            submit_label: self.submit_label.as_deref(),
+            redirect_url: self.redirect_url.as_deref(),
+            closes_at: self.closes_at,
+            max_submissions: self.max_submissions,
+            unique_by: self.unique_by.as_deref(),
+            spam: self.spam,
+            notify_email: self.notify_email.as_deref(),
         }
     }
 }
@@ -87,31 +108,33 @@ pub struct OpenForm {
     pub form: Form,
 }
 
-/// Stores a form.
-///
-/// # Errors
-/// The database's.
-pub async fn insert_form(conn: &mut Conn, account_id: Uuid, form: &Form) -> Result<(), Error> {
-    query!(
-        "insert into forms (id, account_id, folder_id, name, fields, success_message, submit_label, redirect_url, closes_at,
-                            max_submissions, created_at, updated_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-        form.id,
-        account_id,
-        form.folder_id,
-        form.name,
-        Json(&form.fields) as _,
-        form.success_message,
-        form.submit_label,
-        form.redirect_url,
-        form.closes_at,
-        form.max_submissions,
-        form.created_at,
-        form.updated_at,
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
+/// A row that has every column of a form.
+macro_rules! form {
+    ($row:expr) => {
+        Form {
+            id: $row.id,
+            folder_id: $row.folder_id,
+            name: $row.name,
+            fields: $row.fields.0,
+            success_message: $row.success_message,
+            submit_label: $row.submit_label,
+            redirect_url: $row.redirect_url,
+            closes_at: $row.closes_at,
+            max_submissions: $row.max_submissions,
+            unique_by: $row.unique_by,
+            public_results: $row.public_results,
+            auto_entry_page_id: $row.auto_entry_page_id,
+            spam: SpamGuard {
+                honeypot: $row.spam_honeypot,
+                min_seconds: $row.spam_min_seconds,
+                proof_of_work: $row.spam_proof_of_work,
+            },
+            notify_email: $row.notify_email,
+            submission_count: $row.submission_count,
+            created_at: $row.created_at,
+            updated_at: $row.updated_at,
+        }
+    };
 }
 
 /// A form of the account.
@@ -119,17 +142,17 @@ pub async fn insert_form(conn: &mut Conn, account_id: Uuid, form: &Form) -> Resu
 /// # Errors
 /// The database's.
 pub async fn find_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Form>, Error> {
-    let form = query_as!(
-        FormRow,
+    let row = query!(
         r#"select id, folder_id, name, fields as "fields: Json<Vec<Field>>", success_message, submit_label, redirect_url,
-                  closes_at, max_submissions, submission_count, created_at, updated_at
+                  closes_at, max_submissions, unique_by, public_results, auto_entry_page_id, spam_honeypot,
+                  spam_min_seconds, spam_proof_of_work, notify_email, submission_count, created_at, updated_at
            from forms where account_id = $1 and id = $2"#,
         account_id,
         id,
     )
     .fetch_optional(conn)
     .await?;
-    Ok(form.map(Form::from))
+    Ok(row.map(|row| form!(row)))
 }
 
 /// The account's forms, oldest first.
@@ -137,10 +160,10 @@ pub async fn find_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
 /// # Errors
 /// The database's.
 pub async fn list_forms(conn: &mut Conn, account_id: Uuid, part: &Part) -> Result<Vec<Form>, Error> {
-    let forms = query_as!(
-        FormRow,
+    let rows = query!(
         r#"select id, folder_id, name, fields as "fields: Json<Vec<Field>>", success_message, submit_label, redirect_url,
-                  closes_at, max_submissions, submission_count, created_at, updated_at
+                  closes_at, max_submissions, unique_by, public_results, auto_entry_page_id, spam_honeypot,
+                  spam_min_seconds, spam_proof_of_work, notify_email, submission_count, created_at, updated_at
            from forms
            where account_id = $1 and ($2::uuid is null or folder_id = $2) and ($3::uuid[] is null or id = any($3))
              and ($4::timestamptz is null or (created_at, id) > ($4, $5))
@@ -154,17 +177,7 @@ pub async fn list_forms(conn: &mut Conn, account_id: Uuid, part: &Part) -> Resul
     )
     .fetch_all(conn)
     .await?;
-    Ok(forms.into_iter().map(Form::from).collect())
-}
-
-/// Deletes a form of the account with its submissions; gives whether there was one.
-///
-/// # Errors
-/// The database's.
-pub async fn delete_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
-    let done =
-        query!("delete from forms where account_id = $1 and id = $2", account_id, id).execute(conn).await?;
-    Ok(done.rows_affected() > 0)
+    Ok(rows.into_iter().map(|row| form!(row)).collect())
 }
 
 /// The form behind a public address, whoever's it is: visitors have no account.
@@ -173,9 +186,11 @@ pub async fn delete_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<
 /// The database's.
 pub async fn find_open_form(conn: &mut Conn, id: Uuid) -> Result<Option<OpenForm>, Error> {
     let row = query!(
-        r#"select f.account_id, a.plan, a.suspended_at is not null as "suspended!", f.folder_id, f.name,
+        r#"select f.account_id, a.plan, a.suspended_at is not null as "suspended!", f.id, f.folder_id, f.name,
                   f.fields as "fields: Json<Vec<Field>>", f.success_message, f.submit_label, f.redirect_url,
-                  f.closes_at, f.max_submissions, f.submission_count, f.created_at, f.updated_at
+                  f.closes_at, f.max_submissions, f.unique_by, f.public_results, f.auto_entry_page_id,
+                  f.spam_honeypot, f.spam_min_seconds, f.spam_proof_of_work, f.notify_email, f.submission_count,
+                  f.created_at, f.updated_at
            from forms f join accounts a on a.id = f.account_id where f.id = $1"#,
         id,
     )
@@ -186,20 +201,7 @@ pub async fn find_open_form(conn: &mut Conn, id: Uuid) -> Result<Option<OpenForm
             account_id: row.account_id,
             plan: read_plan(&row.plan)?,
             suspended: row.suspended,
-            form: Form {
-                id,
-                folder_id: row.folder_id,
-                name: row.name,
-                fields: row.fields.0,
-                success_message: row.success_message,
-                submit_label: row.submit_label,
-                redirect_url: row.redirect_url,
-                closes_at: row.closes_at,
-                max_submissions: row.max_submissions,
-                submission_count: row.submission_count,
-                created_at: row.created_at,
-                updated_at: row.updated_at,
-            },
+            form: form!(row),
         })
     })
     .transpose()

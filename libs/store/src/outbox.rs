@@ -84,6 +84,38 @@ pub async fn insert_changes(conn: &mut Conn, changes: &[Change], now: DateTime<U
     Ok(())
 }
 
+/// Orders jobs, and that changes be told, all now and in this order. Gives the signals that do the same at once when
+/// they are sent after the commit; nobody needs to.
+///
+/// # Errors
+/// The database's.
+pub async fn insert_orders(
+    conn: &mut Conn,
+    jobs: &[Job],
+    changes: &[Change],
+    traceparent: Option<&str>,
+    now: DateTime<Utc>,
+) -> Result<Vec<Signal>, Error> {
+    let mut signals: Vec<Signal> = changes.iter().cloned().map(Signal::Changed).collect();
+    if jobs.is_empty() && signals.is_empty() {
+        return Ok(signals);
+    }
+    query!(
+        "insert into outbox (kind, body, traceparent, due_at, created_at)
+         select 'job', body, $3::text, $4::timestamptz, $4 from unnest($1::jsonb[]) as t (body)
+         union all
+         select 'signal', body, $3, $4, $4 from unnest($2::jsonb[]) as t (body)",
+        jobs.iter().map(Json).collect::<Vec<_>>() as _,
+        signals.iter().map(Json).collect::<Vec<_>>() as _,
+        traceparent,
+        now,
+    )
+    .execute(conn)
+    .await?;
+    signals.push(Signal::OutboxFilled);
+    Ok(signals)
+}
+
 /// Takes up to `limit` due jobs for this transaction; other relays skip them meanwhile.
 ///
 /// # Errors

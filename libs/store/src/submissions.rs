@@ -1,39 +1,27 @@
-//! Submissions: what visitors answered, counted in the same transaction.
+//! Submissions: what visitors answered, stored with all that follows from it.
+//!
+//! Edge and control plane take them by the same function. Every one that changes what a form counts, or what is unique
+//! in it, has the form's row until its transaction ends, as have edits of the form ([`crate::forms::lock_form`]).
+
+mod changing;
+mod following;
+mod taking;
+mod unique;
 
 use chrono::{DateTime, Utc};
 use domain::Cursor;
 use domain::answers::Answers;
-use domain::forms::{Shut, shut};
-use serde_json::Value;
+use domain::submissions::Status;
 use sqlx::types::Json;
-use sqlx::{query, query_as, query_scalar};
+use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// A submission about to be stored.
-#[derive(Debug)]
-pub struct NewSubmission {
-    /// Its id.
-    pub id: Uuid,
-    /// The form it answers.
-    pub form_id: Uuid,
-    /// The answers the form keeps.
-    pub payload: Answers,
-    /// Now.
-    pub created_at: DateTime<Utc>,
-}
-
-/// What became of a submission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
-    /// It is stored and counted.
-    Stored,
-    /// The form takes no more.
-    Refused(Shut),
-    /// There is no such form (any more).
-    NoForm,
-}
+pub use changing::{Changed, count, update_payload, update_status};
+pub use following::Writer;
+pub use taking::{NewSubmission, Taken, take_submission};
+pub use unique::{rewrite_digests, settle_twins};
 
 /// A submission as its form's owner sees it.
 #[derive(Debug, Clone)]
@@ -42,74 +30,81 @@ pub struct Submission {
     pub id: Uuid,
     /// The form it answers.
     pub form_id: Uuid,
+    /// The owner's own name for it.
+    pub external_id: Option<String>,
     /// The answers.
-    pub payload: Value,
-    /// `received`, `spam` or `archived`.
-    pub status: String,
+    pub payload: Answers,
+    /// What became of it.
+    pub status: Status,
+    /// Why it was held to be spam.
+    pub spam_reasons: Vec<String>,
+    /// Why no entry was made of it, where one was wanted.
+    pub entry_note: Option<String>,
     /// When it came.
     pub created_at: DateTime<Utc>,
     /// When it was last edited.
     pub updated_at: DateTime<Utc>,
 }
 
-/// Stores a submission if its form still takes one: the count and the check are one statement, so no
-/// number of submissions at once passes a limit. `plan_limit` is -1 for unlimited.
+/// A row that has every column of a submission that its owner sees.
+macro_rules! submission {
+    ($row:expr) => {
+        Ok(Submission {
+            id: $row.id,
+            form_id: $row.form_id,
+            external_id: $row.external_id,
+            payload: $row.payload.0,
+            status: read_status(&$row.status)?,
+            spam_reasons: $row.spam_reasons,
+            entry_note: $row.entry_note,
+            created_at: $row.created_at,
+            updated_at: $row.updated_at,
+        })
+    };
+}
+
+/// A submission of a form of the account.
 ///
 /// # Errors
 /// The database's.
-pub async fn insert_submission(
+pub async fn find_submission(
     conn: &mut Conn,
     account_id: Uuid,
-    submission: &NewSubmission,
-    plan_limit: i64,
-) -> Result<Taken, Error> {
-    let counted = query_scalar!(
-        "update forms set submission_count = submission_count + 1
-         where account_id = $1 and id = $2 and (closes_at is null or closes_at > $3)
-           and (max_submissions is null or submission_count < max_submissions)
-           and ($4::bigint = -1 or submission_count < $4) returning id",
+    form_id: Uuid,
+    id: Uuid,
+) -> Result<Option<Submission>, Error> {
+    let row = query!(
+        r#"select id, form_id, external_id, payload as "payload: Json<Answers>", status, spam_reasons, entry_note,
+                  created_at, updated_at
+           from submissions where account_id = $1 and form_id = $2 and id = $3"#,
         account_id,
-        submission.form_id,
-        submission.created_at,
-        plan_limit,
-    )
-    .fetch_optional(&mut *conn)
-    .await?;
-    if counted.is_none() {
-        return why_not(conn, account_id, submission, plan_limit).await;
-    }
-    query!(
-        "insert into submissions (id, account_id, form_id, payload, created_at, updated_at)
-         values ($1, $2, $3, $4, $5, $5)",
-        submission.id,
-        account_id,
-        submission.form_id,
-        Json(&submission.payload) as _,
-        submission.created_at,
-    )
-    .execute(conn)
-    .await?;
-    Ok(Taken::Stored)
-}
-
-async fn why_not(
-    conn: &mut Conn,
-    account_id: Uuid,
-    submission: &NewSubmission,
-    plan_limit: i64,
-) -> Result<Taken, Error> {
-    let form = query!(
-        "select closes_at, max_submissions, submission_count from forms where account_id = $1 and id = $2",
-        account_id,
-        submission.form_id,
+        form_id,
+        id,
     )
     .fetch_optional(conn)
     .await?;
-    let Some(form) = form else { return Ok(Taken::NoForm) };
-    let why =
-        shut(submission.created_at, form.closes_at, form.submission_count, form.max_submissions, plan_limit);
-    // Reopened between the two statements: the visitor may simply try again.
-    Ok(Taken::Refused(why.unwrap_or(Shut::Full)))
+    row.map(|row| submission!(row)).transpose()
+}
+
+/// The id of the submission that its owner calls so.
+///
+/// # Errors
+/// The database's.
+pub async fn find_id_by_external_id(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form_id: Uuid,
+    external_id: &str,
+) -> Result<Option<Uuid>, Error> {
+    let id = query_scalar!(
+        "select id from submissions where account_id = $1 and form_id = $2 and external_id = $3",
+        account_id,
+        form_id,
+        external_id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(id)
 }
 
 /// Submissions of a form of the account, newest first.
@@ -123,11 +118,12 @@ pub async fn list_submissions(
     after: Option<Cursor>,
     limit: i64,
 ) -> Result<Vec<Submission>, Error> {
-    let submissions = query_as!(
-        Submission,
-        "select id, form_id, payload, status, created_at, updated_at from submissions
-         where account_id = $1 and form_id = $2 and ($3::timestamptz is null or (created_at, id) < ($3, $4))
-         order by created_at desc, id desc limit $5",
+    let rows = query!(
+        r#"select id, form_id, external_id, payload as "payload: Json<Answers>", status, spam_reasons, entry_note,
+                  created_at, updated_at
+           from submissions
+           where account_id = $1 and form_id = $2 and ($3::timestamptz is null or (created_at, id) < ($3, $4))
+           order by created_at desc, id desc limit $5"#,
         account_id,
         form_id,
         after.map(|after| after.created_at),
@@ -136,5 +132,13 @@ pub async fn list_submissions(
     )
     .fetch_all(conn)
     .await?;
-    Ok(submissions)
+    rows.into_iter().map(|row| submission!(row)).collect()
+}
+
+fn read_status(word: &str) -> Result<Status, Error> {
+    Status::from_word(word).ok_or_else(|| Error::Unreadable {
+        table: "submissions",
+        column: "status",
+        value: word.to_owned(),
+    })
 }

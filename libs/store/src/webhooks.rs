@@ -141,6 +141,49 @@ pub async fn link_webhooks(
     Ok(found.rows_affected())
 }
 
+/// Unlinks webhooks of the account from a form.
+///
+/// # Errors
+/// The database's.
+pub async fn unlink_webhooks(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form_id: Uuid,
+    webhook_ids: &[Uuid],
+) -> Result<(), Error> {
+    query!(
+        "delete from webhook_forms l using webhooks w
+         where w.id = l.webhook_id and w.account_id = $1 and l.form_id = $2 and w.id = any($3)",
+        account_id,
+        form_id,
+        webhook_ids,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Which webhooks of the account are linked to these forms, as pairs of form and webhook, the oldest webhooks first.
+/// Those told of all forms are linked to none.
+///
+/// # Errors
+/// The database's.
+pub async fn list_links(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form_ids: &[Uuid],
+) -> Result<Vec<(Uuid, Uuid)>, Error> {
+    let links = query!(
+        "select l.form_id, l.webhook_id from webhook_forms l join webhooks w on w.id = l.webhook_id
+         where w.account_id = $1 and l.form_id = any($2) order by w.created_at, w.id",
+        account_id,
+        form_ids,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(links.into_iter().map(|link| (link.form_id, link.webhook_id)).collect())
+}
+
 /// A webhook of the account.
 ///
 /// # Errors

@@ -223,14 +223,33 @@ pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 /// # Errors
 /// It is none, or beyond 64 bits.
 pub fn whole_number<'de, D: Deserializer<'de>>(reader: D) -> Result<i64, D::Error> {
-    let number = serde_json::Number::deserialize(reader)?;
+    whole(&serde_json::Number::deserialize(reader)?)
+}
+
+/// As [`whole_number`], or null. With `#[serde(default)]`, it may be absent as well.
+///
+/// # Errors
+/// As there.
+pub fn whole_number_or_null<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<i64>, D::Error> {
+    Option::<serde_json::Number>::deserialize(reader)?.map(|number| whole(&number)).transpose()
+}
+
+/// As [`whole_number_or_null`], telling null from absent as [`present`] does.
+///
+/// # Errors
+/// As there.
+pub fn present_whole_number<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Option<i64>>, D::Error> {
+    whole_number_or_null(reader).map(Some)
+}
+
+fn whole<E: serde::de::Error>(number: &serde_json::Number) -> Result<i64, E> {
     let float = || number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 9e15);
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a float of that size holds every whole number exactly"
     )]
     let read = number.as_i64().or_else(|| float().map(|float| float as i64));
-    read.ok_or_else(|| serde::de::Error::custom(format!("invalid number: `{number}`, expected a whole one")))
+    read.ok_or_else(|| E::custom(format!("invalid number: `{number}`, expected a whole one")))
 }
 
 impl<T: JsonSchema> OperationInput for Json<T> {

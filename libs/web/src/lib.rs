@@ -19,11 +19,16 @@ mod registry;
 mod reply;
 
 pub use edge::{ClientIp, EdgeTrust};
-pub use extract::{Json, JsonOfItems, OptionalJson, Path, Query, present, read_item, whole_number};
+pub use extract::{
+    Json, JsonOfItems, OptionalJson, Path, Query, present, present_whole_number, read_item, whole_number,
+    whole_number_or_null,
+};
 pub use frame::{Answered, Frame, MetaSlot, RequestId, frame, kept_request_id};
 pub use headed::Headed;
 pub use listing::{Listed, Paging};
 pub use precondition::{IfMatch, etag};
 pub use problem::{Code, Problem};
 pub use registry::{Endpoint, Resource, document_of, endpoints_of};
-pub use reply::{Created, Deleted, DoneOrBegun, Envelope, Meta, MetaUsage, Next, Reply, Used};
+pub use reply::{
+    Created, CreatedOrChanged, Deleted, DoneOrBegun, Envelope, Meta, MetaUsage, Next, Reply, Used,
+};

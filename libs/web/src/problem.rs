@@ -42,6 +42,7 @@ codes! {
     NotFound = "not_found", NOT_FOUND, "Not found";
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Wrong method";
     SlugTaken = "slug_taken", CONFLICT, "The slug is taken";
+    DuplicateSubmission = "duplicate_submission", CONFLICT, "The form has this submission already";
     StaleWrite = "stale_write", CONFLICT, "It was changed meanwhile";
     Conflict = "conflict", CONFLICT, "Conflict";
     IdempotencyMismatch = "idempotency_mismatch", CONFLICT, "The Idempotency-Key was used for another request";

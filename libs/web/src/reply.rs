@@ -100,6 +100,15 @@ pub enum DoneOrBegun<T> {
     Begun(Reply<T>),
 }
 
+/// 201 with `data` where it is new, 200 where it was there and is other now.
+#[derive(Debug)]
+pub enum CreatedOrChanged<T> {
+    /// It is new.
+    Created(Created<T>),
+    /// It was there.
+    Changed(Reply<T>),
+}
+
 /// Where a listing goes on; the frame, which knows the request's address, makes a header of it.
 #[derive(Debug, Clone)]
 pub(crate) struct NextCursor(pub(crate) String);
@@ -198,6 +207,15 @@ impl<T: Serialize> IntoResponse for Created<T> {
     }
 }
 
+impl<T: Serialize> IntoResponse for CreatedOrChanged<T> {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Created(created) => created.into_response(),
+            Self::Changed(reply) => reply.into_response(),
+        }
+    }
+}
+
 fn describe<T: JsonSchema>(
     status: u16,
     ctx: &mut GenContext,
@@ -229,5 +247,13 @@ impl<T: JsonSchema> OperationOutput for Created<T> {
 
     fn inferred_responses(ctx: &mut GenContext, of: &mut Operation) -> Vec<(Option<u16>, ResponseDoc)> {
         describe::<T>(201, ctx, of)
+    }
+}
+
+impl<T: JsonSchema> OperationOutput for CreatedOrChanged<T> {
+    type Inner = T;
+
+    fn inferred_responses(ctx: &mut GenContext, of: &mut Operation) -> Vec<(Option<u16>, ResponseDoc)> {
+        [describe::<T>(200, ctx, of), describe::<T>(201, ctx, of)].concat()
     }
 }

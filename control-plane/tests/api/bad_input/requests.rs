@@ -82,7 +82,11 @@ fn resolve(document: &Value, schema: &Value) -> Value {
 impl Operation {
     /// The address, ids naming nothing unless told otherwise.
     pub(super) fn address(&self, id: Option<&str>, query: &str) -> String {
-        let path = self.path.replace("{id}", id.unwrap_or(NOBODY)).replace("{entryId}", NOBODY);
+        let path = self
+            .path
+            .replace("{id}", id.unwrap_or(NOBODY))
+            .replace("{entryId}", NOBODY)
+            .replace("{subId}", NOBODY);
         let required = self.query.iter().filter(|(name, required, _)| {
             *required && !query.split('&').any(|pair| pair.split('=').next() == Some(name))
         });

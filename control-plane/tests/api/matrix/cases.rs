@@ -248,9 +248,34 @@ pub(super) fn all() -> Vec<Case> {
         last("forms.create", "body.webhookIds", Names(Webhooks), |_, it| {
             body(with(form(), "webhookIds", json!([it.webhook])))
         }),
+        row("forms.create", "body.autoEntryPageId", Names(Pages), |_, it| {
+            body(with(form(), "autoEntryPageId", json!(it.page)))
+        }),
+        row("forms.update", "", Names(Forms), |_, it| path(it.form, json!({"name": "F"}))),
+        row("forms.update", "body.folderId", Names(Folders), |own, it| {
+            path(own.form, json!({"folderId": it.folder}))
+        }),
+        last("forms.update", "folderId null", Names(Forms), |_, it| path(it.form, json!({"folderId": null}))),
+        last("forms.update", "body.webhookIds", Names(Webhooks), |own, it| {
+            path(own.form, json!({"webhookIds": [it.webhook]}))
+        }),
+        row("forms.update", "body.autoEntryPageId", Names(Pages), |own, it| {
+            path(own.form, json!({"autoEntryPageId": it.page}))
+        }),
         row("forms.read", "", Names(Forms), |_, it| path(it.form, Value::Null)),
         last("forms.delete", "", Names(Forms), |_, it| path(it.form, Value::Null)),
         row("submissions.list", "", Names(Forms), |_, it| path(it.form, Value::Null)),
+        row("submissions.upsert", "", Names(Forms), |_, it| {
+            path(it.form, json!({"externalId": "known", "payload": {"email": "a@b.co"}}))
+        }),
+        row("submissions.update", "", Names(Forms), |_, it| Asked {
+            inner: Some(it.submission),
+            ..path(it.form, json!({"payload": {"email": "a@b.co"}}))
+        }),
+        row("submissions.mark", "", Names(Forms), |_, it| Asked {
+            inner: Some(it.submission),
+            ..path(it.form, json!({"status": "received"}))
+        }),
         row("webhooks.list", "", Lists(Webhooks), |_, _| nothing()),
         row("webhooks.create", "", Makes(Webhooks), |own, _| {
             body(with(hook(), "formIds", json!([own.form])))

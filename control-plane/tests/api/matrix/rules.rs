@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use domain::scopes::Resource;
+use domain::scopes::{Action, Resource, Scope};
 use web::Endpoint;
 
 use super::callers::Column::{self, FolderInside, FolderOutside, IdsWith, IdsWithout, OtherAccount};
@@ -73,7 +73,20 @@ const fn no_listed_page(place: &'static str) -> Exception {
     Exception { operation: "entries.restore", place, columns, answer, why }
 }
 
+const FORMS_CREATE: Column = Column::OneScope(Scope::new(Resource::Forms, Action::Create));
+const FORMS_UPDATE: Column = Column::OneScope(Scope::new(Resource::Forms, Action::Update));
+
+const fn needs_more(operation: &'static str, place: &'static str, columns: &'static [Column]) -> Exception {
+    let why = "what the body asks for beside it has a scope of its own";
+    Exception { operation, place, columns, answer: Some((403, Some("insufficient_scope"))), why }
+}
+
 const EXCEPTIONS: &[Exception] = &[
+    needs_more("forms.create", "body.webhookIds", &[FORMS_CREATE]),
+    needs_more("forms.create", "body.autoEntryPageId", &[FORMS_CREATE]),
+    needs_more("forms.update", "body.webhookIds", &[FORMS_UPDATE]),
+    needs_more("forms.update", "body.autoEntryPageId", &[FORMS_UPDATE]),
+    folder_key("forms.update", "folderId null", OUT),
     no_listed_page(""),
     no_listed_page("body.archiveId"),
     folder_key("account.update", "", "settings are the whole account's"),
@@ -123,6 +136,12 @@ pub(super) fn expected(endpoint: &Endpoint, case: &Case, column: Column) -> Opti
     let created = case.operation.ends_with(".create");
     let right = Some(Answer { status: if created { 201 } else { 200 }, code: None });
     let Some(scopes) = &endpoint.scopes else { return right };
+    let is_meant = |one: &&Exception| {
+        (one.operation, one.place) == (case.operation, case.place) && one.columns.contains(&column)
+    };
+    if let Some(exception) = EXCEPTIONS.iter().find(is_meant) {
+        return exception.answer.map(|(status, code)| Answer { status, code: code.map(str::to_owned) });
+    }
     match column {
         Column::NoKey | Column::Garbage | Column::Revoked => return Answer::refused(401, "unauthenticated"),
         Column::Expired => return Answer::refused(401, "key_expired"),
@@ -131,12 +150,6 @@ pub(super) fn expected(endpoint: &Endpoint, case: &Case, column: Column) -> Opti
         Column::OneScope(scope) if *scopes == [scope.to_string()] => return right,
         Column::OneScope(_) => return Answer::refused(403, "insufficient_scope"),
         _ => {}
-    }
-    let is_meant = |one: &&Exception| {
-        (one.operation, one.place) == (case.operation, case.place) && one.columns.contains(&column)
-    };
-    if let Some(exception) = EXCEPTIONS.iter().find(is_meant) {
-        return exception.answer.map(|(status, code)| Answer { status, code: code.map(str::to_owned) });
     }
     by_reach(case, column, right)
 }

@@ -24,6 +24,8 @@ pub(super) struct Things {
     /// Of that page.
     pub(super) asset: Uuid,
     pub(super) form: Uuid,
+    /// Of that form, its owner calling it `known`.
+    pub(super) submission: Uuid,
     pub(super) webhook: Uuid,
     pub(super) site: Uuid,
     pub(super) subdomain: Uuid,
@@ -100,6 +102,9 @@ async fn things(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &
     let site = json!({"name": name, "folderId": folder});
     let domain = json!({"domain": format!("{name}.example.com"), "subdomainId": subdomain});
     let form = made(api, key, "/api/forms", form, "formId").await;
+    let submission = json!({"externalId": "known", "payload": {"email": "a@b.co"}});
+    let upsert = format!("/api/forms/{form}/submissions/upsert");
+    let (_, submission) = api.send(Method::PUT, &upsert, Some(key), &submission).await;
     let webhook = json!({"url": "https://example.com/hook", "formIds": [form]});
     let asset = json!({"filename": "a.png", "contentType": "image/png", "sizeBytes": 1, "pageId": page});
     let zip = made(api, key, "/api/deploy", json!({"sizeBytes": SITE.len()}), "deployId").await;
@@ -114,6 +119,7 @@ async fn things(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &
         deploy: served(api, account_id, subdomain).await,
         zip,
         form,
+        submission: id_in(&submission, "data"),
         webhook: made(api, key, "/api/webhooks", webhook, "id").await,
         site: made(api, key, "/api/analytics/sites", site, "site").await,
         subdomain,

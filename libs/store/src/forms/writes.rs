@@ -1,0 +1,110 @@
+//! Forms made, edited and deleted.
+//!
+//! Whoever edits a form has its row ([`lock_form`]), as has who counts a submission: an edit and a submission happen
+//! one after the other, and a submission that was checked against what the form was before is told so.
+
+use chrono::{DateTime, Utc};
+use sqlx::query;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use super::{Form, find_form};
+use crate::{Conn, Error};
+
+/// Stores a form.
+///
+/// # Errors
+/// The database's.
+pub async fn insert_form(conn: &mut Conn, account_id: Uuid, form: &Form) -> Result<(), Error> {
+    query!(
+        "insert into forms (id, account_id, folder_id, name, fields, success_message, submit_label, redirect_url,
+                            closes_at, max_submissions, unique_by, public_results, auto_entry_page_id, spam_honeypot,
+                            spam_min_seconds, spam_proof_of_work, notify_email, created_at, updated_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
+        form.id,
+        account_id,
+        form.folder_id,
+        form.name,
+        Json(&form.fields) as _,
+        form.success_message,
+        form.submit_label,
+        form.redirect_url,
+        form.closes_at,
+        form.max_submissions,
+        form.unique_by.as_deref(),
+        form.public_results,
+        form.auto_entry_page_id,
+        form.spam.honeypot,
+        form.spam.min_seconds,
+        form.spam.proof_of_work,
+        form.notify_email,
+        form.created_at,
+        form.updated_at,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// A form of the account, taken for this transaction: until it ends, the form is not edited and counts nothing.
+///
+/// # Errors
+/// The database's.
+pub async fn lock_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Form>, Error> {
+    query!("select from forms where account_id = $1 and id = $2 for no key update", account_id, id)
+        .fetch_optional(&mut *conn)
+        .await?;
+    // By a statement of its own, which sees what was committed while that one waited.
+    find_form(conn, account_id, id).await
+}
+
+/// Writes a form of the account as it is to be, but for its count. Its `updated_at` rises whatever the clock says.
+///
+/// # Errors
+/// The database's.
+pub async fn update_form(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form: &Form,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    query!(
+        "update forms set folder_id = $3, name = $4, fields = $5, success_message = $6, submit_label = $7,
+                          redirect_url = $8, closes_at = $9, max_submissions = $10, unique_by = $11,
+                          public_results = $12, auto_entry_page_id = $13, spam_honeypot = $14,
+                          spam_min_seconds = $15, spam_proof_of_work = $16, notify_email = $17,
+                          updated_at = greatest($18, updated_at + interval '1 millisecond')
+         where account_id = $1 and id = $2",
+        account_id,
+        form.id,
+        form.folder_id,
+        form.name,
+        Json(&form.fields) as _,
+        form.success_message,
+        form.submit_label,
+        form.redirect_url,
+        form.closes_at,
+        form.max_submissions,
+        form.unique_by.as_deref(),
+        form.public_results,
+        form.auto_entry_page_id,
+        form.spam.honeypot,
+        form.spam.min_seconds,
+        form.spam.proof_of_work,
+        form.notify_email,
+        now,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Deletes a form of the account with its submissions; gives whether there was one.
+///
+/// # Errors
+/// The database's.
+pub async fn delete_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
+    let done =
+        query!("delete from forms where account_id = $1 and id = $2", account_id, id).execute(conn).await?;
+    Ok(done.rows_affected() > 0)
+}

@@ -1,0 +1,133 @@
+//! What follows from a submission, in its own transaction: an entry of a page, and orders in the outbox.
+
+use chrono::{DateTime, Utc};
+use contract::{Change, Job, Signal};
+use domain::entries;
+use domain::submissions::{Happening, NoEntry, Told, event};
+use serde_json::Value;
+use sqlx::query;
+use uuid::Uuid;
+
+use crate::deliveries::{self, Event};
+use crate::entries::{Added, NewEntry, Shown, insert_entry};
+use crate::forms::Form;
+use crate::{Conn, Error, outbox};
+
+/// Who writes, and when: what no database may make up.
+#[derive(Clone, Copy)]
+pub struct Writer<'a> {
+    /// Now.
+    pub now: DateTime<Utc>,
+    /// W3C trace context, which runs on through the jobs.
+    pub traceparent: Option<&'a str>,
+    /// Makes ids.
+    pub new_id: &'a (dyn Fn() -> Uuid + Sync),
+}
+
+impl std::fmt::Debug for Writer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("now", &self.now).finish_non_exhaustive()
+    }
+}
+
+/// All that follows from a submission that counts from now on. Gives what may be told right after the commit.
+///
+/// # Errors
+/// The database's.
+pub(super) async fn follow(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form: &Form,
+    told: &Told<'_>,
+    listeners: Vec<Uuid>,
+    writer: &Writer<'_>,
+) -> Result<Vec<Signal>, Error> {
+    let mut changes = Vec::new();
+    if let Some(page_id) = form.auto_entry_page_id {
+        match add_entry(conn, account_id, page_id, told, writer).await? {
+            Ok(Shown { subdomain_id, slug }) => changes.push(Change::Page { subdomain_id, slug }),
+            Err(why) => note_no_entry(conn, account_id, told.submission_id, why).await?,
+        }
+    }
+    let mut jobs = order_deliveries(conn, account_id, Happening::Created, told, listeners, writer).await?;
+    if form.notify_email.is_some() {
+        jobs.push(Job::NotifyOwnerV1 { submission_id: told.submission_id });
+    }
+    outbox::insert_orders(conn, &jobs, &changes, writer.traceparent, writer.now).await
+}
+
+/// Tells webhooks what happened to a submission. Gives what may be told right after the commit.
+///
+/// # Errors
+/// The database's.
+pub(super) async fn tell(
+    conn: &mut Conn,
+    account_id: Uuid,
+    happening: Happening,
+    told: &Told<'_>,
+    writer: &Writer<'_>,
+) -> Result<Vec<Signal>, Error> {
+    let listeners = deliveries::lock_listeners(conn, account_id, told.form_id, happening.word()).await?;
+    let jobs = order_deliveries(conn, account_id, happening, told, listeners, writer).await?;
+    outbox::insert_orders(conn, &jobs, &[], writer.traceparent, writer.now).await
+}
+
+async fn order_deliveries(
+    conn: &mut Conn,
+    account_id: Uuid,
+    happening: Happening,
+    told: &Told<'_>,
+    listeners: Vec<Uuid>,
+    writer: &Writer<'_>,
+) -> Result<Vec<Job>, Error> {
+    if listeners.is_empty() {
+        return Ok(Vec::new());
+    }
+    let payload = event(happening, writer.now, told);
+    let event = Event {
+        name: happening.word(),
+        form_id: told.form_id,
+        submission_id: Some(told.submission_id),
+        payload: &payload,
+        at: writer.now,
+    };
+    let due = deliveries::insert_for(conn, account_id, &event, &listeners, writer.new_id).await?;
+    Ok(due.into_iter().map(|delivery_id| Job::DeliverWebhookV1 { delivery_id }).collect())
+}
+
+async fn add_entry(
+    conn: &mut Conn,
+    account_id: Uuid,
+    page_id: Uuid,
+    told: &Told<'_>,
+    writer: &Writer<'_>,
+) -> Result<Result<Shown, NoEntry>, Error> {
+    if entries::is_too_large(told.fields) {
+        return Ok(Err(NoEntry::TooLarge));
+    }
+    let entry = NewEntry {
+        id: (writer.new_id)(),
+        page_id,
+        data: Value::Object(told.fields.clone()),
+        submission_id: Some(told.submission_id),
+        created_at: writer.now,
+    };
+    Ok(match insert_entry(conn, account_id, &entry).await? {
+        Added::Stored(shown) => Ok(shown),
+        Added::Full => Err(NoEntry::PageFull),
+        Added::NoTemplate => Err(NoEntry::NoTemplate),
+        Added::NoPage => Err(NoEntry::PageGone),
+    })
+}
+
+async fn note_no_entry(conn: &mut Conn, account_id: Uuid, id: Uuid, why: NoEntry) -> Result<(), Error> {
+    query!(
+        "update submissions set entry_note = $3 where account_id = $1 and id = $2",
+        account_id,
+        id,
+        why.word()
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}

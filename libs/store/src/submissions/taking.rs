@@ -1,0 +1,163 @@
+//! Taking a submission: one statement counts it, within the form's limits, and stores it.
+
+use contract::Signal;
+use domain::answers::Answers;
+use domain::forms::{Shut, shut};
+use domain::submissions::{Happening, Told, digest};
+use sqlx::query;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use super::following::{self, Writer};
+use crate::forms::{Form, find_form};
+use crate::{Conn, Error, deliveries};
+
+/// A submission about to be stored.
+#[derive(Debug)]
+pub struct NewSubmission {
+    /// Its id.
+    pub id: Uuid,
+    /// The owner's own name for it.
+    pub external_id: Option<String>,
+    /// The answers the form keeps.
+    pub payload: Answers,
+    /// Why it is held to be spam; empty for one that is not.
+    pub spam_reasons: Vec<String>,
+}
+
+/// What became of a submission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Taken {
+    /// It is stored, with all that follows. The signals stand in the outbox as well: sent right after the commit, they
+    /// are heard sooner.
+    Stored(Vec<Signal>),
+    /// The form takes no more.
+    Refused(Shut),
+    /// The form has one that agrees with it on all of `uniqueBy`, or that has its external id.
+    Duplicate,
+    /// The form is not any more what it was checked against: look again.
+    Changed,
+    /// There is no such form (any more).
+    NoForm,
+}
+
+/// Stores a submission that was checked against `form`, if that is still what the form is and it takes one more, with
+/// all that follows from it: its count, an entry of a page, deliveries, jobs. Spam is stored, and nothing follows.
+/// `plan_limit` is -1 for unlimited.
+///
+/// Count and check are one statement with the insert, so no number of submissions at once passes a limit, and of those
+/// that agree on `uniqueBy` one is stored. **Unless it is [`Taken::Stored`], the transaction must be rolled back.**
+/// What else is to be committed with it goes into the same transaction, shortly: the form's other submissions wait.
+///
+/// # Errors
+/// The database's.
+pub async fn take_submission(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form: &Form,
+    new: &NewSubmission,
+    plan_limit: i64,
+    writer: &Writer<'_>,
+) -> Result<Taken, Error> {
+    if !new.spam_reasons.is_empty() {
+        return put_aside(conn, account_id, form, new, plan_limit, writer).await;
+    }
+    // Before the form's row is taken, so that others wait no longer than they must.
+    let listeners = deliveries::lock_listeners(conn, account_id, form.id, Happening::Created.word()).await?;
+    let digest = digest(&form.fields, form.unique_by.as_deref().unwrap_or_default(), &new.payload);
+    let done = query!(
+        r#"with place as (
+               update forms set submission_count = submission_count + 1
+               where account_id = $1 and id = $2 and updated_at = $3 and (closes_at is null or closes_at > $4)
+                 and (max_submissions is null or submission_count < max_submissions)
+                 and ($5::bigint = -1 or submission_count < $5)
+               returning id
+           ), stored as (
+               insert into submissions (id, account_id, form_id, external_id, payload, unique_digest, created_at,
+                                        updated_at)
+               select $6, $1, id, $7, $8, $9, $4, $4 from place
+               on conflict do nothing returning id
+           )
+           select exists (select from place) as "has_place!", exists (select from stored) as "is_stored!""#,
+        account_id,
+        form.id,
+        form.updated_at,
+        writer.now,
+        plan_limit,
+        new.id,
+        new.external_id,
+        Json(&new.payload) as _,
+        digest.as_ref().map(<[u8; 32]>::as_slice),
+    )
+    .fetch_one(&mut *conn)
+    .await?;
+    match (done.has_place, done.is_stored) {
+        (true, true) => {
+            let told = told(form, new, writer);
+            Ok(Taken::Stored(following::follow(conn, account_id, form, &told, listeners, writer).await?))
+        }
+        (true, false) => Ok(Taken::Duplicate),
+        (false, _) => why_not(conn, account_id, form, plan_limit, writer).await,
+    }
+}
+
+fn told<'a>(form: &'a Form, new: &'a NewSubmission, writer: &Writer<'_>) -> Told<'a> {
+    Told {
+        form_id: form.id,
+        form_name: &form.name,
+        submission_id: new.id,
+        external_id: new.external_id.as_deref(),
+        submitted_at: writer.now,
+        fields: &new.payload,
+    }
+}
+
+/// Spam is refused where anything else would be, so that it can't learn what it is taken for.
+async fn put_aside(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form: &Form,
+    new: &NewSubmission,
+    plan_limit: i64,
+    writer: &Writer<'_>,
+) -> Result<Taken, Error> {
+    let stored = query!(
+        "insert into submissions (id, account_id, form_id, external_id, payload, status, spam_reasons, created_at,
+                                  updated_at)
+         select $6, $1, id, $7, $8, 'spam', $9, $4, $4 from forms
+         where account_id = $1 and id = $2 and updated_at = $3 and (closes_at is null or closes_at > $4)
+           and (max_submissions is null or submission_count < max_submissions)
+           and ($5::bigint = -1 or submission_count < $5)",
+        account_id,
+        form.id,
+        form.updated_at,
+        writer.now,
+        plan_limit,
+        new.id,
+        new.external_id,
+        Json(&new.payload) as _,
+        &new.spam_reasons,
+    )
+    .execute(&mut *conn)
+    .await?;
+    match stored.rows_affected() {
+        0 => why_not(conn, account_id, form, plan_limit, writer).await,
+        _ => Ok(Taken::Stored(Vec::new())),
+    }
+}
+
+async fn why_not(
+    conn: &mut Conn,
+    account_id: Uuid,
+    checked: &Form,
+    plan_limit: i64,
+    writer: &Writer<'_>,
+) -> Result<Taken, Error> {
+    let Some(form) = find_form(conn, account_id, checked.id).await? else { return Ok(Taken::NoForm) };
+    if form.updated_at != checked.updated_at {
+        return Ok(Taken::Changed);
+    }
+    let why = shut(writer.now, form.closes_at, form.submission_count, form.max_submissions, plan_limit);
+    // Reopened between the two statements: asked again, it is taken.
+    Ok(why.map_or(Taken::Changed, Taken::Refused))
+}

@@ -1,0 +1,95 @@
+//! What is unique in a form's submissions: one row for each digest forbids newer ones, and is never missing while there
+//! is any with that digest.
+
+use domain::Cursor;
+use domain::answers::Answers;
+use domain::submissions::digest;
+use sqlx::query;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use crate::forms::Form;
+use crate::{Conn, Error};
+
+/// Submissions read and written at a time.
+const BATCH: i64 = 2_000;
+
+/// Writes anew what is unique in all submissions of a form whose `uniqueBy` or fields are others now. Those that agree
+/// stay, and the oldest of them forbids newer ones. The form's row must be taken: nothing comes in between.
+///
+/// # Errors
+/// The database's.
+pub async fn rewrite_digests(conn: &mut Conn, account_id: Uuid, form: &Form) -> Result<(), Error> {
+    query!(
+        "update submissions set unique_digest = null, is_twin = false
+         where account_id = $1 and form_id = $2 and unique_digest is not null",
+        account_id,
+        form.id,
+    )
+    .execute(&mut *conn)
+    .await?;
+    let Some(unique_by) = form.unique_by.as_deref().filter(|names| !names.is_empty()) else { return Ok(()) };
+    let mut after: Option<Cursor> = None;
+    loop {
+        let rows = query!(
+            r#"select id, payload as "payload: Json<Answers>", created_at from submissions
+               where account_id = $1 and form_id = $2 and status <> 'spam'
+                 and ($3::timestamptz is null or (created_at, id) > ($3, $4))
+               order by created_at, id limit $5"#,
+            account_id,
+            form.id,
+            after.map(|after| after.created_at),
+            after.map(|after| after.id).unwrap_or_default(),
+            BATCH,
+        )
+        .fetch_all(&mut *conn)
+        .await?;
+        let Some(last) = rows.last() else { return Ok(()) };
+        after = Some(Cursor { created_at: last.created_at, id: last.id });
+        let (ids, digests): (Vec<Uuid>, Vec<Vec<u8>>) = rows
+            .iter()
+            .filter_map(|row| Some((row.id, digest(&form.fields, unique_by, &row.payload)?.to_vec())))
+            .unzip();
+        write(conn, form.id, &ids, &digests).await?;
+    }
+}
+
+/// Of those that agree, the first holds the place, unless one of an earlier batch does.
+async fn write(conn: &mut Conn, form_id: Uuid, ids: &[Uuid], digests: &[Vec<u8>]) -> Result<(), Error> {
+    query!(
+        "update submissions s
+         set unique_digest = t.digest,
+             is_twin = t.nth > 1 or exists (select from submissions o where o.form_id = $1
+                                              and o.unique_digest = t.digest and not o.is_twin)
+         from (select id, digest, row_number() over (partition by digest order by place) as nth
+               from unnest($2::uuid[], $3::bytea[]) with ordinality as u (id, digest, place)) t
+         where s.id = t.id and s.form_id = $1",
+        form_id,
+        ids,
+        digests,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Where the submission that forbade others is gone, or is another now, the oldest of its twins does so from now on.
+/// Whoever deletes submissions of a form, or takes them out of what counts, calls it in the same transaction.
+///
+/// # Errors
+/// The database's.
+pub async fn settle_twins(conn: &mut Conn, account_id: Uuid, form_id: Uuid) -> Result<(), Error> {
+    query!(
+        "update submissions set is_twin = false where id in (
+             select distinct on (t.unique_digest) t.id from submissions t
+             where t.account_id = $1 and t.form_id = $2 and t.is_twin
+               and not exists (select from submissions o where o.form_id = $2 and o.unique_digest = t.unique_digest
+                                                             and not o.is_twin)
+             order by t.unique_digest, t.created_at, t.id)",
+        account_id,
+        form_id,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}

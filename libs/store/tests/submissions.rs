@@ -1,0 +1,286 @@
+//! Submissions are taken with all that follows, exactly as often as their form allows, and told apart as it says.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+use chrono::{DateTime, Utc};
+use contract::{Change, Job, Signal};
+use domain::forms::Shut;
+use domain::pages::{Content, Publication, Wish};
+use sandbox::test::TestDatabase;
+use serde_json::{Value, json};
+use service::Rng;
+use store::accounts::{NewTrial, insert_trial};
+use store::forms::{Form, find_form, insert_form, lock_form, update_form};
+use store::pages::{NewPage, insert_page};
+use store::submissions::{NewSubmission, Submission, Taken, Writer, list_submissions, take_submission};
+use store::webhooks::{NewWebhook, insert_webhook};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+const ACCOUNT: Uuid = Uuid::from_u128(1);
+
+fn now() -> DateTime<Utc> {
+    "2026-11-30T12:00:00Z".parse().unwrap()
+}
+
+fn new_id() -> Uuid {
+    Rng::system().uuid_v7(now())
+}
+
+async fn database() -> TestDatabase {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    let trial = NewTrial { id: ACCOUNT, claim_token_hash: [1; 32], claim_deadline: now(), created_at: now() };
+    insert_trial(&mut conn, &trial).await.unwrap();
+    database
+}
+
+/// A form with an e-mail field and whatever `shape` makes of it.
+async fn form(db: &store::Db, shape: impl FnOnce(&mut Form)) -> Form {
+    let fields = json!([
+        {"name": "email", "label": "E-mail", "type": "email"},
+        {"name": "note", "label": "Note", "type": "textarea"},
+    ]);
+    let mut form = Form::new(new_id(), "F".to_owned(), serde_json::from_value(fields).unwrap(), now());
+    shape(&mut form);
+    let mut conn = store::acquire(db).await.unwrap();
+    insert_form(&mut conn, ACCOUNT, &form).await.unwrap();
+    form
+}
+
+fn by_email(form: &mut Form) {
+    form.unique_by = Some(vec!["email".to_owned()]);
+}
+
+async fn page(db: &store::Db, template: Option<&str>) -> Uuid {
+    let mut conn = store::acquire(db).await.unwrap();
+    let (subdomain_id, id) = (new_id(), new_id());
+    let subdomain = format!(
+        "insert into subdomains (id, account_id, name, created_at)
+                             values ('{subdomain_id}', '{ACCOUNT}', '{subdomain_id}', now())"
+    );
+    store::execute_raw(db, &subdomain).await.unwrap();
+    let content = Content {
+        title: "P".to_owned(),
+        html: "<!-- service:entries -->".to_owned(),
+        css: None,
+        entry_template: template.map(str::to_owned),
+        metadata: json!({}),
+    };
+    let publication = Publication::NEW.after(Wish { is_published: None, publish_at: None }, now());
+    let page = NewPage {
+        id,
+        folder_id: None,
+        subdomain_id,
+        slug: "guests".to_owned(),
+        content,
+        publication,
+        deploy_id: None,
+        created_at: now(),
+    };
+    assert!(insert_page(&mut conn, ACCOUNT, &page).await.unwrap());
+    id
+}
+
+/// Takes a submission, and commits it if it is stored.
+async fn take(db: &store::Db, form: &Form, payload: Value, spam_reasons: &[&str]) -> Taken {
+    let new = NewSubmission {
+        id: new_id(),
+        external_id: None,
+        payload: payload.as_object().unwrap().clone(),
+        spam_reasons: spam_reasons.iter().map(ToString::to_string).collect(),
+    };
+    let writer = Writer { now: now(), traceparent: None, new_id: &new_id };
+    let mut tx = store::begin(db).await.unwrap();
+    let taken = take_submission(&mut tx, ACCOUNT, form, &new, -1, &writer).await.unwrap();
+    if matches!(taken, Taken::Stored(_)) {
+        store::commit(tx).await.unwrap();
+    }
+    taken
+}
+
+async fn submissions(db: &store::Db, form: &Form) -> Vec<Submission> {
+    let mut conn = store::acquire(db).await.unwrap();
+    list_submissions(&mut conn, ACCOUNT, form.id, None, 1_000).await.unwrap()
+}
+
+async fn count(db: &store::Db, form: &Form) -> i64 {
+    let mut conn = store::acquire(db).await.unwrap();
+    find_form(&mut conn, ACCOUNT, form.id).await.unwrap().unwrap().submission_count
+}
+
+async fn jobs(db: &store::Db) -> Vec<Job> {
+    let mut conn = store::acquire(db).await.unwrap();
+    let due = store::outbox::lock_jobs(&mut conn, now(), 1_000).await.unwrap();
+    due.into_iter().map(|row| row.order.unwrap()).collect()
+}
+
+fn stored(taken: &Taken) -> bool {
+    matches!(taken, Taken::Stored(_))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_hundred_duplicates_at_once_one_is_stored() {
+    let database = database().await;
+    let form = form(&database.db, by_email).await;
+    let taken: JoinSet<Taken> = (0..200)
+        .map(|number| {
+            let (db, form) = (database.db.clone(), form.clone());
+            let email = if number % 2 == 0 { "a@b.co" } else { "A@B.co" };
+            async move { take(&db, &form, json!({"email": email, "note": number.to_string()}), &[]).await }
+        })
+        .collect();
+    let taken = taken.join_all().await;
+    let of = |wanted: fn(&Taken) -> bool| taken.iter().filter(|taken| wanted(taken)).count();
+    assert_eq!((of(stored), of(|taken| *taken == Taken::Duplicate)), (1, 199));
+    assert_eq!((count(&database.db, &form).await, submissions(&database.db, &form).await.len()), (1, 1));
+}
+
+#[tokio::test]
+async fn one_without_the_field_is_nobodys_duplicate() {
+    let database = database().await;
+    let form = form(&database.db, by_email).await;
+    for _ in 0..3 {
+        assert!(stored(&take(&database.db, &form, json!({"note": "x"}), &[]).await));
+    }
+    assert_eq!(count(&database.db, &form).await, 3);
+}
+
+#[tokio::test]
+async fn spam_is_stored_and_nothing_follows() {
+    let database = database().await;
+    let form = form(&database.db, |form| {
+        by_email(form);
+        form.max_submissions = Some(1);
+        form.notify_email = Some("owner@example.com".to_owned());
+    })
+    .await;
+    for _ in 0..2 {
+        let taken = take(&database.db, &form, json!({"email": "a@b.co"}), &["honeypot"]).await;
+        assert_eq!(taken, Taken::Stored(Vec::new()));
+    }
+    assert_eq!((count(&database.db, &form).await, jobs(&database.db).await), (0, Vec::new()));
+    let kept = submissions(&database.db, &form).await;
+    assert_eq!(
+        (kept.len(), kept[0].status.word(), kept[0].spam_reasons.as_slice()),
+        (2, "spam", ["honeypot".to_owned()].as_slice())
+    );
+    assert!(
+        stored(&take(&database.db, &form, json!({"email": "a@b.co"}), &[]).await),
+        "it takes nobody's place"
+    );
+    let late = take(&database.db, &form, json!({"email": "c@b.co"}), &["honeypot"]).await;
+    assert_eq!(late, Taken::Refused(Shut::Full), "and is refused as anybody would be");
+}
+
+#[tokio::test]
+async fn webhooks_and_the_owner_are_told_in_the_same_transaction() {
+    let database = database().await;
+    let form = form(&database.db, |form| form.notify_email = Some("owner@example.com".to_owned())).await;
+    let webhook = NewWebhook {
+        id: new_id(),
+        sealed_url: vec![1],
+        events: Vec::new(),
+        description: None,
+        field_mapping: None,
+        form_ids: None,
+        sealed_secret: vec![2],
+        created_at: now(),
+    };
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    insert_webhook(&mut conn, ACCOUNT, &webhook).await.unwrap();
+    assert_eq!(
+        take(&database.db, &form, json!({"note": "x"}), &[]).await,
+        Taken::Stored(vec![Signal::OutboxFilled])
+    );
+    let submission_id = submissions(&database.db, &form).await[0].id;
+    let deliveries =
+        store::deliveries::list_deliveries(&mut conn, ACCOUNT, webhook.id, None, 10).await.unwrap();
+    let deliver = Job::DeliverWebhookV1 { delivery_id: deliveries[0].id };
+    assert_eq!(jobs(&database.db).await, [deliver, Job::NotifyOwnerV1 { submission_id }]);
+}
+
+#[tokio::test]
+async fn the_forms_page_gets_an_entry_and_edges_are_told() {
+    let database = database().await;
+    let page = page(&database.db, Some("<p>{{note}}</p>")).await;
+    let form = form(&database.db, |form| form.auto_entry_page_id = Some(page)).await;
+    let Taken::Stored(signals) = take(&database.db, &form, json!({"note": "x"}), &[]).await else {
+        panic!("it is stored")
+    };
+    assert!(
+        matches!(&signals[..], [Signal::Changed(Change::Page { slug, .. }), Signal::OutboxFilled] if slug == "guests")
+    );
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    let entries = store::entries::list_entries(&mut conn, ACCOUNT, page).await.unwrap();
+    assert_eq!(entries.iter().map(|entry| &entry.data).collect::<Vec<_>>(), [&json!({"note": "x"})]);
+    let told = store::outbox::lock_signals(&mut conn, now(), 10).await.unwrap();
+    assert_eq!(told[0].order.as_ref(), Some(&signals[0]), "for certain through the outbox");
+    assert_eq!(submissions(&database.db, &form).await[0].entry_note, None);
+}
+
+#[tokio::test]
+async fn a_submission_is_stored_whatever_hinders_its_entry_and_says_what() {
+    let database = database().await;
+    let (gone, bare, full) = (new_id(), page(&database.db, None).await, page(&database.db, Some("x")).await);
+    store::execute_raw(&database.db, &format!("update pages set entry_count = 500 where id = '{full}'"))
+        .await
+        .unwrap();
+    let roomy = page(&database.db, Some("x")).await;
+    for (page, note, why) in [
+        (gone, "x".to_owned(), "page_gone"),
+        (bare, "x".to_owned(), "no_template"),
+        (full, "x".to_owned(), "page_full"),
+        (roomy, "x".repeat(17_000), "too_large"),
+    ] {
+        let form = form(&database.db, |form| form.auto_entry_page_id = Some(page)).await;
+        assert_eq!(
+            take(&database.db, &form, json!({"note": note}), &[]).await,
+            Taken::Stored(Vec::new()),
+            "{why}"
+        );
+        assert_eq!(submissions(&database.db, &form).await[0].entry_note.as_deref(), Some(why));
+        assert_eq!(count(&database.db, &form).await, 1);
+    }
+}
+
+#[tokio::test]
+async fn what_was_checked_against_an_older_form_is_not_stored() {
+    let database = database().await;
+    let form = form(&database.db, |_| {}).await;
+    let mut tx = store::begin(&database.db).await.unwrap();
+    let mut edited = lock_form(&mut tx, ACCOUNT, form.id).await.unwrap().unwrap();
+    by_email(&mut edited);
+    update_form(&mut tx, ACCOUNT, &edited, now()).await.unwrap();
+    // It waits for the edit, and then sees it.
+    let waiting = tokio::spawn({
+        let (db, form) = (database.db.clone(), form.clone());
+        async move { take(&db, &form, json!({"email": "a@b.co"}), &[]).await }
+    });
+    store::commit(tx).await.unwrap();
+    assert_eq!(waiting.await.unwrap(), Taken::Changed);
+    assert_eq!(take(&database.db, &form, json!({"email": "a@b.co"}), &["too_fast"]).await, Taken::Changed);
+    assert_eq!(count(&database.db, &form).await, 0);
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    let edited = find_form(&mut conn, ACCOUNT, form.id).await.unwrap().unwrap();
+    assert!(edited.updated_at > form.updated_at, "though the clock stood still");
+    assert!(stored(&take(&database.db, &edited, json!({"email": "a@b.co"}), &[]).await));
+}
+
+#[tokio::test]
+async fn whatever_may_be_submitted_can_be_stored_with_its_words() {
+    let database = database().await;
+    let form = form(&database.db, |_| {}).await;
+    let words = (0..60_000).map(|number| format!("{number:x}-b")).collect::<Vec<_>>().join("/");
+    let letters =
+        (0..60_000).map(|number| char::from_u32(0x10000 + number).unwrap_or('x')).collect::<String>();
+    for note in [
+        words.clone(),
+        words.replace('/', " "),
+        "x".repeat(250_000),
+        letters,
+        "\u{1}\u{fffe}\"\\".repeat(30_000),
+    ] {
+        assert!(stored(&take(&database.db, &form, json!({"note": note}), &[]).await));
+    }
+}
