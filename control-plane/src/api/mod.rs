@@ -26,6 +26,10 @@ mod system;
 mod trial;
 mod upgrade;
 mod versions;
+mod webhook_edits;
+mod webhook_secrets;
+mod webhook_tests;
+mod webhook_views;
 mod webhooks;
 
 use std::sync::{Arc, LazyLock};
@@ -62,6 +66,7 @@ fn resources() -> Vec<Resource<App>> {
         forms::resource(),
         submissions::resource(),
         webhooks::resource(),
+        webhook_secrets::resource(),
         deliveries::resource(),
         analytics::resource(),
         system::resource(),

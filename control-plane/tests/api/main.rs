@@ -27,3 +27,5 @@ mod subdomains;
 mod trial;
 mod unchanged;
 mod versions;
+mod webhook_deliveries;
+mod webhooks;

@@ -47,7 +47,10 @@ async fn send(runner: &Runner, attempt: &Attempt) -> Ended {
         match request::write(runner, attempt) {
             Ok(request) => runner.outbound.send(request).await.map_err(|error| error.class()),
             Err(error) => {
-                tracing::error!(error = format!("{error:#}"), "a delivery can't be written; wrong master key?");
+                tracing::error!(
+                    error = format!("{error:#}"),
+                    "a delivery can't be written; wrong master key?"
+                );
                 Err(UNWRITABLE)
             }
         }

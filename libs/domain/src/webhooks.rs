@@ -42,6 +42,9 @@ pub const MAPPED_MAX: usize = 200;
 /// Most characters of a name that is given anew, and of the new one.
 pub const MAPPED_CHARS_MAX: usize = 200;
 
+/// Longest that a secret which was replaced may go on signing, in seconds: a week.
+pub const PREVIOUS_SECONDS_MAX: i64 = 7 * 24 * 3_600;
+
 /// The event that its owner asks for, to see whether a webhook works. It is tried once.
 pub const PING: &str = EVENTS[4];
 

@@ -42,7 +42,9 @@ pub(super) fn template(attempt: &Attempt) -> Option<Template> {
 /// The event as this webhook is told it.
 fn body(template: Template, attempt: &Attempt) -> serde_json::Result<Vec<u8>> {
     let mapping = attempt.field_mapping.as_ref().and_then(Value::as_object);
-    if let Some(message) = chat::body(template, &attempt.payload, mapping, attempt.telegram_chat_id.as_deref()) {
+    if let Some(message) =
+        chat::body(template, &attempt.payload, mapping, attempt.telegram_chat_id.as_deref())
+    {
         return serde_json::to_vec(&message);
     }
     let mut payload = attempt.payload.clone();

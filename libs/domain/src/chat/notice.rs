@@ -38,7 +38,12 @@ impl Notice {
         let at = event["timestamp"].as_str().and_then(|at| at.parse().ok());
         let text = data["message"].as_str().map(str::to_owned);
         let fields = fields.unwrap_or_default();
-        Self { title, at, text, fields: fields.iter().map(|(name, value)| (name.clone(), say(value))).collect() }
+        Self {
+            title,
+            at,
+            text,
+            fields: fields.iter().map(|(name, value)| (name.clone(), say(value))).collect(),
+        }
     }
 
     /// When it happened, for people.
@@ -77,7 +82,10 @@ mod tests {
         });
         let mapping = json!({"email": "E-mail"});
         let notice = Notice::read(&event, mapping.as_object());
-        assert_eq!((notice.title.as_str(), notice.when().as_str()), ("New submission: Contact", "2026-11-21 09:05 UTC"));
+        assert_eq!(
+            (notice.title.as_str(), notice.when().as_str()),
+            ("New submission: Contact", "2026-11-21 09:05 UTC")
+        );
         let said: Vec<_> = notice.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(said, ["E-mail=a@b.co", "news=yes", "sizes=S, M", "n=1.5", "none=–", "blank=–"]);
     }

@@ -37,7 +37,8 @@ pub fn body(notice: &Notice) -> Value {
         shown.push(marked(field));
     }
     let rest = left_out(notice.fields.len() - shown.len());
-    let sections = shown.chunks(FIELDS_OF_A_SECTION).map(|fields| json!({"type": "section", "fields": fields}));
+    let sections =
+        shown.chunks(FIELDS_OF_A_SECTION).map(|fields| json!({"type": "section", "fields": fields}));
     blocks.extend(sections);
     let last: Vec<String> = rest.into_iter().chain([notice.when()]).filter(|text| !text.is_empty()).collect();
     if !last.is_empty() {

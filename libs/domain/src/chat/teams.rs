@@ -31,14 +31,13 @@ fn with_fields(notice: &Notice, shown: usize) -> Value {
     title["size"] = json!("Medium");
     let mut parts = vec![title];
     parts.extend(notice.text.as_deref().map(|text| block(&safe(text, VALUE_MAX))));
-    let fact = |(name, value): &(String, String)| {
-        json!({"title": cut(name, NAME_MAX), "value": safe(value, VALUE_MAX)})
-    };
+    let fact = |(name, value): &(String, String)| json!({"title": cut(name, NAME_MAX), "value": safe(value, VALUE_MAX)});
     let facts: Vec<Value> = notice.fields.iter().take(shown).map(fact).collect();
     if !facts.is_empty() {
         parts.push(json!({"type": "FactSet", "facts": facts}));
     }
-    let last: Vec<String> = left_out(notice.fields.len() - shown).into_iter().chain(notice.at.map(|_| notice.when())).collect();
+    let last: Vec<String> =
+        left_out(notice.fields.len() - shown).into_iter().chain(notice.at.map(|_| notice.when())).collect();
     if !last.is_empty() {
         let mut end = block(&last.join(" · "));
         end["isSubtle"] = json!(true);

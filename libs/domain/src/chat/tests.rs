@@ -127,7 +127,12 @@ fn nothing_a_visitor_types_calls_anybody_or_looks_like_ours() {
     let fields = [("note".to_owned(), json!(hostile))];
     let event = event(hostile, &fields);
     let slack = written(Template::Slack, &event);
-    assert!(slack["blocks"][1]["fields"][0]["text"].as_str().unwrap().starts_with("*note*\n&lt;!channel&gt; &lt;@U123&gt;"));
+    assert!(
+        slack["blocks"][1]["fields"][0]["text"]
+            .as_str()
+            .unwrap()
+            .starts_with("*note*\n&lt;!channel&gt; &lt;@U123&gt;")
+    );
     assert!(!slack["text"].as_str().unwrap().contains('<'));
     let discord = written(Template::Discord, &event);
     assert_eq!(discord["allowed_mentions"], json!({"parse": []}));
@@ -162,20 +167,29 @@ fn a_platforms_address_is_completed_and_others_are_left_alone() {
     let given = |template, url: &str| address(template, url.to_owned());
     let hook = "https://discord.com/api/webhooks/1/t";
     assert_eq!(given(Template::Discord, hook), format!("{hook}?wait=true"));
-    assert_eq!(given(Template::Discord, "https://d.test/?wait=false&thread_id=7"), "https://d.test/?wait=false&thread_id=7");
+    assert_eq!(
+        given(Template::Discord, "https://d.test/?wait=false&thread_id=7"),
+        "https://d.test/?wait=false&thread_id=7"
+    );
     let bot = "https://api.telegram.org/bot123:AA-b";
     assert_eq!(given(Template::Telegram, bot), format!("{bot}/sendMessage"));
     assert_eq!(given(Template::Telegram, &format!("{bot}/sendMessage")), format!("{bot}/sendMessage"));
-    assert_eq!(given(Template::Slack, "https://hooks.slack.com/services/T/B/x"), "https://hooks.slack.com/services/T/B/x");
+    assert_eq!(
+        given(Template::Slack, "https://hooks.slack.com/services/T/B/x"),
+        "https://hooks.slack.com/services/T/B/x"
+    );
     assert_eq!(given(Template::Telegram, "no address"), "no address");
 }
 
 #[test]
 fn retired_connectors_of_teams_are_known_by_their_host() {
-    for host in ["acme.webhook.office.com", "webhook.office.com", "ACME.Webhook.Office.com.", "outlook.office.com"] {
+    for host in
+        ["acme.webhook.office.com", "webhook.office.com", "ACME.Webhook.Office.com.", "outlook.office.com"]
+    {
         assert!(teams::is_retired(host), "{host}");
     }
-    for host in ["prod-1.westeurope.logic.azure.com", "notwebhook.office.com", "webhook.office.com.evil.test"] {
+    for host in ["prod-1.westeurope.logic.azure.com", "notwebhook.office.com", "webhook.office.com.evil.test"]
+    {
         assert!(!teams::is_retired(host), "{host}");
     }
 }

@@ -22,6 +22,8 @@ pub struct Wishes<'a> {
     pub description: Option<&'a str>,
     /// New names for answers.
     pub field_mapping: Option<&'a BTreeMap<String, String>>,
+    /// The Telegram chat.
+    pub telegram_chat_id: Option<&'a str>,
 }
 
 /// What is wrong with what is wished. Where an address may lead is the outgoing guard's to say.
@@ -32,22 +34,19 @@ pub fn check(wishes: &Wishes<'_>) -> Vec<Complaint> {
     let description = wishes.description.unwrap_or_default();
     check_length(&mut complaints, "description", description, 0, DESCRIPTION_CHARS_MAX);
     complaints.extend(wishes.field_mapping.map(check_mapping).unwrap_or_default());
+    if wishes.telegram_chat_id.is_some_and(|id| !is_chat_id(id)) {
+        let message =
+            "telegramChatId must be a chat's number, such as -1001234567890, or a public channel's @name";
+        complaints.push(Complaint::new("telegramChatId", "chat_id", message));
+    }
     complaints
 }
 
-/// What is wrong with a chat for that template: Telegram needs one.
+/// What is missing when a webhook writes by that template: Telegram needs a chat.
 pub fn check_chat(template: Template, telegram_chat_id: Option<&str>) -> Option<Complaint> {
-    let complaint = |code, message| Some(Complaint::new("telegramChatId", code, message));
-    match (template, telegram_chat_id) {
-        (Template::Telegram, None) => {
-            complaint("required", "telegramChatId is needed when template is telegram")
-        }
-        (_, Some(id)) if !is_chat_id(id) => complaint(
-            "chat_id",
-            "telegramChatId must be a chat's number, such as -1001234567890, or a public channel's @name",
-        ),
-        _ => None,
-    }
+    let message = "telegramChatId is needed when template is telegram";
+    let is_missing = template == Template::Telegram && telegram_chat_id.is_none();
+    is_missing.then(|| Complaint::new("telegramChatId", "required", message))
 }
 
 /// As [`crate::chat::telegram::CHAT_ID_PATTERN`] has it.
@@ -67,7 +66,8 @@ fn is_chat_id(text: &str) -> bool {
 
 fn check_url(url: &str) -> Option<Complaint> {
     let complaint = |code, message| Some(Complaint::new("url", code, message));
-    let parsed = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    let parsed =
+        Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     let Some(parsed) = parsed.filter(|_| url.len() <= URL_BYTES_MAX) else {
         return complaint("url", "url must be a https address of at most 2,000 characters");
     };
@@ -105,7 +105,8 @@ fn check_mapping(mapping: &BTreeMap<String, String>) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     for (name, new) in mapping {
         if name.chars().count() > MAPPED_CHARS_MAX || name.contains('\0') {
-            let message = format!("names in fieldMapping have at most {MAPPED_CHARS_MAX} characters, none of them NUL");
+            let message =
+                format!("names in fieldMapping have at most {MAPPED_CHARS_MAX} characters, none of them NUL");
             complaints.push(Complaint::new("fieldMapping", "name", message));
         } else {
             check_length(&mut complaints, &format!("fieldMapping.{name}"), new, 1, MAPPED_CHARS_MAX);
@@ -170,9 +171,10 @@ mod tests {
 
     #[test]
     fn telegram_needs_a_chat_written_as_telegram_does() {
-        let of = |template, id| check_chat(template, id).map(|complaint| complaint.code);
-        assert_eq!(of(Template::Telegram, None), Some("required"));
-        assert_eq!(of(Template::Slack, None), None);
+        let missing = check_chat(Template::Telegram, None).unwrap();
+        assert_eq!((missing.field.as_str(), missing.code), ("telegramChatId", "required"));
+        assert_eq!(check_chat(Template::Slack, None), None);
+        assert_eq!(check_chat(Template::Telegram, Some("42")), None);
         let pattern = regex::Regex::new(telegram::CHAT_ID_PATTERN).unwrap();
         for (id, is_right) in [
             ("-1001234567890", true),
@@ -187,9 +189,9 @@ mod tests {
             ("12345678901234567890", false),
             ("1\n", false),
         ] {
-            assert_eq!(of(Template::Telegram, Some(id)).is_none(), is_right, "{id}");
+            let complaint = complaint(&Wishes { telegram_chat_id: Some(id), ..Wishes::default() });
+            assert_eq!(complaint.is_none(), is_right, "{id}");
             assert_eq!(pattern.is_match(id), is_right, "{id}");
-            assert_eq!(of(Template::Slack, Some(id)).is_none(), is_right, "{id}");
         }
     }
 }

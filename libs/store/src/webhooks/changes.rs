@@ -31,13 +31,10 @@ pub struct WebhookChange {
 /// # Errors
 /// The database's.
 pub async fn lock_webhook(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
-    let locked = query!(
-        "select id from webhooks where account_id = $1 and id = $2 for no key update",
-        account_id,
-        id
-    )
-    .fetch_optional(conn)
-    .await?;
+    let locked =
+        query!("select id from webhooks where account_id = $1 and id = $2 for no key update", account_id, id)
+            .fetch_optional(conn)
+            .await?;
     Ok(locked.is_some())
 }
 

@@ -53,7 +53,8 @@ fn telegrams_body_decides() {
     assert_eq!(judged(200, r#"{"ok": true, "result": {}}"#), Verdict::Delivered);
     let limited = r#"{"ok": false, "error_code": 429, "parameters": {"retry_after": 35}}"#;
     assert_eq!(judged(429, limited), after(35.0));
-    let moved = r#"{"ok": false, "error_code": 400, "parameters": {"migrate_to_chat_id": -1001234567890123}}"#;
+    let moved =
+        r#"{"ok": false, "error_code": 400, "parameters": {"migrate_to_chat_id": -1001234567890123}}"#;
     assert_eq!(judged(400, moved), Verdict::Moved { chat_id: "-1001234567890123".to_owned() });
     assert_eq!(judged(400, r#"{"ok": false, "error_code": 400}"#), Verdict::GiveUp);
     for code in [401, 403, 404] {
@@ -70,7 +71,8 @@ fn telegrams_body_decides() {
 fn teams_takes_by_202_and_hides_errors_behind_200() {
     let judged = |status, body: &str| judged(Template::Teams, status, body);
     assert_eq!(judged(202, ""), Verdict::Delivered);
-    let hidden = "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429 with";
+    let hidden =
+        "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429 with";
     assert_eq!(judged(200, hidden), Verdict::Retry(None));
     assert_eq!(judged(404, r#"{"error": {"code": "WorkflowNotFound"}}"#), Verdict::Gone);
     assert_eq!(judged(401, ""), Verdict::GiveUp);
