@@ -4,15 +4,14 @@
 //! when to try again, are written there too. Killed in between, the lease runs out and the next attempt
 //! carries the same `webhook-id`: the receiver can tell.
 
+mod notes;
 mod outcome;
 mod request;
 
 use std::time::{Duration, Instant};
 
-use domain::webhooks::health::Diagnosis;
 use service::metrics;
 use store::deliveries::{self, Attempt};
-use store::webhooks;
 use uuid::Uuid;
 
 use crate::Runner;
@@ -32,7 +31,14 @@ pub(crate) async fn deliver(runner: &Runner, delivery_id: Uuid) -> anyhow::Resul
     let result = outcome.error_class.unwrap_or("delivered");
     metrics::counter("job_runner_delivery_attempted_total").add(1, &[("result", result)]);
     tracing::info!(delivery.id = %delivery_id, attempt = attempt.attempt, result, status = outcome.status_code, "attempted");
-    write_down(runner, &attempt, &ended).await
+    if let Some(chat_id) = &ended.moved_to {
+        notes::follow_chat(runner, &attempt, chat_id).await?;
+    }
+    let mut tx = store::begin(&runner.db).await?;
+    deliveries::finish(&mut tx, &attempt, outcome).await?;
+    store::commit(tx).await?;
+    notes::note(runner, &attempt, ended.diagnosis, outcome.at).await?;
+    Ok(())
 }
 
 /// One attempt, which always ends in an outcome: one that didn't would be begun again after every lease,
@@ -56,34 +62,4 @@ async fn send(runner: &Runner, attempt: &Attempt) -> Ended {
         }
     };
     outcome::of(runner, attempt, answer, started.elapsed())
-}
-
-/// What concerns the webhook itself is written before anything of its deliveries is, by everybody: else two could
-/// wait for each other.
-async fn write_down(runner: &Runner, attempt: &Attempt, ended: &Ended) -> anyhow::Result<()> {
-    let (account_id, webhook_id, at) = (attempt.account_id, attempt.webhook_id, ended.outcome.at);
-    let mut tx = store::begin(&runner.db).await?;
-    let concerns_webhook = ended.diagnosis != Diagnosis::Nothing || ended.moved_to.is_some();
-    if concerns_webhook && !webhooks::lock_webhook(&mut tx, account_id, webhook_id).await? {
-        return Ok(());
-    }
-    deliveries::finish(&mut tx, attempt, &ended.outcome).await?;
-    match ended.diagnosis {
-        Diagnosis::Nothing => {}
-        Diagnosis::Works => webhooks::end_failing(&mut tx, account_id, webhook_id).await?,
-        Diagnosis::Fails => webhooks::begin_failing(&mut tx, account_id, webhook_id, at).await?,
-        Diagnosis::Ends(reason) => {
-            let reason = reason.word();
-            if webhooks::deactivate(&mut tx, account_id, webhook_id, reason, at).await? {
-                metrics::counter("job_runner_webhook_deactivated_total").add(1, &[("reason", reason)]);
-                tracing::info!(webhook.id = %webhook_id, reason, "switched off");
-            }
-        }
-    }
-    if let Some(chat_id) = &ended.moved_to {
-        let from = attempt.telegram_chat_id.as_deref();
-        webhooks::move_chat(&mut tx, account_id, webhook_id, from, chat_id).await?;
-    }
-    store::commit(tx).await?;
-    Ok(())
 }
