@@ -46,7 +46,7 @@ fn installed(
     let lock = File::create(folder.join("lock"))?;
     lock.lock()?;
     let is_same = |file: &&str| fs::read(here().join(file)).ok() == fs::read(folder.join(file)).ok();
-    let (stamp, is_pinned) = (folder.join("installed"), pins.iter().all(|file| is_same(&file)));
+    let (stamp, is_pinned) = (folder.join("installed"), pins.iter().all(is_same));
     for file in pins.iter().chain(scripts) {
         fs::copy(here().join(file), folder.join(file))?;
     }

@@ -1,6 +1,8 @@
 //! Trying a webhook out: a signed `webhook.ping` takes the same way as every delivery, once, and the caller is told how
 //! the receiver answered.
 
+use std::time::Duration;
+
 use axum::extract::State;
 use contract::Job;
 use domain::scopes::Resource;
@@ -17,7 +19,7 @@ use crate::App;
 use crate::call::{Call, scope};
 
 /// How often it is looked whether the receiver has answered.
-const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(50);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 const MESSAGE: &str = "This is a test. Submissions will arrive like this.";
 

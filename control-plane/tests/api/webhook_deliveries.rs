@@ -68,7 +68,7 @@ async fn a_webhook_that_is_off_is_told_nothing_and_what_was_under_way_is_taken_b
     let others = owner.delivery(&other, "pending", "null").await.to_string();
     let (_, off) = owner.ask(Method::PATCH, &path, json!({"isActive": false})).await;
     assert_eq!(off["isActive"], false);
-    assert_eq!(owner.listed(&path, "canceled").await, [pending.clone()]);
+    assert_eq!(owner.listed(&path, "canceled").await, std::slice::from_ref(&pending));
     let other_path = format!("/api/webhooks/{}", other["id"].as_str().unwrap());
     assert_eq!(owner.listed(&other_path, "pending").await, [others]);
     let since = json!({"since": Clock::system().now() - chrono::TimeDelta::hours(1)});
