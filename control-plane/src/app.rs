@@ -18,7 +18,7 @@ use warehouse::Warehouse;
 use web::{EdgeTrust, Problem};
 
 use crate::callers::Callers;
-use crate::config::{Config, Deploys, Idempotency, Subdomains, Trial, Upgrade};
+use crate::config::{Config, Deploys, Idempotency, Subdomains, Trial, Upgrade, Webhooks};
 use crate::large::Room;
 use crate::signin::SignIn;
 use crate::uploads::Uploads;
@@ -57,6 +57,8 @@ pub struct Parts {
     pub upgrade: Upgrade,
     /// How people sign in.
     pub signin: SignIn,
+    /// How webhooks are tested, and what of them is kept.
+    pub webhooks: Webhooks,
     /// How calls are made once.
     pub idempotency: Idempotency,
     /// How submissions are exported.
@@ -145,6 +147,7 @@ impl App {
             trial: config.trial.clone(),
             subdomains: config.subdomains.clone(),
             upgrade: config.upgrade.clone(),
+            webhooks: config.webhooks.clone(),
             idempotency: config.idempotency.clone(),
             exports: Exports::new(&config.exports),
             large_bodies: Room::new(&config.large_bodies),

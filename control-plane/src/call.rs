@@ -54,6 +54,7 @@ scopes! {
     AssetsCreate = Assets Create;
     AssetsRead = Assets Read;
     AssetsDelete = Assets Delete;
+    DeliveriesCreate = Deliveries Create;
     DeliveriesRead = Deliveries Read;
     DeploysCreate = Deploys Create;
     DeploysRead = Deploys Read;
@@ -89,6 +90,8 @@ scopes! {
     SubmissionsUpdate = Submissions Update;
     WebhooksCreate = Webhooks Create;
     WebhooksRead = Webhooks Read;
+    WebhooksUpdate = Webhooks Update;
+    WebhooksDelete = Webhooks Delete;
     WorkflowsCreate = Workflows Create;
 }
 

@@ -42,6 +42,8 @@ pub struct Config {
     pub upgrade: Upgrade,
     /// How people sign in.
     pub signin: crate::signin::Config,
+    /// How webhooks are tested, and what of them is kept.
+    pub webhooks: Webhooks,
     /// How calls are made once.
     pub idempotency: Idempotency,
     /// How submissions are exported.
@@ -162,6 +164,23 @@ pub struct Exports {
     /// How long a reader may take nothing.
     #[serde(with = "service::config::duration")]
     pub patience: Duration,
+}
+
+/// Section `[webhooks]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Webhooks {
+    /// How long a secret signs on that was replaced.
+    #[serde(with = "service::config::duration")]
+    pub previous_secret_for: Duration,
+    /// How long the call that tests a webhook waits for its receiver.
+    #[serde(with = "service::config::duration")]
+    pub test_wait: Duration,
+    /// How long ago deliveries may have failed that are sent again all at once.
+    #[serde(with = "service::config::duration")]
+    pub retry_within: Duration,
+    /// How many of them one call takes up.
+    pub retry_max: i64,
 }
 
 /// Section `[idempotency]`.

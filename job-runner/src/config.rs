@@ -94,6 +94,9 @@ pub struct Webhooks {
     pub concurrency: u32,
     /// Attempts under way at once at one webhook.
     pub per_webhook: u32,
+    /// How long a webhook may only fail.
+    #[serde(with = "service::config::duration")]
+    pub deactivate_after: Duration,
 }
 
 /// Section `[purge]`.

@@ -65,13 +65,17 @@ async fn carry_out(runner: Runner, timeout: Duration, begun: Begun, end: mpsc::U
     let span = tracing::info_span!("delivery", delivery.id = %attempt.delivery_id);
     service::telemetry::continue_from(&span, attempt.traceparent.as_deref());
     let began = std::time::Instant::now();
-    let outcome = jobs::webhooks::deliver(&runner, &attempt).instrument(span).await;
+    let tried = jobs::webhooks::deliver(&runner, &attempt).instrument(span).await;
     let pace = pace(began.elapsed(), timeout);
     let (written, is_written) = oneshot::channel();
-    let Attempt { delivery_id, attempt, .. } = attempt;
-    let _writer_gone = end.send(Ended { delivery_id, attempt, outcome, written });
+    let at = tried.outcome.at;
+    let (delivery_id, number) = (attempt.delivery_id, attempt.attempt);
+    let _writer_gone = end.send(Ended { delivery_id, attempt: number, outcome: tried.outcome, written });
     // It comes to an end either way; until then the place counts, so that no more begins than can be written down.
     let _written_or_given_up = is_written.await;
+    if let Err(error) = jobs::webhooks::note(&runner, &attempt, tried.diagnosis, at).await {
+        tracing::warn!(%error, "what an attempt shows of its webhook waits for the next that shows it");
+    }
     seat.ended(pace);
 }
 

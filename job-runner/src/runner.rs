@@ -39,6 +39,8 @@ pub struct Parts {
     pub(crate) master_key: MasterKey,
     /// Pauses before each attempt of a webhook.
     pub(crate) schedule: Vec<Duration>,
+    /// How long a webhook may only fail.
+    pub(crate) deactivate_after: Duration,
     /// How what has ended is deleted.
     pub(crate) purge: Purge,
     /// When a mail to a form's owner that nobody sends is forgotten.
@@ -89,6 +91,7 @@ impl Runner {
             tidy: config.tidy.clone(),
             master_key,
             schedule: config.webhooks.schedule.clone(),
+            deactivate_after: config.webhooks.deactivate_after,
             purge: config.purge.clone(),
             forget_mail_after: config.mail.forget_after,
             mailer: Mailer::new(&config.mail)?,

@@ -1,7 +1,5 @@
 //! One visitor's path through all four services.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -213,10 +211,6 @@ impl Story {
         ensure!(total == 1, "one visit was counted {total} times");
         Ok(began.elapsed())
     }
-
-    fn secret(&self) -> &str {
-        self.hook["secret"].as_str().unwrap_or_default()
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -229,8 +223,7 @@ async fn one_visitors_path_through_all_four_services() -> Result<()> {
     story.a_form_knows_right_from_wrong().await?;
     story.a_webhook_listens().await?;
     let submission = story.an_answer_is_taken().await?;
-    let delivery = story.it_is_stored_and_delivered(&submission).await?;
-    verify_with_the_standards_library(&delivery, story.secret())?;
+    story.it_is_stored_and_delivered(&submission).await?;
     story.a_site_is_counted().await?;
     story.a_visit_is_taken().await?;
     let waited = story.the_visit_is_counted_once().await?;
@@ -262,33 +255,5 @@ async fn an_edit_is_visible_within_50_ms_of_its_answer_and_then_comes_from_memor
             second.header("x-cache")
         );
     }
-    Ok(())
-}
-
-/// Has the standard's own JavaScript library verify a delivery on its raw body.
-fn verify_with_the_standards_library(delivery: &Delivery, secret: &str) -> Result<()> {
-    let folder = tempfile::tempdir()?;
-    for file in ["package.json", "package-lock.json", "verify.mjs"] {
-        let from = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("receivers").join(file);
-        std::fs::copy(from, folder.path().join(file))?;
-    }
-    let npm = Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(folder.path()).output();
-    let npm = npm.context("this test needs node and npm: the standard's own library is fetched with them")?;
-    ensure!(npm.status.success(), "{}", String::from_utf8_lossy(&npm.stderr));
-    let verify = |body: &[u8]| -> Result<bool> {
-        let mut node = Command::new("node")
-            .args(["verify.mjs", secret])
-            .args(["webhook-id", "webhook-timestamp", "webhook-signature"].map(|name| delivery.header(name)))
-            .current_dir(folder.path())
-            .stdin(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
-        node.stdin.take().context("no stdin")?.write_all(body)?;
-        Ok(node.wait()?.success())
-    };
-    ensure!(verify(&delivery.body)?, "the standard's library refuses our signature");
-    let mut changed = delivery.body.to_vec();
-    changed.push(b' ');
-    ensure!(!verify(&changed)?, "the standard's library accepts a changed body: the check checks nothing");
     Ok(())
 }

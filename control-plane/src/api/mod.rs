@@ -29,6 +29,10 @@ mod system;
 mod trial;
 mod upgrade;
 mod versions;
+mod webhook_edits;
+mod webhook_secrets;
+mod webhook_tests;
+mod webhook_views;
 mod webhooks;
 mod workflows;
 
@@ -69,6 +73,7 @@ fn resources() -> Vec<Resource<App>> {
         erasure::resource(),
         workflows::resource(),
         webhooks::resource(),
+        webhook_secrets::resource(),
         deliveries::resource(),
         analytics::resource(),
         system::resource(),

@@ -3,17 +3,21 @@
 use std::collections::BTreeMap;
 
 use axum::extract::State;
-use chrono::{DateTime, Utc};
+use domain::Cursor;
+use domain::chat::telegram;
 use domain::scopes::Resource;
-use domain::{Cursor, webhooks};
+use domain::webhooks::{self, Template, Wishes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use store::usage::{self, Counter};
-use store::webhooks::{NewWebhook, Webhook};
+use store::webhooks::NewWebhook;
 use uuid::Uuid;
-use web::{Created, Json, Listed, Paging, Path, Problem, Query, Reply};
+use web::{Created, Deleted, Json, Listed, Paging, Path, Problem, Query, Reply};
 
+use super::webhook_edits::update;
+use super::webhook_tests::test;
+use super::webhook_views::{WebhookView, WebhookWithSecret, find, seal, view};
 use crate::App;
 use crate::call::{Call, scope};
 
@@ -23,6 +27,9 @@ pub(super) fn resource() -> web::Resource<App> {
         .post("/api/webhooks", create, "Create a webhook; its signing secret is shown this once")
         .get("/api/webhooks", list, "List webhooks")
         .get("/api/webhooks/{id}", read, "Read a webhook")
+        .patch("/api/webhooks/{id}", update, "Edit a webhook, or switch it off or on")
+        .delete("/api/webhooks/{id}", delete, "Delete a webhook with its deliveries for good")
+        .post("/api/webhooks/{id}/test", test, "Send a webhook a signed ping and see how it answers")
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -33,38 +40,19 @@ struct WantedWebhook {
     url: String,
     /// What it is told of; new submissions unless told otherwise, `*` for everything.
     #[serde(default)]
-    #[schemars(inner(regex(pattern = webhooks::EVENT_PATTERN)))]
+    #[schemars(length(max = webhooks::EVENTS_MAX), inner(regex(pattern = webhooks::EVENT_PATTERN)))]
     events: Vec<String>,
     #[schemars(length(max = webhooks::DESCRIPTION_CHARS_MAX))]
     description: Option<String>,
     /// New names for answers.
     field_mapping: Option<BTreeMap<String, String>>,
+    /// For whom it writes: plain JSON unless told otherwise.
+    template: Option<Template>,
+    /// The chat a Telegram bot writes to.
+    #[schemars(regex(pattern = telegram::CHAT_ID_PATTERN))]
+    telegram_chat_id: Option<String>,
     /// The forms it is told of; every form of the account if absent.
     form_ids: Option<Vec<Uuid>>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct WebhookView {
-    id: Uuid,
-    url: String,
-    events: Vec<String>,
-    description: Option<String>,
-    field_mapping: Option<Value>,
-    /// Whether it is told of every form.
-    all_forms: bool,
-    form_ids: Vec<Uuid>,
-    is_active: bool,
-    created_at: DateTime<Utc>,
-    updated_at: DateTime<Utc>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct WebhookWithSecret {
-    #[serde(flatten)]
-    webhook: WebhookView,
-    /// Verify deliveries with it, by any Standard Webhooks library. It is shown this once.
-    secret: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -79,20 +67,23 @@ async fn create(
     State(app): State<App>,
     Json(wanted): Json<WantedWebhook>,
 ) -> Result<Created<WebhookWithSecret>, Problem> {
-    let complaints = webhooks::check(&wanted.url, &wanted.events, wanted.description.as_deref());
+    let template = wanted.template.unwrap_or_default();
+    let mut complaints = webhooks::check(&wanted.wishes());
+    complaints.extend(webhooks::check_chat(template, wanted.telegram_chat_id.as_deref()));
     if !complaints.is_empty() {
         return Err(Problem::validation(complaints));
     }
     let secret = webhooks::make_secret(&app.rng.bytes());
-    let seal = |purpose: &str, text: &str| app.master_key.seal(purpose, app.rng.bytes(), text.as_bytes());
     let new = NewWebhook {
         id: app.rng.uuid_v7(call.now),
-        sealed_url: seal(webhooks::URL_PURPOSE, &wanted.url),
+        sealed_url: seal(&app, webhooks::URL_PURPOSE, &wanted.url),
         events: wanted.events,
         description: wanted.description,
         field_mapping: wanted.field_mapping.map(|mapping| json!(mapping)),
         form_ids: wanted.form_ids,
-        sealed_secret: seal(webhooks::SECRET_PURPOSE, &secret),
+        sealed_secret: seal(&app, webhooks::SECRET_PURPOSE, &secret),
+        template: template.word(),
+        telegram_chat_id: wanted.telegram_chat_id,
         created_at: call.now,
     };
     let limit = call.limits().webhooks;
@@ -102,17 +93,15 @@ async fn create(
         return Err(call.quota_exceeded("webhooks", limit));
     }
     store::webhooks::insert_webhook(&mut tx, call.account_id, &new).await?;
-    let webhook = store::webhooks::find_webhook(&mut tx, call.account_id, new.id).await?;
-    let webhook = view(&app, webhook.ok_or_else(|| Problem::not_found("webhook"))?)?;
+    let webhook = find(&call, &mut tx, new.id).await?;
+    let webhook = view(&app, &call, webhook)?;
     app.commit(tx, vec![]).await?;
 
-    let log = json!({"id": webhook.id});
-    Ok(call.created(WebhookWithSecret { webhook, secret }).next(
-        "check",
-        "deliveries.list",
-        log,
-        "See what was delivered and how the receiver answered",
-    ))
+    let it = json!({"id": webhook.id});
+    Ok(call
+        .created(WebhookWithSecret { webhook, secret })
+        .next("try", "webhooks.test", it.clone(), "Send it a signed ping and see how it answers")
+        .next("check", "deliveries.list", it, "See what was delivered and how the receiver answered"))
 }
 
 async fn list(
@@ -124,7 +113,7 @@ async fn list(
     let mut conn = store::acquire(&app.db).await?;
     let mut rows = store::webhooks::list_webhooks(&mut conn, call.account_id, &part).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
-    let webhooks = rows.into_iter().map(|row| view(&app, row)).collect::<Result<_, _>>()?;
+    let webhooks = rows.into_iter().map(|row| view(&app, &call, row)).collect::<Result<_, _>>()?;
     Ok(call.reply(Webhooks { webhooks, listed: listed.clone() }).part(listed))
 }
 
@@ -135,8 +124,36 @@ async fn read(
 ) -> Result<Reply<WebhookView>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
     call.check_id(&mut conn, Resource::Webhooks, id).await?;
-    let webhook = store::webhooks::find_webhook(&mut conn, call.account_id, id).await?;
-    Ok(call.reply(view(&app, webhook.ok_or_else(|| Problem::not_found("webhook"))?)?))
+    let webhook = find(&call, &mut conn, id).await?;
+    let webhook = view(&app, &call, webhook)?;
+    Ok(call.reply(webhook))
+}
+
+async fn delete(
+    call: Call<scope::WebhooksDelete>,
+    State(app): State<App>,
+    Path(id): Path<Uuid>,
+) -> Result<Reply<Deleted>, Problem> {
+    let mut tx = store::begin(&app.db).await?;
+    call.check_id(&mut tx, Resource::Webhooks, id).await?;
+    if !store::webhooks::delete_webhook(&mut tx, call.account_id, id).await? {
+        return Err(Problem::not_found("webhook"));
+    }
+    usage::give_back(&mut tx, call.account_id, Counter::Webhooks).await?;
+    app.commit(tx, vec![]).await?;
+    Ok(call.reply(Deleted::now()))
+}
+
+impl WantedWebhook {
+    fn wishes(&self) -> Wishes<'_> {
+        Wishes {
+            url: Some(&self.url),
+            events: Some(&self.events),
+            description: self.description.as_deref(),
+            field_mapping: self.field_mapping.as_ref(),
+            telegram_chat_id: self.telegram_chat_id.as_deref(),
+        }
+    }
 }
 
 /// A caller who is kept to a folder or to listed forms makes no webhook that hears of more.
@@ -153,20 +170,4 @@ async fn check_forms(
             call.check_new(Resource::Forms)
         }
     }
-}
-
-fn view(app: &App, webhook: Webhook) -> Result<WebhookView, Problem> {
-    let url = app.master_key.open(webhooks::URL_PURPOSE, &webhook.sealed_url)?;
-    Ok(WebhookView {
-        id: webhook.id,
-        url: String::from_utf8_lossy(&url).into_owned(),
-        events: webhook.events,
-        description: webhook.description,
-        field_mapping: webhook.field_mapping,
-        all_forms: webhook.all_forms,
-        form_ids: webhook.form_ids,
-        is_active: webhook.is_active,
-        created_at: webhook.created_at,
-        updated_at: webhook.updated_at,
-    })
 }

@@ -17,7 +17,8 @@ fn endpoints() -> Vec<Endpoint> {
 /// The endpoint's path with something in place of each parameter.
 fn path_of(endpoint: &Endpoint) -> String {
     let nobody = "00000000-0000-0000-0000-000000000000";
-    endpoint.path.replace("{id}", nobody).replace("{entryId}", nobody)
+    let inner = ["{id}", "{entryId}", "{subId}", "{deliveryId}"];
+    inner.into_iter().fold(endpoint.path.clone(), |path, name| path.replace(name, nobody))
 }
 
 #[tokio::test]

@@ -32,4 +32,6 @@ mod submissions;
 mod trial;
 mod unchanged;
 mod versions;
+mod webhook_deliveries;
+mod webhooks;
 mod workflows;

@@ -120,6 +120,8 @@ impl Account<'_> {
             field_mapping: None,
             form_ids: forms,
             sealed_secret: vec![2],
+            template: "default",
+            telegram_chat_id: None,
             created_at: now(),
         };
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();

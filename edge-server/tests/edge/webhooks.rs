@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use serde_json::json;
-use store::deliveries::{Claim, claim_due};
+use store::deliveries::{Claim, Wanted, claim_due};
 use uuid::Uuid;
 
 use crate::harness::Edge;
@@ -13,7 +13,8 @@ use crate::seeds::{Account, now, one_text, submit_path};
 
 async fn deliveries(edge: &Edge, account: &Account<'_>, webhook: Uuid) -> Vec<store::deliveries::Delivery> {
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
-    store::deliveries::list_deliveries(&mut conn, account.id, webhook, None, 100).await.unwrap()
+    let wanted = Wanted { id: None, state: None, after: None, limit: 100 };
+    store::deliveries::list_deliveries(&mut conn, account.id, webhook, &wanted).await.unwrap()
 }
 
 #[tokio::test]

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use service::config::{Sources, load};
 use service::{Clock, Listeners, Rng, Shutdown};
 use store::accounts::NewTrial;
-use store::deliveries::{Attempt, Claim, Delivery, Event, claim_due};
-use store::webhooks::NewWebhook;
+use store::deliveries::{Attempt, Claim, Delivery, Event, Wanted, claim_due};
+use store::webhooks::{NewWebhook, Webhook};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
@@ -92,21 +92,33 @@ impl Account {
     }
 
     pub(crate) async fn webhook(&self, url: &str, field_mapping: Option<Value>) -> Uuid {
-        let key = MasterKey::from_hex(&format!("{MASTER_KEY:02x}").repeat(32)).unwrap();
-        let seal = |purpose: &str, text: &str| key.seal(purpose, Rng::system().bytes(), text.as_bytes());
-        let webhook = NewWebhook {
+        self.webhook_with(url, |webhook| webhook.field_mapping = field_mapping).await
+    }
+
+    /// A webhook of all forms, but for what is changed of it.
+    pub(crate) async fn webhook_with(&self, url: &str, change: impl FnOnce(&mut NewWebhook)) -> Uuid {
+        let mut webhook = NewWebhook {
             id: new_id(),
             sealed_url: seal(webhooks::URL_PURPOSE, url),
             events: Vec::new(),
             description: None,
-            field_mapping,
+            field_mapping: None,
             form_ids: None,
             sealed_secret: seal(webhooks::SECRET_PURPOSE, SECRET),
+            template: "default",
+            telegram_chat_id: None,
             created_at: now(),
         };
+        change(&mut webhook);
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         store::webhooks::insert_webhook(&mut conn, self.id, &webhook).await.unwrap();
         webhook.id
+    }
+
+    /// A webhook as its owner sees it.
+    pub(crate) async fn read_webhook(&self, id: Uuid) -> Webhook {
+        let mut conn = store::acquire(&self.database.db).await.unwrap();
+        store::webhooks::find_webhook(&mut conn, self.id, id).await.unwrap().unwrap()
     }
 
     /// One due delivery for each webhook of the account, and its job if it is `ordered`.
@@ -132,7 +144,8 @@ impl Account {
     /// The deliveries of a webhook, newest first.
     pub(crate) async fn deliveries(&self, webhook: Uuid) -> Vec<Delivery> {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
-        store::deliveries::list_deliveries(&mut conn, self.id, webhook, None, 100).await.unwrap()
+        let wanted = Wanted { id: None, state: None, after: None, limit: 100 };
+        store::deliveries::list_deliveries(&mut conn, self.id, webhook, &wanted).await.unwrap()
     }
 
     /// The webhook's one delivery, once it is as wanted.
@@ -164,6 +177,12 @@ impl Account {
     pub(crate) async fn change(&self, statement: &str) {
         store::execute_raw(&self.database.db, statement).await.unwrap();
     }
+}
+
+/// `text` as the stores keep it.
+pub(crate) fn seal(purpose: &str, text: &str) -> Vec<u8> {
+    let key = MasterKey::from_hex(&format!("{MASTER_KEY:02x}").repeat(32)).unwrap();
+    key.seal(purpose, Rng::system().bytes(), text.as_bytes())
 }
 
 /// What a job-runner must be told to find this ClickHouse.

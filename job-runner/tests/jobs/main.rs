@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
 mod blobs;
+mod chats;
 mod crowds;
 mod deliveries;
 mod filled;
@@ -16,3 +17,4 @@ mod postbox;
 mod publishing;
 mod purges;
 mod receiver;
+mod webhooks;

@@ -46,7 +46,12 @@ impl Receiver {
 
     /// Takes requests and answers none until [`Receiver::release`].
     pub(crate) async fn silent() -> Self {
-        Self::with([], 0).await
+        Self::silent_then([]).await
+    }
+
+    /// The same, then answers by the script.
+    pub(crate) async fn silent_then(script: impl IntoIterator<Item = Response>) -> Self {
+        Self::with(script, 0).await
     }
 
     async fn with(script: impl IntoIterator<Item = Response>, answers: usize) -> Self {

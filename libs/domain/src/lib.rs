@@ -8,6 +8,7 @@ pub mod addresses;
 pub mod analytics;
 pub mod answers;
 pub mod base62;
+pub mod chat;
 pub mod claims;
 mod complaint;
 mod cursor;

@@ -8,8 +8,13 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Map, Value};
 use sha2::Sha256;
 
-use crate::Complaint;
-use crate::complaint::check_length;
+pub mod health;
+mod template;
+pub mod verdict;
+mod wishes;
+
+pub use template::Template;
+pub use wishes::{Wishes, check, check_chat};
 
 /// What every signing secret begins with.
 pub const SECRET_PREFIX: &str = "whsec_";
@@ -30,30 +35,18 @@ pub const EVENT_PATTERN: &str =
 pub const URL_BYTES_MAX: usize = 2_000;
 /// Most characters of the owner's note.
 pub const DESCRIPTION_CHARS_MAX: usize = 500;
+/// Most events named: all there are, and `*`.
+pub const EVENTS_MAX: usize = EVENTS.len() + 1;
+/// Most names given anew.
+pub const MAPPED_MAX: usize = 200;
+/// Most characters of a name that is given anew, and of the new one.
+pub const MAPPED_CHARS_MAX: usize = 200;
 
-/// What is wrong with a webhook's address and wishes. Where it may lead is the outgoing guard's to say.
-pub fn check(url: &str, events: &[String], description: Option<&str>) -> Vec<Complaint> {
-    let mut complaints = Vec::new();
-    match url::Url::parse(url) {
-        Ok(parsed)
-            if matches!(parsed.scheme(), "http" | "https")
-                && parsed.has_host()
-                && url.len() <= URL_BYTES_MAX => {}
-        _ => complaints.push(Complaint::new(
-            "url",
-            "url",
-            "url must be a https address of at most 2,000 characters",
-        )),
-    }
-    for (at, event) in events.iter().enumerate() {
-        if event != "*" && !EVENTS.contains(&event.as_str()) {
-            let message = format!("`{event}` is no event; events are: *, {}", EVENTS.join(", "));
-            complaints.push(Complaint::new(format!("events[{at}]"), "unknown_event", message));
-        }
-    }
-    check_length(&mut complaints, "description", description.unwrap_or_default(), 0, DESCRIPTION_CHARS_MAX);
-    complaints
-}
+/// Longest that a secret which was replaced may go on signing, in seconds: a week.
+pub const PREVIOUS_SECONDS_MAX: i64 = 7 * 24 * 3_600;
+
+/// The event that its owner asks for, to see whether a webhook works. It is tried once.
+pub const PING: &str = EVENTS[4];
 
 /// Whether a webhook that wants `events` is told of `event`; with none named, of `submission.created` alone.
 pub fn wants(events: &[String], event: &str) -> bool {

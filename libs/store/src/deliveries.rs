@@ -3,20 +3,23 @@
 //! The rows are the truth about what is still to be sent and when, and where job-runners find it ([`claim_due`]):
 //! nothing about a delivery stands anywhere else.
 
+mod by_hand;
 mod claims;
 mod endings;
+mod log;
 
 use chrono::{DateTime, Utc};
-use domain::Cursor;
 use serde_json::Value;
-use sqlx::{query, query_as, query_scalar};
+use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use crate::forms::lock_number;
 use crate::{Conn, Error};
 
+pub use by_hand::{cancel_pending, insert_ping, retry_delivery, retry_failed};
 pub use claims::{Claim, Claimed, Room, claim_due, claim_parked, give_back, list_crowded};
 pub use endings::finish_all;
+pub use log::{Delivery, Wanted, find_delivery, list_deliveries};
 
 /// Something that happened to a form, to be told to its webhooks.
 #[derive(Debug)]
@@ -40,10 +43,16 @@ pub struct Event<'a> {
 pub struct Attempt {
     /// The delivery, and the `webhook-id`.
     pub delivery_id: Uuid,
+    /// Whose it is.
+    pub account_id: Uuid,
     /// Whom it tells.
     pub webhook_id: Uuid,
-    /// Which attempt this is; the first is 1.
+    /// Which attempt this is; the first is 1. It is counted when it begins, however it ends.
     pub attempt: i32,
+    /// Attempts made before the schedule was begun anew by hand.
+    pub attempts_before: i32,
+    /// What happened.
+    pub event: String,
     /// The body, before `field_mapping`.
     pub payload: Value,
     /// W3C trace context of whoever caused it.
@@ -52,8 +61,16 @@ pub struct Attempt {
     pub sealed_url: Vec<u8>,
     /// Its signing secret, sealed.
     pub sealed_secret: Vec<u8>,
+    /// The one before, sealed, while it is still good.
+    pub sealed_previous_secret: Option<Vec<u8>>,
     /// New names for answers.
     pub field_mapping: Option<Value>,
+    /// For whom it writes, by the template's word.
+    pub template: String,
+    /// The Telegram chat it writes to.
+    pub telegram_chat_id: Option<String>,
+    /// Since when nothing has been delivered to it although it was tried.
+    pub failing_since: Option<DateTime<Utc>>,
 }
 
 /// How an attempt ended.
@@ -71,31 +88,6 @@ pub struct Outcome {
     pub at: DateTime<Utc>,
     /// When to try again; none when it was delivered or is given up.
     pub next_attempt_at: Option<DateTime<Utc>>,
-}
-
-/// A delivery in its webhook's log, with its last attempt.
-#[derive(Debug, Clone)]
-pub struct Delivery {
-    /// Its id.
-    pub id: Uuid,
-    /// What happened.
-    pub event: String,
-    /// `pending`, `delivered` or `failed`.
-    pub state: String,
-    /// Attempts begun so far.
-    pub attempts: i32,
-    /// When the next is due, while pending.
-    pub next_attempt_at: DateTime<Utc>,
-    /// When the event happened.
-    pub created_at: DateTime<Utc>,
-    /// What the receiver answered last.
-    pub status_code: Option<i32>,
-    /// How long that took.
-    pub duration_ms: Option<i64>,
-    /// What went wrong, if anything.
-    pub error_class: Option<String>,
-    /// The beginning of its answer.
-    pub response_body: Option<String>,
 }
 
 /// Makes a delivery, with an id of `new_id`, for each active webhook of the account that wants this event of
@@ -172,37 +164,4 @@ pub(crate) async fn insert_for(
     .execute(conn)
     .await?;
     Ok(ids)
-}
-
-/// The deliveries of a webhook of the account, newest first.
-///
-/// # Errors
-/// The database's.
-pub async fn list_deliveries(
-    conn: &mut Conn,
-    account_id: Uuid,
-    webhook_id: Uuid,
-    after: Option<Cursor>,
-    limit: i64,
-) -> Result<Vec<Delivery>, Error> {
-    let deliveries = query_as!(
-        Delivery,
-        r#"select d.id, d.event, d.state, d.attempts, d.next_attempt_at, d.created_at,
-                  a.status_code as "status_code?", a.duration_ms as "duration_ms?", a.error_class as "error_class?",
-                  a.response_body as "response_body?"
-           from deliveries d
-           left join lateral (select * from delivery_attempts where delivery_id = d.id order by attempt desc limit 1) a
-             on true
-           where d.account_id = $1 and d.webhook_id = $2
-             and ($3::timestamptz is null or (d.created_at, d.id) < ($3, $4))
-           order by d.created_at desc, d.id desc limit $5"#,
-        account_id,
-        webhook_id,
-        after.map(|after| after.created_at),
-        after.map(|after| after.id).unwrap_or_default(),
-        limit,
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(deliveries)
 }

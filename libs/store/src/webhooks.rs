@@ -1,9 +1,15 @@
 //! Webhooks: who is told of submissions.
 
+mod changes;
+mod health;
+
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::{query, query_as};
 use uuid::Uuid;
+
+pub use changes::{WebhookChange, delete_webhook, lock_webhook, update_secret, update_webhook};
+pub use health::{begin_failing, deactivate, end_failing, move_chat};
 
 use crate::{Conn, Error, Part};
 
@@ -24,6 +30,10 @@ pub struct NewWebhook {
     pub form_ids: Option<Vec<Uuid>>,
     /// Its signing secret, sealed.
     pub sealed_secret: Vec<u8>,
+    /// For whom it writes, by the template's word.
+    pub template: &'static str,
+    /// The Telegram chat it writes to.
+    pub telegram_chat_id: Option<String>,
     /// Now.
     pub created_at: DateTime<Utc>,
 }
@@ -45,8 +55,20 @@ pub struct Webhook {
     pub all_forms: bool,
     /// The forms it is linked to.
     pub form_ids: Vec<Uuid>,
+    /// For whom it writes, by the template's word.
+    pub template: String,
+    /// The Telegram chat it writes to.
+    pub telegram_chat_id: Option<String>,
     /// Whether it is told at all.
     pub is_active: bool,
+    /// Why it was switched off, if not by its owner: `gone` or `failing`.
+    pub deactivated_reason: Option<String>,
+    /// When that was.
+    pub deactivated_at: Option<DateTime<Utc>>,
+    /// Since when nothing has been delivered although it was tried.
+    pub failing_since: Option<DateTime<Utc>>,
+    /// Until when the secret before the last change signs as well.
+    pub previous_secret_until: Option<DateTime<Utc>>,
     /// When it was made.
     pub created_at: DateTime<Utc>,
     /// When it was last edited.
@@ -60,8 +82,8 @@ pub struct Webhook {
 pub async fn insert_webhook(conn: &mut Conn, account_id: Uuid, webhook: &NewWebhook) -> Result<(), Error> {
     query!(
         "insert into webhooks (id, account_id, sealed_url, events, description, field_mapping, all_forms,
-                               sealed_secret, created_at, updated_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)",
+                               sealed_secret, template, telegram_chat_id, created_at, updated_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)",
         webhook.id,
         account_id,
         webhook.sealed_url,
@@ -70,6 +92,8 @@ pub async fn insert_webhook(conn: &mut Conn, account_id: Uuid, webhook: &NewWebh
         webhook.field_mapping,
         webhook.form_ids.is_none(),
         webhook.sealed_secret,
+        webhook.template,
+        webhook.telegram_chat_id,
         webhook.created_at,
     )
     .execute(&mut *conn)
@@ -167,7 +191,8 @@ pub async fn list_links(
 pub async fn find_webhook(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Webhook>, Error> {
     let webhook = query_as!(
         Webhook,
-        r#"select id, sealed_url, events, description, field_mapping, all_forms, is_active, created_at, updated_at,
+        r#"select id, sealed_url, events, description, field_mapping, all_forms, template, telegram_chat_id, is_active,
+                  deactivated_reason, deactivated_at, failing_since, previous_secret_until, created_at, updated_at,
                   array(select form_id from webhook_forms where webhook_id = webhooks.id) as "form_ids!"
            from webhooks where account_id = $1 and id = $2"#,
         account_id,
@@ -185,7 +210,8 @@ pub async fn find_webhook(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result
 pub async fn list_webhooks(conn: &mut Conn, account_id: Uuid, part: &Part) -> Result<Vec<Webhook>, Error> {
     let webhooks = query_as!(
         Webhook,
-        r#"select id, sealed_url, events, description, field_mapping, all_forms, is_active, created_at, updated_at,
+        r#"select id, sealed_url, events, description, field_mapping, all_forms, template, telegram_chat_id, is_active,
+                  deactivated_reason, deactivated_at, failing_since, previous_secret_until, created_at, updated_at,
                   array(select form_id from webhook_forms where webhook_id = webhooks.id) as "form_ids!"
            from webhooks
            where account_id = $1

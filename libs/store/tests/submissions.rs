@@ -290,6 +290,8 @@ async fn webhooks_and_the_owner_are_told_in_the_same_transaction() {
         form_ids: None,
         sealed_secret: vec![2],
         created_at: now(),
+        template: "default",
+        telegram_chat_id: None,
     };
     let mut conn = store::acquire(&database.db).await.unwrap();
     insert_webhook(&mut conn, ACCOUNT, &webhook).await.unwrap();
@@ -298,8 +300,9 @@ async fn webhooks_and_the_owner_are_told_in_the_same_transaction() {
         Taken::Stored(vec![Signal::OutboxFilled, Signal::DeliveriesDue])
     );
     let submission_id = submissions(&database.db, &form).await[0].id;
+    let wanted = store::deliveries::Wanted { id: None, state: None, after: None, limit: 10 };
     let deliveries =
-        store::deliveries::list_deliveries(&mut conn, ACCOUNT, webhook.id, None, 10).await.unwrap();
+        store::deliveries::list_deliveries(&mut conn, ACCOUNT, webhook.id, &wanted).await.unwrap();
     assert_eq!((deliveries.len(), deliveries[0].state.as_str()), (1, "pending"), "its row is the order");
     assert_eq!(jobs(&database.db).await, [Job::NotifyOwnerV1 { submission_id }]);
 }

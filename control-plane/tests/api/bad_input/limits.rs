@@ -83,6 +83,11 @@ fn limits() -> Vec<Limit> {
     };
     let name = |name: String| json!({"name": name});
     let hook = |bytes: usize| json!({"url": format!("https://a.example/{}", "x".repeat(bytes - 18))});
+    let hears = |count: usize| json!({"url": "https://a.example", "events": vec!["*"; count]});
+    let maps = |count: usize| {
+        let mapping: serde_json::Map<_, _> = (0..count).map(|at| (at.to_string(), json!("x"))).collect();
+        json!({"url": "https://a.example", "fieldMapping": mapping})
+    };
     let mut limits: Vec<Limit> = texts.into_iter().flatten().collect();
     limits.extend([
         one("/api/forms", "fields", fields(100), fields(101)),
@@ -142,6 +147,8 @@ fn limits() -> Vec<Limit> {
             page(json!({"css": "x".repeat((128 << 10) + 1)})),
         ),
         one("/api/webhooks", "url", hook(2_000), hook(2_001)),
+        one("/api/webhooks", "events", hears(6), hears(7)),
+        one("/api/webhooks", "fieldMapping", maps(200), maps(201)),
         one(
             "/api/keys",
             "resourceIds.pages",

@@ -86,7 +86,8 @@ impl Operation {
             .path
             .replace("{id}", id.unwrap_or(NOBODY))
             .replace("{entryId}", NOBODY)
-            .replace("{subId}", NOBODY);
+            .replace("{subId}", NOBODY)
+            .replace("{deliveryId}", NOBODY);
         let required = self.query.iter().filter(|(name, required, _)| {
             *required && !query.split('&').any(|pair| pair.split('=').next() == Some(name))
         });

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use domain::scopes::Resource::{self, Analytics, Domains, Folders, Forms, Keys, Pages, Subdomains, Webhooks};
 use serde_json::{Value, json};
+use service::Clock;
 use uuid::Uuid;
 
 use super::things::Things;
@@ -295,7 +296,18 @@ pub(super) fn all() -> Vec<Case> {
             body(with(hook(), "formIds", json!([it.form])))
         }),
         row("webhooks.read", "", Names(Webhooks), |_, it| path(it.webhook, Value::Null)),
+        row("webhooks.update", "", Names(Webhooks), |_, it| path(it.webhook, json!({"description": "D"}))),
+        row("webhooks.test", "", Names(Webhooks), |_, it| path(it.webhook, Value::Null)),
+        row("webhooks.rotate_secret", "", Names(Webhooks), |_, it| path(it.webhook, Value::Null)),
+        last("webhooks.delete", "", Names(Webhooks), |_, it| path(it.webhook, Value::Null)),
         row("deliveries.list", "", Names(Webhooks), |_, it| path(it.webhook, Value::Null)),
+        row("deliveries.retry", "", Names(Webhooks), |_, it| Asked {
+            inner: Some(it.delivery),
+            ..path(it.webhook, Value::Null)
+        }),
+        row("deliveries.retry_failed", "", Names(Webhooks), |_, it| {
+            path(it.webhook, json!({"since": Clock::system().now()}))
+        }),
         row("analytics.list", "", Lists(Analytics), |_, _| nothing()),
         row("analytics.list", "?folderId", Names(Folders), |_, it| query(format!("?folderId={}", it.folder))),
         row("analytics.create", "", Makes(Analytics), |_, _| body(site())),

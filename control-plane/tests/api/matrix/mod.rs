@@ -119,7 +119,7 @@ impl Matrix<'_> {
         let id = asked.id.map(|id| id.to_string()).unwrap_or_default();
         let inner = asked.inner.map(|id| id.to_string()).unwrap_or_default();
         let path = endpoint.path.replace("{id}", &id).replace("{entryId}", &inner);
-        let path = path.replace("{subId}", &inner) + &asked.query;
+        let path = path.replace("{subId}", &inner).replace("{deliveryId}", &inner) + &asked.query;
         let method: Method = endpoint.method.parse().unwrap();
         let (status, body) = self.api.send_with(method, &path, &headers, &asked.body).await;
         let answer = read(status, &body);

@@ -27,6 +27,8 @@ pub(super) struct Things {
     /// Of that form, its owner calling it `known`.
     pub(super) submission: Uuid,
     pub(super) webhook: Uuid,
+    /// A test of that webhook.
+    pub(super) delivery: Uuid,
     pub(super) site: Uuid,
     pub(super) subdomain: Uuid,
     pub(super) domain: Uuid,
@@ -106,6 +108,9 @@ async fn things(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &
     let upsert = format!("/api/forms/{form}/submissions/upsert");
     let (_, submission) = api.send(Method::PUT, &upsert, Some(key), &submission).await;
     let webhook = json!({"url": "https://example.com/hook", "formIds": [form]});
+    let webhook = made(api, key, "/api/webhooks", webhook, "id").await;
+    let test = format!("/api/webhooks/{webhook}/test");
+    let (_, delivery) = api.send(Method::POST, &test, Some(key), &Value::Null).await;
     let asset = json!({"filename": "a.png", "contentType": "image/png", "sizeBytes": 1, "pageId": page});
     let zip = made(api, key, "/api/deploy", json!({"sizeBytes": SITE.len()}), "deployId").await;
     api.upload(account_id, zip, SITE).await;
@@ -120,7 +125,8 @@ async fn things(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &
         zip,
         form,
         submission: id_in(&submission, "data"),
-        webhook: made(api, key, "/api/webhooks", webhook, "id").await,
+        webhook,
+        delivery: id_in(&delivery, "id"),
         site: made(api, key, "/api/analytics/sites", site, "site").await,
         subdomain,
         domain: made(api, key, "/api/account/domains", domain, "id").await,

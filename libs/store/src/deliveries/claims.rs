@@ -46,13 +46,20 @@ macro_rules! attempt {
     ($row:expr, $payload:expr) => {
         Attempt {
             delivery_id: $row.delivery_id,
+            account_id: $row.account_id,
             webhook_id: $row.webhook_id,
             attempt: $row.attempt,
+            attempts_before: $row.attempts_before,
+            event: $row.event,
             payload: $payload,
             traceparent: $row.traceparent,
             sealed_url: $row.sealed_url,
             sealed_secret: $row.sealed_secret,
+            sealed_previous_secret: $row.sealed_previous_secret,
             field_mapping: $row.field_mapping,
+            template: $row.template,
+            telegram_chat_id: $row.telegram_chat_id,
+            failing_since: $row.failing_since,
         }
     };
 }
@@ -89,9 +96,11 @@ pub async fn claim_due(
            set attempts = d.attempts + j.goes::int, leased_until = case when j.goes then $2::timestamptz end,
                is_parked = not j.goes
            from judged j, webhooks w where d.id = j.id and w.id = d.webhook_id
-           returning j.goes as "goes!", d.id as delivery_id, d.webhook_id, d.attempts as attempt,
-                     case when j.goes then d.payload end as payload, d.traceparent, w.sealed_url, w.sealed_secret,
-                     w.field_mapping"#,
+           returning j.goes as "goes!", d.id as delivery_id, d.account_id, d.webhook_id, d.attempts as attempt,
+                     d.attempts_before, d.event, case when j.goes then d.payload end as payload, d.traceparent,
+                     w.sealed_url, w.sealed_secret,
+                     case when w.previous_secret_until > $1 then w.sealed_previous_secret end as sealed_previous_secret,
+                     w.field_mapping, w.template, w.telegram_chat_id, w.failing_since"#,
         claim.now,
         claim.leased_until,
         most,
@@ -134,8 +143,10 @@ pub async fn claim_parked(conn: &mut Conn, claim: &Claim, rooms: &[Room]) -> Res
            update deliveries d
            set attempts = d.attempts + 1, leased_until = $2
            from due j, webhooks w where d.id = j.id and w.id = d.webhook_id
-           returning d.id as delivery_id, d.webhook_id, d.attempts as attempt, d.payload,
-                     d.traceparent, w.sealed_url, w.sealed_secret, w.field_mapping",
+           returning d.id as delivery_id, d.account_id, d.webhook_id, d.attempts as attempt, d.attempts_before, d.event,
+                     d.payload, d.traceparent, w.sealed_url, w.sealed_secret,
+                     case when w.previous_secret_until > $1 then w.sealed_previous_secret end as sealed_previous_secret,
+                     w.field_mapping, w.template, w.telegram_chat_id, w.failing_since",
         claim.now,
         claim.leased_until,
         &webhooks,

@@ -9,7 +9,8 @@ use super::Outcome;
 use crate::{Conn, Error};
 
 /// Writes down how attempts ended, each by its delivery's id and number, and gives up their leases. An attempt that was
-/// taken over by a later one is logged but decides nothing; of a delivery that is gone, nothing is kept.
+/// taken over by a later one is logged but decides nothing; one that was taken back meanwhile and arrived all the same
+/// is delivered; of a delivery that is gone, nothing is kept.
 ///
 /// # Errors
 /// The database's; then none of them is written down.
@@ -36,7 +37,8 @@ pub async fn finish_all(conn: &mut Conn, ended: &[(Uuid, i32, Outcome)]) -> Resu
              next_attempt_at = coalesce(e.next_attempt_at, d.next_attempt_at),
              finished_at = case when e.state = 'pending' then null else e.at end
          from ended e join held using (id)
-         where d.id = e.id and d.attempts = e.attempt and d.state = 'pending'",
+         where d.id = e.id and d.attempts = e.attempt
+           and (d.state = 'pending' or (d.state = 'canceled' and e.state = 'delivered'))",
         &ended.iter().map(|(id, ..)| *id).collect::<Vec<_>>(),
         &ended.iter().map(|(_, attempt, _)| *attempt).collect::<Vec<_>>(),
         &column(state) as &[&str],

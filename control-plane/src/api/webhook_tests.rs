@@ -1,0 +1,78 @@
+//! Trying a webhook out: a signed `webhook.ping` takes the same way as every delivery, once, and the caller is told how
+//! the receiver answered.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use contract::Job;
+use domain::scopes::Resource;
+use domain::webhooks::PING;
+use serde_json::json;
+use store::deliveries::Delivery;
+use tokio::time::{Instant, MissedTickBehavior};
+use uuid::Uuid;
+use web::{Code, Path, Problem, Reply};
+
+use super::deliveries::{DeliveryView, view};
+use super::webhook_views::find;
+use crate::App;
+use crate::call::{Call, scope};
+
+/// How often it is looked whether the receiver has answered.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+const MESSAGE: &str = "This is a test. Submissions will arrive like this.";
+
+pub(super) async fn test(
+    call: Call<scope::DeliveriesCreate>,
+    State(app): State<App>,
+    Path(webhook_id): Path<Uuid>,
+) -> Result<Reply<DeliveryView>, Problem> {
+    let id = app.rng.uuid_v7(call.now);
+    let mut tx = store::begin(&app.db).await?;
+    call.check_id(&mut tx, Resource::Webhooks, webhook_id).await?;
+    check_is_active(&call, &mut tx, webhook_id).await?;
+    let payload = json!({
+        "type": PING,
+        "timestamp": call.now,
+        "data": {"webhookId": webhook_id, "message": MESSAGE},
+    });
+    store::deliveries::insert_ping(&mut tx, call.account_id, webhook_id, id, &payload, call.now).await?;
+    let job = Job::DeliverWebhookV1 { delivery_id: id };
+    let traceparent = service::telemetry::traceparent();
+    let signals =
+        store::outbox::insert_orders(&mut tx, &[job], &[], traceparent.as_deref(), call.now).await?;
+    app.commit_and_send(tx, signals).await?;
+    let delivery = wait(&app, &call, webhook_id, id).await?;
+    Ok(call.reply(view(delivery)))
+}
+
+/// A webhook that is off is told nothing, by hand neither.
+pub(super) async fn check_is_active<S>(
+    call: &Call<S>,
+    conn: &mut store::Conn,
+    webhook_id: Uuid,
+) -> Result<(), Problem> {
+    if find(call, conn, webhook_id).await?.is_active {
+        return Ok(());
+    }
+    let problem = Problem::new(Code::Conflict, "this webhook is switched off, so nothing is delivered to it");
+    Err(problem.hint("switch it on: PATCH /api/webhooks/{id} with {\"isActive\": true}"))
+}
+
+/// The delivery once it has ended, or as it is when that takes too long.
+async fn wait<S>(app: &App, call: &Call<S>, webhook_id: Uuid, id: Uuid) -> Result<Delivery, Problem> {
+    let until = Instant::now() + app.webhooks.test_wait;
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        let mut conn = store::acquire(&app.db).await?;
+        let found = store::deliveries::find_delivery(&mut conn, call.account_id, webhook_id, id).await?;
+        drop(conn);
+        let delivery = found.ok_or_else(|| Problem::not_found("delivery"))?;
+        if delivery.state != "pending" || Instant::now() >= until {
+            return Ok(delivery);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! What was delivered is listed, sent again on demand, and taken back when a webhook is switched off.
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use service::{Clock, Rng};
+use store::deliveries::{Attempt, Claim, claim_due};
+use uuid::Uuid;
+
+use crate::webhooks::Owner;
+
+impl Owner {
+    /// A delivery that stands as it is said.
+    async fn delivery(&self, webhook: &Value, state: &str, finished: &str) -> Uuid {
+        let id = Rng::system().uuid_v7(Clock::system().now());
+        let statement = format!(
+            "insert into deliveries (id, account_id, webhook_id, event, payload, state, attempts, next_attempt_at,
+                                     created_at, finished_at)
+             values ('{id}', '{}', '{}', 'submission.created', '{{}}', '{state}', 3, now() + interval '1 hour',
+                     now() - interval '20 days', {finished})",
+            self.account_id,
+            webhook["id"].as_str().unwrap(),
+        );
+        self.api.execute(&statement).await.unwrap();
+        id
+    }
+
+    /// The ids of the deliveries in a state.
+    async fn listed(&self, path: &str, status: &str) -> Vec<String> {
+        let listed = self.get(&format!("{path}/deliveries?status={status}")).await;
+        let ids = listed["deliveries"].as_array().unwrap().iter();
+        ids.map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+fn hook() -> Value {
+    json!({"url": "https://example.com/hook"})
+}
+
+/// The attempt that a job-runner begins of a delivery, if it is due.
+async fn begun(conn: &mut store::Conn, id: Uuid) -> Option<Attempt> {
+    let now = Clock::system().now();
+    let claimed = claim_due(conn, &Claim { now, leased_until: now }, 100, &[], 100).await.unwrap();
+    claimed.attempts.into_iter().find(|attempt| attempt.delivery_id == id)
+}
+
+#[tokio::test]
+async fn a_test_makes_a_delivery_and_its_job_and_answers_how_it_stands() {
+    let owner = Owner::new(&["webhooks.test_wait=1ms"]).await;
+    let (path, made) = owner.webhook(hook()).await;
+    let (status, tested) = owner.ask(Method::POST, &format!("{path}/test"), Value::Null).await;
+    assert_eq!(status, StatusCode::OK, "{tested}");
+    let expected =
+        [("event", json!("webhook.ping")), ("status", json!("pending")), ("success", json!(false))];
+    for (member, value) in expected {
+        assert_eq!(tested[member], value, "{tested}");
+    }
+    assert_eq!(owner.listed(&path, "pending").await, [tested["id"].as_str().unwrap()]);
+    let mut tx = owner.api.begin().await;
+    let due = store::outbox::lock_jobs(&mut tx, Clock::system().now(), 10).await.unwrap();
+    let delivery_id: Uuid = tested["id"].as_str().unwrap().parse().unwrap();
+    assert_eq!(due[0].order, Some(contract::Job::DeliverWebhookV1 { delivery_id }));
+    let attempt = begun(&mut tx, delivery_id).await.unwrap();
+    assert_eq!(
+        (&attempt.payload["type"], &attempt.payload["data"]["webhookId"]),
+        (&json!("webhook.ping"), &made["id"])
+    );
+}
+
+#[tokio::test]
+async fn a_webhook_that_is_off_is_told_nothing_and_what_was_under_way_is_taken_back() {
+    let owner = Owner::new(&[]).await;
+    let (path, made) = owner.webhook(hook()).await;
+    let (_, other) = owner.webhook(hook()).await;
+    let pending = owner.delivery(&made, "pending", "null").await.to_string();
+    let others = owner.delivery(&other, "pending", "null").await.to_string();
+    let (_, off) = owner.ask(Method::PATCH, &path, json!({"isActive": false})).await;
+    assert_eq!(off["isActive"], false);
+    assert_eq!(owner.listed(&path, "canceled").await, std::slice::from_ref(&pending));
+    let other_path = format!("/api/webhooks/{}", other["id"].as_str().unwrap());
+    assert_eq!(owner.listed(&other_path, "pending").await, [others]);
+    let since = json!({"since": Clock::system().now() - chrono::TimeDelta::hours(1)});
+    for (call, body) in [
+        ("test".to_owned(), Value::Null),
+        ("retry".to_owned(), since.clone()),
+        (format!("deliveries/{pending}/retry"), Value::Null),
+    ] {
+        let (status, problem) = owner.ask(Method::POST, &format!("{path}/{call}"), body).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")), "{call}");
+    }
+    // One that slipped in while it was being switched off.
+    owner.delivery(&made, "pending", "null").await;
+    owner.ask(Method::PATCH, &path, json!({"isActive": true})).await;
+    assert_eq!(owner.listed(&path, "canceled").await.len(), 2, "none goes out by itself");
+    let (_, retried) = owner.ask(Method::POST, &format!("{path}/retry"), since).await;
+    assert_eq!(retried["retried"], 2, "its owner may still want them");
+}
+
+#[tokio::test]
+async fn one_delivery_is_sent_again_whatever_became_of_it() {
+    let owner = Owner::new(&[]).await;
+    let (path, made) = owner.webhook(hook()).await;
+    let (other_path, _) = owner.webhook(hook()).await;
+    for state in ["delivered", "failed", "canceled", "pending"] {
+        let id = owner.delivery(&made, state, if state == "pending" { "null" } else { "now()" }).await;
+        let (status, again) =
+            owner.ask(Method::POST, &format!("{path}/deliveries/{id}/retry"), Value::Null).await;
+        assert_eq!(status, StatusCode::OK, "{again}");
+        assert_eq!((&again["status"], &again["attempts"]), (&json!("pending"), &json!(3)), "{state}");
+        assert!(again["finishedAt"].is_null());
+        let mut tx = owner.api.begin().await;
+        let attempt = begun(&mut tx, id).await.unwrap();
+        assert_eq!((attempt.attempt, attempt.attempts_before), (4, 3), "its schedule begins anew");
+        for nobodys in [
+            format!("{other_path}/deliveries/{id}/retry"),
+            format!("{path}/deliveries/{}/retry", made["id"].as_str().unwrap()),
+        ] {
+            assert_eq!(owner.ask(Method::POST, &nobodys, Value::Null).await.0, StatusCode::NOT_FOUND);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_delivery_that_is_being_tried_is_not_sent_twice_by_asking() {
+    let owner = Owner::new(&[]).await;
+    let (path, made) = owner.webhook(hook()).await;
+    let id = owner.delivery(&made, "pending", "null").await;
+    owner.api.execute("update deliveries set leased_until = now() + interval '1 minute'").await.unwrap();
+    let (status, again) =
+        owner.ask(Method::POST, &format!("{path}/deliveries/{id}/retry"), Value::Null).await;
+    assert_eq!((status, &again["status"]), (StatusCode::OK, &json!("pending")));
+    let mut tx = owner.api.begin().await;
+    assert!(begun(&mut tx, id).await.is_none());
+}
+
+#[tokio::test]
+async fn all_that_came_to_nothing_since_a_time_is_sent_again_once() {
+    let owner = Owner::new(&["webhooks.retry_max=2"]).await;
+    let (path, made) = owner.webhook(hook()).await;
+    let before = owner.delivery(&made, "failed", "now() - interval '3 hours'").await.to_string();
+    for state in ["failed", "canceled", "failed", "delivered"] {
+        owner.delivery(&made, state, "now() - interval '1 hour'").await;
+    }
+    owner.delivery(&made, "pending", "null").await;
+    let ping = owner.delivery(&made, "failed", "now()").await.to_string();
+    owner
+        .api
+        .execute(&format!("update deliveries set event = 'webhook.ping' where id = '{ping}'"))
+        .await
+        .unwrap();
+    let since = json!({"since": Clock::system().now() - chrono::TimeDelta::hours(2)});
+    let retry = format!("{path}/retry");
+    for (retried, has_more) in [(2, true), (1, false), (0, false)] {
+        let (status, answer) = owner.ask(Method::POST, &retry, since.clone()).await;
+        assert_eq!(status, StatusCode::OK, "{answer}");
+        assert_eq!((&answer["retried"], &answer["hasMore"]), (&json!(retried), &json!(has_more)));
+    }
+    let mut left = owner.listed(&path, "failed").await;
+    left.sort();
+    let mut expected = [before, ping];
+    expected.sort();
+    assert_eq!(left, expected);
+    assert_eq!(owner.listed(&path, "pending").await.len(), 4);
+    assert_eq!(owner.listed(&path, "delivered").await.len(), 1);
+}
+
+#[tokio::test]
+async fn how_far_back_one_may_ask_is_bounded() {
+    let owner = Owner::new(&[]).await;
+    let (path, _) = owner.webhook(hook()).await;
+    for since in ["2020-01-01T00:00:00Z", "1969-01-01T00:00:00Z", "+10000-01-01T00:00:00Z"] {
+        let (status, problem) =
+            owner.ask(Method::POST, &format!("{path}/retry"), json!({"since": since})).await;
+        assert_eq!(
+            (status, &problem["fieldErrors"][0]["field"]),
+            (StatusCode::BAD_REQUEST, &json!("since")),
+            "{since}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_log_shows_the_last_attempt_and_goes_on_page_by_page() {
+    let owner = Owner::new(&[]).await;
+    let (path, made) = owner.webhook(hook()).await;
+    let failed = owner.delivery(&made, "failed", "now()").await;
+    owner.delivery(&made, "delivered", "now()").await;
+    let attempts = format!(
+        "insert into delivery_attempts (delivery_id, attempt, status_code, duration_ms, error_class, response_body, attempted_at)
+         values ('{failed}', 2, null, 15000, 'timeout', null, now() - interval '1 hour'),
+                ('{failed}', 3, 503, 42, 'http_status', 'later, please', now())"
+    );
+    owner.api.execute(&attempts).await.unwrap();
+    let listed = owner.get(&format!("{path}/deliveries?status=failed")).await;
+    let one = &listed["deliveries"][0];
+    let expected = [
+        ("id", json!(failed)),
+        ("event", json!("submission.created")),
+        ("success", json!(false)),
+        ("attempts", json!(3)),
+        ("statusCode", json!(503)),
+        ("responseTimeMs", json!(42)),
+        ("error", json!("http_status")),
+        ("responseBody", json!("later, please")),
+        ("nextAttemptAt", json!(null)),
+        ("submissionId", json!(null)),
+    ];
+    for (member, value) in expected {
+        assert_eq!(one[member], value, "{member}: {one}");
+    }
+    assert!(one["attemptedAt"].is_string() && one["finishedAt"].is_string());
+    let first = owner.get(&format!("{path}/deliveries?limit=1")).await;
+    assert_eq!((first["deliveries"].as_array().unwrap().len(), &first["hasMore"]), (1, &json!(true)));
+    let cursor = first["nextCursor"].as_str().unwrap();
+    let second = owner.get(&format!("{path}/deliveries?limit=1&cursor={cursor}")).await;
+    assert_eq!((&second["deliveries"][0]["id"], &second["hasMore"]), (&json!(failed), &json!(false)));
+}

@@ -1,0 +1,256 @@
+//! Webhooks: what their owner may change, what is told of whom, and what nobody is shown.
+
+use domain::plans::Plan;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::harness::Api;
+
+/// An account with webhooks.
+pub(crate) struct Owner {
+    pub(crate) api: Api,
+    pub(crate) key: String,
+    pub(crate) account_id: Uuid,
+}
+
+impl Owner {
+    pub(crate) async fn new(set: &[&str]) -> Self {
+        let api = Api::start(set).await;
+        let (key, account_id) = api.trial_on(Plan::Scale).await;
+        Self { api, key, account_id }
+    }
+
+    pub(crate) async fn ask(&self, method: Method, path: &str, body: Value) -> (StatusCode, Value) {
+        self.api.send(method, path, Some(&self.key), &body).await
+    }
+
+    /// What is answered to a call that succeeds.
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        let (status, answer) = self.ask(Method::GET, path, Value::Null).await;
+        assert_eq!(status, StatusCode::OK, "{path}: {answer}");
+        answer
+    }
+
+    /// A webhook: its address in the API, and what its creation was answered.
+    pub(crate) async fn webhook(&self, body: Value) -> (String, Value) {
+        let (status, made) = self.ask(Method::POST, "/api/webhooks", body).await;
+        assert_eq!(status, StatusCode::CREATED, "{made}");
+        (format!("/api/webhooks/{}", made["id"].as_str().unwrap()), made)
+    }
+
+    async fn form(&self, webhook_ids: &[&Value]) -> String {
+        let fields = json!([{"name": "a", "label": "A", "type": "text"}]);
+        let form = json!({"name": "F", "fields": fields, "webhookIds": webhook_ids});
+        let (status, made) = self.ask(Method::POST, "/api/forms", form).await;
+        assert_eq!(status, StatusCode::CREATED, "{made}");
+        made["formId"].as_str().unwrap().to_owned()
+    }
+
+    /// The field and the rule that an edit is refused for.
+    async fn refused(&self, path: &str, body: Value) -> (String, String) {
+        let method = if path == "/api/webhooks" { Method::POST } else { Method::PATCH };
+        let (status, problem) = self.ask(method, path, body).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{problem}");
+        let error = &problem["fieldErrors"][0];
+        (error["field"].as_str().unwrap().to_owned(), error["code"].as_str().unwrap().to_owned())
+    }
+}
+
+fn hook() -> Value {
+    json!({"url": "https://example.com/hook"})
+}
+
+#[tokio::test]
+async fn each_part_of_a_webhook_is_edited_alone_and_null_removes_what_may_be_missing() {
+    let owner = Owner::new(&[]).await;
+    let whole = json!({
+        "url": "https://example.com/hook",
+        "events": ["submission.created"],
+        "description": "D",
+        "fieldMapping": {"a": "b"},
+        "template": "telegram",
+        "telegramChatId": "-1001234567890",
+    });
+    let (path, made) = owner.webhook(whole.clone()).await;
+    let members = ["url", "events", "description", "fieldMapping", "template", "telegramChatId"];
+    for member in members {
+        assert_eq!(made[member], whole[member], "{member}");
+    }
+    let edits = [
+        json!({"url": "https://example.org/other"}),
+        json!({"events": ["*"]}),
+        json!({"description": null}),
+        json!({"fieldMapping": {"c": "d"}}),
+        json!({"fieldMapping": null}),
+        json!({"telegramChatId": "@my_channel"}),
+        json!({"template": "slack"}),
+        json!({"telegramChatId": null}),
+        json!({"events": []}),
+        json!({}),
+    ];
+    let mut expected = whole;
+    for edit in edits {
+        let (status, edited) = owner.ask(Method::PATCH, &path, edit.clone()).await;
+        assert_eq!(status, StatusCode::OK, "{edited}");
+        for (member, value) in edit.as_object().unwrap() {
+            expected[member] = value.clone();
+        }
+        let read = owner.get(&path).await;
+        for member in members {
+            assert_eq!(
+                (&edited[member], &read[member]),
+                (&expected[member], &expected[member]),
+                "{edit} {member}"
+            );
+        }
+        assert!(edited["secret"].is_null(), "the secret is shown once");
+    }
+}
+
+#[tokio::test]
+async fn a_webhook_for_telegram_always_has_its_chat() {
+    let owner = Owner::new(&[]).await;
+    let required = ("telegramChatId".to_owned(), "required".to_owned());
+    let with = |members: Value| {
+        let mut whole = hook();
+        whole.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        whole
+    };
+    assert_eq!(owner.refused("/api/webhooks", with(json!({"template": "telegram"}))).await, required);
+    let (path, _) = owner.webhook(hook()).await;
+    assert_eq!(owner.refused(&path, json!({"template": "telegram"})).await, required);
+    let both = json!({"template": "telegram", "telegramChatId": "42"});
+    assert_eq!(owner.ask(Method::PATCH, &path, both).await.0, StatusCode::OK);
+    assert_eq!(owner.refused(&path, json!({"telegramChatId": null})).await, required);
+    let wrong = ("telegramChatId".to_owned(), "chat_id".to_owned());
+    assert_eq!(owner.refused(&path, json!({"telegramChatId": "my chat"})).await, wrong);
+}
+
+#[tokio::test]
+async fn addresses_that_lead_nowhere_any_more_are_refused_with_the_way_out() {
+    let owner = Owner::new(&[]).await;
+    let (path, _) = owner.webhook(hook()).await;
+    let retired = json!({"url": "https://acme.webhook.office.com/webhookb2/x", "template": "teams"});
+    for place in ["/api/webhooks", &path] {
+        assert_eq!(owner.refused(place, retired.clone()).await, ("url".to_owned(), "retired".to_owned()));
+        let named = json!({"url": "https://me:secret@example.com/"});
+        assert_eq!(owner.refused(place, named).await, ("url".to_owned(), "credentials".to_owned()));
+    }
+    let (_, problem) = owner.ask(Method::POST, "/api/webhooks", retired).await;
+    assert!(problem["detail"].as_str().unwrap().contains("workflow"), "{problem}");
+}
+
+#[tokio::test]
+async fn a_deleted_webhook_is_gone_with_its_deliveries_and_makes_room_for_another() {
+    let owner = Owner::new(&[]).await;
+    owner.api.put_on(owner.account_id, Plan::Free).await;
+    let (path, _) = owner.webhook(hook()).await;
+    assert_eq!(owner.ask(Method::POST, &format!("{path}/test"), Value::Null).await.0, StatusCode::OK);
+    assert_eq!(owner.ask(Method::POST, "/api/webhooks", hook()).await.0, StatusCode::FORBIDDEN);
+    let (status, deleted) = owner.ask(Method::DELETE, &path, Value::Null).await;
+    assert_eq!((status, &deleted["deleted"]), (StatusCode::OK, &json!(true)));
+    for method in [Method::GET, Method::PATCH, Method::DELETE] {
+        let body = if method == Method::PATCH { json!({}) } else { Value::Null };
+        assert_eq!(owner.ask(method, &path, body).await.0, StatusCode::NOT_FOUND);
+    }
+    let none_left = "do $$ begin if exists (select from deliveries) then raise 'left'; end if; end $$";
+    owner.api.execute(none_left).await.unwrap();
+    owner.webhook(hook()).await;
+}
+
+#[tokio::test]
+async fn a_webhook_hears_of_all_forms_only_until_its_first_link_and_of_none_after_its_last() {
+    let owner = Owner::new(&[]).await;
+    let (path, made) = owner.webhook(hook()).await;
+    assert_eq!((&made["allForms"], &made["formIds"]), (&json!(true), &json!([])));
+    let form = owner.form(&[&made["id"]]).await;
+    let linked = owner.get(&path).await;
+    assert_eq!((&linked["allForms"], &linked["formIds"]), (&json!(false), &json!([form])));
+    let form_path = format!("/api/forms/{form}");
+    assert_eq!(owner.ask(Method::DELETE, &form_path, Value::Null).await.0, StatusCode::OK);
+    let unlinked = owner.get(&path).await;
+    assert_eq!((&unlinked["allForms"], &unlinked["formIds"]), (&json!(false), &json!([])));
+
+    let form = owner.form(&[]).await;
+    let (path, made) = owner.webhook(json!({"url": "https://example.com/hook", "formIds": [form]})).await;
+    assert_eq!((&made["allForms"], &made["formIds"]), (&json!(false), &json!([form])));
+    let form_path = format!("/api/forms/{form}");
+    assert_eq!(owner.ask(Method::DELETE, &form_path, Value::Null).await.0, StatusCode::OK);
+    assert_eq!(owner.get(&path).await["allForms"], false);
+
+    let (_, made) = owner.webhook(json!({"url": "https://example.com/hook", "formIds": []})).await;
+    assert_eq!(made["allForms"], false, "no forms are not all forms");
+}
+
+#[tokio::test]
+async fn a_webhook_that_we_switched_off_says_why_until_its_owner_switches_it() {
+    let owner = Owner::new(&[]).await;
+    let (path, made) = owner.webhook(hook()).await;
+    assert_eq!((&made["isActive"], &made["deactivatedReason"]), (&json!(true), &json!(null)));
+    let off = "update webhooks set is_active = false, failing_since = now() - interval '5 days',
+                   deactivated_reason = 'failing', deactivated_at = now()";
+    owner.api.execute(off).await.unwrap();
+    let read = owner.get(&path).await;
+    assert_eq!((&read["isActive"], &read["deactivatedReason"]), (&json!(false), &json!("failing")));
+    assert!(read["deactivatedAt"].is_string() && read["failingSince"].is_string(), "{read}");
+    owner.ask(Method::PATCH, &path, json!({"description": "x"})).await;
+    assert_eq!(owner.get(&path).await["deactivatedReason"], "failing");
+    let (_, on) = owner.ask(Method::PATCH, &path, json!({"isActive": true})).await;
+    for member in ["deactivatedReason", "deactivatedAt", "failingSince"] {
+        assert!(on[member].is_null(), "{on}");
+    }
+    assert_eq!(on["isActive"], true);
+}
+
+#[tokio::test]
+async fn a_new_secret_is_shown_once_and_the_old_one_signs_beside_it_for_as_long_as_is_wanted() {
+    let owner = Owner::new(&[]).await;
+    let (path, made) = owner.webhook(hook()).await;
+    assert!(made["previousSecretUntil"].is_null());
+    let rotate = format!("{path}/rotate-secret");
+    let hours_left = |answer: &Value| {
+        let until: chrono::DateTime<chrono::Utc> =
+            answer["previousSecretUntil"].as_str().unwrap().parse().unwrap();
+        (until - service::Clock::system().now()).num_minutes() / 60
+    };
+    let (status, rotated) = owner.ask(Method::POST, &rotate, Value::Null).await;
+    assert_eq!(status, StatusCode::OK, "{rotated}");
+    assert!(rotated["secret"].as_str().unwrap().starts_with("whsec_"));
+    assert_ne!(rotated["secret"], made["secret"]);
+    assert_eq!(hours_left(&rotated), 23);
+    assert_eq!(owner.get(&path).await["previousSecretUntil"], rotated["previousSecretUntil"]);
+    assert!(owner.get(&path).await["secret"].is_null());
+
+    let (_, week) = owner.ask(Method::POST, &rotate, json!({"keepPreviousForSeconds": 604_800.0})).await;
+    assert_eq!(hours_left(&week), 167);
+    let (_, leaked) = owner.ask(Method::POST, &rotate, json!({"keepPreviousForSeconds": 0})).await;
+    assert!(leaked["previousSecretUntil"].is_null());
+    for wrong in [-1, 604_801] {
+        let (status, problem) =
+            owner.ask(Method::POST, &rotate, json!({"keepPreviousForSeconds": wrong})).await;
+        assert_eq!(
+            (status, &problem["fieldErrors"][0]["field"]),
+            (StatusCode::BAD_REQUEST, &json!("keepPreviousForSeconds"))
+        );
+    }
+}
+
+#[tokio::test]
+async fn neither_addresses_nor_secrets_can_be_read_from_the_database() {
+    let owner = Owner::new(&[]).await;
+    let (path, made) =
+        owner.webhook(json!({"url": "https://hooks.slack.com/services/T/B/very-secret"})).await;
+    let (_, rotated) = owner.ask(Method::POST, &format!("{path}/rotate-secret"), Value::Null).await;
+    let secrets =
+        [&made["secret"], &rotated["secret"]].map(|secret| secret.as_str().unwrap()[6..].to_owned());
+    for text in ["very-secret", "hooks.slack.com", &secrets[0], &secrets[1]] {
+        let absent = format!(
+            "do $$ begin if exists (select from webhooks w where position('{text}' in
+                 encode(sealed_url, 'escape') || encode(sealed_secret, 'escape')
+                 || encode(sealed_previous_secret, 'escape') || w::text) > 0)
+             then raise exception 'found'; end if; end $$"
+        );
+        owner.api.execute(&absent).await.unwrap();
+    }
+}

@@ -1,0 +1,87 @@
+//! Discord's webhooks: one embed.
+//!
+//! At most 25 fields, 256 characters of title and name, 1,024 of value, none of them empty, and 6,000 in all.
+
+use serde_json::{Value, json};
+
+use super::cut::{cut, length};
+use super::left_out;
+use super::notice::Notice;
+use crate::webhooks::verdict::{Answer, Verdict};
+
+const TITLE_MAX: usize = 256;
+const TEXT_MAX: usize = 1_000;
+const NAME_MAX: usize = 256;
+const VALUE_MAX: usize = 1_024;
+const FIELDS_MAX: usize = 25;
+const TOTAL_MAX: usize = 6_000;
+/// Kept for the line that says what is left out.
+const FOOTER_MAX: usize = 64;
+/// A field shorter than this shares its line with others.
+const SHORT: usize = 40;
+const COLOUR: u32 = 0x58_65f2;
+
+/// The message. It mentions nobody, whatever visitors type.
+pub fn body(notice: &Notice) -> Value {
+    let title = cut(&plain(&notice.title), TITLE_MAX);
+    let text = notice.text.as_deref().map(|text| cut(&plain(text), TEXT_MAX));
+    let mut room = TOTAL_MAX - FOOTER_MAX - length(&title) - text.as_deref().map_or(0, length);
+    let mut fields = Vec::new();
+    for (name, value) in notice.fields.iter().take(FIELDS_MAX) {
+        let (name, value) = (cut(&plain(name), NAME_MAX), cut(&plain(value), VALUE_MAX));
+        let name = if name.trim().is_empty() { super::EMPTY.to_owned() } else { name };
+        let Some(less) = room.checked_sub(length(&name) + length(&value)) else { break };
+        room = less;
+        fields.push(json!({"name": name, "value": value, "inline": length(&value) < SHORT}));
+    }
+    let rest = left_out(notice.fields.len() - fields.len());
+    let mut embed = json!({"title": title, "color": COLOUR, "fields": fields});
+    let texts = [("description", text.map(Value::from)), ("footer", rest.map(|text| json!({"text": text})))];
+    let at = notice.at.map(|at| json!(at.to_rfc3339()));
+    for (member, value) in texts.into_iter().chain([("timestamp", at)]) {
+        if let Some(value) = value {
+            embed[member] = value;
+        }
+    }
+    json!({"embeds": [embed], "allowed_mentions": {"parse": []}})
+}
+
+/// `text` without its marks: nothing in it becomes bold, a quote or a link with another's name. Addresses stay as they
+/// are, since Discord reads them before marks.
+fn plain(text: &str) -> String {
+    let mut written = String::with_capacity(text.len());
+    for word in text.split_inclusive(char::is_whitespace) {
+        if word.starts_with("https://") || word.starts_with("http://") {
+            written.push_str(word);
+            continue;
+        }
+        for letter in word.chars() {
+            if matches!(letter, '\\' | '*' | '_' | '~' | '`' | '|' | '[' | ']' | '<' | '>' | '#') {
+                written.push('\\');
+            }
+            written.push(letter);
+        }
+    }
+    written
+}
+
+/// Asks Discord to answer only when the message is stored: without `wait` it says yes to what it then drops.
+pub(super) fn address(url: String) -> String {
+    match url::Url::parse(&url) {
+        Ok(mut parsed) if !parsed.query_pairs().any(|(name, _)| name == "wait") => {
+            parsed.query_pairs_mut().append_pair("wait", "true");
+            parsed.into()
+        }
+        _ => url,
+    }
+}
+
+/// A webhook that was deleted must not be called again (404), nor one whose token is refused (401).
+pub(crate) fn judge(answer: &Answer<'_>) -> Verdict {
+    match answer.status {
+        429 => Verdict::Retry(answer.asked_in_body("/retry_after").or(answer.retry_after)),
+        401 | 404 | 410 => Verdict::Gone,
+        400 | 403 => Verdict::GiveUp,
+        _ => answer.plain(),
+    }
+}

@@ -1,0 +1,58 @@
+//! Google Chat's incoming webhooks: a card, of at most 32,000 bytes with all that is around it.
+
+use serde_json::{Value, json};
+
+use super::cut::{cut, cut_escaped, entity};
+use super::notice::Notice;
+use super::{left_out, most_that_fit};
+use crate::webhooks::verdict::{Answer, Verdict};
+
+/// Below the limit, as Google counts its own form of the message.
+const BODY_MAX_BYTES: usize = 30_000;
+const TITLE_MAX: usize = 200;
+const NAME_MAX: usize = 200;
+const VALUE_MAX: usize = 3_000;
+/// A section shows 100.
+const WIDGETS_MAX: usize = 95;
+
+/// The message.
+pub fn body(notice: &Notice) -> Value {
+    let most = notice.fields.len().min(WIDGETS_MAX);
+    most_that_fit(most, BODY_MAX_BYTES, |shown| with_fields(notice, shown))
+}
+
+fn with_fields(notice: &Notice, shown: usize) -> Value {
+    let paragraph = |text: &str| json!({"textParagraph": {"text": cut_escaped(text, VALUE_MAX, entity)}});
+    let mut widgets: Vec<Value> = notice.text.as_deref().map(paragraph).into_iter().collect();
+    widgets.extend(notice.fields.iter().take(shown).map(|(name, value)| {
+        json!({"decoratedText": {
+            "topLabel": cut_escaped(name, NAME_MAX, entity),
+            "text": cut_escaped(value, VALUE_MAX, entity),
+            "wrapText": true,
+        }})
+    }));
+    widgets.extend(left_out(notice.fields.len() - shown).as_deref().map(paragraph));
+    let title = cut(&notice.title, TITLE_MAX);
+    let mut card = json!({"header": {"title": title}});
+    if notice.at.is_some() {
+        card["header"]["subtitle"] = json!(notice.when());
+    }
+    if !widgets.is_empty() {
+        card["sections"] = json!([{"widgets": widgets}]);
+    }
+    // Beside the card the title is read as a message, in which `<users/all>` calls everybody.
+    json!({"text": unaddressed(&title), "cardsV2": [{"cardId": "event", "card": card}]})
+}
+
+fn unaddressed(text: &str) -> String {
+    text.replace('<', "‹").replace('>', "›")
+}
+
+/// Refusals of the address itself: nobody will take it back.
+pub(crate) fn judge(answer: &Answer<'_>) -> Verdict {
+    match answer.status {
+        400 | 413 => Verdict::GiveUp,
+        401 | 403 | 404 | 410 => Verdict::Gone,
+        _ => answer.plain(),
+    }
+}

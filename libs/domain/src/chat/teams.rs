@@ -1,0 +1,86 @@
+//! Microsoft Teams over its Workflows ("When a Teams webhook request is received"): an Adaptive Card.
+//!
+//! The flow fails above some 28 KB of its own counting, so the body keeps to 20,000 bytes. Its 202 says that the flow
+//! has begun; whether the card was posted stands only in the flow's own history.
+
+use serde_json::{Value, json};
+
+use super::cut::{cut, cut_escaped};
+use super::notice::Notice;
+use super::{left_out, most_that_fit};
+use crate::webhooks::verdict::{Answer, Verdict};
+
+const BODY_MAX_BYTES: usize = 20_000;
+const TITLE_MAX: usize = 300;
+const NAME_MAX: usize = 200;
+const VALUE_MAX: usize = 2_000;
+
+/// What a connector that was retired says of an error, behind a 200.
+const HIDDEN_ERROR: &str = "returned HTTP error ";
+
+/// The message.
+pub fn body(notice: &Notice) -> Value {
+    most_that_fit(notice.fields.len(), BODY_MAX_BYTES, |shown| with_fields(notice, shown))
+}
+
+fn with_fields(notice: &Notice, shown: usize) -> Value {
+    let block = |text: &str| json!({"type": "TextBlock", "text": text, "wrap": true});
+    let safe = |text: &str, max| cut_escaped(text, max, mark);
+    let mut title = block(&safe(&notice.title, TITLE_MAX));
+    title["weight"] = json!("Bolder");
+    title["size"] = json!("Medium");
+    let mut parts = vec![title];
+    parts.extend(notice.text.as_deref().map(|text| block(&safe(text, VALUE_MAX))));
+    let fact = |(name, value): &(String, String)| json!({"title": cut(name, NAME_MAX), "value": safe(value, VALUE_MAX)});
+    let facts: Vec<Value> = notice.fields.iter().take(shown).map(fact).collect();
+    if !facts.is_empty() {
+        parts.push(json!({"type": "FactSet", "facts": facts}));
+    }
+    let last: Vec<String> =
+        left_out(notice.fields.len() - shown).into_iter().chain(notice.at.map(|_| notice.when())).collect();
+    if !last.is_empty() {
+        let mut end = block(&last.join(" · "));
+        end["isSubtle"] = json!(true);
+        end["size"] = json!("Small");
+        parts.push(end);
+    }
+    let card = json!({
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "msteams": {"width": "Full"},
+        "body": parts,
+    });
+    let content = "application/vnd.microsoft.card.adaptive";
+    json!({"type": "message", "attachments": [{"contentType": content, "contentUrl": null, "content": card}]})
+}
+
+/// Cards read Markdown: what visitors type is to be text.
+fn mark(letter: char) -> Option<&'static str> {
+    match letter {
+        '\\' => Some(r"\\"),
+        '*' => Some(r"\*"),
+        '_' => Some(r"\_"),
+        '[' => Some(r"\["),
+        ']' => Some(r"\]"),
+        _ => None,
+    }
+}
+
+/// Whether an address is of the connectors that Microsoft retired in 2026.
+pub fn is_retired(host: &str) -> bool {
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    host == "outlook.office.com" || host == "webhook.office.com" || host.ends_with(".webhook.office.com")
+}
+
+/// A deleted flow is not found; one that refuses our signature or our body will do so again.
+pub(crate) fn judge(answer: &Answer<'_>) -> Verdict {
+    let text = String::from_utf8_lossy(answer.body);
+    let hidden = text.split_once(HIDDEN_ERROR).and_then(|(_, rest)| rest.get(..3)?.parse().ok());
+    match hidden.unwrap_or(answer.status) {
+        404 | 410 => Verdict::Gone,
+        400 | 401 | 403 | 413 => Verdict::GiveUp,
+        200..300 => Verdict::Delivered,
+        _ => Verdict::Retry(answer.retry_after),
+    }
+}

@@ -1,0 +1,82 @@
+//! Telegram's `sendMessage`: a text in its HTML, of at most 4,096 characters once that is read.
+
+use serde_json::{Value, json};
+
+use super::cut::{cut, cut_escaped, entity, length};
+use super::left_out;
+use super::notice::Notice;
+use crate::webhooks::verdict::{Answer, Verdict};
+
+const TITLE_MAX: usize = 300;
+const NAME_MAX: usize = 100;
+const VALUE_MAX: usize = 1_500;
+const TOTAL_MAX: usize = 4_096;
+/// Kept for what is left out and when it happened.
+const END_MAX: usize = 64;
+const METHOD: &str = "/sendMessage";
+
+/// How a chat's id is written: a number, or a public channel's name.
+pub const CHAT_ID_PATTERN: &str = "^(-?[0-9]{1,19}|@[A-Za-z][A-Za-z0-9_]{3,63})$";
+
+/// The message, for that chat.
+pub fn body(notice: &Notice, chat_id: &str) -> Value {
+    let safe = |text: &str| cut_escaped(text, usize::MAX, entity);
+    let title = cut(&notice.title, TITLE_MAX);
+    let mut room = TOTAL_MAX - END_MAX - length(&title);
+    let mut lines = vec![format!("<b>{}</b>", safe(&title))];
+    if let Some(text) = &notice.text {
+        let text = cut(text, VALUE_MAX);
+        room -= length(&text) + 1;
+        lines.push(safe(&text));
+    }
+    let mut shown = 0;
+    for (name, value) in &notice.fields {
+        let (name, value) = (cut(name, NAME_MAX), cut(value, VALUE_MAX));
+        let Some(less) = room.checked_sub(length(&name) + length(&value) + 3) else { break };
+        room = less;
+        shown += 1;
+        lines.push(format!("<b>{}</b>: {}", safe(&name), safe(&value)));
+    }
+    lines.extend(left_out(notice.fields.len() - shown));
+    lines.extend(notice.at.map(|_| notice.when()));
+    json!({
+        "chat_id": chat_id,
+        "text": lines.join("\n"),
+        "parse_mode": "HTML",
+        "link_preview_options": {"is_disabled": true},
+    })
+}
+
+/// Adds the method where only the bot's address (`…/bot<token>`) was given.
+pub(super) fn address(url: String) -> String {
+    match url::Url::parse(&url) {
+        Ok(mut parsed) if is_bots(parsed.path()) => {
+            let path = format!("{}{METHOD}", parsed.path().trim_end_matches('/'));
+            parsed.set_path(&path);
+            parsed.into()
+        }
+        _ => url,
+    }
+}
+
+/// Whether a path ends with the bot, naming no method.
+fn is_bots(path: &str) -> bool {
+    path.trim_end_matches('/').rsplit('/').next().is_some_and(|last| last.starts_with("bot"))
+}
+
+/// The answer's body decides: it says how long to wait, and whereto a group has moved. A bot that was thrown out (403)
+/// or whose token is void (401, 404) is not asked again.
+pub(crate) fn judge(answer: &Answer<'_>) -> Verdict {
+    let body = answer.json();
+    if let Some(id) = body.pointer("/parameters/migrate_to_chat_id").and_then(Value::as_i64) {
+        return Verdict::Moved { chat_id: id.to_string() };
+    }
+    let said = body["error_code"].as_u64().and_then(|code| u16::try_from(code).ok());
+    match said.unwrap_or(answer.status) {
+        429 => Verdict::Retry(answer.asked_in_body("/parameters/retry_after").or(answer.retry_after)),
+        400 => Verdict::GiveUp,
+        401 | 403 | 404 | 410 => Verdict::Gone,
+        _ if body["ok"] == false => Verdict::Retry(answer.retry_after),
+        _ => answer.plain(),
+    }
+}

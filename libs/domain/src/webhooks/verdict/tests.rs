@@ -1,0 +1,96 @@
+//! Answers as the platforms document them.
+
+use super::*;
+
+fn judged(template: Template, status: u16, body: &str) -> Verdict {
+    judge(template, &Answer { status, retry_after: None, body: body.as_bytes() })
+}
+
+fn after(seconds: f64) -> Verdict {
+    Verdict::Retry(Some(Duration::from_secs_f64(seconds)))
+}
+
+#[test]
+fn a_plain_receiver_takes_by_2xx_and_is_gone_by_410() {
+    for status in [200, 201, 204, 299] {
+        assert_eq!(judged(Template::Default, status, ""), Verdict::Delivered);
+    }
+    for status in [300, 302, 400, 401, 404, 409, 429, 500, 503] {
+        assert_eq!(judged(Template::Default, status, ""), Verdict::Retry(None), "{status}");
+    }
+    assert_eq!(judged(Template::Default, 410, ""), Verdict::Gone);
+    let asked = Answer { status: 503, retry_after: Some(Duration::from_secs(9)), body: b"" };
+    assert_eq!(judge(Template::Default, &asked), after(9.0));
+}
+
+#[test]
+fn what_slack_will_never_take_is_given_up_and_a_dead_channel_is_gone() {
+    assert_eq!(judged(Template::Slack, 200, "ok"), Verdict::Delivered);
+    assert_eq!(judged(Template::Slack, 400, "invalid_payload"), Verdict::GiveUp);
+    assert_eq!(judged(Template::Slack, 403, "action_prohibited"), Verdict::GiveUp);
+    assert_eq!(judged(Template::Slack, 404, "no_service"), Verdict::Gone);
+    assert_eq!(judged(Template::Slack, 410, "channel_is_archived"), Verdict::Gone);
+    assert_eq!(judged(Template::Slack, 500, "rollup_error"), Verdict::Retry(None));
+    assert_eq!(judged(Template::Slack, 429, ""), Verdict::Retry(None));
+}
+
+#[test]
+fn discord_says_in_the_body_how_long_to_wait() {
+    let limited = r#"{"message": "You are being rate limited.", "retry_after": 0.65, "global": false}"#;
+    assert_eq!(judged(Template::Discord, 429, limited), after(0.65));
+    let header = Answer { status: 429, retry_after: Some(Duration::from_secs(2)), body: b"<html>" };
+    assert_eq!(judge(Template::Discord, &header), after(2.0));
+    assert_eq!(judged(Template::Discord, 204, ""), Verdict::Delivered);
+    assert_eq!(judged(Template::Discord, 404, r#"{"code": 10015}"#), Verdict::Gone);
+    assert_eq!(judged(Template::Discord, 401, ""), Verdict::Gone);
+    assert_eq!(judged(Template::Discord, 400, r#"{"embeds": ["0"]}"#), Verdict::GiveUp);
+    assert_eq!(judged(Template::Discord, 502, ""), Verdict::Retry(None));
+}
+
+#[test]
+fn telegrams_body_decides() {
+    let judged = |status, body: &str| judged(Template::Telegram, status, body);
+    assert_eq!(judged(200, r#"{"ok": true, "result": {}}"#), Verdict::Delivered);
+    let limited = r#"{"ok": false, "error_code": 429, "parameters": {"retry_after": 35}}"#;
+    assert_eq!(judged(429, limited), after(35.0));
+    let moved =
+        r#"{"ok": false, "error_code": 400, "parameters": {"migrate_to_chat_id": -1001234567890123}}"#;
+    assert_eq!(judged(400, moved), Verdict::Moved { chat_id: "-1001234567890123".to_owned() });
+    assert_eq!(judged(400, r#"{"ok": false, "error_code": 400}"#), Verdict::GiveUp);
+    for code in [401, 403, 404] {
+        let body = format!(r#"{{"ok": false, "error_code": {code}}}"#);
+        assert_eq!(judged(code, &body), Verdict::Gone);
+        // A proxy in between may have its own idea of the status.
+        assert_eq!(judged(200, &body), Verdict::Gone);
+    }
+    assert_eq!(judged(502, "<html>"), Verdict::Retry(None));
+    assert_eq!(judged(200, r#"{"ok": false}"#), Verdict::Retry(None));
+}
+
+#[test]
+fn teams_takes_by_202_and_hides_errors_behind_200() {
+    let judged = |status, body: &str| judged(Template::Teams, status, body);
+    assert_eq!(judged(202, ""), Verdict::Delivered);
+    let hidden =
+        "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429 with";
+    assert_eq!(judged(200, hidden), Verdict::Retry(None));
+    assert_eq!(judged(404, r#"{"error": {"code": "WorkflowNotFound"}}"#), Verdict::Gone);
+    assert_eq!(judged(401, ""), Verdict::GiveUp);
+    assert_eq!(judged(429, ""), Verdict::Retry(None));
+}
+
+#[test]
+fn google_chat_refuses_dead_addresses() {
+    let judged = |status| judged(Template::GoogleChat, status, "");
+    assert_eq!((judged(200), judged(400)), (Verdict::Delivered, Verdict::GiveUp));
+    assert_eq!((judged(403), judged(404)), (Verdict::Gone, Verdict::Gone));
+    assert_eq!((judged(429), judged(503)), (Verdict::Retry(None), Verdict::Retry(None)));
+}
+
+#[test]
+fn pauses_no_clock_knows_are_none() {
+    for odd in ["-1", "1e400", "\"soon\"", "null"] {
+        let body = format!(r#"{{"retry_after": {odd}}}"#);
+        assert_eq!(judged(Template::Discord, 429, &body), Verdict::Retry(None), "{odd}");
+    }
+}

@@ -1,0 +1,197 @@
+//! What may be wished of a webhook.
+
+use std::collections::BTreeMap;
+
+use url::Url;
+
+use super::{
+    DESCRIPTION_CHARS_MAX, EVENTS, EVENTS_MAX, MAPPED_CHARS_MAX, MAPPED_MAX, Template, URL_BYTES_MAX,
+};
+use crate::Complaint;
+use crate::chat::teams;
+use crate::complaint::check_length;
+
+/// What is wished anew; `None` leaves a part out of the check.
+#[derive(Debug, Default)]
+pub struct Wishes<'a> {
+    /// Where deliveries go.
+    pub url: Option<&'a str>,
+    /// What it is told of.
+    pub events: Option<&'a [String]>,
+    /// The owner's own note.
+    pub description: Option<&'a str>,
+    /// New names for answers.
+    pub field_mapping: Option<&'a BTreeMap<String, String>>,
+    /// The Telegram chat.
+    pub telegram_chat_id: Option<&'a str>,
+}
+
+/// What is wrong with what is wished. Where an address may lead is the outgoing guard's to say.
+pub fn check(wishes: &Wishes<'_>) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    complaints.extend(wishes.url.and_then(check_url));
+    complaints.extend(wishes.events.map(check_events).unwrap_or_default());
+    let description = wishes.description.unwrap_or_default();
+    check_length(&mut complaints, "description", description, 0, DESCRIPTION_CHARS_MAX);
+    complaints.extend(wishes.field_mapping.map(check_mapping).unwrap_or_default());
+    if wishes.telegram_chat_id.is_some_and(|id| !is_chat_id(id)) {
+        let message =
+            "telegramChatId must be a chat's number, such as -1001234567890, or a public channel's @name";
+        complaints.push(Complaint::new("telegramChatId", "chat_id", message));
+    }
+    complaints
+}
+
+/// What is missing when a webhook writes by that template: Telegram needs a chat.
+pub fn check_chat(template: Template, telegram_chat_id: Option<&str>) -> Option<Complaint> {
+    let message = "telegramChatId is needed when template is telegram";
+    let is_missing = template == Template::Telegram && telegram_chat_id.is_none();
+    is_missing.then(|| Complaint::new("telegramChatId", "required", message))
+}
+
+/// As [`crate::chat::telegram::CHAT_ID_PATTERN`] has it.
+fn is_chat_id(text: &str) -> bool {
+    match text.strip_prefix('@') {
+        Some(name) => {
+            (4..=64).contains(&name.len())
+                && name.starts_with(|letter: char| letter.is_ascii_alphabetic())
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        }
+        None => {
+            let digits = text.strip_prefix('-').unwrap_or(text);
+            (1..=19).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+        }
+    }
+}
+
+fn check_url(url: &str) -> Option<Complaint> {
+    let complaint = |code, message| Some(Complaint::new("url", code, message));
+    let parsed =
+        Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    let Some(parsed) = parsed.filter(|_| url.len() <= URL_BYTES_MAX) else {
+        return complaint("url", "url must be a https address of at most 2,000 characters");
+    };
+    if !parsed.username().is_empty() || parsed.password().is_some() {
+        return complaint("credentials", "url must not contain a user name or password");
+    }
+    if parsed.host_str().is_some_and(teams::is_retired) {
+        return complaint(
+            "retired",
+            "Microsoft has retired the connectors at webhook.office.com; in Teams, make a workflow \"When a Teams \
+             webhook request is received\" and give its address",
+        );
+    }
+    None
+}
+
+fn check_events(events: &[String]) -> Vec<Complaint> {
+    if events.len() > EVENTS_MAX {
+        let message = format!("events takes at most {EVENTS_MAX}");
+        return vec![Complaint::new("events", "too_many", message)];
+    }
+    let is_unknown = |(_, event): &(usize, &String)| *event != "*" && !EVENTS.contains(&event.as_str());
+    let complain = |(at, event)| {
+        let message = format!("`{event}` is no event; events are: *, {}", EVENTS.join(", "));
+        Complaint::new(format!("events[{at}]"), "unknown_event", message)
+    };
+    events.iter().enumerate().filter(is_unknown).map(complain).collect()
+}
+
+fn check_mapping(mapping: &BTreeMap<String, String>) -> Vec<Complaint> {
+    if mapping.len() > MAPPED_MAX {
+        let message = format!("fieldMapping takes at most {MAPPED_MAX} names");
+        return vec![Complaint::new("fieldMapping", "too_many", message)];
+    }
+    let mut complaints = Vec::new();
+    for (name, new) in mapping {
+        if name.chars().count() > MAPPED_CHARS_MAX || name.contains('\0') {
+            let message =
+                format!("names in fieldMapping have at most {MAPPED_CHARS_MAX} characters, none of them NUL");
+            complaints.push(Complaint::new("fieldMapping", "name", message));
+        } else {
+            check_length(&mut complaints, &format!("fieldMapping.{name}"), new, 1, MAPPED_CHARS_MAX);
+        }
+    }
+    complaints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::telegram;
+
+    fn complaint(wishes: &Wishes<'_>) -> Option<(String, &'static str)> {
+        let complaints = check(wishes);
+        assert!(complaints.len() <= 1, "{complaints:?}");
+        complaints.into_iter().next().map(|one| (one.field, one.code))
+    }
+
+    fn of_url(url: &str) -> Option<&'static str> {
+        complaint(&Wishes { url: Some(url), ..Wishes::default() }).map(|(_, code)| code)
+    }
+
+    #[test]
+    fn an_address_is_http_without_credentials_and_not_retired() {
+        assert_eq!(of_url("https://example.com/hook?a=b"), None);
+        for wrong in ["", "example.com", "ftp://example.com", "mailto:a@b.co", "https://"] {
+            assert_eq!(of_url(wrong), Some("url"), "{wrong}");
+        }
+        assert_eq!(of_url(&format!("https://a.test/{}", "x".repeat(1_986))), Some("url"));
+        assert_eq!(of_url("https://me:secret@example.com"), Some("credentials"));
+        assert_eq!(of_url("https://acme.webhook.office.com/webhookb2/x"), Some("retired"));
+    }
+
+    #[test]
+    fn events_are_known_and_no_more_than_there_are() {
+        let of = |events: &[&str]| {
+            let events: Vec<_> = events.iter().map(ToString::to_string).collect();
+            complaint(&Wishes { events: Some(&events), ..Wishes::default() })
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&["*", "form.closed"]), None);
+        assert_eq!(of(&["*", "form.opened"]), Some(("events[1]".to_owned(), "unknown_event")));
+        assert_eq!(of(&["*"; EVENTS_MAX]), None);
+        assert_eq!(of(&["*"; EVENTS_MAX + 1]), Some(("events".to_owned(), "too_many")));
+    }
+
+    #[test]
+    fn a_mapping_is_bounded_and_maps_to_something() {
+        let of = |mapping: BTreeMap<String, String>| {
+            complaint(&Wishes { field_mapping: Some(&mapping), ..Wishes::default() })
+        };
+        let one = |name: &str, new: &str| of([(name.to_owned(), new.to_owned())].into());
+        assert_eq!(one("email", "contact"), None);
+        assert_eq!(one(&"é".repeat(200), &"é".repeat(200)), None);
+        assert_eq!(one("email", ""), Some(("fieldMapping.email".to_owned(), "required")));
+        assert_eq!(one(&"x".repeat(201), "a"), Some(("fieldMapping".to_owned(), "name")));
+        assert_eq!(one("email", &"x".repeat(201)), Some(("fieldMapping.email".to_owned(), "too_long")));
+        let many = |count: usize| of((0..count).map(|at| (at.to_string(), "a".to_owned())).collect());
+        assert_eq!((many(200), many(201)), (None, Some(("fieldMapping".to_owned(), "too_many"))));
+    }
+
+    #[test]
+    fn telegram_needs_a_chat_written_as_telegram_does() {
+        let missing = check_chat(Template::Telegram, None).unwrap();
+        assert_eq!((missing.field.as_str(), missing.code), ("telegramChatId", "required"));
+        assert_eq!(check_chat(Template::Slack, None), None);
+        assert_eq!(check_chat(Template::Telegram, Some("42")), None);
+        let pattern = regex::Regex::new(telegram::CHAT_ID_PATTERN).unwrap();
+        for (id, is_right) in [
+            ("-1001234567890", true),
+            ("42", true),
+            ("@my_channel", true),
+            ("", false),
+            ("-", false),
+            ("@abc", false),
+            ("@1abc", false),
+            ("12a", false),
+            ("@my-channel", false),
+            ("12345678901234567890", false),
+            ("1\n", false),
+        ] {
+            let complaint = complaint(&Wishes { telegram_chat_id: Some(id), ..Wishes::default() });
+            assert_eq!(complaint.is_none(), is_right, "{id}");
+            assert_eq!(pattern.is_match(id), is_right, "{id}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Deliveries that an owner asks for: a test, and again what came to nothing.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sqlx::query;
+use uuid::Uuid;
+
+use crate::{Conn, Error};
+
+/// Makes a delivery of a test, due now.
+///
+/// # Errors
+/// The database's; also that the webhook is not the account's.
+pub async fn insert_ping(
+    conn: &mut Conn,
+    account_id: Uuid,
+    webhook_id: Uuid,
+    id: Uuid,
+    payload: &Value,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    query!(
+        "insert into deliveries (id, webhook_id, account_id, event, payload, next_attempt_at, created_at)
+         values ($1, (select id from webhooks where account_id = $2 and id = $3), $2, $4, $5, $6, $6)",
+        id,
+        account_id,
+        webhook_id,
+        domain::webhooks::PING,
+        payload,
+        now,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Makes a delivery due now, its schedule begun anew. One that is being tried at this moment is left to that. Gives
+/// whether there is such a delivery of the webhook.
+///
+/// # Errors
+/// The database's.
+pub async fn retry_delivery(
+    conn: &mut Conn,
+    account_id: Uuid,
+    webhook_id: Uuid,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<bool, Error> {
+    let found = query!(
+        "select id from deliveries where account_id = $1 and webhook_id = $2 and id = $3",
+        account_id,
+        webhook_id,
+        id
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
+    query!(
+        "update deliveries set state = 'pending', next_attempt_at = $4, attempts_before = attempts, finished_at = null,
+                               is_parked = false
+         where account_id = $1 and webhook_id = $2 and id = $3
+           and (state <> 'pending' or leased_until is null or leased_until <= $4)",
+        account_id,
+        webhook_id,
+        id,
+        now,
+    )
+    .execute(conn)
+    .await?;
+    Ok(found.is_some())
+}
+
+/// Makes up to `limit` deliveries due now that came to nothing at `since` or later, the earliest first; tests are
+/// left out. Those that wait or were taken are not touched, so that calling twice sends nothing twice. Gives how many.
+///
+/// # Errors
+/// The database's.
+pub async fn retry_failed(
+    conn: &mut Conn,
+    account_id: Uuid,
+    webhook_id: Uuid,
+    since: DateTime<Utc>,
+    now: DateTime<Utc>,
+    limit: i64,
+) -> Result<u64, Error> {
+    let retried = query!(
+        "update deliveries set state = 'pending', next_attempt_at = $4, attempts_before = attempts, finished_at = null,
+                               is_parked = false
+         where id = any(array(
+             select id from deliveries
+             where account_id = $1 and webhook_id = $2 and state in ('failed', 'canceled') and finished_at >= $3
+               and event <> $6
+             order by finished_at limit $5 for update))",
+        account_id,
+        webhook_id,
+        since,
+        now,
+        limit,
+        domain::webhooks::PING,
+    )
+    .execute(conn)
+    .await?;
+    Ok(retried.rows_affected())
+}
+
+/// Takes back what a webhook has still to be told.
+///
+/// # Errors
+/// The database's.
+pub async fn cancel_pending(
+    conn: &mut Conn,
+    account_id: Uuid,
+    webhook_id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<u64, Error> {
+    let canceled = query!(
+        "update deliveries set state = 'canceled', finished_at = $3
+         where account_id = $1 and webhook_id = $2 and state = 'pending'",
+        account_id,
+        webhook_id,
+        now,
+    )
+    .execute(conn)
+    .await?;
+    Ok(canceled.rows_affected())
+}

@@ -1,0 +1,95 @@
+//! What deliveries show of a webhook: that it fails, that nobody is there, that its chat has moved.
+//!
+//! A webhook that works is never written to by its deliveries: they would all wait for one row.
+
+use chrono::{DateTime, Utc};
+use sqlx::query;
+use uuid::Uuid;
+
+use crate::{Conn, Error};
+
+/// Notes that deliveries of a webhook fail since `at`, unless they have failed for longer.
+///
+/// # Errors
+/// The database's.
+pub async fn begin_failing(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+    at: DateTime<Utc>,
+) -> Result<(), Error> {
+    query!(
+        "update webhooks set failing_since = $3 where account_id = $1 and id = $2 and failing_since is null",
+        account_id,
+        id,
+        at,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Notes that a webhook works.
+///
+/// # Errors
+/// The database's.
+pub async fn end_failing(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<(), Error> {
+    query!(
+        "update webhooks set failing_since = null
+         where account_id = $1 and id = $2 and failing_since is not null",
+        account_id,
+        id,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Switches a webhook off for a reason its owner is shown: `gone` or `failing`. Gives whether it was on.
+///
+/// # Errors
+/// The database's.
+pub async fn deactivate(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+    reason: &'static str,
+    at: DateTime<Utc>,
+) -> Result<bool, Error> {
+    let deactivated = query!(
+        "update webhooks set is_active = false, deactivated_reason = $3, deactivated_at = $4
+         where account_id = $1 and id = $2 and is_active",
+        account_id,
+        id,
+        reason,
+        at,
+    )
+    .execute(&mut *conn)
+    .await?;
+    crate::deliveries::cancel_pending(conn, account_id, id, at).await?;
+    Ok(deactivated.rows_affected() > 0)
+}
+
+/// Notes where a Telegram group is from now on, unless its owner has chosen another since.
+///
+/// # Errors
+/// The database's.
+pub async fn move_chat(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+    from: Option<&str>,
+    to: &str,
+) -> Result<(), Error> {
+    query!(
+        "update webhooks set telegram_chat_id = $4
+         where account_id = $1 and id = $2 and telegram_chat_id is not distinct from $3",
+        account_id,
+        id,
+        from,
+        to,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Messages for chat platforms are held against the types and validators that the platforms, or those who live by them,
+//! publish.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use domain::chat;
+use domain::webhooks::Template;
+use serde_json::{Map, Value, json};
+
+use crate::packages::{node, run_over};
+
+const CHATS: [Template; 5] =
+    [Template::Slack, Template::Discord, Template::Telegram, Template::Teams, Template::GoogleChat];
+
+/// Complaints about each message, by what its platform publishes.
+fn complaints(messages: &[(Template, Value)]) -> Result<Vec<Vec<String>>> {
+    let message = |(template, body): &(Template, Value)| json!({"template": template.word(), "body": body});
+    let input = serde_json::to_vec(&messages.iter().map(message).collect::<Vec<_>>())?;
+    let output = run_over(Command::new("node").arg(node()?.join("formats.mjs")), &input)?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).context("the complaints can't be read")
+}
+
+fn submission(fields: impl IntoIterator<Item = (String, String)>) -> Value {
+    let fields: Map<String, Value> = fields.into_iter().map(|(name, value)| (name, json!(value))).collect();
+    let data = json!({"formName": "Contact <us> & \"others\"", "fields": fields});
+    json!({"type": "submission.created", "timestamp": "2026-11-21T00:00:00Z", "data": data})
+}
+
+#[test]
+fn platforms_take_every_message_of_ours() -> Result<()> {
+    let field = |at: usize, value: &str| (format!("field {at}"), value.to_owned());
+    let values =
+        ["Zoë", "", "  ", "<!channel> @everyone [a](https://b.c) *b* _c_ `d`", "line\nbreak\u{0}\u{1f980}"];
+    let events = [
+        submission([]),
+        submission(values.iter().enumerate().map(|(at, value)| field(at, value))),
+        submission((0..100).map(|at| field(at, "short"))),
+        submission((0..100).map(|at| field(at, &"long \u{1f980}".repeat(700)))),
+        submission([("n".repeat(5_000), "v".repeat(50_000))]),
+        submission([(String::new(), "<".repeat(20_000))]),
+        json!({"type": "webhook.ping", "timestamp": "2026-11-21T00:00:00Z", "data": {"message": "A test."}}),
+        json!({"type": "form.closed", "data": {"formName": "x".repeat(9_000)}}),
+    ];
+    let mut messages = Vec::new();
+    for event in &events {
+        for template in CHATS {
+            let body = chat::body(template, event, None, Some("-1001234567890")).context("no message")?;
+            messages.push((template, body));
+        }
+    }
+    for ((template, body), complaints) in messages.iter().zip(complaints(&messages)?) {
+        ensure!(complaints.is_empty(), "{}: {complaints:?} of {body}", template.word());
+    }
+    Ok(())
+}
+
+#[test]
+fn platforms_refuse_what_is_wrong() -> Result<()> {
+    let card = |element: Value| {
+        let card = json!({"type": "AdaptiveCard", "version": "1.4", "body": [element]});
+        let content = "application/vnd.microsoft.card.adaptive";
+        json!({"type": "message", "attachments": [{"contentType": content, "content": card}]})
+    };
+    let embed = |value: &str| json!({"title": "t", "color": 1, "fields": [{"name": "n", "value": value}]});
+    let messages = [
+        (Template::Slack, json!({"text": "t", "blocks": [{"type": "sektion"}]})),
+        (Template::Slack, json!({"text": 1, "blocks": []})),
+        (Template::Discord, json!({"embeds": [embed(&"x".repeat(1_025))]})),
+        (Template::Discord, json!({"embeds": [embed("x")], "allowed_mentions": {"parse": ["all"]}})),
+        (Template::Telegram, json!({"chat_id": "1", "text": 1})),
+        (Template::Telegram, json!({"chat_id": "1", "text": "t", "parse_mode": "html5"})),
+        (Template::Teams, card(json!({"type": "TextBlok", "text": "t"}))),
+        (Template::GoogleChat, json!({"text": "t", "cardsV3": []})),
+    ];
+    for ((template, body), complaints) in messages.iter().zip(complaints(&messages)?) {
+        ensure!(!complaints.is_empty(), "{} takes {body}: the check checks nothing", template.word());
+    }
+    Ok(())
+}
