@@ -138,26 +138,52 @@ async fn take(
     call: Option<&Call>,
     kept: Answers,
 ) -> Result<Outcome, Problem> {
+    let mut tx = store::begin(&edge.db).await?;
+    match take_within(&mut tx, edge, open, sent, call, kept).await {
+        Ok((outcome @ Outcome::Stored(_), signals)) => {
+            store::commit(tx).await.map_err(Problem::outcome_unknown)?;
+            if !signals.is_empty() {
+                tokio::spawn(tell(edge.clone(), signals));
+            }
+            Ok(outcome)
+        }
+        not_stored => {
+            // Before the answer: whoever sends it again at once, under the same key, finds nobody at it.
+            store::rollback(tx).await?;
+            not_stored.map(|(outcome, _)| outcome)
+        }
+    }
+}
+
+/// All of it, in a transaction that is committed if it is [`Outcome::Stored`]. Gives what may be told then.
+async fn take_within(
+    tx: &mut store::Conn,
+    edge: &Edge,
+    open: &Arc<OpenForm>,
+    sent: &Sent,
+    call: Option<&Call>,
+    kept: Answers,
+) -> Result<(Outcome, Vec<Signal>), Problem> {
+    let not = |outcome| Ok((outcome, Vec::new()));
     let now = edge.clock.now();
     let files = match form_files::handed_in(&open.form.fields, &kept) {
         Ok(files) => files,
-        Err(wrong) => return Ok(Outcome::Wrong(wrong)),
+        Err(wrong) => return not(Outcome::Wrong(wrong)),
     };
     let mut spam_reasons = spam_reasons(edge, open, sent, now);
     let traceparent = service::telemetry::traceparent();
     let new_id = || edge.rng.uuid_v7(now);
     let writer = Writer { now, traceparent: traceparent.as_deref(), new_id: &new_id };
     let plan_limit = open.plan.limits().submissions_per_form;
-    let mut tx = store::begin(&edge.db).await?;
     if let Some(call) = call
         && let Some(receipt) =
-            call.look(&mut tx, open.account_id, sent, now - edge.form_rules.answers_kept_for).await?
+            call.look(tx, open.account_id, sent, now - edge.form_rules.answers_kept_for).await?
     {
-        return Ok(Outcome::Again(receipt));
+        return not(Outcome::Again(receipt));
     }
     if open.form.spam.proof_of_work {
         let proof = sent.said(traps::fields::PROOF).unwrap_or_default();
-        if !challenges::spend(edge, &mut tx, open, proof, now).await? {
+        if !challenges::spend(edge, tx, open, proof, now).await? {
             spam_reasons.push(suspect(traps::reasons::PROOF));
         }
     }
@@ -165,31 +191,26 @@ async fn take(
         NewSubmission { id: edge.rng.uuid_v7(now), external_id: None, payload: kept, spam_reasons };
     if !files.is_empty() {
         // As whoever else counts bytes: the counters first, then what is counted.
-        store::usage::lock(&mut tx, open.account_id).await?;
+        store::usage::lock(tx, open.account_id).await?;
     }
-    let taken =
-        take_submission(&mut tx, open.account_id, &open.form, &submission, plan_limit, &writer).await?;
+    let taken = take_submission(tx, open.account_id, &open.form, &submission, plan_limit, &writer).await?;
     let signals = match taken {
         Taken::Stored(signals) => signals,
-        Taken::Refused(why) => return Ok(Outcome::Refused(why)),
-        Taken::Duplicate => return Ok(Outcome::Duplicate),
-        Taken::Changed => return Ok(Outcome::Changed),
-        Taken::NoForm => return Ok(Outcome::NoForm),
+        Taken::Refused(why) => return not(Outcome::Refused(why)),
+        Taken::Duplicate => return not(Outcome::Duplicate),
+        Taken::Changed => return not(Outcome::Changed),
+        Taken::NoForm => return not(Outcome::NoForm),
     };
     let counts = submission.spam_reasons.is_empty();
-    let wrong = form_files::bind(&mut tx, open, submission.id, &files, counts).await?;
+    let wrong = form_files::bind(tx, open, submission.id, &files, counts).await?;
     if !wrong.is_empty() {
-        return Ok(Outcome::Wrong(wrong));
+        return not(Outcome::Wrong(wrong));
     }
     let receipt = receipt(open, &submission, now);
     if let Some(call) = call {
-        call.keep(&mut tx, open.account_id, sent, &receipt, edge.rng.bytes(), now).await?;
+        call.keep(tx, open.account_id, sent, &receipt, edge.rng.bytes(), now).await?;
     }
-    store::commit(tx).await.map_err(Problem::outcome_unknown)?;
-    if !signals.is_empty() {
-        tokio::spawn(tell(edge.clone(), signals));
-    }
-    Ok(Outcome::Stored(receipt))
+    Ok((Outcome::Stored(receipt), signals))
 }
 
 /// Why this is taken for a robot's. Only pages of ours set traps: programs, and forms of somebody's own, know none.

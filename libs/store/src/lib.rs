@@ -130,6 +130,14 @@ pub async fn commit(tx: Tx) -> Result<(), Error> {
     Ok(tx.commit().await?)
 }
 
+/// Ends a transaction of which nothing shall have happened. Merely dropped it ends a little later, and its locks with it.
+///
+/// # Errors
+/// The database's; nothing has happened then either.
+pub async fn rollback(tx: Tx) -> Result<(), Error> {
+    Ok(tx.rollback().await?)
+}
+
 /// Runs one administrative statement as it stands. For sandboxes, which make and drop databases.
 ///
 /// # Errors
