@@ -68,7 +68,7 @@ def counted(stack, host, headers, folder):
         serve(TIMES)
         count("off")
     text = out.read_text()
-    total = int(re.search(r"^(?:summary|totals): (\d+)", text, re.MULTILINE).group(1))
+    total = int(re.search(r"^totals: (\d+)", text, re.MULTILINE).group(1))
     # A name stands where it is used first, as the one who calls or the one called.
     names = dict(re.findall(r"fn=\((\d+)\) (\S+)", text))
     frees = {number for number, name in names.items() if name == "mi_free"}
