@@ -5,7 +5,7 @@
     tests/bench/webhooks.py --seconds 5 --count 1000 --backlog 5000 --rounds 1      to see that it runs
 
 A whole system of its own, each service a process, Postgres with fsync, Redis with its append-only file. Sender and
-receiver are one process (`load.rs`), so that one clock measures both: submissions of 1 KB over 32 connections, one
+receiver are one process (`load/main.rs`), so that one clock measures both: submissions of 1 KB over 32 connections, one
 webhook. First at 200 a second, then as many as are taken, then 100,000 deliveries that are due all at once. CPU and
 memory come from /proc. Writes tests/bench/webhooks.md.
 """
@@ -30,7 +30,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 def build_load(folder):
     """The program that submits and receives."""
     program = pathlib.Path(folder) / "load"
-    subprocess.run(["rustc", "--edition", "2024", "-O", HERE / "load.rs", "-o", program], check=True)
+    subprocess.run(["rustc", "--edition", "2024", "-O", HERE / "load" / "main.rs", "-o", program], check=True)
     return program
 
 
