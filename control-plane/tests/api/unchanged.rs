@@ -2,8 +2,8 @@
 
 use crate::harness::Api;
 
-/// Every table with a digest of its rows. A key's last use is noted whatever is answered, and the outbox is emptied
-/// in the background.
+/// Every table with a digest of its rows. That a key or a session was used is noted whatever is answered, and the
+/// outbox is emptied in the background.
 const LOOK: &str = "
     create schema if not exists watched;
     create or replace function watched.look() returns table (name text, digest text) language plpgsql as $$
@@ -15,7 +15,8 @@ const LOOK: &str = "
         loop
             return query execute format(
                 'select %L::text, md5(coalesce(string_agg(row, '''' order by row), ''''))
-                 from (select md5((to_jsonb(t) - ''last_used_at'')::text) as row from public.%I t) rows', at, at);
+                 from (select md5((to_jsonb(t) - %L::text[])::text) as row from public.%I t) rows', at,
+                case at when 'sessions' then '{last_seen_at, expires_at}' else '{last_used_at}' end, at);
         end loop;
     end $$;
     drop table if exists watched.before;
