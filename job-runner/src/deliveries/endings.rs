@@ -34,7 +34,7 @@ pub(crate) async fn run(runner: Runner, patience: Duration, mut ended: mpsc::Unb
             }
             // The leases are over, or nearly: they are sent again, under the same ids.
             Err(_elapsed) => {
-                tracing::warn!(attempts = rows.len(), "attempts' ends couldn't be written in time")
+                tracing::warn!(attempts = rows.len(), "attempts' ends couldn't be written in time");
             }
         }
         drop(waiting);
