@@ -93,6 +93,8 @@ def set_up(stack, sink, hooks=1):
     folder = pathlib.Path(stack["log_dir"]).parent
     subprocess.run([*stand.RUNNER, "admin", "--dir", folder, "plan", account, "scale"], check=True, cwd=stand.ROOT,
                    stdout=subprocess.DEVNULL)
+    while stand.call("GET", f"{stack['base_url']}/api/account", key)["_meta"]["plan"] != "scale":
+        time.sleep(0.05)  # what is known of a key is a second old
     fields = [{"name": "email", "label": "E-mail", "type": "email"}, {"name": "message", "label": "M", "type": "textarea"}]
     form = stand.call("POST", f"{stack['base_url']}/api/forms", key, {"name": "Load", "fields": fields})
     for number in range(hooks):

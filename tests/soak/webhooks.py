@@ -51,9 +51,12 @@ class Store:
         self.user = int(status.split("Uid:")[1].split()[0])
         self.group = int(status.split("Gid:")[1].split()[0])
         self.command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode().rstrip("\0").split("\0")
-        environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes().decode().rstrip("\0").split("\0")
-        self.environment = dict(entry.split("=", 1) for entry in environment if "=" in entry)
         self.folder = os.readlink(f"/proc/{pid}/cwd")
+        if name == "Redis":
+            # It writes a title over what it was started with: program and address.
+            port = self.command[0].rpartition(":")[2]
+            self.command = [os.readlink(f"/proc/{pid}/exe"), "--bind", "127.0.0.1", "--port", port, "--save", "",
+                            "--appendonly", "yes", "--appendfsync", "everysec", "--dir", self.folder]
         self.process = None
         self.log = open(os.devnull, "wb")
 
@@ -75,8 +78,8 @@ class Store:
         if self.name == "Postgres":
             data = pathlib.Path(self.command[self.command.index("-D") + 1])
             (data / "postmaster.pid").unlink(missing_ok=True)
-        self.process = subprocess.Popen(self.command, cwd=self.folder, env=self.environment, user=self.user,
-                                        group=self.group, extra_groups=[], stdout=self.log, stderr=self.log,
+        self.process = subprocess.Popen(self.command, cwd=self.folder, user=self.user, group=self.group,
+                                        extra_groups=[], stdout=self.log, stderr=self.log,
                                         start_new_session=True)
         self.pid = self.process.pid
 

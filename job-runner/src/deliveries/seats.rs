@@ -106,7 +106,7 @@ impl Seats {
         Seat { seats: self.clone(), webhook_id, is_slow }
     }
 
-    /// Returns when a place has come free since it was last waited for.
+    /// Returns when half of a webhook's places have come free since it was last waited for.
     pub(crate) async fn freed(&self) {
         self.0.freed.notified().await;
     }
@@ -142,11 +142,16 @@ impl Drop for Seat {
         let mut known = self.seats.known();
         known.taken = known.taken.saturating_sub(1);
         known.taken_by_slow = known.taken_by_slow.saturating_sub(u32::from(self.is_slow));
+        let mut is_half_free = true;
         if let Some(webhook) = known.webhooks.get_mut(&self.webhook_id) {
             webhook.taken = webhook.taken.saturating_sub(1);
+            is_half_free = webhook.taken * 2 <= webhook.places;
         }
         drop(known);
-        self.seats.0.freed.notify_one();
+        // Not at each single one: what waits is claimed many at a time.
+        if is_half_free {
+            self.seats.0.freed.notify_one();
+        }
     }
 }
 
