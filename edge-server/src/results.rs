@@ -42,15 +42,21 @@ impl Results {
         Self { known: Fresh::new(bounds, weigh) }
     }
 
-    async fn find(&self, db: &store::Db, open: &OpenForm) -> Result<bytes::Bytes, Problem> {
-        let id = open.form.id;
-        let counted = self.known.get(&id, Instant::now(), async {
-            match self.known.last(&id).filter(|last| Instant::now() < last.good_until) {
-                Some(last) => Ok(last),
-                None => count(db, open).await.map(Arc::new),
-            }
+    async fn find(&self, db: &store::Db, open: &Arc<OpenForm>) -> Result<bytes::Bytes, Problem> {
+        let (known, db, open) = (self.known.clone(), db.clone(), Arc::clone(open));
+        // Whoever asked may hang up: Postgres goes on counting, and so must whoever else waits for it.
+        let counted = tokio::spawn(async move {
+            let id = open.form.id;
+            let count = async {
+                match known.last(&id).filter(|last| Instant::now() < last.good_until) {
+                    Some(last) => Ok(last),
+                    None => count(&db, &open).await.map(Arc::new),
+                }
+            };
+            known.get(&id, Instant::now(), count).await
         });
-        Ok(counted.await.map_err(|error: store::Error| Problem::from(error))?.value.body.clone())
+        let counted = counted.await.map_err(|_| Problem::away(true))?;
+        Ok(counted.map_err(|error: store::Error| Problem::from(error))?.value.body.clone())
     }
 
     /// The form is another now: what is known of it may be of fields that it hasn't any more.

@@ -21,24 +21,26 @@ if (wrong) {
 
 const form = document.querySelector("form");
 if (form) {
-  const button = form.querySelector("button");
-  const proof = form.elements["form.proof"];
+  // A field may be called `submit` or `dataset`, and then stands where the form's own would: it is asked for neither.
+  const button = document.querySelector("form button");
+  const proof = document.querySelector("form input[name='form.proof']");
+  const attribute = (name) => Element.prototype.getAttribute.call(form, name);
   let busy = false;
   const rest = (is) => {
     busy = is;
     if (is) button.setAttribute("aria-disabled", "true");
     else button.removeAttribute("aria-disabled");
   };
-  form.addEventListener("submit", async (event) => {
+  document.addEventListener("submit", async (event) => {
     if (busy) return event.preventDefault();
     rest(true);
     if (!proof || proof.value) return;
     event.preventDefault();
     const said = document.getElementById("proving");
-    said.textContent = form.dataset.proving;
-    proof.value = await work(form.dataset.challenge);
+    said.textContent = attribute("data-proving");
+    proof.value = await work(attribute("data-challenge"));
     said.textContent = "";
-    form.submit();
+    HTMLFormElement.prototype.submit.call(form);
   });
   // Back from the next page, which may not have come. A proof is good once.
   addEventListener("pageshow", ({ persisted }) => {
@@ -50,7 +52,9 @@ if (form) {
 /** A proof; empty if none can be had, which whoever takes the form will see to. */
 async function work(address) {
   try {
-    const puzzle = await (await fetch(address)).json();
+    let answer = await fetch(address);
+    if (!answer.ok) answer = await fetch(address);
+    const puzzle = await answer.json();
     const worker = new Worker("/proof.js");
     return await new Promise((resolve, reject) => {
       worker.onmessage = ({ data }) => resolve(data);

@@ -1,5 +1,7 @@
-// Works out a proof beside the page, which stays as quick as it was.
-onmessage = async ({ data: { challenge, puzzles, bits } }) => {
+// Works out a proof beside the page, which stays as quick as it was. What can't be worked out is empty.
+onmessage = ({ data }) => solve(data).then(postMessage, () => postMessage(""));
+
+async function solve({ challenge, puzzles, bits }) {
   const encoder = new TextEncoder();
   const solutions = [];
   for (let at = 0; at < puzzles; at++) {
@@ -11,5 +13,5 @@ onmessage = async ({ data: { challenge, puzzles, bits } }) => {
       }
     }
   }
-  postMessage(`${challenge}:${solutions}`);
-};
+  return `${challenge}:${solutions}`;
+}

@@ -58,10 +58,11 @@ async fn delete(
         let mut tx = store::begin(&app.db).await?;
         call.check_id(&mut tx, Resource::Forms, form_id).await?;
         let erased = erase_submissions(&mut tx, call.account_id, form_id, email, BATCH, &writer).await?;
-        let Erased { deleted: now_deleted, signals } = erased.ok_or_else(|| Problem::not_found("form"))?;
+        let Erased { deleted: now_deleted, is_all, signals } =
+            erased.ok_or_else(|| Problem::not_found("form"))?;
         app.commit_and_send(tx, signals).await?;
         deleted += now_deleted;
-        if now_deleted < BATCH {
+        if is_all {
             return Ok(call.reply(Forgotten { deleted }));
         }
     }

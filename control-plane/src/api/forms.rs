@@ -205,6 +205,7 @@ async fn delete(
 ) -> Result<Reply<Deleted>, Problem> {
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Forms, id).await?;
+    usage::lock(&mut tx, call.account_id).await?;
     if !store::forms::delete_form(&mut tx, call.account_id, id).await? {
         return Err(Problem::not_found("form"));
     }

@@ -115,7 +115,9 @@ pub(super) async fn update(
     }
     let (mut tx, form, pen) = begin(&call, &app, form_id).await?;
     let submission = find_submission(&mut tx, call.account_id, form_id, id).await?.ok_or_else(none)?;
-    let kept = kept(&form, &answers::merged(&submission.payload, payload))?;
+    let kept = kept(&form, &answers::merged(&submission.payload, payload.clone()))?;
+    let kept = answers::with_past(kept, &form.fields, &submission.payload, &payload);
+    check_size(&kept)?;
     let changed = update_payload(&mut tx, call.account_id, &form, &submission, &kept, &pen.writer()).await?;
     let data = finish(&call, &app, tx, &form, changed).await?;
     Ok(call.reply(Edited { data }))
@@ -154,6 +156,8 @@ impl Pen {
 async fn begin<S>(call: &Call<S>, app: &App, form_id: Uuid) -> Result<(store::Tx, Form, Pen), Problem> {
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Forms, form_id).await?;
+    // Files count with their submissions: the counters first, as for whoever hands in files.
+    store::usage::lock(&mut tx, call.account_id).await?;
     let form = lock_form(&mut tx, call.account_id, form_id).await?;
     let (app, now) = (app.clone(), call.now);
     let new_id = Box::new(move || app.rng.uuid_v7(now));
@@ -194,11 +198,16 @@ fn kept(form: &Form, given: &Answers) -> Result<Answers, Problem> {
             |complaint: Complaint| Complaint { field: format!("payload.{}", complaint.field), ..complaint };
         Problem::validation(complaints.into_iter().map(placed).collect())
     })?;
-    if rules::is_too_large(&kept) {
+    check_size(&kept)?;
+    Ok(kept)
+}
+
+fn check_size(kept: &Answers) -> Result<(), Problem> {
+    if rules::is_too_large(kept) {
         let detail = format!("a submission may have at most {} KiB", BYTES_MAX / 1024);
         return Err(Problem::new(Code::PayloadTooLarge, detail));
     }
-    Ok(kept)
+    Ok(())
 }
 
 fn duplicate(form: &Form) -> Problem {

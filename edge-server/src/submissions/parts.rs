@@ -1,11 +1,15 @@
 //! A posted form with files in it (`multipart/form-data`): texts are gathered, files go to the object store as they
 //! come, as if they had been uploaded before.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use axum::body::Body;
+use bytes::Bytes;
 use domain::Complaint;
 use domain::fields::{Field, FieldType};
 use domain::submissions::BYTES_MAX;
-use futures::TryStreamExt;
+use futures::{Stream, StreamExt, TryStreamExt};
 use multer::{Constraints, Multipart, SizeLimit};
 use sha2::{Digest, Sha256};
 use store::forms::OpenForm;
@@ -17,8 +21,12 @@ use crate::form_files::{self, Incoming, Visitor};
 
 /// What stands around the parts.
 const AROUND_BYTES: u64 = 64 << 10;
+/// So much may come without being any part's: the reader keeps it while it looks for where one begins.
+const UNREAD_BYTES: usize = 1 << 20;
 /// Most parts: a form has a hundred fields, of which some have many answers.
 const PARTS_MAX: usize = 10_000;
+
+type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Reads all parts.
 ///
@@ -36,11 +44,14 @@ pub(super) async fn read(
         open.form.fields.iter().filter(is_file).map(|field| form_files::max_bytes(open, field)).sum();
     let limit = files.saturating_add(BYTES_MAX as u64 + AROUND_BYTES);
     let constraints = Constraints::new().size_limit(SizeLimit::new().whole_stream(limit));
-    let mut parts = Multipart::with_constraints(body.into_data_stream(), boundary, constraints);
+    let unread = Arc::new(AtomicUsize::new(0));
+    let mut parts = Multipart::with_constraints(watched(body, &unread), boundary, constraints);
+    let is_read = || unread.store(0, Ordering::Relaxed);
     let (mut pairs, mut wrong, mut text_bytes) = (Pairs::new(), Vec::new(), 0);
     let mut digest = Sha256::new();
     let mut count = 0;
     while let Some(mut part) = parts.next_field().await.map_err(broken)? {
+        is_read();
         count += 1;
         let name = part.name().unwrap_or_default().to_owned();
         text_bytes += name.len();
@@ -50,10 +61,16 @@ pub(super) async fn read(
             let field =
                 open.form.fields.iter().find(|field| field.kind == FieldType::File && field.name == name);
             // No file was chosen, or it is for no field.
-            let Some(field) = field.filter(|_| !filename.is_empty()) else { continue };
+            let Some(field) = field.filter(|_| !filename.is_empty()) else {
+                while part.chunk().await.map_err(broken)?.is_some() {
+                    is_read();
+                }
+                continue;
+            };
             let declared = part.content_type().map(ToString::to_string).unwrap_or_default();
             let incoming = Incoming { open, field, filename: &filename, declared: &declared, visitor };
-            match form_files::take(edge, incoming, (&mut part).map_err(broken)).await? {
+            let bytes = (&mut part).inspect(|_| is_read()).map_err(broken);
+            match form_files::take(edge, incoming, bytes).await? {
                 Ok(file) => {
                     content.update(file.sha256);
                     // Before one that had come with the form earlier.
@@ -61,9 +78,13 @@ pub(super) async fn read(
                 }
                 Err(complaint) => wrong.push(complaint),
             }
+            while part.chunk().await.map_err(broken)?.is_some() {
+                is_read();
+            }
         } else {
             let mut text = Vec::new();
             while let Some(bytes) = part.chunk().await.map_err(broken)? {
+                is_read();
                 text_bytes += bytes.len();
                 if text_bytes > BYTES_MAX {
                     return Err(too_large());
@@ -81,6 +102,18 @@ pub(super) async fn read(
         digest.update(content.finalize());
     }
     Ok((pairs, digest.finalize().into(), wrong))
+}
+
+/// The body, as long as it isn't only taken in: `unread` counts what came since something was made of it.
+fn watched(body: Body, unread: &Arc<AtomicUsize>) -> impl Stream<Item = Result<Bytes, BodyError>> + use<> {
+    let unread = Arc::clone(unread);
+    body.into_data_stream().map(move |bytes| {
+        let bytes = bytes.map_err(BodyError::from)?;
+        if unread.fetch_add(bytes.len(), Ordering::Relaxed) > UNREAD_BYTES {
+            return Err("so much can't stand between two parts".into());
+        }
+        Ok(bytes)
+    })
 }
 
 /// A file's own name: some browsers send the folders before it.

@@ -170,7 +170,15 @@ async fn what_arrives_after_its_webhook_was_switched_off_is_delivered_and_nothin
     let _running = account.run(&[]).await;
     until(async || !receiver.taken().is_empty()).await;
     let mut conn = store::acquire(&account.database.db).await.unwrap();
-    store::webhooks::deactivate(&mut conn, account.id, webhook, "failing", now()).await.unwrap();
+    let address = account.read_webhook(webhook).await.sealed_url;
+    let other = (b"another".as_slice(), None);
+    assert!(
+        !store::webhooks::deactivate(&mut conn, account.id, webhook, "failing", now(), other).await.unwrap()
+    );
+    let seen = (address.as_slice(), None);
+    assert!(
+        store::webhooks::deactivate(&mut conn, account.id, webhook, "failing", now(), seen).await.unwrap()
+    );
     assert_eq!(account.deliveries(webhook).await[0].state, "canceled");
     receiver.release();
     account.delivery_when(webhook, is("delivered")).await;

@@ -69,6 +69,18 @@ pub fn merged(answers: &Answers, others: Answers) -> Answers {
     merged
 }
 
+/// What a merge leaves of a submission: with the answers `kept` those that were there to questions which the form no
+/// longer asks, unless a null of `changes` takes them away.
+pub fn with_past(mut kept: Answers, fields: &[Field], before: &Answers, changes: &Answers) -> Answers {
+    for (name, answer) in before {
+        let is_asked = fields.iter().any(|field| field.name == *name);
+        if !is_asked && !changes.get(name).is_some_and(Value::is_null) {
+            kept.insert(name.clone(), answer.clone());
+        }
+    }
+    kept
+}
+
 /// What a browser posted, as answers: texts become what their field's type means. What can't be read as that
 /// type is left a text, for [`check`] to complain about. Files can't be posted this way.
 pub fn from_pairs(fields: &[Field], pairs: &BTreeMap<String, Vec<String>>) -> Answers {

@@ -19,7 +19,7 @@ const MAX_OPTIONS: usize = 200;
 const MAX_OPTION_CHARS: usize = 500;
 /// Most characters of a `pattern`, and most bytes of the automaton made of it.
 const MAX_PATTERN: usize = 500;
-const MAX_PATTERN_BYTES: usize = 1 << 20;
+const MAX_PATTERN_BYTES: usize = 64 << 10;
 
 /// What kind of answer a field takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

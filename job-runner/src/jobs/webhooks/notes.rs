@@ -29,7 +29,8 @@ pub(crate) async fn note(
         Diagnosis::Fails => webhooks::begin_failing(&mut tx, account_id, webhook_id, at).await?,
         Diagnosis::Ends(reason) => {
             let reason = reason.word();
-            if webhooks::deactivate(&mut tx, account_id, webhook_id, reason, at).await? {
+            let seen = (attempt.sealed_url.as_slice(), attempt.failing_since);
+            if webhooks::deactivate(&mut tx, account_id, webhook_id, reason, at, seen).await? {
                 metrics::counter("job_runner_webhook_deactivated_total").add(1, &[("reason", reason)]);
                 tracing::info!(webhook.id = %webhook_id, reason, "switched off");
             }

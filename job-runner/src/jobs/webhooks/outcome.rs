@@ -60,7 +60,7 @@ pub(super) fn of(
     let patience = TimeDelta::from_std(runner.deactivate_after).unwrap_or(TimeDelta::MAX);
     let diagnosis = match diagnose(&verdict, next_attempt_at.is_none(), failing_for, patience) {
         // A test that fails is no reason for anything: its owner is looking.
-        Diagnosis::Fails if attempt.event == PING => Diagnosis::Nothing,
+        Diagnosis::Fails | Diagnosis::Ends(_) if attempt.event == PING => Diagnosis::Nothing,
         other => other,
     };
     let outcome = Outcome {

@@ -132,6 +132,23 @@ fn no_answer_is_one_that_a_rule_can_ask_for() {
 }
 
 #[test]
+fn a_merge_leaves_answers_to_questions_that_are_no_longer_asked_unless_it_takes_them_away() {
+    let fields: Vec<Field> =
+        serde_json::from_value(json!([{"name": "a", "label": "A", "type": "text"}])).unwrap();
+    let read = |value: Value| value.as_object().unwrap().clone();
+    let before = read(json!({"a": "x", "gone": "y"}));
+    for (changes, left) in [
+        (json!({"a": "z"}), json!({"a": "z", "gone": "y"})),
+        (json!({"gone": null}), json!({"a": "x"})),
+        (json!({"gone": "new"}), json!({"a": "x", "gone": "y"})),
+    ] {
+        let changes = read(changes);
+        let kept = check(&fields, &merged(&before, changes.clone())).unwrap();
+        assert_eq!(Value::Object(with_past(kept, &fields, &before, &changes)), left);
+    }
+}
+
+#[test]
 fn unknown_keys_are_not_kept() {
     let fields: Vec<Field> =
         serde_json::from_value(json!([{"name": "a", "label": "A", "type": "text"}])).unwrap();

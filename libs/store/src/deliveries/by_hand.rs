@@ -114,7 +114,9 @@ pub async fn cancel_pending(
 ) -> Result<u64, Error> {
     let canceled = query!(
         "update deliveries set state = 'canceled', finished_at = $3
-         where account_id = $1 and webhook_id = $2 and state = 'pending'",
+         where id = any(array(
+             select id from deliveries where account_id = $1 and webhook_id = $2 and state = 'pending'
+             order by id for no key update)) and state = 'pending'",
         account_id,
         webhook_id,
         now,

@@ -17,13 +17,15 @@ use super::unique::settle_twins;
 use crate::deliveries::{self, Event};
 use crate::entries::Shown;
 use crate::forms::{Form, find_form, lock_form};
-use crate::{Conn, Error, archives, outbox};
+use crate::{Conn, Error, archives, outbox, usage};
 
 /// What became of a wish to be forgotten.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Erased {
-    /// So many submissions are gone. As many as were asked for: there may be more.
+    /// So many submissions are gone.
     pub deleted: i64,
+    /// Whether that was all of them; else there are more.
+    pub is_all: bool,
     /// What may be told right after the commit, so that it is heard sooner than by looking.
     pub signals: Vec<Signal>,
 }
@@ -51,13 +53,16 @@ pub async fn erase_submissions(
 ) -> Result<Option<Erased>, Error> {
     // Entries move between pages and archives: not while they are looked for in both.
     archives::keep_entries_where_they_are(conn, account_id).await?;
+    // Before the form: files that go change the counters, and whoever hands in files takes these first.
+    usage::lock(conn, account_id).await?;
     let Some(form) = find_form(conn, account_id, form_id).await? else { return Ok(None) };
     // A large form takes a while, for which nobody else needs to wait; what is found is looked at once more.
     let found = list_doomed(conn, account_id, &form, email, None, limit).await?;
     if found.is_empty() {
-        return Ok(Some(Erased { deleted: 0, signals: Vec::new() }));
+        return Ok(Some(Erased { deleted: 0, is_all: true, signals: Vec::new() }));
     }
     let Some(form) = lock_form(conn, account_id, form_id).await? else { return Ok(None) };
+    let is_all = i64::try_from(found.len()).unwrap_or(limit) < limit;
     let found: Vec<Uuid> = found.into_iter().map(|one| one.id).collect();
     let doomed = list_doomed(conn, account_id, &form, email, Some(&found), limit).await?;
     let ids: Vec<Uuid> = doomed.iter().map(|one| one.id).collect();
@@ -75,7 +80,7 @@ pub async fn erase_submissions(
     changes.push(Change::Form { form_id });
     let mut signals = outbox::insert_orders(conn, &[], &changes, writer.traceparent, writer.now).await?;
     signals.extend(due);
-    Ok(Some(Erased { deleted: i64::try_from(doomed.len()).unwrap_or(limit), signals }))
+    Ok(Some(Erased { deleted: i64::try_from(doomed.len()).unwrap_or(limit), is_all, signals }))
 }
 
 async fn list_doomed(

@@ -35,7 +35,7 @@ pub async fn tally(
            where (name, answer) in (select name, option from known)
            group by name, answer
            union all
-           select name, null, count(*), avg((payload -> name)::numeric)::float8
+           select name, null, count(*), round(avg((payload -> name)::numeric), 12)::float8
            from counted, unnest($5::text[]) as name where jsonb_typeof(payload -> name) = 'number'
            group by name"#,
         account_id,

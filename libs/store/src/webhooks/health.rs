@@ -45,7 +45,8 @@ pub async fn end_failing(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<
     Ok(())
 }
 
-/// Switches a webhook off for a reason its owner is shown: `gone` or `failing`. Gives whether it was on.
+/// Switches a webhook off for a reason its owner is shown: `gone` or `failing`. Gives whether it was on, and still is
+/// what the attempt saw that shows the reason: of the same address, and failing since the same time.
 ///
 /// # Errors
 /// The database's.
@@ -55,19 +56,26 @@ pub async fn deactivate(
     id: Uuid,
     reason: &'static str,
     at: DateTime<Utc>,
+    (sealed_url, failing_since): (&[u8], Option<DateTime<Utc>>),
 ) -> Result<bool, Error> {
     let deactivated = query!(
         "update webhooks set is_active = false, deactivated_reason = $3, deactivated_at = $4
-         where account_id = $1 and id = $2 and is_active",
+         where account_id = $1 and id = $2 and is_active and sealed_url = $5
+           and ($3 <> 'failing' or failing_since is not distinct from $6)",
         account_id,
         id,
         reason,
         at,
+        sealed_url,
+        failing_since,
     )
     .execute(&mut *conn)
     .await?;
+    if deactivated.rows_affected() == 0 {
+        return Ok(false);
+    }
     crate::deliveries::cancel_pending(conn, account_id, id, at).await?;
-    Ok(deactivated.rows_affected() > 0)
+    Ok(true)
 }
 
 /// Notes where a Telegram group is from now on, unless its owner has chosen another since.
