@@ -92,7 +92,7 @@ fn plain<'a>(request: &Request<'_, 'a>) -> Option<Plain<'a>> {
             _ => {}
         }
     }
-    let host = host.filter(|host| host.iter().all(u8::is_ascii_graphic))?;
+    let host = host.filter(|host| !host.is_empty() && host.iter().all(u8::is_ascii_graphic))?;
     Some(Plain {
         is_get,
         path: path(request.path?)?,
