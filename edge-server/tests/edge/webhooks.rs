@@ -5,17 +5,10 @@ use std::time::Duration;
 
 use http::StatusCode;
 use serde_json::json;
-use store::deliveries::{Claim, Wanted, claim_due};
-use uuid::Uuid;
+use store::deliveries::{Claim, claim_due};
 
 use crate::harness::Edge;
-use crate::seeds::{Account, now, one_text, submit_path};
-
-async fn deliveries(edge: &Edge, account: &Account<'_>, webhook: Uuid) -> Vec<store::deliveries::Delivery> {
-    let mut conn = store::acquire(&edge.database.db).await.unwrap();
-    let wanted = Wanted { id: None, state: None, after: None, limit: 100 };
-    store::deliveries::list_deliveries(&mut conn, account.id, webhook, &wanted).await.unwrap()
-}
+use crate::seeds::{now, one_text, submit_path};
 
 #[tokio::test]
 async fn deliveries_are_there_and_due_when_the_answer_is() {
@@ -27,7 +20,7 @@ async fn deliveries_are_there_and_due_when_the_answer_is() {
     let answer = edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await;
     assert_eq!(answer.status, StatusCode::CREATED);
     for webhook in [all, linked] {
-        let delivery = deliveries(&edge, &account, webhook).await.pop().unwrap();
+        let delivery = account.deliveries(webhook).await.pop().unwrap();
         assert_eq!((delivery.event.as_str(), delivery.state.as_str()), ("submission.created", "pending"));
     }
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
@@ -59,10 +52,10 @@ async fn webhooks_it_does_not_concern_are_told_nothing() {
     let stolen = stranger.webhook(Some(vec![form]), &["*"]).await;
     assert_eq!(edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await.status, StatusCode::CREATED);
     for webhook in [inactive, of_another_form, of_no_form, of_another_event] {
-        assert!(deliveries(&edge, &account, webhook).await.is_empty());
+        assert!(account.deliveries(webhook).await.is_empty());
     }
     for webhook in [of_another_account, stolen] {
-        assert!(deliveries(&edge, &stranger, webhook).await.is_empty());
+        assert!(stranger.deliveries(webhook).await.is_empty());
     }
 }
 
@@ -75,7 +68,7 @@ async fn a_refused_submission_is_told_nobody() {
     let open = account.form(one_text()).await;
     edge.visitor.post(&submit_path(closed), &json!({"a": "x"})).await.problem(410, "form_closed");
     edge.visitor.post(&submit_path(open), &json!({})).await.problem(400, "validation_failed");
-    assert!(deliveries(&edge, &account, webhook).await.is_empty());
+    assert!(account.deliveries(webhook).await.is_empty());
 }
 
 #[tokio::test]
@@ -92,5 +85,5 @@ async fn the_visitor_does_not_wait_for_a_redis_that_hangs() {
     assert_eq!(answer.status, StatusCode::CREATED);
     // The bus itself gives up after two seconds.
     assert!(began.elapsed() < std::time::Duration::from_millis(1_800), "{:?}", began.elapsed());
-    assert_eq!(deliveries(&edge, &account, webhook).await.len(), 1);
+    assert_eq!(account.deliveries(webhook).await.len(), 1);
 }
