@@ -92,6 +92,9 @@ pub struct Forms {
     /// How long an answer is given again.
     #[serde(with = "service::config::duration")]
     pub answers_kept_for: Duration,
+    /// How long a submission waits for its form, or for whoever counts its account's files.
+    #[serde(with = "service::config::duration")]
+    pub wait_within: Duration,
     /// How long an upload's address is good.
     #[serde(with = "service::config::duration")]
     pub upload_within: Duration,

@@ -24,6 +24,7 @@ use crate::sending::Bodies;
 use crate::short::Holders;
 use crate::sitemaps::SiteMaps;
 use crate::sites::{Host, Sites};
+use crate::submissions::{Lines, Together};
 use crate::uploads::Uploads;
 use crate::views::Views;
 use crate::visitor::Proxies;
@@ -52,6 +53,10 @@ pub struct Parts {
     served: [Tally; 3],
     /// Which form asks what.
     pub(crate) forms: Forms,
+    /// Where submissions of plain forms are stored.
+    pub(crate) together: Together,
+    /// Where submissions wait for edits of their forms.
+    pub(crate) form_lines: Lines,
     /// What forms' answers come to.
     pub(crate) results: Results,
     /// Which asset is what.
@@ -98,7 +103,7 @@ impl Edge {
             "secrets.edge_token must have at least 16 characters, the same as at the inner services: without \
              it they would take all visitors for one"
         );
-        let db = store::connect(&config.store)?;
+        let db = store::connect_impatient(&config.store, config.forms.wait_within)?;
         let lookups = LookUps::new(db.clone());
         let blobs = blobs::Blobs::connect(&config.blobs)?;
         let rng = Rng::system();
@@ -110,6 +115,8 @@ impl Edge {
             site_maps: SiteMaps::new(lookups.clone(), &config.cache),
             views: Views::new(lookups.clone()),
             served: service::metrics::tallies("edge_page_serve_total", "from", Source::ALL.map(Source::word)),
+            together: Together::new(db.clone()),
+            form_lines: Lines::new(),
             results: Results::new(),
             assets: Assets::new(lookups.clone(), &config.cache),
             files: Files::new(lookups.clone(), &config.cache),

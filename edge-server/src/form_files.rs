@@ -177,6 +177,22 @@ pub(crate) fn handed_in<'a>(
     if wrong.is_empty() { Ok(files) } else { Err(wrong) }
 }
 
+/// What is wrong with files that aren't there to be handed in.
+///
+/// # Errors
+/// A problem of the database's.
+pub(crate) async fn missing(
+    conn: &mut Conn,
+    open: &OpenForm,
+    files: &[(&Field, Uuid)],
+) -> Result<Vec<Complaint>, Problem> {
+    let ids: Vec<Uuid> = files.iter().map(|(_, id)| *id).collect();
+    let waiting = store::form_files::list_waiting(conn, open.account_id, open.form.id, &ids).await?;
+    let is_there =
+        |(field, id): &(&Field, Uuid)| waiting.iter().any(|file| file.id == *id && file.field == field.name);
+    Ok(files.iter().filter(|file| !is_there(file)).map(|(field, _)| no_such_file(field)).collect())
+}
+
 /// Makes files the submission's, in its transaction; `counts` says whether their bytes count. Gives what is wrong
 /// with those that can't be.
 ///

@@ -3,36 +3,41 @@
 //! When a visitor has the answer, the submission, its counter, its files and its webhook deliveries are committed;
 //! what happens next is the job-runner's work and needs nobody here.
 
+mod alone;
 mod once;
 mod parts;
 mod reading;
+mod together;
 
-use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
 use chrono::{DateTime, Utc};
-use contract::Signal;
 use domain::answers::{self, Answers};
+use domain::fields::FieldType;
 use domain::forms::Shut;
 use domain::{Complaint, traps};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 use store::forms::OpenForm;
-use store::submissions::{NewSubmission, Taken, Writer, take_submission};
+use store::submissions::{NewSubmission, Plain};
 use uuid::Uuid;
 use web::{Code, Path, Problem};
 
 use crate::edge::Edge;
+use crate::form_files;
 use crate::forms::{self, Given, Manner, onward, refusal};
-use crate::{challenges, form_files};
+pub(crate) use alone::Lines;
+use alone::{Taking, Turn};
 use once::{Call, Receipt};
 use reading::{Asker, Sent};
+use together::Fate;
+pub(crate) use together::Together;
 
 const THANKS: &str = "Thank you. Your answers have been received.";
 const ALREADY: &str = "These answers were received before.";
-/// Looks at a form that is being edited, before the visitor is asked to come back.
+/// Looks at a form that was edited in between, before the visitor is asked to come back.
 const TRIES: usize = 5;
 
 /// What became of what was sent.
@@ -44,6 +49,8 @@ enum Outcome {
     Duplicate,
     Wrong(Vec<Complaint>),
     Changed,
+    /// It is being edited.
+    Busy,
     NoForm,
 }
 
@@ -87,19 +94,22 @@ async fn carry_out(edge: &Edge, form_id: Uuid, asker: Asker, request: Request) -
     let mut open = edge.forms.find(form_id).await?;
     let call = Call::read(edge.forms.key(), form_id, request.headers())?;
     let sent = reading::read(edge, &open, request).await?;
-    for _ in 0..TRIES {
+    // Before anything is checked: by now the form may be another, or shut.
+    if let Some(call) = &call
+        && let Some(receipt) = call.find(edge, open.account_id, &sent).await?
+    {
+        return Ok(again(&open, &receipt, &sent, asker));
+    }
+    let (mut turn, mut looks) = (None, 0);
+    while looks < TRIES {
         let given = sent.answers(&open);
         let outcome = match check(&open, &given, &sent) {
-            Ok(kept) => take(edge, &open, &sent, call.as_ref(), kept).await?,
+            Ok(kept) => take(edge, &open, &sent, call.as_ref(), turn.as_ref(), kept).await?,
             Err(wrong) => Outcome::Wrong(wrong),
         };
         match (outcome, asker) {
             (Outcome::Stored(receipt), _) => return Ok(thank(&open, &receipt, &sent, asker)),
-            (Outcome::Again(receipt), _) => {
-                let mut response = thank(&open, &receipt, &sent, asker);
-                response.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
-                return Ok(response);
-            }
+            (Outcome::Again(receipt), _) => return Ok(again(&open, &receipt, &sent, asker)),
             (Outcome::Wrong(wrong), Asker::Program) => return Err(Problem::validation(wrong)),
             (Outcome::Wrong(wrong), Asker::Browser) => {
                 return ask_again(edge, &open, &sent, given, wrong).await;
@@ -109,8 +119,13 @@ async fn carry_out(edge: &Edge, form_id: Uuid, asker: Asker, request: Request) -
             (Outcome::NoForm, _) => {
                 return Err(Problem::new(Code::NotFound, "there is no form at this address"));
             }
-            // It is edited right now: the next look shows what it has become.
+            (Outcome::Busy, _) if turn.is_none() => {
+                turn = Some(edge.form_lines.turn(edge.form_rules.wait_within).await?);
+            }
+            (Outcome::Busy, _) => return Err(alone::being_edited()),
+            // The next look shows what it has become.
             (Outcome::Changed, _) => {
+                looks += 1;
                 edge.forms.forget(form_id);
                 open = edge.forms.find(form_id).await?;
             }
@@ -133,84 +148,36 @@ fn check(open: &OpenForm, given: &Answers, sent: &Sent) -> Result<Answers, Vec<C
 
 async fn take(
     edge: &Edge,
-    open: &Arc<OpenForm>,
+    open: &OpenForm,
     sent: &Sent,
     call: Option<&Call>,
+    turn: Option<&Turn<'_>>,
     kept: Answers,
 ) -> Result<Outcome, Problem> {
-    let mut tx = store::begin(&edge.db).await?;
-    match take_within(&mut tx, edge, open, sent, call, kept).await {
-        Ok((outcome @ Outcome::Stored(_), signals)) => {
-            store::commit(tx).await.map_err(Problem::outcome_unknown)?;
-            if !signals.is_empty() {
-                tokio::spawn(tell(edge.clone(), signals));
-            }
-            Ok(outcome)
-        }
-        not_stored => {
-            // Before the answer: whoever sends it again at once, under the same key, finds nobody at it.
-            store::rollback(tx).await?;
-            not_stored.map(|(outcome, _)| outcome)
+    let now = edge.clock.now();
+    let spam_reasons = spam_reasons(edge, open, sent, now);
+    let new = NewSubmission { id: edge.rng.uuid_v7(now), external_id: None, payload: kept, spam_reasons };
+    if call.is_none()
+        && turn.is_none()
+        && let Some(plain) = plain(open, &new, now)
+    {
+        match edge.together.take(plain).await {
+            Fate::Stored => return Ok(Outcome::Stored(receipt(open, &new, now))),
+            Fate::Away => return Err(Problem::away(true)),
+            Fate::Unknown => return Err(Problem::away(false)),
+            Fate::LeftOut => {}
         }
     }
+    Taking { edge, open, sent, call, turn, now }.take(new).await
 }
 
-/// All of it, in a transaction that is committed if it is [`Outcome::Stored`]. Gives what may be told then.
-async fn take_within(
-    tx: &mut store::Conn,
-    edge: &Edge,
-    open: &Arc<OpenForm>,
-    sent: &Sent,
-    call: Option<&Call>,
-    kept: Answers,
-) -> Result<(Outcome, Vec<Signal>), Problem> {
-    let not = |outcome| Ok((outcome, Vec::new()));
-    let now = edge.clock.now();
-    let files = match form_files::handed_in(&open.form.fields, &kept) {
-        Ok(files) => files,
-        Err(wrong) => return not(Outcome::Wrong(wrong)),
-    };
-    let mut spam_reasons = spam_reasons(edge, open, sent, now);
-    let traceparent = service::telemetry::traceparent();
-    let new_id = || edge.rng.uuid_v7(now);
-    let writer = Writer { now, traceparent: traceparent.as_deref(), new_id: &new_id };
-    let plan_limit = open.plan.limits().submissions_per_form;
-    if let Some(call) = call
-        && let Some(receipt) =
-            call.look(tx, open.account_id, sent, now - edge.form_rules.answers_kept_for).await?
-    {
-        return not(Outcome::Again(receipt));
+/// The submission as one of those that are stored together; none if more is to be done for it.
+fn plain(open: &OpenForm, new: &NewSubmission, now: DateTime<Utc>) -> Option<Plain> {
+    let asks_for_files = open.form.fields.iter().any(|field| field.kind == FieldType::File);
+    if asks_for_files || open.form.spam.proof_of_work || open.is_listened_to {
+        return None;
     }
-    if open.form.spam.proof_of_work {
-        let proof = sent.said(traps::fields::PROOF).unwrap_or_default();
-        if !challenges::spend(edge, tx, open, proof, now).await? {
-            spam_reasons.push(suspect(traps::reasons::PROOF));
-        }
-    }
-    let submission =
-        NewSubmission { id: edge.rng.uuid_v7(now), external_id: None, payload: kept, spam_reasons };
-    if !files.is_empty() {
-        // As whoever else counts bytes: the counters first, then what is counted.
-        store::usage::lock(tx, open.account_id).await?;
-    }
-    let taken = take_submission(tx, open.account_id, &open.form, &submission, plan_limit, &writer).await?;
-    let signals = match taken {
-        Taken::Stored(signals) => signals,
-        Taken::Refused(why) => return not(Outcome::Refused(why)),
-        Taken::Duplicate => return not(Outcome::Duplicate),
-        Taken::Changed => return not(Outcome::Changed),
-        Taken::NoForm => return not(Outcome::NoForm),
-    };
-    let counts = submission.spam_reasons.is_empty();
-    let wrong = form_files::bind(tx, open, submission.id, &files, counts).await?;
-    if !wrong.is_empty() {
-        return not(Outcome::Wrong(wrong));
-    }
-    let receipt = receipt(open, &submission, now);
-    if let Some(call) = call {
-        call.keep(tx, open.account_id, sent, &receipt, edge.rng.bytes(), now).await?;
-    }
-    Ok((Outcome::Stored(receipt), signals))
+    Plain::of(open.account_id, &open.form, new, open.plan.limits().submissions_per_form, now)
 }
 
 /// Why this is taken for a robot's. Only pages of ours set traps: programs, and forms of somebody's own, know none.
@@ -227,15 +194,6 @@ fn suspect(reason: &'static str) -> String {
     reason.to_owned()
 }
 
-/// Beside the answer, not before it: Redis may be away, and then this takes its time.
-async fn tell(edge: Edge, signals: Vec<Signal>) {
-    for signal in signals {
-        if let Err(error) = edge.bus.publish(&signal).await {
-            tracing::debug!(%error, "the outbox waits for its next sweep");
-        }
-    }
-}
-
 fn receipt(open: &OpenForm, submission: &NewSubmission, now: DateTime<Utc>) -> Receipt {
     let body = json!({
         "success": true,
@@ -245,6 +203,13 @@ fn receipt(open: &OpenForm, submission: &NewSubmission, now: DateTime<Utc>) -> R
         "createdAt": now,
     });
     Receipt(body.to_string())
+}
+
+/// What was answered before.
+fn again(open: &OpenForm, receipt: &Receipt, sent: &Sent, asker: Asker) -> Response {
+    let mut response = thank(open, receipt, sent, asker);
+    response.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
+    response
 }
 
 /// Browsers are sent on, so that a reload asks for a page and doesn't post again.

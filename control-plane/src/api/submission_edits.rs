@@ -93,7 +93,7 @@ pub(super) async fn upsert(
         Taken::Refused(why) => return Err(refused(why)),
         Taken::Duplicate => return Err(duplicate(&form)),
         // The form's row is ours: it neither changes nor goes.
-        Taken::Changed | Taken::NoForm => return Err(Problem::not_found("form")),
+        Taken::Changed | Taken::Busy | Taken::NoForm => return Err(Problem::not_found("form")),
     };
     let submission = find_submission(&mut tx, call.account_id, form_id, new.id).await?.ok_or_else(none)?;
     let data = SubmissionView::find(&mut tx, call.account_id, submission).await?;

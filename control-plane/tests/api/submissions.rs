@@ -78,6 +78,7 @@ impl Ground {
         };
         let new_id = || rng.uuid_v7(now);
         let writer = Writer { now, traceparent: None, new_id: &new_id };
+        store::forms::wait_for_edits(&mut tx, self.form).await.unwrap();
         let taken = take_submission(&mut tx, self.account_id, &form, &new, -1, &writer).await.unwrap();
         if matches!(taken, Taken::Stored(_)) {
             store::commit(tx).await.unwrap();

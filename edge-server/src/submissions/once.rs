@@ -14,6 +14,7 @@ use uuid::Uuid;
 use web::{Code, Problem};
 
 use super::reading::Sent;
+use crate::edge::Edge;
 
 const HEADER: &str = "idempotency-key";
 
@@ -63,21 +64,46 @@ impl Call {
         sent: &Sent,
         after: DateTime<Utc>,
     ) -> Result<Option<Receipt>, Problem> {
-        let claim = store::idempotency::lock_call(conn, account_id, &self.0.fingerprint(), after).await?;
-        let sealed = match claim {
-            Claim::Granted => return Ok(None),
+        match store::idempotency::lock_call(conn, account_id, &self.0.fingerprint(), after).await? {
+            Claim::Granted => Ok(None),
             Claim::InFlight => {
                 let detail = "a submission with this Idempotency-Key is being stored right now";
-                return Err(Problem::new(Code::Conflict, detail).retry_after(1));
+                Err(Problem::new(Code::Conflict, detail).retry_after(1))
             }
-            Claim::Answered(sealed) => sealed,
-        };
-        let kept: Kept = serde_json::from_slice(&self.0.open(&sealed)?).map_err(|error| {
+            Claim::Answered(sealed) => self.open(&sealed, sent).map(Some),
+        }
+    }
+
+    /// What was answered to this call, if it was made; it is nobody's to make then.
+    ///
+    /// # Errors
+    /// A problem: it was made with something else, or Postgres is away.
+    pub(super) async fn find(
+        &self,
+        edge: &Edge,
+        account_id: Uuid,
+        sent: &Sent,
+    ) -> Result<Option<Receipt>, Problem> {
+        let after = self.answered_after(edge, edge.clock.now());
+        let mut conn = store::acquire(&edge.db).await?;
+        let sealed =
+            store::idempotency::find_answer(&mut conn, account_id, &self.0.fingerprint(), after).await?;
+        sealed.map(|sealed| self.open(&sealed, sent)).transpose()
+    }
+
+    /// Since when answers are kept.
+    pub(super) fn answered_after(&self, edge: &Edge, now: DateTime<Utc>) -> DateTime<Utc> {
+        now - edge.form_rules.answers_kept_for
+    }
+
+    /// A kept answer, if it is one to what was sent now.
+    fn open(&self, sealed: &[u8], sent: &Sent) -> Result<Receipt, Problem> {
+        let kept: Kept = serde_json::from_slice(&self.0.open(sealed)?).map_err(|error| {
             tracing::error!(%error, "a kept answer is of another version");
             Problem::new(Code::Internal, "the first answer to this Idempotency-Key can't be read any more")
         })?;
         if kept.digest == sent.digest {
-            return Ok(Some(Receipt(kept.body)));
+            return Ok(Receipt(kept.body));
         }
         let detail = "this Idempotency-Key was used for another submission of this form";
         Err(Problem::new(Code::IdempotencyMismatch, detail)

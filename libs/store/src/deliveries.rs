@@ -133,6 +133,33 @@ pub(crate) async fn lock_listeners(
     Ok(listeners)
 }
 
+/// As [`lock_listeners`], but waits for nobody who edits the form, or who wants to: none then.
+///
+/// # Errors
+/// The database's.
+pub(crate) async fn try_lock_listeners(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form_id: Uuid,
+    event: &str,
+) -> Result<Option<Vec<Uuid>>, Error> {
+    let listeners = query_scalar!(
+        r#"select case when is_locked then array(
+               select id from webhooks w where account_id = $1 and is_active
+                 and (all_forms or exists (select from webhook_forms where webhook_id = w.id and form_id = $2))
+                 and ($3 = any(events) or '*' = any(events) or (events = '{}' and $3 = 'submission.created'))
+               for key share) end as listeners
+           from pg_try_advisory_xact_lock_shared($4) as t (is_locked)"#,
+        account_id,
+        form_id,
+        event,
+        lock_number(form_id),
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(listeners)
+}
+
 /// Makes a delivery for each of these webhooks; gives their ids.
 ///
 /// # Errors

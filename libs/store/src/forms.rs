@@ -14,7 +14,7 @@ use crate::accounts::read_plan;
 use crate::{Conn, Error, Part};
 
 pub(crate) use writes::lock_number;
-pub use writes::{delete_form, insert_form, lock_form, update_form};
+pub use writes::{delete_form, insert_form, lock_form, update_form, wait_for_edits};
 
 /// A form, as it is stored and as its owner sees it.
 #[derive(Debug, Clone)]
@@ -105,6 +105,8 @@ pub struct OpenForm {
     pub plan: Plan,
     /// Whether the operator has suspended that account.
     pub suspended: bool,
+    /// Whether there was a webhook when it was looked up that is told of its submissions.
+    pub is_listened_to: bool,
     /// The form.
     pub form: Form,
 }
@@ -191,7 +193,11 @@ pub async fn list_forms(conn: &mut Conn, account_id: Uuid, part: &Part) -> Resul
 /// The database's.
 pub async fn find_open_form(conn: &mut Conn, id: Uuid) -> Result<Option<OpenForm>, Error> {
     let row = query!(
-        r#"select f.account_id, a.plan, a.suspended_at is not null as "suspended!", f.id, f.folder_id, f.name,
+        r#"select f.account_id, a.plan, a.suspended_at is not null as "suspended!",
+                  exists (select from webhooks w where w.account_id = a.id and w.is_active
+                            and (w.all_forms or exists (select from webhook_forms
+                                                        where webhook_id = w.id and form_id = f.id))
+                         ) as "is_listened_to!", f.id, f.folder_id, f.name,
                   f.fields as "fields: Json<Vec<Field>>", f.success_message, f.submit_label, f.redirect_url,
                   f.closes_at, f.max_submissions, f.unique_by, f.public_results, f.auto_entry_page_id,
                   f.spam_honeypot, f.spam_min_seconds, f.spam_proof_of_work, f.notify_email, f.created_at, f.updated_at,
@@ -207,6 +213,7 @@ pub async fn find_open_form(conn: &mut Conn, id: Uuid) -> Result<Option<OpenForm
             account_id: row.account_id,
             plan: read_plan(&row.plan)?,
             suspended: row.suspended,
+            is_listened_to: row.is_listened_to,
             form: form!(row),
         })
     })

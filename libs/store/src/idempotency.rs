@@ -174,6 +174,20 @@ pub async fn lock_call(
         return Ok(Claim::InFlight);
     }
     // A statement of its own: it sees what was committed by whoever had the lock.
+    let answer = find_answer(conn, account_id, fingerprint, answered_after).await?;
+    Ok(answer.map_or(Claim::Granted, Claim::Answered))
+}
+
+/// The answer of a call, sealed, if one was kept after `answered_after`.
+///
+/// # Errors
+/// The database's.
+pub async fn find_answer(
+    conn: &mut Conn,
+    account_id: Uuid,
+    fingerprint: &[u8; 32],
+    answered_after: DateTime<Utc>,
+) -> Result<Option<Vec<u8>>, Error> {
     let answer = query_scalar!(
         "select answer from idempotent_calls
          where account_id = $1 and fingerprint = $2 and answer is not null and created_at > $3",
@@ -183,7 +197,7 @@ pub async fn lock_call(
     )
     .fetch_optional(conn)
     .await?;
-    Ok(answer.flatten().map_or(Claim::Granted, Claim::Answered))
+    Ok(answer.flatten())
 }
 
 /// Keeps the answer of a call that this transaction carries out.

@@ -73,11 +73,25 @@ pub struct Config {
 /// # Errors
 /// The address can't be read.
 pub fn connect(config: &Config) -> Result<Db, Error> {
-    let pool = PgPoolOptions::new()
-        .max_connections(config.max_connections)
-        .acquire_timeout(Duration::from_secs(5))
-        .connect_lazy(&config.url)?;
-    Ok(pool)
+    Ok(options(config).connect_lazy(&config.url)?)
+}
+
+/// As [`connect`], for statements that fail when somebody else holds a lock for longer than `wait_within`: visitors don't
+/// take all connections to wait there.
+///
+/// # Errors
+/// The address can't be read.
+pub fn connect_impatient(config: &Config, wait_within: Duration) -> Result<Db, Error> {
+    let set = format!("set lock_timeout = {}", wait_within.as_millis());
+    let impatient = options(config).after_connect(move |conn, _| {
+        let set = set.clone();
+        Box::pin(async move { sqlx::raw_sql(sqlx::AssertSqlSafe(set)).execute(conn).await.map(drop) })
+    });
+    Ok(impatient.connect_lazy(&config.url)?)
+}
+
+fn options(config: &Config) -> PgPoolOptions {
+    PgPoolOptions::new().max_connections(config.max_connections).acquire_timeout(Duration::from_secs(5))
 }
 
 /// Brings the schema up to date. Several processes may do so at once.

@@ -27,6 +27,7 @@ mod following;
 mod listing;
 mod results;
 mod taking;
+mod together;
 mod unique;
 
 use chrono::{DateTime, Utc};
@@ -45,6 +46,7 @@ pub use following::Writer;
 pub use listing::{Sought, list_submissions};
 pub use results::tally;
 pub use taking::{NewSubmission, Taken, take_submission};
+pub use together::{Plain, take_together};
 pub use unique::{rewrite_digests, settle_twins};
 
 /// A submission as its form's owner sees it.

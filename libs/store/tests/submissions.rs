@@ -14,7 +14,7 @@ use sandbox::test::TestDatabase;
 use serde_json::{Value, json};
 use service::Rng;
 use store::accounts::{NewTrial, insert_trial};
-use store::forms::{Form, find_form, insert_form, lock_form, update_form};
+use store::forms::{Form, find_form, insert_form, lock_form, update_form, wait_for_edits};
 use store::pages::{NewPage, insert_page};
 use store::submissions::{
     NewSubmission, Sought, Submission, Taken, Writer, list_submissions, take_submission,
@@ -99,6 +99,7 @@ async fn take(db: &store::Db, form: &Form, payload: Value, spam_reasons: &[&str]
     };
     let writer = Writer { now: now(), traceparent: None, new_id: &new_id };
     let mut tx = store::begin(db).await.unwrap();
+    wait_for_edits(&mut tx, form.id).await.unwrap();
     let taken = take_submission(&mut tx, ACCOUNT, form, &new, -1, &writer).await.unwrap();
     if matches!(taken, Taken::Stored(_)) {
         store::commit(tx).await.unwrap();

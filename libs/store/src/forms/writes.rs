@@ -81,6 +81,15 @@ async fn lock(conn: &mut Conn, id: Uuid) -> Result<(), Error> {
     Ok(())
 }
 
+/// Waits in line for a moment in which the form is not edited; from then on to the end of this transaction it isn't.
+///
+/// # Errors
+/// The database's.
+pub async fn wait_for_edits(conn: &mut Conn, id: Uuid) -> Result<(), Error> {
+    query!("select from pg_advisory_xact_lock_shared($1)", lock_number(id)).execute(conn).await?;
+    Ok(())
+}
+
 /// Writes a form of the account as it is to be, but for its count. Its `updated_at` rises whatever the clock says.
 ///
 /// # Errors

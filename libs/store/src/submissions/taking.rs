@@ -17,7 +17,7 @@ use crate::{Conn, Error, deliveries};
 
 /// Counters of a form that nothing limits. Connections that are open at the same time have processes of different
 /// numbers, so few of them share one.
-const SLOTS: i32 = 64;
+pub(super) const SLOTS: i32 = 64;
 
 /// A submission about to be stored.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ pub enum Taken {
     Duplicate,
     /// The form is not any more what it was checked against: look again.
     Changed,
+    /// The form is being edited, which may take its time: come back, and hold no connection until then.
+    Busy,
     /// There is no such form (any more).
     NoForm,
 }
@@ -70,7 +72,8 @@ pub async fn take_submission(
         return put_aside(conn, account_id, form, new, plan_limit, writer).await;
     }
     // From here on the form is not edited, so that what is read of it below is what it is.
-    let listeners = deliveries::lock_listeners(conn, account_id, form.id, Happening::Created.word()).await?;
+    let listeners = deliveries::try_lock_listeners(conn, account_id, form.id, Happening::Created.word());
+    let Some(listeners) = listeners.await? else { return Ok(Taken::Busy) };
     let is_limited = form.max_submissions.is_some() || plan_limit >= 0;
     let done = if is_limited {
         count_within_limit(conn, account_id, form, new, plan_limit, writer).await?

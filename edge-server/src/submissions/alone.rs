@@ -1,0 +1,152 @@
+//! A submission of which more follows than its row, or whose form has a limit: a transaction of its own.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use contract::Signal;
+use domain::traps;
+use store::forms::OpenForm;
+use store::submissions::{NewSubmission, Taken, Writer, take_submission};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use web::{Code, Problem};
+
+use super::once::Call;
+use super::reading::Sent;
+use super::{Outcome, receipt, suspect};
+use crate::edge::Edge;
+use crate::{challenges, form_files};
+
+/// Connections with which submissions wait for edits of their forms. However long an edit takes, and however many want
+/// to submit meanwhile, the other connections are for the other forms.
+const WAITING: usize = 4;
+
+/// Where those line up whose form is being edited.
+pub(crate) struct Lines(Semaphore);
+
+/// One of those who may wait for an edit with a connection in hand.
+pub(super) struct Turn<'a>(#[expect(dead_code, reason = "given back when dropped")] SemaphorePermit<'a>);
+
+impl Lines {
+    /// Nobody waits yet.
+    pub(crate) fn new() -> Self {
+        Self(Semaphore::new(WAITING))
+    }
+
+    /// A turn to wait.
+    ///
+    /// # Errors
+    /// A problem: there is none so soon.
+    pub(super) async fn turn(&self, within: Duration) -> Result<Turn<'_>, Problem> {
+        let turn = tokio::time::timeout(within, self.0.acquire()).await;
+        turn.ok().and_then(Result::ok).map(Turn).ok_or_else(being_edited)
+    }
+}
+
+/// What a submission is stored with.
+pub(super) struct Taking<'a> {
+    pub(super) edge: &'a Edge,
+    pub(super) open: &'a OpenForm,
+    pub(super) sent: &'a Sent,
+    pub(super) call: Option<&'a Call>,
+    pub(super) turn: Option<&'a Turn<'a>>,
+    pub(super) now: DateTime<Utc>,
+}
+
+impl Taking<'_> {
+    /// Stores it with all that follows; or says why not, and then nothing has happened.
+    ///
+    /// # Errors
+    /// A problem: Postgres is away, the account has no room for its files, its `Idempotency-Key` was another's.
+    pub(super) async fn take(&self, new: NewSubmission) -> Result<Outcome, Problem> {
+        let mut tx = store::begin(&self.edge.db).await?;
+        match self.take_within(&mut tx, new).await {
+            Ok((outcome @ Outcome::Stored(_), signals)) => {
+                store::commit(tx).await.map_err(Problem::outcome_unknown)?;
+                if !signals.is_empty() {
+                    tokio::spawn(tell(self.edge.clone(), signals));
+                }
+                Ok(outcome)
+            }
+            not_stored => {
+                // Before the answer: whoever sends it again at once, under the same key, finds nobody at it.
+                store::rollback(tx).await?;
+                not_stored.map(|(outcome, _)| outcome)
+            }
+        }
+    }
+
+    /// All of it, in a transaction that is committed if it is [`Outcome::Stored`]. Gives what may be told then.
+    async fn take_within(
+        &self,
+        tx: &mut store::Conn,
+        mut new: NewSubmission,
+    ) -> Result<(Outcome, Vec<Signal>), Problem> {
+        let not = |outcome| Ok((outcome, Vec::new()));
+        let &Self { edge, open, sent, call, turn, now } = self;
+        let files = match form_files::handed_in(&open.form.fields, &new.payload) {
+            Ok(files) => files,
+            Err(wrong) => return not(Outcome::Wrong(wrong)),
+        };
+        if let Some(call) = call
+            && let Some(receipt) =
+                call.look(tx, open.account_id, sent, call.answered_after(edge, now)).await?
+        {
+            return not(Outcome::Again(receipt));
+        }
+        if open.form.spam.proof_of_work {
+            let proof = sent.said(traps::fields::PROOF).unwrap_or_default();
+            if !challenges::spend(edge, tx, open, proof, now).await? {
+                new.spam_reasons.push(suspect(traps::reasons::PROOF));
+            }
+        }
+        if !files.is_empty() {
+            // Whoever makes an id up waits for nobody, nor does anybody wait for them.
+            let missing = form_files::missing(tx, open, &files).await?;
+            if !missing.is_empty() {
+                return not(Outcome::Wrong(missing));
+            }
+            // As whoever else counts bytes: the counters first, then what is counted.
+            store::usage::lock(tx, open.account_id).await?;
+        }
+        if turn.is_some() {
+            store::forms::wait_for_edits(tx, open.form.id).await?;
+        }
+        let traceparent = service::telemetry::traceparent();
+        let new_id = || edge.rng.uuid_v7(now);
+        let writer = Writer { now, traceparent: traceparent.as_deref(), new_id: &new_id };
+        let plan_limit = open.plan.limits().submissions_per_form;
+        let taken = take_submission(tx, open.account_id, &open.form, &new, plan_limit, &writer).await?;
+        let signals = match taken {
+            Taken::Stored(signals) => signals,
+            Taken::Refused(why) => return not(Outcome::Refused(why)),
+            Taken::Duplicate => return not(Outcome::Duplicate),
+            Taken::Changed => return not(Outcome::Changed),
+            Taken::Busy => return not(Outcome::Busy),
+            Taken::NoForm => return not(Outcome::NoForm),
+        };
+        let counts = new.spam_reasons.is_empty();
+        let wrong = form_files::bind(tx, open, new.id, &files, counts).await?;
+        if !wrong.is_empty() {
+            return not(Outcome::Wrong(wrong));
+        }
+        let receipt = receipt(open, &new, now);
+        if let Some(call) = call {
+            call.keep(tx, open.account_id, sent, &receipt, edge.rng.bytes(), now).await?;
+        }
+        Ok((Outcome::Stored(receipt), signals))
+    }
+}
+
+/// Beside the answer, not before it: Redis may be away, and then this takes its time.
+async fn tell(edge: Edge, signals: Vec<Signal>) {
+    for signal in signals {
+        if let Err(error) = edge.bus.publish(&signal).await {
+            tracing::debug!(%error, "the outbox waits for its next sweep");
+        }
+    }
+}
+
+/// What those are told who have waited for long enough.
+pub(super) fn being_edited() -> Problem {
+    Problem::new(Code::Unavailable, "this form is being edited right now; nothing was stored").retry_after(5)
+}
