@@ -9,7 +9,6 @@ mod parts;
 mod reading;
 mod together;
 
-
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};

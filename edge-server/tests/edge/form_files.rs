@@ -325,3 +325,21 @@ async fn whatever_deletes_a_submission_gives_its_files_back() {
     assert_eq!(stored_bytes(&edge, &account).await, 0);
     assert!(store::blobs::lock_unneeded(&mut conn, later).await.unwrap().is_some(), "its bytes may go");
 }
+
+#[tokio::test]
+async fn who_makes_up_a_files_id_waits_for_nobody_who_counts() {
+    let edge = Edge::with(&["forms.wait_within=100ms"]).await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(fields()).await;
+    let real = upload(&edge, form).await;
+    let mut counting = store::begin(&edge.database.db).await.unwrap();
+    store::usage::lock(&mut counting, account.id).await.unwrap();
+    let made_up = json!({"name": "x", "photo": Uuid::from_u128(7)});
+    edge.visitor.post(&submit_path(form), &made_up).await.problem(400, "validation_failed");
+    let waiting = edge.visitor.post(&submit_path(form), &json!({"name": "x", "photo": real})).await;
+    waiting.problem(503, "unavailable");
+    assert!(!waiting.header("retry-after").is_empty(), "nor does anybody wait for ever");
+    store::rollback(counting).await.unwrap();
+    let taken = edge.visitor.post(&submit_path(form), &json!({"name": "x", "photo": real})).await;
+    assert_eq!(taken.status, StatusCode::CREATED, "{}", taken.text());
+}

@@ -34,6 +34,7 @@ mod stale;
 mod streams;
 mod submissions;
 mod suspended;
+mod together;
 mod two_readers;
 mod uploads;
 mod views;

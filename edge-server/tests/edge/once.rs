@@ -86,3 +86,35 @@ async fn an_answer_is_given_again_for_as_long_as_it_is_kept() {
     let again = send(&edge.visitor, &path, "k", "{\"a\":\"x\"}").await;
     assert_eq!(again.json()["submissionId"], later.json()["submissionId"]);
 }
+
+#[tokio::test]
+async fn a_form_that_is_another_by_now_or_shut_answers_again_all_the_same() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(one_text()).await;
+    let path = submit_path(form);
+    let first = send(&edge.visitor, &path, "k", "{\"a\":\"x\"}").await;
+    assert_eq!(first.status, StatusCode::CREATED);
+    for edit in [
+        "fields = '[{\"name\": \"b\", \"label\": \"B\", \"type\": \"number\", \"required\": true}]'",
+        "closes_at = created_at",
+    ] {
+        edge.run(&format!("update forms set {edit}, updated_at = updated_at + interval '1 second'")).await;
+        edge.bewilder().await;
+        // Under keys of their own: what is taken before the edge has heard of it is no repetition.
+        let mut keys = 0..;
+        sandbox::test::until(async || {
+            let key = format!("{}-{}", edit.len(), keys.next().unwrap_or_default());
+            send(&edge.visitor, &path, &key, "{\"a\":\"x\"}").await.status != StatusCode::CREATED
+        })
+        .await;
+        let again = send(&edge.visitor, &path, "k", "{\"a\":\"x\"}").await;
+        assert_eq!(
+            (again.status, again.header("idempotent-replayed")),
+            (StatusCode::CREATED, "true"),
+            "{edit}"
+        );
+        assert_eq!(again.json(), first.json());
+        send(&edge.visitor, &path, "k", "{\"a\":\"y\"}").await.problem(409, "idempotency_mismatch");
+    }
+}

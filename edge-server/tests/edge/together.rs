@@ -1,0 +1,110 @@
+//! Submissions of forms without limits: many are stored at once, each is answered for itself, and an edit of one form holds
+//! up no other.
+
+use std::collections::BTreeSet;
+
+use futures::future::join_all;
+use http::StatusCode;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::harness::Edge;
+use crate::seeds::{Account, one_text, submit_path};
+
+/// An account whose forms take as many as come.
+async fn unlimited<'a>(edge: &'a Edge, name: &str) -> Account<'a> {
+    let account = edge.account(name).await;
+    edge.run(&format!("update accounts set plan = 'scale' where id = '{}'", account.id)).await;
+    account
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_at_once_each_is_stored_as_it_was_sent_and_answered_for() {
+    let edge = Edge::start().await;
+    let (account, other) = (unlimited(&edge, "quiet-otter").await, unlimited(&edge, "loud-badger").await);
+    let forms =
+        [account.form(one_text()).await, other.form(one_text()).await, account.form(one_text()).await];
+    let sent = (0..300).map(|number| {
+        let (visitor, form) = (edge.visitor.clone(), forms[number % 3]);
+        async move {
+            // Every tenth is wrong, and that is its own affair.
+            let name = if number % 10 == 9 { "b" } else { "a" };
+            let answer = visitor.post(&submit_path(form), &json!({name: number.to_string()})).await;
+            let id = answer.json()["submissionId"].as_str().and_then(|id| id.parse::<Uuid>().ok());
+            (answer.status, id)
+        }
+    });
+    let answers = join_all(sent).await;
+    for (number, (status, id)) in answers.iter().enumerate() {
+        let wanted = if number % 10 == 9 { StatusCode::BAD_REQUEST } else { StatusCode::CREATED };
+        assert_eq!((*status, id.is_some()), (wanted, wanted == StatusCode::CREATED), "{number}");
+    }
+    let ids: BTreeSet<Uuid> = answers.iter().filter_map(|(_, id)| *id).collect();
+    assert_eq!(ids.len(), 270, "no two were answered with the same id");
+    let mut stored = BTreeSet::new();
+    for (form, account) in forms.iter().zip([&account, &other, &account]) {
+        let submissions = account.submissions(*form).await;
+        assert_eq!((submissions.len(), account.count(*form).await), (90, 90));
+        stored.extend(submissions.iter().map(|one| one["a"].as_str().unwrap().to_owned()));
+    }
+    let wanted = (0..300).filter(|number| number % 10 != 9).map(|number| number.to_string());
+    assert_eq!(stored, wanted.collect::<BTreeSet<_>>());
+}
+
+#[tokio::test]
+async fn what_is_not_taken_together_is_taken_or_refused_for_its_own_reason() {
+    let edge = Edge::start().await;
+    let account = unlimited(&edge, "quiet-otter").await;
+    let (told, edited, gone) =
+        (account.form(one_text()).await, account.form(one_text()).await, account.form(one_text()).await);
+    let answers = json!({"a": "x"});
+    for form in [told, edited, gone] {
+        // From now on the edge knows them, and hears nothing of what follows.
+        assert_eq!(edge.visitor.post(&submit_path(form), &answers).await.status, StatusCode::CREATED);
+    }
+    let webhook = account.webhook(Some(vec![told]), &[]).await;
+    assert_eq!(edge.visitor.post(&submit_path(told), &answers).await.status, StatusCode::CREATED);
+    assert_eq!(account.deliveries(webhook).await.len(), 1);
+    let full = "max_submissions = 1, updated_at = updated_at + interval '1 second'";
+    edge.run(&format!("update forms set {full} where id = '{edited}'")).await;
+    edge.visitor.post(&submit_path(edited), &answers).await.problem(410, "form_full");
+    edge.run(&format!("delete from forms where id = '{gone}'")).await;
+    edge.visitor.post(&submit_path(gone), &answers).await.problem(404, "not_found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn however_many_wait_for_the_edit_of_a_form_the_others_take_theirs() {
+    // Ten connections, and more visitors than that.
+    let edge = Edge::with(&["forms.wait_within=300ms"]).await;
+    let account = unlimited(&edge, "quiet-otter").await;
+    let limited = edge.account("loud-badger").await;
+    let (edited, free, also_free) =
+        (account.form(one_text()).await, account.form(one_text()).await, limited.form(one_text()).await);
+    let answers = json!({"a": "x"});
+    let mut edit = store::begin(&edge.database.db).await.unwrap();
+    store::forms::lock_form(&mut edit, account.id, edited).await.unwrap().unwrap();
+    let waiting: Vec<_> = (0..30)
+        .map(|_| {
+            let (visitor, answers) = (edge.visitor.clone(), answers.clone());
+            tokio::spawn(async move { visitor.post(&submit_path(edited), &answers).await })
+        })
+        .collect();
+    for _ in 0..20 {
+        for form in [free, also_free] {
+            let taken = edge.visitor.post(&submit_path(form), &answers).await;
+            assert_eq!(taken.status, StatusCode::CREATED, "{}", taken.text());
+        }
+    }
+    for answer in join_all(waiting).await {
+        let answer = answer.unwrap();
+        answer.problem(503, "unavailable");
+        assert!(!answer.header("retry-after").is_empty());
+    }
+    assert_eq!(account.count(edited).await, 0);
+    let late = tokio::spawn({
+        let (visitor, answers) = (edge.visitor.clone(), answers.clone());
+        async move { visitor.post(&submit_path(edited), &answers).await.status }
+    });
+    store::rollback(edit).await.unwrap();
+    assert_eq!(late.await.unwrap(), StatusCode::CREATED, "who comes towards its end is taken after it");
+}

@@ -1,0 +1,250 @@
+//! Submissions stored together are those that would be taken one by one, and nothing holds them up.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::plans::UNLIMITED;
+use sandbox::test::TestDatabase;
+use serde_json::{Value, json};
+use service::Rng;
+use store::accounts::{NewTrial, insert_trial};
+use store::forms::{Form, find_form, insert_form, lock_form, update_form};
+use store::submissions::{NewSubmission, Plain, Sought, list_submissions, take_together};
+use store::webhooks::{NewWebhook, insert_webhook};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+const ACCOUNT: Uuid = Uuid::from_u128(1);
+const OTHER: Uuid = Uuid::from_u128(2);
+
+fn now() -> DateTime<Utc> {
+    "2026-11-30T12:00:00Z".parse().unwrap()
+}
+
+fn new_id() -> Uuid {
+    Rng::system().uuid_v7(now())
+}
+
+async fn database() -> TestDatabase {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    for (id, hash) in [(ACCOUNT, [1; 32]), (OTHER, [2; 32])] {
+        let trial = NewTrial { id, claim_token_hash: hash, claim_deadline: now(), created_at: now() };
+        insert_trial(&mut conn, &trial).await.unwrap();
+    }
+    database
+}
+
+async fn form(db: &store::Db, account_id: Uuid) -> Form {
+    let fields = json!([{"name": "note", "label": "Note", "type": "text"}]);
+    let form = Form::new(new_id(), "F".to_owned(), serde_json::from_value(fields).unwrap(), now());
+    insert_form(&mut store::acquire(db).await.unwrap(), account_id, &form).await.unwrap();
+    form
+}
+
+fn submission(note: &str) -> NewSubmission {
+    let payload = json!({"note": note}).as_object().unwrap().clone();
+    NewSubmission { id: new_id(), external_id: None, payload, spam_reasons: Vec::new() }
+}
+
+fn plain(account_id: Uuid, form: &Form, note: &str) -> Plain {
+    Plain::of(account_id, form, &submission(note), UNLIMITED, now()).unwrap()
+}
+
+async fn take(db: &store::Db, all: &[Plain]) -> Vec<Uuid> {
+    take_together(&mut store::acquire(db).await.unwrap(), all).await.unwrap()
+}
+
+async fn count(db: &store::Db, account_id: Uuid, form: &Form) -> i64 {
+    let mut conn = store::acquire(db).await.unwrap();
+    find_form(&mut conn, account_id, form.id).await.unwrap().unwrap().submission_count
+}
+
+async fn stored(db: &store::Db, account_id: Uuid, form: &Form) -> Vec<Value> {
+    let mut conn = store::acquire(db).await.unwrap();
+    let sought = Sought { limit: 1_000_000, ..Sought::default() };
+    let rows = list_submissions(&mut conn, account_id, form.id, &sought).await.unwrap();
+    rows.into_iter().map(|row| Value::Object(row.payload)).collect()
+}
+
+async fn edit(db: &store::Db, form: &Form, shape: impl FnOnce(&mut Form)) -> Form {
+    let mut tx = store::begin(db).await.unwrap();
+    let mut edited = lock_form(&mut tx, ACCOUNT, form.id).await.unwrap().unwrap();
+    shape(&mut edited);
+    update_form(&mut tx, ACCOUNT, &edited, now()).await.unwrap();
+    let edited = find_form(&mut tx, ACCOUNT, form.id).await.unwrap().unwrap();
+    store::commit(tx).await.unwrap();
+    edited
+}
+
+#[tokio::test]
+async fn submissions_of_many_forms_and_accounts_are_stored_and_counted_at_once() {
+    let database = database().await;
+    let db = &database.db;
+    let (one, two, foreign) = (form(db, ACCOUNT).await, form(db, ACCOUNT).await, form(db, OTHER).await);
+    let all = [
+        plain(ACCOUNT, &one, "a"),
+        plain(OTHER, &foreign, "b"),
+        plain(ACCOUNT, &two, "c"),
+        plain(ACCOUNT, &one, "é\u{1f600}\"\\{}"),
+    ];
+    let ids: Vec<Uuid> = all.iter().map(Plain::id).collect();
+    let mut taken = take(db, &all).await;
+    taken.sort_by_key(|id| ids.iter().position(|known| known == id));
+    assert_eq!(taken, ids);
+    assert_eq!(take(db, &[plain(ACCOUNT, &one, "later")]).await.len(), 1);
+    let counts =
+        [count(db, ACCOUNT, &one).await, count(db, ACCOUNT, &two).await, count(db, OTHER, &foreign).await];
+    assert_eq!(counts, [3, 1, 1]);
+    let notes = stored(db, ACCOUNT, &one).await;
+    assert!(notes.contains(&json!({"note": "a"})) && notes.contains(&json!({"note": "é\u{1f600}\"\\{}"})));
+    assert!(take(db, &[]).await.is_empty(), "none at all is none");
+}
+
+#[tokio::test]
+async fn those_that_need_more_than_a_row_are_left_out_and_nobody_with_them() {
+    let database = database().await;
+    let db = &database.db;
+    let free = form(db, ACCOUNT).await;
+    let (edited, closed, told, gone) =
+        (form(db, ACCOUNT).await, form(db, ACCOUNT).await, form(db, ACCOUNT).await, form(db, ACCOUNT).await);
+    let stale = plain(ACCOUNT, &edited, "x");
+    edit(db, &edited, |form| form.unique_by = Some(vec!["note".to_owned()])).await;
+    let closed = edit(db, &closed, |form| form.closes_at = Some(now())).await;
+    let open = edit(db, &form(db, ACCOUNT).await, |form| {
+        form.closes_at = Some(now() + TimeDelta::milliseconds(1));
+    })
+    .await;
+    let webhook = NewWebhook {
+        id: new_id(),
+        sealed_url: vec![1],
+        events: Vec::new(),
+        description: None,
+        field_mapping: None,
+        form_ids: Some(vec![told.id]),
+        sealed_secret: vec![2],
+        created_at: now(),
+        template: "default",
+        telegram_chat_id: None,
+    };
+    insert_webhook(&mut store::acquire(db).await.unwrap(), ACCOUNT, &webhook).await.unwrap();
+    let of_gone = plain(ACCOUNT, &gone, "x");
+    assert!(
+        store::forms::delete_form(&mut store::acquire(db).await.unwrap(), ACCOUNT, gone.id).await.unwrap()
+    );
+    let foreign = form(db, OTHER).await;
+    let all = [
+        stale,
+        plain(ACCOUNT, &closed, "x"),
+        plain(ACCOUNT, &told, "x"),
+        of_gone,
+        plain(ACCOUNT, &foreign, "x"),
+        plain(ACCOUNT, &free, "x"),
+        plain(ACCOUNT, &open, "x"),
+    ];
+    let mut taken = take(db, &all).await;
+    taken.sort_unstable();
+    let mut wanted = [all[5].id(), all[6].id()];
+    wanted.sort_unstable();
+    assert_eq!(taken, wanted);
+    for form in [&edited, &closed, &told] {
+        assert_eq!((count(db, ACCOUNT, form).await, stored(db, ACCOUNT, form).await), (0, Vec::new()));
+    }
+    assert_eq!(count(db, OTHER, &foreign).await, 0);
+}
+
+#[tokio::test]
+async fn a_form_being_edited_and_an_account_being_deleted_hold_up_nobody_else() {
+    let database = database().await;
+    let db = &database.db;
+    let (free, edited, ending) = (form(db, ACCOUNT).await, form(db, ACCOUNT).await, form(db, OTHER).await);
+    let mut edit = store::begin(db).await.unwrap();
+    lock_form(&mut edit, ACCOUNT, edited.id).await.unwrap().unwrap();
+    let mut end = store::begin(db).await.unwrap();
+    sqlx::query("select from accounts where id = $1 for update")
+        .bind(OTHER)
+        .execute(&mut *end)
+        .await
+        .unwrap();
+    let all = [plain(ACCOUNT, &edited, "x"), plain(OTHER, &ending, "x"), plain(ACCOUNT, &free, "x")];
+    let taken = tokio::time::timeout(Duration::from_secs(10), take(db, &all)).await.unwrap();
+    assert_eq!(taken, [all[2].id()]);
+    store::rollback(edit).await.unwrap();
+    store::rollback(end).await.unwrap();
+    assert_eq!(take(db, &all[..2]).await.len(), 2, "and when that is over they are taken");
+}
+
+/// The statement sees Postgres as it was when it began, and gets the form's lock later: what is committed in between must
+/// not be missed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_that_comes_while_many_submit_is_passed_by_none() {
+    let database = database().await;
+    let form = form(&database.db, ACCOUNT).await;
+    let done = Arc::new(AtomicBool::new(false));
+    let submitting: JoinSet<usize> = (0..6)
+        .map(|_| {
+            let (db, form, done) = (database.db.clone(), form.clone(), Arc::clone(&done));
+            async move {
+                let (mut form, mut sum) = (form, 0);
+                while !done.load(Ordering::Relaxed) {
+                    let of_form = |note| Plain::of(ACCOUNT, &form, &submission(note), UNLIMITED, now());
+                    if let (Some(one), Some(other)) = (of_form("x"), of_form("y")) {
+                        sum += take(&db, &[one, other]).await.len();
+                    }
+                    let mut conn = store::acquire(&db).await.unwrap();
+                    form = find_form(&mut conn, ACCOUNT, form.id).await.unwrap().unwrap();
+                }
+                sum
+            }
+        })
+        .collect();
+    let mut grown = 0;
+    for _ in 0..60 {
+        let full = edit(&database.db, &form, |form| form.max_submissions = Some(form.submission_count)).await;
+        for _ in 0..5 {
+            assert_eq!(
+                count(&database.db, ACCOUNT, &form).await,
+                full.submission_count,
+                "it is as full as it was when the limit came"
+            );
+        }
+        edit(&database.db, &form, |form| form.max_submissions = None).await;
+        let before = grown;
+        while grown == before {
+            grown = count(&database.db, ACCOUNT, &form).await;
+        }
+    }
+    done.store(true, Ordering::Relaxed);
+    let sum: usize = submitting.join_all().await.into_iter().sum();
+    assert_eq!(count(&database.db, ACCOUNT, &form).await, i64::try_from(sum).unwrap());
+    assert_eq!(stored(&database.db, ACCOUNT, &form).await.len(), sum);
+}
+
+#[test]
+fn what_is_more_than_its_row_is_not_plain() {
+    let fields = json!([{"name": "note", "label": "Note", "type": "text"}]);
+    let form = Form::new(new_id(), "F".to_owned(), serde_json::from_value(fields).unwrap(), now());
+    let is_plain = |form: &Form, new: &NewSubmission, plan_limit: i64| {
+        Plain::of(ACCOUNT, form, new, plan_limit, now()).is_some()
+    };
+    assert!(is_plain(&form, &submission("x"), UNLIMITED));
+    assert!(!is_plain(&form, &submission("x"), 100));
+    let named = NewSubmission { external_id: Some("x".to_owned()), ..submission("x") };
+    let spam = NewSubmission { spam_reasons: vec!["honeypot".to_owned()], ..submission("x") };
+    assert!(!is_plain(&form, &named, UNLIMITED) && !is_plain(&form, &spam, UNLIMITED));
+    let more: [fn(&mut Form); 4] = [
+        |form| form.max_submissions = Some(1_000_000),
+        |form| form.unique_by = Some(vec!["note".to_owned()]),
+        |form| form.auto_entry_page_id = Some(Uuid::from_u128(9)),
+        |form| form.notify_email = Some("owner@example.com".to_owned()),
+    ];
+    for shape in more {
+        let mut form = form.clone();
+        shape(&mut form);
+        assert!(!is_plain(&form, &submission("x"), UNLIMITED));
+    }
+}
