@@ -4,10 +4,13 @@
 //! what happens next is the job-runner's work and needs nobody here.
 
 mod alone;
+mod lines;
 mod once;
 mod parts;
 mod reading;
 mod together;
+
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
@@ -27,8 +30,9 @@ use web::{Code, Path, Problem};
 use crate::edge::Edge;
 use crate::form_files;
 use crate::forms::{self, Given, Manner, onward, refusal};
-pub(crate) use alone::Lines;
-use alone::{Taking, Turn};
+use alone::Taking;
+pub(crate) use lines::Lines;
+use lines::{Turn, being_edited};
 use once::{Call, Receipt};
 use reading::{Asker, Sent};
 use together::Fate;
@@ -102,7 +106,7 @@ async fn carry_out(edge: &Edge, form_id: Uuid, asker: Asker, request: Request) -
     let (mut turn, mut looks) = (None, 0);
     while looks < TRIES {
         let given = sent.answers(&open);
-        let outcome = match check(&open, &given, &sent) {
+        let outcome = match check(edge, &open, &given, &sent).await? {
             Ok(kept) => take(edge, &open, &sent, call.as_ref(), turn.as_ref(), kept).await?,
             Err(wrong) => Outcome::Wrong(wrong),
         };
@@ -121,7 +125,7 @@ async fn carry_out(edge: &Edge, form_id: Uuid, asker: Asker, request: Request) -
             (Outcome::Busy, _) if turn.is_none() => {
                 turn = Some(edge.form_lines.turn(edge.form_rules.wait_within).await?);
             }
-            (Outcome::Busy, _) => return Err(alone::being_edited()),
+            (Outcome::Busy, _) => return Err(being_edited()),
             // The next look shows what it has become.
             (Outcome::Changed, _) => {
                 looks += 1;
@@ -134,15 +138,25 @@ async fn carry_out(edge: &Edge, form_id: Uuid, asker: Asker, request: Request) -
 }
 
 /// The answers to keep, or all that is wrong: of a file that was refused as it came, that.
-fn check(open: &OpenForm, given: &Answers, sent: &Sent) -> Result<Answers, Vec<Complaint>> {
-    let checked = answers::check(&open.form.fields, given);
+async fn check(
+    edge: &Edge,
+    open: &Arc<OpenForm>,
+    given: &Answers,
+    sent: &Sent,
+) -> Result<Result<Answers, Vec<Complaint>>, Problem> {
+    let checked = if answers::is_heavy(&open.form.fields, given) {
+        let (open, given) = (Arc::clone(open), given.clone());
+        edge.form_lines.work(move || answers::check(&open.form.fields, &given)).await?
+    } else {
+        answers::check(&open.form.fields, given)
+    };
     if sent.wrong.is_empty() {
-        return checked;
+        return Ok(checked);
     }
     let mut wrong = checked.err().unwrap_or_default();
     wrong.retain(|one| sent.wrong.iter().all(|file| file.field != one.field));
     wrong.extend(sent.wrong.iter().cloned());
-    Err(wrong)
+    Ok(Err(wrong))
 }
 
 async fn take(

@@ -5,8 +5,9 @@
     tests/bench/submissions.py --seconds 5 --rounds 1 to see that it runs
 
 Both write into the same Postgres, with fsync on, over 32 connections: wrk posts to a form's submit endpoint, and pgbench
-inserts the same row, one a transaction, by a prepared statement. They take turns, and what is compared are ratios within
-a round. Afterwards every 2xx must be a row. Writes tests/bench/submissions.md.
+writes what a submission writes, its row and its count, as one prepared statement that is its own transaction. By the side
+it also writes the row alone. They take turns, and what is compared are ratios within a round. Afterwards every 2xx must be
+a row, and counted. Writes tests/bench/submissions.md.
 """
 
 import argparse
@@ -21,10 +22,14 @@ import stand
 HERE = pathlib.Path(__file__).resolve().parent
 CONNECTIONS = 32
 ANSWERS = {"name": "Ana Example", "email": "ana@example.com", "message": "Hello! " * 20}
-INSERT = """
+ROW = """
 insert into submissions (id, account_id, form_id, payload, created_at, updated_at)
-values (gen_random_uuid(), '{account}', '{form}', '{payload}', now(), now());
-"""
+values (gen_random_uuid(), '{account}', '{form}', '{payload}', now(), now())"""
+# As the edge counts: each connection in a row of its own, so that none waits for another.
+COUNT = """
+with stored as ({row} returning form_id)
+insert into form_tallies as t (form_id, slot, submissions) select form_id, pg_backend_pid() % 64, 1 from stored
+on conflict (form_id, slot) do update set submissions = t.submissions + 1"""
 POST = """
 wrk.method, wrk.body = "POST", [[{body}]]
 wrk.headers["Content-Type"] = "application/json"
@@ -76,31 +81,42 @@ def main():
         other = stand.call("POST", f"{stack['base_url']}/api/workflows/contact", key, {})["formId"]
         account = stand.call("GET", f"{stack['base_url']}/api/account", key)["id"]
         payload = stand.json.dumps(ANSWERS)
-        script = INSERT.format(account=account, form=other, payload=payload)
+        row = ROW.format(account=account, form=other, payload=payload)
+        scripts = [COUNT.format(row=row) + ";", row + ";"]
         edge(folder, made["submitUrl"], 2)
-        before = int(stand.ask(stack, f"select count(*) from submissions where form_id = '{made['formId']}'"))
-        answered = 0
+        tallied = f"select sum(submissions) from form_tallies where form_id = '{made['formId']}'"
+        counted = f"select count(*) from submissions where form_id = '{made['formId']}'"
+        before, answered = int(stand.ask(stack, counted)), 0
         for round in range(arguments.rounds):
             taken, rate, p99 = edge(folder, made["submitUrl"], arguments.seconds)
             answered += taken
-            tps, pg_p99 = pgbench(folder, stack["postgres_url"], script, arguments.seconds)
-            ratios.append(rate / tps)
-            rows.append(f"| {round + 1} | {rate:,.0f} | {p99:.1f} ms | {tps:,.0f} | {pg_p99:.1f} ms | {rate / tps:.0%} |")
+            theirs = [pgbench(folder, stack["postgres_url"], script, arguments.seconds) for script in scripts]
+            ratios.append([rate / tps for tps, _ in theirs])
+            cells = [f"{rate:,.0f}", f"{p99:.1f} ms"]
+            for tps, pg_p99 in theirs:
+                cells += [f"{tps:,.0f}", f"{pg_p99:.1f} ms", f"{rate / tps:.0%}"]
+            rows.append(f"| {round + 1} | {' | '.join(cells)} |")
             print(rows[-1], flush=True)
-        stored = int(stand.ask(stack, f"select count(*) from submissions where form_id = '{made['formId']}'")) - before
+        stored = int(stand.ask(stack, counted))
         # wrk hangs up on those that are under way when its time is over.
-        assert answered <= stored <= answered + arguments.rounds * CONNECTIONS, (answered, stored)
+        assert answered <= stored - before <= answered + arguments.rounds * CONNECTIONS, (answered, stored, before)
+        assert int(stand.ask(stack, tallied)) == stored, "what is stored is counted"
     table = "\n".join(rows)
+    same, bare = (statistics.median(column) for column in zip(*ratios))
     text = f"""# Submissions a second, each on disk
 
 Made by `tests/bench/submissions.py`: {CONNECTIONS} connections, {arguments.seconds} s a turn, fsync on, the same Postgres.
-{answered:,} were answered 201, and as many are stored.
+{answered:,} were answered 201, and as many are stored and counted.
 
-| round | edge | p99 | pgbench, the same insert | p99 | edge / pgbench |
-| ---: | ---: | ---: | ---: | ---: | ---: |
+The edge reads a request over HTTP, checks it against its form, looks for webhooks, makes sure that nobody edits the form,
+and answers when row and count are committed. `pgbench -M prepared` writes the same row and the same count, of constants, as
+one statement that commits itself: no `begin`, no look at form or webhooks. The bare insert leaves out the count too.
+
+| round | edge | p99 | pgbench: row and count | p99 | edge / pgbench | pgbench: bare insert | p99 | edge / bare |
+| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 {table}
 
-Median of the ratios: {statistics.median(ratios):.0%}. The bar: at least 70 %.
+Median of the ratios: {same:.0%} of row and count (the bar: at least 70 %), {bare:.0%} of the bare insert.
 """
     (HERE / "submissions.md").write_text(text)
     print(text)

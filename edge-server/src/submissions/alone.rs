@@ -1,46 +1,18 @@
 //! A submission of which more follows than its row, or whose form has a limit: a transaction of its own.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 use contract::Signal;
 use domain::traps;
 use store::forms::OpenForm;
 use store::submissions::{NewSubmission, Taken, Writer, take_submission};
-use tokio::sync::{Semaphore, SemaphorePermit};
-use web::{Code, Problem};
+use web::Problem;
 
+use super::lines::Turn;
 use super::once::Call;
 use super::reading::Sent;
 use super::{Outcome, receipt, suspect};
 use crate::edge::Edge;
 use crate::{challenges, form_files};
-
-/// Connections with which submissions wait for edits of their forms. However long an edit takes, and however many want
-/// to submit meanwhile, the other connections are for the other forms.
-const WAITING: usize = 4;
-
-/// Where those line up whose form is being edited.
-pub(crate) struct Lines(Semaphore);
-
-/// One of those who may wait for an edit with a connection in hand.
-pub(super) struct Turn<'a>(#[expect(dead_code, reason = "given back when dropped")] SemaphorePermit<'a>);
-
-impl Lines {
-    /// Nobody waits yet.
-    pub(crate) fn new() -> Self {
-        Self(Semaphore::new(WAITING))
-    }
-
-    /// A turn to wait.
-    ///
-    /// # Errors
-    /// A problem: there is none so soon.
-    pub(super) async fn turn(&self, within: Duration) -> Result<Turn<'_>, Problem> {
-        let turn = tokio::time::timeout(within, self.0.acquire()).await;
-        turn.ok().and_then(Result::ok).map(Turn).ok_or_else(being_edited)
-    }
-}
 
 /// What a submission is stored with.
 pub(super) struct Taking<'a> {
@@ -144,9 +116,4 @@ async fn tell(edge: Edge, signals: Vec<Signal>) {
             tracing::debug!(%error, "the outbox waits for its next sweep");
         }
     }
-}
-
-/// What those are told who have waited for long enough.
-pub(super) fn being_edited() -> Problem {
-    Problem::new(Code::Unavailable, "this form is being edited right now; nothing was stored").retry_after(5)
 }

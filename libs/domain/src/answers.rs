@@ -19,6 +19,9 @@ use crate::fields::{Field, FieldType, ShowIf};
 
 pub use values::is_email;
 
+/// More text than this for patterns takes long: up to some twenty microseconds a byte.
+const HEAVY_BYTES: usize = 256;
+
 /// The answers to be stored, by field name.
 pub type Answers = Map<String, Value>;
 
@@ -54,6 +57,18 @@ pub fn check(fields: &[Field], given: &Answers) -> Result<Answers, Vec<Complaint
         }
     }
     if complaints.is_empty() { Ok(kept) } else { Err(complaints) }
+}
+
+/// Whether [`check`] may take long enough to be done where nobody else waits for it: a pattern has to be compiled first, or
+/// there is much to match.
+pub fn is_heavy(fields: &[Field], given: &Answers) -> bool {
+    let mut bytes = 0;
+    fields.iter().any(|field| {
+        let answer = given.get(&field.name).and_then(Value::as_str);
+        let (Some(pattern), Some(text)) = (&field.pattern, answer) else { return false };
+        bytes += text.len();
+        !pattern.is_compiled() || bytes > HEAVY_BYTES
+    })
 }
 
 /// Answers with others put over them; a null takes one away.

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::Complaint;
 use crate::complaint::check_length;
+use crate::patterns::{MAX_PATTERN, Pattern};
 
 /// Most fields of one form.
 pub const MAX_FIELDS: usize = 100;
@@ -17,9 +18,6 @@ pub const MAX_TEXT: usize = 20_000;
 const MAX_OPTIONS: usize = 200;
 /// Most characters of one option.
 const MAX_OPTION_CHARS: usize = 500;
-/// Most characters of a `pattern`, and most bytes of the automaton made of it.
-const MAX_PATTERN: usize = 500;
-const MAX_PATTERN_BYTES: usize = 64 << 10;
 
 /// What kind of answer a field takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -106,8 +104,8 @@ pub struct Field {
     pub max_length: Option<u32>,
     /// Regular expression the whole text must match (the `regex` crate's syntax: linear time).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = MAX_PATTERN), extend("format" = "regex"))]
-    pub pattern: Option<String>,
+    #[schemars(with = "Option<String>", length(max = MAX_PATTERN), extend("format" = "regex"))]
+    pub pattern: Option<Pattern>,
     /// Smallest number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
@@ -188,7 +186,7 @@ fn check_one(complaints: &mut Vec<Complaint>, field: &Field, path: &dyn Fn(&str)
         complaints.push(Complaint::new(path("min"), "range", "min is above max"));
     }
     if let Some(pattern) = &field.pattern
-        && let Err(message) = check_pattern(pattern)
+        && let Err(message) = pattern.check()
     {
         complaints.push(Complaint::new(path("pattern"), "pattern", message));
     }
@@ -211,21 +209,6 @@ fn check_belonging(complaints: &mut Vec<Complaint>, field: &Field, path: &dyn Fn
         let message = format!("{part} belongs to {whose}");
         complaints.push(Complaint::new(path(part), "not_of_this_type", message));
     }
-}
-
-/// Whether a pattern can be run: by itself too, as `a)|(?:b` would escape from what is put around it.
-fn check_pattern(pattern: &str) -> Result<(), String> {
-    if pattern.chars().count() > MAX_PATTERN {
-        return Err(format!("pattern may have at most {MAX_PATTERN} characters"));
-    }
-    let alone = regex_syntax::parse(pattern).map(|_| ()).map_err(|error| error.to_string());
-    let whole = |()| whole_text(pattern).map(|_| ()).map_err(|error| error.to_string());
-    alone.and_then(whole).map_err(|error| format!("pattern is not a regular expression we can run: {error}"))
-}
-
-/// A checked pattern as an expression for the whole text.
-pub(crate) fn whole_text(pattern: &str) -> Result<regex::Regex, regex::Error> {
-    regex::RegexBuilder::new(&format!("^(?:{pattern})$")).size_limit(MAX_PATTERN_BYTES).build()
 }
 
 /// A whole number however it is written: JSON knows no difference between `1` and `1.0`.

@@ -27,6 +27,7 @@ pub mod keys;
 pub mod media;
 pub mod months;
 pub mod pages;
+pub mod patterns;
 pub mod places;
 pub mod plans;
 pub mod presets;

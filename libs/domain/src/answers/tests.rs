@@ -74,6 +74,21 @@ fn a_pattern_is_for_the_whole_text() {
 }
 
 #[test]
+fn what_patterns_have_to_compile_or_to_read_is_heavy() {
+    let fields: Vec<Field> = serde_json::from_value(json!([
+        {"name": "a", "label": "A", "type": "text", "pattern": "[a-z]*"},
+        {"name": "b", "label": "B", "type": "text"},
+    ]))
+    .unwrap();
+    let heavy = |given: Value| super::is_heavy(&fields, given.as_object().unwrap());
+    assert!(heavy(json!({"a": "x"})), "the pattern isn't compiled");
+    assert!(!heavy(json!({"b": "x".repeat(10_000)})), "nobody asks it");
+    assert!(check(&fields, json!({"a": "x"}).as_object().unwrap()).is_ok());
+    assert!(!heavy(json!({"a": "x".repeat(256)})));
+    assert!(heavy(json!({"a": "x".repeat(257)})));
+}
+
+#[test]
 fn hidden_fields_are_neither_checked_nor_kept_along_the_whole_chain() {
     let fields: Vec<Field> = serde_json::from_value(json!([
         {"name": "a", "label": "A", "type": "checkbox"},

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chrono::NaiveDate;
 use serde_json::{Number, Value};
 
-use crate::fields::{Field, FieldType, MAX_TEXT, whole_text};
+use crate::fields::{Field, FieldType, MAX_TEXT};
 
 /// No telephone number is shorter.
 const MIN_TEL_DIGITS: usize = 3;
@@ -124,7 +124,7 @@ fn check_free_text(field: &Field, text: &str) -> Result<(), Refusal> {
         return Err(("too_long", format!("{label} may have at most {max} characters")));
     }
     if let Some(pattern) = &field.pattern
-        && !whole_text(pattern).is_ok_and(|pattern| pattern.is_match(text))
+        && !pattern.is_match(text)
     {
         return Err(("pattern", format!("{label} does not have the expected form")));
     }

@@ -74,8 +74,8 @@ fn is_plain(form: &Form, plan_limit: i64) -> bool {
 /// # Errors
 /// The database's; none is stored then.
 pub async fn take_together(conn: &mut Conn, all: &[Plain]) -> Result<Vec<Uuid>, Error> {
-    // The row of the form is locked although nobody edits it under the other lock: whoever locks a row sees the last that
-    // was committed of it, be it after this statement began.
+    // The row of the form is locked although nobody edits it under the other lock: whoever locks a row so that it can't be
+    // written sees the last that was committed of it, be it after this statement began. `for key share` would not do.
     //
     // The account's is taken as the reference to it will be, so that nobody here waits for one that is being deleted.
     //
@@ -97,7 +97,7 @@ pub async fn take_together(conn: &mut Conn, all: &[Plain]) -> Result<Vec<Uuid>, 
                  and not exists (
                      select from webhooks w where w.account_id = asked.account_id and w.is_active
                        and (w.all_forms or exists (select from webhook_forms where webhook_id = w.id and form_id = f.id)))
-               for key share of f, a skip locked
+               for share of f skip locked for key share of a skip locked
            ), stored as (
                insert into submissions (id, account_id, form_id, payload, created_at, updated_at)
                select id, account_id, form_id, payload::jsonb, sent_at, sent_at from place
