@@ -22,6 +22,7 @@ use tokio::net::TcpStream;
 
 use crate::edge::Edge;
 use crate::front::Rooms;
+use crate::hit::Wanted;
 use crate::paced::Paced;
 use crate::quick;
 use crate::seats::{Busy, Seat};
@@ -76,11 +77,12 @@ impl Service<Request<Incoming>> for Door {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         self.seat.begin();
-        let asked = (request.method(), request.uri(), request.headers());
+        let asked = request.headers();
         // A request that brings a body is never a page's.
         if request.body().is_end_stream()
-            && let Some(reply) = forms::hit(&self.edge, asked)
-                .or_else(|| hit::answer(&self.edge, &mut self.known.borrow_mut(), asked))
+            && let Some(wanted) = Wanted::read(request.method(), request.uri(), asked)
+            && let Some(reply) = forms::hit(&self.edge, &wanted, asked)
+                .or_else(|| hit::answer(&self.edge, &mut self.known.borrow_mut(), &wanted, asked))
         {
             return Either::Left(ready(Ok(reply.map(EitherBody::Left))));
         }
