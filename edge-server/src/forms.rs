@@ -115,6 +115,22 @@ impl Forms {
         self.known.remove(&id);
     }
 
+    /// Why a form takes no answers, found out anew: what is known of a full one may be a minute old.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub(crate) async fn still_shut(
+        &self,
+        open: &OpenForm,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Shut>, Problem> {
+        if why_shut(open, now).is_none() {
+            return Ok(None);
+        }
+        self.forget(open.form.id);
+        Ok(why_shut(&*self.find(open.form.id).await?, now))
+    }
+
     /// Asks again about every form.
     pub(crate) fn forget_all(&self) {
         self.known.expire_all();

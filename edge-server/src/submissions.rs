@@ -87,6 +87,9 @@ async fn carry_out(edge: &Edge, form_id: Uuid, asker: Asker, request: Request) -
     let mut open = edge.forms.find(form_id).await?;
     let call = Call::read(edge.forms.key(), form_id, request.headers())?;
     let sent = reading::read(edge, &open, request).await?;
+    if let Some(why) = sent.shut {
+        return shut_out(edge, &open, why, &sent, call.as_ref(), asker).await;
+    }
     for _ in 0..TRIES {
         let given = sent.answers(&open);
         let outcome = match check(&open, &given, &sent) {
@@ -95,16 +98,18 @@ async fn carry_out(edge: &Edge, form_id: Uuid, asker: Asker, request: Request) -
         };
         match (outcome, asker) {
             (Outcome::Stored(receipt), _) => return Ok(thank(&open, &receipt, &sent, asker)),
-            (Outcome::Again(receipt), _) => {
-                let mut response = thank(&open, &receipt, &sent, asker);
-                response.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
-                return Ok(response);
-            }
+            (Outcome::Again(receipt), _) => return Ok(again(&open, &receipt, &sent, asker)),
             (Outcome::Wrong(wrong), Asker::Program) => return Err(Problem::validation(wrong)),
             (Outcome::Wrong(wrong), Asker::Browser) => {
                 return ask_again(edge, &open, &sent, given, wrong).await;
             }
-            (Outcome::Refused(why), _) => return refuse(edge, &open, why, &sent, asker),
+            (Outcome::Refused(why), _) => {
+                if forms::why_shut(&open, edge.clock.now()).is_none() {
+                    // It was filled since it was looked up: whoever comes next need not send files to learn that.
+                    edge.forms.forget(form_id);
+                }
+                return refuse(edge, &open, why, &sent, asker);
+            }
             (Outcome::Duplicate, _) => return duplicate(edge, &open, &sent, asker),
             (Outcome::NoForm, _) => {
                 return Err(Problem::new(Code::NotFound, "there is no form at this address"));
@@ -117,6 +122,27 @@ async fn carry_out(edge: &Edge, form_id: Uuid, asker: Asker, request: Request) -
         }
     }
     Err(Problem::away(true))
+}
+
+/// The answer to what was sent with files to a form that was shut, unless it was sent before.
+async fn shut_out(
+    edge: &Edge,
+    open: &OpenForm,
+    why: Shut,
+    sent: &Sent,
+    call: Option<&Call>,
+    asker: Asker,
+) -> Result<Response, Problem> {
+    if let Some(call) = call {
+        let after = edge.clock.now() - edge.form_rules.answers_kept_for;
+        let mut tx = store::begin(&edge.db).await?;
+        let receipt = call.look(&mut tx, open.account_id, sent, after).await;
+        store::rollback(tx).await?;
+        if let Some(receipt) = receipt? {
+            return Ok(again(open, &receipt, sent, asker));
+        }
+    }
+    refuse(edge, open, why, sent, asker)
 }
 
 /// The answers to keep, or all that is wrong: of a file that was refused as it came, that.
@@ -245,6 +271,13 @@ fn receipt(open: &OpenForm, submission: &NewSubmission, now: DateTime<Utc>) -> R
         "createdAt": now,
     });
     Receipt(body.to_string())
+}
+
+/// What was answered before.
+fn again(open: &OpenForm, receipt: &Receipt, sent: &Sent, asker: Asker) -> Response {
+    let mut response = thank(open, receipt, sent, asker);
+    response.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
+    response
 }
 
 /// Browsers are sent on, so that a reload asks for a page and doesn't post again.

@@ -103,8 +103,9 @@ fn request() -> impl Strategy<Value = Vec<u8>> {
         "/",
         &["/long/one", "/long/one?q=1", "/nothing", "*", "http://quiet-otter.localhost/", "/#x", "/%2e", "x"],
     );
-    let form = (select(form_readers::FORMS.to_vec()), mostly("", &["?lang=de", "?embed=1", "?name=x", "/", "%20"]))
-        .prop_map(|(id, behind)| format!("/f/{id}{behind}"));
+    let form =
+        (select(form_readers::FORMS.to_vec()), mostly("", &["?lang=de", "?embed=1", "?name=x", "/", "%20"]))
+            .prop_map(|(id, behind)| format!("/f/{id}{behind}"));
     let space = mostly(" ", &["  ", "\t", "", " x "]);
     let version = mostly("HTTP/1.1", &["HTTP/1.0", "HTTP/2.0", "HTTP/1.1 ", "http/1.1", "HTTP/1.9", ""]);
     let of_site = mostly(

@@ -203,7 +203,10 @@ mod tests {
         let at = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
         let event = closed_event(Shut::Full, at, Uuid::nil(), "Contact");
         assert_eq!(event["type"], "form.closed");
-        assert_eq!((&event["data"]["formName"], &event["data"]["reason"]), (&json!("Contact"), &json!("full")));
+        assert_eq!(
+            (&event["data"]["formName"], &event["data"]["reason"]),
+            (&json!("Contact"), &json!("full"))
+        );
         assert_eq!(closed_event(Shut::Closed, at, Uuid::nil(), "")["data"]["reason"], "closed");
     }
 

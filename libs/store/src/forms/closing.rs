@@ -77,8 +77,7 @@ pub async fn close_form(
 fn why_closed(open: &OpenForm, now: DateTime<Utc>) -> Option<Shut> {
     let OpenForm { form, plan, .. } = open;
     let plan_limit = plan.limits().submissions_per_form;
-    let why =
-        |closes_at| shut(now, closes_at, form.submission_count, form.max_submissions, plan_limit);
+    let why = |closes_at| shut(now, closes_at, form.submission_count, form.max_submissions, plan_limit);
     why(form.closes_at).filter(|closed| *closed == Shut::Full || why(None).is_none())
 }
 
