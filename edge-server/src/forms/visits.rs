@@ -61,10 +61,6 @@ fn form_at(edge: &Edge, wanted: &Wanted<'_>) -> Option<Uuid> {
 
 /// The answer to a request that hyper has read, if it can be given right now.
 pub(crate) fn hit(edge: &Edge, wanted: &Wanted<'_>, asked: &HeaderMap) -> Option<Reply> {
-    // What a HEAD is answered with has no body over HTTP/2 either, which the router sees to.
-    if !wanted.is_get {
-        return None;
-    }
     let languages = asked.get_all(header::ACCEPT_LANGUAGE).iter().map(HeaderValue::as_bytes);
     let page = find(edge, wanted, languages, Instant::now())?;
     Some(edge.forms.send(edge, &page, asked))

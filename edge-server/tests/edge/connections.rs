@@ -202,6 +202,20 @@ async fn pages_are_served_over_http2_without_an_upgrade() {
 }
 
 #[tokio::test]
+async fn a_head_over_http2_is_answered_with_the_length_of_a_body_and_none() {
+    let edge = edge(&[]).await;
+    let http2 = edge.visitor.http2().await;
+    let host = "quiet-otter.localhost";
+    for (path, length) in [("/", "4"), ("/", "4"), ("/nothing", "34")] {
+        // Whoever is sent a body here takes it for an error of the protocol.
+        let answer = http2.send(http::Method::HEAD, host, path, &[]).await;
+        assert_eq!((answer.text(), answer.header("content-length")), ("", length), "{path}");
+    }
+    let answer = http2.get(host, "/", &[]).await;
+    assert_eq!(answer.text(), "<p>x");
+}
+
+#[tokio::test]
 async fn an_idle_http2_connection_is_ended() {
     let edge = edge(&["connections.idle_timeout=200ms"]).await;
     let mut stream = edge.visitor.connect().await;
