@@ -13,7 +13,7 @@ use axum::body::Body;
 use axum::extract::ConnectInfo;
 use bytes::Bytes;
 use futures::future::Either;
-use http::{Request, Response};
+use http::{Method, Request, Response, Version, header};
 use http_body::Body as _;
 use http_body_util::{Either as EitherBody, Full};
 use hyper::body::Incoming;
@@ -22,6 +22,7 @@ use tokio::net::TcpStream;
 
 use crate::edge::Edge;
 use crate::front::Rooms;
+use crate::hit::Wanted;
 use crate::paced::Paced;
 use crate::quick;
 use crate::seats::{Busy, Seat};
@@ -76,12 +77,16 @@ impl Service<Request<Incoming>> for Door {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         self.seat.begin();
-        let asked = (request.method(), request.uri(), request.headers());
+        let asked = request.headers();
+        // Over HTTP/1.1 hyper leaves the body away, over HTTP/2 it sends what it is given.
+        let is_head = *request.method() == Method::HEAD && request.version() == Version::HTTP_2;
         // A request that brings a body is never a page's.
         if request.body().is_end_stream()
-            && let Some(reply) = forms::hit(&self.edge, asked)
-                .or_else(|| hit::answer(&self.edge, &mut self.known.borrow_mut(), asked))
+            && let Some(wanted) = Wanted::read(request.method(), request.uri(), asked)
+            && let Some(reply) = forms::hit(&self.edge, &wanted, asked)
+                .or_else(|| hit::answer(&self.edge, &mut self.known.borrow_mut(), &wanted, asked))
         {
+            let reply = if is_head { without_body(reply) } else { reply };
             return Either::Left(ready(Ok(reply.map(EitherBody::Left))));
         }
         let busy = self.seat.keep_busy();
@@ -91,7 +96,17 @@ impl Service<Request<Incoming>> for Door {
         let rooms = self.rooms.clone();
         Either::Right(Box::pin(async move {
             let response = rooms.answer(request).await;
+            let response = if is_head { without_body(response) } else { response };
             Ok(response.map(|body| EitherBody::Right(busy.until_sent(body))))
         }))
     }
+}
+
+/// What a HEAD is answered with: the length of a body, and none.
+fn without_body<B: http_body::Body + Default>(mut response: Response<B>) -> Response<B> {
+    let body = std::mem::take(response.body_mut());
+    if let Some(length) = body.size_hint().exact().filter(|length| *length > 0) {
+        response.headers_mut().entry(header::CONTENT_LENGTH).or_insert(length.into());
+    }
+    response
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use cache::Fresh;
 use chrono::{DateTime, Utc};
 use domain::Complaint;
@@ -32,11 +33,11 @@ use crate::lookups::LookUps;
 use crate::replies::{Reply, request_id};
 use page::{Notice, Page, Pages};
 use questions::Sheet;
-use ready::Ready;
 
 pub(crate) use languages::Words;
 pub(crate) use page::Manner;
-pub(crate) use visits::{after, hit, show, thank};
+pub(crate) use ready::Ready;
+pub(crate) use visits::{after, ask, find, hit, show, thank};
 
 /// Of forms, and of their pages.
 const MAX_BYTES: u64 = 64 << 20;
@@ -112,6 +113,22 @@ impl Forms {
     /// hears that a form was suspended, or has ended. Its pages go with it, as they are of a form that is known.
     pub(crate) fn forget(&self, id: Uuid) {
         self.known.remove(&id);
+    }
+
+    /// Why a form takes no answers, found out anew: what is known of a full one may be a minute old.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub(crate) async fn still_shut(
+        &self,
+        open: &OpenForm,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Shut>, Problem> {
+        if why_shut(open, now).is_none() {
+            return Ok(None);
+        }
+        self.forget(open.form.id);
+        Ok(why_shut(&*self.find(open.form.id).await?, now))
     }
 
     /// Asks again about every form.
@@ -221,11 +238,17 @@ impl Forms {
             .map(|made| made.value)
     }
 
+    /// The page's bytes as they are sent now, to a visitor who takes these encodings; and whether they are compressed.
+    pub(crate) fn fill(&self, page: &Ready, accepted: Accepted, now: DateTime<Utc>) -> (Bytes, bool) {
+        let (second, is_gzip) = (now.timestamp(), accepted.takes(GZIP));
+        let token = || domain::traps::token(&self.key, page.form_id(), second);
+        (page.body(second, is_gzip, token), is_gzip)
+    }
+
     /// The page as it is sent now.
     fn send(&self, edge: &Edge, page: &Ready, asked: &HeaderMap) -> Reply {
-        let second = edge.clock.now().timestamp();
-        let token = || domain::traps::token(&self.key, page.form_id(), second);
-        let mut reply = page.reply(second, Accepted::by(asked).takes(GZIP), token);
+        let (body, is_gzip) = self.fill(page, Accepted::by(asked), edge.clock.now());
+        let mut reply = page.reply(body, is_gzip);
         let id = request_id(asked, &edge.rng);
         reply.headers_mut().insert(contract::edge::REQUEST_ID, id);
         reply

@@ -20,10 +20,23 @@ use crate::{assets, hosts, serving};
 pub(crate) struct Wanted<'a> {
     /// What stands for the host, as it was written.
     pub(crate) host: &'a str,
-    /// Without the query.
     pub(crate) path: &'a str,
+    /// What stands behind the path's `?`.
+    pub(crate) query: &'a str,
     /// GET: who asks will see the page.
     pub(crate) is_get: bool,
+}
+
+impl<'a> Wanted<'a> {
+    /// As hyper has read it; `None` for other methods, and where nobody can say for which host it is.
+    pub(crate) fn read(method: &Method, uri: &'a Uri, asked: &'a HeaderMap) -> Option<Self> {
+        let is_get = *method == Method::GET;
+        if !is_get && *method != Method::HEAD {
+            return None;
+        }
+        let host = hosts::written(asked, uri)?;
+        Some(Self { host, path: uri.path(), query: uri.query().unwrap_or_default(), is_get })
+    }
 }
 
 /// A page to be sent.
@@ -91,14 +104,10 @@ fn slug(path: &str) -> Option<&str> {
 pub(crate) fn answer(
     edge: &Edge,
     known: &mut Option<Remembered>,
-    (method, uri, asked): (&Method, &Uri, &HeaderMap),
+    wanted: &Wanted<'_>,
+    asked: &HeaderMap,
 ) -> Option<Reply> {
-    let is_get = *method == Method::GET;
-    if !is_get && *method != Method::HEAD {
-        return None;
-    }
-    let wanted = Wanted { host: hosts::written(asked, uri)?, path: uri.path(), is_get };
-    let Hit { page, claimed, from } = find(edge, known, &wanted, Instant::now())?;
+    let Hit { page, claimed, from } = find(edge, known, wanted, Instant::now())?;
     let request_id = request_id(asked, &edge.rng);
     Some(Sending { asked, claimed, from, request_id }.page(&page))
 }

@@ -72,7 +72,8 @@ impl Layout {
     }
 }
 
-fn lines(headers: &HeaderMap) -> Vec<u8> {
+/// Headers each in a line of HTTP/1.1, but for those that differ from answer to answer.
+pub(crate) fn lines(headers: &HeaderMap) -> Vec<u8> {
     let same = headers.iter().filter(|(name, value)| !value.is_empty() && **name != X_CACHE);
     same.flat_map(|(name, value)| [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat())
         .collect()

@@ -36,6 +36,7 @@ mod short;
 mod sitemaps;
 mod sites;
 mod submissions;
+mod taken;
 mod tracker;
 mod uploads;
 mod views;

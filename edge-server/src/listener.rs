@@ -24,11 +24,15 @@ use crate::front::Rooms;
 use crate::gathered::Gathered;
 use crate::quick::{Rest, Spoken};
 use crate::seats::{Seated, Seats, Wish};
+use crate::taken::Telling;
 
 /// Requests still running this long after shutdown was asked for are cut off.
 const DRAIN: Duration = Duration::from_secs(10);
 /// A visitor's machine that doesn't confirm what it is sent for that long is gone, or pretends to be.
 const UNREAD_FOR: Duration = Duration::from_secs(60);
+/// What the system takes beyond what it can send: with megabytes of it, a visitor who reads slowly would look for
+/// minutes like one who doesn't read.
+const UNSENT_BYTES: u32 = 128 * 1024;
 /// How often HTTP/2 asks whether there is still somebody.
 const PING_EVERY: Duration = Duration::from_secs(30);
 /// How many rounds are made in the shortest time that is watched.
@@ -122,6 +126,7 @@ async fn attend(servers: &Servers, is_quick: bool, mut stream: TcpStream, mut do
     let rest = if is_quick { door.quick(&mut stream).await } else { Some(Rest::default()) };
     let Some(Rest { unread, spoken }) = rest else { return };
     let (reading, writing) = stream.into_split();
+    let writing = Telling::new(writing, Arc::clone(&seated.seat));
     let reading = Cursor::new(unread).chain(reading);
     let ended = if spoken == Spoken::Http2 {
         let gathered = Gathered::new(writing);
@@ -174,7 +179,9 @@ where
 fn prepare(stream: &TcpStream) {
     // Answers are written whole; waiting to fill a packet only delays them.
     let _best_effort = stream.set_nodelay(true);
-    let _best_effort = SockRef::from(stream).set_tcp_user_timeout(Some(UNREAD_FOR));
+    let socket = SockRef::from(stream);
+    let _best_effort = socket.set_tcp_user_timeout(Some(UNREAD_FOR));
+    let _best_effort = socket.set_tcp_notsent_lowat(UNSENT_BYTES);
 }
 
 async fn make_rounds(seats: Arc<Seats>, limits: Connections, shutdown: Shutdown) {

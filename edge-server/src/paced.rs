@@ -1,7 +1,8 @@
 //! Request bodies that must keep coming: a visitor who dribbles them in is cut off.
 //!
 //! What counts is the time spent waiting for the visitor, never the time we take to read. Each byte that comes buys
-//! a little more of it, so that a long upload over a slow line is no crime, and a byte a second is one.
+//! a little more of it, so that a long upload over a slow line is no crime, and a byte a second is one; but however much
+//! has come, nobody may stand still for long.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,13 +15,16 @@ use tokio::time::Sleep;
 /// Slower than this, over all of it, nobody sends: a tenth of a bad modem.
 const BYTES_PER_SECOND_MIN: u64 = 500;
 
+/// So many times the patience may be left at most.
+const SAVED_MAX: u32 = 3;
+
 /// A body whose sender may not let us wait.
 pub(crate) struct Paced<B> {
     body: B,
-    /// What may be waited in all before the first byte has come.
-    patience: Duration,
-    received_bytes: u64,
-    waited: Duration,
+    /// What may still be waited.
+    left: Duration,
+    /// What may be saved of that.
+    most: Duration,
     /// Since when we wait, and what wakes us when it has been too long.
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
 }
@@ -32,12 +36,12 @@ pub(crate) struct TooSlow;
 
 impl<B> Paced<B> {
     pub(crate) fn new(body: B, patience: Duration) -> Self {
-        Self { body, patience, received_bytes: 0, waited: Duration::ZERO, waiting: None }
+        Self { body, left: patience, most: patience * SAVED_MAX, waiting: None }
     }
 
-    fn left(&self) -> Duration {
-        let bought = Duration::from_millis(self.received_bytes * 1_000 / BYTES_PER_SECOND_MIN);
-        (self.patience + bought).saturating_sub(self.waited)
+    fn earn(&mut self, bytes: usize) {
+        let bought = Duration::from_micros(bytes as u64 * 1_000_000 / BYTES_PER_SECOND_MIN);
+        self.left = self.most.min(self.left + bought);
     }
 }
 
@@ -55,14 +59,14 @@ where
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
             if let Some((since, _)) = self.waiting.take() {
-                self.waited += since.elapsed();
+                self.left = self.left.saturating_sub(since.elapsed());
             }
             if let Some(Ok(frame)) = &frame {
-                self.received_bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+                self.earn(frame.data_ref().map_or(0, Bytes::len));
             }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        let left = self.left();
+        let left = self.left;
         #[expect(clippy::disallowed_methods, reason = "the limit is a time")]
         let (_, timer) =
             self.waiting.get_or_insert_with(|| (Instant::now(), Box::pin(tokio::time::sleep(left))));
@@ -119,6 +123,16 @@ mod tests {
         // Each byte buys two milliseconds and costs five.
         let dribbles = dribbling(100_000, 1, 5 * MILLISECOND);
         assert!(read(dribbles, 100 * MILLISECOND).await.unwrap_err().contains("too slowly"));
+    }
+
+    #[tokio::test]
+    async fn what_came_fast_buys_nobody_a_long_rest() {
+        let much = Ok::<_, axum::BoxError>(Frame::data(Bytes::from(vec![b'x'; 10 << 20])));
+        let rests = futures::stream::iter([much]).chain(futures::stream::pending());
+        // The bytes alone would have bought hours.
+        let read = read(StreamBody::new(rests), 20 * MILLISECOND);
+        let read = tokio::time::timeout(Duration::from_secs(60), read).await.unwrap();
+        assert!(read.unwrap_err().contains("too slowly"));
     }
 
     #[tokio::test]

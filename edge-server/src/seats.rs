@@ -17,6 +17,8 @@ use tokio::sync::Notify;
 
 use crate::config::Connections;
 
+/// Slower than this nobody reads: a tenth of a bad modem.
+const TAKEN_PER_SECOND_MIN: u64 = 500;
 const STAY: u8 = 0;
 const LEAVE: u8 = 1;
 const CUT: u8 = 2;
@@ -26,6 +28,8 @@ const CUT: u8 = 2;
 pub(crate) struct Seat {
     /// Requests begun.
     begun: AtomicU64,
+    /// Bytes of answers that the system has taken, to send them on.
+    taken: AtomicU64,
     /// Answers under way that come from behind.
     busy: AtomicUsize,
     wish: AtomicU8,
@@ -47,6 +51,11 @@ impl Seat {
     /// A request has begun.
     pub(crate) fn begin(&self) {
         self.begun.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// So many bytes more of answers were taken.
+    pub(crate) fn note_taken(&self, bytes: usize) {
+        self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// An answer is under way, and takes its time.
@@ -137,6 +146,7 @@ struct Taken {
 struct Observed {
     seat: Arc<Seat>,
     begun: u64,
+    taken: u64,
     quiet_since: Instant,
 }
 
@@ -151,7 +161,8 @@ impl Seats {
         let mut taken = self.taken();
         taken.next += 1;
         let number = taken.next;
-        taken.by_number.insert(number, Observed { seat: Arc::clone(&seat), begun: 0, quiet_since: now });
+        let observed = Observed { seat: Arc::clone(&seat), begun: 0, taken: 0, quiet_since: now };
+        taken.by_number.insert(number, observed);
         Seated { seats: Arc::clone(self), number, seat }
     }
 
@@ -161,8 +172,14 @@ impl Seats {
             let begun = observed.seat.begun.load(Ordering::Relaxed);
             if begun != observed.begun || observed.seat.busy.load(Ordering::Relaxed) > 0 {
                 (observed.begun, observed.quiet_since) = (begun, now);
+                observed.taken = observed.seat.taken.load(Ordering::Relaxed);
                 continue;
             }
+            // Whoever takes what was answered is not quiet, if it is more than now and then a byte.
+            let taken = observed.seat.taken.load(Ordering::Relaxed);
+            let bought = Duration::from_millis((taken - observed.taken) * 1_000 / TAKEN_PER_SECOND_MIN);
+            observed.taken = taken;
+            observed.quiet_since = now.min(observed.quiet_since + bought);
             let quiet = now.saturating_duration_since(observed.quiet_since);
             let header = self.limits.header_timeout;
             // Nothing was ever asked for: its first header should be here by now.
@@ -170,7 +187,7 @@ impl Seats {
                 (header, header)
             } else {
                 let idle = self.limits.idle_timeout;
-                // One more header may be half here, or an answer be read slowly.
+                // One more header may be half here, or an answer lie in the way to who reads it.
                 (idle, idle * 2)
             };
             if quiet >= cut {
@@ -226,5 +243,44 @@ impl Drop for Seated {
         if taken.by_number.is_empty() {
             self.seats.empty.notify_waiters();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// What the seat of somebody who was answered is told after a minute of rounds, in each second of which so many
+    /// bytes are taken.
+    fn told_after_a_minute(bytes_per_second: usize) -> u8 {
+        let limits = Connections {
+            max: 1,
+            streams: 1,
+            header_bytes: 1,
+            quick_lane: true,
+            header_timeout: 5 * SECOND,
+            idle_timeout: 10 * SECOND,
+            body_patience: SECOND,
+        };
+        let (seats, mut now) = (Seats::new(limits), Instant::now());
+        let seated = seats.take(now);
+        seated.seat.begin();
+        seats.look_round(now);
+        for _ in 0..60 {
+            now += SECOND;
+            seated.seat.note_taken(bytes_per_second);
+            seats.look_round(now);
+        }
+        seated.seat.wish.load(Ordering::SeqCst)
+    }
+
+    #[test]
+    fn who_takes_an_answer_slowly_stays_and_who_takes_nothing_or_next_to_it_is_cut() {
+        assert_eq!(told_after_a_minute(500), STAY);
+        assert_eq!(told_after_a_minute(1 << 20), STAY);
+        assert_eq!(told_after_a_minute(0), CUT);
+        assert_eq!(told_after_a_minute(50), CUT);
     }
 }

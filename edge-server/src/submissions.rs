@@ -103,6 +103,9 @@ async fn carry_out(edge: &Edge, form_id: Uuid, asker: Asker, request: Request) -
     {
         return Ok(again(&open, &receipt, &sent, asker));
     }
+    if let Some(why) = sent.shut {
+        return refuse(edge, &open, why, &sent, asker);
+    }
     let (mut turn, mut looks) = (None, 0);
     while looks < TRIES {
         let given = sent.answers(&open);
@@ -117,7 +120,13 @@ async fn carry_out(edge: &Edge, form_id: Uuid, asker: Asker, request: Request) -
             (Outcome::Wrong(wrong), Asker::Browser) => {
                 return ask_again(edge, &open, &sent, given, wrong).await;
             }
-            (Outcome::Refused(why), _) => return refuse(edge, &open, why, &sent, asker),
+            (Outcome::Refused(why), _) => {
+                if forms::why_shut(&open, edge.clock.now()).is_none() {
+                    // It was filled since it was looked up: whoever comes next need not send files to learn that.
+                    edge.forms.forget(form_id);
+                }
+                return refuse(edge, &open, why, &sent, asker);
+            }
             (Outcome::Duplicate, _) => return duplicate(edge, &open, &sent, asker),
             (Outcome::NoForm, _) => {
                 return Err(Problem::new(Code::NotFound, "there is no form at this address"));

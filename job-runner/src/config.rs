@@ -43,6 +43,8 @@ pub struct Config {
     pub idempotency: Idempotency,
     /// How pages are published when their time comes.
     pub publishing: Publishing,
+    /// How webhooks are told of forms whose time has come.
+    pub closings: Closings,
     /// When archived entries are forgotten.
     pub archives: Archives,
 }
@@ -130,6 +132,9 @@ pub struct Tidy {
     /// How long a file may wait to be handed in with a form.
     #[serde(with = "service::config::duration")]
     pub unbound_after: Duration,
+    /// How long something is left alone that couldn't be deleted.
+    #[serde(with = "service::config::duration")]
+    pub retry_after: Duration,
     /// How old what a killed service left halfway becomes.
     #[serde(with = "service::config::duration")]
     pub stranded_after: Duration,
@@ -189,6 +194,15 @@ pub struct Idempotency {
 #[serde(deny_unknown_fields)]
 pub struct Publishing {
     /// How often newly scheduled pages are looked for.
+    #[serde(with = "service::config::duration")]
+    pub every: Duration,
+}
+
+/// Section `[closings]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Closings {
+    /// How often forms are looked for that have closed.
     #[serde(with = "service::config::duration")]
     pub every: Duration,
 }

@@ -5,6 +5,7 @@
 //! Deliveries to webhooks are claimed where they stand ([`deliveries`]).
 
 mod archives;
+mod closings;
 mod config;
 mod deliveries;
 mod idempotency;
@@ -43,6 +44,8 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     lifecycle.spawn("forgetting", forgetting);
     let publishing = publishing::run(runner.clone(), config.publishing.clone(), shutdown.clone());
     lifecycle.spawn("publishing", publishing);
+    let closings = closings::run(runner.clone(), config.closings.clone(), shutdown.clone());
+    lifecycle.spawn("closings", closings);
     let archives = archives::run(runner.clone(), config.archives.clone(), shutdown.clone());
     lifecycle.spawn("archives", archives);
     lifecycle.spawn("work", work::run(runner, shutdown.clone()));

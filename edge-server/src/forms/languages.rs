@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use domain::fields::{Field, FieldType};
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderValue, header};
 use serde::{Deserialize, Serialize};
 
 /// A language of hosted forms.
@@ -52,9 +52,14 @@ impl Language {
 
     /// The one a browser likes best of those we speak (RFC 9110, 12.5.4); English if it likes none.
     pub(crate) fn liked(headers: &HeaderMap) -> Self {
-        let values = headers.get_all(header::ACCEPT_LANGUAGE).iter().filter_map(|value| value.to_str().ok());
+        Self::liked_by(headers.get_all(header::ACCEPT_LANGUAGE).iter().map(HeaderValue::as_bytes))
+    }
+
+    /// The same of the values of `Accept-Language`.
+    pub(crate) fn liked_by<'a>(values: impl Iterator<Item = &'a [u8]>) -> Self {
+        let texts = values.filter_map(|value| std::str::from_utf8(value).ok());
         let mut best = (0.0, Self::default());
-        for item in values.flat_map(|value| value.split(',')) {
+        for item in texts.flat_map(|value| value.split(',')) {
             let (tag, parameter) = item.split_once(';').unwrap_or((item, "q=1"));
             let weight = parameter.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
             // Of equals the first counts.

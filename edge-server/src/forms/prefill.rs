@@ -16,17 +16,26 @@ const TEXT_CHARS_MAX: usize = 2_000;
 impl Manner {
     /// As the query and the headers of a request ask for it.
     pub(crate) fn asked(query: &str, headers: &HeaderMap) -> Self {
+        Self::asked_or(query, || Language::liked(headers))
+    }
+
+    /// As a query asks for it, or else in the language that is `liked`.
+    pub(crate) fn asked_or(query: &str, liked: impl FnOnce() -> Language) -> Self {
         let value = |name: &str| {
             form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value)
         };
-        Self::of(value("lang").as_deref(), value("embed").as_deref(), headers)
+        Self::new(value("lang").as_deref(), value("embed").as_deref(), liked)
     }
 
     /// As a posted form says, or else its headers.
     pub(crate) fn of(language: Option<&str>, embedded: Option<&str>, headers: &HeaderMap) -> Self {
+        Self::new(language, embedded, || Language::liked(headers))
+    }
+
+    fn new(language: Option<&str>, embedded: Option<&str>, liked: impl FnOnce() -> Language) -> Self {
         let asked_for = language.and_then(Language::tagged);
         Self {
-            language: asked_for.unwrap_or_else(|| Language::liked(headers)),
+            language: asked_for.unwrap_or_else(liked),
             is_asked_for: asked_for.is_some(),
             is_embedded: embedded == Some("1"),
         }

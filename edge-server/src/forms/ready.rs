@@ -14,6 +14,7 @@ use store::forms::OpenForm;
 use uuid::Uuid;
 
 use super::page::Page;
+use crate::layouts;
 use crate::replies::Reply;
 
 /// What a page takes in memory beside its bytes.
@@ -26,6 +27,8 @@ pub(crate) struct Ready {
     before: String,
     after: String,
     headers: HeaderMap,
+    /// The same as the quick lane writes them: not one of them depends on when or to whom the page is sent.
+    lines: Vec<u8>,
     filled: Mutex<Filled>,
 }
 
@@ -43,7 +46,14 @@ impl Ready {
         let Page { html, mut headers } = page;
         headers.insert(header::VARY, HeaderValue::from_static("accept-encoding, accept-language"));
         let (before, after) = html.split_once(gap).unwrap_or((&html, ""));
-        Self { open, before: before.to_owned(), after: after.to_owned(), headers, filled: Mutex::default() }
+        Self {
+            open,
+            before: before.to_owned(),
+            after: after.to_owned(),
+            lines: layouts::lines(&headers),
+            headers,
+            filled: Mutex::default(),
+        }
     }
 
     /// Whether it is the page of just this form.
@@ -58,28 +68,37 @@ impl Ready {
 
     /// What it weighs in memory.
     pub(crate) fn weight(&self) -> usize {
-        OVERHEAD_BYTES + 3 * (self.before.len() + self.after.len())
+        OVERHEAD_BYTES + self.lines.len() + 3 * (self.before.len() + self.after.len())
     }
 
-    /// The page as it is sent in that second, compressed if the visitor takes that.
-    pub(crate) fn reply(&self, second: i64, takes_gzip: bool, token: impl FnOnce() -> String) -> Reply {
+    /// Its headers, each in a line of HTTP/1.1.
+    pub(crate) fn lines(&self) -> &[u8] {
+        &self.lines
+    }
+
+    /// A page that is sent with this body.
+    pub(crate) fn reply(&self, body: Bytes, is_gzip: bool) -> Reply {
         let mut headers = self.headers.clone();
+        if is_gzip {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        let mut reply = Reply::new(Full::new(body));
+        *reply.headers_mut() = headers;
+        reply
+    }
+
+    /// The page as it is sent in that second, compressed or not.
+    pub(crate) fn body(&self, second: i64, is_gzip: bool, token: impl FnOnce() -> String) -> Bytes {
         let mut filled = self.filled.lock().unwrap_or_else(PoisonError::into_inner);
         if filled.second != second || filled.plain.is_empty() {
             let plain = [&self.before, token().as_str(), &self.after].concat();
             *filled = Filled { second, plain: plain.into(), gzip: None };
         }
-        let body = if takes_gzip {
-            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-            let Filled { plain, gzip, .. } = &mut *filled;
-            gzip.get_or_insert_with(|| compressed(plain)).clone()
-        } else {
-            filled.plain.clone()
-        };
-        drop(filled);
-        let mut reply = Reply::new(Full::new(body));
-        *reply.headers_mut() = headers;
-        reply
+        if !is_gzip {
+            return filled.plain.clone();
+        }
+        let Filled { plain, gzip, .. } = &mut *filled;
+        gzip.get_or_insert_with(|| compressed(plain)).clone()
     }
 }
 

@@ -6,40 +6,63 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use http::{HeaderMap, HeaderValue, Method, Uri};
+use http::{HeaderMap, HeaderValue, header};
 use store::forms::OpenForm;
 use uuid::Uuid;
 use web::{Path, Problem};
 
-use super::{Given, Manner, onward, prefill, why_shut};
+use super::languages::Language;
+use super::{Given, Manner, Ready, onward, prefill, why_shut};
 use crate::edge::{Edge, Whose};
+use crate::hit::Wanted;
 use crate::hosts;
 use crate::replies::Reply;
 
 /// Where forms are shown.
 const FOLDER: &str = "/f/";
 
-/// The answer to a request for a form's page, if it can be given right now: the form is known, its page is ready, and
-/// the address says nothing but how it is to be shown.
-pub(crate) fn hit(edge: &Edge, (method, uri, asked): (&Method, &Uri, &HeaderMap)) -> Option<Reply> {
-    let id = uri.path().strip_prefix(FOLDER)?;
-    if *method != Method::GET
-        || !matches!(edge.whose(hosts::plain(hosts::written(asked, uri)?)?), Whose::Ours)
-    {
-        return None;
-    }
-    let id: Uuid = id.parse().ok()?;
-    let now = Instant::now();
+/// The page of a form, if it can be sent right now: the form is known, its page is ready, and the address says nothing
+/// but how it is to be shown. `languages` are the values of `Accept-Language`.
+pub(crate) fn find<'a>(
+    edge: &Edge,
+    wanted: &Wanted<'_>,
+    languages: impl Iterator<Item = &'a [u8]>,
+    now: Instant,
+) -> Option<Arc<Ready>> {
+    let id = form_at(edge, wanted)?;
     let open = edge.forms.known.peek(&id, now)??;
     if open.suspended || why_shut(&open, edge.clock.now()).is_some() {
         return None;
     }
-    let query = uri.query().unwrap_or_default();
-    let manner = Manner::asked(query, asked);
-    if !prefill::is_bare(query) {
+    let manner = Manner::asked_or(wanted.query, || Language::liked_by(languages));
+    edge.forms.ready.peek(&(id, manner), now).filter(|page| page.is_of(&open))
+}
+
+/// The same, asked about anew or made if it isn't there right now. `None` for all that isn't simply sent.
+pub(crate) async fn ask<'a>(
+    edge: &Edge,
+    wanted: &Wanted<'_>,
+    languages: impl Iterator<Item = &'a [u8]>,
+) -> Option<Arc<Ready>> {
+    let open = edge.forms.find(form_at(edge, wanted)?).await.ok()?;
+    if why_shut(&open, edge.clock.now()).is_some() {
         return None;
     }
-    let page = edge.forms.ready.peek(&(id, manner), now).filter(|page| page.is_of(&open))?;
+    let manner = Manner::asked_or(wanted.query, || Language::liked_by(languages));
+    edge.forms.ready(&open, manner).await
+}
+
+/// The form that is wanted with nothing filled in.
+fn form_at(edge: &Edge, wanted: &Wanted<'_>) -> Option<Uuid> {
+    let id = wanted.path.strip_prefix(FOLDER)?;
+    let is_ours = matches!(edge.whose(hosts::plain(wanted.host)?), Whose::Ours);
+    if is_ours && prefill::is_bare(wanted.query) { id.parse().ok() } else { None }
+}
+
+/// The answer to a request that hyper has read, if it can be given right now.
+pub(crate) fn hit(edge: &Edge, wanted: &Wanted<'_>, asked: &HeaderMap) -> Option<Reply> {
+    let languages = asked.get_all(header::ACCEPT_LANGUAGE).iter().map(HeaderValue::as_bytes);
+    let page = find(edge, wanted, languages, Instant::now())?;
     Some(edge.forms.send(edge, &page, asked))
 }
 
@@ -51,7 +74,7 @@ pub(crate) async fn show(
 ) -> Response {
     let query = request.uri().query().unwrap_or_default();
     let manner = Manner::asked(query, request.headers());
-    let open = match find(&edge, id).await {
+    let open = match look_up(&edge, id).await {
         Ok(open) => open,
         Err(problem) => return edge.forms.problem(manner, &problem),
     };
@@ -75,13 +98,13 @@ pub(crate) async fn thank(
     request: Request,
 ) -> Response {
     let manner = Manner::asked(request.uri().query().unwrap_or_default(), request.headers());
-    match find(&edge, id).await {
+    match look_up(&edge, id).await {
         Ok(open) => edge.forms.thanks(&open, manner),
         Err(problem) => edge.forms.problem(manner, &problem),
     }
 }
 
-async fn find(edge: &Edge, id: Result<Path<Uuid>, Problem>) -> Result<Arc<OpenForm>, Problem> {
+async fn look_up(edge: &Edge, id: Result<Path<Uuid>, Problem>) -> Result<Arc<OpenForm>, Problem> {
     let Path(id) = id?;
     edge.forms.find(id).await
 }

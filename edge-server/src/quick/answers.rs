@@ -11,8 +11,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use super::Watched;
+use crate::hit::Hit;
 use crate::layouts::Layout;
-use crate::replies::{Chosen, Source};
+use crate::replies::Chosen;
 
 /// So many answers are written at once; whoever asks for more at a time waits for these to be taken.
 const AT_ONCE: usize = 16;
@@ -20,6 +21,8 @@ const AT_ONCE: usize = 16;
 const HEAD_BYTES: usize = 512;
 /// Bodies up to this are copied behind their heads: cheaper than one piece more for the kernel to gather.
 const COPIED_BYTES: usize = 512;
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\n";
 
 /// Answers to be written, in their order.
 #[derive(Default)]
@@ -30,12 +33,10 @@ pub(super) struct Answers {
     count: usize,
 }
 
-/// What one answer says beside its page.
+/// What one answer says beside what is sent.
 pub(super) struct Saying<'a> {
-    /// With the page in it, unless it is had.
+    /// With a body, unless it is had.
     pub(super) is_get: bool,
-    pub(super) claimed: bool,
-    pub(super) from: Source,
     pub(super) request_id: &'a [u8],
     pub(super) date: &'a str,
 }
@@ -49,33 +50,48 @@ impl Answers {
         self.count >= AT_ONCE
     }
 
-    /// Puts an answer behind the others.
-    pub(super) fn add(&mut self, Chosen { sent, had }: &Chosen<'_>, saying: &Saying<'_>) {
-        let layout = Layout { page: !had, encoded: !had && sent.coding.is_some(), claimed: saying.claimed };
-        let text = &mut self.text;
-        text.reserve(HEAD_BYTES);
-        let mut put = |parts: &[&[u8]]| parts.iter().for_each(|part| text.extend_from_slice(part));
-        put(&[
-            if *had { b"HTTP/1.1 304 Not Modified\r\n" } else { b"HTTP/1.1 200 OK\r\n" },
+    /// Puts a site's page behind the others.
+    pub(super) fn add_page(&mut self, hit: &Hit, Chosen { sent, had }: &Chosen<'_>, saying: &Saying<'_>) {
+        let layout = Layout { page: !had, encoded: !had && sent.coding.is_some(), claimed: hit.claimed };
+        self.put(&[
+            if *had { b"HTTP/1.1 304 Not Modified\r\n" } else { OK },
             layout.lines(),
             b"etag: ",
             sent.etag.as_bytes(),
+            b"\r\nx-cache: ",
+            hit.from.word().as_bytes(),
+            b"\r\n",
         ]);
-        if !had {
-            if let Some(coding) = &sent.coding {
-                put(&[b"\r\ncontent-encoding: ", coding.as_bytes()]);
-            }
-            put(&[b"\r\ncontent-length: ", itoa::Buffer::new().format(sent.body.len()).as_bytes()]);
+        if *had {
+            return self.end(saying, None);
         }
-        put(&[b"\r\nx-cache: ", saying.from.word().as_bytes()]);
-        put(&[b"\r\nx-request-id: ", saying.request_id]);
-        put(&[b"\r\ndate: ", saying.date.as_bytes(), b"\r\n\r\n"]);
-        if saying.is_get && !had {
-            if sent.body.len() <= COPIED_BYTES {
-                text.extend_from_slice(&sent.body);
-            } else {
-                self.bodies.push((text.len(), sent.body.clone()));
-            }
+        if let Some(coding) = &sent.coding {
+            self.put(&[b"content-encoding: ", coding.as_bytes(), b"\r\n"]);
+        }
+        self.end(saying, Some(&sent.body));
+    }
+
+    /// Puts a form's page behind the others, under headers that stand in `lines`.
+    pub(super) fn add_form(&mut self, lines: &[u8], (body, is_gzip): &(Bytes, bool), saying: &Saying<'_>) {
+        self.put(&[OK, lines, if *is_gzip { b"content-encoding: gzip\r\n" } else { b"" }]);
+        self.end(saying, Some(body));
+    }
+
+    fn put(&mut self, parts: &[&[u8]]) {
+        self.text.reserve(HEAD_BYTES);
+        parts.iter().for_each(|part| self.text.extend_from_slice(part));
+    }
+
+    fn end(&mut self, saying: &Saying<'_>, body: Option<&Bytes>) {
+        if let Some(body) = body {
+            self.put(&[b"content-length: ", itoa::Buffer::new().format(body.len()).as_bytes(), b"\r\n"]);
+        }
+        let date = saying.date.as_bytes();
+        self.put(&[b"x-request-id: ", saying.request_id, b"\r\ndate: ", date, b"\r\n\r\n"]);
+        match body.filter(|_| saying.is_get) {
+            Some(body) if body.len() > COPIED_BYTES => self.bodies.push((self.text.len(), body.clone())),
+            Some(body) => self.text.extend_from_slice(body),
+            None => {}
         }
         self.count += 1;
     }
@@ -106,6 +122,7 @@ impl Answers {
             if taken == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
+            watched.seat.note_taken(taken);
             IoSlice::advance_slices(&mut left, taken);
         }
         self.text.clear();

@@ -29,17 +29,19 @@ pub(super) enum Head<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Plain<'a> {
     pub(super) is_get: bool,
-    /// Without the query.
     pub(super) path: &'a str,
+    /// What stands behind the path's `?`.
+    pub(super) query: &'a str,
     pub(super) host: &'a str,
     pub(super) accept_encoding: Option<&'a [u8]>,
+    pub(super) accept_language: Option<&'a [u8]>,
     pub(super) if_none_match: Option<&'a [u8]>,
     pub(super) request_id: Option<&'a [u8]>,
 }
 
 impl Plain<'_> {
     pub(super) fn wanted(&self) -> Wanted<'_> {
-        Wanted { host: self.host, path: self.path, is_get: self.is_get }
+        Wanted { host: self.host, path: self.path, query: self.query, is_get: self.is_get }
     }
 }
 
@@ -74,12 +76,14 @@ fn plain<'a>(request: &Request<'_, 'a>) -> Option<Plain<'a>> {
         _ => return None,
     };
     let mut host = None;
-    let (mut accept_encoding, mut if_none_match, mut request_id) = (None, None, None);
+    let (mut accept_encoding, mut accept_language) = (None, None);
+    let (mut if_none_match, mut request_id) = (None, None);
     for Header { name, value } in &*request.headers {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         match name.len() {
             4 if is("host") => once(&mut host, value)?,
             15 if is("accept-encoding") => once(&mut accept_encoding, value)?,
+            15 if is("accept-language") => once(&mut accept_language, value)?,
             13 if is("if-none-match") => once(&mut if_none_match, value)?,
             12 if is("x-request-id") => once(&mut request_id, value)?,
             10 if is("connection") => value.eq_ignore_ascii_case(b"keep-alive").then_some(())?,
@@ -93,11 +97,14 @@ fn plain<'a>(request: &Request<'_, 'a>) -> Option<Plain<'a>> {
         }
     }
     let host = host.filter(|host| !host.is_empty() && host.iter().all(u8::is_ascii_graphic))?;
+    let (path, query) = split(request.path?)?;
     Some(Plain {
         is_get,
-        path: path(request.path?)?,
+        path,
+        query,
         host: std::str::from_utf8(host).ok()?,
         accept_encoding,
+        accept_language,
         if_none_match,
         request_id,
     })
@@ -108,12 +115,12 @@ fn once<'a>(place: &mut Option<&'a [u8]>, value: &'a [u8]) -> Option<()> {
     place.replace(value).is_none().then_some(())
 }
 
-/// The path in a target that every reader takes for the same: of letters and signs that need no thought.
-fn path(target: &str) -> Option<&str> {
+/// Path and query of a target that every reader takes for the same: of letters and signs that need no thought.
+fn split(target: &str) -> Option<(&str, &str)> {
     let is_plain =
         |byte: &u8| matches!(byte, b'!' | b'$'..=b';' | b'=' | b'?'..=b'Z' | b'_' | b'a'..=b'z' | b'~');
-    let (path, _query) = target.split_once('?').unwrap_or((target, ""));
-    target.as_bytes().iter().all(is_plain).then_some(path)
+    let parts = target.split_once('?').unwrap_or((target, ""));
+    target.as_bytes().iter().all(is_plain).then_some(parts)
 }
 
 #[cfg(test)]
@@ -130,17 +137,18 @@ mod tests {
     fn a_plain_request_is_read_to_its_end_and_no_further() {
         let two = [SIMPLE, "GET /next HTTP/1.1\r\n"].concat();
         let Head::Plain(plain, len) = read(two.as_bytes()) else { panic!("not plain") };
-        assert_eq!((plain.path, plain.host, plain.is_get, len), ("/a/b", "a.test:8080", true, SIMPLE.len()));
+        assert_eq!((plain.path, plain.query, plain.host), ("/a/b", "c=d", "a.test:8080"));
+        assert_eq!((plain.is_get, len), (true, SIMPLE.len()));
     }
 
     #[test]
     fn what_a_page_depends_on_is_read_whatever_the_case_of_its_name() {
-        let lines = "aCCEPT-eNCODING:gzip\r\nIF-NONE-MATCH: \"x\" \r\nX-Request-ID: 12345678\r\nConnection: Keep-Alive";
+        let lines = "aCCEPT-eNCODING:gzip\r\naccept-Language: de \r\nIF-NONE-MATCH: \"x\" \r\nX-Request-ID: 12345678\r\nConnection: Keep-Alive";
         let request = with(lines).replace("GET", "HEAD");
         let Head::Plain(plain, _) = read(request.as_bytes()) else { panic!("not plain") };
         assert!(!plain.is_get);
-        let read = (plain.accept_encoding, plain.if_none_match, plain.request_id);
-        assert_eq!(read, (Some(&b"gzip"[..]), Some(&b"\"x\""[..]), Some(&b"12345678"[..])));
+        let read = [plain.accept_encoding, plain.accept_language, plain.if_none_match, plain.request_id];
+        assert_eq!(read, [&b"gzip"[..], b"de", b"\"x\"", b"12345678"].map(Some));
     }
 
     #[test]
@@ -168,6 +176,7 @@ mod tests {
             "Connection:",
             "Host: a.test",
             "Accept-Encoding: gzip\r\naccept-encoding: br",
+            "Accept-Language: de\r\naccept-language: fr",
             "If-None-Match: *\r\nIf-None-Match: *",
             "X-Request-Id: 12345678\r\nX-Request-Id: 12345678",
         ] {

@@ -1,4 +1,4 @@
-//! The quick lane in front of hyper: plain requests over HTTP/1.1 for pages.
+//! The quick lane in front of hyper: plain requests over HTTP/1.1 for pages of sites, and of forms.
 //!
 //! hyper makes a map of every request's headers, and a map of every answer's, and writes that out; for a browser's
 //! fifteen headers this costs more than all else that a hit needs. Here the head is read where it lies, and the answer
@@ -24,6 +24,7 @@ use tokio::net::TcpStream;
 
 use crate::edge::Edge;
 use crate::encodings::Accepted;
+use crate::forms::{self, Ready};
 use crate::hit::{self, Hit};
 use crate::replies::{Chosen, new_request_id};
 use crate::seats::{Seat, Wish};
@@ -65,6 +66,12 @@ impl Rest {
         };
         Self { unread: came.into(), spoken }
     }
+}
+
+/// Something to be sent.
+enum Found {
+    Page(Hit),
+    Form(Arc<Ready>),
 }
 
 /// Serves a connection as long as it asks plainly for pages. `None` if it is over.
@@ -146,13 +153,19 @@ impl Lane<'_> {
                 Head::Other => return (at, Next::Leave),
             };
             let now = Instant::now();
-            let Some(hit) = hit::find(self.edge, self.known, &asked.wanted(), now) else {
-                return (at, Next::Ask);
-            };
-            self.add(&asked, &hit, now);
+            let Some(found) = self.find(&asked, now) else { return (at, Next::Ask) };
+            self.add(&asked, &found, now);
             at += len;
         }
         (at, Next::Read)
+    }
+
+    fn find(&mut self, asked: &Plain<'_>, now: Instant) -> Option<Found> {
+        let wanted = asked.wanted();
+        if let Some(form) = forms::find(self.edge, &wanted, asked.accept_language.into_iter(), now) {
+            return Some(Found::Form(form));
+        }
+        hit::find(self.edge, self.known, &wanted, now).map(Found::Page)
     }
 
     /// Answers the first request of what came, though it may take a while; gives its length, or `None` if it isn't
@@ -160,21 +173,33 @@ impl Lane<'_> {
     async fn ask(&mut self, came: &[u8]) -> Option<usize> {
         let Head::Plain(asked, len) = head::read(came) else { return None };
         let _busy = self.seat.keep_busy();
-        let hit = hit::ask(self.edge, &asked.wanted()).await?;
-        self.add(&asked, &hit, Instant::now());
+        let wanted = asked.wanted();
+        let found = match forms::ask(self.edge, &wanted, asked.accept_language.into_iter()).await {
+            Some(form) => Found::Form(form),
+            None => Found::Page(hit::ask(self.edge, &wanted).await?),
+        };
+        self.add(&asked, &found, Instant::now());
         Some(len)
     }
 
-    fn add(&mut self, asked: &Plain<'_>, Hit { page, claimed, from }: &Hit, now: Instant) {
+    fn add(&mut self, asked: &Plain<'_>, found: &Found, now: Instant) {
         self.seat.begin();
         let accepted = Accepted::of(asked.accept_encoding.into_iter());
-        let chosen = Chosen::of(page, accepted, asked.if_none_match.into_iter());
         let date = self.today.text(now, &self.edge.clock);
         let kept = asked.request_id.filter(|id| web::is_request_id(id));
         let new = kept.is_none().then(|| new_request_id(&self.edge.rng));
         let request_id = kept.or(new.as_ref().map(<[u8; 32]>::as_slice)).unwrap_or_default();
-        let saying = Saying { is_get: asked.is_get, claimed: *claimed, from: *from, request_id, date };
-        self.answers.add(&chosen, &saying);
+        let saying = Saying { is_get: asked.is_get, request_id, date };
+        match found {
+            Found::Page(hit) => {
+                let chosen = Chosen::of(&hit.page, accepted, asked.if_none_match.into_iter());
+                self.answers.add_page(hit, &chosen, &saying);
+            }
+            Found::Form(page) => {
+                let body = self.edge.forms.fill(page, accepted, self.edge.clock.now());
+                self.answers.add_form(page.lines(), &body, &saying);
+            }
+        }
     }
 }
 

@@ -28,14 +28,14 @@ const PARTS_MAX: usize = 10_000;
 
 type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Reads all parts.
+/// Reads all parts; keeps files for their `visitor`, and without one none.
 ///
 /// # Errors
 /// A problem: too much, or nothing that can be read.
 pub(super) async fn read(
     edge: &Edge,
     open: &OpenForm,
-    visitor: &Visitor,
+    visitor: Option<&Visitor>,
     boundary: String,
     body: Body,
 ) -> Result<(Pairs, [u8; 32], Vec<Complaint>), Problem> {
@@ -68,15 +68,19 @@ pub(super) async fn read(
                 continue;
             };
             let declared = part.content_type().map(ToString::to_string).unwrap_or_default();
-            let incoming = Incoming { open, field, filename: &filename, declared: &declared, visitor };
             let bytes = (&mut part).inspect(|_| is_read()).map_err(broken);
-            match form_files::take(edge, incoming, bytes).await? {
-                Ok(file) => {
-                    content.update(file.sha256);
-                    // Before one that had come with the form earlier.
-                    pairs.entry(name.clone()).or_default().insert(0, file.id.to_string());
+            if let Some(visitor) = visitor {
+                let incoming = Incoming { open, field, filename: &filename, declared: &declared, visitor };
+                match form_files::take(edge, incoming, bytes).await? {
+                    Ok(file) => {
+                        content.update(file.sha256);
+                        // Before one that had come with the form earlier.
+                        pairs.entry(name.clone()).or_default().insert(0, file.id.to_string());
+                    }
+                    Err(complaint) => wrong.push(complaint),
                 }
-                Err(complaint) => wrong.push(complaint),
+            } else {
+                content.update(digest_of(bytes).await?);
             }
             while part.chunk().await.map_err(broken)?.is_some() {
                 is_read();
@@ -102,6 +106,17 @@ pub(super) async fn read(
         digest.update(content.finalize());
     }
     Ok((pairs, digest.finalize().into(), wrong))
+}
+
+/// That of a file which is read and not kept: what is sent again can still be told from anything else.
+async fn digest_of(
+    mut content: impl Stream<Item = Result<Bytes, Problem>> + Unpin,
+) -> Result<[u8; 32], Problem> {
+    let mut digest = Sha256::new();
+    while let Some(bytes) = content.try_next().await? {
+        digest.update(&bytes);
+    }
+    Ok(digest.finalize().into())
 }
 
 /// The body, as long as it isn't only taken in: `unread` counts what came since something was made of it.

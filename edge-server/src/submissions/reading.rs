@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use domain::answers::{self, Answers};
+use domain::forms::Shut;
 use domain::submissions::BYTES_MAX;
 use domain::{Complaint, traps};
 use http::{HeaderMap, header};
@@ -75,6 +76,8 @@ pub(super) struct Sent {
     pub(super) manner: Manner,
     /// What was wrong with files as they came.
     pub(super) wrong: Vec<Complaint>,
+    /// The form was shut before its files came, and none was kept: whatever the form is by now, this is not stored.
+    pub(super) shut: Option<Shut>,
 }
 
 enum Content {
@@ -102,7 +105,8 @@ impl Sent {
     }
 }
 
-/// Reads a body to its end. Files in it are stored on the way, and wait to be handed in.
+/// Reads a body to its end. Files in it are stored on the way, and wait to be handed in; those for a form that is shut
+/// aren't.
 ///
 /// # Errors
 /// A problem: it is too large, broken, or nothing that is taken.
@@ -110,6 +114,7 @@ pub(super) async fn read(edge: &Edge, open: &OpenForm, request: Request) -> Resu
     let kind = Kind::of(request.headers());
     let visitor = Visitor::of(edge, &request);
     let (head, body) = request.into_parts();
+    let mut shut = None;
     let (pairs, digest, wrong) = match kind {
         Kind::Other => {
             let body = whole(body).await?;
@@ -118,7 +123,7 @@ pub(super) async fn read(edge: &Edge, open: &OpenForm, request: Request) -> Resu
             let headers = request.headers().clone();
             let Json(given) = Json::<Answers>::from_request(request, &()).await?;
             let manner = Manner::of(None, None, &headers);
-            return Ok(Sent { content: Content::Json(given), digest, manner, wrong: Vec::new() });
+            return Ok(Sent { content: Content::Json(given), digest, manner, wrong: Vec::new(), shut });
         }
         Kind::Posted => {
             let body = whole(body).await?;
@@ -128,11 +133,15 @@ pub(super) async fn read(edge: &Edge, open: &OpenForm, request: Request) -> Resu
             }
             (pairs, Sha256::digest(&body).into(), Vec::new())
         }
-        Kind::Parts(boundary) => parts::read(edge, open, &visitor, boundary, body).await?,
+        Kind::Parts(boundary) => {
+            shut = edge.forms.still_shut(open, edge.clock.now()).await?;
+            let visitor = shut.is_none().then_some(&visitor);
+            parts::read(edge, open, visitor, boundary, body).await?
+        }
     };
     let said = |name: &str| pairs.get(name).and_then(|values| values.first()).map(String::as_str);
     let manner = Manner::of(said(traps::fields::LANGUAGE), said(traps::fields::EMBEDDED), &head.headers);
-    Ok(Sent { content: Content::Posted(pairs), digest, manner, wrong })
+    Ok(Sent { content: Content::Posted(pairs), digest, manner, wrong, shut })
 }
 
 async fn whole(body: Body) -> Result<Bytes, Problem> {

@@ -141,7 +141,17 @@ pub(crate) struct Http2(SendRequest<Full<Bytes>>);
 
 impl Http2 {
     pub(crate) async fn get(&self, host: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
-        let mut request = Request::get(format!("http://{host}{path}"));
+        self.send(Method::GET, host, path, headers).await
+    }
+
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        host: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(format!("http://{host}{path}"));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

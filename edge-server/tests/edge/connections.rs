@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::harness::Edge;
 
@@ -69,6 +69,65 @@ async fn a_connection_that_asks_for_nothing_more_is_ended_and_one_that_asks_is_n
         crate::harness::moment().await;
     }
     assert_eq!(rest(&mut idle).await, "");
+}
+
+const LARGE_BYTES: usize = 3 << 20;
+/// How the page ends.
+const END: &str = "<p>the end";
+const LARGE: &str = "GET /large HTTP/1.1\r\nHost: quiet-otter.localhost\r\nConnection: keep-alive\r\n\r\n";
+
+/// An edge with a large page in memory that serves one visitor at a time, who may be quiet for a moment; from its quick
+/// lane or without it.
+async fn one_seated(is_quick: bool) -> Edge {
+    let limits = [&*format!("connections.quick_lane={is_quick}"), "connections.idle_timeout=300ms"];
+    let edge = Edge::with(&[limits[0], limits[1], "connections.max=1"]).await;
+    let html = format!("{}{END}", "<p>slow".repeat(LARGE_BYTES / 7));
+    edge.account("quiet-otter").await.page("large", &html).await;
+    let once = LARGE.replace("keep-alive", "close");
+    let is_hit = async || edge.visitor.raw(once.as_bytes()).await.contains("x-cache: hit");
+    sandbox::test::until(is_hit).await;
+    edge
+}
+
+/// A visitor whose machine takes little at a time, and who has asked for the large page.
+async fn small_visitor(edge: &Edge) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(16 * 1024).unwrap();
+    let mut stream = socket.connect(edge.visitor.address()).await.unwrap();
+    stream.write_all(LARGE.as_bytes()).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn a_large_page_is_sent_to_its_end_however_slowly_it_is_read() {
+    for is_quick in [true, false] {
+        let edge = one_seated(is_quick).await;
+        let mut stream = small_visitor(&edge).await;
+        let (began, mut all) = (Instant::now(), Vec::new());
+        while !all.ends_with(END.as_bytes()) {
+            let mut piece = vec![0; 32 * 1024];
+            let read = stream.read(&mut piece).await.unwrap();
+            assert!(read > 0, "cut off after {} bytes in {:?}", all.len(), began.elapsed());
+            all.extend_from_slice(&piece[..read]);
+            crate::harness::moment().await;
+        }
+        assert!(began.elapsed() > Duration::from_millis(700), "that was not slow");
+    }
+}
+
+#[tokio::test]
+async fn who_asks_for_a_large_page_and_does_not_read_it_is_cut_off() {
+    for is_quick in [true, false] {
+        let edge = one_seated(is_quick).await;
+        let mut stream = small_visitor(&edge).await;
+        stream.readable().await.unwrap();
+        // There is no other seat.
+        let asked = LARGE.replace("keep-alive", "close");
+        let next = edge.visitor.raw(asked.as_bytes());
+        let next = tokio::time::timeout(Duration::from_secs(60), next).await.expect("still there");
+        assert!(next.starts_with("HTTP/1.1 200"), "{next}");
+        assert!(rest(&mut stream).await.len() < LARGE_BYTES / 2);
+    }
 }
 
 #[tokio::test]
@@ -140,6 +199,20 @@ async fn pages_are_served_over_http2_without_an_upgrade() {
     }
     let all = futures::future::join_all((0..100).map(|_| http2.get("quiet-otter.localhost", "/", &[]))).await;
     assert!(all.iter().all(|answer| answer.text() == "<p>x" && answer.header("x-cache") == "hit"));
+}
+
+#[tokio::test]
+async fn a_head_over_http2_is_answered_with_the_length_of_a_body_and_none() {
+    let edge = edge(&[]).await;
+    let http2 = edge.visitor.http2().await;
+    let host = "quiet-otter.localhost";
+    for (path, length) in [("/", "4"), ("/", "4"), ("/nothing", "34")] {
+        // Whoever is sent a body here takes it for an error of the protocol.
+        let answer = http2.send(http::Method::HEAD, host, path, &[]).await;
+        assert_eq!((answer.text(), answer.header("content-length")), ("", length), "{path}");
+    }
+    let answer = http2.get(host, "/", &[]).await;
+    assert_eq!(answer.text(), "<p>x");
 }
 
 #[tokio::test]

@@ -45,6 +45,10 @@ type Part<'a> = (&'a str, Option<(&'a str, &'a str)>, &'a [u8]);
 
 /// A posted form with files, as browsers write it.
 async fn post_parts(edge: &Edge, form: Uuid, parts: &[Part<'_>]) -> Answer {
+    post_parts_with(edge, form, parts, &[]).await
+}
+
+async fn post_parts_with(edge: &Edge, form: Uuid, parts: &[Part<'_>], more: &[(&str, &str)]) -> Answer {
     let mut body = Vec::new();
     for (name, file, content) in parts {
         let filename = file.map(|(filename, _)| format!("; filename=\"{filename}\"")).unwrap_or_default();
@@ -53,8 +57,59 @@ async fn post_parts(edge: &Edge, form: Uuid, parts: &[Part<'_>]) -> Answer {
         body.extend([head.as_bytes(), content, b"\r\n"].concat());
     }
     body.extend(b"--xx--\r\n");
-    let headers = [("content-type", "multipart/form-data; boundary=xx")];
+    let headers = [&[("content-type", "multipart/form-data; boundary=xx")], more].concat();
     edge.visitor.send(Method::POST, "localhost", &submit_path(form), &headers, body).await
+}
+
+/// How many bytes are kept, of whatever.
+fn kept(edge: &Edge) -> usize {
+    edge.blobs.files().len()
+}
+
+#[tokio::test]
+async fn files_sent_with_a_form_that_is_shut_are_not_kept() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let past = crate::seeds::now() - chrono::TimeDelta::hours(1);
+    let closed = account.form_with(fields(), |form| form.closes_at = Some(past)).await;
+    let full = account.form_with(fields(), |form| form.max_submissions = Some(1)).await;
+    let parts: [Part<'_>; 2] = [("name", None, b"Ada"), ("photo", Some(("me.png", "image/png")), PNG)];
+    // As it was looked up, it has room.
+    assert_eq!(edge.visitor.get("localhost", &format!("/f/{full}")).await.status, StatusCode::OK);
+    edge.visitor.post(&submit_path(full), &json!({"name": "Ada"})).await;
+    edge.visitor.post(&submit_path(full), &json!({"name": "Bea"})).await.problem(410, "form_full");
+    for form in [closed, full] {
+        let refused = post_parts(&edge, form, &parts).await;
+        assert_eq!(refused.status, StatusCode::GONE, "{}", refused.text());
+        let accept = [("accept", "application/json")];
+        let code = if form == closed { "form_closed" } else { "form_full" };
+        post_parts_with(&edge, form, &parts[1..], &accept).await.problem(410, code);
+    }
+    assert_eq!(kept(&edge), 0);
+    edge.run("do $$ begin assert not exists (select from form_files); end $$").await;
+    // What is known of a full form may be old.
+    edge.run(&format!("update forms set submission_count = 0 where id = '{full}'")).await;
+    assert_eq!(post_parts(&edge, full, &parts).await.status, StatusCode::SEE_OTHER);
+    assert_eq!((kept(&edge), account.count(full).await), (1, 1));
+}
+
+#[tokio::test]
+async fn a_form_sent_again_with_its_files_is_answered_again_though_it_has_shut_since() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form_with(fields(), |form| form.max_submissions = Some(1)).await;
+    let parts: [Part<'_>; 2] = [("name", None, b"Ada"), ("photo", Some(("me.png", "image/png")), PNG)];
+    let headers = [("accept", "application/json"), ("idempotency-key", "order-17")];
+    let first = post_parts_with(&edge, form, &parts, &headers).await;
+    assert_eq!(first.status, StatusCode::CREATED, "{}", first.text());
+    // By this the edge learns that it is full.
+    edge.visitor.post(&submit_path(form), &json!({"name": "Bea"})).await.problem(410, "form_full");
+    let again = post_parts_with(&edge, form, &parts, &headers).await;
+    assert_eq!((again.status, again.header("idempotent-replayed")), (StatusCode::CREATED, "true"));
+    assert_eq!(again.json(), first.json());
+    let other: [Part<'_>; 1] = [("photo", Some(("me.png", "image/png")), &PNG[..12])];
+    post_parts_with(&edge, form, &other, &headers).await.problem(409, "idempotency_mismatch");
+    assert_eq!((kept(&edge), account.count(form).await), (1, 1));
 }
 
 async fn stored_bytes(edge: &Edge, account: &Account<'_>) -> i64 {

@@ -16,6 +16,7 @@ mod entries;
 mod files;
 mod form_files;
 mod form_pages;
+mod form_readers;
 mod former_names;
 mod forms;
 mod harness;

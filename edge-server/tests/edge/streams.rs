@@ -6,6 +6,8 @@ use proptest::sample::{Index, select};
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
+use crate::form_readers;
+
 /// What is sent over one connection.
 #[derive(Clone)]
 pub(crate) struct Stream {
@@ -53,6 +55,8 @@ fn line() -> impl Strategy<Value = &'static str> {
     let harmless = select(vec![
         "Accept-Encoding: gzip",
         "accept-encoding: identity",
+        "Accept-Language: de, en;q=0.5",
+        "accept-language: fr",
         "If-None-Match: \"x\"",
         "If-None-Match: *",
         "X-Request-Id: 0123456789abc",
@@ -95,21 +99,27 @@ fn line() -> impl Strategy<Value = &'static str> {
 
 fn request() -> impl Strategy<Value = Vec<u8>> {
     let method = mostly("GET", &["HEAD", "POST", "get", "OPTIONS", "G\tET", ""]);
-    let target = mostly(
+    let page = mostly(
         "/",
         &["/long/one", "/long/one?q=1", "/nothing", "*", "http://quiet-otter.localhost/", "/#x", "/%2e", "x"],
     );
+    let form =
+        (select(form_readers::FORMS.to_vec()), mostly("", &["?lang=de", "?embed=1", "?name=x", "/", "%20"]))
+            .prop_map(|(id, behind)| format!("/f/{id}{behind}"));
     let space = mostly(" ", &["  ", "\t", "", " x "]);
     let version = mostly("HTTP/1.1", &["HTTP/1.0", "HTTP/2.0", "HTTP/1.1 ", "http/1.1", "HTTP/1.9", ""]);
-    let host = mostly(
+    let of_site = mostly(
         "Host: quiet-otter.localhost",
         &["HOST:quiet-otter.localhost:80 ", "Host: localhost", "Host:", "X: y"],
     );
+    let of_form = mostly("Host: localhost", &["HOST:localhost:80 ", "Host: quiet-otter.localhost", "Host:"]);
+    let wanted =
+        prop_oneof![2 => (page.prop_map(str::to_owned), of_site.boxed()), 1 => (form, of_form.boxed())];
     let end = mostly("\r\n", &["\n", "\r", "\r\r\n", "\r\n\r\n"]);
     let body = mostly("", &["abcd", "4\r\nabcd\r\n0\r\n\r\n", "0\r\n\r\n", "\r\n", "\0"]);
-    (method, target, space, version, host, vec(line(), 0..5), end, body).prop_map(
-        |(method, target, space, version, host, lines, end, body)| {
-            let first = [method, " ", target, space, version].concat();
+    (method, wanted, space, version, vec(line(), 0..5), end, body).prop_map(
+        |(method, (target, host), space, version, lines, end, body)| {
+            let first = [method, " ", &target, space, version].concat();
             let lines: String = lines.iter().map(|line| [line, end].concat()).collect();
             [&first, end, host, end, &lines, end, body].concat().into_bytes()
         },

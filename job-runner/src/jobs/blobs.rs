@@ -1,6 +1,7 @@
 //! Letting go of bytes: of uploads that never came, of what nothing refers to any more, of accounts that are gone.
 //!
-//! Postgres says what is due; a kill at any point leaves it due.
+//! Postgres says what is due; a kill at any point leaves it due. What can't be deleted is left for later, and keeps
+//! nothing else.
 
 use std::time::SystemTime;
 
@@ -12,15 +13,51 @@ use crate::Runner;
 
 /// Uploads or deploys looked at in one transaction.
 const BATCH: i64 = 100;
+/// When so many couldn't be deleted in one go, it is the object store that is away.
+const FAILURES_MAX: usize = 10;
 
 /// Lets go of everything that is due.
 pub(crate) async fn let_go(runner: &Runner) -> anyhow::Result<()> {
     end_expired_uploads(runner).await?;
     end_abandoned_deploys(runner).await?;
     end_unbound_files(runner).await?;
-    while delete_one_unneeded(runner).await? {}
-    while purge_one_account(runner).await? {}
+    let mut failures = Failures::default();
+    while failures.go_on(delete_one_unneeded(runner).await?)? {}
+    while failures.go_on(purge_one_account(runner).await?)? {}
     Ok(())
+}
+
+/// What became of one.
+enum Gone {
+    Deleted,
+    /// It couldn't be, and is put off.
+    PutOff(blobs::Error),
+    /// There was none.
+    Nothing,
+}
+
+/// How many couldn't be deleted in one go.
+#[derive(Default)]
+struct Failures(usize);
+
+impl Failures {
+    /// Whether there may be more to delete.
+    ///
+    /// # Errors
+    /// Too much can't be deleted.
+    fn go_on(&mut self, after: Gone) -> anyhow::Result<bool> {
+        match after {
+            Gone::Deleted => Ok(true),
+            Gone::Nothing => Ok(false),
+            Gone::PutOff(error) => {
+                metrics::counter("job_runner_blob_put_off_total").add(1, &[]);
+                self.0 += 1;
+                anyhow::ensure!(self.0 < FAILURES_MAX, error);
+                tracing::warn!(%error, "bytes that couldn't be deleted are left for later");
+                Ok(true)
+            }
+        }
+    }
 }
 
 /// What was reserved for an upload that never came is given back, and what it was for is no more.
@@ -32,7 +69,12 @@ async fn end_expired_uploads(runner: &Runner) -> anyhow::Result<()> {
         expired.sort_by_key(|upload| upload.account_id);
         let count = i64::try_from(expired.len())?;
         for upload in expired {
-            if upload.is_stored || !upload.is_asset {
+            if upload.is_stored {
+                continue;
+            }
+            if !upload.is_asset {
+                // A visitor's allowance is free again at once, not when files that came would go.
+                store::form_files::delete_unsent(&mut tx, upload.account_id, upload.id).await?;
                 continue;
             }
             // As whoever deletes the asset, or its page.
@@ -80,31 +122,45 @@ async fn end_unbound_files(runner: &Runner) -> anyhow::Result<()> {
 }
 
 /// The row's lock is held while its bytes are deleted, so that no upload of the same bytes comes in between.
-async fn delete_one_unneeded(runner: &Runner) -> anyhow::Result<bool> {
+async fn delete_one_unneeded(runner: &Runner) -> anyhow::Result<Gone> {
     let mut tx = store::begin(&runner.db).await?;
     let Some(blob) = store::blobs::lock_unneeded(&mut tx, runner.clock.now()).await? else {
         store::commit(tx).await?;
-        return Ok(false);
+        return Ok(Gone::Nothing);
     };
-    runner.blobs.delete(Name { account_id: blob.account_id, sha256: blob.sha256 }).await?;
+    let name = Name { account_id: blob.account_id, sha256: blob.sha256 };
+    if let Err(error) = runner.blobs.delete(name).await {
+        let later = runner.clock.now() + runner.tidy.retry_after;
+        store::blobs::put_off_blob(&mut tx, blob.account_id, blob.id, later).await?;
+        store::commit(tx).await?;
+        return Ok(Gone::PutOff(error));
+    }
     store::blobs::delete_blob(&mut tx, blob.account_id, blob.id).await?;
     store::commit(tx).await?;
     metrics::counter("job_runner_blob_delete_total").add(1, &[]);
-    Ok(true)
+    Ok(Gone::Deleted)
 }
 
-async fn purge_one_account(runner: &Runner) -> anyhow::Result<bool> {
+async fn purge_one_account(runner: &Runner) -> anyhow::Result<Gone> {
     let mut tx = store::begin(&runner.db).await?;
     let Some((account_id, again)) = store::blobs::lock_due_purge(&mut tx, runner.clock.now()).await? else {
-        return Ok(false);
+        return Ok(Gone::Nothing);
     };
-    let deleted = runner.blobs.delete_account(account_id).await?;
+    let deleted = match runner.blobs.delete_account(account_id).await {
+        Ok(deleted) => deleted,
+        Err(error) => {
+            let later = runner.clock.now() + runner.tidy.retry_after;
+            store::blobs::put_off_purge(&mut tx, account_id, later).await?;
+            store::commit(tx).await?;
+            return Ok(Gone::PutOff(error));
+        }
+    };
     let now = runner.clock.now();
     let again_at = (!again).then_some(now + runner.purge.again_after);
     store::blobs::finish_purge(&mut tx, account_id, now, again_at).await?;
     store::commit(tx).await?;
     metrics::counter("job_runner_blob_delete_total").add(deleted, &[]);
-    Ok(true)
+    Ok(Gone::Deleted)
 }
 
 /// Forgets what killed services left halfway.

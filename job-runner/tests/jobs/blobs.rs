@@ -125,6 +125,29 @@ async fn bytes_go_with_the_last_thing_that_refers_to_them() {
 }
 
 #[tokio::test]
+async fn bytes_that_can_not_be_deleted_keep_no_others_and_are_tried_again() {
+    let account = Account::new().await;
+    let stuck = account.asset(Some(b"words"), TimeDelta::hours(1)).await;
+    let other = account.asset(Some(b"other"), TimeDelta::hours(1)).await;
+    let path = account.blobs.path().join("kept").join(account.id.to_string());
+    let path = path.join(hex::encode(Sha256::digest(b"words")));
+    // A folder is no file, and can't be deleted as one.
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    std::fs::write(path.join("inside"), "x").unwrap();
+    account.delete_asset(stuck).await;
+    account.delete_asset(other).await;
+    let running = account.run(&["tidy.retry_after=100ms"]).await;
+    until(async || account.blobs.files().len() == 1).await;
+    let one_row = "do $$ begin assert (select count(*) from blobs) = 1; end $$";
+    until(async || store::execute_raw(&account.database.db, one_row).await.is_ok()).await;
+    std::fs::remove_dir_all(&path).unwrap();
+    std::fs::write(&path, "words").unwrap();
+    until(async || account.blobs.files().is_empty()).await;
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn bytes_of_an_account_that_is_gone_go_with_it_and_once_more() {
     let account = Account::new().await;
     account.asset(Some(b"words"), TimeDelta::hours(1)).await;
@@ -157,6 +180,57 @@ async fn a_deploy_that_nobody_processes_goes_with_its_zip() {
     let mut conn = store::acquire(&account.database.db).await.unwrap();
     assert!(store::deploys::find_deploy(&mut conn, account.id, id).await.unwrap().is_none());
     assert!(store::deploys::find_deploy(&mut conn, account.id, young).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_file_that_was_announced_for_a_form_and_never_came_goes_when_its_address_ends() {
+    let account = Account::new().await;
+    let (form, _) = account.answered_form().await;
+    let announce = async |expires_in: TimeDelta| {
+        let new = NewFormFile {
+            id: new_id(),
+            form_id: form,
+            field: "photo",
+            filename: "a.txt",
+            content_type: "text/plain",
+            size_bytes: 5,
+            visitor: &[7],
+            created_at: now(),
+        };
+        let upload = NewUpload {
+            id: new.id,
+            purpose: Purpose::FormFile,
+            content_type: "text/plain",
+            size_bytes: 5,
+            expires_at: now() + expires_in,
+            created_at: now(),
+        };
+        let mut tx = store::begin(&account.database.db).await.unwrap();
+        store::form_files::insert_file(&mut tx, account.id, &new).await.unwrap();
+        store::uploads::insert_upload(&mut tx, account.id, &upload).await.unwrap();
+        store::commit(tx).await.unwrap();
+        new.id
+    };
+    announce(TimeDelta::seconds(-1)).await;
+    announce(TimeDelta::hours(1)).await;
+    let came = announce(TimeDelta::seconds(-1)).await;
+    let blob = account.put(b"words");
+    let mut tx = store::begin(&account.database.db).await.unwrap();
+    let settled = store::blobs::settle_blobs(&mut tx, account.id, &[blob]).await.unwrap();
+    store::form_files::update_blob(&mut tx, account.id, came, settled[0].id).await.unwrap();
+    store::uploads::finish_upload(&mut tx, account.id, came, now()).await.unwrap();
+    let unbound = store::form_files::lock_unbound(&mut tx, form, &[7]).await.unwrap();
+    assert_eq!((unbound.of_form, unbound.of_visitor), (15, 15));
+    store::commit(tx).await.unwrap();
+    let running = account.run(&[]).await;
+    until(async || {
+        let mut tx = store::begin(&account.database.db).await.unwrap();
+        let unbound = store::form_files::lock_unbound(&mut tx, form, &[7]).await.unwrap();
+        (unbound.of_form, unbound.of_visitor) == (10, 10)
+    })
+    .await;
+    running.stop().await;
+    assert_eq!(account.blobs.files().len(), 1);
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 
 mod blobs;
 mod chats;
+mod closings;
 mod crowds;
 mod deliveries;
 mod filled;

@@ -3,9 +3,12 @@
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::complaint::check_length;
 use crate::fields::{Field, FieldType};
+use crate::webhooks::FORM_CLOSED;
 use crate::{Complaint, answers, fields, instants};
 
 /// Most characters of a form's name.
@@ -143,6 +146,29 @@ pub enum Shut {
     Full,
 }
 
+impl Shut {
+    /// `closed` or `full`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// What webhooks are told of a form that has closed.
+pub fn closed_event(why: Shut, at: DateTime<Utc>, form_id: Uuid, form_name: &str) -> Value {
+    let message = match why {
+        Shut::Closed => "Its time is over.",
+        Shut::Full => "It has all the submissions it takes.",
+    };
+    json!({
+        "type": FORM_CLOSED,
+        "timestamp": at,
+        "data": {"formId": form_id, "formName": form_name, "reason": why.word(), "message": message},
+    })
+}
+
 /// Whether a form with `count` submissions takes one more at `now`. `plan_limit` is -1 for unlimited.
 pub fn shut(
     now: DateTime<Utc>,
@@ -170,6 +196,18 @@ mod tests {
         assert_eq!(shut(at(9), None, 2, Some(3), -1), None);
         assert_eq!(shut(at(9), None, 3, Some(3), -1), Some(Shut::Full));
         assert_eq!(shut(at(9), None, 100, Some(1000), 100), Some(Shut::Full));
+    }
+
+    #[test]
+    fn a_form_that_closes_says_which_it_is_and_why() {
+        let at = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
+        let event = closed_event(Shut::Full, at, Uuid::nil(), "Contact");
+        assert_eq!(event["type"], "form.closed");
+        assert_eq!(
+            (&event["data"]["formName"], &event["data"]["reason"]),
+            (&json!("Contact"), &json!("full"))
+        );
+        assert_eq!(closed_event(Shut::Closed, at, Uuid::nil(), "")["data"]["reason"], "closed");
     }
 
     fn fields() -> Vec<Field> {

@@ -45,6 +45,9 @@ pub const MAPPED_CHARS_MAX: usize = 200;
 /// Longest that a secret which was replaced may go on signing, in seconds: a week.
 pub const PREVIOUS_SECONDS_MAX: i64 = 7 * 24 * 3_600;
 
+/// The event of a form that takes no more.
+pub const FORM_CLOSED: &str = EVENTS[3];
+
 /// The event that its owner asks for, to see whether a webhook works. It is tried once.
 pub const PING: &str = EVENTS[4];
 

@@ -184,6 +184,22 @@ pub async fn delete_blob(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<
     Ok(())
 }
 
+/// The bytes couldn't be deleted: they are tried again from `until` on.
+///
+/// # Errors
+/// The database's.
+pub async fn put_off_blob(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+    until: DateTime<Utc>,
+) -> Result<(), Error> {
+    query!("update blobs set look_at = $3 where account_id = $1 and id = $2", account_id, id, until)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
 /// Orders that all bytes of an account that is about to go be deleted from `now` on.
 ///
 /// # Errors
@@ -213,6 +229,17 @@ pub async fn lock_due_purge(conn: &mut Conn, now: DateTime<Utc>) -> Result<Optio
     .fetch_optional(conn)
     .await?;
     Ok(row.map(|row| (row.account_id, row.again)))
+}
+
+/// The bytes of an account couldn't all be deleted: they are tried again from `until` on.
+///
+/// # Errors
+/// The database's.
+pub async fn put_off_purge(conn: &mut Conn, account_id: Uuid, until: DateTime<Utc>) -> Result<(), Error> {
+    query!("update blob_purges set due_at = $2 where account_id = $1", account_id, until)
+        .execute(conn)
+        .await?;
+    Ok(())
 }
 
 /// The bytes of an account are gone. Something may have been under way, so they are deleted once more at `again_at`;

@@ -261,6 +261,17 @@ pub async fn find_fetched(
     .transpose()
 }
 
+/// Deletes a file that was announced and whose bytes did not come in time; does nothing if it is none.
+///
+/// # Errors
+/// The database's.
+pub async fn delete_unsent(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<(), Error> {
+    query!("delete from form_files where account_id = $1 and id = $2 and blob_id is null", account_id, id)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
 /// Deletes up to `limit` files that were announced before `before` and belong to no submission; gives how many.
 ///
 /// # Errors

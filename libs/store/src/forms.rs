@@ -1,5 +1,6 @@
 //! Forms: what an account asks, and how many have answered.
 
+mod closing;
 mod writes;
 
 use chrono::{DateTime, Utc};
@@ -13,6 +14,8 @@ use uuid::Uuid;
 use crate::accounts::read_plan;
 use crate::{Conn, Error, Part};
 
+pub(crate) use closing::tell_closed;
+pub use closing::{close_form, list_closing};
 pub(crate) use writes::lock_number;
 pub use writes::{delete_form, insert_form, lock_form, update_form, wait_for_edits};
 

@@ -20,8 +20,10 @@ pub async fn insert_form(conn: &mut Conn, account_id: Uuid, form: &Form) -> Resu
     query!(
         "insert into forms (id, account_id, folder_id, name, fields, success_message, submit_label, redirect_url,
                             closes_at, max_submissions, unique_by, public_results, auto_entry_page_id, spam_honeypot,
-                            spam_min_seconds, spam_proof_of_work, notify_email, created_at, updated_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
+                            spam_min_seconds, spam_proof_of_work, notify_email, created_at, updated_at,
+                            closing_look_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
+                 case when $9::timestamptz > $18::timestamptz then $9::timestamptz end)",
         form.id,
         account_id,
         form.folder_id,
@@ -90,7 +92,8 @@ pub async fn wait_for_edits(conn: &mut Conn, id: Uuid) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes a form of the account as it is to be, but for its count. Its `updated_at` rises whatever the clock says.
+/// Writes a form of the account as it is to be, but for its count. Its `updated_at` rises whatever the clock says. What is
+/// left of its row may say that it has closed by this: then the job-runner looks ([`super::close_form`]).
 ///
 /// # Errors
 /// The database's.
@@ -105,7 +108,16 @@ pub async fn update_form(
                           redirect_url = $8, closes_at = $9, max_submissions = $10, unique_by = $11,
                           public_results = $12, auto_entry_page_id = $13, spam_honeypot = $14,
                           spam_min_seconds = $15, spam_proof_of_work = $16, notify_email = $17,
-                          updated_at = greatest($18, updated_at + interval '1 millisecond')
+                          updated_at = greatest($18, updated_at + interval '1 millisecond'),
+                          closing_look_at = case
+                              -- Due already: looked at as it is then.
+                              when closing_look_at <= $18::timestamptz then closing_look_at
+                              -- It was open, and isn't any more.
+                              when (closes_at is null or closes_at > $18)
+                                   and (max_submissions is null or submission_count < max_submissions)
+                                   and ($9::timestamptz <= $18 or submission_count >= $10::bigint) then $18
+                              when $9::timestamptz > $18 then $9::timestamptz
+                          end
          where account_id = $1 and id = $2",
         account_id,
         form.id,

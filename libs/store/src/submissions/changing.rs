@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::following::{self, Writer};
 use super::unique::settle_twins;
 use super::{Submission, find_submission};
-use crate::forms::Form;
+use crate::forms::{Form, tell_closed};
 use crate::{Conn, Error, deliveries, entries, form_files, outbox, usage};
 
 /// What became of a change.
@@ -117,6 +117,10 @@ pub async fn update_status(
         let created = Happening::Created.word();
         let listeners = deliveries::lock_listeners(conn, account_id, form.id, created).await?;
         signals = following::follow(conn, account_id, form, &told, listeners, writer).await?;
+        let why = |count| shut(writer.now, form.closes_at, count, form.max_submissions, plan_limit);
+        if let (None, Some(why)) = (why(form.submission_count), why(form.submission_count + more)) {
+            signals.extend(tell_closed(conn, account_id, form, why, writer).await?);
+        }
     } else if more < 0 {
         settle_twins(conn, account_id, form.id).await?;
         let shown = entries::delete_entries_of(conn, account_id, &[submission.id]).await?;

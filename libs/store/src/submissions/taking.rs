@@ -12,7 +12,7 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::following::{self, Writer};
-use crate::forms::{Form, find_form};
+use crate::forms::{Form, find_form, tell_closed};
 use crate::{Conn, Error, deliveries};
 
 /// Counters of a form that nothing limits. Connections that are open at the same time have processes of different
@@ -55,7 +55,7 @@ pub enum Taken {
 /// `plan_limit` is -1 for unlimited.
 ///
 /// Count and check are one statement with the insert, so no number of submissions at once passes a limit, and of those
-/// that agree on `uniqueBy` one is stored. **Unless it is [`Taken::Stored`], the transaction must be rolled back.**
+/// that agree on `uniqueBy` one is stored. Webhooks are told by the one that fills the form that it is closed. **Unless it is [`Taken::Stored`], the transaction must be rolled back.**
 /// What else is to be committed with it goes into the same transaction, shortly: the form's other submissions wait.
 ///
 /// # Errors
@@ -81,9 +81,13 @@ pub async fn take_submission(
         count_apart(conn, account_id, form, new, writer).await?
     };
     match done {
-        Done::Stored => {
+        Done::Stored { fills } => {
             let told = told(form, new, writer);
-            Ok(Taken::Stored(following::follow(conn, account_id, form, &told, listeners, writer).await?))
+            let mut signals = following::follow(conn, account_id, form, &told, listeners, writer).await?;
+            if fills {
+                signals.extend(tell_closed(conn, account_id, form, Shut::Full, writer).await?);
+            }
+            Ok(Taken::Stored(signals))
         }
         Done::Duplicate => Ok(Taken::Duplicate),
         Done::NoPlace => why_not(conn, account_id, form, plan_limit, writer).await,
@@ -92,15 +96,18 @@ pub async fn take_submission(
 
 /// How far it came.
 enum Done {
-    Stored,
+    Stored {
+        /// There was no place but this.
+        fills: bool,
+    },
     Duplicate,
     NoPlace,
 }
 
 impl Done {
-    fn of(has_place: bool, is_stored: bool) -> Self {
+    fn of(has_place: bool, is_stored: bool, fills: bool) -> Self {
         match (has_place, is_stored) {
-            (true, true) => Self::Stored,
+            (true, true) => Self::Stored { fills },
             (true, false) => Self::Duplicate,
             (false, _) => Self::NoPlace,
         }
@@ -122,14 +129,17 @@ async fn count_within_limit(
                where account_id = $1 and id = $2 and updated_at = $3 and (closes_at is null or closes_at > $4)
                  and submission_count + coalesce((select sum(submissions) from form_tallies where form_id = $2), 0)
                      < least(max_submissions, case when $5::bigint >= 0 then $5 end)
-               returning id
+               returning id,
+                   submission_count + coalesce((select sum(submissions) from form_tallies where form_id = $2), 0)
+                   >= least(max_submissions, case when $5 >= 0 then $5 end) as is_last
            ), stored as (
                insert into submissions (id, account_id, form_id, external_id, payload, unique_digest, created_at,
                                         updated_at)
                select $6, $1, id, $7, $8, $9, $4, $4 from place
                on conflict do nothing returning id
            )
-           select exists (select from place) as "has_place!", exists (select from stored) as "is_stored!""#,
+           select exists (select from place) as "has_place!", exists (select from stored) as "is_stored!",
+                  coalesce((select is_last from place), false) as "fills!""#,
         account_id,
         form.id,
         form.updated_at,
@@ -142,7 +152,7 @@ async fn count_within_limit(
     )
     .fetch_one(conn)
     .await?;
-    Ok(Done::of(done.has_place, done.is_stored))
+    Ok(Done::of(done.has_place, done.is_stored, done.fills))
 }
 
 /// A counter that no other connection uses: nobody waits for anybody, and their commits reach the disk together.
@@ -180,7 +190,7 @@ async fn count_apart(
     )
     .fetch_one(conn)
     .await?;
-    Ok(Done::of(done.has_place, done.is_stored))
+    Ok(Done::of(done.has_place, done.is_stored, false))
 }
 
 fn digest_of(form: &Form, payload: &Answers) -> Option<Vec<u8>> {

@@ -1,0 +1,106 @@
+//! Telling webhooks that a form takes no more (`form.closed`), once for each time that it closes.
+//!
+//! Whoever fills a form tells it in the same transaction. That its time has come, or that an edit left it without room,
+//! is found by the job-runner: where it looks says `closing_look_at`. A form that was full when its time came had closed
+//! before; one that is reopened and closes again has closed twice.
+
+use chrono::{DateTime, Utc};
+use contract::Signal;
+use domain::forms::{Shut, closed_event, shut};
+use domain::webhooks::FORM_CLOSED;
+use sqlx::{query, query_scalar};
+use uuid::Uuid;
+
+use super::{Form, OpenForm, find_open_form, lock_number};
+use crate::deliveries::{self, Event};
+use crate::submissions::Writer;
+use crate::{Conn, Error};
+
+/// Up to `limit` forms that may have closed by now: of which account, and which.
+///
+/// # Errors
+/// The database's.
+pub async fn list_closing(
+    conn: &mut Conn,
+    now: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<(Uuid, Uuid)>, Error> {
+    let rows = query!(
+        "select account_id, id from forms where closing_look_at <= $1 order by closing_look_at limit $2",
+        now,
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.account_id, row.id)).collect())
+}
+
+/// Tells webhooks of the form if it has closed, and nobody has told them; gives why it has. Of two who look at once, one
+/// tells. One that is being edited is left for the next look.
+///
+/// # Errors
+/// The database's.
+pub async fn close_form(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+    writer: &Writer<'_>,
+) -> Result<Option<Shut>, Error> {
+    let is_free =
+        query_scalar!(r#"select pg_try_advisory_xact_lock_shared($1) as "is_free!""#, lock_number(id))
+            .fetch_one(&mut *conn)
+            .await?;
+    if !is_free {
+        return Ok(None);
+    }
+    let looked = query!(
+        "update forms set closing_look_at = case when closes_at > $3 then closes_at end
+         where account_id = $1 and id = $2 and closing_look_at <= $3",
+        account_id,
+        id,
+        writer.now,
+    )
+    .execute(&mut *conn)
+    .await?;
+    if looked.rows_affected() == 0 {
+        return Ok(None);
+    }
+    let Some(open) = find_open_form(conn, id).await? else { return Ok(None) };
+    let why = why_closed(&open, writer.now);
+    if let Some(why) = why {
+        tell_closed(conn, account_id, &open.form, why, writer).await?;
+    }
+    Ok(why)
+}
+
+/// Why the form has closed by now; `None` too for one that was full when its time came.
+fn why_closed(open: &OpenForm, now: DateTime<Utc>) -> Option<Shut> {
+    let OpenForm { form, plan, .. } = open;
+    let plan_limit = plan.limits().submissions_per_form;
+    let why = |closes_at| shut(now, closes_at, form.submission_count, form.max_submissions, plan_limit);
+    why(form.closes_at).filter(|closed| *closed == Shut::Full || why(None).is_none())
+}
+
+/// Tells webhooks that a form has closed. Gives what may be told right after the commit.
+///
+/// # Errors
+/// The database's.
+pub(crate) async fn tell_closed(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form: &Form,
+    why: Shut,
+    writer: &Writer<'_>,
+) -> Result<Option<Signal>, Error> {
+    let listeners = deliveries::lock_listeners(conn, account_id, form.id, FORM_CLOSED).await?;
+    let event = Event {
+        name: FORM_CLOSED,
+        form_id: form.id,
+        submission_id: None,
+        payload: &closed_event(why, writer.now, form.id, &form.name),
+        traceparent: writer.traceparent,
+        at: writer.now,
+    };
+    let made = deliveries::insert_for(conn, account_id, &event, &listeners, writer.new_id).await?;
+    Ok((!made.is_empty()).then_some(Signal::DeliveriesDue))
+}
