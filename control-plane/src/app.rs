@@ -18,7 +18,7 @@ use warehouse::Warehouse;
 use web::{EdgeTrust, Problem};
 
 use crate::callers::Callers;
-use crate::config::{Config, Deploys, Idempotency, Subdomains, Trial, Upgrade, Webhooks};
+use crate::config::{Config, Deploys, Idempotency, Recipients, Subdomains, Trial, Upgrade, Webhooks};
 use crate::large::Room;
 use crate::signin::SignIn;
 use crate::uploads::Uploads;
@@ -63,6 +63,8 @@ pub struct Parts {
     pub idempotency: Idempotency,
     /// How submissions are exported.
     pub exports: Exports,
+    /// Whom forms may have asked whether they want mails.
+    pub recipients: Recipients,
     /// The room that large bodies share.
     pub large_bodies: Room,
     /// Whom to believe about a caller's address.
@@ -150,6 +152,7 @@ impl App {
             webhooks: config.webhooks.clone(),
             idempotency: config.idempotency.clone(),
             exports: Exports::new(&config.exports),
+            recipients: config.recipients.clone(),
             large_bodies: Room::new(&config.large_bodies),
             edge_trust: EdgeTrust::new(secrets.edge_token.expose_secret()),
             clock,

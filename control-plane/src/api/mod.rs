@@ -21,6 +21,7 @@ mod keys;
 mod moves;
 mod page_views;
 mod pages;
+mod recipients;
 mod sought;
 mod subdomains;
 mod submission_edits;
