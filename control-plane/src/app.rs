@@ -13,12 +13,12 @@ use domain::keys::Pepper;
 use domain::sealing::MasterKey;
 use service::config::ExposeSecret;
 use service::{Check, Clock, Rng, Shutdown};
-use tokio::sync::Semaphore;
 use warehouse::Warehouse;
 use web::{EdgeTrust, Problem};
 
 use crate::callers::Callers;
 use crate::config::{Config, Deploys, Idempotency, Recipients, Subdomains, Trial, Upgrade, Webhooks};
+use crate::exports::Exports;
 use crate::large::Room;
 use crate::signin::SignIn;
 use crate::uploads::Uploads;
@@ -73,21 +73,6 @@ pub struct Parts {
     pub clock: Clock,
     /// Chance.
     pub rng: Rng,
-}
-
-/// How submissions are exported.
-#[derive(Debug)]
-pub struct Exports {
-    /// A place for each file that may be written at once.
-    pub room: Semaphore,
-    /// How long a reader may take nothing.
-    pub patience: Duration,
-}
-
-impl Exports {
-    fn new(config: &crate::config::Exports) -> Self {
-        Self { room: Semaphore::new(config.at_once), patience: config.patience }
-    }
 }
 
 /// How long the relay leaves a signal to whoever wrote it.

@@ -176,6 +176,14 @@ pub struct Keys {
 pub struct Exports {
     /// Files written at once.
     pub at_once: usize,
+    /// Of these, for one account.
+    pub per_account: usize,
+    /// How long one waits for a place.
+    #[serde(with = "service::config::duration")]
+    pub wait: Duration,
+    /// How long a file may take.
+    #[serde(with = "service::config::duration")]
+    pub within: Duration,
     /// How long a reader may take nothing.
     #[serde(with = "service::config::duration")]
     pub patience: Duration,

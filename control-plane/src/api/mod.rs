@@ -25,6 +25,7 @@ mod recipients;
 mod sought;
 mod subdomains;
 mod submission_edits;
+mod submission_files;
 mod submissions;
 mod system;
 mod trial;

@@ -26,6 +26,7 @@ mod exporting;
 mod following;
 mod listing;
 mod results;
+mod spam;
 mod taking;
 mod unique;
 
@@ -39,11 +40,12 @@ use uuid::Uuid;
 use crate::{Conn, Error};
 
 pub use changing::{Changed, count, update_payload, update_status};
-pub use erasing::{Erased, delete_old_spam, erase_submissions};
+pub use erasing::{Erased, erase_submissions};
 pub use exporting::{Piece, column_names, export_submissions};
 pub use following::Writer;
 pub use listing::{Sought, list_submissions};
 pub use results::tally;
+pub use spam::delete_old_spam;
 pub use taking::{NewSubmission, Taken, take_submission};
 pub use unique::{rewrite_digests, settle_twins};
 
