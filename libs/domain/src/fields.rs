@@ -17,6 +17,8 @@ pub const MAX_TEXT: usize = 20_000;
 const MAX_OPTIONS: usize = 200;
 /// Most characters of one option.
 const MAX_OPTION_CHARS: usize = 500;
+/// Most characters of an `accept`.
+const MAX_ACCEPT: usize = 500;
 /// Most characters of a `pattern`, and most bytes of the automaton made of it.
 const MAX_PATTERN: usize = 500;
 const MAX_PATTERN_BYTES: usize = 64 << 10;
@@ -116,9 +118,11 @@ pub struct Field {
     pub max: Option<f64>,
     /// Of a file: extensions or a media-type pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = MAX_ACCEPT))]
     pub accept: Option<String>,
     /// Of a file: most bytes.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
+    #[schemars(range(min = 1))]
     pub max_file_size: Option<u64>,
     /// When the field is shown; always if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,6 +158,10 @@ fn check_one(complaints: &mut Vec<Complaint>, field: &Field, path: &dyn Fn(&str)
     check_length(complaints, &path("name"), &field.name, 1, 64);
     check_length(complaints, &path("label"), &field.label, 1, 500);
     check_length(complaints, &path("placeholder"), field.placeholder.as_deref().unwrap_or_default(), 0, 500);
+    check_length(complaints, &path("accept"), field.accept.as_deref().unwrap_or_default(), 0, MAX_ACCEPT);
+    if field.max_file_size == Some(0) {
+        complaints.push(Complaint::new(path("maxFileSize"), "range", "maxFileSize must be at least 1"));
+    }
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !field.name.chars().all(word) {
         let message = "a field's name may have only letters, digits, `_` and `-`";
