@@ -174,7 +174,7 @@ async fn an_account_has_its_share_of_them_and_leaves_others_theirs() {
 
 #[tokio::test]
 async fn an_export_has_an_end_however_steadily_it_is_read() {
-    let api = Api::start(&["exports.within=300ms"]).await;
+    let api = Api::start(&["exports.within=3s"]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let form = form(&api, &key, fields()).await;
     fill(&api, form).await;
