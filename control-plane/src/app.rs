@@ -13,12 +13,12 @@ use domain::keys::Pepper;
 use domain::sealing::MasterKey;
 use service::config::ExposeSecret;
 use service::{Check, Clock, Rng, Shutdown};
-use tokio::sync::Semaphore;
 use warehouse::Warehouse;
 use web::{EdgeTrust, Problem};
 
 use crate::callers::Callers;
-use crate::config::{Config, Deploys, Idempotency, Subdomains, Trial, Upgrade, Webhooks};
+use crate::config::{Config, Deploys, Idempotency, Recipients, Subdomains, Trial, Upgrade, Webhooks};
+use crate::exports::Exports;
 use crate::large::Room;
 use crate::signin::SignIn;
 use crate::uploads::Uploads;
@@ -63,6 +63,8 @@ pub struct Parts {
     pub idempotency: Idempotency,
     /// How submissions are exported.
     pub exports: Exports,
+    /// Whom forms may have asked whether they want mails.
+    pub recipients: Recipients,
     /// The room that large bodies share.
     pub large_bodies: Room,
     /// Whom to believe about a caller's address.
@@ -71,21 +73,6 @@ pub struct Parts {
     pub clock: Clock,
     /// Chance.
     pub rng: Rng,
-}
-
-/// How submissions are exported.
-#[derive(Debug)]
-pub struct Exports {
-    /// A place for each file that may be written at once.
-    pub room: Semaphore,
-    /// How long a reader may take nothing.
-    pub patience: Duration,
-}
-
-impl Exports {
-    fn new(config: &crate::config::Exports) -> Self {
-        Self { room: Semaphore::new(config.at_once), patience: config.patience }
-    }
 }
 
 /// How long the relay leaves a signal to whoever wrote it.
@@ -150,6 +137,7 @@ impl App {
             webhooks: config.webhooks.clone(),
             idempotency: config.idempotency.clone(),
             exports: Exports::new(&config.exports),
+            recipients: config.recipients.clone(),
             large_bodies: Room::new(&config.large_bodies),
             edge_trust: EdgeTrust::new(secrets.edge_token.expose_secret()),
             clock,

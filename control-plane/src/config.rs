@@ -48,6 +48,8 @@ pub struct Config {
     pub idempotency: Idempotency,
     /// How submissions are exported.
     pub exports: Exports,
+    /// Whom forms may have asked whether they want mails.
+    pub recipients: Recipients,
     /// How many large bodies are taken at once.
     pub large_bodies: crate::large::LargeBodies,
 }
@@ -97,6 +99,19 @@ pub struct Deploys {
     pub progress_every: Duration,
     /// How many deploys of a site can be gone back to.
     pub kept: i64,
+}
+
+/// Section `[recipients]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recipients {
+    /// In what time they are counted.
+    #[serde(with = "service::config::duration")]
+    pub window: Duration,
+    /// Addresses that one account has asked.
+    pub per_account: i64,
+    /// Accounts that have one address asked.
+    pub per_address: i64,
 }
 
 /// Section `[trial]`.
@@ -161,6 +176,14 @@ pub struct Keys {
 pub struct Exports {
     /// Files written at once.
     pub at_once: usize,
+    /// Of these, for one account.
+    pub per_account: usize,
+    /// How long one waits for a place.
+    #[serde(with = "service::config::duration")]
+    pub wait: Duration,
+    /// How long a file may take.
+    #[serde(with = "service::config::duration")]
+    pub within: Duration,
     /// How long a reader may take nothing.
     #[serde(with = "service::config::duration")]
     pub patience: Duration,

@@ -9,6 +9,7 @@ mod call;
 mod callers;
 mod config;
 mod deploys;
+mod exports;
 mod first_site;
 mod idempotency;
 mod large;

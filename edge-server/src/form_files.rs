@@ -18,7 +18,7 @@ use domain::{Complaint, form_files, uploads};
 use futures::{Stream, TryStreamExt};
 use store::Conn;
 use store::blobs::NewBlob;
-use store::form_files::{NewFormFile, WaitingFile};
+use store::form_files::{NewFormFile, Unbound, WaitingFile};
 use store::forms::OpenForm;
 use uuid::Uuid;
 use web::{ClientIp, Code, Problem};
@@ -121,13 +121,16 @@ async fn keep(
     let sha256 = received.name().sha256;
     let blob = NewBlob { id: edge.rng.uuid_v7(now), sha256, size_bytes: new.size_bytes };
     let mut conn = store::acquire(&edge.db).await?;
+    let unbound = store::form_files::find_unbound(&mut conn, new.form_id, new.visitor).await?;
+    check_allowance(edge, unbound, new)?;
     store::blobs::announce_blobs(&mut conn, account_id, &[blob], now + ANNOUNCED_FOR).await?;
     drop(conn);
     let mut tx = store::begin(&edge.db).await?;
-    insert(edge, &mut tx, open, new).await?;
     let settled = store::blobs::settle_blobs(&mut tx, account_id, &[blob]).await?;
     // Under the lock of the blob's row: nobody deletes these bytes now.
     edge.blobs.keep(received).await?;
+    // Last, as others wait for it: no object store is waited for meanwhile.
+    insert(edge, &mut tx, open, new).await?;
     for blob in settled {
         store::form_files::update_blob(&mut tx, account_id, new.id, blob.id).await?;
     }
@@ -137,24 +140,31 @@ async fn keep(
 /// Stores a file's row, if the allowances have room for it.
 async fn insert(edge: &Edge, conn: &mut Conn, open: &OpenForm, new: &NewFormFile<'_>) -> Result<(), Problem> {
     let unbound = store::form_files::lock_unbound(conn, new.form_id, new.visitor).await?;
-    let rules = &edge.form_rules;
-    for (used, limit, whose) in [
-        (unbound.of_form, rules.unbound_bytes_per_form, "this form"),
-        (unbound.of_visitor, rules.unbound_bytes_per_visitor, "you"),
-    ] {
-        if used.saturating_add(new.size_bytes) > limit {
-            let detail = format!(
-                "files that wait to be handed in may have {limit} bytes together, and those of {whose} have {used}"
-            );
-            return Err(Problem::new(Code::RateLimited, detail).retry_after(3_600));
-        }
-    }
+    check_allowance(edge, unbound, new)?;
     let usage = store::usage::find_usage(conn, open.account_id).await?;
     let limit = open.plan.limits().storage_bytes;
     if limit >= 0 && usage.is_some_and(|usage| usage.storage_bytes.saturating_add(new.size_bytes) > limit) {
         return Err(no_room());
     }
     store::form_files::insert_file(conn, open.account_id, new).await?;
+    Ok(())
+}
+
+/// Whether one more file may wait.
+fn check_allowance(edge: &Edge, unbound: Unbound, new: &NewFormFile<'_>) -> Result<(), Problem> {
+    let more = new.size_bytes.max(form_files::WAITING_BYTES_MIN);
+    let rules = &edge.form_rules;
+    for (used, limit, whose) in [
+        (unbound.of_form, rules.unbound_bytes_per_form, "this form"),
+        (unbound.of_visitor, rules.unbound_bytes_per_visitor, "you"),
+    ] {
+        if used.saturating_add(more) > limit {
+            let detail = format!(
+                "files that wait to be handed in may have {limit} bytes together, and those of {whose} have {used}"
+            );
+            return Err(Problem::new(Code::RateLimited, detail).retry_after(3_600));
+        }
+    }
     Ok(())
 }
 
@@ -193,8 +203,8 @@ pub(crate) async fn missing(
     Ok(files.iter().filter(|file| !is_there(file)).map(|(field, _)| no_such_file(field)).collect())
 }
 
-/// Makes files the submission's, in its transaction; `counts` says whether their bytes count. Gives what is wrong
-/// with those that can't be.
+/// Makes files the submission's, in its transaction; those of spam, which doesn't count, are let go instead: it keeps
+/// none. Gives what is wrong with those that are no such files.
 ///
 /// # Errors
 /// A problem: the account has no room for them.
@@ -207,14 +217,20 @@ pub(crate) async fn bind(
 ) -> Result<Vec<Complaint>, Problem> {
     let (mut bytes, mut wrong) = (0, Vec::new());
     for (field, id) in files {
-        let (of, what) = ((open.form.id, submission_id), (field.name.as_str(), *id));
-        match store::form_files::bind(conn, open.account_id, of, what, counts).await? {
+        let what = (field.name.as_str(), *id);
+        let found = if counts {
+            store::form_files::bind(conn, open.account_id, (open.form.id, submission_id), what, true).await?
+        } else {
+            let is_gone = store::form_files::discard(conn, open.account_id, open.form.id, what).await?;
+            is_gone.then_some(0)
+        };
+        match found {
             Some(size) => bytes += size,
             None => wrong.push(no_such_file(field)),
         }
     }
     let limit = open.plan.limits().storage_bytes;
-    if counts && bytes > 0 && !store::usage::take_bytes(conn, open.account_id, bytes, limit).await? {
+    if bytes > 0 && !store::usage::take_bytes(conn, open.account_id, bytes, limit).await? {
         return Err(no_room());
     }
     Ok(wrong)

@@ -167,6 +167,9 @@ pub struct Mail {
     /// When a mail to a form's owner that nobody sends is forgotten.
     #[serde(with = "service::config::duration")]
     pub forget_after: Duration,
+    /// When somebody who was asked and never answered is forgotten.
+    #[serde(with = "service::config::duration")]
+    pub asked_for: Duration,
 }
 
 /// Section `[outbound]`.

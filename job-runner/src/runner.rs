@@ -45,6 +45,8 @@ pub struct Parts {
     pub(crate) purge: Purge,
     /// When a mail to a form's owner that nobody sends is forgotten.
     pub(crate) forget_mail_after: Duration,
+    /// When somebody who never said whether they want mails is forgotten.
+    pub(crate) forget_asked_after: Duration,
     /// The way out for mail, where there is one.
     pub(crate) mailer: Option<Mailer>,
     /// Now.
@@ -94,6 +96,7 @@ impl Runner {
             deactivate_after: config.webhooks.deactivate_after,
             purge: config.purge.clone(),
             forget_mail_after: config.mail.forget_after,
+            forget_asked_after: config.mail.asked_for,
             mailer: Mailer::new(&config.mail)?,
             clock: Clock::system(),
             rng: Rng::system(),

@@ -1,11 +1,11 @@
-//! Finds due work that nobody is at: trials that have ended, requests for help, bytes that nothing needs, and what a
+//! Finds due work that nobody is at: trials that have ended, mails, bytes that nothing needs, and what a
 //! lost queue or a killed worker left behind. Postgres knows it all; queueing something twice does no harm.
 
 use service::Shutdown;
 
 use crate::Runner;
 use crate::config::Mail;
-use crate::jobs::{blobs, help, notifications, purges};
+use crate::jobs::{blobs, help, notifications, purges, recipients};
 
 pub(crate) async fn purge(runner: Runner, shutdown: Shutdown) -> anyhow::Result<()> {
     let mut ticks = tokio::time::interval(runner.purge.every);
@@ -50,6 +50,7 @@ pub(crate) async fn mail(runner: Runner, config: Mail, shutdown: Shutdown) -> an
     while shutdown.unless_requested(ticks.tick()).await.is_some() {
         let swept = shutdown.unless_requested(async {
             help::order_due(&runner, config.batch).await?;
+            recipients::order_due(&runner, config.batch).await?;
             notifications::order_due(&runner, config.batch).await
         });
         if let Some(Err(error)) = swept.await {

@@ -28,6 +28,7 @@ async fn carry_out(runner: &Runner, task: Task<Job>) {
             }
             Job::MailHelpV1 { help_id } => jobs::help::mail(runner, help_id).await,
             Job::NotifyOwnerV1 { submission_id } => jobs::notifications::notify(runner, submission_id).await,
+            Job::AskRecipientV1 { recipient_id } => jobs::recipients::ask(runner, recipient_id).await,
             Job::PurgeEventsV1 => jobs::purges::forget_events(runner).await,
         }
     };

@@ -19,12 +19,12 @@ use http::header;
 use store::forms::Form;
 use store::submissions::{Piece, column_names, export_submissions};
 use tokio::sync::mpsc;
-use tokio::sync::mpsc::error::SendTimeoutError;
 use uuid::Uuid;
 use web::{Path, Problem};
 
 use crate::App;
 use crate::call::{Call, scope};
+use crate::exports::Place;
 
 /// The endpoints.
 pub(super) fn resource() -> web::Resource<App> {
@@ -90,24 +90,39 @@ async fn export(
     drop(conn);
     let name = file_name(&form.name, &call.now.format("%Y-%m-%d").to_string());
 
+    let place = app.exports.enter(call.account_id).await?;
     let (sender, mut chunks) = mpsc::channel(CHUNKS);
-    let patience = app.exports.patience;
-    tokio::spawn(write(app, call.account_id, form, sender, patience));
+    tokio::spawn(write(app, call.account_id, form, sender, place));
     // Until there is a beginning, there may still be a problem.
-    let Some(first) = chunks.recv().await else { return Err(Problem::away(true)) };
-    let first = first?;
-    let rest = futures::stream::unfold(chunks, async |mut chunks| Some((chunks.recv().await?, chunks)));
-    let body = futures::stream::once(async { Ok(first) }).chain(rest.map_err(std::io::Error::other));
+    let Some(Chunk::Bytes(first)) = chunks.recv().await else { return Err(Problem::away(true)) };
+    let rest = futures::stream::unfold(Some(chunks), next);
+    let body = futures::stream::once(async { Ok(first) }).chain(rest);
     Ok(CsvFile { name, body: Body::from_stream(body) })
 }
 
-type Chunk = Result<Piece, store::Error>;
+/// What stands in the channel. Where it ends without [`Chunk::End`], the file was broken off.
+enum Chunk {
+    Bytes(Piece),
+    End,
+}
 
-/// Writes the file into the channel. Whoever has gone, or takes nothing for too long, gets no more: with this ends the
-/// connection to Postgres, and with that the work there.
-async fn write(app: App, account_id: Uuid, form: Form, to: mpsc::Sender<Chunk>, patience: Duration) {
-    // Without room before long, the caller is told to come back.
-    let Ok(Ok(_room)) = tokio::time::timeout(patience, app.exports.room.acquire()).await else { return };
+/// The next part of the body. One that is broken off ends with an error, so that nobody takes the beginning for the
+/// whole.
+async fn next(
+    chunks: Option<mpsc::Receiver<Chunk>>,
+) -> Option<(Result<Piece, std::io::Error>, Option<mpsc::Receiver<Chunk>>)> {
+    let mut chunks = chunks?;
+    match chunks.recv().await {
+        Some(Chunk::Bytes(piece)) => Some((Ok(piece), Some(chunks))),
+        Some(Chunk::End) => None,
+        None => Some((Err(std::io::Error::other("the export was broken off")), None)),
+    }
+}
+
+/// Writes the file into the channel. Whoever has gone, takes nothing for too long, or takes too long in all, gets no more:
+/// with this ends the connection to Postgres, and with that the work there.
+async fn write(app: App, account_id: Uuid, form: Form, to: mpsc::Sender<Chunk>, _place: Place) {
+    let (patience, within) = (app.exports.patience, app.exports.within);
     let written = async {
         let mut conn = store::acquire_own(&app.db).await?;
         let mut pieces = export_submissions(&mut conn, account_id, form.id, &form.fields).await?;
@@ -117,23 +132,25 @@ async fn write(app: App, account_id: Uuid, form: Form, to: mpsc::Sender<Chunk>, 
             chunk.extend_from_slice(&piece);
             if chunk.len() >= CHUNK_BYTES {
                 let full = std::mem::replace(&mut chunk, BytesMut::with_capacity(CHUNK_BYTES));
-                match to.send_timeout(Ok(full.freeze()), patience).await {
-                    Ok(()) => {}
-                    Err(SendTimeoutError::Closed(_)) => return Ok(()),
-                    Err(SendTimeoutError::Timeout(_)) => {
-                        tracing::info!(form.id = %form.id, "an export is broken off: its reader takes no more");
-                        return Ok(());
-                    }
+                if !is_taken(&to, Chunk::Bytes(full.freeze()), patience).await {
+                    return Ok(false);
                 }
             }
         }
-        let _gone = to.send_timeout(Ok(chunk.freeze()), patience).await;
-        Ok(())
+        let is_taken_whole = is_taken(&to, Chunk::Bytes(chunk.freeze()), patience).await
+            && is_taken(&to, Chunk::End, patience).await;
+        Ok::<_, store::Error>(is_taken_whole)
     };
-    if let Err(error) = written.await {
-        // The body breaks off, so that nobody takes the beginning for the whole.
-        let _gone = to.send_timeout(Err(error), patience).await;
+    match tokio::time::timeout(within, written).await {
+        Ok(Ok(true)) => {}
+        Ok(Ok(false)) => tracing::info!(form.id = %form.id, "an export's reader takes no more"),
+        Ok(Err(error)) => tracing::warn!(form.id = %form.id, %error, "an export is broken off"),
+        Err(_) => tracing::info!(form.id = %form.id, "an export takes too long"),
     }
+}
+
+async fn is_taken(to: &mpsc::Sender<Chunk>, chunk: Chunk, patience: Duration) -> bool {
+    to.send_timeout(chunk, patience).await.is_ok()
 }
 
 /// The line of names; of fields they are letters, digits, `_` and `-`.

@@ -64,7 +64,8 @@ pub(super) struct EditedForm {
     auto_entry_page_id: Option<Option<Uuid>>,
     /// How hosted and embedded forms keep programs out; what is left out stays.
     spam: Option<GivenSpamGuard>,
-    /// Who is mailed of each submission; null for nobody.
+    /// Who is mailed of each submission, your own verified address or one that has agreed by the link it is mailed;
+    /// null for nobody.
     #[serde(default, deserialize_with = "web::present")]
     #[schemars(with = "Option<String>", length(max = 254), extend("format" = "email"))]
     notify_email: Option<Option<String>>,
@@ -84,6 +85,9 @@ pub(super) async fn update(
     }
     if let Some(Some(page_id)) = edited.auto_entry_page_id {
         call.check_entry_page(&mut tx, page_id).await?;
+    }
+    if let Some(Some(address)) = &edited.notify_email {
+        call.ask_recipient(&app, &mut tx, address).await?;
     }
     // From here on the form's submissions wait.
     let form = lock_form(&mut tx, call.account_id, id).await?;

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use domain::fields::Field;
 use domain::forms::{MIN_SECONDS_MAX, Shut, SpamGuard, shut};
+use domain::recipients::folded;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::forms::Form;
+use store::recipients::list_confirmed;
 use uuid::Uuid;
 use web::Problem;
 
@@ -48,6 +50,8 @@ pub(super) struct FormView {
     auto_entry_page_id: Option<Uuid>,
     spam: SpamGuard,
     notify_email: Option<String>,
+    /// Whether that address has agreed; until then it is mailed nothing but the question. Null where nobody is named.
+    notify_email_confirmed: Option<bool>,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
 }
@@ -113,14 +117,20 @@ pub(super) async fn views<S>(
     for (form_id, webhook_id) in call.visible_links(conn, &ids).await? {
         links.entry(form_id).or_default().push(webhook_id);
     }
+    let told: Vec<String> =
+        forms.iter().filter_map(|form| form.notify_email.as_deref().map(folded)).collect();
+    let confirmed = match told.as_slice() {
+        [] => Vec::new(),
+        told => list_confirmed(conn, call.account_id, told).await?,
+    };
     let views = forms.into_iter().map(|form| {
         let webhook_ids = links.remove(&form.id).unwrap_or_default();
-        view(call, app, form, webhook_ids)
+        view(call, app, form, webhook_ids, &confirmed)
     });
     Ok(views.collect())
 }
 
-fn view<S>(call: &Call<S>, app: &App, form: Form, webhook_ids: Vec<Uuid>) -> FormView {
+fn view<S>(call: &Call<S>, app: &App, form: Form, webhook_ids: Vec<Uuid>, confirmed: &[String]) -> FormView {
     let plan_limit = call.limits().submissions_per_form;
     let status = match shut(call.now, form.closes_at, form.submission_count, form.max_submissions, plan_limit)
     {
@@ -146,6 +156,7 @@ fn view<S>(call: &Call<S>, app: &App, form: Form, webhook_ids: Vec<Uuid>) -> For
         webhook_ids,
         auto_entry_page_id: form.auto_entry_page_id,
         spam: form.spam,
+        notify_email_confirmed: form.notify_email.as_deref().map(|told| confirmed.contains(&folded(told))),
         notify_email: form.notify_email,
         created_at: form.created_at,
         updated_at: form.updated_at,

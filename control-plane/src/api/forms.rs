@@ -73,7 +73,7 @@ pub(super) struct NewForm {
     auto_entry_page_id: Option<Uuid>,
     /// How hosted and embedded forms keep programs out.
     spam: Option<GivenSpamGuard>,
-    /// Who is mailed of each submission.
+    /// Who is mailed of each submission: your own verified address, or one that has agreed by the link it is mailed.
     #[schemars(length(max = 254), extend("format" = "email"))]
     notify_email: Option<String>,
 }
@@ -114,6 +114,9 @@ pub(super) async fn make<S>(
     let mut new = given.form(app.rng.uuid_v7(call.now), call.now)?;
     let limit = call.limits().projects;
     let mut tx = store::begin(&app.db).await?;
+    if let Some(address) = &new.notify_email {
+        call.ask_recipient(app, &mut tx, address).await?;
+    }
     new.folder_id = call.folder_of_new(&mut tx, Resource::Forms, folder_id).await?;
     if let Some(page_id) = new.auto_entry_page_id {
         call.check_entry_page(&mut tx, page_id).await?;

@@ -74,6 +74,7 @@ pub(super) async fn upsert(
     let known = find_id_by_external_id(&mut tx, call.account_id, form_id, &given.external_id).await?;
     if let Some(id) = known {
         let submission = find_submission(&mut tx, call.account_id, form_id, id).await?.ok_or_else(none)?;
+        call.rebind_files(&mut tx, &form, &submission, &kept).await?;
         let changed =
             update_payload(&mut tx, call.account_id, &form, &submission, &kept, &pen.writer()).await?;
         let data = finish(&call, &app, tx, &form, changed).await?;
@@ -96,6 +97,7 @@ pub(super) async fn upsert(
         Taken::Changed | Taken::Busy | Taken::NoForm => return Err(Problem::not_found("form")),
     };
     let submission = find_submission(&mut tx, call.account_id, form_id, new.id).await?.ok_or_else(none)?;
+    call.bind_files(&mut tx, &form, &submission, &submission.payload).await?;
     let data = SubmissionView::find(&mut tx, call.account_id, submission).await?;
     app.commit_and_send(tx, signals).await?;
     let written = Written { data, created: true };
@@ -118,6 +120,7 @@ pub(super) async fn update(
     let kept = kept(&form, &answers::merged(&submission.payload, payload.clone()))?;
     let kept = answers::with_past(kept, &form.fields, &submission.payload, &payload);
     check_size(&kept)?;
+    call.rebind_files(&mut tx, &form, &submission, &kept).await?;
     let changed = update_payload(&mut tx, call.account_id, &form, &submission, &kept, &pen.writer()).await?;
     let data = finish(&call, &app, tx, &form, changed).await?;
     Ok(call.reply(Edited { data }))

@@ -1,6 +1,6 @@
 //! Signing in, as a person meets it: a page with the ways to do so ([`login`]), out to a provider ([`attempt`]) and
 //! back ([`callback`]), a session in this browser ([`session`]), and then their account ([`account`]) or a trial to
-//! make theirs ([`claim`]).
+//! make theirs ([`claim`]). Beside it, who is to be mailed of submissions says whether they want that ([`recipient`]).
 //!
 //! Everything here works without JavaScript. What a page may do is written on it by [`pages`]; what a form may do is
 //! checked by where it comes from ([`origin`]).
@@ -16,6 +16,7 @@ mod login;
 pub mod origin;
 mod pages;
 mod providers;
+pub(crate) mod recipient;
 pub mod session;
 
 use axum::Router;
@@ -66,6 +67,7 @@ pub(crate) fn routes(app: &App) -> Router<App> {
         .route("/account", get(account::show))
         .route("/account/switch", post(account::switch))
         .route("/account/new", post(account::create))
+        .route("/account/mails/{token}", get(recipient::show).post(recipient::answer))
         .route("/claim/{token}", get(claim::show).post(claim::claim));
     if app.signin.config.local {
         routes = routes.route("/login/local", get(local::show).post(local::sign_in));

@@ -41,6 +41,7 @@ impl Pages {
             ("login.html", include_str!("../../templates/login.html")),
             ("local.html", include_str!("../../templates/local.html")),
             ("claim.html", include_str!("../../templates/claim.html")),
+            ("recipient.html", include_str!("../../templates/recipient.html")),
             ("account.html", include_str!("../../templates/account.html")),
         ] {
             templates.add_template(name, source).with_context(|| format!("reading the template {name}"))?;

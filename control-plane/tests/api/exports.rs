@@ -132,17 +132,62 @@ async fn a_reader_who_hangs_up_or_takes_nothing_ends_the_work() {
 
     let response = ask(&api, &key, form).await;
     nobody_exports(&api).await;
+    let broken_off = response.into_body().collect().await;
+    assert!(broken_off.is_err(), "nobody takes the beginning for the whole");
     let lines = export(&api, &key, form).await.lines().count();
     assert_eq!(lines, 30_001, "the only place is free again, and the file is whole");
-    drop(response);
 }
 
 #[tokio::test]
 async fn more_exports_than_there_is_room_for_are_told_to_come_back() {
-    let api = Api::start(&["exports.patience=300ms", "exports.at_once=0"]).await;
+    let api = Api::start(&["exports.wait=20ms", "exports.at_once=0"]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let form = form(&api, &key, fields()).await;
     let response = ask(&api, &key, form).await;
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert!(response.headers().contains_key("retry-after"));
+}
+
+#[tokio::test]
+async fn an_account_has_its_share_of_them_and_leaves_others_theirs() {
+    let api = Api::start(&["exports.at_once=2", "exports.per_account=1"]).await;
+    let (key, _) = api.trial_on(Plan::Pro).await;
+    let large = form(&api, &key, fields()).await;
+    fill(&api, large).await;
+    let slow = ask(&api, &key, large).await;
+    assert_eq!(slow.status(), StatusCode::OK);
+    let second = ask(&api, &key, large).await;
+    assert_eq!(second.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert!(second.headers().contains_key("retry-after"));
+    let (other, _) = api.trial_on(Plan::Pro).await;
+    let theirs = form(&api, &other, fields()).await;
+    assert_eq!(export(&api, &other, theirs).await.lines().count(), 1);
+    drop(slow);
+    nobody_exports(&api).await;
+    let again = async {
+        while ask(&api, &key, large).await.status() != StatusCode::OK {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), again).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_export_has_an_end_however_steadily_it_is_read() {
+    let api = Api::start(&["exports.within=3s"]).await;
+    let (key, _) = api.trial_on(Plan::Pro).await;
+    let form = form(&api, &key, fields()).await;
+    fill(&api, form).await;
+    // Where it takes so long to begin, there is a problem and no file.
+    let begun = async {
+        loop {
+            let response = ask(&api, &key, form).await;
+            if response.status() == StatusCode::OK {
+                return response.into_body();
+            }
+        }
+    };
+    let body = tokio::time::timeout(Duration::from_secs(60), begun).await.unwrap();
+    nobody_exports(&api).await;
+    assert!(body.collect().await.is_err());
 }

@@ -27,6 +27,7 @@ mod page_edits;
 mod pages;
 mod quotas;
 mod subdomains;
+mod submission_files;
 mod submission_lists;
 mod submissions;
 mod trial;

@@ -10,6 +10,7 @@ mod github;
 mod local;
 mod pages;
 mod provider;
+mod recipients;
 mod sessions;
 mod settings;
 mod stand;

@@ -239,17 +239,38 @@ async fn what_a_field_does_not_take_is_refused_when_asked_and_when_sent() {
 #[tokio::test]
 async fn files_that_wait_have_an_allowance() {
     let edge =
-        Edge::with(&["forms.unbound_bytes_per_form=1500", "forms.unbound_bytes_per_visitor=2000"]).await;
+        Edge::with(&["forms.unbound_bytes_per_form=200000", "forms.unbound_bytes_per_visitor=300000"]).await;
     let account = edge.account("quiet-otter").await;
     let (form, other) = (account.form(fields()).await, account.form(fields()).await);
-    assert_eq!(ask(&edge, form, &photo(1_000)).await.status, StatusCode::CREATED);
-    let full = ask(&edge, form, &photo(501)).await;
+    // However small it is, a file counts 64 KiB.
+    for _ in 0..3 {
+        assert_eq!(ask(&edge, form, &photo(1)).await.status, StatusCode::CREATED);
+    }
+    let full = ask(&edge, form, &photo(1)).await;
     full.problem(429, "rate_limited");
     assert!(!full.header("retry-after").is_empty());
-    assert_eq!(ask(&edge, other, &photo(1_000)).await.status, StatusCode::CREATED);
+    let within =
+        post_parts(&edge, form, &[("name", None, b"x"), ("photo", Some(("a.png", "image/png")), PNG)]);
+    assert_eq!(within.await.status, StatusCode::TOO_MANY_REQUESTS);
+    let larger = json!({"field": "other", "filename": "a.bin", "sizeBytes": 100_000});
+    assert_eq!(ask(&edge, other, &larger).await.status, StatusCode::CREATED);
     ask(&edge, other, &photo(1)).await.problem(429, "rate_limited");
     edge.run("update form_files set visitor = '\\x00'").await;
-    assert_eq!(ask(&edge, other, &photo(500)).await.status, StatusCode::CREATED, "somebody else may go on");
+    assert_eq!(ask(&edge, other, &larger).await.status, StatusCode::CREATED, "somebody else may go on");
+}
+
+#[tokio::test]
+async fn whoever_waits_too_long_for_their_turn_is_told_to_come_back() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(fields()).await;
+    let mut held = store::begin(&edge.database.db).await.unwrap();
+    store::form_files::lock_unbound(&mut held, form, b"somebody").await.unwrap();
+    let told = ask(&edge, form, &photo(1)).await;
+    told.problem(503, "unavailable");
+    assert!(!told.header("retry-after").is_empty());
+    store::rollback(held).await.unwrap();
+    assert_eq!(ask(&edge, form, &photo(1)).await.status, StatusCode::CREATED);
 }
 
 #[tokio::test]
@@ -350,7 +371,7 @@ async fn a_form_with_files_has_an_end_too() {
 }
 
 #[tokio::test]
-async fn the_files_of_spam_count_for_nothing_and_are_shown_to_nobody() {
+async fn spam_keeps_no_files() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;
@@ -361,6 +382,11 @@ async fn the_files_of_spam_count_for_nothing_and_are_shown_to_nobody() {
     ];
     assert_eq!(post_parts(&edge, form, &robot).await.status, StatusCode::SEE_OTHER);
     assert_eq!(stored_bytes(&edge, &account).await, 0);
+    let mut conn = store::acquire(&edge.database.db).await.unwrap();
+    let unbound = store::form_files::find_unbound(&mut conn, form, b"").await.unwrap();
+    assert_eq!(unbound.of_form, 0, "nor does it wait for anybody");
+    let later = crate::seeds::now() + chrono::TimeDelta::seconds(1);
+    assert!(store::blobs::lock_unneeded(&mut conn, later).await.unwrap().is_some(), "its bytes may go");
     let id = account.submissions(form).await[0]["photo"].as_str().unwrap().to_owned();
     edge.visitor.get("localhost", &format!("/api/forms/{form}/files/{id}")).await.problem(404, "not_found");
 }

@@ -4,4 +4,5 @@ pub(crate) mod blobs;
 pub(crate) mod help;
 pub(crate) mod notifications;
 pub(crate) mod purges;
+pub(crate) mod recipients;
 pub(crate) mod webhooks;

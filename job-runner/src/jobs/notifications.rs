@@ -16,6 +16,7 @@ use service::metrics;
 use store::notifications::{self, Notification};
 use uuid::Uuid;
 
+use super::recipients;
 use crate::Runner;
 use crate::mail::Letter;
 
@@ -51,8 +52,11 @@ pub(crate) async fn notify(runner: &Runner, submission_id: Uuid) -> anyhow::Resu
     let Some(notification) = leased else { return Ok(()) };
     let attempt = notification.attempt;
     let sent = match &notification.to {
-        Some(to) => mailer.send(letter(submission_id, to, &notification)).await,
-        // The owner wants no more of them.
+        Some(to) => match letter(runner, submission_id, to, &notification) {
+            Ok(letter) => mailer.send(letter).await,
+            Err(error) => Err(error),
+        },
+        // Nobody wants it any more.
         None => Ok(()),
     };
     let result = if sent.is_ok() { "mailed" } else { "failed" };
@@ -71,7 +75,12 @@ pub(crate) async fn notify(runner: &Runner, submission_id: Uuid) -> anyhow::Resu
 }
 
 /// What the owner reads: each question with its answer, in the form's order.
-fn letter(submission_id: Uuid, to: &str, notification: &Notification) -> Letter {
+fn letter(
+    runner: &Runner,
+    submission_id: Uuid,
+    to: &str,
+    notification: &Notification,
+) -> anyhow::Result<Letter> {
     let mut text = String::new();
     let mut reply_to = None;
     for field in &notification.fields {
@@ -87,14 +96,17 @@ fn letter(submission_id: Uuid, to: &str, notification: &Notification) -> Letter 
         "--\nSubmitted: {}\nSubmission: {submission_id}\n",
         notification.submitted_at.format("%Y-%m-%d %H:%M UTC")
     );
-    Letter {
+    if let Some(sealed) = &notification.sealed_link {
+        let _infallible = write!(text, "No more of these mails: {}\n", recipients::link(runner, sealed)?);
+    }
+    Ok(Letter {
         id: submission_id.to_string(),
         to: Some(to.to_owned()),
         reply_to,
         subject: format!("New submission: {}", notification.form_name),
         text,
         written_at: notification.submitted_at.into(),
-    }
+    })
 }
 
 fn written(answer: &Value) -> String {

@@ -7,7 +7,7 @@ use contract::Job;
 use queue::Task;
 use service::metrics;
 use store::purges::{self, EventPurge};
-use store::{notifications, submissions};
+use store::{notifications, recipients, submissions};
 use uuid::Uuid;
 
 use crate::Runner;
@@ -96,7 +96,7 @@ pub(crate) async fn forget_events(runner: &Runner) -> anyhow::Result<()> {
     }
 }
 
-/// Deletes spam that is old, and mails to owners that nobody sends.
+/// Deletes spam that is old, mails that nobody sends, and addresses that never said whether they want any.
 pub(crate) async fn forget_submissions(runner: &Runner) -> anyhow::Result<()> {
     let mut conn = store::acquire(&runner.db).await?;
     let before = runner.clock.now() - runner.purge.spam_after;
@@ -109,5 +109,7 @@ pub(crate) async fn forget_submissions(runner: &Runner) -> anyhow::Result<()> {
     }
     let before = runner.clock.now() - runner.forget_mail_after;
     while notifications::delete_unsent(&mut conn, before, ROWS).await? >= ROWS.unsigned_abs() {}
+    let before = runner.clock.now() - runner.forget_asked_after;
+    while recipients::delete_unanswered(&mut conn, before, ROWS).await? >= ROWS.unsigned_abs() {}
     Ok(())
 }

@@ -1,19 +1,44 @@
 //! Owners are mailed of submissions: whole, to nobody else, and again until it succeeds or is given up.
 
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::answers::Answers;
+use domain::recipients::LINK_PURPOSE;
 use mail_parser::{Message, MessageParser};
 use sandbox::test::{eventually, until};
 use serde_json::{Value, json};
+use service::Rng;
 use store::forms::Form;
+use store::recipients::{NewRecipient, insert_recipient};
 use store::submissions::{NewSubmission, Taken, Writer, take_submission};
 use uuid::Uuid;
 
-use crate::harness::{Account, Running, new_id, now};
+use crate::harness::{Account, Running, new_id, now, seal};
 use crate::postbox::Postbox;
 
 impl Account {
-    /// A form whose owner wants to be mailed.
+    /// A form of which somebody is told who has agreed to it.
     async fn told_form(&self, name: &str) -> Form {
+        self.ask("owner@example.com", now()).await;
+        self.change("update mail_recipients set has_agreed = true, mail_due_at = null").await;
+        self.form_that_tells(name, "owner@example.com").await
+    }
+
+    /// Somebody is to be asked whether they want mails.
+    async fn ask(&self, address: &str, asked_at: DateTime<Utc>) -> Uuid {
+        let link = seal(LINK_PURPOSE, &format!("https://runtime.example/account/mails/{address}"));
+        let new = NewRecipient {
+            id: new_id(),
+            address,
+            token_hash: Rng::system().bytes(),
+            sealed_link: &link,
+            asked_at,
+        };
+        let mut conn = store::acquire(&self.database.db).await.unwrap();
+        insert_recipient(&mut conn, self.id, &new).await.unwrap();
+        new.id
+    }
+
+    async fn form_that_tells(&self, name: &str, address: &str) -> Form {
         let fields = json!([
             {"name": "name", "label": "Your name", "type": "text"},
             {"name": "mail", "label": "Your e-mail", "type": "email"},
@@ -21,7 +46,7 @@ impl Account {
             {"name": "news", "label": "News?", "type": "checkbox"},
         ]);
         let mut form = Form::new(new_id(), name.to_owned(), serde_json::from_value(fields).unwrap(), now());
-        form.notify_email = Some("owner@example.com".to_owned());
+        form.notify_email = Some(address.to_owned());
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         store::forms::insert_form(&mut conn, self.id, &form).await.unwrap();
         store::forms::find_form(&mut conn, self.id, form.id).await.unwrap().unwrap()
@@ -83,6 +108,61 @@ async fn an_owner_reads_each_answer_and_writes_back_to_whoever_gave_them() {
     let expected =
         format!("Your name\n{name}\n\nYour e-mail\nana@example.com\n\nDays\nMon; Tue\n\nNews?\nyes\n\n--\n");
     assert!(text.starts_with(&expected), "{text}");
+    let way_out = "No more of these mails: https://runtime.example/account/mails/owner@example.com";
+    assert!(text.contains(way_out), "{text}");
+}
+
+#[tokio::test]
+async fn whoever_has_not_agreed_is_asked_once_and_told_nothing() {
+    let account = Account::new().await;
+    let postbox = Postbox::answering([]).await;
+    let id = account.ask("stranger@example.com", now()).await;
+    let form = account.form_that_tells("Buy at evil.test", "Stranger@example.com").await;
+    account.submits(&form, json!({"name": "Ana"})).await;
+    let _running = account.tells(&postbox.url(), &[]).await;
+    account.until_nobody_is_to_be_told().await;
+    until(async || postbox.taken().len() == 1).await;
+    account.submits(&form, json!({"name": "Bea"})).await;
+    account.until_nobody_is_to_be_told().await;
+
+    let taken = postbox.taken();
+    assert_eq!(taken.len(), 1, "nothing but the question");
+    assert_eq!(taken[0].to, ["stranger@example.com"]);
+    let mail: Message<'_> = MessageParser::default().parse(&taken[0].data).unwrap();
+    assert_eq!(mail.message_id(), Some(format!("{id}@runtime.example").as_str()));
+    let text = mail.body_text(0).unwrap();
+    assert!(text.contains("https://runtime.example/account/mails/stranger@example.com"), "{text}");
+    assert!(!text.contains("evil") && !mail.subject().unwrap().contains("evil"), "no word of the account's");
+}
+
+#[tokio::test]
+async fn of_a_submission_that_is_spam_by_now_nobody_is_told() {
+    let account = Account::new().await;
+    let postbox = Postbox::answering([]).await;
+    let form = account.told_form("F").await;
+    account.submits(&form, json!({"name": "Buy"})).await;
+    account.change("update submissions set status = 'spam'").await;
+    let _running = account.tells(&postbox.url(), &[]).await;
+    account.until_nobody_is_to_be_told().await;
+    assert_eq!(postbox.taken().len(), 0);
+}
+
+#[tokio::test]
+async fn whoever_never_answers_is_forgotten() {
+    let account = Account::new().await;
+    let old = now() - TimeDelta::days(8);
+    for (address, asked_at) in
+        [("old@example.com", old), ("agreed@example.com", old), ("new@example.com", now())]
+    {
+        account.ask(address, asked_at).await;
+    }
+    account.change("update mail_recipients set has_agreed = true where address like 'agreed%'").await;
+    let _running = account.run(&["purge.every=20ms"]).await;
+    until(async || {
+        let left = sqlx::query_scalar::<_, String>("select address from mail_recipients order by address");
+        left.fetch_all(&account.database.db).await.unwrap() == ["agreed@example.com", "new@example.com"]
+    })
+    .await;
 }
 
 #[tokio::test]

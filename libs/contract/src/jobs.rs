@@ -27,6 +27,11 @@ pub enum Job {
         /// The submission, which may be gone by then.
         submission_id: Uuid,
     },
+    /// Ask somebody by mail whether they want to read of an account's submissions.
+    AskRecipientV1 {
+        /// Who, of those that are to be asked.
+        recipient_id: Uuid,
+    },
 }
 
 impl Job {
@@ -37,6 +42,7 @@ impl Job {
             Self::PurgeEventsV1 => "event_purges".to_owned(),
             Self::MailHelpV1 { help_id } => format!("help:{help_id}"),
             Self::NotifyOwnerV1 { submission_id } => format!("notification:{submission_id}"),
+            Self::AskRecipientV1 { recipient_id } => format!("recipient:{recipient_id}"),
         }
     }
 }

@@ -35,6 +35,12 @@ fn jobs_keep_their_shape() {
       "submission_id": "00000000-0000-0000-0000-000000000001"
     }
     "#);
+    insta::assert_json_snapshot!(Job::AskRecipientV1 { recipient_id: ID }, @r#"
+    {
+      "job": "ask_recipient_v1",
+      "recipient_id": "00000000-0000-0000-0000-000000000001"
+    }
+    "#);
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub const MAX_TEXT: usize = 20_000;
 const MAX_OPTIONS: usize = 200;
 /// Most characters of one option.
 const MAX_OPTION_CHARS: usize = 500;
+/// Most characters of an `accept`.
+const MAX_ACCEPT: usize = 500;
 
 /// What kind of answer a field takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -114,9 +116,11 @@ pub struct Field {
     pub max: Option<f64>,
     /// Of a file: extensions or a media-type pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = MAX_ACCEPT))]
     pub accept: Option<String>,
     /// Of a file: most bytes.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
+    #[schemars(range(min = 1))]
     pub max_file_size: Option<u64>,
     /// When the field is shown; always if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,6 +156,10 @@ fn check_one(complaints: &mut Vec<Complaint>, field: &Field, path: &dyn Fn(&str)
     check_length(complaints, &path("name"), &field.name, 1, 64);
     check_length(complaints, &path("label"), &field.label, 1, 500);
     check_length(complaints, &path("placeholder"), field.placeholder.as_deref().unwrap_or_default(), 0, 500);
+    check_length(complaints, &path("accept"), field.accept.as_deref().unwrap_or_default(), 0, MAX_ACCEPT);
+    if field.max_file_size == Some(0) {
+        complaints.push(Complaint::new(path("maxFileSize"), "range", "maxFileSize must be at least 1"));
+    }
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !field.name.chars().all(word) {
         let message = "a field's name may have only letters, digits, `_` and `-`";

@@ -5,6 +5,9 @@ use crate::media;
 /// Nobody says what it is.
 pub const UNKNOWN: &str = "application/octet-stream";
 
+/// What a file counts at least while it waits to be handed in: a row and an object cost something, however small.
+pub const WAITING_BYTES_MIN: i64 = 64 << 10;
+
 /// What a file is taken for: by its name where that says something, else as whoever sends it says.
 pub fn kind_of(filename: &str, declared: &str) -> String {
     match media::by_name(filename) {

@@ -33,6 +33,7 @@ pub mod plans;
 pub mod presets;
 pub mod proofs;
 pub mod reach;
+pub mod recipients;
 pub mod rendering;
 pub mod results;
 pub mod retries;

@@ -18,6 +18,10 @@ use crate::fields::{Field, FieldType};
 pub const EXTERNAL_ID_CHARS_MAX: usize = 200;
 /// Most bytes of a submission, however it comes.
 pub const BYTES_MAX: usize = 256 << 10;
+/// Most submissions of a form that are kept as spam; older ones go as new ones come.
+pub const SPAM_MAX: i64 = 1_000;
+/// Most bytes that these take together.
+pub const SPAM_BYTES_MAX: i64 = 16 << 20;
 
 /// What is wrong with the owner's own name for a submission.
 pub fn check_external_id(external_id: &str) -> Vec<Complaint> {

@@ -3,11 +3,15 @@
 //! Whatever deletes them, their bytes are given back by the table itself (see its migration).
 
 use chrono::{DateTime, Utc};
+use domain::form_files::WAITING_BYTES_MIN;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::assets::ShownFile;
 use crate::{Conn, Error, blobs};
+
+/// How long a visitor waits for others who ask at the same moment, before they are told to come back.
+const PATIENCE: &str = "2s";
 
 /// A file about to be announced.
 #[derive(Debug)]
@@ -58,7 +62,7 @@ pub struct WaitingFile {
     pub filename: String,
 }
 
-/// Bytes that were announced or have come, and belong to no submission.
+/// Bytes that were announced or have come, and belong to no submission; each file counts [`WAITING_BYTES_MIN`] at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unbound {
     /// Of the form.
@@ -67,11 +71,13 @@ pub struct Unbound {
     pub of_visitor: i64,
 }
 
-/// What is unbound now, and stays so until the end of the transaction: others who ask wait for it.
+/// As [`find_unbound`], and it stays so until the end of the transaction: others who ask wait for it, shortly.
 ///
 /// # Errors
-/// The database's.
+/// The database's; also that others took too long.
 pub async fn lock_unbound(conn: &mut Conn, form_id: Uuid, visitor: &[u8]) -> Result<Unbound, Error> {
+    // Whoever waits has a connection, which others need.
+    query!("select set_config('lock_timeout', $1, true)", PATIENCE).fetch_one(&mut *conn).await?;
     // One after the other and always in this order: two visitors can't wait for each other.
     query!("select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 5))", form_id)
         .fetch_one(&mut *conn)
@@ -79,14 +85,23 @@ pub async fn lock_unbound(conn: &mut Conn, form_id: Uuid, visitor: &[u8]) -> Res
     query!("select pg_advisory_xact_lock(hashtextextended(encode($1::bytea, 'hex'), 7))", visitor)
         .fetch_one(&mut *conn)
         .await?;
+    find_unbound(conn, form_id, visitor).await
+}
+
+/// What is unbound now.
+///
+/// # Errors
+/// The database's.
+pub async fn find_unbound(conn: &mut Conn, form_id: Uuid, visitor: &[u8]) -> Result<Unbound, Error> {
     let unbound = query_as!(
         Unbound,
-        r#"select (select coalesce(sum(size_bytes), 0)::bigint from form_files
+        r#"select (select coalesce(sum(greatest(size_bytes, $3)), 0)::bigint from form_files
                    where form_id = $1 and submission_id is null) as "of_form!",
-                  (select coalesce(sum(size_bytes), 0)::bigint from form_files
+                  (select coalesce(sum(greatest(size_bytes, $3)), 0)::bigint from form_files
                    where visitor = $2 and submission_id is null) as "of_visitor!""#,
         form_id,
         visitor,
+        WAITING_BYTES_MIN,
     )
     .fetch_one(conn)
     .await?;
@@ -182,6 +197,55 @@ pub async fn bind(
     .fetch_optional(conn)
     .await?;
     Ok(bytes)
+}
+
+/// Lets go of a file that was handed in with spam: one that could have been bound. Gives whether it was one.
+///
+/// # Errors
+/// The database's.
+pub async fn discard(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form_id: Uuid,
+    (field, id): (&str, Uuid),
+) -> Result<bool, Error> {
+    let done = query!(
+        "delete from form_files
+         where account_id = $1 and form_id = $2 and field = $3 and id = $4
+           and blob_id is not null and submission_id is null",
+        account_id,
+        form_id,
+        field,
+        id,
+    )
+    .execute(conn)
+    .await?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// Lets go of a submission's files that answer one of these fields and are not among `kept`: other answers have taken
+/// their place. The account's counters must be taken.
+///
+/// # Errors
+/// The database's.
+pub async fn delete_replaced(
+    conn: &mut Conn,
+    account_id: Uuid,
+    submission_id: Uuid,
+    fields: &[String],
+    kept: &[Uuid],
+) -> Result<(), Error> {
+    query!(
+        "delete from form_files
+         where account_id = $1 and submission_id = $2 and field = any($3) and id <> all($4)",
+        account_id,
+        submission_id,
+        fields,
+        kept,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Marks the files of a submission as counted, or as not counted any more, as it is taken for spam or no longer is.

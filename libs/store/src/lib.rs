@@ -29,6 +29,7 @@ pub mod overviews;
 pub mod pages;
 mod part;
 pub mod purges;
+pub mod recipients;
 pub mod salts;
 pub mod sessions;
 pub mod sign_ins;

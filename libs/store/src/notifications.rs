@@ -14,8 +14,10 @@ use crate::{Conn, Error};
 pub struct Notification {
     /// Which attempt this is; the first is 1.
     pub attempt: i32,
-    /// Who is told; nobody any more, if the form was edited since.
+    /// Who is told; nobody, if it is spam by now, the form wants no mails any more, or they have not agreed to any.
     pub to: Option<String>,
+    /// Where they can put an end to it, sealed; an account's owner has the form for that.
+    pub sealed_link: Option<Vec<u8>>,
     /// What the owner calls the form.
     pub form_name: String,
     /// What it asks.
@@ -79,9 +81,17 @@ pub async fn lease(
                update notifications set due_at = $3, attempts = attempts + 1
                where submission_id = $1 and due_at <= $2 returning submission_id, attempts
            )
-           select l.attempts, f.notify_email, f.name, f.fields as "fields: Json<Vec<Field>>",
-                  s.payload as "payload: Json<Answers>", s.created_at
-           from leased l join submissions s on s.id = l.submission_id join forms f on f.id = s.form_id"#,
+           select l.attempts, f.name, f.fields as "fields: Json<Vec<Field>>",
+                  s.payload as "payload: Json<Answers>", s.created_at, r.sealed_link as "sealed_link?",
+                  case when s.status <> 'spam' and (r.has_agreed or own.email is not null)
+                       then f.notify_email end as "to?"
+           from leased l join submissions s on s.id = l.submission_id join forms f on f.id = s.form_id
+           left join mail_recipients r
+               on r.account_id = f.account_id and r.address = lower(f.notify_email) and r.has_agreed
+           left join (select a.account_id, lower(i.email) as email
+                      from identity_accounts a join identities i on i.id = a.identity_id
+                      where i.email_verified) own
+               on own.account_id = f.account_id and own.email = lower(f.notify_email)"#,
         submission_id,
         now,
         again_at,
@@ -90,12 +100,32 @@ pub async fn lease(
     .await?;
     Ok(row.map(|row| Notification {
         attempt: row.attempts,
-        to: row.notify_email,
+        to: row.to,
+        sealed_link: row.sealed_link,
         form_name: row.name,
         fields: row.fields.0,
         payload: row.payload.0,
         submitted_at: row.created_at,
     }))
+}
+
+/// Nobody is to be mailed of a submission any more.
+///
+/// # Errors
+/// The database's.
+pub async fn delete_notification(
+    conn: &mut Conn,
+    account_id: Uuid,
+    submission_id: Uuid,
+) -> Result<(), Error> {
+    query!(
+        "delete from notifications where account_id = $1 and submission_id = $2",
+        account_id,
+        submission_id,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Ends an attempt: the next one is at `due_at`; none if it was mailed, or never will be. An attempt that was overtaken

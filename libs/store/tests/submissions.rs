@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use contract::{Change, Job, Signal};
 use domain::forms::Shut;
 use domain::pages::{Content, Publication, Wish};
+use domain::submissions::{SPAM_MAX, Status};
 use sandbox::test::TestDatabase;
 use serde_json::{Value, json};
 use service::Rng;
@@ -276,6 +277,48 @@ async fn spam_is_stored_and_nothing_follows() {
     );
     let late = take(&database.db, &form, json!({"email": "c@b.co"}), &["honeypot"]).await;
     assert_eq!(late, Taken::Refused(Shut::Full), "and is refused as anybody would be");
+}
+
+#[tokio::test]
+async fn a_form_keeps_its_newest_spam_and_no_more_than_so_much() {
+    let database = database().await;
+    let (form, other) = (form(&database.db, |_| {}).await, form(&database.db, |_| {}).await);
+    let fill = |of: &Form, status: &str, number: i64, bytes: usize| {
+        format!(
+            "insert into submissions (id, account_id, form_id, payload, status, created_at, updated_at)
+             select gen_random_uuid(), '{ACCOUNT}', '{}', jsonb_build_object('note', repeat(md5(n::text), {bytes} / 32)),
+                    '{status}', now() - n * interval '1 day', now() from generate_series(1, {number}) n",
+            of.id
+        )
+    };
+    let fill =
+        [fill(&form, "spam", SPAM_MAX + 5, 32), fill(&form, "received", 7, 32), fill(&other, "spam", 3, 32)];
+    store::execute_raw(&database.db, &fill.join(";")).await.unwrap();
+    let of = async |form: &Form, status: Status| {
+        let mut conn = store::acquire(&database.db).await.unwrap();
+        let sought = Sought { status: Some(status), limit: 1_000_000, ..Sought::default() };
+        list_submissions(&mut conn, ACCOUNT, form.id, &sought).await.unwrap()
+    };
+    let eldest = of(&form, Status::Spam).await[usize::try_from(SPAM_MAX).unwrap() - 2].id;
+    // Newer than all that is there.
+    store::execute_raw(&database.db, "update submissions set created_at = created_at - interval '10 years'")
+        .await
+        .unwrap();
+    assert!(stored(&take(&database.db, &form, json!({"note": "buy"}), &["honeypot"]).await));
+    let kept = of(&form, Status::Spam).await;
+    assert_eq!(kept.len(), usize::try_from(SPAM_MAX).unwrap());
+    assert_eq!(
+        (kept[0].payload["note"].as_str(), kept.last().map(|last| last.id)),
+        (Some("buy"), Some(eldest))
+    );
+    assert_eq!((of(&form, Status::Received).await.len(), of(&other, Status::Spam).await.len()), (7, 3));
+
+    let large: String = Rng::seeded(1).bytes::<120_000>().iter().map(|byte| format!("{byte:02x}")).collect();
+    for _ in 0..120 {
+        assert!(stored(&take(&database.db, &other, json!({"note": large}), &["honeypot"]).await));
+    }
+    let kept = of(&other, Status::Spam).await.len();
+    assert!((50..120).contains(&kept), "{kept} of 240 kB each are more than a form keeps");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use super::following::{self, Writer};
 use super::unique::settle_twins;
 use super::{Submission, find_submission};
 use crate::forms::{Form, tell_closed};
-use crate::{Conn, Error, deliveries, entries, form_files, outbox, usage};
+use crate::{Conn, Error, deliveries, entries, form_files, notifications, outbox, usage};
 
 /// What became of a change.
 #[derive(Debug)]
@@ -123,6 +123,7 @@ pub async fn update_status(
         }
     } else if more < 0 {
         settle_twins(conn, account_id, form.id).await?;
+        notifications::delete_notification(conn, account_id, submission.id).await?;
         let shown = entries::delete_entries_of(conn, account_id, &[submission.id]).await?;
         let changes: Vec<Change> = shown
             .into_iter()

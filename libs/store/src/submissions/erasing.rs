@@ -1,4 +1,4 @@
-//! The end of submissions: at the wish of whoever gave them, or as spam that is old.
+//! The end of submissions at the wish of whoever gave them.
 //!
 //! With a row goes what refers to it: its deliveries with their bodies, those still to be sent too, and its files.
 //! Entries of pages and of archives are copies, which are looked for here.
@@ -8,7 +8,7 @@ use contract::{Change, Signal};
 use domain::answers::Answers;
 use domain::fields::FieldType;
 use domain::submissions::{Happening, Status, Told, event};
-use sqlx::{query, query_as, query_scalar};
+use sqlx::{query, query_as};
 use uuid::Uuid;
 
 use super::changing::count;
@@ -181,25 +181,4 @@ async fn tell(
         deliveries::insert_for(conn, account_id, &event, &listeners, writer.new_id).await?;
     }
     Ok(Some(Signal::DeliveriesDue))
-}
-
-/// Deletes up to `limit` spam submissions that came before `before`, of whatever account; gives how many. Fewer than
-/// `limit` means that none are left.
-///
-/// # Errors
-/// The database's.
-pub async fn delete_old_spam(conn: &mut Conn, before: DateTime<Utc>, limit: i64) -> Result<i64, Error> {
-    let deleted = query_scalar!(
-        r#"with gone as (
-             delete from submissions where id in (
-               select id from submissions where status = 'spam' and created_at < $1
-               order by created_at limit $2 for update skip locked)
-             returning 1)
-           select count(*) as "count!" from gone"#,
-        before,
-        limit,
-    )
-    .fetch_one(conn)
-    .await?;
-    Ok(deleted)
 }

@@ -12,6 +12,7 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::following::{self, Writer};
+use super::spam;
 use crate::forms::{Form, find_form, tell_closed};
 use crate::{Conn, Error, deliveries};
 
@@ -240,7 +241,10 @@ async fn put_aside(
     .await?;
     match stored.rows_affected() {
         0 => why_not(conn, account_id, form, plan_limit, writer).await,
-        _ => Ok(Taken::Stored(Vec::new())),
+        _ => {
+            spam::delete_excess(conn, account_id, form.id).await?;
+            Ok(Taken::Stored(Vec::new()))
+        }
     }
 }
 

@@ -1,0 +1,156 @@
+//! Files in answers that owners write: ids of files that were uploaded for just that field, and nobody else's.
+
+use domain::plans::Plan;
+use http::Method;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::harness::Api;
+
+struct Ground {
+    api: Api,
+    key: String,
+    account_id: Uuid,
+    form: Uuid,
+}
+
+impl Ground {
+    async fn lay() -> Self {
+        let api = Api::start(&[]).await;
+        let (key, account_id) = api.trial_on(Plan::Pro).await;
+        let form = form(&api, &key).await;
+        Self { api, key, account_id, form }
+    }
+
+    /// A file of 1,000 bytes that a visitor has sent and not handed in.
+    async fn file(&self, form: Uuid, field: &str) -> Uuid {
+        let id = Uuid::new_v4();
+        let account_id = self.account_id;
+        let statement = format!(
+            "insert into blobs (id, account_id, sha256, size_bytes)
+             values ('{id}', '{account_id}', sha256('{id}'), 1000);
+             insert into form_files (id, account_id, form_id, field, filename, content_type, size_bytes, visitor, blob_id,
+                                     created_at)
+             values ('{id}', '{account_id}', '{form}', '{field}', 'cv.pdf', 'application/pdf', 1000, '', '{id}', now())"
+        );
+        self.api.execute(&statement).await.unwrap();
+        id
+    }
+
+    async fn upsert(&self, external_id: &str, payload: Value) -> (u16, Value) {
+        let body = json!({"externalId": external_id, "payload": payload});
+        self.send(Method::PUT, "upsert", &body).await
+    }
+
+    async fn merge(&self, id: &Value, payload: Value) -> (u16, Value) {
+        self.send(Method::PATCH, id.as_str().unwrap(), &json!({"payload": payload})).await
+    }
+
+    async fn send(&self, method: Method, rest: &str, body: &Value) -> (u16, Value) {
+        let path = format!("/api/forms/{}/submissions/{rest}", self.form);
+        let (status, answer) = self.api.send(method, &path, Some(&self.key), body).await;
+        (status.as_u16(), answer)
+    }
+
+    async fn stored_bytes(&self) -> i64 {
+        let mut tx = self.api.begin().await;
+        store::usage::find_usage(&mut tx, self.account_id).await.unwrap().unwrap().storage_bytes
+    }
+}
+
+async fn form(api: &Api, key: &str) -> Uuid {
+    let form = json!({"name": "F", "fields": [
+        {"name": "name", "label": "Name", "type": "text"},
+        {"name": "cv", "label": "CV", "type": "file"},
+        {"name": "photo", "label": "Photo", "type": "file"},
+    ]});
+    let (_, made) = api.send(Method::POST, "/api/forms", Some(key), &form).await;
+    made["formId"].as_str().unwrap().parse().unwrap()
+}
+
+/// The ids of a submission's files.
+fn files(answer: &Value) -> Vec<&str> {
+    answer["data"]["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["objectId"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn files_that_an_owner_names_belong_to_the_submission_until_others_take_their_place() {
+    let ground = Ground::lay().await;
+    let (first, second) = (ground.file(ground.form, "cv").await, ground.file(ground.form, "cv").await);
+    let (status, made) = ground.upsert("a", json!({"name": "Ana", "cv": first})).await;
+    assert_eq!(status, 201, "{made}");
+    assert_eq!((files(&made), ground.stored_bytes().await), (vec![first.to_string().as_str()], 1_000));
+    let id = &made["data"]["id"];
+
+    let (status, same) = ground.upsert("a", json!({"name": "Bea", "cv": first})).await;
+    assert_eq!((status, files(&same).len(), ground.stored_bytes().await), (200, 1, 1_000), "{same}");
+    let (status, other) = ground.merge(id, json!({"cv": second})).await;
+    assert_eq!((status, files(&other)), (200, vec![second.to_string().as_str()]), "{other}");
+    assert_eq!(ground.stored_bytes().await, 1_000, "the first one is given back");
+    let (status, none) = ground.merge(id, json!({"cv": null})).await;
+    assert_eq!((status, files(&none).len(), ground.stored_bytes().await), (200, 0, 0), "{none}");
+}
+
+#[tokio::test]
+async fn an_id_that_is_no_such_file_is_refused_and_nothing_is_changed() {
+    let ground = Ground::lay().await;
+    let elsewhere = form(&ground.api, &ground.key).await;
+    let taken = ground.file(ground.form, "cv").await;
+    assert_eq!(ground.upsert("owner", json!({"cv": taken})).await.0, 201);
+    let (_, made) = ground.upsert("a", json!({"name": "Ana"})).await;
+    let id = &made["data"]["id"];
+    for wrong in [
+        json!(Uuid::new_v4()),
+        json!("cv.pdf"),
+        json!(taken),
+        json!(ground.file(ground.form, "photo").await),
+        json!(ground.file(elsewhere, "cv").await),
+    ] {
+        let payload = json!({"name": "changed", "cv": wrong});
+        for (status, problem) in [
+            ground.upsert("a", payload.clone()).await,
+            ground.upsert("new", payload.clone()).await,
+            ground.merge(id, payload).await,
+        ] {
+            assert_eq!(status, 400, "{problem}");
+            assert_eq!(problem["fieldErrors"][0]["field"], "payload.cv", "{problem}");
+        }
+    }
+    let (_, listed) = ground
+        .api
+        .send(
+            Method::GET,
+            &format!("/api/forms/{}/submissions", ground.form),
+            Some(&ground.key),
+            &Value::Null,
+        )
+        .await;
+    assert_eq!(listed["submissions"].as_array().unwrap().len(), 2, "{listed}");
+    assert_eq!(listed["submissions"][0]["payload"], json!({"name": "Ana"}));
+    assert_eq!(ground.stored_bytes().await, 1_000);
+}
+
+#[tokio::test]
+async fn a_file_that_is_gone_may_stay_the_answer_it_was() {
+    let ground = Ground::lay().await;
+    let file = ground.file(ground.form, "cv").await;
+    let (_, made) = ground.upsert("a", json!({"name": "Ana", "cv": file})).await;
+    ground.api.execute("delete from form_files").await.unwrap();
+    let (status, edited) = ground.merge(&made["data"]["id"], json!({"name": "Bea"})).await;
+    assert_eq!((status, &edited["data"]["payload"]["cv"]), (200, &json!(file)), "{edited}");
+}
+
+#[tokio::test]
+async fn an_account_without_room_binds_no_files() {
+    let ground = Ground::lay().await;
+    let file = ground.file(ground.form, "cv").await;
+    let limit = Plan::Pro.limits().storage_bytes;
+    ground.api.execute(&format!("update usage set storage_bytes = {limit} - 999")).await.unwrap();
+    let (status, problem) = ground.upsert("a", json!({"cv": file})).await;
+    assert_eq!((status, &problem["code"]), (403, &json!("quota_exceeded")), "{problem}");
+}

@@ -1,0 +1,56 @@
+//! Spam has its bounds: whoever fills a trap on purpose stores nothing for free. Of each form the newest is kept, for its
+//! owner to look through; without files, which are let go as it comes.
+
+use chrono::{DateTime, Utc};
+use domain::submissions::{SPAM_BYTES_MAX, SPAM_MAX};
+use sqlx::{query, query_scalar};
+use uuid::Uuid;
+
+use crate::{Conn, Error};
+
+/// Deletes the oldest spam of a form that is more than a form keeps.
+///
+/// # Errors
+/// The database's.
+pub(super) async fn delete_excess(conn: &mut Conn, account_id: Uuid, form_id: Uuid) -> Result<(), Error> {
+    // Two that come at once leave each other's rows alone; the next one deletes what both have left.
+    query!(
+        "delete from submissions where id in (
+             select id from submissions where id in (
+                 select id from (
+                     select id, row_number() over newest as nth,
+                            sum(pg_column_size(payload) + pg_column_size(search)) over newest as bytes
+                     from submissions where account_id = $1 and form_id = $2 and status = 'spam'
+                     window newest as (order by created_at desc, id desc)
+                 ) as kept where nth > $3 or bytes > $4)
+             for update skip locked)",
+        account_id,
+        form_id,
+        SPAM_MAX,
+        SPAM_BYTES_MAX,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Deletes up to `limit` spam submissions that came before `before`, of whatever account; gives how many. Fewer than
+/// `limit` means that none are left.
+///
+/// # Errors
+/// The database's.
+pub async fn delete_old_spam(conn: &mut Conn, before: DateTime<Utc>, limit: i64) -> Result<i64, Error> {
+    let deleted = query_scalar!(
+        r#"with gone as (
+             delete from submissions where id in (
+               select id from submissions where status = 'spam' and created_at < $1
+               order by created_at limit $2 for update skip locked)
+             returning 1)
+           select count(*) as "count!" from gone"#,
+        before,
+        limit,
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(deleted)
+}
