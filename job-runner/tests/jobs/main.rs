@@ -17,4 +17,5 @@ mod postbox;
 mod publishing;
 mod purges;
 mod receiver;
+mod webhook_mails;
 mod webhooks;
