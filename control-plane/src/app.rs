@@ -59,6 +59,8 @@ pub struct Parts {
     pub signin: SignIn,
     /// How webhooks are tested, and what of them is kept.
     pub webhooks: Webhooks,
+    /// What the outgoing guard lets through.
+    pub outbound_allow: Vec<outbound::Allow>,
     /// How calls are made once.
     pub idempotency: Idempotency,
     /// How submissions are exported.
@@ -135,6 +137,13 @@ impl App {
             subdomains: config.subdomains.clone(),
             upgrade: config.upgrade.clone(),
             webhooks: config.webhooks.clone(),
+            outbound_allow: config
+                .outbound
+                .allow
+                .iter()
+                .map(|entry| entry.parse())
+                .collect::<Result<_, _>>()
+                .context("outbound.allow")?,
             idempotency: config.idempotency.clone(),
             exports: Exports::new(&config.exports),
             recipients: config.recipients.clone(),

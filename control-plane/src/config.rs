@@ -44,6 +44,8 @@ pub struct Config {
     pub signin: crate::signin::Config,
     /// How webhooks are tested, and what of them is kept.
     pub webhooks: Webhooks,
+    /// What the outgoing guard lets through.
+    pub outbound: Outbound,
     /// How calls are made once.
     pub idempotency: Idempotency,
     /// How submissions are exported.
@@ -204,6 +206,14 @@ pub struct Webhooks {
     pub retry_within: Duration,
     /// How many of them one call takes up.
     pub retry_max: i64,
+}
+
+/// Section `[outbound]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outbound {
+    /// Hosts and networks that webhooks may have although the guard would refuse them.
+    pub allow: Vec<String>,
 }
 
 /// Section `[idempotency]`.

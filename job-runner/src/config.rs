@@ -92,6 +92,9 @@ pub struct Webhooks {
     /// How often due deliveries are looked for.
     #[serde(with = "service::config::duration")]
     pub look_every: Duration,
+    /// How long what is due, or has ended, gathers while there is more of it.
+    #[serde(with = "service::config::duration")]
+    pub gather_for: Duration,
     /// Attempts under way at once.
     pub concurrency: u32,
     /// Attempts under way at once at one webhook.

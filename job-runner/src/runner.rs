@@ -13,6 +13,9 @@ use service::{Clock, Rng};
 use crate::config::{Config, Purge, Tidy};
 use crate::mail::Mailer;
 
+/// One claims, one ends.
+const DELIVERIES_CONNECTIONS: u32 = 2;
+
 /// The job-runner's parts. Cheap to clone.
 #[derive(Clone)]
 pub struct Runner(Arc<Parts>);
@@ -21,12 +24,12 @@ pub struct Runner(Arc<Parts>);
 pub struct Parts {
     /// Postgres.
     pub(crate) db: store::Db,
+    /// The same, for claiming deliveries and ending them.
+    pub(crate) deliveries_db: store::Db,
     /// ClickHouse.
     pub(crate) warehouse: warehouse::Warehouse,
     /// What is due now.
     pub(crate) queue: queue::Queue<Job>,
-    /// Says within this process that deliveries are due.
-    pub(crate) due: tokio::sync::Notify,
     /// Tells services at once what has changed.
     pub(crate) bus: cache::Bus<Signal>,
     /// The guarded way out.
@@ -80,9 +83,9 @@ impl Runner {
         };
         Ok(Self(Arc::new(Parts {
             db: store::connect(&config.store)?,
+            deliveries_db: store::connect_steady(&config.store, DELIVERIES_CONNECTIONS)?,
             warehouse: warehouse::connect(&config.warehouse),
             queue: queue::Queue::connect(&queue).await?,
-            due: tokio::sync::Notify::new(),
             bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,
             outbound: outbound::Client::new(outbound::Config {
                 allow: config.outbound.allow.iter().map(|entry| entry.parse()).collect::<Result<_, _>>()?,

@@ -5,7 +5,7 @@ use service::Shutdown;
 
 use crate::Runner;
 use crate::config::Mail;
-use crate::jobs::{blobs, help, notifications, purges, recipients};
+use crate::jobs::{blobs, help, notifications, purges, recipients, webhooks};
 
 pub(crate) async fn purge(runner: Runner, shutdown: Shutdown) -> anyhow::Result<()> {
     let mut ticks = tokio::time::interval(runner.purge.every);
@@ -15,6 +15,7 @@ pub(crate) async fn purge(runner: Runner, shutdown: Shutdown) -> anyhow::Result<
         let swept = shutdown.unless_requested(async {
             purges::end_expired_trials(&runner).await?;
             purges::forget_submissions(&runner).await?;
+            purges::forget_of_webhooks(&runner).await?;
             purges::order_due(&runner).await
         });
         if let Some(Err(error)) = swept.await {
@@ -51,7 +52,8 @@ pub(crate) async fn mail(runner: Runner, config: Mail, shutdown: Shutdown) -> an
         let swept = shutdown.unless_requested(async {
             help::order_due(&runner, config.batch).await?;
             recipients::order_due(&runner, config.batch).await?;
-            notifications::order_due(&runner, config.batch).await
+            notifications::order_due(&runner, config.batch).await?;
+            webhooks::mails::order_due(&runner, config.batch).await
         });
         if let Some(Err(error)) = swept.await {
             tracing::warn!(error = format!("{error:#}"), "mails wait for the next sweep");

@@ -21,12 +21,8 @@ async fn carry_out(runner: &Runner, task: Task<Job>) {
     service::telemetry::continue_from(&span, task.traceparent.as_deref());
     let done = async {
         match task.job {
-            Job::DeliverWebhookV1 { delivery_id } => {
-                tracing::debug!(%delivery_id, "due");
-                runner.due.notify_one();
-                Ok(())
-            }
             Job::MailHelpV1 { help_id } => jobs::help::mail(runner, help_id).await,
+            Job::MailWebhookV1 { webhook_id } => jobs::webhooks::mails::mail(runner, webhook_id).await,
             Job::NotifyOwnerV1 { submission_id } => jobs::notifications::notify(runner, submission_id).await,
             Job::AskRecipientV1 { recipient_id } => jobs::recipients::ask(runner, recipient_id).await,
             Job::PurgeEventsV1 => jobs::purges::forget_events(runner).await,

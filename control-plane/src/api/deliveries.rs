@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use chrono::{DateTime, TimeDelta, Utc};
-use contract::Job;
+use contract::Signal;
 use domain::scopes::Resource;
 use domain::{Complaint, Cursor, instants};
 use schemars::JsonSchema;
@@ -140,13 +140,9 @@ async fn retry(
         return Err(Problem::not_found("delivery"));
     }
     check_is_active(&call, &mut tx, webhook_id).await?;
-    let job = Job::DeliverWebhookV1 { delivery_id: id };
-    let traceparent = service::telemetry::traceparent();
-    let signals =
-        store::outbox::insert_orders(&mut tx, &[job], &[], traceparent.as_deref(), call.now).await?;
     let delivery = deliveries::find_delivery(&mut tx, call.account_id, webhook_id, id).await?;
     let delivery = delivery.ok_or_else(|| Problem::not_found("delivery"))?;
-    app.commit_and_send(tx, signals).await?;
+    app.commit_and_send(tx, vec![Signal::DeliveriesDue]).await?;
     Ok(call.reply(view(delivery)))
 }
 

@@ -32,6 +32,7 @@ mod trial;
 mod upgrade;
 mod versions;
 mod webhook_edits;
+mod webhook_reach;
 mod webhook_secrets;
 mod webhook_tests;
 mod webhook_views;

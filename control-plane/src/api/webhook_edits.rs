@@ -16,6 +16,7 @@ use store::webhooks::{Webhook, WebhookChange};
 use uuid::Uuid;
 use web::{Json, Path, Problem, Reply};
 
+use super::webhook_reach::{check_address, check_heard};
 use super::webhook_views::{WebhookView, find, seal, view};
 use crate::App;
 use crate::call::{Call, scope};
@@ -49,7 +50,8 @@ pub(super) async fn update(
     Path(id): Path<Uuid>,
     Json(edited): Json<EditedWebhook>,
 ) -> Result<Reply<WebhookView>, Problem> {
-    let complaints = webhooks::check(&edited.wishes());
+    let mut complaints = webhooks::check(&edited.wishes());
+    complaints.extend(check_address(&app, edited.url.as_deref()).filter(|_| complaints.is_empty()));
     if !complaints.is_empty() {
         return Err(Problem::validation(complaints));
     }
@@ -59,6 +61,7 @@ pub(super) async fn update(
         return Err(Problem::not_found("webhook"));
     }
     let current = find(&call, &mut tx, id).await?;
+    check_heard(&call, &current, &mut tx).await?;
     edited.check_chat(&current)?;
     // On as well as off: an event may have come while it was being switched off, and was left behind.
     if edited.is_active.is_some_and(|wanted| !wanted || !current.is_active) {

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 use web::{OptionalJson, Path, Problem, Reply};
 
+use super::webhook_reach::check_heard;
 use super::webhook_views::{WebhookWithSecret, find, seal, view};
 use crate::App;
 use crate::call::{Call, scope};
@@ -54,6 +55,7 @@ async fn rotate_secret(
     let sealed = seal(&app, webhooks::SECRET_PURPOSE, &secret);
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Webhooks, id).await?;
+    check_heard(&call, &find(&call, &mut tx, id).await?, &mut tx).await?;
     let until = call.now + kept_for;
     store::webhooks::update_secret(&mut tx, call.account_id, id, &sealed, until, call.now).await?;
     let webhook = find(&call, &mut tx, id).await?;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use axum::extract::State;
-use contract::Job;
+use contract::Signal;
 use domain::scopes::Resource;
 use domain::webhooks::PING;
 use serde_json::json;
@@ -37,12 +37,19 @@ pub(super) async fn test(
         "timestamp": call.now,
         "data": {"webhookId": webhook_id, "message": MESSAGE},
     });
-    store::deliveries::insert_ping(&mut tx, call.account_id, webhook_id, id, &payload, call.now).await?;
-    let job = Job::DeliverWebhookV1 { delivery_id: id };
     let traceparent = service::telemetry::traceparent();
-    let signals =
-        store::outbox::insert_orders(&mut tx, &[job], &[], traceparent.as_deref(), call.now).await?;
-    app.commit_and_send(tx, signals).await?;
+    let (account_id, now) = (call.account_id, call.now);
+    store::deliveries::insert_ping(
+        &mut tx,
+        account_id,
+        webhook_id,
+        id,
+        &payload,
+        traceparent.as_deref(),
+        now,
+    )
+    .await?;
+    app.commit_and_send(tx, vec![Signal::DeliveriesDue]).await?;
     let delivery = wait(&app, &call, webhook_id, id).await?;
     Ok(call.reply(view(delivery)))
 }

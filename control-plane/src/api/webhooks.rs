@@ -16,6 +16,7 @@ use uuid::Uuid;
 use web::{Created, Deleted, Json, Listed, Paging, Path, Problem, Query, Reply};
 
 use super::webhook_edits::update;
+use super::webhook_reach::{check_address, check_forms, check_heard};
 use super::webhook_tests::test;
 use super::webhook_views::{WebhookView, WebhookWithSecret, find, seal, view};
 use crate::App;
@@ -70,6 +71,7 @@ async fn create(
     let template = wanted.template.unwrap_or_default();
     let mut complaints = webhooks::check(&wanted.wishes());
     complaints.extend(webhooks::check_chat(template, wanted.telegram_chat_id.as_deref()));
+    complaints.extend(check_address(&app, Some(&wanted.url)).filter(|_| complaints.is_empty()));
     if !complaints.is_empty() {
         return Err(Problem::validation(complaints));
     }
@@ -88,7 +90,8 @@ async fn create(
     };
     let limit = call.limits().webhooks;
     let mut tx = store::begin(&app.db).await?;
-    check_forms(&call, &mut tx, new.form_ids.as_deref()).await?;
+    call.check_new(Resource::Webhooks)?;
+    check_forms(&call, &mut tx, new.form_ids.as_deref().filter(|ids| !ids.is_empty())).await?;
     if !usage::take(&mut tx, call.account_id, Counter::Webhooks, limit).await? {
         return Err(call.quota_exceeded("webhooks", limit));
     }
@@ -136,6 +139,7 @@ async fn delete(
 ) -> Result<Reply<Deleted>, Problem> {
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Webhooks, id).await?;
+    check_heard(&call, &find(&call, &mut tx, id).await?, &mut tx).await?;
     if !store::webhooks::delete_webhook(&mut tx, call.account_id, id).await? {
         return Err(Problem::not_found("webhook"));
     }
@@ -152,22 +156,6 @@ impl WantedWebhook {
             description: self.description.as_deref(),
             field_mapping: self.field_mapping.as_ref(),
             telegram_chat_id: self.telegram_chat_id.as_deref(),
-        }
-    }
-}
-
-/// A caller who is kept to a folder or to listed forms makes no webhook that hears of more.
-async fn check_forms(
-    call: &Call<scope::WebhooksCreate>,
-    conn: &mut store::Conn,
-    form_ids: Option<&[Uuid]>,
-) -> Result<(), Problem> {
-    call.check_new(Resource::Webhooks)?;
-    match form_ids {
-        Some(ids) if !ids.is_empty() => call.check_ids(conn, Resource::Forms, ids).await,
-        _ => {
-            call.check_whole_account(Resource::Webhooks)?;
-            call.check_new(Resource::Forms)
         }
     }
 }

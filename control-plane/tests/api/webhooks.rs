@@ -142,6 +142,63 @@ async fn addresses_that_lead_nowhere_any_more_are_refused_with_the_way_out() {
 }
 
 #[tokio::test]
+async fn addresses_that_the_guard_would_always_refuse_are_refused_at_once() {
+    let owner = Owner::new(&[]).await;
+    let (path, _) = owner.webhook(hook()).await;
+    let inside = [
+        "http://example.com/hook",
+        "https://127.0.0.1/hook",
+        "https://0x7f.1/hook",
+        "https://10.0.0.1:8443/",
+        "https://[::1]/",
+        "https://[::ffff:10.0.0.1]/",
+        "https://169.254.169.254/latest/meta-data",
+        "https://localhost/",
+    ];
+    for url in inside {
+        for place in ["/api/webhooks", &path] {
+            let refused = owner.refused(place, json!({"url": url})).await;
+            assert_eq!(refused, ("url".to_owned(), "refused".to_owned()), "{url}");
+        }
+    }
+    let allowing = Owner::new(&["outbound.allow=[\"127.0.0.0/8\", \"hooks.internal\"]"]).await;
+    for url in ["http://127.0.0.1:3000/", "http://hooks.internal/"] {
+        allowing.webhook(json!({"url": url})).await;
+    }
+    assert_eq!(allowing.refused("/api/webhooks", json!({"url": "https://10.0.0.1/"})).await.1, "refused");
+}
+
+#[tokio::test]
+async fn a_key_kept_to_listed_forms_touches_no_webhook_that_hears_of_others() {
+    let owner = Owner::new(&[]).await;
+    let (form, other) = (owner.form(&[]).await, owner.form(&[]).await);
+    let linked = |forms: Value| json!({"url": "https://example.com/hook", "formIds": forms});
+    let (of_all, _) = owner.webhook(hook()).await;
+    let (of_both, _) = owner.webhook(linked(json!([form, other]))).await;
+    let (of_form, _) = owner.webhook(linked(json!([form]))).await;
+    let body = json!({"label": "k", "resourceIds": {"forms": [form]}});
+    let (_, narrow) = owner.ask(Method::POST, "/api/keys", body).await;
+    let elsewhere = json!({"url": "https://elsewhere.example"});
+    for (path, status) in
+        [(of_all, StatusCode::FORBIDDEN), (of_both, StatusCode::FORBIDDEN), (of_form, StatusCode::OK)]
+    {
+        let calls = [
+            (Method::PATCH, path.clone(), &elsewhere),
+            (Method::POST, format!("{path}/rotate-secret"), &Value::Null),
+            (Method::DELETE, path.clone(), &Value::Null),
+        ];
+        for (method, call, body) in calls {
+            let (answered, told) = owner.api.send(method, &call, narrow["key"].as_str(), body).await;
+            assert_eq!(answered, status, "{call}: {told}");
+        }
+        let left = owner.ask(Method::GET, &path, Value::Null).await;
+        let expected = if status == StatusCode::OK { StatusCode::NOT_FOUND } else { StatusCode::OK };
+        assert_eq!(left.0, expected);
+        assert_ne!(left.1["url"], "https://elsewhere.example");
+    }
+}
+
+#[tokio::test]
 async fn a_deleted_webhook_is_gone_with_its_deliveries_and_makes_room_for_another() {
     let owner = Owner::new(&[]).await;
     owner.api.put_on(owner.account_id, Plan::Free).await;

@@ -103,6 +103,7 @@ impl Settings<'_> {
                 put("upgrade", "mode", text("instant"));
                 put("signin", "local", Value::Boolean(self.local_sign_in));
                 put("signin", "allow", loopback());
+                put("outbound", "allow", loopback());
                 put("signin", "attempts_per_hour", Value::Integer(1_000));
             }
             "edge-server" => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use serde_json::json;
-use store::deliveries::{Claim, claim_due};
+use store::deliveries::{Claim, Places, claim_due};
 
 use crate::harness::Edge;
 use crate::seeds::{now, one_text, submit_path};
@@ -25,7 +25,8 @@ async fn deliveries_are_there_and_due_when_the_answer_is() {
     }
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
     let claim = Claim { now: now(), leased_until: now() + Duration::from_secs(60) };
-    let mut claimed = claim_due(&mut conn, &claim, 10, &[], 10).await.unwrap().attempts;
+    let places = Places { all: 10, of_slow: 10, rooms: &[], of_others: 10 };
+    let mut claimed = claim_due(&mut conn, &claim, &places).await.unwrap().attempts;
     assert_eq!(
         claimed.iter().map(|one| one.webhook_id).collect::<BTreeSet<_>>(),
         BTreeSet::from([all, linked])

@@ -1,4 +1,4 @@
-//! Writes down how attempts ended, many at a time: while one commit is under way, the next gather.
+//! Writes down how attempts ended, many at a time: while one commit is under way, and a moment longer, the next gather.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::Runner;
 
-const AT_ONCE: usize = 256;
+const AT_ONCE: usize = 512;
 const AFTER_ERROR: Duration = Duration::from_millis(100);
 
 /// An attempt that has ended, and who waits until that is written down.
@@ -21,7 +21,12 @@ pub(crate) struct Ended {
 }
 
 /// Runs until every sender is gone and everything sent is written, or given up.
-pub(crate) async fn run(runner: Runner, patience: Duration, mut ended: mpsc::UnboundedReceiver<Ended>) {
+pub(crate) async fn run(
+    runner: Runner,
+    patience: Duration,
+    gather_for: Duration,
+    mut ended: mpsc::UnboundedReceiver<Ended>,
+) {
     let mut gathered = Vec::with_capacity(AT_ONCE);
     while ended.recv_many(&mut gathered, AT_ONCE).await > 0 {
         let (rows, waiting): (Vec<_>, Vec<_>) =
@@ -38,6 +43,7 @@ pub(crate) async fn run(runner: Runner, patience: Duration, mut ended: mpsc::Unb
             }
         }
         drop(waiting);
+        pause(gather_for).await;
     }
 }
 
@@ -45,13 +51,13 @@ pub(crate) async fn run(runner: Runner, patience: Duration, mut ended: mpsc::Unb
 async fn write(runner: &Runner, rows: &[(Uuid, i32, Outcome)]) -> Result<(), store::Error> {
     loop {
         let written = async {
-            let mut conn = store::acquire(&runner.db).await?;
+            let mut conn = store::acquire(&runner.deliveries_db).await?;
             finish_all(&mut conn, rows).await
         };
         match written.await {
             Err(error) if error.is_unavailable() => {
                 tracing::warn!(%error, attempts = rows.len(), "attempts' ends wait for Postgres");
-                pause().await;
+                pause(AFTER_ERROR).await;
             }
             written => return written,
         }
@@ -68,7 +74,7 @@ async fn alone(runner: &Runner, rows: Vec<(Uuid, i32, Outcome)>) {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the pause before Postgres is asked again")]
-async fn pause() {
-    tokio::time::sleep(AFTER_ERROR).await;
+#[expect(clippy::disallowed_methods, reason = "until Postgres is asked again, or enough has gathered")]
+async fn pause(time: Duration) {
+    tokio::time::sleep(time).await;
 }

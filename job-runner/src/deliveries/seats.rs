@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 /// Webhooks whose pace is remembered while nothing is under way.
-const KNOWN_MAX: usize = 10_000;
+const KNOWN_MAX: usize = 1_000;
 
 /// All places. Clones share them.
 #[derive(Clone)]
@@ -44,12 +44,13 @@ impl Webhook {
     const NEW: Self = Self { taken: 0, places: places::FIRST, is_slow: false };
 }
 
-/// A place at a webhook, until it is dropped.
+/// A place at a webhook until it has answered, and one of all until it is dropped.
 pub(crate) struct Seat {
     seats: Seats,
     webhook_id: Uuid,
     /// It was slow when this began.
     is_slow: bool,
+    has_answered: bool,
 }
 
 impl Seats {
@@ -62,6 +63,19 @@ impl Seats {
         self.0.most.saturating_sub(self.known().taken)
     }
 
+    /// How many more of those may begin at webhooks that hang: half of all are theirs, whatever their number.
+    pub(crate) fn free_of_slow(&self) -> u32 {
+        self.0.left_of_slow(&self.known())
+    }
+
+    /// Whether anything that is due may have to wait for an answer: all places are taken, or all of a webhook that does
+    /// not hang.
+    pub(crate) fn is_any_full(&self) -> bool {
+        let known = self.known();
+        let is_full = |webhook: &Webhook| !webhook.is_slow && self.0.left(webhook) == 0;
+        known.taken >= self.0.most || known.webhooks.values().any(is_full)
+    }
+
     /// How many more may begin at a webhook of which nothing is known.
     pub(crate) fn places_of_others(&self) -> u32 {
         places::FIRST.min(self.0.most_of_one)
@@ -70,23 +84,27 @@ impl Seats {
     /// How many more may begin at each webhook of which something is known.
     pub(crate) fn rooms(&self) -> Vec<Room> {
         let known = self.known();
-        let room = |(id, webhook): (&Uuid, &Webhook)| self.room(*id, self.left(&known, webhook));
-        known.webhooks.iter().map(room).collect()
+        known.webhooks.iter().map(|(id, webhook)| room(*id, webhook, self.0.left(webhook))).collect()
     }
 
     /// Up to `most` places at these webhooks, shared out between them in their order; those without are left out.
     pub(crate) fn rooms_of(&self, webhooks: impl ExactSizeIterator<Item = Uuid>, most: u32) -> Vec<Room> {
         let known = self.known();
-        let mut left = most;
+        let (mut left, mut left_of_slow) = (most, self.0.left_of_slow(&known));
         let mut others = u32::try_from(webhooks.len()).unwrap_or(u32::MAX);
         let mut rooms = Vec::new();
         for id in webhooks {
             let share = left.div_ceil(others.max(1));
             others = others.saturating_sub(1);
-            let places = self.left(&known, known.webhooks.get(&id).unwrap_or(&Webhook::NEW)).min(share);
+            let webhook = known.webhooks.get(&id).unwrap_or(&Webhook::NEW);
+            let mut places = self.0.left(webhook).min(share);
+            if webhook.is_slow {
+                places = places.min(left_of_slow);
+                left_of_slow -= places;
+            }
             left -= places;
             if places > 0 {
-                rooms.push(self.room(id, places));
+                rooms.push(room(id, webhook, places));
             }
         }
         rooms
@@ -103,22 +121,12 @@ impl Seats {
         let is_slow = webhook.is_slow;
         known.taken += 1;
         known.taken_by_slow += u32::from(is_slow);
-        Seat { seats: self.clone(), webhook_id, is_slow }
+        Seat { seats: self.clone(), webhook_id, is_slow, has_answered: false }
     }
 
-    /// Returns when half of a webhook's places have come free since it was last waited for.
+    /// Returns when half of a webhook's places, or a quarter of all, have come free since it was last waited for.
     pub(crate) async fn freed(&self) {
         self.0.freed.notified().await;
-    }
-
-    fn room(&self, webhook_id: Uuid, places: u32) -> Room {
-        Room { webhook_id, places: i32::try_from(places).unwrap_or(i32::MAX) }
-    }
-
-    /// Those that hang share half of all places, whatever their number.
-    fn left(&self, known: &Known, webhook: &Webhook) -> u32 {
-        let left = webhook.places.min(self.0.most_of_one).saturating_sub(webhook.taken);
-        if webhook.is_slow { left.min((self.0.most / 2).saturating_sub(known.taken_by_slow)) } else { left }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -126,30 +134,57 @@ impl Seats {
     }
 }
 
+impl Shared {
+    fn left(&self, webhook: &Webhook) -> u32 {
+        webhook.places.min(self.most_of_one).saturating_sub(webhook.taken)
+    }
+
+    fn left_of_slow(&self, known: &Known) -> u32 {
+        (self.most / 2).max(1).saturating_sub(known.taken_by_slow)
+    }
+}
+
+fn room(webhook_id: Uuid, webhook: &Webhook, places: u32) -> Room {
+    Room { webhook_id, places: i32::try_from(places).unwrap_or(i32::MAX), is_slow: webhook.is_slow }
+}
+
 impl Seat {
-    /// Learns from how the attempt went, and gives the place up.
-    pub(crate) fn ended(self, pace: Pace) {
+    /// Learns from how the attempt went, and gives the webhook's place up.
+    pub(crate) fn answered(&mut self, pace: Pace) {
         let mut known = self.seats.known();
         if let Some(webhook) = known.webhooks.get_mut(&self.webhook_id) {
             webhook.places = places::after(webhook.places, pace, self.seats.0.most_of_one);
             webhook.is_slow = pace == Pace::Slow;
+        }
+        drop(known);
+        self.leave_webhook();
+    }
+
+    fn leave_webhook(&mut self) {
+        if std::mem::replace(&mut self.has_answered, true) {
+            return;
+        }
+        let mut known = self.seats.known();
+        known.taken_by_slow = known.taken_by_slow.saturating_sub(u32::from(self.is_slow));
+        let Some(webhook) = known.webhooks.get_mut(&self.webhook_id) else { return };
+        webhook.taken = webhook.taken.saturating_sub(1);
+        let is_half_free = webhook.taken * 2 <= webhook.places;
+        drop(known);
+        // Not at each single one: what waits is claimed many at a time.
+        if is_half_free {
+            self.seats.0.freed.notify_one();
         }
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
+        self.leave_webhook();
         let mut known = self.seats.known();
         known.taken = known.taken.saturating_sub(1);
-        known.taken_by_slow = known.taken_by_slow.saturating_sub(u32::from(self.is_slow));
-        let mut is_half_free = true;
-        if let Some(webhook) = known.webhooks.get_mut(&self.webhook_id) {
-            webhook.taken = webhook.taken.saturating_sub(1);
-            is_half_free = webhook.taken * 2 <= webhook.places;
-        }
+        let is_quarter_free = known.taken <= self.seats.0.most / 4 * 3;
         drop(known);
-        // Not at each single one: what waits is claimed many at a time.
-        if is_half_free {
+        if is_quarter_free {
             self.seats.0.freed.notify_one();
         }
     }
@@ -171,7 +206,7 @@ mod tests {
         let seats = Seats::new(100, 6);
         let taken: Vec<_> = (0..4).map(|_| seats.take(ONE)).collect();
         assert_eq!((places(&seats, ONE), places(&seats, OTHER), seats.free()), (0, 4, 96));
-        taken.into_iter().for_each(|seat| seat.ended(Pace::Quick));
+        taken.into_iter().for_each(|mut seat| seat.answered(Pace::Quick));
         assert_eq!((places(&seats, ONE), seats.free()), (6, 100), "and no more than one may have");
     }
 
@@ -181,13 +216,14 @@ mod tests {
         let hanging: Vec<Uuid> = (10..20).map(Uuid::from_u128).collect();
         for id in &hanging {
             for _ in 0..2 {
-                seats.take(*id).ended(Pace::Slow);
+                seats.take(*id).answered(Pace::Slow);
             }
         }
         let rooms = seats.rooms_of(hanging.iter().copied(), 64);
-        assert!(rooms.iter().all(|room| room.places == 1), "{rooms:?}");
+        assert!(rooms.iter().all(|room| room.places == 1 && room.is_slow), "{rooms:?}");
+        assert_eq!((rooms.len(), seats.free_of_slow()), (4, 4), "within one claim as well");
         let _under_way: Vec<_> = hanging[..4].iter().map(|id| seats.take(*id)).collect();
-        assert_eq!(places(&seats, hanging[4]), 0);
+        assert_eq!((places(&seats, hanging[4]), seats.free_of_slow()), (0, 0));
         assert_eq!((places(&seats, ONE), seats.free()), (4, 4));
     }
 
@@ -197,6 +233,22 @@ mod tests {
         let rooms = seats.rooms_of([ONE, OTHER].into_iter(), 4);
         assert_eq!(rooms.iter().map(|room| room.places).collect::<Vec<_>>(), [2, 2]);
         assert_eq!(seats.rooms_of([ONE, OTHER].into_iter(), 1).len(), 1);
+    }
+
+    #[test]
+    fn a_webhook_that_has_answered_has_its_place_again_before_that_is_written_down() {
+        let seats = Seats::new(8, 1);
+        let mut seat = seats.take(ONE);
+        assert_eq!((places(&seats, ONE), seats.is_any_full()), (0, true));
+        seat.answered(Pace::Quick);
+        assert_eq!((places(&seats, ONE), seats.free(), seats.is_any_full()), (1, 7, false));
+    }
+
+    #[test]
+    fn one_place_in_all_is_taken_in_turn_by_those_that_hang_and_others() {
+        let seats = Seats::new(1, 1);
+        seats.take(ONE).answered(Pace::Slow);
+        assert_eq!((places(&seats, ONE), seats.free_of_slow()), (1, 1));
     }
 
     #[test]

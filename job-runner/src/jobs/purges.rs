@@ -7,7 +7,7 @@ use contract::Job;
 use queue::Task;
 use service::metrics;
 use store::purges::{self, EventPurge};
-use store::{notifications, recipients, submissions};
+use store::{notifications, recipients, submissions, webhooks};
 use uuid::Uuid;
 
 use crate::Runner;
@@ -111,5 +111,14 @@ pub(crate) async fn forget_submissions(runner: &Runner) -> anyhow::Result<()> {
     while notifications::delete_unsent(&mut conn, before, ROWS).await? >= ROWS.unsigned_abs() {}
     let before = runner.clock.now() - runner.forget_asked_after;
     while recipients::delete_unanswered(&mut conn, before, ROWS).await? >= ROWS.unsigned_abs() {}
+    Ok(())
+}
+
+/// Deletes secrets that were replaced and have had their time, and mails to owners of webhooks that nobody sends.
+pub(crate) async fn forget_of_webhooks(runner: &Runner) -> anyhow::Result<()> {
+    let mut conn = store::acquire(&runner.db).await?;
+    let now = runner.clock.now();
+    webhooks::forget_old_secrets(&mut conn, now).await?;
+    webhooks::forget_unsent_mails(&mut conn, now - runner.forget_mail_after).await?;
     Ok(())
 }

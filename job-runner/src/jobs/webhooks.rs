@@ -4,6 +4,7 @@
 //! when to try again, are written there too ([`crate::deliveries`]). Killed in between, the lease runs out and the
 //! next attempt carries the same `webhook-id`: the receiver can tell.
 
+pub(crate) mod mails;
 mod notes;
 mod outcome;
 mod request;

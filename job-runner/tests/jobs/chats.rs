@@ -39,7 +39,7 @@ async fn each_platform_is_told_in_its_own_form_and_signed_all_the_same() {
     for template in Template::ALL {
         let receiver = Receiver::answering([]).await;
         let webhook = account.chat(template, &receiver.url).await;
-        account.submission(true).await;
+        account.submission().await;
         account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
         let taken = receiver.taken().pop().unwrap();
         let body = taken.json();
@@ -64,7 +64,7 @@ async fn what_a_platform_will_never_take_is_not_sent_again() {
     let account = Account::new().await;
     let receiver = Receiver::answering([answer(400, &json!("invalid_blocks"))]).await;
     let webhook = account.chat(Template::Slack, &receiver.url).await;
-    account.submission(true).await;
+    account.submission().await;
     let _running = account.run(&["webhooks.schedule=[\"0s\",\"1ms\"]"]).await;
     let delivery = account.delivery_when(webhook, |delivery| delivery.state == "failed").await;
     assert_eq!((delivery.attempts, delivery.status_code), (1, Some(400)));
@@ -79,7 +79,7 @@ async fn a_platform_that_asks_for_time_in_its_body_gets_it() {
     for (template, said) in [(Template::Discord, discord), (Template::Telegram, telegram)] {
         let receiver = Receiver::answering([answer(429, &said)]).await;
         let webhook = account.chat(template, &receiver.url).await;
-        account.submission(true).await;
+        account.submission().await;
         let running = account.run(&["webhooks.schedule=[\"0s\",\"1s\"]"]).await;
         let delivery = account.delivery_when(webhook, was_tried).await;
         let wait = delivery.next_attempt_at - now();
@@ -96,7 +96,7 @@ async fn a_telegram_group_that_has_moved_is_followed() {
         json!({"ok": false, "error_code": 400, "parameters": {"migrate_to_chat_id": -1_001_234_567_890_i64}});
     let receiver = Receiver::answering([answer(400, &moved)]).await;
     let webhook = account.chat(Template::Telegram, &receiver.url).await;
-    account.submission(true).await;
+    account.submission().await;
     let _running = account.run(&["webhooks.schedule=[\"0s\",\"1h\"]"]).await;
     let delivery = account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
     assert_eq!(delivery.attempts, 2, "at once, not by the schedule");

@@ -18,7 +18,7 @@ async fn a_delivery_refused_twice_is_sent_again_as_the_same_event_newly_signed()
     let account = Account::new().await;
     let receiver = Receiver::answering([status(500), status(503)]).await;
     let webhook = account.webhook(&receiver.url, None).await;
-    account.submission(true).await;
+    account.submission().await;
     // A timestamp counts seconds: the pauses, less their spread of 20 %, are just over one.
     let _running = account.run(&["webhooks.schedule=[\"0s\",\"1300ms\",\"1300ms\"]"]).await;
     let delivery = account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
@@ -42,7 +42,7 @@ async fn when_the_schedule_is_used_up_a_delivery_has_failed() {
     let account = Account::new().await;
     let receiver = Receiver::answering([500, 404, 302].map(status)).await;
     let webhook = account.webhook(&receiver.url, None).await;
-    account.submission(true).await;
+    account.submission().await;
     let _running = account.run(&["webhooks.schedule=[\"0s\",\"10ms\",\"10ms\"]"]).await;
     let delivery = account.delivery_when(webhook, |delivery| delivery.state == "failed").await;
     assert_eq!(
@@ -65,7 +65,7 @@ async fn a_receiver_that_asks_for_time_gets_it() {
             Response::builder().status(429).header("retry-after", asked).body(Body::empty()).unwrap();
         let receiver = Receiver::answering([answer]).await;
         let webhook = account.webhook(&receiver.url, None).await;
-        account.submission(true).await;
+        account.submission().await;
         let running = account.run(&["webhooks.schedule=[\"0s\",\"1s\"]"]).await;
         let tried = |delivery: &store::deliveries::Delivery| delivery.status_code == Some(429);
         let delivery = account.delivery_when(webhook, tried).await;
@@ -82,7 +82,7 @@ async fn answers_go_out_under_the_names_the_webhook_gives_them() {
     let account = Account::new().await;
     let receiver = Receiver::answering([]).await;
     let webhook = account.webhook(&receiver.url, Some(json!({"email": "contact", "unknown": "x"}))).await;
-    account.submission(true).await;
+    account.submission().await;
     let _running = account.run(&[]).await;
     account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
     let taken = receiver.taken().pop().unwrap();
@@ -98,7 +98,7 @@ async fn of_a_receivers_answer_16_kib_are_kept_whatever_they_hold() {
     for body in [with_nul, no_text] {
         let receiver = Receiver::answering([Response::new(Body::from(body.clone()))]).await;
         let webhook = account.webhook(&receiver.url, None).await;
-        account.submission(true).await;
+        account.submission().await;
         let running = account.run(&[]).await;
         let delivery = account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
         let kept = delivery.response_body.unwrap();
@@ -124,7 +124,7 @@ async fn nobody_inside_is_called() {
     ] {
         webhooks.push(account.webhook(&url, None).await);
     }
-    account.submission(true).await;
+    account.submission().await;
     let _running = account.run(&["outbound.allow=[]", "webhooks.schedule=[\"0s\"]"]).await;
     for webhook in webhooks {
         let delivery = account.delivery_when(webhook, |delivery| delivery.state == "failed").await;
@@ -140,7 +140,7 @@ async fn a_webhook_that_is_off_is_not_called_even_of_what_was_left_behind() {
     let (receiver, other) = (Receiver::answering([]).await, Receiver::answering([]).await);
     let off = account.webhook(&receiver.url, None).await;
     let on = account.webhook(&other.url, None).await;
-    account.submission(true).await;
+    account.submission().await;
     account.change(&format!("update webhooks set is_active = false where id = '{off}'")).await;
     let _running = account.run(&[]).await;
     account.delivery_when(on, |delivery| delivery.state == "delivered").await;
@@ -154,7 +154,7 @@ async fn an_attempt_whose_worker_was_killed_is_made_again_after_its_lease() {
     let account = Account::new().await;
     let receiver = Receiver::answering([]).await;
     let webhook = account.webhook(&receiver.url, None).await;
-    account.submission(false).await;
+    account.submission().await;
     let delivery = account.deliveries(webhook).await.pop().unwrap();
     let lease_ends = now() + TimeDelta::seconds(1);
     let killed = account.claim(&claim(lease_ends)).await.pop().unwrap();
@@ -170,7 +170,7 @@ async fn an_attempt_whose_worker_was_killed_is_made_again_after_its_lease() {
 async fn an_attempt_that_was_overtaken_decides_nothing() {
     let account = Account::new().await;
     let webhook = account.webhook("https://example.com", None).await;
-    account.submission(false).await;
+    account.submission().await;
     let mut conn = store::acquire(&account.database.db).await.unwrap();
     let slow = account.claim(&claim(now())).await.pop().unwrap();
     let quick = account.claim(&claim(now())).await.pop().unwrap();
@@ -192,7 +192,7 @@ async fn an_attempt_that_was_overtaken_decides_nothing() {
 async fn a_delivery_that_can_not_be_opened_is_a_failed_attempt_like_others() {
     let account = Account::new().await;
     let webhook = account.webhook("https://example.com", None).await;
-    account.submission(true).await;
+    account.submission().await;
     let other_key = format!("secrets.master_key={}", "cd".repeat(32));
     let running = account.run(&[&other_key, "webhooks.schedule=[\"0s\",\"1h\"]"]).await;
     let tried = |delivery: &store::deliveries::Delivery| delivery.error_class.is_some();
@@ -207,7 +207,7 @@ async fn a_delivery_under_way_is_ended_before_the_service_is() {
     let account = Account::new().await;
     let receiver = Receiver::silent().await;
     let webhook = account.webhook(&receiver.url, None).await;
-    account.submission(true).await;
+    account.submission().await;
     let running = account.run(&[]).await;
     until(async || !receiver.taken().is_empty()).await;
     running.ask_to_stop();

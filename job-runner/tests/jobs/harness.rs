@@ -1,7 +1,6 @@
 //! A job-runner of a test's own, and an account whose deliveries it makes.
 
 use chrono::{DateTime, Utc};
-use contract::Job;
 use domain::sealing::MasterKey;
 use domain::webhooks;
 use job_runner::{Config, DEFAULTS};
@@ -10,7 +9,9 @@ use serde_json::{Value, json};
 use service::config::{Sources, load};
 use service::{Clock, Listeners, Rng, Shutdown};
 use store::accounts::NewTrial;
-use store::deliveries::{Attempt, Claim, Delivery, Event, Wanted, claim_due};
+use store::deliveries::{
+    Attempt, Claim, Delivery, Event, Places, Wanted, claim_due, insert_for, lock_listeners,
+};
 use store::webhooks::{NewWebhook, Webhook};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
@@ -121,8 +122,8 @@ impl Account {
         store::webhooks::find_webhook(&mut conn, self.id, id).await.unwrap().unwrap()
     }
 
-    /// One due delivery for each webhook of the account, and its job if it is `ordered`.
-    pub(crate) async fn submission(&self, ordered: bool) {
+    /// One due delivery for each webhook of the account.
+    pub(crate) async fn submission(&self) {
         let payload = json!({"type": "submission.created", "data": {"fields": {"email": "a@b.co", "n": 1}}});
         let event = Event {
             name: "submission.created",
@@ -133,11 +134,8 @@ impl Account {
             at: now(),
         };
         let mut tx = store::begin(&self.database.db).await.unwrap();
-        let due = store::deliveries::insert_deliveries(&mut tx, self.id, &event, new_id).await.unwrap();
-        for delivery_id in due.into_iter().filter(|_| ordered) {
-            let job = Job::DeliverWebhookV1 { delivery_id };
-            store::outbox::insert_job(&mut tx, &job, None, now(), now()).await.unwrap();
-        }
+        let told = lock_listeners(&mut tx, self.id, event.form_id, event.name).await.unwrap();
+        insert_for(&mut tx, self.id, &event, &told, new_id).await.unwrap();
         store::commit(tx).await.unwrap();
     }
 
@@ -156,7 +154,8 @@ impl Account {
     /// Begins attempts of what is due, as a worker would.
     pub(crate) async fn claim(&self, claim: &Claim) -> Vec<Attempt> {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
-        claim_due(&mut conn, claim, 1_000, &[], 1_000).await.unwrap().attempts
+        let places = Places { all: 1_000, of_slow: 1_000, rooms: &[], of_others: 1_000 };
+        claim_due(&mut conn, claim, &places).await.unwrap().attempts
     }
 
     /// How many deliveries wait or are under way.

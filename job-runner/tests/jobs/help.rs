@@ -223,7 +223,7 @@ async fn without_a_server_requests_wait_until_there_is_one() {
     // Other work is done meanwhile.
     let receiver = crate::receiver::Receiver::answering([]).await;
     let webhook = account.webhook(&receiver.url, None).await;
-    account.submission(true).await;
+    account.submission().await;
     account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
     running.stop().await;
     let (attempts, due) = account.attempts(help).await;

@@ -18,4 +18,5 @@ mod postbox;
 mod publishing;
 mod purges;
 mod receiver;
+mod webhook_mails;
 mod webhooks;

@@ -226,3 +226,24 @@ async fn spam_goes_when_it_is_old_and_nothing_else() {
     };
     until(async || ids().await == [young, kept]).await;
 }
+
+#[tokio::test]
+async fn a_job_queued_many_times_is_done_once() {
+    let account = Account::new().await;
+    let postbox = Postbox::answering([]).await;
+    let form = account.told_form("F").await;
+    account.submits(&form, json!({"name": "Ana"})).await;
+    account
+        .change(
+            "insert into outbox (kind, body, due_at, created_at)
+             select kind, body, due_at, created_at from outbox, generate_series(1, 20) where kind = 'job'",
+        )
+        .await;
+    let (one, other) = (account.tells(&postbox.url(), &[]).await, account.tells(&postbox.url(), &[]).await);
+    account.until_nobody_is_to_be_told().await;
+    let mut conn = store::acquire(&account.database.db).await.unwrap();
+    until(async || store::outbox::lock_jobs(&mut conn, now(), 100).await.unwrap().is_empty()).await;
+    one.stop().await;
+    other.stop().await;
+    assert_eq!(postbox.taken().len(), 1);
+}

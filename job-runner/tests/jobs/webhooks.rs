@@ -19,7 +19,7 @@ impl Account {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         let payload = json!({"type": "webhook.ping", "data": {}});
         let id = new_id();
-        store::deliveries::insert_ping(&mut conn, self.id, webhook, id, &payload, now()).await.unwrap();
+        store::deliveries::insert_ping(&mut conn, self.id, webhook, id, &payload, None, now()).await.unwrap();
     }
 }
 
@@ -32,7 +32,7 @@ async fn a_receiver_that_is_gone_is_not_called_again() {
     let account = Account::new().await;
     let receiver = Receiver::answering([status(410)]).await;
     let webhook = account.webhook(&receiver.url, None).await;
-    account.submission(true).await;
+    account.submission().await;
     let running = account.run(&[]).await;
     let delivery = account.delivery_when(webhook, is("failed")).await;
     assert_eq!((delivery.attempts, delivery.status_code), (1, Some(410)));
@@ -41,7 +41,7 @@ async fn a_receiver_that_is_gone_is_not_called_again() {
     assert_eq!(off.deactivated_reason.as_deref(), Some("gone"));
     assert!(off.deactivated_at.is_some());
     running.stop().await;
-    account.submission(true).await;
+    account.submission().await;
     assert_eq!(account.deliveries(webhook).await.len(), 1, "nothing is told to it any more");
 }
 
@@ -50,10 +50,10 @@ async fn what_waits_for_a_webhook_that_is_gone_is_taken_back() {
     let account = Account::new().await;
     let receiver = Receiver::answering([status(500), status(410)]).await;
     let webhook = account.webhook(&receiver.url, None).await;
-    account.submission(true).await;
+    account.submission().await;
     let _running = account.run(&["webhooks.schedule=[\"0s\",\"1h\"]"]).await;
     account.delivery_when(webhook, |delivery| delivery.attempts == 1 && delivery.status_code.is_some()).await;
-    account.submission(true).await;
+    account.submission().await;
     eventually(async || {
         let mut states: Vec<_> = account.deliveries(webhook).await.into_iter().map(|one| one.state).collect();
         states.sort();
@@ -68,7 +68,7 @@ async fn a_webhook_that_has_only_failed_for_five_days_is_switched_off_when_a_del
         let account = Account::new().await;
         let receiver = Receiver::answering([status(500), status(500)]).await;
         let webhook = account.webhook(&receiver.url, None).await;
-        account.submission(true).await;
+        account.submission().await;
         let set = format!("update webhooks set failing_since = now() - interval '{days} days'");
         account.change(&set).await;
         let running = account.run(&["webhooks.schedule=[\"0s\",\"1ms\"]"]).await;
@@ -90,7 +90,7 @@ async fn one_failure_begins_the_failing_and_one_delivery_ends_it() {
     let account = Account::new().await;
     let receiver = Receiver::answering([status(500)]).await;
     let webhook = account.webhook(&receiver.url, None).await;
-    account.submission(true).await;
+    account.submission().await;
     let _running = account.run(&["webhooks.schedule=[\"0s\",\"1h\"]"]).await;
     let failed = account.delivery_when(webhook, |delivery| delivery.status_code.is_some()).await;
     until(async || account.read_webhook(webhook).await.failing_since.is_some()).await;
@@ -119,7 +119,7 @@ async fn what_is_sent_again_by_hand_has_its_whole_schedule_again() {
     let account = Account::new().await;
     let receiver = Receiver::answering([500, 500, 500].map(status)).await;
     let webhook = account.webhook(&receiver.url, None).await;
-    account.submission(true).await;
+    account.submission().await;
     let _running = account.run(&["webhooks.schedule=[\"0s\",\"1ms\"]"]).await;
     let failed = account.delivery_when(webhook, is("failed")).await;
     assert_eq!(failed.attempts, 2);
@@ -145,7 +145,7 @@ async fn while_a_secret_is_replaced_both_sign_and_afterwards_only_the_new_one() 
     store::webhooks::update_secret(&mut conn, account.id, webhook, &sealed, until, now()).await.unwrap();
     let _running = account.run(&[]).await;
     for (signatures, old_is_good) in [(2, true), (1, false)] {
-        account.submission(true).await;
+        account.submission().await;
         let newest = eventually(async || {
             let deliveries = account.deliveries(webhook).await;
             deliveries.iter().all(is("delivered")).then(|| deliveries[0].id)
@@ -162,11 +162,34 @@ async fn while_a_secret_is_replaced_both_sign_and_afterwards_only_the_new_one() 
 }
 
 #[tokio::test]
+async fn a_secret_that_has_had_its_time_is_kept_nowhere() {
+    let account = Account::new().await;
+    let hour = TimeDelta::hours(1);
+    let (mut old, mut young) = (Uuid::nil(), Uuid::nil());
+    let mut conn = store::acquire(&account.database.db).await.unwrap();
+    for (webhook, until) in [(&mut old, now()), (&mut young, now() + hour)] {
+        *webhook = account.webhook("https://example.com", None).await;
+        let sealed = seal(SECRET_PURPOSE, &make_secret(&[7; 24]));
+        let before = now() - hour;
+        store::webhooks::update_secret(&mut conn, account.id, *webhook, &sealed, until, before)
+            .await
+            .unwrap();
+    }
+    let kept = async || {
+        let rows = "select id from webhooks where sealed_previous_secret is not null";
+        sqlx::query_scalar::<_, Uuid>(rows).fetch_all(&account.database.db).await.unwrap()
+    };
+    assert_eq!(kept().await.len(), 2);
+    let _running = account.run(&["purge.every=20ms"]).await;
+    until(async || kept().await == [young]).await;
+}
+
+#[tokio::test]
 async fn what_arrives_after_its_webhook_was_switched_off_is_delivered_and_nothing_else_is() {
     let account = Account::new().await;
     let receiver = Receiver::silent().await;
     let webhook = account.webhook(&receiver.url, None).await;
-    account.submission(true).await;
+    account.submission().await;
     let _running = account.run(&[]).await;
     until(async || !receiver.taken().is_empty()).await;
     let mut conn = store::acquire(&account.database.db).await.unwrap();
@@ -190,7 +213,7 @@ async fn a_webhook_may_be_deleted_while_it_is_told() {
     let refusal = Response::builder().status(500).body(Body::empty()).unwrap();
     let receiver = Receiver::silent_then([refusal]).await;
     let webhook = account.webhook(&receiver.url, None).await;
-    account.submission(true).await;
+    account.submission().await;
     let running = account.run(&[]).await;
     until(async || !receiver.taken().is_empty()).await;
     let mut conn = store::acquire(&account.database.db).await.unwrap();

@@ -11,11 +11,10 @@ const ID: Uuid = Uuid::from_u128(1);
 
 #[test]
 fn jobs_keep_their_shape() {
-    let job = Job::DeliverWebhookV1 { delivery_id: ID };
-    insta::assert_json_snapshot!(job, @r#"
+    insta::assert_json_snapshot!(Job::MailWebhookV1 { webhook_id: ID }, @r#"
     {
-      "job": "deliver_webhook_v1",
-      "delivery_id": "00000000-0000-0000-0000-000000000001"
+      "job": "mail_webhook_v1",
+      "webhook_id": "00000000-0000-0000-0000-000000000001"
     }
     "#);
     insta::assert_json_snapshot!(Job::PurgeEventsV1, @r#"

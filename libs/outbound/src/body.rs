@@ -5,24 +5,24 @@ use tokio::time::Instant;
 
 use crate::Error;
 
-/// The body's first `most` bytes, and whether there was or may have been more: the sender may still be sending, or
-/// have fallen silent, when the time is up.
+/// The body's first `most` bytes, and why they aren't all: the sender may still be sending, or have fallen silent, when
+/// the time is up, or break off. What the status said it has said by then.
 pub(crate) async fn read(
     answer: &mut reqwest::Response,
     most: usize,
     until: Instant,
-) -> Result<(Bytes, Option<CutShort>), Error> {
+) -> (Bytes, Option<CutShort>) {
     let mut body = BytesMut::new();
     loop {
         match tokio::time::timeout_at(until, answer.chunk()).await {
-            Err(_elapsed) => return Ok((body.freeze(), Some(CutShort::ByTime))),
-            Ok(Err(error)) => return Err(Error::sort(&error)),
-            Ok(Ok(None)) => return Ok((body.freeze(), None)),
+            Err(_elapsed) => return (body.freeze(), Some(CutShort::ByTime)),
+            Ok(Err(error)) => return (body.freeze(), Some(CutShort::ByError(Error::sort(&error)))),
+            Ok(Ok(None)) => return (body.freeze(), None),
             Ok(Ok(Some(chunk))) => {
                 let room = most - body.len();
                 body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
                 if chunk.len() > room {
-                    return Ok((body.freeze(), Some(CutShort::BySize)));
+                    return (body.freeze(), Some(CutShort::BySize));
                 }
             }
         }
@@ -30,8 +30,9 @@ pub(crate) async fn read(
 }
 
 /// Why a body isn't whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CutShort {
     BySize,
     ByTime,
+    ByError(Error),
 }

@@ -88,7 +88,7 @@ pub struct Response {
     pub headers: HeaderMap,
     /// The body, or its beginning.
     pub body: Bytes,
-    /// There was more, or the body didn't end in time.
+    /// There was more, or the body didn't end in time, or broke off.
     pub truncated: bool,
     /// From the call to the last byte read.
     pub elapsed_ms: u64,
@@ -142,17 +142,19 @@ impl Client {
         let sending = client.request(request.method, url).headers(headers).body(request.body).send();
         let answered = tokio::time::timeout_at(until, sending).await.map_err(|_elapsed| Error::Timeout)?;
         let mut answer = answered.map_err(|error| Error::sort(&error))?;
-        let (body, cut) = body::read(&mut answer, self.config.max_body_bytes, until).await?;
-        match cut {
-            Some(CutShort::BySize) if request.whole_body => return Err(Error::TooLarge),
-            Some(CutShort::ByTime) if request.whole_body => return Err(Error::Timeout),
-            _ => {}
+        let (body, cut) = body::read(&mut answer, self.config.max_body_bytes, until).await;
+        let truncated = cut.is_some();
+        match cut.filter(|_| request.whole_body) {
+            Some(CutShort::BySize) => return Err(Error::TooLarge),
+            Some(CutShort::ByTime) => return Err(Error::Timeout),
+            Some(CutShort::ByError(error)) => return Err(error),
+            None => {}
         }
         Ok(Response {
             status: answer.status(),
             headers: std::mem::take(answer.headers_mut()),
             body,
-            truncated: cut.is_some(),
+            truncated,
             elapsed_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         })
     }

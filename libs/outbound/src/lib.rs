@@ -13,3 +13,4 @@ pub use allow::{Allow, InvalidAllow};
 pub use client::{Client, Config, Request, Response};
 pub use error::{Error, Refusal};
 pub use resolve::{Resolve, Resolving, SystemResolver};
+pub use target::check_target;

@@ -1,10 +1,22 @@
 //! What can be said of a target before anything is looked up.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use url::{Host, Url};
 
 use crate::{Allow, Error, Refusal, address};
+
+/// Whether a target may be called, as far as that can be said before its name is looked up: for whoever takes addresses
+/// from users.
+///
+/// # Errors
+/// Why it would be refused, whenever it is called.
+pub fn check_target(url: &str, allow: &[Allow]) -> Result<(), Refusal> {
+    match Target::read(url, allow) {
+        Err(Error::RefusedTarget { reason }) => Err(reason),
+        _ => Ok(()),
+    }
+}
 
 /// A URL that may be called as far as it can be read.
 #[derive(Debug)]
@@ -32,6 +44,8 @@ impl Target {
         let literal = match host {
             Host::Ipv4(address) => Some(IpAddr::V4(address)),
             Host::Ipv6(address) => Some(IpAddr::V6(address)),
+            // Whatever a resolver makes of it (RFC 6761, 6.3).
+            Host::Domain(name) if is_localhost(name) => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             Host::Domain(_) => None,
         };
         if let Some(literal) = literal.filter(|_| !open) {
@@ -39,6 +53,11 @@ impl Target {
         }
         Ok(Self { url, open })
     }
+}
+
+fn is_localhost(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    name == "localhost" || name.ends_with(".localhost")
 }
 
 #[cfg(test)]
@@ -78,6 +97,8 @@ mod tests {
             "https://\u{ff11}\u{ff12}\u{ff17}.0.0.1",
             "https://127.0.0.1.",
             "https://[::1]",
+            "https://LocalHost:8443",
+            "https://a.localhost.",
         ];
         for url in loopback {
             assert_eq!(refusal(url), Some(Refusal::Address(NotPublic::Loopback)), "{url}");
@@ -96,5 +117,8 @@ mod tests {
         assert!(Target::read("http://10.0.0.1", &allow).is_err());
         assert!(Target::read("https://10.0.0.1", &allow).is_err());
         assert!(Target::read("http://user@127.0.0.1", &allow).is_err());
+        assert!(Target::read("http://localhost", &["localhost".parse().unwrap()]).unwrap().open);
+        assert_eq!(check_target("https://notlocalhost.example", &allow), Ok(()));
+        assert_eq!(check_target("http://example.com", &allow), Err(Refusal::NotHttps));
     }
 }

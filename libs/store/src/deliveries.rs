@@ -17,7 +17,7 @@ use crate::forms::lock_number;
 use crate::{Conn, Error};
 
 pub use by_hand::{cancel_pending, insert_ping, retry_delivery, retry_failed};
-pub use claims::{Claim, Claimed, Room, claim_due, claim_parked, give_back, list_crowded};
+pub use claims::{Claim, Claimed, Places, Room, claim_due, claim_parked, give_back, list_crowded};
 pub use endings::finish_all;
 pub use log::{Delivery, Wanted, find_delivery, list_deliveries};
 
@@ -90,27 +90,12 @@ pub struct Outcome {
     pub next_attempt_at: Option<DateTime<Utc>>,
 }
 
-/// Makes a delivery, with an id of `new_id`, for each active webhook of the account that wants this event of
-/// this form; gives their ids.
-///
-/// # Errors
-/// The database's.
-pub async fn insert_deliveries(
-    conn: &mut Conn,
-    account_id: Uuid,
-    event: &Event<'_>,
-    new_id: impl Fn() -> Uuid,
-) -> Result<Vec<Uuid>, Error> {
-    let listeners = lock_listeners(conn, account_id, event.form_id, event.name).await?;
-    insert_for(conn, account_id, event, &listeners, new_id).await
-}
-
 /// The active webhooks of the account that want an event of a form. One that is being deleted waits for, or is left
 /// out of, the commit; and the form is not edited before it, either ([`crate::forms::lock_form`]).
 ///
 /// # Errors
 /// The database's.
-pub(crate) async fn lock_listeners(
+pub async fn lock_listeners(
     conn: &mut Conn,
     account_id: Uuid,
     form_id: Uuid,
@@ -160,11 +145,11 @@ pub(crate) async fn try_lock_listeners(
     Ok(listeners)
 }
 
-/// Makes a delivery for each of these webhooks; gives their ids.
+/// Makes a delivery, with an id of `new_id`, for each of these webhooks, which must be the account's; gives their ids.
 ///
 /// # Errors
 /// The database's.
-pub(crate) async fn insert_for(
+pub async fn insert_for(
     conn: &mut Conn,
     account_id: Uuid,
     event: &Event<'_>,

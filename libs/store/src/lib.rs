@@ -47,7 +47,7 @@ pub mod webhooks;
 use std::time::Duration;
 
 use serde::Deserialize;
-use sqlx::postgres::PgPoolOptions;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 pub use error::Error;
 pub use part::Part;
@@ -93,6 +93,23 @@ pub fn connect_impatient(config: &Config, wait_within: Duration) -> Result<Db, E
 
 fn options(config: &Config) -> PgPoolOptions {
     PgPoolOptions::new().max_connections(config.max_connections).acquire_timeout(Duration::from_secs(5))
+}
+
+/// A pool of its own for a few statements that run all the time over tables that come and go: each is planned once, and
+/// never to read a whole table, as what was planned over an empty one would go on to do over a full one. An idle
+/// connection is not tried before it is used: the caller tries again.
+///
+/// # Errors
+/// The address can't be read.
+pub fn connect_steady(config: &Config, max_connections: u32) -> Result<Db, Error> {
+    let options: PgConnectOptions = config.url.parse()?;
+    let options = options.options([("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]);
+    let pool = PgPoolOptions::new()
+        .max_connections(max_connections)
+        .acquire_timeout(Duration::from_secs(5))
+        .test_before_acquire(false)
+        .connect_lazy_with(options);
+    Ok(pool)
 }
 
 /// Brings the schema up to date. Several processes may do so at once.

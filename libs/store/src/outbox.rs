@@ -22,29 +22,6 @@ pub struct Due<T> {
     pub traceparent: Option<String>,
 }
 
-/// Orders a job for `due_at`.
-///
-/// # Errors
-/// The database's.
-pub async fn insert_job(
-    conn: &mut Conn,
-    job: &Job,
-    traceparent: Option<&str>,
-    now: DateTime<Utc>,
-    due_at: DateTime<Utc>,
-) -> Result<(), Error> {
-    query!(
-        "insert into outbox (kind, body, traceparent, due_at, created_at) values ('job', $1, $2, $3, $4)",
-        Json(job) as _,
-        traceparent,
-        due_at,
-        now,
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
 /// Orders a signal for `due_at`; gives the row's id. Whoever sends the signal directly after the commit, which
 /// is the fast path, deletes the row; if they can't, the relay sends it when it is due.
 ///

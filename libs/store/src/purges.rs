@@ -72,7 +72,8 @@ pub async fn lock_expired(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>)
 /// The database's.
 pub async fn delete_bulk(conn: &mut Conn, account_id: Uuid, limit: i64) -> Result<i64, Error> {
     let deliveries = query!(
-        "delete from deliveries where id in (select id from deliveries where account_id = $1 limit $2)",
+        "delete from deliveries where id in (
+             select d.id from webhooks w join deliveries d on d.webhook_id = w.id where w.account_id = $1 limit $2)",
         account_id,
         limit,
     )

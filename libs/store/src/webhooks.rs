@@ -2,14 +2,18 @@
 
 mod changes;
 mod health;
+mod mails;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
-pub use changes::{WebhookChange, delete_webhook, lock_webhook, update_secret, update_webhook};
+pub use changes::{
+    WebhookChange, delete_webhook, forget_old_secrets, lock_webhook, update_secret, update_webhook,
+};
 pub use health::{begin_failing, deactivate, end_failing, move_chat};
+pub use mails::{WebhookMail, finish_mail, forget_unsent_mails, lease_mail, list_due_mails};
 
 use crate::{Conn, Error, Part};
 

@@ -9,6 +9,7 @@
 //!       rate=0              submissions a second at even pauses; 0 for as many as are taken
 //!       count=5000          submissions, or `seconds=N`; without `to`, deliveries that are waited for
 //!       bytes=1000          of each submission
+//!       ids=FILE            where the ids of those that were answered 201 are written, a line each
 //!       patience=60         seconds without a delivery until the rest is given up
 //!
 //! Prints one line of JSON. Connections that break are made anew; what got no answer is counted apart.
@@ -72,6 +73,10 @@ fn main() {
         }
     }
     let sent_for = began.elapsed();
+    if let Some(file) = options.get("ids") {
+        let ids: Vec<_> = taken.iter().map(|one| one.id.as_str()).collect();
+        std::fs::write(file, ids.join("\n")).expect("the file of ids");
+    }
 
     let expected = if by_submission { taken.len() as u64 } else { count };
     let whole = |delivered: &Delivered| {

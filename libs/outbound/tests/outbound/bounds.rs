@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use outbound::{Client, Request};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
 use crate::support::{class, config, get_at, local, raw, serve, silent_after, without_end};
 
@@ -54,6 +56,20 @@ async fn a_body_that_dribbles_is_left_when_the_time_is_up_and_its_status_counts(
         response.elapsed_ms
     );
     assert_eq!(class(local().send(whole(brief(get_at(slow)))).await), "timeout");
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_says_no_less_than_its_status_did() {
+    let broken = raw(async move |mut stream: TcpStream| {
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nbegin").await
+    })
+    .await;
+    let response = local().send(get_at(broken)).await.unwrap();
+    assert_eq!(
+        (response.status.as_u16(), &response.body[..], response.truncated),
+        (200, &b"begin"[..], true)
+    );
+    assert_eq!(class(local().send(whole(get_at(broken))).await), "protocol");
 }
 
 #[tokio::test]

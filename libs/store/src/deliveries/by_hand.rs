@@ -17,17 +17,19 @@ pub async fn insert_ping(
     webhook_id: Uuid,
     id: Uuid,
     payload: &Value,
+    traceparent: Option<&str>,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     query!(
-        "insert into deliveries (id, webhook_id, account_id, event, payload, next_attempt_at, created_at)
-         values ($1, (select id from webhooks where account_id = $2 and id = $3), $2, $4, $5, $6, $6)",
+        "insert into deliveries (id, webhook_id, account_id, event, payload, next_attempt_at, created_at, traceparent)
+         values ($1, (select id from webhooks where account_id = $2 and id = $3), $2, $4, $5, $6, $6, $7)",
         id,
         account_id,
         webhook_id,
         domain::webhooks::PING,
         payload,
         now,
+        traceparent,
     )
     .execute(conn)
     .await?;

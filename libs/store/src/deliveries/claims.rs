@@ -28,6 +28,21 @@ pub struct Room {
     pub webhook_id: Uuid,
     /// That many.
     pub places: i32,
+    /// It hangs: it shares [`Places::of_slow`] with the others that do.
+    pub is_slow: bool,
+}
+
+/// How many more attempts may be begun now.
+#[derive(Debug, Clone, Copy)]
+pub struct Places<'a> {
+    /// In all.
+    pub all: i64,
+    /// Of those, at webhooks that hang.
+    pub of_slow: i64,
+    /// At single webhooks.
+    pub rooms: &'a [Room],
+    /// At each webhook that is not among `rooms`.
+    pub of_others: i32,
 }
 
 /// What a look at the due deliveries brought.
@@ -35,10 +50,9 @@ pub struct Room {
 pub struct Claimed {
     /// Attempts that have begun: to be sent at once.
     pub attempts: Vec<Attempt>,
-    /// Webhooks that have more that is due than they have places: asked for by [`claim_parked`].
+    /// Webhooks whose deliveries stood before others and were parked: asked for by [`claim_parked`]. If there are any,
+    /// another look brings more.
     pub crowded: Vec<Uuid>,
-    /// How many due deliveries were looked at: as many as asked for, and there may be more.
-    pub seen: usize,
 }
 
 /// An attempt of a row that brings all columns of one.
@@ -64,53 +78,67 @@ macro_rules! attempt {
     };
 }
 
-/// Looks at the `most` deliveries that have been due longest and begins an attempt of each, as far as there are places:
-/// those of `rooms`, or `places_of_others` for a webhook not among them. The rest is parked, out of the way of those
-/// that come after it.
+/// Looks at the deliveries that have been due longest and begins an attempt of each, as far as there are places. Those
+/// without stay where they are, unless a look sees nothing but the first thousand, or their webhook hangs: then they are
+/// parked, out of the way of those that come after them. The thousand stands in the statement, so that one plan serves
+/// every call.
 ///
 /// # Errors
 /// The database's.
-pub async fn claim_due(
-    conn: &mut Conn,
-    claim: &Claim,
-    most: i64,
-    rooms: &[Room],
-    places_of_others: i32,
-) -> Result<Claimed, Error> {
-    let (webhooks, places) = split(rooms);
+pub async fn claim_due(conn: &mut Conn, claim: &Claim, places: &Places<'_>) -> Result<Claimed, Error> {
+    let (webhooks, rooms) = split(places.rooms);
+    let are_slow: Vec<bool> = places.rooms.iter().map(|room| room.is_slow).collect();
     let rows = query!(
-        r#"with due as materialized (
+        r#"with seen as materialized (
                select id, webhook_id, next_attempt_at from deliveries
                where state = 'pending' and not is_parked and next_attempt_at <= $1
                  and (leased_until is null or leased_until <= $1)
                  and (select set_config('synchronous_commit', 'off', true)) = 'off'
-               order by next_attempt_at limit $3 for no key update skip locked
+               order by next_attempt_at limit 1000
            ), placed as (
-               select *, row_number() over (partition by webhook_id order by next_attempt_at) as place from due
+               select *, row_number() over (partition by webhook_id order by next_attempt_at, id) as place from seen
            ), judged as (
-               select p.id, w.is_active and p.place <= coalesce(r.places, $6) as goes
+               select p.id, p.next_attempt_at, w.is_active, coalesce(r.is_slow, false) as is_slow,
+                      w.is_active and p.place <= coalesce(r.places, $6) as fits
                from placed p join webhooks w on w.id = p.webhook_id
-               left join unnest($4::uuid[], $5::int[]) as r (webhook_id, places) on r.webhook_id = p.webhook_id
+               left join unnest($3::uuid[], $4::int[], $5::bool[]) as r (webhook_id, places, is_slow)
+                 on r.webhook_id = p.webhook_id
+           ), shared as (
+               select id, next_attempt_at, is_active, is_slow,
+                      fits and (not is_slow or row_number() over (partition by fits, is_slow
+                                                                  order by next_attempt_at, id) <= $8) as fits
+               from judged
+           ), ranked as (
+               select id, is_active, is_slow,
+                      fits and row_number() over (partition by fits order by next_attempt_at, id) <= $7 as goes
+               from shared
+           ), held as materialized (
+               select d.id, r.goes from ranked r join deliveries d on d.id = r.id
+               where (r.goes or r.is_slow or not r.is_active or (select count(*) from seen) >= 1000)
+                 and d.state = 'pending' and not d.is_parked and (d.leased_until is null or d.leased_until <= $1)
+               for no key update of d skip locked
            )
            update deliveries d
-           set attempts = d.attempts + j.goes::int, leased_until = case when j.goes then $2::timestamptz end,
-               is_parked = not j.goes
-           from judged j, webhooks w where d.id = j.id and w.id = d.webhook_id
-           returning j.goes as "goes!", d.id as delivery_id, d.account_id, d.webhook_id, d.attempts as attempt,
-                     d.attempts_before, d.event, case when j.goes then d.payload end as payload, d.traceparent,
+           set attempts = d.attempts + h.goes::int, leased_until = case when h.goes then $2::timestamptz end,
+               is_parked = not h.goes
+           from held h, webhooks w where d.id = h.id and w.id = d.webhook_id
+           returning h.goes as "goes!", d.id as delivery_id, d.account_id, d.webhook_id, d.attempts as attempt,
+                     d.attempts_before, d.event, case when h.goes then d.payload end as payload, d.traceparent,
                      w.sealed_url, w.sealed_secret,
                      case when w.previous_secret_until > $1 then w.sealed_previous_secret end as sealed_previous_secret,
                      w.field_mapping, w.template, w.telegram_chat_id, w.failing_since"#,
         claim.now,
         claim.leased_until,
-        most,
         &webhooks,
-        &places,
-        places_of_others,
+        &rooms,
+        &are_slow,
+        places.of_others,
+        places.all,
+        places.of_slow,
     )
     .fetch_all(conn)
     .await?;
-    let mut claimed = Claimed { seen: rows.len(), ..Claimed::default() };
+    let mut claimed = Claimed::default();
     for row in rows {
         if row.goes {
             let payload = row.payload.unwrap_or_default();
@@ -126,7 +154,7 @@ pub async fn claim_due(
 ///
 /// # Errors
 /// The database's.
-pub async fn claim_parked(conn: &mut Conn, claim: &Claim, rooms: &[Room]) -> Result<Claimed, Error> {
+pub async fn claim_parked(conn: &mut Conn, claim: &Claim, rooms: &[Room]) -> Result<Vec<Attempt>, Error> {
     let (webhooks, places) = split(rooms);
     let rows = query!(
         "with due as materialized (
@@ -154,9 +182,7 @@ pub async fn claim_parked(conn: &mut Conn, claim: &Claim, rooms: &[Room]) -> Res
     )
     .fetch_all(conn)
     .await?;
-    let seen = rows.len();
-    let begun = rows.into_iter().map(|row| attempt!(row, row.payload));
-    Ok(Claimed { attempts: begun.collect(), crowded: Vec::new(), seen })
+    Ok(rows.into_iter().map(|row| attempt!(row, row.payload)).collect())
 }
 
 /// The active webhooks that have parked deliveries which are due. Steps from webhook to webhook, however many

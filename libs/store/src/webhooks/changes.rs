@@ -62,6 +62,7 @@ pub async fn update_webhook(
              failing_since = case when $3 is null and $12 is not true then failing_since end,
              deactivated_reason = case when $12::boolean is null then deactivated_reason end,
              deactivated_at = case when $12::boolean is null then deactivated_at end,
+             mail_due_at = case when $12::boolean is null then mail_due_at end,
              updated_at = $13
          where account_id = $1 and id = $2",
         account_id,
@@ -105,6 +106,21 @@ pub async fn update_secret(
         id,
         sealed_secret,
         previous_until,
+        now,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Forgets the secrets that have ended their time beside a newer one: they are of no use but to a thief.
+///
+/// # Errors
+/// The database's.
+pub async fn forget_old_secrets(conn: &mut Conn, now: DateTime<Utc>) -> Result<(), Error> {
+    query!(
+        "update webhooks set sealed_previous_secret = null, previous_secret_until = null
+         where previous_secret_until <= $1",
         now,
     )
     .execute(conn)

@@ -45,7 +45,7 @@ pub async fn end_failing(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<
     Ok(())
 }
 
-/// Switches a webhook off for a reason its owner is shown: `gone` or `failing`. Gives whether it was on, and still is
+/// Switches a webhook off for a reason its owner is shown: `gone` or `failing`; a mail to them is due from then on. Gives whether it was on, and still is
 /// what the attempt saw that shows the reason: of the same address, and failing since the same time.
 ///
 /// # Errors
@@ -59,7 +59,8 @@ pub async fn deactivate(
     (sealed_url, failing_since): (&[u8], Option<DateTime<Utc>>),
 ) -> Result<bool, Error> {
     let deactivated = query!(
-        "update webhooks set is_active = false, deactivated_reason = $3, deactivated_at = $4
+        "update webhooks set is_active = false, deactivated_reason = $3, deactivated_at = $4,
+                             mail_due_at = $4, mail_attempts = 0
          where account_id = $1 and id = $2 and is_active and sealed_url = $5
            and ($3 <> 'failing' or failing_since is not distinct from $6)",
         account_id,
