@@ -1,6 +1,7 @@
 //! Tells webhooks of forms whose time has come. What is to be looked at stands in Postgres: one that closed while nobody
 //! ran is told by the first who does, and of many who look at once one tells.
 
+use contract::Signal;
 use service::{Shutdown, metrics};
 use store::forms::{close_form, list_closing};
 use store::submissions::Writer;
@@ -39,7 +40,9 @@ async fn close_due(runner: &Runner) -> Result<(), store::Error> {
             if let Some(why) = why {
                 told += 1;
                 metrics::counter("job_runner_form_close_total").add(1, &[("reason", why.word())]);
-                runner.due.notify_one();
+                if let Err(error) = runner.bus.publish(&Signal::DeliveriesDue).await {
+                    tracing::warn!(%error, "the deliveries of a form's closing go out at the next look");
+                }
             }
         }
         // Those that are left are being edited, or somebody else's.

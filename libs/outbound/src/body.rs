@@ -15,14 +15,14 @@ pub(crate) async fn read(
     let mut body = BytesMut::new();
     loop {
         match tokio::time::timeout_at(until, answer.chunk()).await {
-            Err(_elapsed) => return (body.freeze(), Some(CutShort::ByTime)),
-            Ok(Err(error)) => return (body.freeze(), Some(CutShort::ByError(Error::sort(&error)))),
+            Err(_elapsed) => return (body.freeze(), Some(CutShort::Time)),
+            Ok(Err(error)) => return (body.freeze(), Some(CutShort::Broken(Error::sort(&error)))),
             Ok(Ok(None)) => return (body.freeze(), None),
             Ok(Ok(Some(chunk))) => {
                 let room = most - body.len();
                 body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
                 if chunk.len() > room {
-                    return (body.freeze(), Some(CutShort::BySize));
+                    return (body.freeze(), Some(CutShort::Size));
                 }
             }
         }
@@ -32,7 +32,7 @@ pub(crate) async fn read(
 /// Why a body isn't whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CutShort {
-    BySize,
-    ByTime,
-    ByError(Error),
+    Size,
+    Time,
+    Broken(Error),
 }

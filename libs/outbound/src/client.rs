@@ -145,9 +145,9 @@ impl Client {
         let (body, cut) = body::read(&mut answer, self.config.max_body_bytes, until).await;
         let truncated = cut.is_some();
         match cut.filter(|_| request.whole_body) {
-            Some(CutShort::BySize) => return Err(Error::TooLarge),
-            Some(CutShort::ByTime) => return Err(Error::Timeout),
-            Some(CutShort::ByError(error)) => return Err(error),
+            Some(CutShort::Size) => return Err(Error::TooLarge),
+            Some(CutShort::Time) => return Err(Error::Timeout),
+            Some(CutShort::Broken(error)) => return Err(error),
             None => {}
         }
         Ok(Response {
