@@ -2,9 +2,11 @@
 //! ran is told by the first who does, and of many who look at once one tells.
 
 use contract::Signal;
+use domain::Fault;
 use service::{Shutdown, metrics};
 use store::forms::{close_form, list_closing};
 use store::submissions::Writer;
+use uuid::Uuid;
 
 use crate::Runner;
 use crate::config::Closings;
@@ -23,7 +25,7 @@ pub(crate) async fn run(runner: Runner, config: Closings, shutdown: Shutdown) ->
     Ok(())
 }
 
-/// Each form by itself: what can't be told of one keeps no other.
+/// Each form by itself: one that can't be told of keeps no other.
 async fn close_due(runner: &Runner) -> Result<(), store::Error> {
     loop {
         let mut conn = store::acquire(&runner.db).await?;
@@ -31,18 +33,10 @@ async fn close_due(runner: &Runner) -> Result<(), store::Error> {
         drop(conn);
         let mut told = 0;
         for (account_id, id) in &forms {
-            let now = runner.clock.now();
-            let new_id = || runner.rng.uuid_v7(now);
-            let writer = Writer { now, traceparent: None, new_id: &new_id };
-            let mut tx = store::begin(&runner.db).await?;
-            let why = close_form(&mut tx, *account_id, *id, &writer).await?;
-            store::commit(tx).await?;
-            if let Some(why) = why {
-                told += 1;
-                metrics::counter("job_runner_form_close_total").add(1, &[("reason", why.word())]);
-                if let Err(error) = runner.bus.publish(&Signal::DeliveriesDue).await {
-                    tracing::warn!(%error, "the deliveries of a form's closing go out at the next look");
-                }
+            match close(runner, *account_id, *id).await {
+                Ok(is_told) => told += usize::from(is_told),
+                Err(error) if error.is_unavailable() => return Err(error),
+                Err(error) => tracing::error!(%error, form.id = %id, "a form's end can't be told"),
             }
         }
         // Those that are left are being edited, or somebody else's.
@@ -50,4 +44,19 @@ async fn close_due(runner: &Runner) -> Result<(), store::Error> {
             return Ok(());
         }
     }
+}
+
+async fn close(runner: &Runner, account_id: Uuid, id: Uuid) -> Result<bool, store::Error> {
+    let now = runner.clock.now();
+    let new_id = || runner.rng.uuid_v7(now);
+    let writer = Writer { now, traceparent: None, new_id: &new_id };
+    let mut tx = store::begin(&runner.db).await?;
+    let why = close_form(&mut tx, account_id, id, &writer).await?;
+    store::commit(tx).await?;
+    let Some(why) = why else { return Ok(false) };
+    metrics::counter("job_runner_form_close_total").add(1, &[("reason", why.word())]);
+    if let Err(error) = runner.bus.publish(&Signal::DeliveriesDue).await {
+        tracing::warn!(%error, "the deliveries of a form's closing go out at the next look");
+    }
+    Ok(true)
 }
