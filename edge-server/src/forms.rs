@@ -39,6 +39,8 @@ pub(crate) use page::Manner;
 pub(crate) use ready::Ready;
 pub(crate) use visits::{after, ask, find, hit, show, thank};
 
+/// What a pattern takes at most, compiled.
+const PATTERN_BYTES: usize = 64 << 10;
 /// Of forms, and of their pages.
 const MAX_BYTES: u64 = 64 << 20;
 const NOWHERE: &str = "There is no form at this address.";
@@ -77,10 +79,12 @@ impl Forms {
         key: MasterKey,
         gap: [u8; 16],
     ) -> anyhow::Result<Self> {
-        // Its texts and fields are what a form weighs; written down they are about as long as in memory.
+        // Its texts and fields are what a form weighs, written down about as long as in memory, and its compiled patterns.
         let weigh = |_: &Uuid, form: &Option<Arc<OpenForm>>| {
-            let fields = form.as_ref().and_then(|open| serde_json::to_vec(&open.form.fields).ok());
-            weight(4_096 + fields.map_or(0, |fields| 2 * fields.len()))
+            let fields = form.as_ref().map(|open| open.form.fields.as_slice()).unwrap_or_default();
+            let patterns = fields.iter().filter(|field| field.pattern.is_some()).count();
+            let written = serde_json::to_vec(fields).map_or(0, |written| written.len());
+            weight(4_096 + 2 * written + PATTERN_BYTES * patterns)
         };
         Ok(Self {
             lookups,
