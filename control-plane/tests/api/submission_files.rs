@@ -3,6 +3,7 @@
 use domain::plans::Plan;
 use http::Method;
 use serde_json::{Value, json};
+use service::Rng;
 use uuid::Uuid;
 
 use crate::harness::Api;
@@ -24,7 +25,7 @@ impl Ground {
 
     /// A file of 1,000 bytes that a visitor has sent and not handed in.
     async fn file(&self, form: Uuid, field: &str) -> Uuid {
-        let id = Uuid::new_v4();
+        let id = Uuid::from_bytes(Rng::system().bytes());
         let account_id = self.account_id;
         let statement = format!(
             "insert into blobs (id, account_id, sha256, size_bytes)
@@ -105,7 +106,7 @@ async fn an_id_that_is_no_such_file_is_refused_and_nothing_is_changed() {
     let (_, made) = ground.upsert("a", json!({"name": "Ana"})).await;
     let id = &made["data"]["id"];
     for wrong in [
-        json!(Uuid::new_v4()),
+        json!(Uuid::from_bytes(Rng::system().bytes())),
         json!("cv.pdf"),
         json!(taken),
         json!(ground.file(ground.form, "photo").await),

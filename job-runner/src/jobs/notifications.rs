@@ -97,7 +97,7 @@ fn letter(
         notification.submitted_at.format("%Y-%m-%d %H:%M UTC")
     );
     if let Some(sealed) = &notification.sealed_link {
-        let _infallible = write!(text, "No more of these mails: {}\n", recipients::link(runner, sealed)?);
+        let _infallible = writeln!(text, "No more of these mails: {}", recipients::link(runner, sealed)?);
     }
     Ok(Letter {
         id: submission_id.to_string(),
