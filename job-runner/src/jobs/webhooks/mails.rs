@@ -77,9 +77,9 @@ fn letter(webhook_id: Uuid, to: &str, mail: &WebhookMail) -> Letter {
         }
         text.push_str(".\n");
     }
-    let _infallible = write!(text, "Webhook: {webhook_id}\n");
+    let _infallible = writeln!(text, "Webhook: {webhook_id}");
     if let Some(description) = &mail.description {
-        let _infallible = write!(text, "Your note: {description}\n");
+        let _infallible = writeln!(text, "Your note: {description}");
     }
     let _infallible = write!(
         text,
