@@ -1,7 +1,5 @@
 //! Against files made here, in both shapes: the smallest that there can be, with one network each.
 
-use std::path::Path;
-
 use tempfile::TempDir;
 
 use super::*;
@@ -105,6 +103,6 @@ fn without_files_or_an_entry_a_place_is_unknown_and_a_broken_file_is_named_at_st
     assert_eq!(place(&locate, "200.1.1.1"), ["", "", ""]);
     let broken = folder.path().join("broken");
     std::fs::write(&broken, "no such thing").unwrap();
-    let error = Locate::new(&[broken.clone()]).err().map(|error| error.to_string()).unwrap_or_default();
-    assert!(error.contains(&Path::new(&broken).display().to_string()), "{error}");
+    let error = Locate::new(std::slice::from_ref(&broken)).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains(&broken.display().to_string()), "{error}");
 }
