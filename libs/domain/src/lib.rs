@@ -5,6 +5,7 @@
 
 pub mod accounts;
 pub mod addresses;
+pub mod agents;
 pub mod analytics;
 pub mod answers;
 pub mod base62;
@@ -42,12 +43,14 @@ pub mod sealing;
 pub mod sessions;
 pub mod sign_ins;
 pub mod sites;
+pub mod sources;
 pub mod subdomains;
 pub mod submissions;
 pub mod tracking;
 pub mod traps;
 pub mod uploads;
 pub mod visitors;
+pub mod visits;
 pub mod webhooks;
 
 pub use complaint::Complaint;
