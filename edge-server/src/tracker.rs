@@ -5,8 +5,12 @@ use std::cell::Cell;
 use lol_html::html_content::ContentType;
 use lol_html::{RewriteStrSettings, element, end, rewrite_str};
 
-/// Where the tracker is, on every site's own host.
-pub(crate) const SCRIPT_PATH: &str = "/_wr/t.js";
+/// Where the tracker is for other people's pages: on the base host.
+pub(crate) const PUBLIC_PATH: &str = "/script.js";
+/// Where it is for a site's own pages: on their host.
+pub(crate) const SCRIPT_PATH: &str = "/_wr/script.js";
+/// Where it was before, as pages in browsers' caches say.
+pub(crate) const FORMER_PATH: &str = "/_wr/t.js";
 /// Where it sends what it sees.
 pub(crate) const COLLECT_PATH: &str = "/_wr/collect";
 
@@ -44,7 +48,7 @@ pub(crate) fn put_into(html: String, site_token: &str) -> String {
 mod tests {
     use super::*;
 
-    const SCRIPT: &str = r#"<script defer src="/_wr/t.js" data-site="site_x"></script>"#;
+    const SCRIPT: &str = r#"<script defer src="/_wr/script.js" data-site="site_x"></script>"#;
 
     fn counted(html: &str) -> String {
         put_into(html.to_owned(), "site_x").replace(SCRIPT, "T")
