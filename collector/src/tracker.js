@@ -98,8 +98,9 @@
     // Opened in the background, or ahead of time: only now there is a viewer.
     if (!page && isVisible()) view(document.referrer);
     measure();
+    const wasWatched = since;
     settle();
-    if (!since) report();
+    if (wasWatched && !since) report();
   };
   document.addEventListener("visibilitychange", turned);
   addEventListener("focus", turned);

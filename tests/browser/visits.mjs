@@ -78,6 +78,8 @@ export async function serve(pages) {
     answer.setHeader("content-type", "text/html").end(page ?? "<!doctype html><title>Nothing</title>");
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
+  // A story that fails doesn't come to its end.
+  server.unref();
   const stop = () => {
     server.closeAllConnections();
     server.close();
