@@ -8,6 +8,8 @@ mod config;
 mod error;
 mod events;
 mod migrations;
+mod returns;
+mod sessions;
 
 use std::time::Duration;
 
