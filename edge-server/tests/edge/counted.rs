@@ -32,6 +32,11 @@ async fn a_site_that_is_counted_says_so_in_its_pages_as_soon_as_it_is() {
     assert_eq!(edge.visitor.get("localhost", "/p/index").await.text(), away);
     assert!(!edge.visitor.get(&other.host, "/").await.text().contains("<script"));
 
+    edge.run("update analytics_sites set honour_dnt = false").await;
+    edge.tell(change()).await;
+    let everybody = counted.replace("></script>", " data-ignore-dnt></script>");
+    edge.get_until(&site.host, "/", |answer| answer.text() == everybody).await;
+
     edge.run("delete from analytics_sites").await;
     edge.tell(change()).await;
     edge.get_until(&site.host, "/", |answer| !answer.text().contains("<script")).await;

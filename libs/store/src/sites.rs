@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use domain::plans::Plan;
-use sqlx::{query, query_as, query_scalar};
+use sqlx::{query, query_as};
 use uuid::Uuid;
 
 use crate::accounts::read_plan;
@@ -55,6 +55,15 @@ pub struct SiteOwner {
     pub account_id: Uuid,
     /// What the account pays for.
     pub plan: Plan,
+}
+
+/// What the tracker in a page is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tag {
+    /// What its events carry.
+    pub site_token: String,
+    /// Whether visitors who ask not to be counted aren't.
+    pub honour_dnt: bool,
 }
 
 /// Stores a site. `false` and nothing changed if its subdomain is counted already.
@@ -138,13 +147,17 @@ pub async fn find_owner_by_token(conn: &mut Conn, site_token: &str) -> Result<Op
         .transpose()
 }
 
-/// The token that the pages of a subdomain send, if they are counted by themselves.
+/// How the pages of a subdomain are counted, if they are by themselves.
 ///
 /// # Errors
 /// The database's.
-pub async fn find_token(conn: &mut Conn, subdomain_id: Uuid) -> Result<Option<String>, Error> {
-    let token = query_scalar!("select site_token from analytics_sites where subdomain_id = $1", subdomain_id)
-        .fetch_optional(conn)
-        .await?;
-    Ok(token)
+pub async fn find_tag(conn: &mut Conn, subdomain_id: Uuid) -> Result<Option<Tag>, Error> {
+    let tag = query_as!(
+        Tag,
+        "select site_token, honour_dnt from analytics_sites where subdomain_id = $1",
+        subdomain_id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(tag)
 }
