@@ -66,19 +66,12 @@ impl Pipeline {
     /// Takes an event through the steps, and counts how it ended. When this returns `Ok`, the event is safe.
     pub(crate) async fn take(&self, arrival: &Arrival) -> Result<(), Dropped> {
         let ended = match parse(&arrival.body) {
-            Ok(hit) => {
-                let site = self.find_site.peek(&hit).map(|owner| owner.site_id);
-                let ended = self.steps(arrival, hit).await;
-                if let (Err(reason), Some(site_id)) = (ended, site) {
-                    self.drops.add(site_id, reason, arrival.taken_at);
-                }
-                ended
-            }
+            Ok(hit) => self.steps(arrival, hit).await,
             Err(reason) => Err(reason),
         };
         match ended {
             Ok(()) => self.accepted.add(1, &[]),
-            Err(reason) => count_dropped(reason),
+            Err(reason) => self.drop(arrival, reason),
         }
         ended
     }
@@ -94,6 +87,15 @@ impl Pipeline {
             self.check_quota.undo(site);
         }
         stored
+    }
+
+    /// Counts a dropped event, for its site too if one is known by the token in it.
+    fn drop(&self, arrival: &Arrival, reason: Dropped) {
+        count_dropped(reason);
+        let owner = parse(&arrival.body).ok().and_then(|hit| self.find_site.peek(&hit));
+        if let Some(owner) = owner {
+            self.drops.add(owner.site_id, reason, arrival.taken_at);
+        }
     }
 
     /// The steps after which an event counts. Which visit it belongs to is no step: visits are worked out from the

@@ -65,9 +65,9 @@ impl FindSite {
         owner.map(Site::Known).ok_or(Dropped::UnknownSite)
     }
 
-    /// Whose site that is, if it is known already.
+    /// Whose site that was when it was last looked up, if it ever was.
     pub(crate) fn peek(&self, hit: &Hit) -> Option<SiteOwner> {
-        self.known.peek(&hit.site_token, Instant::now()).flatten()
+        self.known.last(&hit.site_token).flatten()
     }
 
     async fn load(&self, site_token: &str) -> Result<Option<SiteOwner>, store::Error> {

@@ -41,6 +41,10 @@ pub struct Source {
 impl Source {
     /// Judges by the clues.
     pub fn of(clues: Clues<'_>) -> Self {
+        let Clues { source, medium, campaign, click, referrer_host } = clues;
+        if [source, medium, campaign, click, referrer_host].iter().all(|clue| clue.is_empty()) {
+            return Self { name: String::new(), channel: Channel::Direct };
+        }
         let lower = |text: &str| text.trim().to_lowercase();
         let (said, medium, campaign) = (lower(clues.source), lower(clues.medium), lower(clues.campaign));
         let meant = match said.as_str() {

@@ -1,9 +1,12 @@
-//! Collectors agree on a day's salt, and it is gone when it should be.
+//! Collectors agree on salts, and these are gone when they should be; what was dropped adds up, and is forgotten.
 
 use std::collections::HashSet;
 
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate, TimeDelta};
+use store::drops::{Drops, add_drops, delete_drops_before, list_drops};
+use store::returners::{NewSalt, delete_ended_salts, get_site_salt};
 use store::salts::{delete_salts_before, get_salt};
+use uuid::Uuid;
 
 fn day(number: u32) -> NaiveDate {
     NaiveDate::default() + chrono::Days::new(number.into())
@@ -34,4 +37,79 @@ async fn a_destroyed_salt_never_comes_back() {
     delete_salts_before(&mut conn, day(3)).await.unwrap();
     assert_eq!(get_salt(&mut conn, day(2), &[2; 32]).await.unwrap(), [2; 32]);
     assert_eq!(get_salt(&mut conn, day(3), &[2; 32]).await.unwrap(), [1; 32]);
+}
+
+#[tokio::test]
+async fn a_sites_salt_is_one_for_all_and_the_next_one_ends_it() {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    let site = Uuid::from_u128(7);
+    store::execute_raw(
+        &database.db,
+        "insert into accounts (id, name, created_at) values ('00000000-0000-0000-0000-000000000001', 'a', now());
+         insert into analytics_sites (id, account_id, site_token, name, created_at)
+         values ('00000000-0000-0000-0000-000000000007', '00000000-0000-0000-0000-000000000001', 't', 's', now())",
+    )
+    .await
+    .unwrap();
+    let noon = DateTime::from_timestamp(1_795_003_200, 0).unwrap();
+    let fresh = |number: u32, byte: u8| NewSalt {
+        epoch: day(number),
+        ends_at: noon + TimeDelta::days(number.into()),
+        salt: [byte; 32],
+    };
+    assert_eq!(get_site_salt(&mut conn, site, &fresh(1, 1)).await.unwrap(), Some([1; 32]));
+    assert_eq!(get_site_salt(&mut conn, site, &fresh(1, 2)).await.unwrap(), Some([1; 32]));
+    assert_eq!(get_site_salt(&mut conn, site, &fresh(3, 3)).await.unwrap(), Some([3; 32]));
+    assert_eq!(
+        get_site_salt(&mut conn, site, &fresh(1, 4)).await.unwrap(),
+        Some([4; 32]),
+        "the old one is gone"
+    );
+    delete_ended_salts(&mut conn, noon + TimeDelta::days(1)).await.unwrap();
+    assert_eq!(get_site_salt(&mut conn, site, &fresh(1, 5)).await.unwrap(), Some([5; 32]));
+    assert_eq!(get_site_salt(&mut conn, site, &fresh(3, 6)).await.unwrap(), Some([3; 32]), "not over yet");
+    assert_eq!(get_site_salt(&mut conn, Uuid::from_u128(8), &fresh(1, 1)).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn drops_add_up_by_reason_for_their_owner_alone_and_are_forgotten() {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    let (account, site) = (Uuid::from_u128(1), Uuid::from_u128(7));
+    store::execute_raw(
+        &database.db,
+        "insert into accounts (id, name, created_at) values ('00000000-0000-0000-0000-000000000001', 'a', now());
+         insert into analytics_sites (id, account_id, site_token, name, created_at)
+         values ('00000000-0000-0000-0000-000000000007', '00000000-0000-0000-0000-000000000001', 't', 's', now())",
+    )
+    .await
+    .unwrap();
+    let hour = DateTime::from_timestamp(1_795_003_200, 0).unwrap();
+    let drops = |site_id, hours, reason, count| Drops {
+        site_id,
+        hour: hour + TimeDelta::hours(hours),
+        reason,
+        count,
+    };
+    let counted = [
+        drops(site, 0, "bot", 2),
+        drops(site, 1, "bot", 3),
+        drops(site, 1, "quota", 9),
+        drops(Uuid::from_u128(9), 1, "bot", 1),
+    ];
+    for _ in 0..2 {
+        add_drops(&mut conn, &counted).await.unwrap();
+    }
+    let mut list = async |account, since| {
+        let drops = list_drops(&mut conn, account, site, hour + TimeDelta::hours(since)).await.unwrap();
+        drops.into_iter().map(|drops| (drops.reason, drops.count)).collect::<Vec<_>>()
+    };
+    let row = |reason: &str, count| (reason.to_owned(), count);
+    assert_eq!(list(account, -1).await, [row("quota", 18), row("bot", 10)]);
+    assert_eq!(list(account, 0).await, [row("quota", 18), row("bot", 6)]);
+    assert_eq!(list(Uuid::from_u128(2), -1).await, []);
+    delete_drops_before(&mut conn, hour + TimeDelta::hours(1)).await.unwrap();
+    let drops = list_drops(&mut conn, account, site, hour - TimeDelta::hours(1)).await.unwrap();
+    assert_eq!(drops.iter().map(|drops| drops.count).sum::<i64>(), 24);
 }

@@ -242,3 +242,20 @@ async fn who_returned_is_noted_once_a_day_and_deleted_with_the_site() {
         assert_eq!(ask(&clickhouse, &format!("SELECT count() FROM {table}")).await, [serde_json::json!([0])]);
     }
 }
+
+#[tokio::test]
+async fn a_batch_may_touch_more_visitors_than_one_statement_can_name() {
+    const PERSONS: u64 = 12_000;
+    let clickhouse = sandbox::test::clickhouse().await;
+    let warehouse = warehouse(&clickhouse);
+    let noon = midnight() + TimeDelta::hours(12);
+    // As wide as real ids are.
+    let wide = |person: u64| u64::MAX - person;
+    let batch: Vec<Event> = (0..PERSONS)
+        .map(|person| Event { visitor: wide(person), ..event(person.into(), person, noon, "page_view") })
+        .collect();
+    warehouse.insert_events("batch", &batch).await.unwrap();
+    warehouse.recount_visits(&batch, Rules::default()).await.unwrap();
+    let sums = ask(&clickhouse, "SELECT count(), sum(page_views), sum(bounce) FROM sessions FINAL").await;
+    assert_eq!(sums, [serde_json::json!([PERSONS, PERSONS, PERSONS])]);
+}

@@ -11,6 +11,8 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// An account's first block is this part of a whole one; each further one is twice as large. So what is leased and
 /// not used is little beside what was used.
 const FIRST_PART: i64 = 10;
+/// Who has no limit gets blocks so many times as large: there is nothing to be near to.
+const UNLIMITED_TIMES: i64 = 100;
 /// The next block is asked for when one in so many of the last is left, so that no event waits for it.
 const LOW_PART: i64 = 4;
 
@@ -140,7 +142,8 @@ impl Allowance {
         self.left += granted;
         self.low = granted / LOW_PART;
         if granted == wish.want {
-            self.block = (self.block * 2).min(self.block_max);
+            let times = if self.limit < 0 { UNLIMITED_TIMES } else { 1 };
+            self.block = (self.block * 2).min(self.block_max * times);
         }
         self.mood = if granted > 0 { Mood::More } else { Mood::NoMore(now + self.ask_again) };
         if granted == 0 && self.left < 0 {

@@ -1,7 +1,5 @@
 //! Against files made here, in both shapes: the smallest that there can be, with one network each.
 
-use std::path::Path;
-
 use tempfile::TempDir;
 
 use super::*;
@@ -9,11 +7,13 @@ use super::*;
 /// A value of MaxMind's format.
 enum Value<'a> {
     Text(&'a str),
+    Short(u16),
     Number(u32),
+    Long(u64),
     Map(Vec<(&'a str, Value<'a>)>),
     List(Vec<Value<'a>>),
 }
-use Value::{List, Map, Number, Text};
+use Value::{List, Long, Map, Number, Short, Text};
 
 fn control(kind: u8, size: usize, into: &mut Vec<u8>) {
     let size = u8::try_from(size).unwrap();
@@ -32,6 +32,14 @@ fn write(value: &Value<'_>, into: &mut Vec<u8>) {
             control(6, 4, into);
             into.extend(number.to_be_bytes());
         }
+        Short(number) => {
+            control(5, 2, into);
+            into.extend(number.to_be_bytes());
+        }
+        Long(number) => {
+            control(9, 8, into);
+            into.extend(number.to_be_bytes());
+        }
         Map(entries) => {
             control(7, entries.len(), into);
             for (key, value) in entries {
@@ -47,7 +55,7 @@ fn write(value: &Value<'_>, into: &mut Vec<u8>) {
 }
 
 /// A file that knows this of the lower half of all addresses, and nothing of the upper.
-fn file(folder: &TempDir, name: &str, ip_version: u32, record: &Value<'_>) -> PathBuf {
+fn file(folder: &TempDir, name: &str, ip_version: u16, record: &Value<'_>) -> PathBuf {
     let path = folder.path().join(name);
     // One node: its left leads to the data, 16 bytes behind the tree; its right says "one node", which is nowhere.
     let mut bytes = vec![0, 0, 17, 0, 0, 1];
@@ -55,15 +63,15 @@ fn file(folder: &TempDir, name: &str, ip_version: u32, record: &Value<'_>) -> Pa
     write(record, &mut bytes);
     bytes.extend(b"\xab\xcd\xefMaxMind.com");
     let about = Map(vec![
-        ("binary_format_major_version", Number(2)),
-        ("binary_format_minor_version", Number(0)),
-        ("build_epoch", Number(0)),
+        ("binary_format_major_version", Short(2)),
+        ("binary_format_minor_version", Short(0)),
+        ("build_epoch", Long(0)),
         ("database_type", Text("test")),
         ("description", Map(vec![])),
-        ("ip_version", Number(ip_version)),
+        ("ip_version", Short(ip_version)),
         ("languages", List(vec![])),
         ("node_count", Number(1)),
-        ("record_size", Number(24)),
+        ("record_size", Short(24)),
     ]);
     write(&about, &mut bytes);
     std::fs::write(&path, bytes).unwrap();
@@ -105,6 +113,7 @@ fn without_files_or_an_entry_a_place_is_unknown_and_a_broken_file_is_named_at_st
     assert_eq!(place(&locate, "200.1.1.1"), ["", "", ""]);
     let broken = folder.path().join("broken");
     std::fs::write(&broken, "no such thing").unwrap();
-    let error = Locate::new(&[broken.clone()]).err().map(|error| error.to_string()).unwrap_or_default();
-    assert!(error.contains(&Path::new(&broken).display().to_string()), "{error}");
+    let error =
+        Locate::new(std::slice::from_ref(&broken)).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains(&broken.display().to_string()), "{error}");
 }

@@ -10,7 +10,7 @@ use super::rows::{Origin, StoredRow, VisitRow};
 use crate::{Error, Warehouse};
 
 /// Visitors worked on at a time: bounds the memory, and the length of a statement.
-const AT_A_TIME: usize = 5_000;
+const AT_A_TIME: usize = 10_000;
 /// How often others may come in between before the rest is left to them.
 const LOOKS_MAX: u32 = 10;
 

@@ -1,0 +1,141 @@
+//! Sends page views to a collector at an even rate, from many addresses, and says how long the answers took. Needs
+//! nothing but std: `../collect.py` and `../../soak/collector.py` build it with `rustc -O`.
+//!
+//!     visits KEY=VALUE...
+//!       to=HOST:PORT        the collector
+//!       token=SITE          the site's token
+//!       edge=TOKEN          what an edge shows, so that addresses are believed
+//!       connections=32      that stay open, and are made anew when they break
+//!       rate=1000           page views a second over all of them; 0 for as many as are answered
+//!       seconds=10
+//!       visitors=200000     addresses they come from
+//!
+//! Prints one line of JSON: sent, answered, and the answers' 50th, 99th and 99.9th percentile in milliseconds. What
+//! was sent and not answered may have been taken.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const AGENTS: [&str; 5] = [
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36",
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Mobile/15E148 Safari/604.1",
+    "Mozilla/5.0 (Linux; Android 15; Pixel 9) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Mobile Safari/537.36",
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Safari/605.1.15",
+    "Mozilla/5.0 (X11; Linux x86_64; rv:144.0) Gecko/20100101 Firefox/144.0",
+];
+const REFERRERS: [&str; 5] =
+    ["", "https://www.google.com/", "https://news.ycombinator.com/item?id=1", "https://t.co/a", "https://blog.example/x"];
+
+struct Sender {
+    to: String,
+    token: String,
+    edge: String,
+    rate: u64,
+    visitors: u64,
+    next: Arc<AtomicU64>,
+    began: Instant,
+    until: Instant,
+}
+
+fn main() {
+    let options: HashMap<String, String> = std::env::args()
+        .skip(1)
+        .filter_map(|word| word.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())))
+        .collect();
+    let number = |key: &str, default: u64| options.get(key).map_or(default, |value| value.parse().expect(key));
+    let text = |key: &str| options.get(key).cloned().unwrap_or_default();
+    let (next, began) = (Arc::new(AtomicU64::new(0)), Instant::now());
+    let threads: Vec<_> = (0..number("connections", 32))
+        .map(|_| {
+            let sender = Sender {
+                to: text("to"),
+                token: text("token"),
+                edge: text("edge"),
+                rate: number("rate", 1000),
+                visitors: number("visitors", 200_000),
+                next: Arc::clone(&next),
+                began,
+                until: began + Duration::from_secs(number("seconds", 10)),
+            };
+            thread::spawn(move || sender.run())
+        })
+        .collect();
+    let mut took: Vec<Duration> = threads.into_iter().flat_map(|one| one.join().expect("a sender")).collect();
+    took.sort_unstable();
+    let at = |part: f64| took.get(((took.len() as f64) * part) as usize).map_or(0.0, |time| time.as_secs_f64() * 1e3);
+    println!(
+        "{{\"sent\": {}, \"answered\": {}, \"seconds\": {:.3}, \"p50\": {:.3}, \"p99\": {:.3}, \"p999\": {:.3}}}",
+        next.load(Ordering::Relaxed),
+        took.len(),
+        began.elapsed().as_secs_f64(),
+        at(0.5),
+        at(0.99),
+        at(0.999),
+    );
+}
+
+impl Sender {
+    /// How long each answer took, counted from when its turn was.
+    fn run(self) -> Vec<Duration> {
+        let mut took = Vec::new();
+        let mut connection: Option<TcpStream> = None;
+        while Instant::now() < self.until {
+            if connection.is_none() {
+                connection = TcpStream::connect(&self.to).ok();
+                let Some(made) = &connection else {
+                    thread::sleep(Duration::from_millis(50));
+                    continue;
+                };
+                made.set_nodelay(true).expect("nodelay");
+            }
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let due = if self.rate == 0 {
+                Instant::now()
+            } else {
+                self.began + Duration::from_secs_f64(number as f64 / self.rate as f64)
+            };
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            match connection.as_mut().map(|stream| self.send(stream, number)) {
+                Some(Ok(())) => took.push(due.elapsed()),
+                _ => connection = None,
+            }
+        }
+        took
+    }
+
+    fn send(&self, stream: &mut TcpStream, number: u64) -> std::io::Result<()> {
+        let visitor = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % self.visitors;
+        let body = format!(
+            "{{\"siteToken\":\"{}\",\"name\":\"page_view\",\"url\":\"https://shop.example/page/{}?utm_source=news\",\
+             \"referrer\":\"{}\",\"title\":\"A page of the shop\",\"screenWidth\":1440}}",
+            self.token,
+            number % 500,
+            REFERRERS[(number % 5) as usize],
+        );
+        let request = format!(
+            "POST /api/collect HTTP/1.1\r\nhost: c\r\nuser-agent: {}\r\ncontent-type: text/plain\r\naccept: */*\r\n\
+             accept-language: en-US,en;q=0.9\r\norigin: https://shop.example\r\nx-edge-token: {}\r\n\
+             x-client-ip: 10.{}.{}.{}\r\ncontent-length: {}\r\n\r\n{body}",
+            AGENTS[(visitor % 5) as usize],
+            self.edge,
+            visitor >> 16 & 255,
+            visitor >> 8 & 255,
+            visitor & 255,
+            body.len(),
+        );
+        stream.write_all(request.as_bytes())?;
+        let (mut answer, mut length) = ([0; 2048], 0);
+        while !answer[..length].ends_with(b"\r\n\r\n") {
+            match stream.read(&mut answer[length..])? {
+                0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+                more => length += more,
+            }
+        }
+        if answer.starts_with(b"HTTP/1.1 204") { Ok(()) } else { Err(std::io::ErrorKind::InvalidData.into()) }
+    }
+}
