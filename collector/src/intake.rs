@@ -48,9 +48,12 @@ pub(crate) fn router(intake: Intake) -> Router {
         .route("/api/collect", post(collect))
         // The same on the hosts of sites, whose pages send to where they came from.
         .route("/_wr/collect", post(collect))
-        .route("/_wr/t.js", get(tracker::show))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(cors)
+        .route("/script.js", get(tracker::show))
+        .route("/_wr/script.js", get(tracker::show))
+        // Its name in pages that browsers keep since it had another.
+        .route("/_wr/t.js", get(tracker::show))
         .with_state(intake)
 }
 

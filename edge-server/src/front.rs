@@ -80,8 +80,10 @@ fn base_router(edge: &Edge) -> Router {
         .route("/proof.js", get(embed::proof))
         .route("/p/{*slug}", get(short::show))
         .route("/api/collect", any(proxy::to_collector))
+        .route(tracker::PUBLIC_PATH, any(proxy::to_collector))
         // A counted page under `/p/` finds the tracker here.
         .route(tracker::SCRIPT_PATH, any(proxy::to_collector))
+        .route(tracker::FORMER_PATH, any(proxy::to_collector))
         .route(tracker::COLLECT_PATH, any(proxy::to_collector))
         .route("/api/{*rest}", any(proxy::to_control_plane))
         .merge(signing_in())

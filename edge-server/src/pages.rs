@@ -86,13 +86,13 @@ impl Pages {
     async fn render(&self, key: &PageKey) -> Result<Option<Rendered>, NoAnswer> {
         let find = async |conn: &mut store::Conn| {
             let document = store::pages::find_document(conn, key.subdomain_id, &key.slug).await?;
-            let site_token = store::sites::find_token(conn, key.subdomain_id).await?;
-            Ok(document.map(|document| (document, site_token)))
+            let tag = store::sites::find_tag(conn, key.subdomain_id).await?;
+            Ok(document.map(|document| (document, tag)))
         };
-        let Some((document, site_token)) = self.lookups.ask(find).await? else { return Ok(None) };
+        let Some((document, tag)) = self.lookups.ask(find).await? else { return Ok(None) };
         let mut html = domain::rendering::page(document.source());
-        if let Some(site_token) = site_token {
-            html = tracker::put_into(html, &site_token);
+        if let Some(tag) = tag {
+            html = tracker::put_into(html, &tag);
         }
         // Asked about again and found unchanged, a version keeps its encodings.
         let last = self.kept.last(key).flatten().filter(|last| last.is(document.id, &html));

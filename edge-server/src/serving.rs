@@ -37,7 +37,9 @@ pub(crate) struct Found {
 pub(crate) async fn serve(edge: &Edge, host: Host<'_>, request: Request) -> Response {
     let id = request_id(request.headers(), &edge.rng);
     let mut response = match request.uri().path() {
-        tracker::SCRIPT_PATH | tracker::COLLECT_PATH => collect(edge, host, request).await,
+        tracker::SCRIPT_PATH | tracker::FORMER_PATH | tracker::COLLECT_PATH => {
+            collect(edge, host, request).await
+        }
         _ => read(edge, host, &request.into_parts().0).await,
     }
     .unwrap_or_else(|instead| instead);

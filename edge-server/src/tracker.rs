@@ -4,9 +4,14 @@ use std::cell::Cell;
 
 use lol_html::html_content::ContentType;
 use lol_html::{RewriteStrSettings, element, end, rewrite_str};
+use store::sites::Tag;
 
-/// Where the tracker is, on every site's own host.
-pub(crate) const SCRIPT_PATH: &str = "/_wr/t.js";
+/// Where the tracker is for other people's pages: on the base host.
+pub(crate) const PUBLIC_PATH: &str = "/script.js";
+/// Where it is for a site's own pages: on their host.
+pub(crate) const SCRIPT_PATH: &str = "/_wr/script.js";
+/// Where it was before, as pages in browsers' caches say.
+pub(crate) const FORMER_PATH: &str = "/_wr/t.js";
 /// Where it sends what it sees.
 pub(crate) const COLLECT_PATH: &str = "/_wr/collect";
 
@@ -14,9 +19,12 @@ pub(crate) const COLLECT_PATH: &str = "/_wr/collect";
 ///
 /// It stands first in the head, where no `<base>` can lead it astray yet; in a page without one, first in the body;
 /// in a page that names neither, at the end: before a doctype it would change how browsers draw the page.
-pub(crate) fn put_into(html: String, site_token: &str) -> String {
+pub(crate) fn put_into(html: String, tag: &Tag) -> String {
+    // The tracker leaves people alone who ask for it, before anybody here could.
+    let rule = if tag.honour_dnt { "" } else { " data-ignore-dnt" };
     // Letters, digits and underscores, as `domain::sites::token` makes them: nothing to escape.
-    let script = format!(r#"<script defer src="{SCRIPT_PATH}" data-site="{site_token}"></script>"#);
+    let script =
+        format!(r#"<script defer src="{SCRIPT_PATH}" data-site="{}"{rule}></script>"#, tag.site_token);
     let placed = Cell::new(false);
     let settings = RewriteStrSettings::new()
         .append_element_content_handler(element!("head, body", |start| {
@@ -44,10 +52,20 @@ pub(crate) fn put_into(html: String, site_token: &str) -> String {
 mod tests {
     use super::*;
 
-    const SCRIPT: &str = r#"<script defer src="/_wr/t.js" data-site="site_x"></script>"#;
+    const SCRIPT: &str = r#"<script defer src="/_wr/script.js" data-site="site_x"></script>"#;
 
     fn counted(html: &str) -> String {
-        put_into(html.to_owned(), "site_x").replace(SCRIPT, "T")
+        put_into(html.to_owned(), &tag(true)).replace(SCRIPT, "T")
+    }
+
+    fn tag(honour_dnt: bool) -> Tag {
+        Tag { site_token: "site_x".to_owned(), honour_dnt }
+    }
+
+    #[test]
+    fn the_tracker_is_told_where_a_site_counts_everybody() {
+        let everybody = SCRIPT.replace("></", " data-ignore-dnt></");
+        assert_eq!(put_into("<body>".to_owned(), &tag(false)), format!("<body>{everybody}"));
     }
 
     #[test]

@@ -32,11 +32,7 @@ export async function start(...settings) {
   });
   const file = await until("the system to be ready", () => ready(dir, up));
   await Promise.all(providers.map((provider) => provider.begin(file.base_url)));
-  const browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    // Root, as in containers, has no sandbox.
-    args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
-  });
+  const browser = await launch();
   const stop = async () => {
     await browser.close();
     for (const provider of providers) provider.child.kill();
@@ -44,7 +40,17 @@ export async function start(...settings) {
     await once(up, "exit");
     await rm(dir, { recursive: true, force: true });
   };
-  return { base: file.base_url, browser, stop };
+  return { base: file.base_url, stack: file, browser, stop };
+}
+
+/** A browser. Options are Playwright's. */
+export function launch({ args = [], ...options } = {}) {
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    // Root, as in containers, has no sandbox.
+    args: process.getuid?.() === 0 ? ["--no-sandbox", ...args] : args,
+    ...options,
+  });
 }
 
 /** What runs, once every service says that it may take traffic. */

@@ -2,17 +2,24 @@
 //! and a week of visits, sent through the collector like all others.
 #![expect(clippy::print_stdout, reason = "this command answers a person")]
 
+mod people;
+mod questions;
+mod visits;
+
+use std::collections::VecDeque;
+
 use anyhow::{Context, Result, bail};
-use chrono::{DateTime, TimeDelta, Utc};
 use http::Method;
 use serde_json::{Value, json};
 use service::{Clock, Rng};
+use tokio::task::JoinSet;
 
 use crate::client::Client;
 use crate::folder::Folder;
 use crate::progress::Progress;
 use crate::settings::Secrets;
 use crate::stack_file::StackFile;
+use visits::{Happened, Place};
 
 const STYLE: &str = include_str!("demo/style.css");
 const PAGES: [(&str, &str, &str); 3] = [
@@ -20,21 +27,9 @@ const PAGES: [(&str, &str, &str); 3] = [
     ("about", "About us", include_str!("demo/about.html")),
     ("contact", "Contact", include_str!("demo/contact.html")),
 ];
-const REFERRERS: [&str; 5] = [
-    "",
-    "https://www.google.com/",
-    "https://duckduckgo.com/",
-    "https://news.ycombinator.com/",
-    "https://t.co/x",
-];
-const BROWSERS: [&str; 3] = [
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36",
-    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Safari/605.1.15",
-    "Mozilla/5.0 (Android 15; Mobile; rv:143.0) Gecko/143.0 Firefox/143.0",
-];
-/// Visitors of a day, Monday first: fewer at the weekend.
-const VISITORS: [u32; 7] = [64, 71, 66, 58, 73, 41, 35];
 const AT_ONCE: usize = 16;
+/// How many events go by between two words about it.
+const SAID_EVERY: usize = 250;
 
 /// Makes it, on the system that runs in the folder.
 pub(crate) async fn run(folder: Folder) -> Result<()> {
@@ -79,14 +74,19 @@ pub(crate) async fn run(folder: Folder) -> Result<()> {
         }
     }
 
-    let counted = call("/api/analytics/sites", &json!({"name": "Kettle & Crumb"})).await?;
+    let subdomains = client.call(key, Method::GET, &format!("{base}/api/account/subdomains"), None).await?;
+    let wanted = json!({"name": "Kettle & Crumb", "subdomainId": subdomains["subdomains"][0]["id"]});
+    let counted = call("/api/analytics/sites", &wanted).await?;
     let token = counted["site"]["siteToken"].as_str().context("the site has no token")?;
     let site_id = counted["site"]["id"].as_str().context("the site has no id")?;
     let collector = file.services.get("collector").context("there is no collector")?;
-    let visits = visits(&site, token, Clock::system().now(), &Rng::system());
-    let total = visits.len();
-    progress.step(format!("sending a week of visits: {total} page views"));
-    send(&format!("{}/api/collect", collector.url), Secrets::of(&folder)?.edge_token, visits).await?;
+    let (now, rng) = (Clock::system().now(), Rng::system());
+    let pages = PAGES.map(|(slug, title, _)| (slug, title));
+    let place = Place { url: &site, token, pages: &pages };
+    let happened = visits::all(&place, people::of_a_week(now, &rng), now, &rng);
+    let views = happened.iter().filter(|event| event.body["name"] == "page_view").count();
+    send(&format!("{}/api/collect", collector.url), &Secrets::of(&folder)?.edge_token, happened, &progress)
+        .await?;
 
     progress.step("waiting until they are counted");
     let question = format!("{base}/api/analytics/query?siteId={site_id}&metric=page_views&period=7d");
@@ -96,90 +96,62 @@ pub(crate) async fn run(folder: Folder) -> Result<()> {
         turns.tick().await;
         let answer = client.call(key, Method::GET, &question, None).await?;
         counted = answer["total"].as_u64().unwrap_or_default();
-        if counted == total as u64 {
+        if counted == views as u64 {
             break;
         }
     }
     progress.done();
-    if counted != total as u64 {
-        bail!("{counted} of {total} page views were counted after 30 seconds; see `logs collector`");
+    if counted != views as u64 {
+        bail!("{counted} of {views} page views were counted after 30 seconds; see `logs collector`");
     }
-    println!("The site       {site}");
+    println!("The site       {site}   (look at it: that is counted too)");
     println!("Its form       {hosted}");
     println!("Its key        {key}");
-    println!("{total} page views of the last week are counted. Ask about them:\n");
-    println!("  curl -s '{question}' -H 'Authorization: Bearer {key}'\n");
+    println!("{views} page views of the last week are counted. Ask about them:");
+    for question in questions::about(site_id) {
+        println!("\n# {}\n{}", question.tells, question.command(base, key));
+    }
     Ok(())
 }
 
-/// A page view that happened.
-struct Visit {
-    at: DateTime<Utc>,
-    ip: String,
-    browser: &'static str,
-    body: Value,
-}
-
-/// A week of page views up to `now`: visitors come by day, each looks at one to four pages.
-fn visits(site: &str, token: &str, now: DateTime<Utc>, rng: &Rng) -> Vec<Visit> {
-    let pick = |count: usize| (rng.fraction() * count as f64) as usize;
-    let mut visits = Vec::new();
-    for (days_ago, visitors) in (0..7).zip(VISITORS) {
-        let day = now - TimeDelta::days(days_ago);
-        let midnight = day.date_naive().and_time(chrono::NaiveTime::MIN).and_utc();
-        let open = (day - midnight).num_seconds().max(1);
-        let span = if days_ago == 0 { open } else { 86_400 };
-        for _ in 0..visitors {
-            let [a, b, c] = rng.bytes();
-            let (ip, browser) = (format!("11.{a}.{b}.{c}"), BROWSERS[pick(BROWSERS.len())]);
-            let came = midnight + TimeDelta::seconds((rng.fraction() * span as f64) as i64);
-            let referrer = REFERRERS[pick(REFERRERS.len())];
-            for step in 0..=pick(4) {
-                let at = (came + TimeDelta::seconds(step as i64 * 40)).min(now);
-                let (slug, title, _) = PAGES[if step == 0 { 0 } else { pick(PAGES.len()) }];
-                let url = if slug == "index" { site.to_owned() } else { format!("{site}{slug}") };
-                let referrer = if step == 0 { referrer } else { site };
-                let width = [390, 1440, 1920][pick(3)];
-                let body = json!({
-                    "siteToken": token, "name": "page_view", "url": url, "title": title, "referrer": referrer,
-                    "screenWidth": width,
-                });
-                visits.push(Visit { at, ip: ip.clone(), browser, body });
-            }
-        }
-    }
-    visits
-}
-
-async fn send(url: &str, edge_token: String, visits: Vec<Visit>) -> Result<()> {
+/// Sends them as an edge would, in their order as far as many at a time have one.
+async fn send(url: &str, edge_token: &str, happened: Vec<Happened>, progress: &Progress) -> Result<()> {
     let client = std::sync::Arc::new(Client::new()?);
-    let mut sending = tokio::task::JoinSet::new();
-    for visit in visits {
-        if sending.len() == AT_ONCE
-            && let Some(sent) = sending.join_next().await
+    let (total, mut waiting) = (happened.len(), VecDeque::from(happened));
+    let (mut sending, mut said) = (JoinSet::new(), 0);
+    loop {
+        while sending.len() < AT_ONCE
+            && let Some(event) = waiting.pop_front()
         {
-            sent??;
+            let (client, url, token) =
+                (std::sync::Arc::clone(&client), url.to_owned(), edge_token.to_owned());
+            sending.spawn(async move { send_one(&client, &url, &token, &event).await });
         }
-        let (client, url, token) = (std::sync::Arc::clone(&client), url.to_owned(), edge_token.clone());
-        sending.spawn(async move {
-            let at = visit.at.to_rfc3339();
-            let headers = [
-                (contract::edge::TOKEN, token.as_str()),
-                (contract::edge::CLIENT_IP, visit.ip.as_str()),
-                ("user-agent", visit.browser),
-                ("x-event-time", at.as_str()),
-            ];
-            let answer = client.ask(Method::POST, &url, &headers, Some(&visit.body)).await?;
-            anyhow::ensure!(
-                answer.status == http::StatusCode::NO_CONTENT,
-                "the collector answered {}",
-                answer.status
-            );
-            Ok(())
-        });
+        let sent = total - waiting.len();
+        if sent >= said + SAID_EVERY {
+            progress.step(format!("sending a week of visits: {sent} of {total} events"));
+            said = sent;
+        }
+        match sending.join_next().await {
+            Some(sent) => sent??,
+            None => return Ok(()),
+        }
     }
-    while let Some(sent) = sending.join_next().await {
-        sent??;
-    }
+}
+
+async fn send_one(client: &Client, url: &str, edge_token: &str, event: &Happened) -> Result<()> {
+    let at = event.at.to_rfc3339();
+    let headers = [
+        (contract::edge::TOKEN, edge_token),
+        (contract::edge::CLIENT_IP, event.ip.as_str()),
+        ("user-agent", event.agent),
+        ("x-event-time", at.as_str()),
+    ];
+    let answer = client.ask(Method::POST, url, &headers, Some(&event.body)).await?;
+    anyhow::ensure!(
+        answer.status == http::StatusCode::NO_CONTENT,
+        "the collector answered {}",
+        answer.status
+    );
     Ok(())
 }

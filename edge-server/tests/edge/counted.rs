@@ -5,7 +5,7 @@ use http::{Method, StatusCode};
 
 use crate::harness::Edge;
 
-const SCRIPT: &str = r#"<script defer src="/_wr/t.js" data-site="site_abc"></script>"#;
+const SCRIPT: &str = r#"<script defer src="/_wr/script.js" data-site="site_abc"></script>"#;
 
 #[tokio::test]
 async fn a_site_that_is_counted_says_so_in_its_pages_as_soon_as_it_is() {
@@ -32,6 +32,11 @@ async fn a_site_that_is_counted_says_so_in_its_pages_as_soon_as_it_is() {
     assert_eq!(edge.visitor.get("localhost", "/p/index").await.text(), away);
     assert!(!edge.visitor.get(&other.host, "/").await.text().contains("<script"));
 
+    edge.run("update analytics_sites set honour_dnt = false").await;
+    edge.tell(change()).await;
+    let everybody = counted.replace("></script>", " data-ignore-dnt></script>");
+    edge.get_until(&site.host, "/", |answer| answer.text() == everybody).await;
+
     edge.run("delete from analytics_sites").await;
     edge.tell(change()).await;
     edge.get_until(&site.host, "/", |answer| !answer.text().contains("<script")).await;
@@ -42,8 +47,10 @@ async fn the_tracker_and_its_events_go_to_the_collector_without_the_sites_cookie
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     for host in [site.host.as_str(), "localhost"] {
-        let answer = edge.visitor.get(host, "/_wr/t.js").await;
-        assert_eq!((answer.status, answer.text()), (StatusCode::OK, "from the inside"), "{host}");
+        for path in ["/_wr/script.js", "/_wr/t.js"] {
+            let answer = edge.visitor.get(host, path).await;
+            assert_eq!((answer.status, answer.text()), (StatusCode::OK, "from the inside"), "{host}{path}");
+        }
         let cookie = [("cookie", "of=the-site"), ("user-agent", "Firefox")];
         edge.visitor.send(Method::POST, host, "/_wr/collect", &cookie, "event").await;
         let reached = edge.collector.last();
@@ -54,10 +61,16 @@ async fn the_tracker_and_its_events_go_to_the_collector_without_the_sites_cookie
         );
         assert!(host == "localhost" || reached.header("cookie").is_empty());
     }
+    let answer = edge.visitor.get("localhost", "/script.js").await;
+    assert_eq!((answer.status, edge.collector.last().target.as_str()), (StatusCode::OK, "/script.js"));
     let reached = edge.collector.all().len();
-    for (host, path) in
-        [("nobody.localhost", "/_wr/t.js"), (site.host.as_str(), "/_wr/other"), (&site.host, "/_wr/")]
-    {
+    for (host, path) in [
+        ("nobody.localhost", "/_wr/script.js"),
+        (site.host.as_str(), "/_wr/other"),
+        (&site.host, "/_wr/"),
+        // On a site's host this address is the site's.
+        (&site.host, "/script.js"),
+    ] {
         assert_eq!(edge.visitor.get(host, path).await.status, StatusCode::NOT_FOUND, "{host}{path}");
     }
     assert_eq!(edge.collector.all().len(), reached);

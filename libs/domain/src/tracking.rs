@@ -41,7 +41,7 @@ pub struct Hit {
     pub name: String,
     /// Host of the page, lowercase, without port.
     pub host: String,
-    /// Path of the page, percent-encoded as the browser sent it.
+    /// Path of the page, percent-encoded as the browser sent it; with `#…` where pages are told apart by that.
     pub path: String,
     /// Title of the page; empty if none was sent.
     pub title: String,
@@ -72,20 +72,33 @@ pub struct Campaign {
     pub click: &'static str,
 }
 
-/// The body as it travels. Unknown fields are ignored: a newer tracker may meet an older collector.
+/// The body as it travels, with the short names that our tracker uses. Unknown fields are ignored: a newer tracker
+/// may meet an older collector.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Wire {
+    #[serde(alias = "t")]
     site_token: Option<String>,
+    #[serde(alias = "n")]
     name: Option<String>,
+    #[serde(alias = "u")]
     url: Option<String>,
+    #[serde(alias = "r")]
     referrer: Option<String>,
+    #[serde(alias = "i")]
     title: Option<String>,
     // Browsers report fractions at zoom levels other than 100 %.
+    #[serde(alias = "w")]
     screen_width: Option<f64>,
+    #[serde(alias = "p")]
     props: Option<Map<String, Value>>,
+    #[serde(alias = "e")]
     engagement_ms: Option<f64>,
+    #[serde(alias = "s")]
     scroll_depth: Option<f64>,
+    /// Whether the site's pages are told apart by what stands behind `#`.
+    #[serde(alias = "h")]
+    hash_routing: Option<bool>,
 }
 
 /// Reads a body, whatever content type it came with: trackers send `text/plain` to spare the preflight.
@@ -97,7 +110,7 @@ pub fn parse(body: &[u8]) -> Result<Hit, Dropped> {
     Ok(Hit {
         site_token: site_token.ok_or(Dropped::UnknownSite)?,
         name: event_name(wire.name.as_deref().unwrap_or_default())?,
-        path: cut(page.path(), PATH_CHARS_MAX),
+        path: cut(&path(&page, wire.hash_routing.unwrap_or_default()), PATH_CHARS_MAX),
         title: cut(wire.title.as_deref().unwrap_or_default().trim(), TEXT_CHARS_MAX),
         referrer_host: referrer_host(wire.referrer.as_deref(), &host),
         campaign: campaign(&page),
@@ -117,6 +130,15 @@ fn event_name(name: &str) -> Result<String, Dropped> {
 
 fn page_address(address: &str) -> Option<Url> {
     Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
+}
+
+/// The page's path. A fragment belongs to it where it is a route (`#/users/1?tab=2`), again without a query.
+fn path(page: &Url, hash_routing: bool) -> String {
+    let fragment = page.fragment().filter(|_| hash_routing);
+    match fragment.and_then(|fragment| fragment.split('?').next()).filter(|route| !route.is_empty()) {
+        Some(route) => format!("{}#{route}", page.path()),
+        None => page.path().to_owned(),
+    }
 }
 
 /// A visit that comes from the site itself has no referrer worth knowing.

@@ -76,6 +76,15 @@ struct Row {
     visitor_id_lifetime: String,
 }
 
+/// What the tracker in a page is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tag {
+    /// What its events carry.
+    pub site_token: String,
+    /// Whether visitors who ask not to be counted aren't.
+    pub honour_dnt: bool,
+}
+
 /// Stores a site. `false` and nothing changed if its subdomain is counted already.
 ///
 /// # Errors
@@ -177,13 +186,17 @@ pub async fn list_existing(conn: &mut Conn, ids: &[Uuid]) -> Result<HashSet<Uuid
     Ok(ids.into_iter().collect())
 }
 
-/// The token that the pages of a subdomain send, if they are counted by themselves.
+/// How the pages of a subdomain are counted, if they are by themselves.
 ///
 /// # Errors
 /// The database's.
-pub async fn find_token(conn: &mut Conn, subdomain_id: Uuid) -> Result<Option<String>, Error> {
-    let token = query_scalar!("select site_token from analytics_sites where subdomain_id = $1", subdomain_id)
-        .fetch_optional(conn)
-        .await?;
-    Ok(token)
+pub async fn find_tag(conn: &mut Conn, subdomain_id: Uuid) -> Result<Option<Tag>, Error> {
+    let tag = query_as!(
+        Tag,
+        "select site_token, honour_dnt from analytics_sites where subdomain_id = $1",
+        subdomain_id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(tag)
 }

@@ -26,6 +26,40 @@ fn of_the_address_only_host_path_and_campaign_are_kept() {
 }
 
 #[test]
+fn a_fragment_belongs_to_the_path_only_where_it_is_a_route() {
+    let path = |url: &str, hash_routing: bool| {
+        let mut body = body();
+        body["url"] = json!(url);
+        body["hashRouting"] = json!(hash_routing);
+        parse(body.to_string().as_bytes()).unwrap().path
+    };
+    assert_eq!(path("https://a.example/app?x=1#/users/1?token=s3cret", true), "/app#/users/1");
+    assert_eq!(path("https://a.example/app#/users/1", false), "/app");
+    for nowhere in ["https://a.example/app", "https://a.example/app#", "https://a.example/app#?x"] {
+        assert_eq!(path(nowhere, true), "/app", "{nowhere}");
+    }
+}
+
+#[test]
+fn the_short_names_of_fields_mean_the_same() {
+    let long = json!({
+        "siteToken": "site_a", "name": "a", "url": "https://a.example/b#c", "referrer": "https://d.example/",
+        "title": "E", "screenWidth": 1_920, "props": {"f": "g"}, "engagementMs": 5, "scrollDepth": 6,
+        "hashRouting": true,
+    });
+    let short = ["t", "n", "u", "r", "i", "w", "p", "e", "s", "h"];
+    let names = ["siteToken", "name", "url", "referrer", "title", "screenWidth", "props", "engagementMs"]
+        .into_iter()
+        .chain(["scrollDepth", "hashRouting"]);
+    let renamed: serde_json::Map<_, _> =
+        names.zip(short).map(|(long_name, name)| (name.to_owned(), long[long_name].clone())).collect();
+    assert_eq!(renamed.len(), 10);
+    let hit = parse(long.to_string().as_bytes()).unwrap();
+    assert_eq!(parse(Value::Object(renamed).to_string().as_bytes()), Ok(hit.clone()));
+    assert_eq!((hit.path.as_str(), hit.engagement_ms, hit.scroll_depth), ("/b#c", 5, Some(6)));
+}
+
+#[test]
 fn every_campaign_parameter_is_read_before_the_query_is_forgotten() {
     let url = "https://a.example/?utm_source=x&utm_medium=e%2Dmail&utm_campaign=spring+sale&utm_term=no";
     let hit = with("url", json!(url)).unwrap();

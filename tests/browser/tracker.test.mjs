@@ -1,0 +1,449 @@
+// The tracker as browsers run it, from the page to what is stored.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, before, test } from "node:test";
+import { build } from "esbuild";
+import { launch, start, until } from "./system.mjs";
+import { LIKE_PEOPLE, Site, serve, watch } from "./visits.mjs";
+
+const source = new URL("../../collector/src/tracker.js", import.meta.url);
+
+let system, browser;
+before(async () => {
+  system = await start("collector.events_per_minute=100000");
+  browser = await launch(LIKE_PEOPLE);
+});
+after(async () => {
+  await browser?.close();
+  await system?.stop();
+});
+
+/** A tab, and what it has sent to be counted so far. Options are those of a browser context. */
+async function tab(options) {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  const requests = watch(context);
+  const sent = async () => {
+    // The browser tells of requests in their order, but when it likes: of what came before this one by then.
+    await page.evaluate(() => fetch("/barrier").then((answer) => answer.text()));
+    return requests.map((request) => ({ request, ...JSON.parse(request.postData()) }));
+  };
+  return { context, page, sent, close: () => context.close() };
+}
+
+/** A page elsewhere that carries the tag. */
+const page = (site, { title = "Page", attributes = "", head = "", body = "" } = {}) =>
+  `<!doctype html><html><head><title>${title}</title>${head}${site.tag(attributes)}</head><body>${body}</body></html>`;
+
+/** Takes a loaded page's focus, or gives it back: the browser's own, not the one that drivers pretend. */
+async function otherTab(context, page) {
+  const session = await context.newCDPSession(page);
+  await session.send("Emulation.setFocusEmulationEnabled", { enabled: false });
+  const other = await context.newPage();
+  const focused = (is) => until("the focus", async () => (await page.evaluate(() => document.hasFocus())) === is);
+  return {
+    leave: async () => {
+      await other.bringToFront();
+      await focused(false);
+    },
+    comeBack: async () => {
+      await page.bringToFront();
+      await focused(true);
+    },
+  };
+}
+
+/** Tabs that nobody drives: only they are hidden and prepared as people's are. */
+async function undriven() {
+  const session = await browser.newBrowserCDPSession();
+  const targets = [];
+  return {
+    open: async (url, { background = false } = {}) => {
+      const { targetId } = await session.send("Target.createTarget", { url, background });
+      targets.push(targetId);
+      // The driver looks at every new tab for a moment; while it does, the browser prepares no pages.
+      const info = async () => (await session.send("Target.getTargetInfo", { targetId })).targetInfo;
+      await until("the driver to let go", async () => !(await info()).attached);
+      return { show: () => session.send("Target.activateTarget", { targetId }) };
+    },
+    close: async () => {
+      for (const targetId of targets) await session.send("Target.closeTarget", { targetId });
+      await session.detach();
+    },
+  };
+}
+
+test("what visitors get is what the minifier makes of the source", async () => {
+  const { outputFiles } = await build({ entryPoints: [source.pathname], minify: true, target: "es2018", write: false });
+  const kept = await readFile(new URL("tracker.min.js", source), "utf8");
+  assert.equal(kept, outputFiles[0].text, "run `npm run tracker` in tests/browser");
+});
+
+test("a visit to three pages of a hosted site is counted without a tag, a cookie or anything stored", async () => {
+  const link = (to, text) => `<p><a href="${to}">${text}</a></p>`;
+  const site = await Site.make(system, {
+    index: `<head><title>Home</title></head><body>${link("/about", "About")}`,
+    about: `<head><title>About us</title></head><body>${link("/contact", "Contact")}`,
+    contact: "<head><title>Contact</title></head><body>",
+  });
+  const ada = await tab();
+  await ada.page.goto(`${site.url}?utm_source=news&token=s3cret#top`, { referer: "https://www.weblog.example/post?id=1" });
+  // One after the other: two requests of a browser may overtake each other.
+  await site.named("page_view", 1);
+  await ada.page.getByRole("link", { name: "About" }).click();
+  await site.named("page_view", 2);
+  await ada.page.getByRole("link", { name: "Contact" }).click();
+  const views = await site.named("page_view", 3);
+  const host = new URL(site.url).hostname;
+  assert.deepEqual(
+    views.map(({ host, path, title, referrer_host, utm_source }) => ({ host, path, title, referrer_host, utm_source })),
+    [
+      { host, path: "/", title: "Home", referrer_host: "weblog.example", utm_source: "news" },
+      { host, path: "/about", title: "About us", referrer_host: "", utm_source: "" },
+      { host, path: "/contact", title: "Contact", referrer_host: "", utm_source: "" },
+    ],
+  );
+  // The pages that were left said how far they were seen.
+  const left = await site.named("engagement", 2);
+  assert.deepEqual(left.map(({ path, scroll_depth }) => [path, scroll_depth]), [["/", 100], ["/about", 100]]);
+  assert.equal(new Set([...views, ...left].map(({ visitor }) => visitor)).size, 1);
+
+  for (const { request } of await ada.sent()) {
+    assert.equal(request.method(), "POST", "nobody asks before");
+    assert.match(request.headers()["content-type"], /^text\/plain/);
+    assert.equal(request.headers().cookie, undefined);
+    assert.doesNotMatch(request.postData(), /#top/);
+  }
+  assert.deepEqual((await ada.context.storageState()), { cookies: [], origins: [] });
+  await ada.close();
+});
+
+test("a page under its short address is counted too, though it may store nothing and is nobody's origin", async () => {
+  const site = await Site.make(system, { index: "<head><title>Home</title></head><body>Hello" });
+  const { pages } = await fetch(`${system.base}/api/pages`, { headers: { authorization: `Bearer ${site.key}` } }).then((answer) => answer.json());
+  const ada = await tab();
+  await ada.page.goto(pages[0].pageUrl);
+  const [view] = await site.named("page_view", 1);
+  assert.equal(view.host, "localhost");
+  await ada.close();
+});
+
+test("a tag of one's own on a hosted page counts nothing twice", async () => {
+  const site = await Site.make(system);
+  const twice = await serve({ "/": page(site, { body: site.tag() }) });
+  const ada = await tab();
+  await ada.page.goto(twice.address);
+  assert.equal((await ada.sent()).length, 1);
+  await site.named("page_view", 1);
+  await ada.close();
+  twice.stop();
+});
+
+test("an app that changes its address is counted by its paths, with the title each has by then", async () => {
+  const site = await Site.make(system);
+  const app = await serve({ "/": page(site, { title: "Start" }) });
+  const ada = await tab();
+  await ada.page.goto(`${app.address}/`, { referer: "https://weblog.example/" });
+  const go = (how, path, title) =>
+    ada.page.evaluate(
+      ([how, path, title]) => {
+        history[how](null, "", path);
+        document.title = title;
+      },
+      [how, path, title],
+    );
+  const seen = (count) => site.named("page_view", count);
+  await seen(1);
+  await go("pushState", "/list", "List");
+  await seen(2);
+  // The same page in another state, and a page that puts itself in order.
+  await go("pushState", "/list?sort=name#row-7", "List");
+  await go("replaceState", "/list?sort=size", "List");
+  await go("pushState", "/items/1", "Item 1");
+  await seen(3);
+  await ada.page.evaluate(() => history.back());
+  const views = await seen(4);
+  assert.deepEqual(
+    views.map(({ path, title, referrer_host }) => [path, title, referrer_host]),
+    [
+      ["/", "Start", "weblog.example"],
+      ["/list", "List", ""],
+      ["/items/1", "Item 1", ""],
+      // Titles go back with the app's own doing.
+      ["/list", "Item 1", ""],
+    ],
+  );
+  const left = await site.named("engagement", 3);
+  assert.deepEqual(left.map(({ path }) => path), ["/", "/list", "/items/1"]);
+  await ada.close();
+  app.stop();
+});
+
+test("where pages are told apart by what stands behind #, so are views", async () => {
+  const site = await Site.make(system);
+  const link = '<a href="#/users/1?tab=2">User</a>';
+  const app = await serve({ "/app": page(site, { attributes: " data-hash", body: link }), "/plain": page(site, { body: link }) });
+  const ada = await tab();
+  await ada.page.goto(`${app.address}/app`);
+  await site.named("page_view", 1);
+  await ada.page.getByRole("link").click();
+  await site.named("page_view", 2);
+  await ada.page.evaluate(() => history.back());
+  const views = await site.named("page_view", 3);
+  assert.deepEqual(views.map(({ path }) => path), ["/app", "/app#/users/1", "/app"]);
+  await ada.page.goto(`${app.address}/plain`);
+  await ada.page.getByRole("link").click();
+  await ada.page.waitForURL("**/plain#**");
+  await ada.page.evaluate(() => wr("last"));
+  await site.named("last", 1);
+  assert.equal((await site.named("page_view", 4)).at(-1).path, "/plain");
+  await ada.close();
+  app.stop();
+});
+
+/** Says to the page's own host that the tracker has run by now, and whether anybody could see it. */
+const READY = `<script>
+  document.addEventListener("DOMContentLoaded", () => fetch("/ready" + location.pathname + "/" + document.visibilityState));
+</script>`;
+
+test("a tab opened in the background is a view once somebody looks", async () => {
+  const site = await Site.make(system);
+  const pages = await serve({ "/front": page(site), "/back": page(site, { body: READY }) });
+  const people = await undriven();
+  await people.open(`${pages.address}/front`);
+  await site.named("page_view", 1);
+  const back = await people.open(`${pages.address}/back`, { background: true });
+  await until("the tab to be there", () => pages.asked.includes("/ready/back/hidden"));
+  const shownAt = Date.now();
+  await back.show();
+  const views = await site.named("page_view", 2);
+  assert.deepEqual(views.map(({ path }) => path), ["/front", "/back"]);
+  assert.ok(views[1].at >= shownAt, `${views[1].at - shownAt} ms`);
+  assert.equal((await site.named("engagement", 1))[0].path, "/front", "which nobody sees now");
+  await people.close();
+  pages.stop();
+});
+
+test("a page that the browser prepares is no view before it is shown", async () => {
+  const site = await Site.make(system);
+  const rules = { prerender: [{ urls: ["/shown", "/never"], eagerness: "immediate" }] };
+  const body = `<script>
+    let prepared;
+    setInterval(async () => {
+      const gate = await (await fetch("/gate")).text();
+      if (gate === "prepare" && !prepared) {
+        prepared = document.head.appendChild(Object.assign(document.createElement("script"), { type: "speculationrules" }));
+        prepared.textContent = ${JSON.stringify(JSON.stringify(rules))};
+      }
+      if (gate === "go") location.href = "/shown";
+    }, 50);
+  </script>`;
+  const content = { "/": page(site, { body }), "/gate": "wait" };
+  for (const path of ["/shown", "/never"]) content[path] = page(site, { body: READY });
+  const pages = await serve(content);
+  const people = await undriven();
+  await people.open(`${pages.address}/`);
+  await site.named("page_view", 1);
+  content["/gate"] = "prepare";
+  const both = () => ["/shown", "/never"].every((path) => pages.asked.includes(`/ready${path}/hidden`));
+  await until("both to be prepared", both);
+  const shownAt = Date.now();
+  content["/gate"] = "go";
+  const views = await site.named("page_view", 2);
+  assert.deepEqual(views.map(({ path }) => path), ["/", "/shown"]);
+  assert.ok(views[1].at >= shownAt, `${views[1].at - shownAt} ms`);
+  await people.close();
+  pages.stop();
+});
+
+test("a page that comes back from where the browser kept it is viewed again", async () => {
+  const site = await Site.make(system);
+  const pages = await serve({ "/one": page(site), "/two": page(site) });
+  const ada = await tab();
+  await ada.page.goto(`${pages.address}/one`);
+  await site.named("page_view", 1);
+  await ada.page.evaluate(() => (globalThis.kept = true));
+  await ada.page.goto(`${pages.address}/two`);
+  await site.named("page_view", 2);
+  await ada.page.evaluate(() => history.back());
+  const views = await site.named("page_view", 3);
+  assert.deepEqual(views.map(({ path }) => path), ["/one", "/two", "/one"]);
+  assert.equal(await ada.page.evaluate(() => globalThis.kept), true, "it was kept");
+  await ada.close();
+  pages.stop();
+});
+
+test("time counts while somebody has the page in front of them, and is told once it is worth it", async () => {
+  const site = await Site.make(system);
+  const pages = await serve({ "/": page(site, { body: '<div style="height: 5000px"></div><style>body { margin: 0 }</style>' }) });
+  const ada = await tab({ viewport: { width: 1000, height: 1000 } });
+  // Hours, so that the seconds of a busy machine don't matter.
+  await ada.page.clock.install();
+  const pass = (hours) => ada.page.clock.fastForward(hours * 3_600_000);
+  const scroll = (to) =>
+    ada.page.evaluate((to) => new Promise((done) => (addEventListener("scroll", done, { once: true }), scrollTo(0, to))), to);
+  const told = async (count) =>
+    (await site.named("engagement", count)).map(({ engagement_ms, scroll_depth }) => [Math.round(engagement_ms / 3_600_000), scroll_depth]);
+  await ada.page.goto(pages.address);
+  const { leave, comeBack } = await otherTab(ada.context, ada.page);
+  const glance = [0, 20];
+  assert.deepEqual(await told(1), [glance], "another tab was opened");
+  await comeBack();
+  await pass(2);
+  await scroll(1500);
+  await scroll(500);
+  await leave();
+  assert.deepEqual(await told(2), [glance, [2, 50]]);
+  await pass(7);
+  await comeBack();
+  await leave();
+  await comeBack();
+  await pass(1);
+  await leave();
+  // Neither the hours away nor the look in between.
+  assert.deepEqual(await told(3), [glance, [2, 50], [1, 50]]);
+  await comeBack();
+  await scroll(4000);
+  await ada.page.goto("about:blank");
+  assert.deepEqual(await told(4), [glance, [2, 50], [1, 50], [0, 100]]);
+  await ada.close();
+  pages.stop();
+});
+
+test("a site's own events come with their properties, also those from before the tracker was there", async () => {
+  const site = await Site.make(system);
+  const early = `<script>
+    window.wr = window.wr || function () { (wr.q = wr.q || []).push(arguments) };
+    wr("signup", { plan: "pro", seats: 3, trial: true });
+  </script>`;
+  const pages = await serve({ "/": page(site, { head: early }) });
+  const ada = await tab();
+  await ada.page.goto(`${pages.address}/?token=s3cret`);
+  await ada.page.evaluate(() => wr("play"));
+  const [signup] = await site.named("signup", 1);
+  assert.deepEqual([signup.path, signup.props], ["/", { plan: "pro", seats: "3", trial: "true" }]);
+  assert.deepEqual((await site.named("play", 1))[0].props, {});
+  await site.named("page_view", 1);
+  await ada.close();
+  pages.stop();
+});
+
+test("links that lead away and files are told apart, by whatever button, and nothing else is told", async () => {
+  const site = await Site.make(system);
+  const away = "http://elsewhere.localhost:9/a/b?secret=1#c";
+  const body = `<a href="${away}"><b>Away</b></a> <a href="/report.PDF?v=2">Report</a> <a href="/x" download>Saved</a>
+    <a href="/inside">Inside</a> <a href="mailto:a@example.com">Mail</a> <a>Nowhere</a> <svg><a href="${away}"><text y="20">Drawn</text></a></svg>
+    <my-link></my-link>
+    <script>
+      customElements.define("my-link", class extends HTMLElement {
+        connectedCallback() { this.attachShadow({ mode: "open" }).innerHTML = '<a href="${away}2"><i>Component</i></a>' }
+      });
+      for (const type of ["click", "auxclick"]) {
+        document.addEventListener(type, (event) => (event.preventDefault(), event.stopPropagation()));
+      }
+    </script>`;
+  const pages = await serve({ "/": page(site, { body }) });
+  const ada = await tab();
+  await ada.page.goto(pages.address);
+  for (const name of ["Away", "Report", "Saved", "Inside", "Mail", "Nowhere", "Drawn", "Component"]) {
+    await ada.page.getByText(name).click({ button: name === "Report" ? "middle" : "left" });
+  }
+  await ada.page.getByText("Away").click({ button: "right" });
+  await ada.page.evaluate(() => wr("last"));
+  await site.named("last", 1);
+  const links = (await site.events()).filter(({ name }) => !["page_view", "last", "engagement"].includes(name));
+  assert.deepEqual(
+    links.map(({ name, props }) => [name, props.url]).sort(),
+    [
+      ["file_download", `${pages.address}/report.PDF`],
+      ["file_download", `${pages.address}/x`],
+      ["outbound_link", "http://elsewhere.localhost:9/a/b"],
+      ["outbound_link", "http://elsewhere.localhost:9/a/b"],
+    ],
+  );
+  await ada.close();
+  pages.stop();
+});
+
+test("a page that isn't there is told as such, with the page that led there", async () => {
+  const body = (title) => `<head><title>${title}</title></head><body><a href="/nowhere?x=1">Broken</a>`;
+  const site = await Site.make(system, { index: body("Home"), 404: body("Not here") });
+  const ada = await tab();
+  await ada.page.goto(`${site.url}?token=s3cret`);
+  await ada.page.getByRole("link").click();
+  await site.named("page_view", 2);
+  const [missing] = await site.named("not_found", 1);
+  assert.deepEqual([missing.path, missing.props], ["/nowhere", { from: site.url }]);
+  // Pages of servers that answer 200 whatever happens say so themselves.
+  const other = await Site.make(system);
+  const pages = await serve({ "/": page(other), "/gone": page(other, { body: "<p data-not-found>Gone" }) });
+  await ada.page.goto(pages.address);
+  await ada.page.goto(`${pages.address}/gone`);
+  await other.named("page_view", 2);
+  assert.equal((await other.named("not_found", 1))[0].path, "/gone");
+  await ada.close();
+  pages.stop();
+});
+
+const WISHES = {
+  "who asks not to be tracked": [() => Object.defineProperty(navigator, "doNotTrack", { value: "1" }), " data-ignore-dnt"],
+  "whose browser says so of everything": [() => Object.defineProperty(navigator, "globalPrivacyControl", { value: true }), " data-ignore-dnt"],
+  "that is a program": [() => Object.defineProperty(navigator, "webdriver", { value: true }), " data-robots"],
+};
+for (const [who, [script, unless]] of Object.entries(WISHES)) {
+  test(`a visitor ${who} is left alone, unless the tag says otherwise`, async () => {
+    const site = await Site.make(system);
+    const pages = await serve({ "/": page(site), "/unless": page(site, { attributes: unless }) });
+    const ada = await tab();
+    await ada.context.addInitScript(script);
+    await ada.page.goto(pages.address);
+    await ada.page.evaluate(() => wr("signup"));
+    assert.deepEqual(await ada.sent(), []);
+    await ada.page.goto(`${pages.address}/unless`);
+    assert.equal((await site.named("page_view", 1))[0].path, "/unless");
+    assert.equal((await ada.sent()).length, 1);
+    await ada.close();
+    pages.stop();
+  });
+}
+
+test("a visitor who opts out is left alone until they opt in again", async () => {
+  const site = await Site.make(system);
+  const pages = await serve({ "/": page(site) });
+  const ada = await tab();
+  await ada.page.goto(pages.address);
+  assert.equal((await ada.sent()).length, 1);
+  await ada.page.evaluate(() => wr("opt_out"));
+  await ada.page.reload();
+  await ada.page.evaluate(() => wr("signup"));
+  assert.equal((await ada.sent()).length, 1, "not even that they left");
+  await ada.page.evaluate(() => wr("opt_in"));
+  await ada.page.reload();
+  await site.named("page_view", 2);
+  const { origins } = await ada.context.storageState();
+  assert.deepEqual(origins, [], "and nothing stays stored");
+  await ada.close();
+  pages.stop();
+});
+
+test("work on somebody's own machine is no visit, unless the tag says so or the whole system is there", async () => {
+  const site = await Site.make(system);
+  const script = await (await fetch(`${system.base}/script.js`)).text();
+  const far = (attributes) =>
+    `<!doctype html><script defer src="http://count.example/script.js" data-site="${site.token}"${attributes}></script>`;
+  const pages = await serve({ "/": far(""), "/local": far(" data-local"), "/all": page(site) });
+  const ada = await tab();
+  await ada.context.route("http://count.example/**", (route) =>
+    route.fulfill(route.request().url().endsWith(".js") ? { body: script, contentType: "text/javascript" } : { status: 204 }),
+  );
+  const views = async () => (await ada.sent()).filter(({ n }) => n === "page_view").map(({ u }) => new URL(u).pathname);
+  await ada.page.goto(pages.address);
+  await ada.page.goto(`${pages.address.replace("127.0.0.1", "shop.localhost")}/`);
+  assert.deepEqual(await ada.sent(), []);
+  await ada.page.goto(`${pages.address}/local`);
+  assert.deepEqual(await views(), ["/local"]);
+  await ada.page.goto(`${pages.address}/all`);
+  assert.deepEqual(await views(), ["/local", "/all"]);
+  await ada.close();
+  pages.stop();
+});
