@@ -20,6 +20,7 @@ use web::{EdgeTrust, Problem};
 use crate::callers::Callers;
 use crate::config::{Config, Deploys, Idempotency, Subdomains, Trial, Upgrade, Webhooks};
 use crate::large::Room;
+use crate::questioning::Questioning;
 use crate::signin::SignIn;
 use crate::uploads::Uploads;
 
@@ -63,6 +64,8 @@ pub struct Parts {
     pub idempotency: Idempotency,
     /// How submissions are exported.
     pub exports: Exports,
+    /// The turns that questions to the warehouse take.
+    pub questioning: Questioning,
     /// The room that large bodies share.
     pub large_bodies: Room,
     /// Whom to believe about a caller's address.
@@ -150,6 +153,7 @@ impl App {
             webhooks: config.webhooks.clone(),
             idempotency: config.idempotency.clone(),
             exports: Exports::new(&config.exports),
+            questioning: Questioning::new(&config.analytics),
             large_bodies: Room::new(&config.large_bodies),
             edge_trust: EdgeTrust::new(secrets.edge_token.expose_secret()),
             clock,

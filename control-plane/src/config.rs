@@ -48,6 +48,8 @@ pub struct Config {
     pub idempotency: Idempotency,
     /// How submissions are exported.
     pub exports: Exports,
+    /// What questions to the warehouse may take.
+    pub analytics: crate::questioning::Analytics,
     /// How many large bodies are taken at once.
     pub large_bodies: crate::large::LargeBodies,
 }

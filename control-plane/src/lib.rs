@@ -12,6 +12,7 @@ mod deploys;
 mod first_site;
 mod idempotency;
 mod large;
+mod questioning;
 mod rates;
 mod reach;
 pub mod signin;

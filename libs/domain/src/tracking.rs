@@ -23,7 +23,7 @@ pub const PAGE_VIEW: &str = "page_view";
 /// Custom properties of one event.
 pub const PROPS_MAX: usize = 20;
 
-const NAME_CHARS_MAX: usize = 64;
+pub(crate) const NAME_CHARS_MAX: usize = 64;
 const PATH_CHARS_MAX: usize = 1024;
 const TEXT_CHARS_MAX: usize = 300;
 const TOKEN_BYTES_MAX: usize = 64;

@@ -33,6 +33,7 @@ pub mod salts;
 pub mod sessions;
 pub mod sign_ins;
 pub mod sitemaps;
+pub mod site_edits;
 pub mod sites;
 pub mod subdomains;
 pub mod submissions;
