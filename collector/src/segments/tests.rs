@@ -50,14 +50,7 @@ fn event(number: u128) -> Event {
         path: "/line\nbreak".into(),
         visitor: u64::MAX,
         title: "ü".into(),
-        referrer_host: String::new(),
-        utm_source: String::new(),
-        utm_medium: String::new(),
-        utm_campaign: String::new(),
-        screen: String::new(),
-        props: vec![],
-        engagement_ms: 0,
-        scroll_depth: None,
+        ..Event::default()
     }
 }
 

@@ -42,6 +42,7 @@ impl Write {
             props: hit.props,
             engagement_ms: hit.engagement_ms,
             scroll_depth: hit.scroll_depth,
+            ..Event::default()
         };
         self.journal.append(&event).await
     }

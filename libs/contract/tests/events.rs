@@ -1,7 +1,7 @@
 //! What a collector wrote yesterday is read today.
 
-use chrono::DateTime;
-use contract::events::Event;
+use chrono::{DateTime, NaiveDate};
+use contract::events::{Event, Returner};
 use uuid::Uuid;
 
 fn bare() -> Event {
@@ -14,16 +14,12 @@ fn bare() -> Event {
         host: "shop.example".into(),
         path: "/".into(),
         visitor: u64::MAX,
-        title: String::new(),
-        referrer_host: String::new(),
-        utm_source: String::new(),
-        utm_medium: String::new(),
-        utm_campaign: String::new(),
-        screen: String::new(),
-        props: vec![],
-        engagement_ms: 0,
-        scroll_depth: None,
+        ..Event::default()
     }
+}
+
+fn day(day: u32) -> NaiveDate {
+    NaiveDate::from_ymd_opt(2026, 11, day).unwrap()
 }
 
 fn full() -> Event {
@@ -33,6 +29,17 @@ fn full() -> Event {
         utm_source: "newsletter".into(),
         utm_medium: "email".into(),
         utm_campaign: "spring".into(),
+        previous: 7,
+        returner: Some(Returner { id: 9, day: day(18), epoch: day(1) }),
+        site_token: "site_a".into(),
+        source: "News".into(),
+        channel: "Referral".into(),
+        country: "NP".into(),
+        region: "Bagmati".into(),
+        city: "Kathmandu".into(),
+        device: "tablet".into(),
+        browser: "Firefox".into(),
+        os: "Android".into(),
         screen: "laptop".into(),
         props: vec![("plan".into(), "pro".into())],
         engagement_ms: 1_500,
@@ -65,11 +72,26 @@ fn an_event_keeps_its_shape() {
       "host": "shop.example",
       "path": "/",
       "visitor": 18446744073709551615,
+      "previous": 7,
+      "returner": {
+        "id": 9,
+        "day": "2026-11-18",
+        "epoch": "2026-11-01"
+      },
+      "site_token": "site_a",
       "title": "Shop",
       "referrer_host": "news.example",
       "utm_source": "newsletter",
       "utm_medium": "email",
       "utm_campaign": "spring",
+      "source": "News",
+      "channel": "Referral",
+      "country": "NP",
+      "region": "Bagmati",
+      "city": "Kathmandu",
+      "device": "tablet",
+      "browser": "Firefox",
+      "os": "Android",
       "screen": "laptop",
       "props": [
         [

@@ -46,6 +46,7 @@ pub mod tracking;
 pub mod traps;
 pub mod uploads;
 pub mod visitors;
+pub mod visits;
 pub mod webhooks;
 
 pub use complaint::Complaint;

@@ -20,6 +20,8 @@ pub use screens::Screen;
 pub const BODY_BYTES_MAX: usize = 8 * 1024;
 /// The event every page sends when it is shown; all others are the site's own.
 pub const PAGE_VIEW: &str = "page_view";
+/// The tracker's report of attention: belongs to a page view, and is counted as no event.
+pub const ENGAGEMENT: &str = "engagement";
 /// Custom properties of one event.
 pub const PROPS_MAX: usize = 20;
 

@@ -1,4 +1,4 @@
-//! Events: in by the batch, out by the site.
+//! Events: in by the batch, away by the site.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,7 +12,10 @@ use uuid::Uuid;
 use crate::{Error, QUESTION_TIMEOUT, Warehouse, within};
 
 /// A change of the stored events that isn't acknowledged by then counts as failed.
-const STORE_TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const STORE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Every table with anything of a site in it.
+const TABLES: [&str; 3] = ["events", "sessions", "returns"];
 
 const NOT_MEASURED: u8 = 255;
 
@@ -28,6 +31,7 @@ struct EventRow<'a> {
     #[serde(with = "clickhouse::serde::chrono::datetime64::millis")]
     received_at: DateTime<Utc>,
     visitor: u64,
+    previous: u64,
     name: &'a str,
     host: &'a str,
     path: &'a str,
@@ -36,6 +40,14 @@ struct EventRow<'a> {
     utm_source: &'a str,
     utm_medium: &'a str,
     utm_campaign: &'a str,
+    source: &'a str,
+    channel: &'a str,
+    country: &'a str,
+    region: &'a str,
+    city: &'a str,
+    device: &'a str,
+    browser: &'a str,
+    os: &'a str,
     screen: &'a str,
     props: Vec<(&'a str, &'a str)>,
     engagement_ms: u32,
@@ -50,6 +62,7 @@ impl<'a> From<&'a Event> for EventRow<'a> {
             id: event.id,
             received_at: event.received_at,
             visitor: event.visitor,
+            previous: event.previous,
             name: &event.name,
             host: &event.host,
             path: &event.path,
@@ -58,6 +71,14 @@ impl<'a> From<&'a Event> for EventRow<'a> {
             utm_source: &event.utm_source,
             utm_medium: &event.utm_medium,
             utm_campaign: &event.utm_campaign,
+            source: &event.source,
+            channel: &event.channel,
+            country: &event.country,
+            region: &event.region,
+            city: &event.city,
+            device: &event.device,
+            browser: &event.browser,
+            os: &event.os,
             screen: &event.screen,
             props: event.props.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect(),
             engagement_ms: event.engagement_ms,
@@ -114,24 +135,30 @@ impl Warehouse {
         Ok(counts.into_iter().map(|count| (count.site_id, count.events)).collect())
     }
 
-    /// Removes all events of these accounts and of these sites. They are hidden when this returns; their bytes go
-    /// with the next merges. Where there are none nothing is written: a deletion visits every part of the table.
+    /// Removes everything of these accounts and of these sites: events, visits, and who returned. It is hidden when
+    /// this returns; the bytes go with the next merges. Where there is nothing, nothing is written: a deletion visits
+    /// every part of a table.
     ///
     /// # Errors
     /// ClickHouse is away or too slow.
     pub async fn delete_events(&self, accounts: &[Uuid], sites: &[Uuid]) -> Result<(), Error> {
-        for (column, ids) in [("account_id", accounts), ("site_id", sites)] {
-            if ids.is_empty() {
-                continue;
+        for table in TABLES {
+            for (column, ids) in [("account_id", accounts), ("site_id", sites)] {
+                if !ids.is_empty() {
+                    self.delete_of(table, column, ids).await?;
+                }
             }
-            let count = format!("SELECT count() FROM events WHERE {column} IN ?");
-            let left: u64 = within(STORE_TIMEOUT, self.client.query(&count).bind(ids).fetch_one()).await?;
-            if left == 0 {
-                continue;
-            }
-            let delete = format!("DELETE FROM events WHERE {column} IN ?");
-            within(STORE_TIMEOUT, self.client.query(&delete).bind(ids).execute()).await?;
         }
         Ok(())
+    }
+
+    async fn delete_of(&self, table: &str, column: &str, ids: &[Uuid]) -> Result<(), Error> {
+        let count = format!("SELECT count() FROM {table} WHERE {column} IN ?");
+        let left: u64 = within(STORE_TIMEOUT, self.client.query(&count).bind(ids).fetch_one()).await?;
+        if left == 0 {
+            return Ok(());
+        }
+        let delete = format!("DELETE FROM {table} WHERE {column} IN ?");
+        within(STORE_TIMEOUT, self.client.query(&delete).bind(ids).execute()).await
     }
 }

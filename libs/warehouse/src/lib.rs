@@ -9,6 +9,8 @@ mod error;
 mod events;
 mod migrations;
 mod questions;
+mod returns;
+mod sessions;
 
 use std::time::Duration;
 

@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::{Error, Warehouse};
 
 /// Every file, in order.
-const FILES: &[(&str, &str)] =
-    &[("0001_events.sql", include_str!("../../../migrations/clickhouse/0001_events.sql"))];
+const FILES: &[(&str, &str)] = &[
+    ("0001_events.sql", include_str!("../../../migrations/clickhouse/0001_events.sql")),
+    ("0002_visits.sql", include_str!("../../../migrations/clickhouse/0002_visits.sql")),
+];
 
 #[derive(Row, Serialize, Deserialize)]
 struct Applied {

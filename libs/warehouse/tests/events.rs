@@ -38,15 +38,7 @@ fn event(site: Uuid, visitor: u64, received_at: DateTime<Utc>) -> Event {
         host: "shop.example".into(),
         path: "/".into(),
         visitor,
-        title: String::new(),
-        referrer_host: String::new(),
-        utm_source: String::new(),
-        utm_medium: String::new(),
-        utm_campaign: String::new(),
-        screen: String::new(),
-        props: vec![],
-        engagement_ms: 0,
-        scroll_depth: None,
+        ..Event::default()
     }
 }
 
@@ -106,6 +98,15 @@ async fn everything_known_about_an_event_is_stored() {
         props: vec![("plan".into(), "pro".into())],
         engagement_ms: 1_500,
         scroll_depth: Some(75),
+        previous: 5,
+        source: "News".into(),
+        channel: "Referral".into(),
+        country: "NP".into(),
+        region: "Bagmati".into(),
+        city: "Kathmandu".into(),
+        device: "tablet".into(),
+        browser: "Firefox".into(),
+        os: "Android".into(),
         ..event(SITE, u64::MAX, noon())
     };
     let empty = event(OTHER_SITE, 0, noon());
@@ -128,7 +129,8 @@ async fn everything_known_about_an_event_is_stored() {
         [
             json!([
                 SITE, instant, u64::MAX, "page_view", "shop.example", "/", "It's a \"shop\"\n\\ ü", "news.example",
-                "s", "m", "c", "laptop", {"plan": "pro"}, 1500, 75
+                "s", "m", "c", "laptop", {"plan": "pro"}, 1500, 75,
+                5, "News", "Referral", "NP", "Bagmati", "Kathmandu", "tablet", "Firefox", "Android"
             ]),
             json!([
                 OTHER_SITE,
@@ -145,7 +147,16 @@ async fn everything_known_about_an_event_is_stored() {
                 "",
                 {},
                 0,
-                255
+                255,
+                0,
+                "",
+                "",
+                "",
+                "",
+                "",
+                "",
+                "",
+                ""
             ]),
         ]
     );

@@ -1,0 +1,183 @@
+//! What a visit is: the page views and events of one visitor, until they fall silent.
+//!
+//! The rule, to the millisecond:
+//! - A page view or custom event more than [`Rules::gap`] after the visitor's last sign of life, or more than
+//!   [`Rules::longest`] after the visit began, begins a new visit. Neither midnight nor a campaign does.
+//! - An engagement report is a sign of life, and lengthens the visit to the moment it was made. It never begins
+//!   one: a tab that is closed hours later is no visit.
+//! - Where the visit came from is what its first event says; the first and the last *page view* are where it was
+//!   entered and left.
+//! - Events of the same millisecond follow one another in the order of their ids.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use uuid::Uuid;
+
+use crate::tracking::{ENGAGEMENT, PAGE_VIEW};
+
+#[cfg(test)]
+mod tests;
+
+/// When a visit ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// The longest silence within a visit.
+    pub gap: TimeDelta,
+    /// The longest time from a visit's first event to its last.
+    pub longest: TimeDelta,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { gap: TimeDelta::minutes(30), longest: TimeDelta::hours(24) }
+    }
+}
+
+/// An event as far as visits are made of it. `Origin` is whatever else is known at a visit's first event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step<Origin> {
+    /// When it happened, to the millisecond.
+    pub at: DateTime<Utc>,
+    /// Settles the order within a millisecond.
+    pub id: Uuid,
+    /// The visitor's id of the day.
+    pub visitor: u64,
+    /// What it is.
+    pub kind: Kind,
+    /// Host of the page.
+    pub host: String,
+    /// Path of the page.
+    pub path: String,
+    /// Milliseconds of attention that it reports.
+    pub engagement_ms: u32,
+    /// Where it says the visitor came from, and with what.
+    pub origin: Origin,
+}
+
+/// What an event is to a visit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A page was shown.
+    PageView,
+    /// The site's own event.
+    Custom,
+    /// A report of attention and scroll depth, counted in no other figure.
+    Engagement,
+}
+
+impl Kind {
+    /// The kind of the event with that name.
+    pub fn of(name: &str) -> Self {
+        match name {
+            PAGE_VIEW => Self::PageView,
+            ENGAGEMENT => Self::Engagement,
+            _ => Self::Custom,
+        }
+    }
+}
+
+/// A visit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Visit<Origin> {
+    /// The visitor's id of the day on which it began.
+    pub visitor: u64,
+    /// Its first event.
+    pub start: DateTime<Utc>,
+    /// Its last event or engagement report; the visit's duration is the time between the two.
+    pub ended: DateTime<Utc>,
+    /// Page views.
+    pub page_views: u32,
+    /// Page views and custom events.
+    pub events: u32,
+    /// Host of the first page view; empty without any.
+    pub entry_host: String,
+    /// Path of the first page view; empty without any.
+    pub entry_path: String,
+    /// Path of the last page view; empty without any.
+    pub exit_path: String,
+    /// Milliseconds of attention.
+    pub engagement_ms: u32,
+    /// The first event's.
+    pub origin: Origin,
+}
+
+impl<Origin> Visit<Origin> {
+    /// Whether the visitor saw one page, did nothing there, and left.
+    pub fn is_bounce(&self) -> bool {
+        self.page_views < 2 && self.events == self.page_views
+    }
+}
+
+/// The visit that was under way before the first step, if one was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnderWay {
+    /// Its first event.
+    pub start: DateTime<Utc>,
+    /// The last sign of life.
+    pub last: DateTime<Utc>,
+}
+
+/// The visits of one person, in order of time. `steps` are all of the person's, from `before` on, in any order.
+/// What belongs to the visit that was under way before is in none of them.
+pub fn visits_of<Origin: Clone>(
+    steps: &mut [Step<Origin>],
+    before: Option<UnderWay>,
+    rules: Rules,
+) -> Vec<Visit<Origin>> {
+    steps.sort_unstable_by_key(|step| (step.at, step.id));
+    let mut visits: Vec<Visit<Origin>> = Vec::new();
+    let mut under_way = before;
+    for step in steps {
+        let goes_on =
+            |now: &&mut UnderWay| step.at - now.last <= rules.gap && step.at - now.start <= rules.longest;
+        match under_way.as_mut().filter(goes_on) {
+            Some(now) => {
+                now.last = now.last.max(step.at);
+                if let Some(visit) = visits.last_mut() {
+                    visit.add(step);
+                }
+            }
+            None if step.kind == Kind::Engagement => {}
+            None => {
+                under_way = Some(UnderWay { start: step.at, last: step.at });
+                let mut visit = Visit::begin(step);
+                visit.add(step);
+                visits.push(visit);
+            }
+        }
+    }
+    visits
+}
+
+impl<Origin: Clone> Visit<Origin> {
+    fn begin(first: &Step<Origin>) -> Self {
+        Self {
+            visitor: first.visitor,
+            start: first.at,
+            ended: first.at,
+            page_views: 0,
+            events: 0,
+            entry_host: String::new(),
+            entry_path: String::new(),
+            exit_path: String::new(),
+            engagement_ms: 0,
+            origin: first.origin.clone(),
+        }
+    }
+
+    fn add(&mut self, step: &Step<Origin>) {
+        self.ended = step.at;
+        self.events += u32::from(step.kind != Kind::Engagement);
+        match step.kind {
+            Kind::Engagement => self.engagement_ms = self.engagement_ms.saturating_add(step.engagement_ms),
+            Kind::Custom => {}
+            Kind::PageView => {
+                if self.page_views == 0 {
+                    self.entry_host.clone_from(&step.host);
+                    self.entry_path.clone_from(&step.path);
+                }
+                self.page_views += 1;
+                self.exit_path.clone_from(&step.path);
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The rule against one that is too plain to be wrong.
+
+use proptest::prelude::*;
+
+use super::*;
+
+type Plain = Step<&'static str>;
+
+fn at(seconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_795_000_000 + seconds, 0).unwrap()
+}
+
+fn step(seconds: i64, kind: Kind, path: &str) -> Plain {
+    let engagement_ms = if kind == Kind::Engagement { 1_000 } else { 0 };
+    Step {
+        at: at(seconds),
+        id: Uuid::from_u128(seconds.unsigned_abs().into()),
+        visitor: 1,
+        kind,
+        host: "shop.example".into(),
+        path: path.into(),
+        engagement_ms,
+        origin: "first",
+    }
+}
+
+fn view(seconds: i64, path: &str) -> Plain {
+    step(seconds, Kind::PageView, path)
+}
+
+fn visits(mut steps: Vec<Plain>) -> Vec<Visit<&'static str>> {
+    visits_of(&mut steps, None, Rules::default())
+}
+
+#[test]
+fn half_an_hour_of_silence_is_one_visit_and_a_millisecond_more_is_two() {
+    assert_eq!(visits(vec![view(0, "/"), view(1_800, "/")]).len(), 1);
+    let mut late = view(1_800, "/");
+    late.at += TimeDelta::milliseconds(1);
+    assert_eq!(visits(vec![view(0, "/"), late]).len(), 2);
+}
+
+#[test]
+fn a_visit_lasts_a_day_at_most() {
+    let steps: Vec<_> = (0..=100).map(|n| view(n * 900, "/")).collect();
+    let found = visits(steps);
+    assert_eq!(found.iter().map(|visit| visit.page_views).collect::<Vec<_>>(), [97, 4]);
+    assert_eq!(found[0].ended - found[0].start, TimeDelta::hours(24));
+}
+
+#[test]
+fn engagement_keeps_a_visit_alive_and_lengthens_it_but_is_no_event() {
+    let report = |seconds| step(seconds, Kind::Engagement, "/");
+    let found = visits(vec![view(0, "/"), report(1_700), report(3_400), view(5_000, "/end"), report(5_060)]);
+    assert_eq!(found.len(), 1);
+    let visit = &found[0];
+    assert_eq!((visit.page_views, visit.events, visit.engagement_ms), (2, 2, 3_000));
+    assert_eq!((visit.entry_path.as_str(), visit.exit_path.as_str()), ("/", "/end"));
+    assert_eq!(visit.ended - visit.start, TimeDelta::seconds(5_060));
+}
+
+#[test]
+fn engagement_alone_begins_nothing() {
+    let report = step(4_000, Kind::Engagement, "/");
+    let found = visits(vec![view(0, "/"), report, view(5_000, "/")]);
+    assert_eq!(
+        found.iter().map(|visit| (visit.page_views, visit.engagement_ms)).collect::<Vec<_>>(),
+        [(1, 0), (1, 0)]
+    );
+    assert_eq!(found[0].ended, at(0));
+    assert_eq!(
+        found[1].start,
+        at(5_000),
+        "the report of a visit long over doesn't bring the next one nearer"
+    );
+}
+
+#[test]
+fn one_page_and_nothing_else_is_a_bounce() {
+    let bounces = |steps| visits(steps)[0].is_bounce();
+    assert!(bounces(vec![view(0, "/"), step(9, Kind::Engagement, "/")]));
+    assert!(!bounces(vec![view(0, "/"), view(9, "/")]));
+    assert!(!bounces(vec![view(0, "/"), step(9, Kind::Custom, "/")]));
+    assert!(!bounces(vec![step(0, Kind::Custom, "/")]));
+}
+
+#[test]
+fn a_visit_without_a_page_view_was_entered_nowhere() {
+    let visit = &visits(vec![step(0, Kind::Custom, "/")])[0];
+    assert_eq!(
+        (visit.entry_host.as_str(), visit.entry_path.as_str(), visit.exit_path.as_str()),
+        ("", "", "")
+    );
+    assert_eq!((visit.page_views, visit.events), (0, 1));
+}
+
+#[test]
+fn what_was_under_way_before_takes_what_is_its_own() {
+    let before = UnderWay { start: at(-86_000), last: at(-1_000) };
+    let mut steps = vec![view(0, "/"), view(400, "/"), view(401, "/new"), view(500, "/")];
+    let found = visits_of(&mut steps, Some(before), Rules::default());
+    assert_eq!(found.iter().map(|visit| (visit.start, visit.page_views)).collect::<Vec<_>>(), [(at(401), 2)]);
+    let found = visits_of(&mut steps, Some(UnderWay { last: at(-1_801), ..before }), Rules::default());
+    assert_eq!(found.iter().map(|visit| visit.start).collect::<Vec<_>>(), [at(0)]);
+}
+
+/// The same rule, asked of every event by itself: which visit's beginning does it belong to?
+fn naive(steps: &[Plain], rules: Rules) -> Vec<(DateTime<Utc>, Vec<Plain>)> {
+    let mut sorted = steps.to_vec();
+    sorted.sort_by_key(|step| (step.at, step.id));
+    let mut groups: Vec<(DateTime<Utc>, Vec<Plain>)> = Vec::new();
+    for step in sorted {
+        let open = groups.last().is_some_and(|(start, members)| {
+            let last = members.iter().map(|member| member.at).max().unwrap();
+            !(step.at > last + rules.gap || step.at > *start + rules.longest)
+        });
+        if open {
+            groups.last_mut().unwrap().1.push(step);
+        } else if step.kind != Kind::Engagement {
+            groups.push((step.at, vec![step]));
+        }
+    }
+    groups
+}
+
+fn any_steps() -> impl Strategy<Value = Vec<Plain>> {
+    let kind = prop_oneof![Just(Kind::PageView), Just(Kind::Custom), Just(Kind::Engagement)];
+    let pause = prop_oneof![0..3_i64, 0..1_200_i64, 1_799..1_802_i64, 0..9_000_i64];
+    let steps = prop::collection::vec((pause, kind, 0..4_u8), 0..300).prop_map(|pauses| {
+        let mut now = 0;
+        let made = pauses.into_iter().enumerate().map(|(number, (pause, kind, page))| {
+            now += pause;
+            Step { id: Uuid::from_u128(number as u128), ..step(now, kind, &format!("/{page}")) }
+        });
+        made.collect::<Vec<_>>()
+    });
+    steps.prop_shuffle()
+}
+
+proptest! {
+    #[test]
+    fn it_agrees_with_the_plain_rule(steps in any_steps()) {
+        let rules = Rules::default();
+        let wanted: Vec<_> = naive(&steps, rules)
+            .into_iter()
+            .map(|(start, members)| {
+                let views: Vec<_> = members.iter().filter(|member| member.kind == Kind::PageView).collect();
+                let path = |view: Option<&&Plain>| view.map(|view| view.path.clone()).unwrap_or_default();
+                Visit {
+                    visitor: 1,
+                    start,
+                    ended: members.iter().map(|member| member.at).max().unwrap(),
+                    page_views: u32::try_from(views.len()).unwrap(),
+                    events: u32::try_from(members.iter().filter(|m| m.kind != Kind::Engagement).count()).unwrap(),
+                    entry_host: if views.is_empty() { String::new() } else { "shop.example".into() },
+                    entry_path: path(views.first()),
+                    exit_path: path(views.last()),
+                    engagement_ms: members.iter().map(|member| member.engagement_ms).sum(),
+                    origin: "first",
+                }
+            })
+            .collect();
+        prop_assert_eq!(visits(steps), wanted);
+    }
+
+    #[test]
+    fn it_may_begin_in_the_middle(steps in any_steps(), cut in 0..300_usize) {
+        let mut sorted = steps;
+        sorted.sort_by_key(|step| (step.at, step.id));
+        let cut = cut.min(sorted.len());
+        let whole = visits(sorted.clone());
+        let groups = naive(&sorted[..cut], Rules::default());
+        let before = groups.last().map(|(start, members)| UnderWay {
+            start: *start,
+            last: members.iter().map(|member| member.at).max().unwrap(),
+        });
+        let rest = visits_of(&mut sorted[cut..], before, Rules::default());
+        prop_assert_eq!(&whole[whole.len() - rest.len()..], rest.as_slice());
+        prop_assert_eq!(whole.len() - rest.len(), groups.len());
+    }
+}

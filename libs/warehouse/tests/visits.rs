@@ -1,0 +1,243 @@
+//! Visits in the store agree with the rule, whoever stores which event when.
+
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use contract::events::{Event, Returner};
+use domain::visits::{Kind, Rules, Step, visits_of};
+use futures::future::join_all;
+use sandbox::test::TestClickHouse;
+use serde_json::Value;
+use uuid::Uuid;
+use warehouse::{Config, Warehouse};
+
+const SITES: [Uuid; 2] = [Uuid::from_u128(7), Uuid::from_u128(8)];
+
+/// A visit as asked of ClickHouse, or as wanted: site, visitor, start, milliseconds, page views, events, bounce,
+/// entry, exit, engagement, source.
+type Row = (String, u64, i64, i64, u64, u64, u64, String, String, u64, String);
+
+fn warehouse(clickhouse: &TestClickHouse) -> Warehouse {
+    warehouse::connect(&Config {
+        url: clickhouse.url.clone(),
+        database: clickhouse.database.clone(),
+        user: clickhouse.user.clone(),
+        password: clickhouse.password.clone(),
+    })
+}
+
+/// Numbers that look like chance and are the same every time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// 2026-11-18, midnight.
+fn midnight() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_794_960_000, 0).unwrap()
+}
+
+/// What a person's id is on the day of `at`.
+fn id_on(person: u64, at: DateTime<Utc>) -> u64 {
+    let day = (at - midnight()).num_days() + if at < midnight() { 9 } else { 10 };
+    person * 1_000 + day.unsigned_abs()
+}
+
+fn event(number: u128, person: u64, at: DateTime<Utc>, name: &str) -> Event {
+    let soon = at.time() < chrono::NaiveTime::from_hms_opt(0, 30, 0).unwrap();
+    Event {
+        id: Uuid::from_u128(number),
+        account_id: Uuid::from_u128(1),
+        site_id: SITES[usize::from(person % 2 == 0)],
+        received_at: at,
+        name: name.into(),
+        host: "shop.example".into(),
+        path: format!("/{}", number % 5),
+        visitor: id_on(person, at),
+        previous: if soon { id_on(person, at - TimeDelta::days(1)) } else { 0 },
+        engagement_ms: if name == "engagement" { 700 } else { 0 },
+        source: format!("source {}", number % 7),
+        ..Event::default()
+    }
+}
+
+/// Days of traffic of some persons, in order of time.
+fn traffic(persons: u64, dice: &mut Dice) -> Vec<Event> {
+    let mut events = Vec::new();
+    let mut number = 0;
+    for person in 1..=persons {
+        let mut at =
+            midnight() - TimeDelta::hours(26) + TimeDelta::milliseconds(dice.below(30_000_000).cast_signed());
+        // One never sleeps.
+        let longest_pause = if person == 1 { 1_700_000 } else { 9_000_000 };
+        while at < midnight() + TimeDelta::hours(26) {
+            let name = ["page_view", "page_view", "sign up", "engagement"][dice.below(4) as usize];
+            number += 1;
+            events.push(event(number, person, at, name));
+            let scale = [2_000, 1_800_000, longest_pause][dice.below(3) as usize].min(longest_pause);
+            at += TimeDelta::milliseconds(dice.below(scale).cast_signed());
+        }
+    }
+    events.sort_by_key(|event| (event.received_at, event.id));
+    events
+}
+
+/// The visits of all persons, straight from the events.
+fn wanted(events: &[Event], persons: u64) -> BTreeSet<Row> {
+    let mut rows = BTreeSet::new();
+    for person in 1..=persons {
+        let own = events.iter().filter(|event| event.visitor / 1_000 == person);
+        let mut steps: Vec<_> = own
+            .map(|event| Step {
+                at: event.received_at,
+                id: event.id,
+                visitor: event.visitor,
+                kind: Kind::of(&event.name),
+                host: event.host.clone(),
+                path: event.path.clone(),
+                engagement_ms: event.engagement_ms,
+                origin: (event.site_id, event.source.clone()),
+            })
+            .collect();
+        for visit in visits_of(&mut steps, None, Rules::default()) {
+            rows.insert((
+                visit.origin.0.to_string(),
+                visit.visitor,
+                visit.start.timestamp_millis(),
+                (visit.ended - visit.start).num_milliseconds(),
+                visit.page_views.into(),
+                visit.events.into(),
+                visit.is_bounce().into(),
+                visit.entry_path,
+                visit.exit_path,
+                visit.engagement_ms.into(),
+                visit.origin.1,
+            ));
+        }
+    }
+    rows
+}
+
+async fn ask(clickhouse: &TestClickHouse, sql: &str) -> Vec<Value> {
+    let client = clickhouse::Client::default()
+        .with_url(&clickhouse.url)
+        .with_user(&clickhouse.user)
+        .with_password(&clickhouse.password)
+        .with_database(&clickhouse.database);
+    let question = client.query(sql).with_setting("output_format_json_quote_64bit_integers", "0");
+    let rows = question.fetch_bytes("JSONCompactEachRow").unwrap().collect().await.unwrap();
+    rows.split(|byte| *byte == b'\n').filter_map(|row| serde_json::from_slice(row).ok()).collect()
+}
+
+async fn stored(clickhouse: &TestClickHouse) -> BTreeSet<Row> {
+    let rows = ask(
+        clickhouse,
+        "SELECT toString(site_id), visitor, toUnixTimestamp64Milli(start),
+                toUnixTimestamp64Milli(ended) - toUnixTimestamp64Milli(start), page_views, events, bounce,
+                entry_path, exit_path, engagement_ms, source
+         FROM sessions FINAL",
+    )
+    .await;
+    let all = rows.len();
+    let rows: BTreeSet<Row> = rows.into_iter().map(|row| serde_json::from_value(row).unwrap()).collect();
+    assert_eq!(rows.len(), all, "no visit twice");
+    rows
+}
+
+#[tokio::test]
+async fn visits_are_exact_also_with_late_events_two_collectors_and_batches_sent_again() {
+    const PERSONS: u64 = 12;
+    let clickhouse = sandbox::test::clickhouse().await;
+    let warehouse = warehouse(&clickhouse);
+    let mut dice = Dice(20);
+    let events = traffic(PERSONS, &mut dice);
+    assert!(events.len() > 700, "{}", events.len());
+    // Two collectors get every other event or so, and store batches of their own when it suits them: up to 40
+    // events of the other's are older than what is stored already.
+    let mut shares = [Vec::new(), Vec::new()];
+    for event in &events {
+        shares[dice.below(2) as usize].push(event.clone());
+    }
+    let batches: Vec<Vec<(String, Vec<Event>)>> = shares
+        .iter()
+        .enumerate()
+        .map(|(share, events)| {
+            let chunks = events.chunks(40).enumerate();
+            chunks.map(|(batch, events)| (format!("{share}-{batch}"), events.to_vec())).collect()
+        })
+        .collect();
+    for round in 0..batches[0].len().max(batches[1].len()) {
+        let both = batches.iter().filter_map(|batches| batches.get(round));
+        join_all(both.map(async |(token, events)| {
+            warehouse.insert_events(token, events).await.unwrap();
+            warehouse.recount_visits(events, Rules::default()).await.unwrap();
+        }))
+        .await;
+    }
+    let wanted = wanted(&events, PERSONS);
+    assert!(wanted.iter().any(|row| row.3 > 80_000_000), "somebody is there all day");
+    assert_eq!(stored(&clickhouse).await, wanted);
+
+    // A collector that is killed before it could forget a batch does it all again.
+    for (token, events) in batches.iter().flat_map(|batches| batches.iter().rev().step_by(3)) {
+        warehouse.insert_events(token, events).await.unwrap();
+        warehouse.recount_visits(events, Rules::default()).await.unwrap();
+    }
+    assert_eq!(stored(&clickhouse).await, wanted);
+}
+
+#[tokio::test]
+async fn an_event_that_comes_late_joins_two_visits_into_one() {
+    let clickhouse = sandbox::test::clickhouse().await;
+    let warehouse = warehouse(&clickhouse);
+    let at = |minutes| midnight() + TimeDelta::minutes(minutes);
+    let events = [
+        event(1, 3, at(-20), "page_view"),
+        event(2, 3, at(20), "page_view"),
+        event(3, 3, at(5), "page_view"),
+        event(4, 3, at(-45), "page_view"),
+    ];
+    let starts = async || stored(&clickhouse).await.into_iter().map(|row| row.2).collect::<Vec<_>>();
+    let millis = |minutes| at(minutes).timestamp_millis();
+    let wanted = [vec![millis(-20)], vec![millis(-20), millis(20)], vec![millis(-20)], vec![millis(-45)]];
+    for (event, wanted) in events.iter().zip(wanted) {
+        let batch = std::slice::from_ref(event);
+        warehouse.insert_events(&event.id.to_string(), batch).await.unwrap();
+        warehouse.recount_visits(batch, Rules::default()).await.unwrap();
+        assert_eq!(starts().await, wanted);
+    }
+}
+
+#[tokio::test]
+async fn who_returned_is_noted_once_a_day_and_deleted_with_the_site() {
+    let clickhouse = sandbox::test::clickhouse().await;
+    let warehouse = warehouse(&clickhouse);
+    let day = midnight().date_naive();
+    let returner = Some(Returner { id: 5, day, epoch: day });
+    let seen = |number, name: &str| Event { returner, ..event(number, 3, midnight(), name) };
+    let batch = [
+        seen(1, "page_view"),
+        seen(2, "page_view"),
+        seen(3, "sign up"),
+        seen(4, "engagement"),
+        event(5, 3, midnight(), "page_view"),
+    ];
+    warehouse.insert_events("batch", &batch).await.unwrap();
+    for _ in 0..2 {
+        warehouse.insert_returns(&batch).await.unwrap();
+        warehouse.recount_visits(&batch, Rules::default()).await.unwrap();
+    }
+    let rows = ask(&clickhouse, "SELECT name, returner, day, epoch FROM returns FINAL ORDER BY name").await;
+    let row = |name: &str| serde_json::json!([name, 5, "2026-11-18", "2026-11-18"]);
+    assert_eq!(rows, [row("page_view"), row("sign up")]);
+    assert_eq!(stored(&clickhouse).await.len(), 1);
+
+    warehouse.delete_events(&[], &[SITES[0]]).await.unwrap();
+    for table in ["events", "sessions", "returns"] {
+        assert_eq!(ask(&clickhouse, &format!("SELECT count() FROM {table}")).await, [serde_json::json!([0])]);
+    }
+}
