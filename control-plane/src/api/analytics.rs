@@ -25,7 +25,11 @@ use crate::call::{Call, scope};
 /// The endpoints.
 pub(super) fn resource() -> web::Resource<App> {
     web::Resource::new("analytics")
-        .patch("/api/analytics/sites/{id}", update, "Change a site's name, domain, time zone or privacy rules")
+        .patch(
+            "/api/analytics/sites/{id}",
+            update,
+            "Change a site's name, domain, time zone or privacy rules",
+        )
         .extension()
         .post("/api/analytics/sites", create, "Start counting visits of a site")
         .get("/api/analytics/sites", list, "List analytics sites with their event counts")

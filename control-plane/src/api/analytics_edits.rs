@@ -62,7 +62,8 @@ pub(super) async fn update(
     call.check_id(&mut tx, Resource::Analytics, id).await?;
     site_edits::update_site(&mut tx, call.account_id, id, &change).await?;
     let site = find(&call, &mut tx, id).await?;
-    let change = Change::AnalyticsSite { site_token: site.site_token.clone(), subdomain_id: site.subdomain_id };
+    let change =
+        Change::AnalyticsSite { site_token: site.site_token.clone(), subdomain_id: site.subdomain_id };
     app.commit(tx, vec![change]).await?;
     Ok(call.reply(site.into()))
 }

@@ -3,8 +3,8 @@
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use domain::analytics::{
-    Asked, Dimension, Figure, Grouping, LIMIT_DEFAULT, LIMIT_MAX, Metric, NONE, Period, Question, change_percent,
-    read_question,
+    Asked, Dimension, Figure, Grouping, LIMIT_DEFAULT, LIMIT_MAX, Metric, NONE, Period, Question,
+    change_percent, read_question,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -227,7 +227,8 @@ async fn answer(
     if let Some(range) = question.compared {
         let before = metric.figure(questions.total(question, range).await?);
         let change_percent = change_percent(before, total);
-        answer.comparison = Some(Comparison { total: before, change_percent, from: range.start, to: range.end });
+        answer.comparison =
+            Some(Comparison { total: before, change_percent, from: range.start, to: range.end });
     }
     Ok(answer)
 }

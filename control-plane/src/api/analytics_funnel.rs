@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use axum::extract::State;
-use domain::analytics::{AskedFunnel, AskedStep, Period, STEPS_MAX, STEPS_MIN, StepFigures, fill_steps, read_funnel};
+use domain::analytics::{
+    AskedFunnel, AskedStep, Period, STEPS_MAX, STEPS_MIN, StepFigures, fill_steps, read_funnel,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

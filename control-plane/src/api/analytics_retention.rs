@@ -3,7 +3,8 @@
 use axum::extract::State;
 use chrono::NaiveDate;
 use domain::analytics::{
-    AskedRetention, Cohort, Granularity, Lifetime, Period, fill_cohorts, hint_for, mean_retention, read_retention,
+    AskedRetention, Cohort, Granularity, Lifetime, Period, fill_cohorts, hint_for, mean_retention,
+    read_retention,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

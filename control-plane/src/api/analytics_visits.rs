@@ -75,7 +75,10 @@ impl AskedSessions {
             min_pages: self.min_pages,
             limit: self.limit,
             offset: self.offset,
-            filters: filters.into_iter().filter_map(|(word, value)| Some((word, value.as_deref()?))).collect(),
+            filters: filters
+                .into_iter()
+                .filter_map(|(word, value)| Some((word, value.as_deref()?)))
+                .collect(),
         }
     }
 }

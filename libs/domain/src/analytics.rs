@@ -24,8 +24,8 @@ mod zones;
 
 pub use buckets::{BUCKETS_MAX, Bucket, Grouping};
 pub use cohorts::{
-    AskedRetention, COHORTS_MAX, Cohort, Granularity, Retention, Returns, fill_cohorts, hint_for, mean_retention,
-    read_retention,
+    AskedRetention, COHORTS_MAX, Cohort, Granularity, Retention, Returns, fill_cohorts, hint_for,
+    mean_retention, read_retention,
 };
 pub use dimensions::{Dimension, NONE, Subject};
 pub use figures::{Figure, Sums, change_percent, percent};
@@ -37,5 +37,7 @@ pub use lifetimes::Lifetime;
 pub use metrics::{ACTIVE_FOR, Metric};
 pub use periods::{Days, Period, Range};
 pub use questions::{Asked, LIMIT_DEFAULT, LIMIT_MAX, Question, read_question};
-pub use visits::{AskedVisits, PAGE_DEFAULT, PAGE_MAX, VisitFilter, Visits, WINDOW_DAYS_MAX, hash, read_visits};
+pub use visits::{
+    AskedVisits, PAGE_DEFAULT, PAGE_MAX, VisitFilter, Visits, WINDOW_DAYS_MAX, hash, read_visits,
+};
 pub use zones::{Zone, read_zone};

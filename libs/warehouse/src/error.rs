@@ -103,7 +103,9 @@ mod tests {
     fn what_takes_too_much_says_of_what() {
         let rows = answer("Code: 158. DB::Exception: Limit for rows exceeded");
         assert_eq!(rows.excess(), Some(Excess::Rows));
-        for too_long in [Error::Statement(ClientError::TimedOut), answer("Code: 159. DB::Exception: Timeout exceeded")] {
+        for too_long in
+            [Error::Statement(ClientError::TimedOut), answer("Code: 159. DB::Exception: Timeout exceeded")]
+        {
             assert_eq!(too_long.excess(), Some(Excess::TimeOrMemory));
         }
         assert_eq!(answer("Code: 241. DB::Exception: Memory").excess(), Some(Excess::TimeOrMemory));

@@ -321,7 +321,9 @@ pub(super) fn all() -> Vec<Case> {
             body(with(site(), "subdomainId", json!(own.subdomain)))
         }),
         row("analytics.read", "", Names(Analytics), |_, it| path(it.site, Value::Null)),
-        row("analytics.update", "", Names(Analytics), |_, it| path(it.site, json!({"timezone": "Europe/Berlin"}))),
+        row("analytics.update", "", Names(Analytics), |_, it| {
+            path(it.site, json!({"timezone": "Europe/Berlin"}))
+        }),
         row("analytics.query", "?siteId", Names(Analytics), |_, it| query(format!("?siteId={}", it.site))),
         row("analytics.realtime", "?siteId", Names(Analytics), |_, it| query(format!("?siteId={}", it.site))),
         row("analytics.sessions", "?siteId", Names(Analytics), |_, it| query(format!("?siteId={}", it.site))),

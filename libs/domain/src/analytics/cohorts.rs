@@ -3,6 +3,8 @@
 //! People are told apart by ids of limited life ([`Lifetime`]). Where one life ended between the first visit and
 //! the return, nobody can tell, and the answer is no number: null, and not 0.
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, Datelike as _, Days as DayCount, Months, NaiveDate, Utc, Weekday};
 
 use super::filters::read_word;
@@ -144,7 +146,8 @@ pub fn read_retention(
     let words = Words { known: &Period::ALL, period: asked.period, from: asked.from, to: asked.to };
     let periods = read_days(words, today, said).map(|days| (days, periods_of(days, granularity)));
     if periods.as_ref().is_some_and(|(_, periods)| periods.len() > COHORTS_MAX) {
-        let message = format!("this makes more than {COHORTS_MAX} cohorts: ask for fewer days or longer periods");
+        let message =
+            format!("this makes more than {COHORTS_MAX} cohorts: ask for fewer days or longer periods");
         said.push(Complaint::new("granularity", "too_many", message));
     }
     match periods {
@@ -183,17 +186,22 @@ impl Retention {
 /// `epochs` are the days on which a life of ids began, as far as any were seen; after the last of them lives go on
 /// as `lifetime` says. A cell is none if its period lies in the future, or if between the cohort's first day and
 /// the cell's last one life ended and another began.
-pub fn fill_cohorts(asked: &Retention, counts: &[Returns], epochs: &[NaiveDate], lifetime: Lifetime) -> Vec<Cohort> {
+pub fn fill_cohorts(
+    asked: &Retention,
+    counts: &[Returns],
+    epochs: &[NaiveDate],
+    lifetime: Lifetime,
+) -> Vec<Cohort> {
     let mut rotations = epochs.to_vec();
     let latest = epochs.iter().max().copied();
-    let further = std::iter::successors(latest, |day| Some(lifetime.next(*day)).filter(|next| *next <= asked.today));
+    let further =
+        std::iter::successors(latest, |day| Some(lifetime.next(*day)).filter(|next| *next <= asked.today));
     rotations.extend(further);
+    let counts: HashMap<_, _> = counts.iter().map(|one| ((one.came, one.there), one.count)).collect();
     let cells = u32::try_from(asked.periods.len()).unwrap_or(u32::MAX);
     let cohort = |days: &Days| {
         let came = asked.granularity.first_day(days.first);
-        let count = |there: NaiveDate| {
-            counts.iter().find(|one| one.came == came && one.there == there).map_or(0, |one| one.count)
-        };
+        let count = |there: NaiveDate| counts.get(&(came, there)).copied().unwrap_or_default();
         let cell = |later: u32| {
             let there = asked.granularity.later(came, later);
             let end = asked.granularity.later(there, 1).pred_opt().unwrap_or(there).min(asked.today);

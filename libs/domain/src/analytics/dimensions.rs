@@ -95,7 +95,9 @@ impl Dimension {
     pub fn subject(self) -> Subject {
         match self {
             Self::Url => Subject::Page,
-            Self::Country | Self::City | Self::Region | Self::Device | Self::Browser | Self::Os => Subject::Visitor,
+            Self::Country | Self::City | Self::Region | Self::Device | Self::Browser | Self::Os => {
+                Subject::Visitor
+            }
             Self::Referrer
             | Self::UtmSource
             | Self::UtmMedium

@@ -38,10 +38,12 @@ pub(super) fn read_filters<'a>(
             }
         }
         Some(_) => {
-            let message = format!("{place} must be a JSON object of texts, such as {{\"utm_source\":\"news\"}}");
+            let message =
+                format!("{place} must be a JSON object of texts, such as {{\"utm_source\":\"news\"}}");
             complaints.push(Complaint::new(place, "type", message));
         }
     }
+    filters.sort_by_key(|filter| filter.dimension);
     filters
 }
 
@@ -56,7 +58,11 @@ fn read_filter(
     let Some(dimension) = Dimension::from_word(word) else {
         let known = Dimension::ALL.map(Dimension::word).join(", ");
         let message = format!("{field}: there is no such filter; the filters are {known}");
-        complaints.push(Complaint::new(field.replace('\0', "\u{fffd}"), "unknown", message.replace('\0', "\u{fffd}")));
+        complaints.push(Complaint::new(
+            field.replace('\0', "\u{fffd}"),
+            "unknown",
+            message.replace('\0', "\u{fffd}"),
+        ));
         return;
     };
     let Some(value) = value else {

@@ -78,7 +78,11 @@ pub struct StepFigures {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn read_funnel(asked: &AskedFunnel<'_>, now: DateTime<Utc>, zone: Zone) -> Result<Funnel, Vec<Complaint>> {
+pub fn read_funnel(
+    asked: &AskedFunnel<'_>,
+    now: DateTime<Utc>,
+    zone: Zone,
+) -> Result<Funnel, Vec<Complaint>> {
     let mut complaints = Vec::new();
     if !(STEPS_MIN..=STEPS_MAX).contains(&asked.steps.len()) {
         let message = format!("steps must be from {STEPS_MIN} to {STEPS_MAX}, not {}", asked.steps.len());

@@ -104,9 +104,13 @@ impl Metric {
     /// The figure that these sums are.
     pub fn figure(self, sums: Sums) -> Figure {
         match self {
-            Self::PageViews | Self::UniqueVisitors | Self::Visits | Self::ActiveVisitors => Figure::Count(sums.amount),
+            Self::PageViews | Self::UniqueVisitors | Self::Visits | Self::ActiveVisitors => {
+                Figure::Count(sums.amount)
+            }
             Self::BounceRate => Figure::Count(rounded(100 * u128::from(sums.amount), sums.over)),
-            Self::AvgSessionDuration => Figure::Count(rounded(sums.amount.into(), sums.over.saturating_mul(1000))),
+            Self::AvgSessionDuration => {
+                Figure::Count(rounded(sums.amount.into(), sums.over.saturating_mul(1000)))
+            }
             Self::ViewsPerVisit => Figure::hundredths(rounded(100 * u128::from(sums.amount), sums.over)),
             Self::AvgTimeOnPage if sums.over == 0 => Figure::Unknown,
             Self::AvgTimeOnPage => Figure::Count(rounded(sums.amount.into(), sums.over.saturating_mul(1000))),

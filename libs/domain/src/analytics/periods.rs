@@ -2,8 +2,8 @@
 
 use chrono::{DateTime, Days as DayCount, NaiveDate, Utc};
 
-use super::zones::start_of_day;
 use super::Zone;
+use super::zones::start_of_day;
 use crate::Complaint;
 
 /// The days a question is about, as words of the API.
@@ -105,11 +105,7 @@ pub(super) struct Words<'a> {
 }
 
 /// The days that are meant, as far as they can be read; the last 7 unless told otherwise.
-pub(super) fn read_days(
-    words: Words<'_>,
-    today: NaiveDate,
-    complaints: &mut Vec<Complaint>,
-) -> Option<Days> {
+pub(super) fn read_days(words: Words<'_>, today: NaiveDate, complaints: &mut Vec<Complaint>) -> Option<Days> {
     let wanted = words.period.unwrap_or(Period::Days7.word());
     let Some(period) = words.known.iter().find(|period| period.word() == wanted) else {
         complaints.push(unknown("period", words.known.iter().map(|period| period.word())));

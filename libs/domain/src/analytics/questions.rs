@@ -4,7 +4,9 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use super::filters::{read_filters, read_word};
 use super::periods::{Words, read_days};
-use super::{ACTIVE_FOR, BUCKETS_MAX, Bucket, Days, Dimension, Filter, Grouping, Metric, Period, Range, Zone};
+use super::{
+    ACTIVE_FOR, BUCKETS_MAX, Bucket, Days, Dimension, Filter, Grouping, Metric, Period, Range, Zone,
+};
 use crate::Complaint;
 
 /// Rows of a breakdown, unless told otherwise.
@@ -65,7 +67,8 @@ pub struct Question {
 pub fn read_question(asked: &Asked<'_>, now: DateTime<Utc>, zone: Zone) -> Result<Question, Vec<Complaint>> {
     let mut complaints = Vec::new();
     let said = &mut complaints;
-    let metric = read_word("metric", asked.metric, &Metric::ALL, Metric::word, said).unwrap_or(Metric::PageViews);
+    let metric =
+        read_word("metric", asked.metric, &Metric::ALL, Metric::word, said).unwrap_or(Metric::PageViews);
     let today = now.with_timezone(&zone).date_naive();
     let words = Words { known: &Period::ALL, period: asked.period, from: asked.from, to: asked.to };
     let days = read_days(words, today, said);
@@ -93,7 +96,8 @@ fn counted(metric: Metric, days: Days, today: NaiveDate, now: DateTime<Utc>, zon
 }
 
 fn read_limit(limit: Option<i64>, complaints: &mut Vec<Complaint>) -> Option<u32> {
-    let limit = u32::try_from(limit.unwrap_or(LIMIT_DEFAULT.into())).ok().filter(|it| (1..=LIMIT_MAX).contains(it));
+    let limit =
+        u32::try_from(limit.unwrap_or(LIMIT_DEFAULT.into())).ok().filter(|it| (1..=LIMIT_MAX).contains(it));
     if limit.is_none() {
         complaints.push(Complaint::new("limit", "range", format!("limit must be from 1 to {LIMIT_MAX}")));
     }
@@ -108,8 +112,10 @@ fn read_buckets(
 ) -> Option<Vec<Bucket>> {
     let grouping = grouping?;
     if grouping.at_least(days) > BUCKETS_MAX {
-        let message =
-            format!("by {} this period has more than {BUCKETS_MAX} values: ask for fewer days", grouping.word());
+        let message = format!(
+            "by {} this period has more than {BUCKETS_MAX} values: ask for fewer days",
+            grouping.word()
+        );
         complaints.push(Complaint::new("groupBy", "too_many", message));
         return None;
     }

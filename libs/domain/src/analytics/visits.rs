@@ -60,7 +60,11 @@ pub struct Visits {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn read_visits(asked: &AskedVisits<'_>, now: DateTime<Utc>, zone: Zone) -> Result<Visits, Vec<Complaint>> {
+pub fn read_visits(
+    asked: &AskedVisits<'_>,
+    now: DateTime<Utc>,
+    zone: Zone,
+) -> Result<Visits, Vec<Complaint>> {
     let mut complaints = Vec::new();
     let words = Words { known: &PERIODS, period: asked.period, from: asked.from, to: asked.to };
     let days = read_days(words, now.with_timezone(&zone).date_naive(), &mut complaints);
@@ -68,14 +72,15 @@ pub fn read_visits(asked: &AskedVisits<'_>, now: DateTime<Utc>, zone: Zone) -> R
         let message = format!("visits are listed for at most {WINDOW_DAYS_MAX} days, not {}", days.count());
         complaints.push(Complaint::new("to", "too_long", message));
     }
-    let mut number = |field: &'static str, given: Option<i64>, default: i64, known: std::ops::RangeInclusive<u32>| {
-        let found = u32::try_from(given.unwrap_or(default)).ok().filter(|number| known.contains(number));
-        if found.is_none() {
-            let message = format!("{field} must be from {} to {}", known.start(), known.end());
-            complaints.push(Complaint::new(field, "range", message));
-        }
-        found
-    };
+    let mut number =
+        |field: &'static str, given: Option<i64>, default: i64, known: std::ops::RangeInclusive<u32>| {
+            let found = u32::try_from(given.unwrap_or(default)).ok().filter(|number| known.contains(number));
+            if found.is_none() {
+                let message = format!("{field} must be from {} to {}", known.start(), known.end());
+                complaints.push(Complaint::new(field, "range", message));
+            }
+            found
+        };
     let min_pages = number("minPages", asked.min_pages, MIN_PAGES_DEFAULT, 0..=100_000);
     let limit = number("limit", asked.limit, PAGE_DEFAULT.into(), 1..=PAGE_MAX);
     let offset = number("offset", asked.offset, 0, 0..=100_000_000);

@@ -24,13 +24,18 @@ impl Questions<'_> {
     ///
     /// # Errors
     /// As [`Questions::total`].
-    pub async fn breakdown(&self, question: &Question, dimension: Dimension) -> Result<Vec<(String, Sums)>, Error> {
+    pub async fn breakdown(
+        &self,
+        question: &Question,
+        dimension: Dimension,
+    ) -> Result<Vec<(String, Sums)>, Error> {
         let shape = Shape::by(question, dimension);
         let mut statement = self.statement();
         statement.bind_range(question.counted);
         statement.bind("limit", Bound::Number(question.limit.into()));
         let rows = grouped(shape, &mut statement);
-        let (amount, over) = if shape.adds_up_visits() { ("sum(amount)", "sum(over)") } else { ("any(amount)", "any(over)") };
+        let (amount, over) =
+            if shape.adds_up_visits() { ("sum(amount)", "sum(over)") } else { ("any(amount)", "any(over)") };
         let weight = if question.metric.is_mean() { "over" } else { "amount" };
         // Sorted while the words are still numbers of a dictionary, or as they come; spelled out for a few rows only.
         statement

@@ -45,12 +45,14 @@ impl Questions<'_> {
         // Milliseconds, because it takes no DateTime64; a window of more than any visit lasts; and an event that
         // fits two steps does one of them.
         statement.push("SELECT level, count() AS visits FROM (SELECT windowFunnel(90000000, 'strict_once')(");
-        statement.push("toUInt64(toUnixTimestamp64Milli(received_at)), ").push(&steps.join(", ")).push(") AS level ");
+        statement
+            .push("toUInt64(toUnixTimestamp64Milli(received_at)), ")
+            .push(&steps.join(", "))
+            .push(") AS level ");
         statement.push(&join.rows()).push(" GROUP BY first_id, start) GROUP BY level");
         let rows = self.rows::<ReachedRow>(statement).await?;
-        let reached = |step: usize| {
-            rows.iter().filter(|row| usize::from(row.level) > step).map(|row| row.visits).sum()
-        };
+        let reached =
+            |step: usize| rows.iter().filter(|row| usize::from(row.level) > step).map(|row| row.visits).sum();
         Ok((0..funnel.steps.len()).map(reached).collect())
     }
 }

@@ -1,13 +1,13 @@
 //! Who came back, by the ids that live longer than a day. They stand in a table of their own, in which there is
 //! nothing else to be known about anybody.
 
-use chrono::NaiveDate;
+use chrono::{NaiveDate, TimeDelta};
 use clickhouse::Row;
 use domain::analytics::{Granularity, Retention, Returns};
 use serde::Deserialize;
 
 use super::Questions;
-use super::statement::Bound;
+use super::statement::{Bound, Statement};
 use crate::Error;
 
 /// No id lives longer, so that nobody seen before is seen again.
@@ -69,11 +69,11 @@ impl Questions<'_> {
         Ok(self.rows::<EpochRow>(statement).await?.into_iter().map(|row| row.epoch).collect())
     }
 
-    fn bind_days(&self, statement: &mut super::Statement, asked: &Retention) {
-        let earliest = asked.days.first - chrono::TimeDelta::days(LONGEST_LIFE_DAYS);
-        // ClickHouse's dates end in 2149, and wrap around.
-        let text = |day: NaiveDate| Bound::Text(day.clamp(EARLIEST, LATEST).to_string());
-        statement.bind("earliest", text(earliest));
+    fn bind_days(&self, statement: &mut Statement, asked: &Retention) {
+        // ClickHouse's dates begin in 1970 and end in 2149; beyond, they wrap around.
+        let day_of = |number| NaiveDate::from_epoch_days(number).unwrap_or_default();
+        let text = |day: NaiveDate| Bound::Text(day.clamp(day_of(0), day_of(65_000)).to_string());
+        statement.bind("earliest", text(asked.days.first - TimeDelta::days(LONGEST_LIFE_DAYS)));
         statement.bind("latest", text(asked.last_day()));
         statement.bind("first", text(asked.days.first));
         statement.bind("last", text(asked.days.last));
@@ -82,6 +82,3 @@ impl Questions<'_> {
 
 /// What was seen on the days in question, and before for as long as an id may live.
 const DAYS: &str = "site_id = {site:UUID} AND day >= {earliest:Date} AND day <= {latest:Date}";
-
-const EARLIEST: NaiveDate = NaiveDate::from_epoch_days(0).unwrap();
-const LATEST: NaiveDate = NaiveDate::from_epoch_days(65_000).unwrap();

@@ -21,7 +21,8 @@ struct BucketRow {
 
 /// The bucket an event lies in. The buckets' beginnings are worked out beforehand, so that ClickHouse needs to know
 /// nothing of time zones.
-const OF_EVENT: &str = "SELECT roundDown(toInt64(toUnixTimestamp(received_at)), {starts:Array(Int64)}) AS bucket, ";
+const OF_EVENT: &str =
+    "SELECT roundDown(toInt64(toUnixTimestamp(received_at)), {starts:Array(Int64)}) AS bucket, ";
 
 /// The buckets a visit was going on in; mostly it is one.
 const OF_VISIT: &str = "WITH {starts:Array(Int64)} AS starts, \

@@ -74,7 +74,9 @@ impl<'a> Shape<'a> {
             }
             // Of the 64 bits of a hash, one pair in 10 million visits has a chance of 1 in 400,000 to fall together.
             (Source::Joined, Metric::Visits) => ("uniqExact(cityHash64(first_id, start))", "0"),
-            (_, Metric::AvgTimeOnPage) => ("sum(engagement_ms)", "uniqExact(cityHash64(first_id, start, path))"),
+            (_, Metric::AvgTimeOnPage) => {
+                ("sum(engagement_ms)", "uniqExact(cityHash64(first_id, start, path))")
+            }
             (_, Metric::UniqueVisitors | Metric::ActiveVisitors) => ("uniqExact(visitor)", "0"),
             (_, _) => ("count()", "0"),
         };
@@ -130,7 +132,9 @@ impl<'a> Shape<'a> {
         let mut of_visit = vec![];
         match self.breakdown {
             Some(Dimension::Url) if of_event.contains(&"path") => {}
-            Some(dimension) if columns::stands_in_events(dimension) => of_event.push(columns::of_event(dimension)),
+            Some(dimension) if columns::stands_in_events(dimension) => {
+                of_event.push(columns::of_event(dimension))
+            }
             Some(dimension) => of_visit.push(columns::of_visit(dimension)),
             None => {}
         }

@@ -110,7 +110,9 @@ impl Questions<'_> {
             "SELECT visitor, start, ended, page_views, entry_path, exit_path, toString(country) AS country, \
              toString(region) AS region, toString(city) AS city, toString(device) AS device ",
         );
-        statement.push(&rows).push(" ORDER BY start DESC, visitor ASC LIMIT {limit:Int64} OFFSET {offset:Int64}");
+        statement
+            .push(&rows)
+            .push(" ORDER BY start DESC, visitor ASC LIMIT {limit:Int64} OFFSET {offset:Int64}");
         let mut visits: Vec<VisitSeen> =
             self.rows::<VisitRow>(statement).await?.into_iter().map(VisitSeen::from).collect();
         self.fill_pages(&mut visits).await?;
