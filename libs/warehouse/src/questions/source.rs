@@ -193,7 +193,7 @@ pub(super) struct Join<'a> {
     pub(super) event_columns: Vec<&'a str>,
     /// Which events.
     pub(super) events: String,
-    /// Columns of visits beside `first_id`, `start` and `ended`.
+    /// The same of visits, beside `first_id`, `start` and `ended`.
     pub(super) visit_columns: Vec<&'a str>,
     /// Which visits.
     pub(super) visits: String,
@@ -208,11 +208,13 @@ impl Join<'_> {
         let Self { events, visits, .. } = self;
         let list = |columns: &[&str]| columns.iter().map(|column| format!(", {column}")).collect::<String>();
         let (of_event, of_visit) = (list(&self.event_columns), list(&self.visit_columns));
+        let named: Vec<_> = self.visit_columns.iter().filter_map(|column| column.rsplit(" AS ").next()).collect();
+        let named = list(&named);
         format!(
             "FROM (SELECT visitor, received_at{of_event} FROM events WHERE {events}) AS e \
              INNER JOIN (SELECT visitor, visitor AS first_id, start, ended{of_visit} FROM sessions FINAL WHERE {visits} \
              UNION ALL \
-             SELECT links.visitor AS visitor, nightly.visitor AS first_id, start, ended{of_visit} \
+             SELECT links.visitor AS visitor, nightly.visitor AS first_id, start, ended{named} \
              FROM (SELECT visitor, start, ended{of_visit} FROM sessions FINAL \
              WHERE {visits} AND toDate(start) < toDate(ended)) AS nightly \
              INNER JOIN ({LINKS}) AS links ON links.previous = nightly.visitor) AS v \
