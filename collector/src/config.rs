@@ -48,6 +48,17 @@ pub struct Collector {
     pub sites_fresh: Duration,
     /// Whether events may say when they happened.
     pub accept_event_time: bool,
+    /// Files of locations.
+    pub location_files: Vec<PathBuf>,
+    /// How often drops are written down.
+    #[serde(with = "service::config::duration")]
+    pub drops_every: Duration,
+    /// The longest silence within a visit.
+    #[serde(with = "service::config::duration")]
+    pub visit_gap: Duration,
+    /// The longest visit.
+    #[serde(with = "service::config::duration")]
+    pub visit_longest: Duration,
 }
 
 /// Section `[quota]`.

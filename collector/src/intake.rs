@@ -66,7 +66,9 @@ async fn collect(
             let arrival = Arrival {
                 body,
                 ip,
-                user_agent: text(&headers, header::USER_AGENT.as_str()),
+                user_agent: text(&headers, header::USER_AGENT.as_str()).to_owned(),
+                headless: text(&headers, "sec-ch-ua").contains("Headless"),
+                unwilling: ["dnt", "sec-gpc"].iter().any(|name| text(&headers, name) == "1"),
                 at: times.of(&headers),
                 taken_at: times.clock.now(),
             };
@@ -84,15 +86,15 @@ async fn collect(
 impl Times {
     fn of(&self, headers: &HeaderMap) -> DateTime<Utc> {
         let now = self.clock.now();
-        let said = || DateTime::parse_from_rfc3339(&text(headers, EVENT_TIME)).ok().map(|time| time.to_utc());
+        let said = || DateTime::parse_from_rfc3339(text(headers, EVENT_TIME)).ok().map(|time| time.to_utc());
         let believable = |time: &DateTime<Utc>| (now - EVENT_TIME_BACK..=now).contains(time);
         if self.accept_event_time { said().filter(believable).unwrap_or(now) } else { now }
     }
 }
 
 /// A header as text; what isn't text counts as absent.
-fn text(headers: &HeaderMap, name: &str) -> String {
-    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

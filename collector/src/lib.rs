@@ -4,6 +4,7 @@
 //! keeps what was taken until ClickHouse has it.
 
 mod config;
+mod drops;
 mod intake;
 mod pipeline;
 mod segments;
@@ -13,17 +14,20 @@ mod tracker;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cache::{Bus, Limiter};
+use cache::Bus;
+use chrono::TimeDelta;
 use contract::Signal;
+use domain::visits::Rules;
 use service::config::ExposeSecret;
-use service::{Clock, Lifecycle, Listeners, Readiness, Rng, Shutdown};
+use service::{Clock, Lifecycle, Listeners, Readiness, Rng, Shutdown, metrics};
 use web::EdgeTrust;
 
 pub use config::{Collector, Config, DEFAULTS, Quota, Secrets, Segments};
+use drops::DropCounts;
 use intake::{Intake, Times};
 use pipeline::Pipeline;
-use segments::Limits;
-use steps::{CheckQuota, DropBots, FindSite, NameVisitor, RateLimit, Write};
+use segments::{Limits, Stores};
+use steps::{CheckQuota, DropBots, FindSite, Locate, NameVisitor, RateLimit, ReadAgent, Salts, Write};
 
 /// What components get to end once asked: open requests 10 s, a last insert 5 s.
 const GRACE: Duration = Duration::from_secs(20);
@@ -38,7 +42,8 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let db = store::connect(&config.store)?;
     let Config { redis, secrets, collector, segments, .. } = &config;
     // Visitors' addresses stand hashed in Redis; the key is one that all collectors share.
-    let limiter = Limiter::connect(&redis.url, &redis.prefix, secrets.edge_token.expose_secret().as_bytes())?;
+    let pepper = secrets.edge_token.expose_secret().as_bytes();
+    let rate_limit = RateLimit::connect(redis, pepper, collector.events_per_minute)?;
     let bus = Bus::<Signal>::connect(&redis.url, &redis.prefix)?;
 
     let limits = Limits {
@@ -47,28 +52,36 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
         unsent_bytes_max: segments.unsent_bytes_max,
     };
     let chassis = (clock.clone(), rng.clone(), shutdown.clone());
-    let warehouse = warehouse::connect(&config.warehouse);
-    let (journal, writer, shipper) =
-        segments::open(&segments.folder, limits, warehouse, chassis, &readiness)?;
+    let rules = Rules { gap: span(collector.visit_gap), longest: span(collector.visit_longest) };
+    let stores = Stores { warehouse: warehouse::connect(&config.warehouse), db: db.clone(), rules };
+    let (journal, writer, shipper) = segments::open(&segments.folder, limits, stores, chassis, &readiness)?;
 
     let find_site = FindSite::new(db.clone(), collector.sites_fresh);
     let (check_quota, quota_keeper) = CheckQuota::new(db.clone(), clock.clone(), config.quota.clone());
-    let name_visitor = NameVisitor::new(db, clock.clone(), rng.clone(), readiness.register("salts"));
+    let salts = Salts::new(db.clone(), clock.clone(), rng.clone(), readiness.register("salts"));
+    let name_visitor = NameVisitor::new(salts);
+    let drops = DropCounts::new(db, clock.clone());
     let intake = Intake {
         pipeline: Arc::new(Pipeline {
-            rate_limit: RateLimit::new(limiter, collector.events_per_minute),
+            rate_limit: rate_limit.clone(),
             find_site: find_site.clone(),
-            drop_bots: DropBots::new(),
+            drop_bots: DropBots::new()?,
             check_quota,
+            locate: Locate::new(&collector.location_files)?,
+            read_agent: ReadAgent::new()?,
             name_visitor: name_visitor.clone(),
             write: Write { journal, clock: clock.clone(), rng },
+            drops: drops.clone(),
+            accepted: metrics::counter("collector_event_accept_total"),
         }),
         trust: EdgeTrust::new(secrets.edge_token.expose_secret()),
-        times: Times { clock, accept_event_time: collector.accept_event_time },
+        times: Times { clock: clock.clone(), accept_event_time: collector.accept_event_time },
     };
 
     let mut lifecycle = Lifecycle::new(shutdown.clone());
     lifecycle.spawn("salts", name_visitor.look_after_salts(shutdown.clone()));
+    lifecycle.spawn("rate limit", rate_limit.tell(clock, shutdown.clone()));
+    lifecycle.spawn("drops", drops.write(collector.drops_every, shutdown.clone()));
     lifecycle.spawn("site news", find_site.listen(bus, shutdown.clone()));
     // These end one after the other: no more requests, then no more lines (and nothing left to count), then nothing
     // left to send.
@@ -79,4 +92,8 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let drained = lifecycle.drained();
     lifecycle.spawn_last("ops", service::ops::serve(listeners.ops, readiness, drained));
     Ok(lifecycle.run(GRACE).await?)
+}
+
+fn span(duration: Duration) -> TimeDelta {
+    TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }

@@ -6,9 +6,13 @@ use axum::body::Bytes;
 use chrono::{DateTime, Utc};
 use domain::tracking::{Dropped, Hit, parse};
 use service::metrics;
-use store::sites::SiteOwner;
+use service::metrics::Counter;
 
-use crate::steps::{CheckQuota, DropBots, FindSite, NameVisitor, RateLimit, Write};
+use crate::drops::DropCounts;
+use crate::steps::{
+    CheckQuota, DropBots, FindSite, Findings, Locate, NameVisitor, RateLimit, ReadAgent, Site, Write,
+    classify_source, heed_wishes,
+};
 
 /// An event as it arrived.
 #[derive(Debug)]
@@ -19,10 +23,29 @@ pub(crate) struct Arrival {
     pub(crate) ip: IpAddr,
     /// By what. Used and forgotten.
     pub(crate) user_agent: String,
+    /// The browser itself says that nobody sits before it.
+    pub(crate) headless: bool,
+    /// The visitor asks not to be counted.
+    pub(crate) unwilling: bool,
     /// When it happened.
     pub(crate) at: DateTime<Utc>,
     /// When it was taken: the same, but where the past is loaded.
     pub(crate) taken_at: DateTime<Utc>,
+}
+
+#[cfg(test)]
+impl Default for Arrival {
+    fn default() -> Self {
+        Self {
+            body: Bytes::new(),
+            ip: [127, 0, 0, 1].into(),
+            user_agent: String::new(),
+            headless: false,
+            unwilling: false,
+            at: DateTime::default(),
+            taken_at: DateTime::default(),
+        }
+    }
 }
 
 /// The steps with what they need.
@@ -31,38 +54,56 @@ pub(crate) struct Pipeline {
     pub(crate) find_site: FindSite,
     pub(crate) drop_bots: DropBots,
     pub(crate) check_quota: CheckQuota,
+    pub(crate) locate: Locate,
+    pub(crate) read_agent: ReadAgent,
     pub(crate) name_visitor: NameVisitor,
     pub(crate) write: Write,
+    pub(crate) drops: DropCounts,
+    pub(crate) accepted: Counter,
 }
 
 impl Pipeline {
     /// Takes an event through the steps, and counts how it ended. When this returns `Ok`, the event is safe.
     pub(crate) async fn take(&self, arrival: &Arrival) -> Result<(), Dropped> {
-        let outcome = self.steps(arrival).await;
-        match outcome {
-            Ok(()) => metrics::counter("collector_event_accept_total").add(1, &[]),
+        let ended = match parse(&arrival.body) {
+            Ok(hit) => {
+                let site = self.find_site.peek(&hit).map(|owner| owner.site_id);
+                let ended = self.steps(arrival, hit).await;
+                if let (Err(reason), Some(site_id)) = (ended, site) {
+                    self.drops.add(site_id, reason, arrival.taken_at);
+                }
+                ended
+            }
+            Err(reason) => Err(reason),
+        };
+        match ended {
+            Ok(()) => self.accepted.add(1, &[]),
             Err(reason) => count_dropped(reason),
         }
-        outcome
+        ended
     }
 
-    async fn steps(&self, arrival: &Arrival) -> Result<(), Dropped> {
-        let hit = parse(&arrival.body)?;
-        self.rate_limit.step(arrival).await?;
-        let owner = self.find_site.step(&hit).await?;
-        self.drop_bots.step(arrival)?;
-        self.check_quota.step(arrival, owner).await?;
-        let stored = self.store(arrival, hit, owner).await;
+    async fn steps(&self, arrival: &Arrival, hit: Hit) -> Result<(), Dropped> {
+        self.rate_limit.step(arrival)?;
+        let site = self.find_site.step(&hit).await?;
+        heed_wishes(arrival, site)?;
+        self.drop_bots.step(arrival, &hit)?;
+        self.check_quota.step(arrival, site).await?;
+        let stored = self.store(arrival, hit, site).await;
         if stored.is_err() {
-            self.check_quota.undo(owner);
+            self.check_quota.undo(site);
         }
         stored
     }
 
-    /// The steps after which an event counts.
-    async fn store(&self, arrival: &Arrival, hit: Hit, owner: SiteOwner) -> Result<(), Dropped> {
-        let visitor = self.name_visitor.step(arrival, owner).await?;
-        self.write.step(arrival, hit, owner, visitor).await
+    /// The steps after which an event counts. Which visit it belongs to is no step: visits are worked out from the
+    /// stored events once they are (`Warehouse::recount_visits`), where late ones and other collectors' are seen too.
+    async fn store(&self, arrival: &Arrival, hit: Hit, site: Site) -> Result<(), Dropped> {
+        let place = self.locate.step(arrival);
+        let agent = self.read_agent.step(arrival, &hit);
+        let source = classify_source(&hit);
+        let visitor = self.name_visitor.step(arrival, &hit, site).await?;
+        self.write.step(arrival, hit, Findings { site, place, agent, source, visitor }).await
     }
 }
 

@@ -11,8 +11,10 @@
 //! Sealing is one atomic rename, and only sealed segments are ever inserted. So whatever was inserted under a token
 //! is exactly what will be inserted under it again, and a kill at any point loses nothing answered and doubles
 //! nothing: an open segment found at start is sealed as it is (a torn last line was never answered), a sealed one
-//! is inserted once more under its old token.
+//! is inserted once more under its old token. A segment is deleted only when its events' visits, too, are worked
+//! out: that may be done again as often as need be.
 
+mod delivery;
 mod folder;
 mod journal;
 mod line;
@@ -23,7 +25,9 @@ mod tests;
 
 use std::path::Path;
 
+use domain::visits::Rules;
 use service::{Clock, Readiness, Rng, Shutdown};
+use store::Db;
 use warehouse::Warehouse;
 
 use folder::Folder;
@@ -31,12 +35,20 @@ pub(crate) use journal::{Journal, Limits, Writer};
 use room::Room;
 pub(crate) use shipper::Shipper;
 
+/// Where events go, and by which rule they become visits.
+#[derive(Clone)]
+pub(crate) struct Stores {
+    pub(crate) warehouse: Warehouse,
+    pub(crate) db: Db,
+    pub(crate) rules: Rules,
+}
+
 /// Takes possession of the folder. Gives where events are handed in and the two tasks behind it; they end, in this
 /// order, after the last [`Journal`] is dropped.
 pub(crate) fn open(
     folder: &Path,
     limits: Limits,
-    warehouse: Warehouse,
+    stores: Stores,
     chassis: (Clock, Rng, Shutdown),
     readiness: &Readiness,
 ) -> anyhow::Result<(Journal, Writer, Shipper)> {
@@ -54,5 +66,5 @@ pub(crate) fn open(
     let writable = readiness.register("segments_writable");
     let (journal, writer, sealed) =
         Journal::new((folder, leftovers), room.clone(), limits, (clock.clone(), rng), writable);
-    Ok((journal, writer, Shipper::new(warehouse, sealed, room, clock, shutdown)))
+    Ok((journal, writer, Shipper::new(stores, sealed, room, clock, shutdown)))
 }

@@ -18,10 +18,10 @@ use domain::months::month_of;
 use domain::tracking::Dropped;
 use service::Clock;
 use store::Db;
-use store::sites::SiteOwner;
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
+use super::find_site::Site;
 use crate::config::Quota;
 use crate::pipeline::Arrival;
 use allowance::{Allowance, Verdict};
@@ -57,7 +57,9 @@ impl CheckQuota {
         (Self { accounts, asks, patience }, keeper)
     }
 
-    pub(crate) async fn step(&self, arrival: &Arrival, owner: SiteOwner) -> Result<(), Dropped> {
+    /// Events of a site that isn't known yet are counted once it is.
+    pub(crate) async fn step(&self, arrival: &Arrival, site: Site) -> Result<(), Dropped> {
+        let Some(owner) = site.owner() else { return Ok(()) };
         let (month, limit) = (month_of(arrival.taken_at), owner.plan.limits().events_per_month);
         let mut until = None;
         loop {
@@ -86,7 +88,8 @@ impl CheckQuota {
     }
 
     /// An event that was counted came to nothing.
-    pub(crate) fn undo(&self, owner: SiteOwner) {
+    pub(crate) fn undo(&self, site: Site) {
+        let Some(owner) = site.owner() else { return };
         let known = self.accounts.known.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(account) = known.get(&owner.account_id) {
             account.allowance().undo();

@@ -23,6 +23,24 @@ pub(crate) struct FindSite {
     known: Fresh<String, Option<SiteOwner>>,
 }
 
+/// Whose site it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Site {
+    /// Theirs.
+    Known(SiteOwner),
+    /// Postgres is away, and nobody has asked before. The event is kept, and its site found when it is sent on.
+    Unheard,
+}
+
+impl Site {
+    pub(crate) fn owner(&self) -> Option<&SiteOwner> {
+        match self {
+            Self::Known(owner) => Some(owner),
+            Self::Unheard => None,
+        }
+    }
+}
+
 impl FindSite {
     pub(crate) fn new(db: Db, fresh_for: Duration) -> Self {
         let bounds = Bounds { max_bytes: REMEMBERED_BYTES_MAX, fresh_for, retry_after: ASK_AGAIN_AFTER };
@@ -32,16 +50,24 @@ impl FindSite {
         Self { db, known: Fresh::new(bounds, weigh) }
     }
 
-    pub(crate) async fn step(&self, hit: &Hit) -> Result<SiteOwner, Dropped> {
+    pub(crate) async fn step(&self, hit: &Hit) -> Result<Site, Dropped> {
         let now = Instant::now();
         let owner = match self.known.peek(&hit.site_token, now) {
             Some(owner) => owner,
-            None => {
-                let found = self.known.get(&hit.site_token, now, self.load(&hit.site_token)).await;
-                found.map_err(|error| unavailable(&error))?.value
-            }
+            None => match self.known.get(&hit.site_token, now, self.load(&hit.site_token)).await {
+                Ok(found) => found.value,
+                Err(error) => {
+                    tracing::warn!(%error, "an event's site can't be looked up: that is done when it is sent on");
+                    return Ok(Site::Unheard);
+                }
+            },
         };
-        owner.ok_or(Dropped::UnknownSite)
+        owner.map(Site::Known).ok_or(Dropped::UnknownSite)
+    }
+
+    /// Whose site that is, if it is known already.
+    pub(crate) fn peek(&self, hit: &Hit) -> Option<SiteOwner> {
+        self.known.peek(&hit.site_token, Instant::now()).flatten()
     }
 
     async fn load(&self, site_token: &str) -> Result<Option<SiteOwner>, store::Error> {
@@ -64,9 +90,4 @@ impl FindSite {
         }
         Ok(())
     }
-}
-
-fn unavailable(error: &store::Error) -> Dropped {
-    tracing::warn!(%error, "an event's site can't be looked up: it is dropped");
-    Dropped::Unavailable
 }

@@ -1,88 +1,102 @@
-//! Gives the visitor an id that holds for a day and one site, from salts that all collectors share.
+//! Gives the visitor an id that holds for a day and one site, from salts that all collectors share; soon after
+//! midnight yesterday's too, so that a visit goes on; and for retention alone one that lives as long as the site's
+//! owner chose. Address and user agent end here.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+mod salts;
 
-use chrono::{Days, NaiveDate};
-use domain::tracking::Dropped;
-use domain::visitors::{SALT_BYTES, visitor_id};
-use service::{Check, Clock, Rng, Shutdown};
-use store::Db;
+use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
+use contract::events::Returner;
+use domain::analytics::Range;
+use domain::tracking::{Dropped, Hit};
+use domain::visitors::visitor_id;
+use service::Shutdown;
 use store::sites::SiteOwner;
-use tokio::time::Instant;
 
+use super::find_site::Site;
 use crate::pipeline::Arrival;
+pub(crate) use salts::Salts;
 
-type Salt = [u8; SALT_BYTES];
+/// How long after midnight a visit of the day before may go on: the longest silence within one.
+const SOON_AFTER_MIDNIGHT: TimeDelta = TimeDelta::minutes(30);
 
-/// How often salts are looked after, and how soon again after a failure.
-const LOOK_AFTER_EVERY: Duration = Duration::from_secs(600);
-const TRY_AGAIN_AFTER: Duration = Duration::from_secs(2);
-
-/// Names visitors; knows the salts in use. Clones share them.
+/// Names visitors. Clones share the salts.
 #[derive(Clone)]
-pub(crate) struct NameVisitor {
-    db: Db,
-    clock: Clock,
-    rng: Rng,
-    check: Check,
-    salts: Arc<RwLock<BTreeMap<NaiveDate, Salt>>>,
+pub(crate) struct NameVisitor(Salts);
+
+/// Who it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Visitor {
+    /// The id of the day.
+    pub(crate) id: u64,
+    /// That of the day before, if it matters, else 0.
+    pub(crate) previous: u64,
+    /// The one that outlives the day, if the site is known.
+    pub(crate) returner: Option<Returner>,
 }
 
 impl NameVisitor {
-    pub(crate) fn new(db: Db, clock: Clock, rng: Rng, check: Check) -> Self {
-        Self { db, clock, rng, check, salts: Arc::default() }
+    pub(crate) fn new(salts: Salts) -> Self {
+        Self(salts)
     }
 
-    pub(crate) async fn step(&self, arrival: &Arrival, owner: SiteOwner) -> Result<u64, Dropped> {
-        let salt = self.salt(arrival.at.date_naive()).await.map_err(|error| {
+    pub(crate) async fn step(&self, arrival: &Arrival, hit: &Hit, site: Site) -> Result<Visitor, Dropped> {
+        let salt = self.0.of_day(arrival.at.date_naive()).await.map_err(|error| {
             tracing::warn!(%error, "no salt for the day of an event: it is dropped");
             Dropped::Unavailable
         })?;
-        Ok(visitor_id(&salt, owner.site_id, arrival.ip, &arrival.user_agent))
+        let id = |salt: &salts::Salt| visitor_id(salt, &hit.site_token, arrival.ip, &arrival.user_agent);
+        let previous = match yesterday(arrival.at) {
+            // Without it a visit over midnight counts as two.
+            Some(day) => self.0.of_day(day).await.map_or(0, |salt| id(&salt)),
+            None => 0,
+        };
+        let returner = match site.owner() {
+            Some(owner) => self.returner(arrival, owner, id).await,
+            None => None,
+        };
+        Ok(Visitor { id: id(&salt), previous, returner })
     }
 
-    async fn salt(&self, day: NaiveDate) -> Result<Salt, store::Error> {
-        let known = self.salts.read().unwrap_or_else(PoisonError::into_inner).get(&day).copied();
-        if let Some(salt) = known {
-            return Ok(salt);
+    /// Retention can do without an event; the event shouldn't be lost with it.
+    async fn returner(
+        &self,
+        arrival: &Arrival,
+        owner: &SiteOwner,
+        id: impl Fn(&salts::Salt) -> u64,
+    ) -> Option<Returner> {
+        let day = arrival.at.with_timezone(&owner.zone).date_naive();
+        let (epoch, after) = owner.lifetime.epoch(day);
+        let ends_at = Range::of_days(epoch, after.pred_opt().unwrap_or(after), &owner.zone).end;
+        match self.0.of_site(owner.site_id, epoch, ends_at).await {
+            Ok(salt) => salt.map(|salt| Returner { id: id(&salt), day, epoch }),
+            Err(error) => {
+                tracing::warn!(%error, "no salt for a site's returning visitors: one is not noted");
+                None
+            }
         }
-        let mut conn = store::acquire(&self.db).await?;
-        let salt = store::salts::get_salt(&mut conn, day, &self.rng.bytes()).await?;
-        self.salts.write().unwrap_or_else(PoisonError::into_inner).insert(day, salt);
-        Ok(salt)
     }
 
     /// Fetches tomorrow's salt ahead, so that midnight needs no database, and destroys those that have served.
     pub(crate) async fn look_after_salts(self, shutdown: Shutdown) -> anyhow::Result<()> {
-        while !shutdown.is_requested() {
-            let pause = match self.rotate().await {
-                Ok(()) => {
-                    self.check.ok();
-                    LOOK_AFTER_EVERY
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "salts can't be looked after");
-                    TRY_AGAIN_AFTER
-                }
-            };
-            // The pause is the point: this is a clock's job.
-            shutdown.unless_requested(tokio::time::sleep_until(Instant::now() + pause)).await;
-        }
-        Ok(())
+        self.0.look_after(shutdown).await
     }
+}
 
-    async fn rotate(&self) -> Result<(), store::Error> {
-        let today = self.clock.now().date_naive();
-        // Yesterday's stays: a session may have begun before midnight.
-        let oldest = today.checked_sub_days(Days::new(1)).unwrap_or(today);
-        self.salts.write().unwrap_or_else(PoisonError::into_inner).retain(|day, _| *day >= oldest);
-        let mut conn = store::acquire(&self.db).await?;
-        store::salts::delete_salts_before(&mut conn, oldest).await?;
-        drop(conn);
-        self.salt(today).await?;
-        self.salt(today.checked_add_days(Days::new(1)).unwrap_or(today)).await?;
-        Ok(())
+/// The day before, of events soon after midnight.
+fn yesterday(at: DateTime<Utc>) -> Option<NaiveDate> {
+    let since_midnight = at.time() - NaiveTime::MIN;
+    (since_midnight <= SOON_AFTER_MIDNIGHT).then(|| at.date_naive() - Days::new(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn yesterday_matters_for_half_an_hour() {
+        let of = |at: &str| yesterday(at.parse().unwrap()).map(|day| day.to_string());
+        assert_eq!(of("2026-11-21T00:00:00Z").as_deref(), Some("2026-11-20"));
+        assert_eq!(of("2026-11-21T00:30:00Z").as_deref(), Some("2026-11-20"));
+        assert_eq!(of("2026-11-21T00:30:00.001Z"), None);
     }
 }

@@ -1,36 +1,53 @@
-//! One address can't fill a site's figures: its share is counted over all collectors.
+//! One address can't fill a site's figures: its share is counted over all collectors, without waiting for any.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
-use cache::{Limiter, Rule};
+use cache::{Meter, Rule};
 use domain::tracking::Dropped;
+use service::{Clock, Shutdown};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::pipeline::Arrival;
 
+/// How often collectors tell one another.
+const TELL_EVERY: Duration = Duration::from_millis(50);
+
 /// Lets each address through so many times a minute.
-pub(crate) struct RateLimit {
-    limiter: Limiter,
-    rule: Rule,
-}
+#[derive(Clone)]
+pub(crate) struct RateLimit(Meter);
 
 impl RateLimit {
-    pub(crate) fn new(limiter: Limiter, per_minute: u32) -> Self {
-        Self { limiter, rule: Rule { limit: per_minute, window: Duration::from_secs(60) } }
+    pub(crate) fn connect(
+        redis: &cache::Config,
+        pepper: &[u8],
+        per_minute: u32,
+    ) -> Result<Self, cache::Error> {
+        let rule = Rule { limit: per_minute, window: Duration::from_secs(60) };
+        Ok(Self(Meter::connect(&redis.url, &redis.prefix, pepper, rule)?))
     }
 
-    pub(crate) async fn step(&self, arrival: &Arrival) -> Result<(), Dropped> {
-        let key = format!("collect:{}", household(arrival.ip));
-        let decision = self.limiter.hit(&key, &[self.rule], arrival.taken_at).await;
-        if decision.allowed { Ok(()) } else { Err(Dropped::RateLimited) }
+    pub(crate) fn step(&self, arrival: &Arrival) -> Result<(), Dropped> {
+        let allowed = self.0.hit(household(arrival.ip), arrival.taken_at);
+        if allowed { Ok(()) } else { Err(Dropped::RateLimited) }
+    }
+
+    /// Keeps the others up to date.
+    pub(crate) async fn tell(self, clock: Clock, shutdown: Shutdown) -> anyhow::Result<()> {
+        let mut ticks = interval_at(Instant::now() + TELL_EVERY, TELL_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while shutdown.unless_requested(ticks.tick()).await.is_some() {
+            self.0.tell(clock.now()).await;
+        }
+        Ok(())
     }
 }
 
 /// Of IPv6 the first 64 bits: whoever has one such address has them all.
-fn household(ip: IpAddr) -> IpAddr {
+fn household(ip: IpAddr) -> u128 {
     match ip.to_canonical() {
-        IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() & (u128::MAX << 64)).into()),
-        v4 @ IpAddr::V4(_) => v4,
+        IpAddr::V6(v6) => v6.to_bits() & (u128::MAX << 64),
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
     }
 }
 
@@ -40,9 +57,10 @@ mod tests {
 
     #[test]
     fn an_ipv6_household_is_one_address() {
-        let of = |ip: &str| household(ip.parse().unwrap()).to_string();
-        assert_eq!(of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
-        assert_eq!(of("::ffff:203.0.113.9"), "203.0.113.9");
-        assert_eq!(of("203.0.113.9"), "203.0.113.9");
+        let of = |ip: &str| household(ip.parse().unwrap());
+        assert_eq!(of("2001:db8:1:2:3:4:5:6"), of("2001:db8:1:2::"));
+        assert_ne!(of("2001:db8:1:3::"), of("2001:db8:1:2::"));
+        assert_eq!(of("::ffff:203.0.113.9"), of("203.0.113.9"));
+        assert_ne!(of("203.0.113.8"), of("203.0.113.9"));
     }
 }

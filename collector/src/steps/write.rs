@@ -1,10 +1,16 @@
 //! The last step: everything known about the event becomes one line on the disk.
 
+use std::sync::Arc;
+
 use contract::events::Event;
+use domain::sources::Source;
 use domain::tracking::{Dropped, Hit};
 use service::{Clock, Rng};
-use store::sites::SiteOwner;
 
+use super::find_site::Site;
+use super::locate::Place;
+use super::name_visitor::Visitor;
+use super::read_agent::Agent;
 use crate::pipeline::Arrival;
 use crate::segments::Journal;
 
@@ -15,34 +21,50 @@ pub(crate) struct Write {
     pub(crate) rng: Rng,
 }
 
+/// What the steps before found out.
+pub(crate) struct Findings {
+    pub(crate) site: Site,
+    pub(crate) place: Place,
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) source: Source,
+    pub(crate) visitor: Visitor,
+}
+
 impl Write {
     /// Returns once the event is safe.
-    pub(crate) async fn step(
-        &self,
-        arrival: &Arrival,
-        hit: Hit,
-        owner: SiteOwner,
-        visitor: u64,
-    ) -> Result<(), Dropped> {
+    pub(crate) async fn step(&self, arrival: &Arrival, hit: Hit, found: Findings) -> Result<(), Dropped> {
+        let Findings { site, place, agent, source, visitor } = found;
+        let owner = site.owner();
         let event = Event {
             id: self.rng.uuid_v7(self.clock.now()),
-            account_id: owner.account_id,
-            site_id: owner.site_id,
+            account_id: owner.map(|owner| owner.account_id).unwrap_or_default(),
+            site_id: owner.map(|owner| owner.site_id).unwrap_or_default(),
+            // Kept only until it is known whose site it is.
+            site_token: if owner.is_some() { String::new() } else { hit.site_token },
             received_at: arrival.at,
             name: hit.name,
             host: hit.host,
             path: hit.path,
-            visitor,
+            visitor: visitor.id,
+            previous: visitor.previous,
+            returner: visitor.returner,
             title: hit.title,
             referrer_host: hit.referrer_host,
             utm_source: hit.campaign.source,
             utm_medium: hit.campaign.medium,
             utm_campaign: hit.campaign.name,
+            source: source.name,
+            channel: source.channel.word().to_owned(),
+            country: place.country,
+            region: place.region,
+            city: place.city,
+            device: agent.device.to_owned(),
+            browser: agent.browser.clone(),
+            os: agent.os.clone(),
             screen: hit.screen.map(|screen| screen.word().to_owned()).unwrap_or_default(),
             props: hit.props,
             engagement_ms: hit.engagement_ms,
             scroll_depth: hit.scroll_depth,
-            ..Event::default()
         };
         self.journal.append(&event).await
     }

@@ -170,3 +170,62 @@ async fn the_past_is_loaded_only_where_that_is_allowed() {
         assert_eq!(stand.warehouse.count_page_views(stand.site_id, around).await.unwrap(), counted);
     }
 }
+
+#[tokio::test]
+async fn who_asks_not_to_be_counted_is_not_unless_the_owner_decided_otherwise_and_the_drops_are_shown() {
+    let mut stand = Stand::new().await;
+    stand.set("collector.drops_every=20ms");
+    stand.set("collector.sites_fresh=1ms");
+    let collector = stand.start().await;
+    let view = |path: &str| page_view(&stand.site_token, path, visitor(1));
+    send(&collector, &view("/first")).await;
+    for (header, value) in [("dnt", "1"), ("sec-gpc", "1")] {
+        send(&collector, &view("/unwilling").with(header, value)).await;
+    }
+    send(&collector, &view("/bot").with("user-agent", "Googlebot/2.1")).await;
+    send(&collector, &view("/headless").with("sec-ch-ua", "\"HeadlessChrome\";v=\"142\"")).await;
+    send(&collector, &view("/willing").with("dnt", "0")).await;
+    let account_id = stand.account_id().await;
+    let mut conn = store::acquire(&stand.database.db).await.unwrap();
+    until(async || {
+        let since = now() - chrono::TimeDelta::days(1);
+        let drops = store::drops::list_drops(&mut conn, account_id, stand.site_id, since).await.unwrap();
+        let drops: Vec<_> = drops.iter().map(|drops| (drops.reason.as_str(), drops.count)).collect();
+        drops == [("bot", 2), ("do_not_track", 2)]
+    })
+    .await;
+
+    let decided = "update analytics_sites set honour_dnt = false";
+    store::execute_raw(&stand.database.db, decided).await.unwrap();
+    send(&collector, &view("/unheeded").with("dnt", "1")).await;
+    collector.stop().await;
+    let stored: Vec<_> = stand.stored_paths().await.into_keys().collect();
+    assert_eq!(stored, ["/first", "/unheeded", "/willing"]);
+}
+
+#[tokio::test]
+async fn what_is_known_about_a_visitor_stands_on_events_and_on_their_visit() {
+    let stand = Stand::new().await;
+    let collector = stand.start().await;
+    let from = |path: &str| {
+        let body = json!({
+            "siteToken": stand.site_token, "name": "page_view",
+            "url": format!("https://shop.example{path}"), "referrer": "https://www.google.de/",
+        });
+        event(&body, visitor(1))
+    };
+    send(&collector, &from("/a?gclid=s3cret")).await;
+    send(&collector, &from("/b")).await;
+    collector.stop().await;
+    let columns = "source, channel, browser, os, device";
+    let events = stand.ask(&format!("SELECT path, {columns} FROM events ORDER BY path")).await;
+    assert_eq!(
+        events,
+        "/a\tGoogle\tPaid Search\tFirefox\tLinux\tdesktop\n/b\tGoogle\tOrganic Search\tFirefox\tLinux\tdesktop\n"
+    );
+    let visits = stand.ask(&format!("SELECT entry_path, exit_path, {columns} FROM sessions FINAL")).await;
+    assert_eq!(visits, "/a\t/b\tGoogle\tPaid Search\tFirefox\tLinux\tdesktop\n");
+    let returns = stand
+        .ask("SELECT count(), uniqExact(returner), min(epoch) = toStartOfMonth(min(day)) FROM returns FINAL");
+    assert_eq!(returns.await, "1\t1\t1\n");
+}

@@ -81,6 +81,8 @@ async fn what_was_answered_is_counted_exactly_once_over_twenty_kills_under_load(
         answered.len()
     );
     assert!(doubled.is_empty(), "{} events are there more than once: {doubled:?}", doubled.len());
+    let (events, visits) = stand.both_sums().await;
+    assert_eq!(events, visits, "the visits are made of exactly these events");
     let sent = crowd.next.load(Ordering::Relaxed);
     println!("{sent} sent, {} answered, {} stored, each once", answered.len(), stored.len());
 }

@@ -97,3 +97,50 @@ async fn a_site_that_was_seen_is_counted_while_postgres_is_away() {
     collector.stop().await;
     assert_eq!(stand.stored_paths().await, once_each(0..4));
 }
+
+#[tokio::test]
+async fn the_first_events_of_a_site_that_come_while_postgres_is_away_are_counted_when_it_is_back() {
+    let mut stand = Stand::new().await;
+    let other = "site_nobody_has_asked_for_yet";
+    let other_id = stand.make_site(other).await;
+    let valve = Valve::before(stand.database_host()).await;
+    stand.set_database_behind(&valve);
+    let collector = stand.start().await;
+    // From now on it has the day's salt.
+    send_many(&collector, &stand.site_token, 0..1).await;
+
+    valve.shut();
+    send_many(&collector, other, 1..3).await;
+    send_many(&collector, "site_of_nobody", 3..4).await;
+    send_many(&collector, &stand.site_token, 4..5).await;
+    until(async || stand.page_views().await == 2).await;
+    valve.open();
+    let count = async || stand.warehouse.count_page_views(other_id, Stand::always()).await.unwrap();
+    until(async || count().await == 2).await;
+    collector.stop().await;
+    assert_eq!(stand.stored_paths().await.into_keys().collect::<Vec<_>>(), ["/0", "/1", "/2", "/4"]);
+    let (events, visits) = stand.both_sums().await;
+    assert_eq!(events, visits);
+}
+
+#[tokio::test]
+async fn events_that_waited_while_their_site_was_deleted_are_left_out() {
+    let mut stand = Stand::new().await;
+    let other = "site_that_stays";
+    stand.make_site(other).await;
+    let valve = Valve::before(&stand.clickhouse.url).await;
+    stand.set(&format!("warehouse.url={}", valve.url));
+    valve.shut();
+    let collector = stand.start().await;
+    send_many(&collector, &stand.site_token, 0..5).await;
+    send_many(&collector, other, 5..8).await;
+    collector.stop().await;
+    let gone = format!("delete from analytics_sites where id = '{}'", stand.site_id);
+    store::execute_raw(&stand.database.db, &gone).await.unwrap();
+
+    valve.open();
+    let collector = stand.start().await;
+    until(async || stand.stored_paths().await.len() == 3).await;
+    collector.stop().await;
+    assert_eq!(stand.stored_paths().await, once_each(5..8));
+}

@@ -200,9 +200,25 @@ impl Stand {
         self.warehouse.count_unique_visitors(self.site_id, Self::always()).await.unwrap()
     }
 
-    /// How often each path is stored, asked of ClickHouse itself.
+    /// How often each path is stored.
     pub(crate) async fn stored_paths(&self) -> BTreeMap<String, u64> {
-        let sql = "SELECT path, count() FROM events GROUP BY path FORMAT TSV";
+        let pair = |line: &str| {
+            let (path, count) = line.split_once('\t').unwrap();
+            (path.to_owned(), count.parse().unwrap())
+        };
+        self.ask("SELECT path, count() FROM events GROUP BY path").await.lines().map(pair).collect()
+    }
+
+    /// Page views by the events, and by the visits made of them.
+    pub(crate) async fn both_sums(&self) -> (String, String) {
+        let of_events = "SELECT countIf(name = 'page_view'), uniqExact(visitor) FROM events";
+        let of_visits = "SELECT sum(page_views), uniqExact(visitor) FROM sessions FINAL";
+        (self.ask(of_events).await, self.ask(of_visits).await)
+    }
+
+    /// Asks ClickHouse itself.
+    pub(crate) async fn ask(&self, sql: &str) -> String {
+        let sql = format!("{sql} FORMAT TSV");
         let host = self.clickhouse.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
         let request = format!(
             "POST /?database={} HTTP/1.0\r\nX-ClickHouse-User: {}\r\nX-ClickHouse-Key: {}\r\nContent-Length: {}\r\n\r\n{sql}",
@@ -217,11 +233,7 @@ impl Stand {
         stream.read_to_string(&mut answer).await.unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(" 200 "), "{answer}");
-        let pair = |line: &str| {
-            let (path, count) = line.split_once('\t').unwrap();
-            (path.to_owned(), count.parse().unwrap())
-        };
-        body.lines().map(pair).collect()
+        body.to_owned()
     }
 }
 

@@ -17,7 +17,7 @@ use super::analytics_edits::{delete, update};
 use super::analytics_figures::query;
 use super::analytics_funnel::funnel;
 use super::analytics_retention::retention;
-use super::analytics_views::{CountedSite, SiteView, counted, find, script_tag};
+use super::analytics_views::{CountedSite, SiteView, WatchedSite, counted, find, script_tag, watched};
 use super::analytics_visits::{realtime, sessions};
 use crate::App;
 use crate::call::{Call, scope};
@@ -143,10 +143,7 @@ async fn read(
     call: Call<scope::AnalyticsRead>,
     State(app): State<App>,
     Path(id): Path<Uuid>,
-) -> Result<Reply<CountedSite>, Problem> {
-    let mut conn = store::acquire(&app.db).await?;
-    let site = find(&call, &mut conn, id).await?;
-    drop(conn);
-    let site = counted(&app, vec![site]).await?.pop();
-    Ok(call.reply(site.ok_or_else(|| Problem::not_found("analytics site"))?))
+) -> Result<Reply<WatchedSite>, Problem> {
+    let site = watched(&app, &call, id).await?;
+    Ok(call.reply(site))
 }

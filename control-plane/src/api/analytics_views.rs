@@ -1,6 +1,8 @@
 //! Analytics sites as their owners see them.
 
-use chrono::{DateTime, Utc};
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::analytics::{Lifetime, Zone};
 use domain::scopes::Resource;
 use schemars::JsonSchema;
@@ -43,6 +45,16 @@ pub(super) struct CountedSite {
     event_count: u64,
 }
 
+/// A site with what was counted and what was not.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WatchedSite {
+    #[serde(flatten)]
+    site: CountedSite,
+    /// Events of the last 24 hours that were not counted, by reason: `bot`, `quota`, …
+    dropped: BTreeMap<String, i64>,
+}
+
 impl From<Site> for SiteView {
     fn from(site: Site) -> Self {
         Self {
@@ -74,6 +86,17 @@ pub(super) async fn asked_about<S>(app: &App, call: &Call<S>, id: Uuid) -> Resul
     // Checked when it was set; a zone that is gone since is no reason to answer nothing.
     let zone = site.timezone.parse().unwrap_or(Zone::UTC);
     Ok((site, zone))
+}
+
+/// A site with all there is to know of it; drops of the last 24 hours are counted by whole hours.
+pub(super) async fn watched<S>(app: &App, call: &Call<S>, id: Uuid) -> Result<WatchedSite, Problem> {
+    let mut conn = store::acquire(&app.db).await?;
+    let site = find(call, &mut conn, id).await?;
+    let drops =
+        store::drops::list_drops(&mut conn, call.account_id, id, call.now - TimeDelta::hours(24)).await?;
+    drop(conn);
+    let site = counted(app, vec![site]).await?.pop().ok_or_else(|| Problem::not_found("analytics site"))?;
+    Ok(WatchedSite { site, dropped: drops.into_iter().map(|one| (one.reason, one.count)).collect() })
 }
 
 /// Sites with their events counted.

@@ -6,11 +6,15 @@ mod bus;
 mod config;
 mod fresh;
 mod limiter;
+mod memo;
+mod meter;
 
 pub use bus::{Bus, BusEvent};
 pub use config::Config;
 pub use fresh::{Bounds, Fresh, Served};
 pub use limiter::{Decision, Limiter, Rule};
+pub use memo::Memo;
+pub use meter::Meter;
 
 /// Why something in Redis couldn't be reached or used.
 #[derive(Debug, thiserror::Error)]

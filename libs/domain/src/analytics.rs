@@ -13,7 +13,6 @@ mod dimensions;
 mod figures;
 mod filters;
 mod funnels;
-mod lifetimes;
 mod metrics;
 mod periods;
 mod questions;
@@ -33,7 +32,6 @@ pub use filters::{Filter, VALUE_CHARS_MAX};
 pub use funnels::{
     AskedFunnel, AskedStep, Funnel, STEPS_MAX, STEPS_MIN, Step, StepFigures, fill_steps, read_funnel,
 };
-pub use lifetimes::Lifetime;
 pub use metrics::{ACTIVE_FOR, Metric};
 pub use periods::{Days, Period, Range};
 pub use questions::{Asked, LIMIT_DEFAULT, LIMIT_MAX, Question, read_question};
@@ -41,3 +39,5 @@ pub use visits::{
     AskedVisits, PAGE_DEFAULT, PAGE_MAX, VisitFilter, Visits, WINDOW_DAYS_MAX, hash, read_visits,
 };
 pub use zones::{Zone, read_zone};
+
+pub use crate::visitors::Lifetime;

@@ -5,6 +5,7 @@
 
 pub mod accounts;
 pub mod addresses;
+pub mod agents;
 pub mod analytics;
 pub mod answers;
 pub mod base62;
@@ -40,6 +41,7 @@ pub mod sealing;
 pub mod sessions;
 pub mod sign_ins;
 pub mod sites;
+pub mod sources;
 pub mod subdomains;
 pub mod submissions;
 pub mod tracking;

@@ -25,6 +25,8 @@ pub const ENGAGEMENT: &str = "engagement";
 /// Custom properties of one event.
 pub const PROPS_MAX: usize = 20;
 
+/// Parameters that advertisers add to their clicks.
+const CLICKS: &[&str] = &["gclid", "gbraid", "wbraid", "msclkid", "fbclid", "twclid"];
 pub(crate) const NAME_CHARS_MAX: usize = 64;
 const PATH_CHARS_MAX: usize = 1024;
 const TEXT_CHARS_MAX: usize = 300;
@@ -66,6 +68,8 @@ pub struct Campaign {
     pub medium: String,
     /// `utm_campaign`
     pub name: String,
+    /// Which advertiser's click parameter the address has; its value names a person and is forgotten.
+    pub click: &'static str,
 }
 
 /// The body as it travels. Unknown fields are ignored: a newer tracker may meet an older collector.
@@ -134,14 +138,23 @@ fn without_www(host: &str) -> &str {
 
 fn campaign(page: &Url) -> Campaign {
     let mut campaign = Campaign::default();
+    // Shorter words for the source, in use for longer than `utm_source`.
+    let mut stand_in = None;
     for (key, value) in page.query_pairs() {
         let place = match key.as_ref() {
             "utm_source" => &mut campaign.source,
             "utm_medium" => &mut campaign.medium,
             "utm_campaign" => &mut campaign.name,
-            _ => continue,
+            "source" | "ref" => stand_in.get_or_insert_default(),
+            key => {
+                campaign.click = CLICKS.iter().find(|click| **click == key).unwrap_or(&campaign.click);
+                continue;
+            }
         };
         *place = cut(value.trim(), TEXT_CHARS_MAX);
+    }
+    if campaign.source.is_empty() {
+        campaign.source = stand_in.unwrap_or_default();
     }
     campaign
 }

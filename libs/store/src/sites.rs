@@ -1,7 +1,11 @@
 //! Analytics sites: whose visits are counted, and under which token.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
 use domain::plans::Plan;
+use domain::visitors::Lifetime;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
@@ -61,6 +65,21 @@ pub struct SiteOwner {
     pub account_id: Uuid,
     /// What the account pays for.
     pub plan: Plan,
+    /// Where the site's days begin.
+    pub zone: Tz,
+    /// Whether visitors who ask not to be counted aren't.
+    pub honour_dnt: bool,
+    /// How long a returning visitor is known.
+    pub lifetime: Lifetime,
+}
+
+struct Row {
+    id: Uuid,
+    account_id: Uuid,
+    plan: String,
+    timezone: String,
+    honour_dnt: bool,
+    visitor_id_lifetime: String,
 }
 
 /// Stores a site. `false` and nothing changed if its subdomain is counted already.
@@ -136,15 +155,35 @@ pub async fn list_sites(conn: &mut Conn, account_id: Uuid, part: &Part) -> Resul
 /// # Errors
 /// The database's.
 pub async fn find_owner_by_token(conn: &mut Conn, site_token: &str) -> Result<Option<SiteOwner>, Error> {
-    let row = query!(
-        "select s.id, s.account_id, a.plan from analytics_sites s join accounts a on a.id = s.account_id
+    let row = query_as!(
+        Row,
+        "select s.id, s.account_id, a.plan, s.timezone, s.honour_dnt, s.visitor_id_lifetime
+         from analytics_sites s join accounts a on a.id = s.account_id
          where s.site_token = $1 and a.suspended_at is null",
         site_token,
     )
     .fetch_optional(conn)
     .await?;
-    row.map(|row| Ok(SiteOwner { site_id: row.id, account_id: row.account_id, plan: read_plan(&row.plan)? }))
-        .transpose()
+    let read = |row: Row| {
+        Ok(SiteOwner {
+            site_id: row.id,
+            account_id: row.account_id,
+            plan: read_plan(&row.plan)?,
+            zone: row.timezone.parse().unwrap_or(Tz::UTC),
+            honour_dnt: row.honour_dnt,
+            lifetime: Lifetime::from_word(&row.visitor_id_lifetime).unwrap_or_default(),
+        })
+    };
+    row.map(read).transpose()
+}
+
+/// Which of these sites there still are.
+///
+/// # Errors
+/// The database's.
+pub async fn list_existing(conn: &mut Conn, ids: &[Uuid]) -> Result<HashSet<Uuid>, Error> {
+    let ids = query_scalar!("select id from analytics_sites where id = any($1)", ids).fetch_all(conn).await?;
+    Ok(ids.into_iter().collect())
 }
 
 /// The token that the pages of a subdomain send, if they are counted by themselves.

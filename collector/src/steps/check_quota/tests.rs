@@ -2,14 +2,23 @@
 
 use chrono::{DateTime, Utc};
 use domain::plans::Plan;
+use domain::visitors::Lifetime;
 use store::accounts::{NewTrial, insert_trial};
 use store::months::{charge_events, find_months};
+use store::sites::SiteOwner;
 use tokio::task::JoinSet;
 
 use super::*;
 
-const OWNER: SiteOwner =
-    SiteOwner { site_id: Uuid::from_u128(7), account_id: Uuid::from_u128(1), plan: Plan::Free };
+const ACCOUNT: Uuid = Uuid::from_u128(1);
+const OWNER: Site = Site::Known(SiteOwner {
+    site_id: Uuid::from_u128(7),
+    account_id: ACCOUNT,
+    plan: Plan::Free,
+    zone: chrono_tz::Tz::UTC,
+    honour_dnt: true,
+    lifetime: Lifetime::Month,
+});
 
 fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
@@ -20,8 +29,7 @@ fn november() -> DateTime<Utc> {
 }
 
 fn arrival(taken_at: DateTime<Utc>) -> Arrival {
-    let ip = [127, 0, 0, 1].into();
-    Arrival { body: Default::default(), ip, user_agent: String::new(), at: taken_at, taken_at }
+    Arrival { at: taken_at, taken_at, ..Arrival::default() }
 }
 
 fn rules() -> Quota {
@@ -32,7 +40,7 @@ fn rules() -> Quota {
 async fn database() -> sandbox::test::TestDatabase {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
-    let (id, claim_token_hash, created_at) = (OWNER.account_id, [1; 32], november());
+    let (id, claim_token_hash, created_at) = (ACCOUNT, [1; 32], november());
     let trial = NewTrial { id, claim_token_hash, claim_deadline: created_at, created_at };
     insert_trial(&mut conn, &trial).await.unwrap();
     database
@@ -40,14 +48,14 @@ async fn database() -> sandbox::test::TestDatabase {
 
 async fn used(db: &Db, at: DateTime<Utc>) -> i64 {
     let mut conn = store::acquire(db).await.unwrap();
-    find_months(&mut conn, OWNER.account_id, at).await.unwrap().events
+    find_months(&mut conn, ACCOUNT, at).await.unwrap().events
 }
 
 #[tokio::test]
 async fn at_the_months_end_its_rest_is_given_back_and_the_next_month_begins_anew() {
     let database = database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
-    charge_events(&mut conn, OWNER.account_id, month_of(november()), 5_000 - 3).await.unwrap();
+    charge_events(&mut conn, ACCOUNT, month_of(november()), 5_000 - 3).await.unwrap();
     let clock = Clock::manual(november());
     let (step, keeper) = CheckQuota::new(database.db.clone(), clock.clone(), rules());
     let keeping = tokio::spawn(keeper.run());

@@ -40,7 +40,16 @@ async fn a_site_comes_with_a_script_tag_and_what_it_counts_by() {
         let value = if field == "domain" { &Value::Null } else { value };
         assert_eq!(&read[field], value, "{field}");
     }
-    assert_eq!(read["eventCount"], 0);
+    assert_eq!((&read["eventCount"], &read["dropped"]), (&json!(0), &json!({})));
+    let id = site["id"].as_str().unwrap();
+    let drops = format!(
+        "insert into event_drops (site_id, hour, reason, count)
+         values ('{id}', date_trunc('hour', now()), 'bot', 3),
+                ('{id}', date_trunc('hour', now()) - interval '2 hours', 'bot', 4),
+                ('{id}', date_trunc('hour', now()) - interval '2 days', 'quota', 1)"
+    );
+    stand.api.execute(&drops).await.unwrap();
+    assert_eq!(stand.get(&path).await["dropped"], json!({"bot": 7}));
 }
 
 #[tokio::test]

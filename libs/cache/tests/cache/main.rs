@@ -3,4 +3,5 @@
 
 mod bus;
 mod limiter;
+mod meter;
 mod support;

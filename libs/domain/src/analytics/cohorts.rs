@@ -195,7 +195,7 @@ pub fn fill_cohorts(
     let mut rotations = epochs.to_vec();
     let latest = epochs.iter().max().copied();
     let further =
-        std::iter::successors(latest, |day| Some(lifetime.next(*day)).filter(|next| *next <= asked.today));
+        std::iter::successors(latest, |day| Some(lifetime.epoch(*day).1).filter(|next| *next <= asked.today));
     rotations.extend(further);
     let counts: HashMap<_, _> = counts.iter().map(|one| ((one.came, one.there), one.count)).collect();
     let cells = u32::try_from(asked.periods.len()).unwrap_or(u32::MAX);

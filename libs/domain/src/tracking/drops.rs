@@ -19,6 +19,10 @@ pub enum Dropped {
     UnknownSite,
     /// The user agent is a program's.
     Bot,
+    /// The page that led here is one of those that only advertise themselves.
+    ReferrerSpam,
+    /// The visitor asked not to be counted, and the site heeds it.
+    DoNotTrack,
     /// The account's events of the month are used up.
     Quota,
     /// What is needed to place the event could not be asked for.
@@ -31,7 +35,7 @@ pub enum Dropped {
 
 impl Dropped {
     /// Every reason.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::TooLarge,
         Self::Unreadable,
         Self::Name,
@@ -40,6 +44,8 @@ impl Dropped {
         Self::RateLimited,
         Self::UnknownSite,
         Self::Bot,
+        Self::ReferrerSpam,
+        Self::DoNotTrack,
         Self::Quota,
         Self::Unavailable,
         Self::Full,
@@ -57,6 +63,8 @@ impl Dropped {
             Self::RateLimited => "rate_limited",
             Self::UnknownSite => "unknown_site",
             Self::Bot => "bot",
+            Self::ReferrerSpam => "referrer_spam",
+            Self::DoNotTrack => "do_not_track",
             Self::Quota => "quota",
             Self::Unavailable => "unavailable",
             Self::Full => "full",

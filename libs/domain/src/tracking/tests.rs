@@ -29,8 +29,17 @@ fn of_the_address_only_host_path_and_campaign_are_kept() {
 fn every_campaign_parameter_is_read_before_the_query_is_forgotten() {
     let url = "https://a.example/?utm_source=x&utm_medium=e%2Dmail&utm_campaign=spring+sale&utm_term=no";
     let hit = with("url", json!(url)).unwrap();
-    let said = Campaign { source: "x".into(), medium: "e-mail".into(), name: "spring sale".into() };
+    let said =
+        Campaign { source: "x".into(), medium: "e-mail".into(), name: "spring sale".into(), click: "" };
     assert_eq!(hit.campaign, said);
+}
+
+#[test]
+fn of_a_paid_click_only_the_kind_is_kept_and_older_words_for_the_source_count() {
+    let said = |query: &str| with("url", json!(format!("https://a.example/?{query}"))).unwrap().campaign;
+    assert_eq!(said("gclid=s3cret"), Campaign { click: "gclid", ..Campaign::default() });
+    assert_eq!(said("ref=hn").source, "hn");
+    assert_eq!(said("source=b&utm_source=a").source, "a");
 }
 
 #[test]

@@ -93,17 +93,3 @@ fn periods_as_long_as_an_id_lives_come_with_a_hint() {
         assert!(hint.contains(granularity.word()) && hint.contains("visitorIdLifetime"), "{hint}");
     }
 }
-
-#[test]
-fn lives_begin_with_calendar_days() {
-    let first = |lifetime: Lifetime, of: &str| lifetime.first_day(day(of)).to_string();
-    assert_eq!(first(Lifetime::Day, "2026-11-21"), "2026-11-21");
-    assert_eq!(first(Lifetime::Week, "2026-11-22"), "2026-11-16");
-    assert_eq!(first(Lifetime::Month, "2026-11-21"), "2026-11-01");
-    assert_eq!(first(Lifetime::Quarter, "2026-11-21"), "2026-10-01");
-    for lifetime in Lifetime::ALL {
-        let next = lifetime.next(day("2026-12-31"));
-        assert!(next > day("2026-12-31") && lifetime.first_day(next) == next, "{lifetime:?}");
-        assert_eq!(lifetime.first_day(next.pred_opt().unwrap()), lifetime.first_day(day("2026-12-31")));
-    }
-}

@@ -1,0 +1,102 @@
+//! Which country, region and city an address is in, by files in MaxMind's format. The address itself ends with the
+//! visitor's name.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use maxminddb::Reader;
+use serde::Deserialize;
+
+use crate::pipeline::Arrival;
+
+/// Where an address is; empty where unknown.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// ISO 3166-1 alpha-2.
+    pub(crate) country: String,
+    /// ISO 3166-2 code, or the name where the file has no codes.
+    pub(crate) region: String,
+    /// The English name.
+    pub(crate) city: String,
+}
+
+/// Looks addresses up. Without files every place is unknown.
+pub(crate) struct Locate {
+    files: Vec<Reader<Vec<u8>>>,
+}
+
+/// A record, in the nested shape of MaxMind's files or in the flat one of DB-IP's.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Record<'a> {
+    #[serde(borrow)]
+    country: Option<Country<'a>>,
+    subdivisions: Vec<Part<'a>>,
+    city: Option<City<'a>>,
+    country_code: Option<&'a str>,
+    state1: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+struct Country<'a> {
+    iso_code: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+struct Part<'a> {
+    iso_code: Option<&'a str>,
+    #[serde(borrow, default)]
+    names: Names<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum City<'a> {
+    Flat(#[serde(borrow)] &'a str),
+    Nested {
+        #[serde(borrow, default)]
+        names: Names<'a>,
+    },
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Names<'a> {
+    en: Option<&'a str>,
+}
+
+impl Locate {
+    /// Reads the files into memory.
+    pub(crate) fn new(files: &[PathBuf]) -> anyhow::Result<Self> {
+        let open = |path: &PathBuf| {
+            Reader::open_readfile(path)
+                .with_context(|| format!("reading the locations in {}", path.display()))
+        };
+        Ok(Self { files: files.iter().map(open).collect::<Result<_, _>>()? })
+    }
+
+    pub(crate) fn step(&self, arrival: &Arrival) -> Place {
+        self.files.iter().find_map(|file| find(file, arrival.ip.to_canonical())).unwrap_or_default()
+    }
+}
+
+/// The first file that knows the address; one for the other kind of addresses doesn't.
+fn find(file: &Reader<Vec<u8>>, ip: IpAddr) -> Option<Place> {
+    let record: Record<'_> = file.lookup(ip).ok()?.decode().ok()??;
+    let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    let country = record.country.and_then(|country| country.iso_code).or(record.country_code);
+    let part = record.subdivisions.first();
+    let code =
+        part.and_then(|part| part.iso_code).zip(country).map(|(code, country)| format!("{country}-{code}"));
+    let name = part.and_then(|part| part.names.en).or(record.state1);
+    let city = match record.city {
+        Some(City::Flat(name)) => Some(name),
+        Some(City::Nested { names }) => names.en,
+        None => None,
+    };
+    Some(Place { country: text(country), region: code.unwrap_or_else(|| text(name)), city: text(city) })
+}
+
+#[cfg(test)]
+mod tests;

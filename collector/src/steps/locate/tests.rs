@@ -1,0 +1,110 @@
+//! Against files made here, in both shapes: the smallest that there can be, with one network each.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// A value of MaxMind's format.
+enum Value<'a> {
+    Text(&'a str),
+    Number(u32),
+    Map(Vec<(&'a str, Value<'a>)>),
+    List(Vec<Value<'a>>),
+}
+use Value::{List, Map, Number, Text};
+
+fn control(kind: u8, size: usize, into: &mut Vec<u8>) {
+    let size = u8::try_from(size).unwrap();
+    assert!(size < 29, "longer ones are spelled otherwise");
+    // Kinds from 8 on are spelled in a byte of their own.
+    if kind > 7 { into.extend([size, kind - 7]) } else { into.push(kind << 5 | size) }
+}
+
+fn write(value: &Value<'_>, into: &mut Vec<u8>) {
+    match value {
+        Text(text) => {
+            control(2, text.len(), into);
+            into.extend(text.as_bytes());
+        }
+        Number(number) => {
+            control(6, 4, into);
+            into.extend(number.to_be_bytes());
+        }
+        Map(entries) => {
+            control(7, entries.len(), into);
+            for (key, value) in entries {
+                write(&Text(key), into);
+                write(value, into);
+            }
+        }
+        List(values) => {
+            control(11, values.len(), into);
+            values.iter().for_each(|value| write(value, into));
+        }
+    }
+}
+
+/// A file that knows this of the lower half of all addresses, and nothing of the upper.
+fn file(folder: &TempDir, name: &str, ip_version: u32, record: &Value<'_>) -> PathBuf {
+    let path = folder.path().join(name);
+    // One node: its left leads to the data, 16 bytes behind the tree; its right says "one node", which is nowhere.
+    let mut bytes = vec![0, 0, 17, 0, 0, 1];
+    bytes.extend([0; 16]);
+    write(record, &mut bytes);
+    bytes.extend(b"\xab\xcd\xefMaxMind.com");
+    let about = Map(vec![
+        ("binary_format_major_version", Number(2)),
+        ("binary_format_minor_version", Number(0)),
+        ("build_epoch", Number(0)),
+        ("database_type", Text("test")),
+        ("description", Map(vec![])),
+        ("ip_version", Number(ip_version)),
+        ("languages", List(vec![])),
+        ("node_count", Number(1)),
+        ("record_size", Number(24)),
+    ]);
+    write(&about, &mut bytes);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn place(locate: &Locate, ip: &str) -> [String; 3] {
+    let arrival = Arrival { ip: ip.parse().unwrap(), ..Arrival::default() };
+    let Place { country, region, city } = locate.step(&arrival);
+    [country, region, city]
+}
+
+#[test]
+fn both_shapes_of_files_are_read_and_each_answers_for_its_kind_of_addresses() {
+    let folder = TempDir::new().unwrap();
+    let english = |name| Map(vec![("names", Map(vec![("de", Text("Nein")), ("en", Text(name))]))]);
+    let nested = Map(vec![
+        ("city", english("Kathmandu")),
+        ("country", Map(vec![("iso_code", Text("NP"))])),
+        ("subdivisions", List(vec![Map(vec![("iso_code", Text("BA"))])])),
+    ]);
+    let flat =
+        Map(vec![("city", Text("Berlin")), ("country_code", Text("DE")), ("state1", Text("Land Berlin"))]);
+    let files = [file(&folder, "v4", 4, &nested), file(&folder, "v6", 6, &flat)];
+    let locate = Locate::new(&files).unwrap();
+    assert_eq!(place(&locate, "81.2.69.142"), ["NP", "NP-BA", "Kathmandu"]);
+    assert_eq!(place(&locate, "::ffff:81.2.69.142"), ["NP", "NP-BA", "Kathmandu"]);
+    assert_eq!(place(&locate, "2001:db8::1"), ["DE", "Land Berlin", "Berlin"]);
+    assert_eq!(place(&locate, "fe80::1"), ["", "", ""]);
+}
+
+#[test]
+fn without_files_or_an_entry_a_place_is_unknown_and_a_broken_file_is_named_at_start() {
+    assert_eq!(place(&Locate::new(&[]).unwrap(), "81.2.69.142"), ["", "", ""]);
+    let folder = TempDir::new().unwrap();
+    let country = Map(vec![("country_code", Text("FR"))]);
+    let locate = Locate::new(&[file(&folder, "v4", 4, &country)]).unwrap();
+    assert_eq!(place(&locate, "81.2.69.142"), ["FR", "", ""]);
+    assert_eq!(place(&locate, "200.1.1.1"), ["", "", ""]);
+    let broken = folder.path().join("broken");
+    std::fs::write(&broken, "no such thing").unwrap();
+    let error = Locate::new(&[broken.clone()]).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains(&Path::new(&broken).display().to_string()), "{error}");
+}

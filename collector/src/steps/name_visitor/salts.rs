@@ -1,0 +1,110 @@
+//! The salts behind visitors' ids, shared through Postgres, fetched ahead, and destroyed on time.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use chrono::{DateTime, Days, NaiveDate, Utc};
+use domain::visitors::SALT_BYTES;
+use service::{Check, Clock, Rng, Shutdown};
+use store::Db;
+use store::returners::NewSalt;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+pub(super) type Salt = [u8; SALT_BYTES];
+
+/// How often salts are looked after, and how soon again after a failure.
+const LOOK_AFTER_EVERY: Duration = Duration::from_secs(600);
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(2);
+
+/// The salts in use. Clones share them.
+#[derive(Clone)]
+pub(crate) struct Salts {
+    db: Db,
+    clock: Clock,
+    rng: Rng,
+    check: Check,
+    of_days: Arc<RwLock<BTreeMap<NaiveDate, Salt>>>,
+    of_sites: Arc<RwLock<HashMap<(Uuid, NaiveDate), SiteSalt>>>,
+}
+
+#[derive(Clone, Copy)]
+struct SiteSalt {
+    salt: Salt,
+    ends_at: DateTime<Utc>,
+}
+
+impl Salts {
+    pub(crate) fn new(db: Db, clock: Clock, rng: Rng, check: Check) -> Self {
+        Self { db, clock, rng, check, of_days: Arc::default(), of_sites: Arc::default() }
+    }
+
+    pub(super) async fn of_day(&self, day: NaiveDate) -> Result<Salt, store::Error> {
+        let known = self.of_days.read().unwrap_or_else(PoisonError::into_inner).get(&day).copied();
+        if let Some(salt) = known {
+            return Ok(salt);
+        }
+        let mut conn = store::acquire(&self.db).await?;
+        let salt = store::salts::get_salt(&mut conn, day, &self.rng.bytes()).await?;
+        self.of_days.write().unwrap_or_else(PoisonError::into_inner).insert(day, salt);
+        Ok(salt)
+    }
+
+    /// None if the site is gone.
+    pub(super) async fn of_site(
+        &self,
+        site_id: Uuid,
+        epoch: NaiveDate,
+        ends_at: DateTime<Utc>,
+    ) -> Result<Option<Salt>, store::Error> {
+        let key = (site_id, epoch);
+        let known = self.of_sites.read().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
+        if let Some(known) = known {
+            return Ok(Some(known.salt));
+        }
+        let fresh = NewSalt { epoch, ends_at, salt: self.rng.bytes() };
+        let mut conn = store::acquire(&self.db).await?;
+        let salt = store::returners::get_site_salt(&mut conn, site_id, &fresh).await?;
+        if let Some(salt) = salt {
+            let known = SiteSalt { salt, ends_at };
+            self.of_sites.write().unwrap_or_else(PoisonError::into_inner).insert(key, known);
+        }
+        Ok(salt)
+    }
+
+    pub(super) async fn look_after(self, shutdown: Shutdown) -> anyhow::Result<()> {
+        while !shutdown.is_requested() {
+            let pause = match self.rotate().await {
+                Ok(()) => {
+                    self.check.ok();
+                    LOOK_AFTER_EVERY
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "salts can't be looked after");
+                    TRY_AGAIN_AFTER
+                }
+            };
+            // The pause is the point: this is a clock's job.
+            shutdown.unless_requested(tokio::time::sleep_until(Instant::now() + pause)).await;
+        }
+        Ok(())
+    }
+
+    async fn rotate(&self) -> Result<(), store::Error> {
+        let now = self.clock.now();
+        let today = now.date_naive();
+        // Yesterday's stays: a session may have begun before midnight.
+        let oldest = today.checked_sub_days(Days::new(1)).unwrap_or(today);
+        self.of_days.write().unwrap_or_else(PoisonError::into_inner).retain(|day, _| *day >= oldest);
+        let in_use = |_: &_, salt: &mut SiteSalt| salt.ends_at > now;
+        self.of_sites.write().unwrap_or_else(PoisonError::into_inner).retain(in_use);
+        let mut conn = store::acquire(&self.db).await?;
+        store::salts::delete_salts_before(&mut conn, oldest).await?;
+        store::returners::delete_ended_salts(&mut conn, now).await?;
+        drop(conn);
+        self.of_day(today).await?;
+        self.of_day(today.checked_add_days(Days::new(1)).unwrap_or(today)).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,118 @@
+//! The places that visits come from, by host and by what campaigns call them.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// What one does at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Search,
+    Social,
+    Video,
+    Shopping,
+    Email,
+    Assistant,
+}
+
+/// A known place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) kind: Kind,
+    pub(super) name: &'static str,
+}
+
+/// What campaigns call places besides their names and hosts; with `ads` behind it, it is their advertising.
+const ALIASES: &[(&str, &str)] = &[
+    ("chat.openai", "ChatGPT"),
+    ("ddg", "DuckDuckGo"),
+    ("fb", "Facebook"),
+    ("g", "Google"),
+    ("google shopping", "Google Shopping"),
+    ("gplus", "Google+"),
+    ("hn", "Hacker News"),
+    ("ig", "Instagram"),
+    ("linked-in", "LinkedIn"),
+    ("meta", "Facebook"),
+    ("openai", "ChatGPT"),
+    ("tt", "TikTok"),
+    ("x", "Twitter"),
+    ("yahoo", "Yahoo!"),
+    ("yt", "YouTube"),
+];
+/// What turns a place's name into that of its advertisements.
+const AD_ENDINGS: &[&str] = &["ads", "ad"];
+/// Second levels under which countries register names.
+const SECOND_LEVELS: &[&str] = &["ac", "co", "com", "edu", "gov", "ne", "net", "or", "org"];
+
+struct Atlas {
+    by_host: HashMap<&'static str, Place>,
+    by_name: HashMap<String, Place>,
+}
+
+static ATLAS: LazyLock<Atlas> = LazyLock::new(|| {
+    let (mut by_host, mut by_name) = (HashMap::new(), HashMap::new());
+    for line in include_str!("places.tsv").lines() {
+        let mut columns = line.split('\t');
+        let (Some(kind), Some(name), Some(host)) = (columns.next(), columns.next(), columns.next()) else {
+            continue;
+        };
+        let kind = match kind {
+            "search" => Kind::Search,
+            "social" => Kind::Social,
+            "video" => Kind::Video,
+            "shopping" => Kind::Shopping,
+            "email" => Kind::Email,
+            _ => Kind::Assistant,
+        };
+        let place = Place { kind, name };
+        by_host.insert(host, place);
+        by_name.entry(name.to_lowercase()).or_insert(place);
+    }
+    for (alias, name) in ALIASES {
+        if let Some(place) = by_name.get(&name.to_lowercase()).copied() {
+            by_name.insert((*alias).to_owned(), place);
+        }
+    }
+    Atlas { by_host, by_name }
+});
+
+impl Place {
+    /// The place at this host, or at one it is part of.
+    pub(super) fn at(host: &str) -> Option<Self> {
+        endings(host).find_map(|ending| {
+            ATLAS
+                .by_host
+                .get(ending)
+                .copied()
+                .or_else(|| ATLAS.by_host.get(worldwide(ending)?.as_str()).copied())
+        })
+    }
+
+    /// The place that a campaign means by this word, which is in lower case, and whether its advertising is meant.
+    pub(super) fn called(word: &str) -> Option<(Self, bool)> {
+        let bare = word.strip_prefix("www.").unwrap_or(word);
+        let known = |word: &str| ATLAS.by_name.get(word).copied();
+        if let Some(place) = known(bare).or_else(|| Self::at(bare)) {
+            return Some((place, false));
+        }
+        let bare = if bare == "adwords" { "google ads" } else { bare };
+        let stem = AD_ENDINGS.iter().find_map(|ending| bare.strip_suffix(ending))?;
+        known(stem.trim_end_matches([' ', '-', '_', '.'])).map(|place| (place, true))
+    }
+}
+
+/// The host, and each domain above it that has a dot.
+pub(super) fn endings(host: &str) -> impl Iterator<Item = &str> {
+    let starts = std::iter::once(0).chain(host.match_indices('.').map(|(dot, _)| dot + 1));
+    starts.map(|start| &host[start..]).filter(|ending| ending.contains('.'))
+}
+
+/// The host as it stands in the list if it means all countries': `google.co.uk` is `google.{}`.
+fn worldwide(host: &str) -> Option<String> {
+    let (rest, _country) = host.rsplit_once('.')?;
+    let stem = match rest.rsplit_once('.') {
+        Some((stem, second)) if SECOND_LEVELS.contains(&second) => stem,
+        _ => rest,
+    };
+    Some(format!("{stem}.{{}}"))
+}

@@ -1,0 +1,90 @@
+//! How many events of a site were not counted, and why: by the hour, kept for a day.
+
+use chrono::{DateTime, Utc};
+use sqlx::{query, query_as};
+use uuid::Uuid;
+
+use crate::{Conn, Error};
+
+/// Events of one site, hour and reason that were not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drops {
+    /// The site.
+    pub site_id: Uuid,
+    /// The hour's beginning.
+    pub hour: DateTime<Utc>,
+    /// Why, as `domain::tracking::Dropped::word` says it.
+    pub reason: &'static str,
+    /// How many.
+    pub count: i64,
+}
+
+/// How many events were dropped for a reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DropCount {
+    /// Why.
+    pub reason: String,
+    /// How many.
+    pub count: i64,
+}
+
+/// Adds to what is counted already; sites that are gone are passed over.
+///
+/// # Errors
+/// The database's.
+pub async fn add_drops(conn: &mut Conn, drops: &[Drops]) -> Result<(), Error> {
+    let sites: Vec<Uuid> = drops.iter().map(|drops| drops.site_id).collect();
+    let hours: Vec<DateTime<Utc>> = drops.iter().map(|drops| drops.hour).collect();
+    let reasons: Vec<&str> = drops.iter().map(|drops| drops.reason).collect();
+    let counts: Vec<i64> = drops.iter().map(|drops| drops.count).collect();
+    // In one order, so that collectors that add at the same time don't wait for each other in a circle.
+    query!(
+        "insert into event_drops as d (site_id, hour, reason, count)
+         select n.site_id, n.hour, n.reason, n.count
+         from unnest($1::uuid[], $2::timestamptz[], $3::text[], $4::bigint[]) n(site_id, hour, reason, count)
+         join analytics_sites s on s.id = n.site_id
+         order by n.site_id, n.hour, n.reason
+         on conflict (site_id, hour, reason) do update set count = d.count + excluded.count",
+        &sites,
+        &hours,
+        &reasons as &[&str],
+        &counts,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// What was not counted of the account's site since then, the most frequent reason first.
+///
+/// # Errors
+/// The database's.
+pub async fn list_drops(
+    conn: &mut Conn,
+    account_id: Uuid,
+    site_id: Uuid,
+    since: DateTime<Utc>,
+) -> Result<Vec<DropCount>, Error> {
+    let drops = query_as!(
+        DropCount,
+        r#"select d.reason, sum(d.count)::bigint as "count!" from event_drops d
+           join analytics_sites s on s.id = d.site_id
+           where s.account_id = $1 and d.site_id = $2 and d.hour > $3
+           group by d.reason order by 2 desc, 1"#,
+        account_id,
+        site_id,
+        since,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(drops)
+}
+
+/// Forgets what was dropped in hours that began before then.
+///
+/// # Errors
+/// The database's.
+pub async fn delete_drops_before(conn: &mut Conn, then: DateTime<Utc>) -> Result<(), Error> {
+    query!("delete from event_drops where hour < $1", then).execute(conn).await?;
+    Ok(())
+}
