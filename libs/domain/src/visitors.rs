@@ -16,9 +16,7 @@ use sha2::Sha256;
 pub const SALT_BYTES: usize = 32;
 
 /// How long the id lives by which a returning visitor is known.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Lifetime {
     /// A calendar day.

@@ -99,7 +99,8 @@ impl Place {
             }
             all.push(Happened { event, person });
             if dice.chance(60) {
-                let spent = 1 + dice.below(if dice.chance(3) { 2_500_000 } else { 90_000 });
+                let most = if dice.chance(3) { 2_500_000 } else { 90_000 };
+                let spent = 1 + dice.below(most);
                 at += TimeDelta::milliseconds(i64::try_from(spent).unwrap());
                 let mut report = self.event(person, at, "engagement", path, dice);
                 report.engagement_ms = u32::try_from(spent).unwrap();

@@ -33,15 +33,14 @@ impl Questions<'_> {
         let mut statement = self.statement();
         statement.bind_range(question.counted);
         statement.bind("limit", Bound::Number(question.limit.into()));
-        let rows = grouped(shape, &mut statement);
-        let (amount, over) =
-            if shape.adds_up_visits() { ("sum(amount)", "sum(over)") } else { ("any(amount)", "any(over)") };
+        let mut rows = grouped(shape, &mut statement);
+        if shape.adds_up_visits() {
+            rows =
+                format!("SELECT word, sum(amount) AS amount, sum(over) AS over FROM ({rows}) GROUP BY word");
+        }
         let weight = if question.metric.is_mean() { "over" } else { "amount" };
-        // Sorted while the words are still numbers of a dictionary, or as they come; spelled out for a few rows only.
-        statement
-            .push("SELECT toString(key) AS word, amount, over FROM (SELECT word AS key, ")
-            .push(&format!("{amount} AS amount, {over} AS over FROM ({rows}) GROUP BY key)"))
-            .push(&format!(" ORDER BY {weight} DESC, word ASC LIMIT {{limit:Int64}}"));
+        statement.push("SELECT toString(word) AS word, amount, over FROM (").push(&rows);
+        statement.push(&format!(") ORDER BY {weight} DESC, word ASC LIMIT {{limit:Int64}}"));
         let rows = self.rows::<WordRow>(statement).await?;
         Ok(rows.into_iter().map(|row| (row.word, Sums { amount: row.amount, over: row.over })).collect())
     }

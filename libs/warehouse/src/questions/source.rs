@@ -208,7 +208,8 @@ impl Join<'_> {
         let Self { events, visits, .. } = self;
         let list = |columns: &[&str]| columns.iter().map(|column| format!(", {column}")).collect::<String>();
         let (of_event, of_visit) = (list(&self.event_columns), list(&self.visit_columns));
-        let named: Vec<_> = self.visit_columns.iter().filter_map(|column| column.rsplit(" AS ").next()).collect();
+        let named: Vec<_> =
+            self.visit_columns.iter().filter_map(|column| column.rsplit(" AS ").next()).collect();
         let named = list(&named);
         format!(
             "FROM (SELECT visitor, received_at{of_event} FROM events WHERE {events}) AS e \
