@@ -75,7 +75,7 @@ async fn a_deleted_site_is_gone_at_once_and_its_rows_are_to_be_purged() {
     let (status, answer) = stand.send(Method::DELETE, &path, &Value::Null).await;
     assert_eq!((status, &answer["deleted"]), (StatusCode::OK, &json!(true)), "{answer}");
     let (_, after) = stand.send(Method::GET, "/api/account/usage", &Value::Null).await;
-    let used = |usage: &Value| usage["_meta"]["usage"]["projects"]["used"].as_i64().unwrap();
+    let used = |usage: &Value| usage["usage"]["projects"]["used"].as_i64().unwrap();
     assert_eq!(used(&after), used(&before) - 1);
 
     let body = json!({"siteId": gone, "steps": [{"event": "a"}, {"event": "b"}]});

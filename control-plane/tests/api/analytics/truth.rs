@@ -2,12 +2,15 @@
 //! agrees with a plain count of what happened.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use chrono::{DateTime, Datelike as _, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
+use domain::analytics::{Range, Visits};
 use futures::future::join_all;
 use serde_json::{Value, json};
 use uuid::Uuid;
+use warehouse::Limits;
 
 use super::asking::some_value;
 use super::expected::{Ask, Past};
@@ -117,6 +120,9 @@ impl Site {
 async fn every_answer_agrees_with_a_plain_count_of_what_happened() {
     let stand = Stand::start(&["analytics.at_once_per_account=8"]).await;
     let sites = sites(&stand, &mut Dice(7)).await;
+    for site in &sites {
+        check_stored(&stand, site).await;
+    }
     let checks = sites.iter().enumerate().map(|(number, site)| {
         let stand = &stand;
         async move {
@@ -135,6 +141,31 @@ async fn every_answer_agrees_with_a_plain_count_of_what_happened() {
         }
     });
     join_all(checks).await;
+}
+
+/// The visits that are stored are those that there were.
+async fn check_stored(stand: &Stand, site: &Site) {
+    let limits = Limits { time: Duration::from_secs(60), memory_bytes: 1 << 30, rows: 10_000_000 };
+    let questions = stand.warehouse.questions(site.id, limits);
+    for first in site.firsts {
+        let start = first.and_time(chrono::NaiveTime::MIN).and_utc() - TimeDelta::days(1);
+        let range = Range { start, end: start + TimeDelta::days(14) };
+        let all = Visits { range, min_pages: 0, limit: 1_000_000, offset: 0, filters: vec![] };
+        let stored = questions.visits(&all).await.unwrap();
+        let stored: BTreeSet<_> = stored
+            .visits
+            .iter()
+            .map(|visit| (visit.start, visit.ended, visit.visitor, u64::from(visit.page_views)))
+            .collect();
+        let happened =
+            site.past.visits.iter().filter(|visit| visit.start() >= range.start && visit.start() < range.end);
+        let happened: BTreeSet<_> = happened
+            .map(|visit| (visit.start(), visit.ended, visit.first.event.visitor, visit.pages.len() as u64))
+            .collect();
+        let wrong: Vec<_> =
+            stored.symmetric_difference(&happened).map(|one| (happened.contains(one), one)).collect();
+        assert!(wrong.is_empty(), "{}: {} stored, {wrong:#?}", site.past.zone, stored.len());
+    }
 }
 
 async fn check_list(stand: &Stand, site: &Site, dice: &mut Dice) {

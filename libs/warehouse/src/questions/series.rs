@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use clickhouse::Row;
-use domain::analytics::{Question, Sums};
+use domain::analytics::{Question, Range, Sums};
 use serde::Deserialize;
 
 use super::Questions;
@@ -38,13 +38,16 @@ impl Questions<'_> {
     /// As [`Questions::total`].
     pub async fn series(&self, question: &Question) -> Result<Vec<Sums>, Error> {
         let starts: Vec<i64> = question.buckets.iter().map(|bucket| bucket.range.start.timestamp()).collect();
-        if starts.is_empty() {
-            return Ok(vec![]);
+        // Who is active now is in none of the buckets of last year.
+        let (counted, shown) = (question.counted, question.range);
+        let range = Range { start: counted.start.max(shown.start), end: counted.end.min(shown.end) };
+        if range.start >= range.end {
+            return Ok(vec![Sums::default(); starts.len()]);
         }
         let shape = Shape::whole(question);
         let source = shape.source();
         let mut statement = self.statement();
-        statement.bind_range(question.counted);
+        statement.bind_range(range);
         statement.bind("starts", Bound::Numbers(starts.clone()));
         let rows = shape.rows(source, Part::Whole, &mut statement);
         statement.push(if source == Source::Visits { OF_VISIT } else { OF_EVENT });
