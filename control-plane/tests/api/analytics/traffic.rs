@@ -133,13 +133,13 @@ impl Place {
             name: name.into(),
             host: "shop.example".into(),
             path: path.into(),
-            visitor: id_of(person, at.date_naive()),
+            visitor: self.id_of(person, at.date_naive()),
             previous: if soon_after_midnight {
-                id_of(person, at.date_naive().pred_opt().unwrap())
+                self.id_of(person, at.date_naive().pred_opt().unwrap())
             } else {
                 0
             },
-            returner: Some(Returner { id: id_of(person, epoch) / 3, day, epoch }),
+            returner: Some(Returner { id: self.id_of(person, epoch) / 3, day, epoch }),
             country: fixed(1, COUNTRIES),
             region: fixed(2, COUNTRIES),
             city: fixed(3, CITIES),
@@ -151,8 +151,14 @@ impl Place {
     }
 }
 
-/// A person's id on a day.
-fn id_of(person: u64, day: NaiveDate) -> u64 {
-    let day = u64::try_from(day.num_days_from_ce()).unwrap();
-    (person + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(day.wrapping_mul(0xc2b2_ae3d_27d4_eb4f)) | 1
+impl Place {
+    /// A person's id on a day, which is no other's at any site or on any other day.
+    fn id_of(&self, person: u64, day: NaiveDate) -> u64 {
+        let day = u64::try_from(day.num_days_from_ce()).unwrap();
+        let site = self.site_id.as_u64_pair().1;
+        let id = (person + 1)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .wrapping_add(day.wrapping_mul(0xc2b2_ae3d_27d4_eb4f));
+        id.wrapping_add(site) | 1
+    }
 }
