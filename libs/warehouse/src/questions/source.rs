@@ -156,7 +156,7 @@ impl<'a> Shape<'a> {
 pub(super) enum Part {
     /// All of it.
     Whole,
-    /// Visits that neither began before it nor go on after it.
+    /// Visits with any page views that neither began before it nor go on after it.
     Within,
     /// Visits that cross one of its edges, and the events a day around these.
     Across,
@@ -167,7 +167,8 @@ impl Part {
         match self {
             Self::Whole => "",
             Self::Within => {
-                " AND start >= fromUnixTimestamp64Milli({from:Int64}) AND ended < fromUnixTimestamp64Milli({to:Int64})"
+                " AND start >= fromUnixTimestamp64Milli({from:Int64}) AND ended < fromUnixTimestamp64Milli({to:Int64}) \
+                 AND page_views > 0"
             }
             Self::Across => {
                 " AND (start < fromUnixTimestamp64Milli({from:Int64}) \
