@@ -20,6 +20,7 @@ use crate::callers::Callers;
 use crate::config::{Config, Deploys, Idempotency, Recipients, Subdomains, Trial, Upgrade, Webhooks};
 use crate::exports::Exports;
 use crate::large::Room;
+use crate::questioning::Questioning;
 use crate::signin::SignIn;
 use crate::uploads::Uploads;
 
@@ -67,6 +68,8 @@ pub struct Parts {
     pub exports: Exports,
     /// Whom forms may have asked whether they want mails.
     pub recipients: Recipients,
+    /// The turns that questions to the warehouse take.
+    pub questioning: Questioning,
     /// The room that large bodies share.
     pub large_bodies: Room,
     /// Whom to believe about a caller's address.
@@ -147,6 +150,7 @@ impl App {
             idempotency: config.idempotency.clone(),
             exports: Exports::new(&config.exports),
             recipients: config.recipients.clone(),
+            questioning: Questioning::new(&config.analytics),
             large_bodies: Room::new(&config.large_bodies),
             edge_trust: EdgeTrust::new(secrets.edge_token.expose_secret()),
             clock,

@@ -50,7 +50,9 @@ scopes! {
     AccountRead = Account Read;
     AccountUpdate = Account Update;
     AnalyticsCreate = Analytics Create;
+    AnalyticsDelete = Analytics Delete;
     AnalyticsRead = Analytics Read;
+    AnalyticsUpdate = Analytics Update;
     AssetsCreate = Assets Create;
     AssetsRead = Assets Read;
     AssetsDelete = Assets Delete;

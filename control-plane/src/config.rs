@@ -52,6 +52,8 @@ pub struct Config {
     pub exports: Exports,
     /// Whom forms may have asked whether they want mails.
     pub recipients: Recipients,
+    /// What questions to the warehouse may take.
+    pub analytics: crate::questioning::Analytics,
     /// How many large bodies are taken at once.
     pub large_bodies: crate::large::LargeBodies,
 }

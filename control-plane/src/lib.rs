@@ -13,6 +13,7 @@ mod exports;
 mod first_site;
 mod idempotency;
 mod large;
+mod questioning;
 mod rates;
 mod reach;
 pub mod signin;

@@ -2,6 +2,12 @@
 
 mod account;
 mod analytics;
+mod analytics_edits;
+mod analytics_figures;
+mod analytics_funnel;
+mod analytics_retention;
+mod analytics_views;
+mod analytics_visits;
 mod assets;
 mod batch;
 mod deletion;

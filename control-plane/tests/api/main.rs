@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
 mod account;
+mod analytics;
 mod archives;
 mod assets;
 mod bad_input;

@@ -27,7 +27,7 @@ pub const PROPS_MAX: usize = 20;
 
 /// Parameters that advertisers add to their clicks.
 const CLICKS: &[&str] = &["gclid", "gbraid", "wbraid", "msclkid", "fbclid", "twclid"];
-const NAME_CHARS_MAX: usize = 64;
+pub(crate) const NAME_CHARS_MAX: usize = 64;
 const PATH_CHARS_MAX: usize = 1024;
 const TEXT_CHARS_MAX: usize = 300;
 const TOKEN_BYTES_MAX: usize = 64;

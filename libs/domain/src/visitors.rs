@@ -8,13 +8,16 @@ use std::net::IpAddr;
 
 use chrono::{Datelike as _, Days, Months, NaiveDate};
 use hmac::{Hmac, KeyInit, Mac};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
 /// Random bytes of one day's salt.
 pub const SALT_BYTES: usize = 32;
 
 /// How long the id lives by which a returning visitor is known.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Lifetime {
     /// A calendar day.
     Day,

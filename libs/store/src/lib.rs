@@ -35,6 +35,7 @@ pub mod returners;
 pub mod salts;
 pub mod sessions;
 pub mod sign_ins;
+pub mod site_edits;
 pub mod sitemaps;
 pub mod sites;
 pub mod subdomains;

@@ -48,6 +48,12 @@ pub struct Site {
     pub folder_id: Option<Uuid>,
     /// When it was made.
     pub created_at: DateTime<Utc>,
+    /// An IANA name: where its days begin.
+    pub timezone: String,
+    /// Whether visitors are left out who ask not to be tracked.
+    pub honour_dnt: bool,
+    /// How long a returning visitor can be known: `day`, `week`, `month` or `quarter`.
+    pub visitor_id_lifetime: String,
 }
 
 /// Where an event with a certain token belongs.
@@ -115,7 +121,8 @@ pub async fn insert_site(conn: &mut Conn, account_id: Uuid, site: &NewSite) -> R
 pub async fn find_site(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Site>, Error> {
     let site = query_as!(
         Site,
-        "select id, site_token, name, domain, subdomain_id, folder_id, created_at
+        "select id, site_token, name, domain, subdomain_id, folder_id, created_at, timezone, honour_dnt,
+                visitor_id_lifetime
          from analytics_sites where account_id = $1 and id = $2",
         account_id,
         id,
@@ -132,7 +139,9 @@ pub async fn find_site(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
 pub async fn list_sites(conn: &mut Conn, account_id: Uuid, part: &Part) -> Result<Vec<Site>, Error> {
     let sites = query_as!(
         Site,
-        "select id, site_token, name, domain, subdomain_id, folder_id, created_at from analytics_sites
+        "select id, site_token, name, domain, subdomain_id, folder_id, created_at, timezone, honour_dnt,
+                visitor_id_lifetime
+         from analytics_sites
          where account_id = $1 and ($2::uuid is null or folder_id = $2) and ($3::uuid[] is null or id = any($3))
            and ($4::timestamptz is null or (created_at, id) > ($4, $5))
          order by created_at, id limit $6::bigint + 1",

@@ -24,7 +24,30 @@ pub enum Error {
 const REFUSALS: &[u32] =
     &[6, 10, 16, 20, 26, 27, 33, 34, 36, 38, 41, 42, 43, 44, 46, 47, 53, 62, 69, 70, 72, 117, 131, 349];
 
+/// What a statement took too much of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Excess {
+    /// Rows to read: it will be as many the next time.
+    Rows,
+    /// Time or memory, of which there may be more when fewer ask.
+    TimeOrMemory,
+}
+
 impl Error {
+    /// What the statement took too much of, if that is why it failed.
+    pub fn excess(&self) -> Option<Excess> {
+        let (Self::Statement(source) | Self::Migration { source, .. }) = self;
+        match source {
+            ClientError::TimedOut => Some(Excess::TimeOrMemory),
+            ClientError::BadResponse(text) => match code_of(text)? {
+                158 | 307 | 396 => Some(Excess::Rows),
+                159 | 160 | 209 | 241 => Some(Excess::TimeOrMemory),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Whether the same statement may succeed later.
     pub fn retryable(&self) -> bool {
         let (Self::Statement(source) | Self::Migration { source, .. }) = self;
@@ -73,5 +96,18 @@ mod tests {
             Error::Statement(ClientError::SchemaMismatch("column visits".into())),
         ];
         assert!(!refused.iter().any(Error::retryable));
+        assert!(refused.iter().all(|error| error.excess().is_none()));
+    }
+
+    #[test]
+    fn what_takes_too_much_says_of_what() {
+        let rows = answer("Code: 158. DB::Exception: Limit for rows exceeded");
+        assert_eq!(rows.excess(), Some(Excess::Rows));
+        for too_long in
+            [Error::Statement(ClientError::TimedOut), answer("Code: 159. DB::Exception: Timeout exceeded")]
+        {
+            assert_eq!(too_long.excess(), Some(Excess::TimeOrMemory));
+        }
+        assert_eq!(answer("Code: 241. DB::Exception: Memory").excess(), Some(Excess::TimeOrMemory));
     }
 }

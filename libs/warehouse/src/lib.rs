@@ -8,6 +8,7 @@ mod config;
 mod error;
 mod events;
 mod migrations;
+mod questions;
 mod returns;
 mod sessions;
 
@@ -16,7 +17,8 @@ use std::time::Duration;
 use clickhouse::Client;
 
 pub use config::Config;
-pub use error::Error;
+pub use error::{Error, Excess};
+pub use questions::{Limits, PageSeen, Questions, VisitSeen, VisitsSeen};
 
 /// A question that isn't answered by then is given up, here and on the server.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);

@@ -17,10 +17,14 @@ use crate::{document, idempotency};
 pub struct Resource<S> {
     noun: &'static str,
     router: ApiRouter<S>,
-    paths: Vec<String>,
-    deprecated: Vec<String>,
-    extensions: Vec<String>,
+    /// Methods and paths.
+    routes: Vec<Route>,
+    deprecated: Vec<Route>,
+    extensions: Vec<Route>,
 }
+
+/// A method, in small letters, and a path.
+type Route = (&'static str, String);
 
 /// Marks operations of the document that the specification doesn't have.
 const EXTENSION: &str = "x-extension";
@@ -37,7 +41,7 @@ macro_rules! method {
             T: 'static,
         {
             let describe = describe::<H>(self.noun, summary);
-            self.route(path, $with(handler, describe))
+            self.route(stringify!($name), path, $with(handler, describe))
         }
     };
 }
@@ -48,7 +52,7 @@ impl<S: Clone + Send + Sync + 'static> Resource<S> {
         Self {
             noun,
             router: ApiRouter::new(),
-            paths: Vec::new(),
+            routes: Vec::new(),
             deprecated: Vec::new(),
             extensions: Vec::new(),
         }
@@ -71,20 +75,20 @@ impl<S: Clone + Send + Sync + 'static> Resource<S> {
     #[must_use]
     pub fn deprecated(mut self, successor: &'static str) -> Self {
         self.router = self.router.layer(map_response(async move |response| announce(response, successor)));
-        self.deprecated.append(&mut self.paths);
+        self.deprecated.append(&mut self.routes);
         self
     }
 
     /// The endpoints so far are ours: the specification does not have them.
     #[must_use]
     pub fn extension(mut self) -> Self {
-        self.extensions.append(&mut self.paths);
+        self.extensions.append(&mut self.routes);
         self
     }
 
-    fn route(mut self, path: &str, method: ApiMethodRouter<S>) -> Self {
-        self.paths.push(path.to_owned());
-        self.router = self.router.api_route(path, method);
+    fn route(mut self, method: &'static str, path: &str, handler: ApiMethodRouter<S>) -> Self {
+        self.routes.push((method, path.to_owned()));
+        self.router = self.router.api_route(path, handler);
         self
     }
 }
@@ -123,8 +127,8 @@ pub fn document_of<S: Clone + Send + Sync + 'static>(
 ) -> (Router<S>, OpenApi) {
     aide::generate::on_error(|error| tracing::debug!(%error, "while describing the API"));
     let mut document = OpenApi::default();
-    let deprecated: Vec<String> = resources.iter().flat_map(|resource| resource.deprecated.clone()).collect();
-    let extensions: Vec<String> = resources.iter().flat_map(|resource| resource.extensions.clone()).collect();
+    let deprecated: Vec<Route> = resources.iter().flat_map(|resource| resource.deprecated.clone()).collect();
+    let extensions: Vec<Route> = resources.iter().flat_map(|resource| resource.extensions.clone()).collect();
     let all = resources.into_iter().fold(ApiRouter::new(), |all, resource| all.merge(resource.router));
     let router = all.finish_api_with(&mut document, |api| {
         let scheme = SecurityScheme::Http {
@@ -146,13 +150,23 @@ pub fn document_of<S: Clone + Send + Sync + 'static>(
     (router, document)
 }
 
-fn operations_at<'a>(document: &'a mut OpenApi, paths: &[String]) -> impl Iterator<Item = &'a mut Operation> {
+fn operations_at<'a>(document: &'a mut OpenApi, routes: &[Route]) -> impl Iterator<Item = &'a mut Operation> {
     let items = document.paths.iter_mut().flat_map(|paths| &mut paths.paths);
-    let named = items.filter(|(path, _)| paths.contains(path)).filter_map(|(_, item)| item.as_item_mut());
-    named.flat_map(|item| {
-        [&mut item.get, &mut item.put, &mut item.post, &mut item.patch, &mut item.delete]
+    let items = items.filter_map(|(path, item)| Some((path, item.as_item_mut()?)));
+    items.flat_map(|(path, item)| {
+        let operations = [
+            ("get", &mut item.get),
+            ("put", &mut item.put),
+            ("post", &mut item.post),
+            ("patch", &mut item.patch),
+            ("delete", &mut item.delete),
+        ];
+        let named = |method| routes.iter().any(|route| route.0 == method && route.1 == *path);
+        operations
             .into_iter()
-            .flatten()
+            .filter(|(method, _)| named(*method))
+            .filter_map(|(_, operation)| operation.as_mut())
+            .collect::<Vec<_>>()
     })
 }
 

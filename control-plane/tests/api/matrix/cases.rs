@@ -321,6 +321,17 @@ pub(super) fn all() -> Vec<Case> {
             body(with(site(), "subdomainId", json!(own.subdomain)))
         }),
         row("analytics.read", "", Names(Analytics), |_, it| path(it.site, Value::Null)),
+        row("analytics.update", "", Names(Analytics), |_, it| {
+            path(it.site, json!({"timezone": "Europe/Berlin"}))
+        }),
         row("analytics.query", "?siteId", Names(Analytics), |_, it| query(format!("?siteId={}", it.site))),
+        row("analytics.realtime", "?siteId", Names(Analytics), |_, it| query(format!("?siteId={}", it.site))),
+        row("analytics.sessions", "?siteId", Names(Analytics), |_, it| query(format!("?siteId={}", it.site))),
+        row("analytics.funnel", "body.siteId", Names(Analytics), |_, it| {
+            let steps = json!([{"event": "page_view"}, {"event": "sign up"}]);
+            body(json!({"siteId": it.site, "steps": steps}))
+        }),
+        row("analytics.retention", "body.siteId", Names(Analytics), |_, it| body(json!({"siteId": it.site}))),
+        last("analytics.delete", "", Names(Analytics), |_, it| path(it.site, Value::Null)),
     ]
 }

@@ -1,0 +1,70 @@
+//! Questions as they are written, and what comes back made comparable.
+
+use form_urlencoded::Serializer;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::expected::{Ask, Past};
+use super::stand::Stand;
+use super::traffic::{Dice, PATHS};
+
+impl Ask {
+    fn path(&self, site: Uuid, dice: &mut Dice) -> String {
+        let mut query = Serializer::new(String::from("/api/analytics/query?"));
+        query.append_pair("siteId", &site.to_string()).append_pair("metric", self.metric);
+        query.append_pair("period", "custom").append_pair("compare", "true");
+        query.append_pair("from", &self.from.to_string()).append_pair("to", &self.to.to_string());
+        query.append_pair("limit", &self.limit.to_string());
+        for (name, value) in [("groupBy", self.group_by), ("breakdownBy", self.breakdown_by)] {
+            value.map(|value| query.append_pair(name, value));
+        }
+        let written = |value: &String| if value.is_empty() { "(none)".to_owned() } else { value.clone() };
+        if dice.below(2) == 0 {
+            for (dimension, value) in &self.filters {
+                query.append_pair(&format!("filters.{dimension}"), &written(value));
+            }
+        } else {
+            let filters: serde_json::Map<String, Value> = self
+                .filters
+                .iter()
+                .map(|(dimension, value)| ((*dimension).to_owned(), json!(written(value))))
+                .collect();
+            query.append_pair("filters", &json!(filters).to_string());
+        }
+        query.finish()
+    }
+}
+
+impl Stand {
+    /// Asks, and compares with what really happened.
+    pub(super) async fn check(&self, site: Uuid, past: &Past, ask: &Ask, dice: &mut Dice) {
+        let path = ask.path(site, dice);
+        let answer = self.get(&path).await;
+        let expected = past.answer(ask);
+        let mut found = json!({"total": answer["total"], "before": answer["comparison"]["total"]});
+        for part in ["series", "breakdown"] {
+            if !answer[part].is_null() {
+                found[part] = answer[part].clone();
+            }
+        }
+        assert_eq!(found, expected, "{}: {path}", past.zone);
+    }
+}
+
+/// A value that a dimension may have here.
+pub(super) fn some_value(dimension: &str, dice: &mut Dice) -> String {
+    match dimension {
+        "url" | "entry_page" | "exit_page" => dice.one(PATHS),
+        "referrer" => dice.one(&["google.com", "", "t.co"]),
+        "country" | "region" => dice.one(&["DE", "US", "", "FR"]),
+        "city" => dice.one(&["São Paulo", "Berlin", ""]),
+        "device" => dice.one(&["desktop", "mobile"]),
+        "browser" => dice.one(&["Chrome", "Firefox"]),
+        "os" => dice.one(&["Linux", "iOS"]),
+        "utm_source" => dice.one(&["newsletter", "twitter", ""]),
+        "utm_medium" => dice.one(&["email", "social", "it's \\ {x:String} \"?\""]),
+        "utm_campaign" => dice.one(&["autumn", ""]),
+        _ => dice.one(&["Email", "Direct", "Organic Search"]),
+    }
+    .to_owned()
+}

@@ -1,0 +1,132 @@
+//! What can't be answered says why, field by field; what would take too much is refused; nothing hangs.
+
+use chrono::TimeDelta;
+use contract::events::Event;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use service::Clock;
+use uuid::Uuid;
+
+use super::stand::Stand;
+
+#[tokio::test]
+async fn a_wrong_question_is_refused_field_by_field() {
+    let stand = Stand::start(&[]).await;
+    let site = stand.site("UTC").await;
+    let refused = async |method: Method, path: String, body: Value| {
+        let (status, problem) = stand.send(method, &path, &body).await;
+        assert_eq!(
+            (status, &problem["code"]),
+            (StatusCode::BAD_REQUEST, &json!("validation_failed")),
+            "{path} {body}"
+        );
+        let fields = problem["fieldErrors"].as_array().unwrap().iter();
+        fields.map(|one| one["field"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    for (query, fields) in [
+        ("metric=clicks", "metric"),
+        ("period=8d", "period"),
+        ("period=custom", "from to"),
+        ("period=custom&from=2026-01-02&to=2026-01-01", "from"),
+        ("period=custom&from=2026-02-30&to=2026-03-01", "from"),
+        ("groupBy=year", "groupBy"),
+        ("groupBy=hour&period=custom&from=2000-01-01&to=2026-01-01", "groupBy"),
+        ("breakdownBy=language", "breakdownBy"),
+        ("filters=x", "filters"),
+        ("filters=%7B%22colour%22:%22red%22%7D", "filters.colour"),
+        ("filters.colour=red", "filters.colour"),
+        ("limit=0", "limit"),
+        ("limit=1001", "limit"),
+        ("limit=ten", "limit"),
+        ("compare=maybe", "compare"),
+        ("metric=a&groupBy=b&breakdownBy=c&limit=-1", "metric groupBy breakdownBy limit"),
+    ] {
+        let path = format!("/api/analytics/query?siteId={site}&{query}");
+        assert_eq!(refused(Method::GET, path, Value::Null).await, fields, "{query}");
+    }
+    for (query, fields) in [
+        ("period=30d", "period"),
+        ("period=custom&from=2026-01-01&to=2026-01-08", "to"),
+        ("limit=101", "limit"),
+        ("offset=-1", "offset"),
+        ("minPages=-1", "minPages"),
+        ("filter.browser=x", "filter.browser"),
+    ] {
+        let path = format!("/api/analytics/sessions?siteId={site}&{query}");
+        assert_eq!(refused(Method::GET, path, Value::Null).await, fields, "{query}");
+    }
+    let step = json!({"event": "page_view"});
+    for (steps, fields) in [
+        (json!([step]), "steps"),
+        (json!(vec![&step; 6]), "steps"),
+        (json!([step, {"event": ""}]), "steps[1].event"),
+        (json!([step, {"event": "a", "filters": {"colour": "red"}}]), "steps[1].filters.colour"),
+        (json!([step, {"event": "a", "filters": {"url": 1}}]), "steps[1].filters.url"),
+    ] {
+        let body = json!({"siteId": site, "steps": steps});
+        assert_eq!(refused(Method::POST, "/api/analytics/funnel".into(), body).await, fields, "{steps}");
+    }
+    for (member, value, fields) in [
+        ("granularity", json!("year"), "granularity"),
+        ("firstEvent", json!(""), "firstEvent"),
+        ("returnEvent", json!("engagement"), "returnEvent"),
+        ("period", json!("custom"), "from to"),
+    ] {
+        let mut body = json!({"siteId": site});
+        body[member] = value;
+        assert_eq!(refused(Method::POST, "/api/analytics/retention".into(), body).await, fields);
+    }
+    let path = "/api/analytics/query".to_owned();
+    assert_eq!(refused(Method::GET, path, Value::Null).await, "siteId");
+    let id = format!("/api/analytics/sites/{site}");
+    for (body, fields) in [
+        (json!({"timezone": "Berlin"}), "timezone"),
+        (json!({"visitorIdLifetime": "year"}), "visitorIdLifetime"),
+        (json!({"honourDnt": "yes"}), "honourDnt"),
+        (json!({"name": " ", "domain": "a b"}), "name domain"),
+    ] {
+        assert_eq!(refused(Method::PATCH, id.clone(), body).await, fields);
+    }
+}
+
+#[tokio::test]
+async fn a_question_about_too_much_is_refused_with_a_word_on_what_to_do() {
+    let narrow = ["analytics.rows=500"];
+    let stand = Stand::start(&narrow).await;
+    let site = stand.site("UTC").await;
+    let now = Clock::system().now();
+    let events: Vec<Event> = (0..2_000_u64)
+        .map(|number| Event {
+            id: Uuid::from_u128(number.into()),
+            account_id: stand.account_id,
+            site_id: site,
+            received_at: now - TimeDelta::seconds(1),
+            name: "page_view".into(),
+            visitor: number,
+            ..Event::default()
+        })
+        .collect();
+    stand.store(&events, 10_000).await;
+    let path = format!("/api/analytics/query?siteId={site}&breakdownBy=url");
+    let (status, problem) = stand.send(Method::GET, &path, &Value::Null).await;
+    assert_eq!(
+        (status, &problem["code"]),
+        (StatusCode::BAD_REQUEST, &json!("validation_failed")),
+        "{problem}"
+    );
+    assert_eq!(problem["fieldErrors"][0]["field"], "period");
+}
+
+#[tokio::test]
+async fn a_question_that_finds_no_turn_is_answered_503() {
+    let stand = Stand::start(&["analytics.at_once=0", "analytics.patience=10ms"]).await;
+    let site = stand.site("UTC").await;
+    let path = format!("/api/analytics/realtime?siteId={site}");
+    let (status, problem) = stand.send(Method::GET, &path, &Value::Null).await;
+    assert_eq!(
+        (status, &problem["code"]),
+        (StatusCode::SERVICE_UNAVAILABLE, &json!("unavailable")),
+        "{problem}"
+    );
+    assert!(problem["hint"].is_string(), "{problem}");
+}

@@ -1,0 +1,80 @@
+//! An API with a warehouse beside it, and sites in it.
+
+use contract::events::Event;
+use domain::plans::Plan;
+use domain::visits::Rules;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use uuid::Uuid;
+use warehouse::{Config, Warehouse};
+
+use crate::harness::Api;
+
+/// An account on the largest plan, and what it can do.
+pub(super) struct Stand {
+    pub(super) api: Api,
+    pub(super) warehouse: Warehouse,
+    pub(super) key: String,
+    pub(super) account_id: Uuid,
+}
+
+impl Stand {
+    pub(super) async fn start(set: &[&str]) -> Self {
+        let clickhouse = sandbox::test::clickhouse().await;
+        let mut settings = vec![
+            format!("warehouse.url={}", clickhouse.url),
+            format!("warehouse.database={}", clickhouse.database),
+            format!("warehouse.user={}", clickhouse.user),
+            format!("warehouse.password={}", clickhouse.password),
+        ];
+        settings.extend(set.iter().map(ToString::to_string));
+        let api = Api::start(&settings.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        let (key, account_id) = api.trial_on(Plan::Scale).await;
+        let warehouse = warehouse::connect(&Config {
+            url: clickhouse.url,
+            database: clickhouse.database,
+            user: clickhouse.user,
+            password: clickhouse.password,
+        });
+        Self { api, warehouse, key, account_id }
+    }
+
+    /// A new site in that time zone.
+    pub(super) async fn site(&self, zone: &str) -> Uuid {
+        let (status, made) = self.send(Method::POST, "/api/analytics/sites", &json!({"name": "S"})).await;
+        assert_eq!(status, StatusCode::CREATED, "{made}");
+        let id = made["site"]["id"].as_str().unwrap();
+        let path = format!("/api/analytics/sites/{id}");
+        let (status, set) = self.send(Method::PATCH, &path, &json!({"timezone": zone})).await;
+        assert_eq!((status, &set["timezone"]), (StatusCode::OK, &json!(zone)), "{set}");
+        id.parse().unwrap()
+    }
+
+    pub(super) async fn send(&self, method: Method, path: &str, body: &Value) -> (StatusCode, Value) {
+        self.api.send(method, path, Some(&self.key), body).await
+    }
+
+    /// What is answered to a question that is right.
+    pub(super) async fn get(&self, path: &str) -> Value {
+        let (status, answer) = self.send(Method::GET, path, &Value::Null).await;
+        assert_eq!(status, StatusCode::OK, "{path}: {answer}");
+        answer
+    }
+
+    /// The same with a body.
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Value {
+        let (status, answer) = self.send(Method::POST, path, body).await;
+        assert_eq!(status, StatusCode::OK, "{path} {body}: {answer}");
+        answer
+    }
+
+    /// Stores events as the collector does, so many at a time.
+    pub(super) async fn store(&self, events: &[Event], at_a_time: usize) {
+        for batch in events.chunks(at_a_time) {
+            let token = batch[0].id.to_string();
+            self.warehouse.insert_events(&token, batch).await.unwrap();
+            self.warehouse.insert_returns(batch).await.unwrap();
+            self.warehouse.recount_visits(batch, Rules::default()).await.unwrap();
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Traffic that looks like chance and is the same every time: people with habits, visits that last, pause, cross
+//! midnight, go on for more than a day; events that come late and in the wrong order.
+
+use chrono::{DateTime, Datelike as _, NaiveDate, TimeDelta, Utc};
+use chrono_tz::Tz;
+use contract::events::{Event, Returner};
+use uuid::Uuid;
+
+/// Numbers that look like chance.
+pub(super) struct Dice(pub(super) u64);
+
+impl Dice {
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+
+    pub(super) fn one<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
+        of[usize::try_from(self.below(of.len() as u64)).unwrap()]
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// An event as it happened: what nobody but the person behind it knows stands beside it.
+#[derive(Clone)]
+pub(super) struct Happened {
+    pub(super) event: Event,
+    pub(super) person: u64,
+}
+
+pub(super) const PATHS: &[&str] = &["/", "/pricing", "/blog/1", "/blog/2", "/docs", "/über", "/checkout"];
+const COUNTRIES: &[&str] = &["DE", "US", "NP", "BR", ""];
+const CITIES: &[&str] = &["Berlin", "São Paulo", "Kathmandu", ""];
+const DEVICES: &[&str] = &["desktop", "mobile", "tablet"];
+const BROWSERS: &[&str] = &["Chrome", "Firefox", "Safari"];
+/// Host, utm_source, utm_medium, utm_campaign, channel.
+const ORIGINS: &[(&str, &str, &str, &str, &str)] = &[
+    ("", "", "", "", "Direct"),
+    ("google.com", "", "", "", "Organic Search"),
+    ("news.example", "", "", "", "Referral"),
+    ("", "newsletter", "email", "autumn", "Email"),
+    ("t.co", "twitter", "social", "autumn", "Organic Social"),
+];
+
+/// What happened at a site, in order of time, from `first` on for so many days.
+pub(super) struct Place {
+    pub(super) account_id: Uuid,
+    pub(super) site_id: Uuid,
+    pub(super) zone: Tz,
+    pub(super) people: u64,
+}
+
+impl Place {
+    pub(super) fn days(&self, first: NaiveDate, days: u64, dice: &mut Dice) -> Vec<Happened> {
+        let start = first.and_time(chrono::NaiveTime::MIN).and_utc();
+        let mut all = Vec::new();
+        for person in 0..self.people {
+            let mut at = start + TimeDelta::milliseconds(i64::try_from(dice.below(86_400_000)).unwrap());
+            let end = start + TimeDelta::days(i64::try_from(days).unwrap());
+            while at < end {
+                at = self.visit(person, at, dice, &mut all);
+                at += TimeDelta::milliseconds(1_800_001 + i64::try_from(dice.below(80_000_000)).unwrap());
+            }
+        }
+        all.sort_by_key(|one| (one.event.received_at, one.event.id));
+        all
+    }
+
+    /// One stay; gives its end. Some last for more than a day, some pause for just about half an hour.
+    fn visit(
+        &self,
+        person: u64,
+        start: DateTime<Utc>,
+        dice: &mut Dice,
+        all: &mut Vec<Happened>,
+    ) -> DateTime<Utc> {
+        let origin = ORIGINS[usize::try_from(dice.below(5)).unwrap()];
+        let (events, pause) = match dice.below(100) {
+            0 => (110, 1_000_000),
+            1..=45 => (1, 60_000),
+            _ => (2 + dice.below(7), 240_000),
+        };
+        let mut at = start;
+        for number in 0..events {
+            let path = dice.one(PATHS);
+            let name = if dice.chance(12) { dice.one(&["sign up", "buy"]) } else { "page_view" };
+            let mut event = self.event(person, at, name, path, dice);
+            if number == 0 {
+                event.referrer_host = origin.0.into();
+                event.utm_source = origin.1.into();
+                event.utm_medium = origin.2.into();
+                event.utm_campaign = origin.3.into();
+                event.channel = origin.4.into();
+            } else {
+                event.channel = "Direct".into();
+            }
+            all.push(Happened { event, person });
+            if dice.chance(60) {
+                let most = if dice.chance(3) { 2_500_000 } else { 90_000 };
+                let spent = 1 + dice.below(most);
+                at += TimeDelta::milliseconds(i64::try_from(spent).unwrap());
+                let mut report = self.event(person, at, "engagement", path, dice);
+                report.engagement_ms = u32::try_from(spent).unwrap();
+                all.push(Happened { event: report, person });
+            }
+            at += TimeDelta::milliseconds(match dice.below(40) {
+                0 => 1_800_000,
+                1 => 1_800_001,
+                2 => 0,
+                _ => i64::try_from(dice.below(pause)).unwrap(),
+            });
+        }
+        at
+    }
+
+    fn event(&self, person: u64, at: DateTime<Utc>, name: &str, path: &str, dice: &mut Dice) -> Event {
+        let fixed = |salt: u64, of: &[&str]| {
+            of[usize::try_from(person.wrapping_mul(2_654_435_761).wrapping_add(salt * 97) / 7).unwrap()
+                % of.len()]
+            .to_owned()
+        };
+        let soon_after_midnight = at.timestamp_millis().rem_euclid(86_400_000) < 1_800_000;
+        let day = at.with_timezone(&self.zone).date_naive();
+        let epoch = day.with_day(1).unwrap();
+        Event {
+            id: Uuid::from_u128(u128::from(dice.below(1 << 31)) << 64 | u128::from(dice.below(1 << 31))),
+            account_id: self.account_id,
+            site_id: self.site_id,
+            received_at: at,
+            name: name.into(),
+            host: "shop.example".into(),
+            path: path.into(),
+            visitor: self.id_of(person, at.date_naive()),
+            previous: if soon_after_midnight {
+                self.id_of(person, at.date_naive().pred_opt().unwrap())
+            } else {
+                0
+            },
+            returner: Some(Returner { id: self.id_of(person, epoch) / 3, day, epoch }),
+            country: fixed(1, COUNTRIES),
+            region: fixed(2, COUNTRIES),
+            city: fixed(3, CITIES),
+            device: fixed(4, DEVICES),
+            browser: fixed(5, BROWSERS),
+            os: fixed(6, &["Linux", "iOS"]),
+            ..Event::default()
+        }
+    }
+}
+
+impl Place {
+    /// A person's id on a day, which is no other's at any site or on any other day.
+    fn id_of(&self, person: u64, day: NaiveDate) -> u64 {
+        let day = u64::try_from(day.num_days_from_ce()).unwrap();
+        let site = self.site_id.as_u64_pair().1;
+        let id = (person + 1)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .wrapping_add(day.wrapping_mul(0xc2b2_ae3d_27d4_eb4f));
+        id.wrapping_add(site) | 1
+    }
+}

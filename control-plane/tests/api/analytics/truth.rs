@@ -1,0 +1,372 @@
+//! More than 50,000 events of four sites in four time zones, over the days on which clocks are moved: every answer
+//! agrees with a plain count of what happened.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use chrono::{DateTime, Datelike as _, NaiveDate, TimeDelta, Utc};
+use chrono_tz::Tz;
+use domain::analytics::{Range, Visits};
+use futures::future::join_all;
+use serde_json::{Value, json};
+use uuid::Uuid;
+use warehouse::Limits;
+
+use super::asking::some_value;
+use super::expected::{Ask, Past};
+use super::stand::Stand;
+use super::traffic::{Dice, Happened, Place};
+
+const METRICS: [&str; 7] = [
+    "page_views",
+    "unique_visitors",
+    "visits",
+    "bounce_rate",
+    "avg_session_duration",
+    "views_per_visit",
+    "avg_time_on_page",
+];
+const DIMENSIONS: [&str; 14] = [
+    "url",
+    "referrer",
+    "country",
+    "city",
+    "region",
+    "device",
+    "browser",
+    "os",
+    "utm_source",
+    "utm_medium",
+    "utm_campaign",
+    "entry_page",
+    "exit_page",
+    "channel",
+];
+const GROUPINGS: [&str; 4] = ["day", "week", "month", "hour"];
+
+/// Zones, and the first of ten days in which each moves its clocks one way and the other.
+const PLACES: [(&str, &str, &str); 4] = [
+    ("Europe/Berlin", "2025-03-25", "2025-10-21"),
+    ("Australia/Lord_Howe", "2025-04-01", "2025-09-30"),
+    ("America/Sao_Paulo", "2018-10-30", "2019-02-12"),
+    ("Asia/Kathmandu", "2025-05-28", "2025-12-28"),
+];
+
+/// A site, and what happened there.
+struct Site {
+    id: Uuid,
+    firsts: [NaiveDate; 2],
+    happened: Vec<Happened>,
+    past: Past,
+}
+
+async fn sites(stand: &Stand, dice: &mut Dice) -> Vec<Site> {
+    let mut sites = Vec::new();
+    for (zone, spring, autumn) in PLACES {
+        let (id, zone): (_, Tz) = (stand.site(zone).await, zone.parse().unwrap());
+        let firsts: [NaiveDate; 2] = [spring, autumn].map(|first| first.parse().unwrap());
+        let place = Place { account_id: stand.account_id, site_id: id, zone, people: 55 };
+        let happened: Vec<_> = firsts.iter().flat_map(|first| place.days(*first, 10, dice)).collect();
+        let past = Past::new(zone, &happened);
+        sites.push(Site { id, firsts, happened, past });
+    }
+    // They arrive up to a minute late and so in another order; some of them hours late.
+    let mut arriving: Vec<_> = sites
+        .iter()
+        .flat_map(|site| &site.happened)
+        .map(|one| {
+            let late = if dice.below(50) == 0 { dice.below(20_000_000) } else { dice.below(60_000) };
+            (one.event.received_at + TimeDelta::milliseconds(i64::try_from(late).unwrap()), one.event.clone())
+        })
+        .collect();
+    assert!(arriving.len() >= 50_000, "{}", arriving.len());
+    arriving.sort_by_key(|(arrival, event)| (*arrival, event.id));
+    let arriving: Vec<_> = arriving.into_iter().map(|(_, event)| event).collect();
+    stand.store(&arriving, 3_000).await;
+    sites
+}
+
+impl Site {
+    /// Some days of it, edges within the traffic as often as not.
+    fn days(&self, most: u64, dice: &mut Dice) -> (NaiveDate, NaiveDate) {
+        let first = self.firsts[usize::try_from(dice.below(2)).unwrap()];
+        let days = |count: u64| TimeDelta::days(i64::try_from(count).unwrap());
+        let from = first + days(dice.below(9));
+        (from, from + days(dice.below(most)))
+    }
+
+    fn ask(&self, metric: &'static str, breakdown: Option<&'static str>, dice: &mut Dice) -> Ask {
+        let group_by = (dice.below(2) == 0).then(|| dice.one(&GROUPINGS));
+        let (from, to) = self.days(if group_by == Some("hour") { 2 } else { 12 }, dice);
+        let mut filters: BTreeMap<&'static str, String> = BTreeMap::new();
+        for _ in 0..dice.below(3) {
+            let dimension = dice.one(&DIMENSIONS);
+            filters.insert(dimension, some_value(dimension, dice));
+        }
+        let limit = 1 + usize::try_from(dice.below(12)).unwrap();
+        Ask {
+            metric,
+            from,
+            to,
+            group_by,
+            breakdown_by: breakdown,
+            filters: filters.into_iter().collect(),
+            limit,
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_answer_agrees_with_a_plain_count_of_what_happened() {
+    let stand = Stand::start(&["analytics.at_once_per_account=8"]).await;
+    let sites = sites(&stand, &mut Dice(7)).await;
+    for site in &sites {
+        check_stored(&stand, site).await;
+    }
+    let checks = sites.iter().enumerate().map(|(number, site)| {
+        let stand = &stand;
+        async move {
+            let mut dice = Dice(100 + number as u64);
+            for metric in METRICS {
+                for dimension in DIMENSIONS.map(Some).into_iter().chain([None; 6]) {
+                    let ask = site.ask(metric, dimension, &mut dice);
+                    stand.check(site.id, &site.past, &ask, &mut dice).await;
+                }
+            }
+            for _ in 0..12 {
+                check_list(stand, site, &mut dice).await;
+                check_funnel(stand, site, &mut dice).await;
+                check_retention(stand, site, &mut dice).await;
+            }
+        }
+    });
+    join_all(checks).await;
+}
+
+/// The visits that are stored are those that there were.
+async fn check_stored(stand: &Stand, site: &Site) {
+    let limits = Limits { time: Duration::from_secs(60), memory_bytes: 1 << 30, rows: 10_000_000 };
+    let questions = stand.warehouse.questions(site.id, limits);
+    for first in site.firsts {
+        let start = first.and_time(chrono::NaiveTime::MIN).and_utc() - TimeDelta::days(1);
+        let range = Range { start, end: start + TimeDelta::days(14) };
+        let all = Visits { range, min_pages: 0, limit: 1_000_000, offset: 0, filters: vec![] };
+        let stored = questions.visits(&all).await.unwrap();
+        let stored: BTreeSet<_> = stored
+            .visits
+            .iter()
+            .map(|visit| (visit.start, visit.ended, visit.visitor, u64::from(visit.page_views)))
+            .collect();
+        let happened =
+            site.past.visits.iter().filter(|visit| visit.start() >= range.start && visit.start() < range.end);
+        let happened: BTreeSet<_> = happened
+            .map(|visit| (visit.start(), visit.ended, visit.first.event.visitor, visit.pages.len() as u64))
+            .collect();
+        let wrong: Vec<_> =
+            stored.symmetric_difference(&happened).map(|one| (happened.contains(one), one)).collect();
+        assert!(wrong.is_empty(), "{}: {} stored, {wrong:#?}", site.past.zone, stored.len());
+    }
+}
+
+async fn check_list(stand: &Stand, site: &Site, dice: &mut Dice) {
+    let (from, to) = site.days(7, dice);
+    let (least, limit, offset) = (dice.below(4), 1 + dice.below(60), dice.below(3) * 10);
+    let country = some_value("country", dice);
+    let past = &site.past;
+    let in_range = |at: DateTime<Utc>| (from..=to).contains(&past.day(at));
+    let mut visits: Vec<_> = past
+        .visits
+        .iter()
+        .filter(|visit| visit.pages.len() as u64 >= least && visit.first.event.country == country)
+        .filter(|visit| {
+            past.day(visit.start()) <= to
+                && past.day(visit.ended) >= from
+                && (in_range(visit.start()) || in_range(visit.ended) || past.day(visit.start()) < from)
+        })
+        .collect();
+    visits.sort_by_key(|visit| (std::cmp::Reverse(visit.start()), visit.first.event.visitor));
+    let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let shown: Vec<Value> = visits
+        .iter()
+        .skip(usize::try_from(offset).unwrap())
+        .take(usize::try_from(limit).unwrap())
+        .map(|visit| {
+            let event = &visit.first.event;
+            let page = |at: usize| visit.pages.get(at).map(|page| page.0.clone());
+            json!({
+                "pages": visit.pages.iter().map(|(url, _)| url).collect::<BTreeSet<_>>(),
+                "times": visit.pages.iter().map(|(_, at)| at.timestamp_millis()).collect::<Vec<_>>(),
+                "pageCount": visit.pages.len(),
+                "duration": (visit.ended - visit.start()).num_seconds(),
+                "country": known(&event.country), "city": known(&event.city),
+                "region": known(&event.region), "device": known(&event.device),
+                "entryPage": page(0), "exitPage": visit.pages.last().map(|page| &page.0),
+            })
+        })
+        .collect();
+    let more = offset + (shown.len() as u64) < visits.len() as u64 && !shown.is_empty();
+
+    let country = if country.is_empty() { "(none)" } else { &country };
+    let path = format!(
+        "/api/analytics/sessions?siteId={}&period=custom&from={from}&to={to}&minPages={least}&limit={limit}\
+         &offset={offset}&filter.country={country}",
+        site.id
+    );
+    let answer = stand.get(&path).await;
+    let sessions = answer["sessions"].as_array().unwrap();
+    let hashes: BTreeSet<_> = sessions.iter().map(|one| one["sessionHash"].as_str().unwrap()).collect();
+    assert_eq!(hashes.len(), sessions.len());
+    let found: Vec<Value> = sessions
+        .iter()
+        .map(|one| {
+            let mut one = one.clone();
+            let pages = one["pages"].as_array().unwrap().clone();
+            let at = |page: &Value| page["timestamp"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
+            one.as_object_mut().unwrap().remove("sessionHash");
+            one["times"] = pages.iter().map(|page| json!(at(page).timestamp_millis())).collect();
+            one["pages"] =
+                json!(pages.iter().map(|page| page["url"].as_str().unwrap()).collect::<BTreeSet<_>>());
+            one
+        })
+        .collect();
+    assert_eq!(found, shown, "{path}");
+    assert_eq!((&answer["total"], &answer["hasMore"]), (&json!(visits.len()), &json!(more)), "{path}");
+}
+
+async fn check_funnel(stand: &Stand, site: &Site, dice: &mut Dice) {
+    let (from, to) = site.days(12, dice);
+    let steps: Vec<(&str, Vec<(&str, String)>)> = (0..2 + dice.below(4))
+        .map(|_| {
+            let event = dice.one(&["page_view", "page_view", "sign up", "buy"]);
+            let filters = (0..dice.below(2)).map(|_| {
+                let dimension = dice.one(&["url", "url", "channel", "device", "entry_page"]);
+                (dimension, some_value(dimension, dice))
+            });
+            let filters = filters.collect();
+            (event, filters)
+        })
+        .collect();
+    let past = &site.past;
+    let fits = |one: &Happened, visit: usize, (name, filters): &(&str, Vec<(&str, String)>)| {
+        let holds = |(dimension, value): &(&str, String)| past.value(one, visit, dimension) == *value;
+        one.event.name == *name && filters.iter().all(holds)
+    };
+    let mut reached = vec![0_u64; steps.len()];
+    for visit in 0..past.visits.len() {
+        let own: Vec<&Happened> = past
+            .events
+            .iter()
+            .filter(|(one, of)| *of == Some(visit) && (from..=to).contains(&past.day(one.event.received_at)))
+            .map(|(one, _)| one)
+            .collect();
+        let level = deepest(&own, &|one, step: usize| fits(one, visit, &steps[step]), steps.len());
+        reached.iter_mut().take(level).for_each(|count| *count += 1);
+    }
+    let body = json!({
+        "siteId": site.id, "period": "custom", "from": from, "to": to,
+        "steps": steps.iter().map(|(event, filters)| {
+            let filters: serde_json::Map<String, Value> =
+                filters.iter().map(|(word, value)| ((*word).to_owned(), json!(value))).collect();
+            json!({"event": event, "filters": filters})
+        }).collect::<Vec<_>>(),
+    });
+    let answer = stand.post("/api/analytics/funnel", &body).await;
+    let counts: Vec<_> =
+        answer["steps"].as_array().unwrap().iter().map(|step| step["count"].as_u64().unwrap()).collect();
+    assert_eq!(counts, reached, "{}: {body}", past.zone);
+}
+
+/// How many steps can be matched with different events, in an order that time does not contradict. Tries them all.
+fn deepest(events: &[&Happened], fits: &dyn Fn(&Happened, usize) -> bool, steps: usize) -> usize {
+    fn go(
+        events: &[&Happened],
+        used: &mut Vec<usize>,
+        fits: &dyn Fn(&Happened, usize) -> bool,
+        steps: usize,
+    ) -> usize {
+        let step = used.len();
+        if step == steps {
+            return step;
+        }
+        let earliest = used.last().map(|last| events[*last].event.received_at);
+        // The earliest moment at which one fits is as good as any later one.
+        let mut best = step;
+        let mut moment = None;
+        for (number, one) in events.iter().enumerate() {
+            let at = one.event.received_at;
+            if used.contains(&number) || earliest.is_some_and(|earliest| at < earliest) || !fits(one, step) {
+                continue;
+            }
+            if moment.is_some_and(|moment| at > moment) {
+                break;
+            }
+            moment = Some(at);
+            used.push(number);
+            best = best.max(go(events, used, fits, steps));
+            used.pop();
+        }
+        best
+    }
+    go(events, &mut Vec::new(), fits, steps)
+}
+
+async fn check_retention(stand: &Stand, site: &Site, dice: &mut Dice) {
+    let (from, to) = site.days(12, dice);
+    let granularity = dice.one(&["day", "week", "month"]);
+    let (came, returned) = (dice.one(&["page_view", "sign up"]), dice.one(&["page_view", "buy"]));
+    let begin = |day: NaiveDate| match granularity {
+        "day" => day,
+        "week" => day - TimeDelta::days(day.weekday().num_days_from_monday().into()),
+        _ => day.with_day(1).unwrap(),
+    };
+    let periods: BTreeSet<NaiveDate> = from.iter_days().take_while(|day| *day <= to).map(begin).collect();
+    // Who did what on which days.
+    let mut ids: BTreeMap<u64, BTreeSet<(NaiveDate, &str)>> = BTreeMap::new();
+    for one in &site.happened {
+        let returner = one.event.returner.unwrap();
+        if one.event.name != "engagement" {
+            ids.entry(returner.id).or_default().insert((returner.day, one.event.name.as_str()));
+        }
+    }
+    let first = |did: &BTreeSet<(NaiveDate, &str)>| did.iter().find(|one| one.1 == came).map(|one| one.0);
+    let all: Vec<NaiveDate> = periods
+        .first()
+        .unwrap()
+        .iter_days()
+        .take(500)
+        .map(begin)
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect();
+    let cohorts: Vec<Value> = periods
+        .iter()
+        .enumerate()
+        .map(|(number, period)| {
+            let start = (*period).max(from);
+            let members: Vec<_> = ids
+                .values()
+                .filter(|did| first(did).is_some_and(|day| begin(day) == *period && (from..=to).contains(&day)))
+                .collect();
+            let cell = |later: usize| {
+                let (there, next) = (all[number + later], all[number + later + 1]);
+                let cut = start.iter_days().skip(1).take_while(|day| *day < next).any(|day| day.day() == 1);
+                if later > 0 && cut {
+                    return Value::Null;
+                }
+                let is_there = |did: &BTreeSet<(NaiveDate, &str)>| did.iter().any(|one| one.1 == returned && begin(one.0) == there);
+                let count = members.iter().filter(|did| later == 0 || is_there(did)).count();
+                let percent = if members.is_empty() { 0.0 } else { 100.0 * count as f64 / members.len() as f64 };
+                json!((percent * 10.0).round() / 10.0)
+            };
+            json!({"period": start, "total": members.len(), "retention": (0..periods.len()).map(cell).collect::<Vec<_>>()})
+        })
+        .collect();
+    let body = json!({
+        "siteId": site.id, "period": "custom", "from": from, "to": to, "granularity": granularity,
+        "firstEvent": came, "returnEvent": returned,
+    });
+    let answer = stand.post("/api/analytics/retention", &body).await;
+    assert_eq!(answer["cohorts"], json!(cohorts), "{}: {body}", site.past.zone);
+    assert_eq!(answer["visitorIdLifetime"], "month");
+    assert_eq!(answer["hint"].is_string(), granularity == "month", "{answer}");
+}

@@ -1,0 +1,98 @@
+//! Filters: only what has this value. All of them must hold.
+
+use serde_json::Value;
+
+use super::periods::unknown;
+use super::{Dimension, NONE};
+use crate::Complaint;
+
+/// Characters of a filter's value: as long as the longest path that is kept.
+pub const VALUE_CHARS_MAX: usize = 1024;
+
+/// Only what has this value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filter {
+    /// Of which dimension.
+    pub dimension: Dimension,
+    /// The whole value, exactly; empty for what has none.
+    pub value: String,
+}
+
+/// Reads the filters that are `given` one by one, by the word of their dimension, and those in a JSON object of
+/// texts. Complaints name the field `place` and what is in it.
+pub(super) fn read_filters<'a>(
+    place: &str,
+    given: impl IntoIterator<Item = (&'a str, &'a str)>,
+    json: Option<&str>,
+    complaints: &mut Vec<Complaint>,
+) -> Vec<Filter> {
+    let mut filters = Vec::new();
+    for (word, value) in given {
+        read_filter(place, word, Some(value), &mut filters, complaints);
+    }
+    match json.map(serde_json::from_str) {
+        None => {}
+        Some(Ok(Value::Object(members))) => {
+            for (word, value) in &members {
+                read_filter(place, word, value.as_str(), &mut filters, complaints);
+            }
+        }
+        Some(_) => {
+            let message =
+                format!("{place} must be a JSON object of texts, such as {{\"utm_source\":\"news\"}}");
+            complaints.push(Complaint::new(place, "type", message));
+        }
+    }
+    filters.sort_by_key(|filter| filter.dimension);
+    filters
+}
+
+fn read_filter(
+    place: &str,
+    word: &str,
+    value: Option<&str>,
+    filters: &mut Vec<Filter>,
+    complaints: &mut Vec<Complaint>,
+) {
+    let field = format!("{place}.{word}");
+    let Some(dimension) = Dimension::from_word(word) else {
+        let known = Dimension::ALL.map(Dimension::word).join(", ");
+        let message = format!("{field}: there is no such filter; the filters are {known}");
+        complaints.push(Complaint::new(
+            field.replace('\0', "\u{fffd}"),
+            "unknown",
+            message.replace('\0', "\u{fffd}"),
+        ));
+        return;
+    };
+    let Some(value) = value else {
+        complaints.push(Complaint::new(&field, "type", format!("{field} must be a text")));
+        return;
+    };
+    if filters.iter().any(|filter| filter.dimension == dimension) {
+        complaints.push(Complaint::new(&field, "duplicate", format!("{field} is given twice")));
+        return;
+    }
+    let before = complaints.len();
+    crate::complaint::check_length(complaints, &field, value, 0, VALUE_CHARS_MAX);
+    if complaints.len() == before {
+        let value = if value == NONE { String::new() } else { value.to_owned() };
+        filters.push(Filter { dimension, value });
+    }
+}
+
+/// Reads a word that must be one of the known ones, if it is there.
+pub(super) fn read_word<T: Copy>(
+    field: &str,
+    word: Option<&str>,
+    known: &[T],
+    name: fn(T) -> &'static str,
+    complaints: &mut Vec<Complaint>,
+) -> Option<T> {
+    let word = word?;
+    let found = known.iter().copied().find(|one| name(*one) == word);
+    if found.is_none() {
+        complaints.push(unknown(field, known.iter().map(|one| name(*one))));
+    }
+    found
+}

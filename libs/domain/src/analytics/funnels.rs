@@ -1,0 +1,131 @@
+//! Funnels: how many visits went all the way, and where the others left.
+//!
+//! A visit reaches a step if it has, within the period, different events for that step and all before it, in order
+//! of time; other events may lie between. Visits are looked at one by one, so that who does the first step today
+//! and the second tomorrow has not gone through.
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::filters::read_filters;
+use super::periods::{Words, read_days};
+use super::{Filter, Period, Range, Zone, percent};
+use crate::complaint::check_length;
+use crate::tracking::NAME_CHARS_MAX;
+use crate::{Complaint, tracking};
+
+/// Steps at least.
+pub const STEPS_MIN: usize = 2;
+/// Steps at most.
+pub const STEPS_MAX: usize = 5;
+
+/// A step as it arrives.
+#[derive(Debug, Clone)]
+pub struct AskedStep<'a> {
+    /// `event`.
+    pub event: &'a str,
+    /// `filters`.
+    pub filters: Vec<(&'a str, &'a str)>,
+}
+
+/// A funnel as it arrives.
+#[derive(Debug, Clone)]
+pub struct AskedFunnel<'a> {
+    /// `steps`.
+    pub steps: Vec<AskedStep<'a>>,
+    /// `period`; the last 7 days if absent.
+    pub period: Option<&'a str>,
+    /// `from`, read only when the period is custom.
+    pub from: Option<&'a str>,
+    /// `to`, read only when the period is custom.
+    pub to: Option<&'a str>,
+}
+
+/// A funnel that can be counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Funnel {
+    /// When its events lie.
+    pub range: Range,
+    /// Its steps.
+    pub steps: Vec<Step>,
+}
+
+/// What an event must be for a step to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The event's name.
+    pub event: String,
+    /// What else must hold: `url` of the event's own page, all others of its visitor and visit.
+    pub filters: Vec<Filter>,
+}
+
+/// How many visits reached a step.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StepFigures {
+    /// The step's event.
+    pub name: String,
+    /// Visits that reached it.
+    pub count: u64,
+    /// The same in percent of the visits that reached the first step.
+    pub rate: f64,
+    /// Of the visits that reached the step before, how many percent did not reach this one; 0 for the first.
+    pub drop_off: f64,
+}
+
+/// Reads a funnel; every field that is wrong is complained about at once.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read_funnel(
+    asked: &AskedFunnel<'_>,
+    now: DateTime<Utc>,
+    zone: Zone,
+) -> Result<Funnel, Vec<Complaint>> {
+    let mut complaints = Vec::new();
+    if !(STEPS_MIN..=STEPS_MAX).contains(&asked.steps.len()) {
+        let message = format!("steps must be from {STEPS_MIN} to {STEPS_MAX}, not {}", asked.steps.len());
+        complaints.push(Complaint::new("steps", "count", message));
+    }
+    let mut steps = Vec::new();
+    for (index, step) in asked.steps.iter().enumerate().take(STEPS_MAX) {
+        let place = format!("steps[{index}]");
+        check_event(&format!("{place}.event"), step.event, &mut complaints);
+        let filters = step.filters.iter().copied();
+        let filters = read_filters(&format!("{place}.filters"), filters, None, &mut complaints);
+        steps.push(Step { event: step.event.to_owned(), filters });
+    }
+    let words = Words { known: &Period::ALL, period: asked.period, from: asked.from, to: asked.to };
+    let days = read_days(words, now.with_timezone(&zone).date_naive(), &mut complaints);
+    match days {
+        Some(days) if complaints.is_empty() => Ok(Funnel { range: days.range(zone), steps }),
+        _ => Err(complaints),
+    }
+}
+
+/// Complains unless `name` may be the name of an event that somebody did.
+pub(super) fn check_event(field: &str, name: &str, complaints: &mut Vec<Complaint>) {
+    check_length(complaints, field, name, 1, NAME_CHARS_MAX);
+    if name == tracking::ENGAGEMENT {
+        let message = format!("{field}: `{name}` tells how long a page was looked at; nobody does it");
+        complaints.push(Complaint::new(field, "reserved", message));
+    }
+}
+
+/// The figures of each step, and the percentage of the visits of the first that reached the last, from the numbers
+/// of visits that reached each step. One that is missing is 0.
+pub fn fill_steps(steps: &[Step], reached: &[u64]) -> (Vec<StepFigures>, f64) {
+    let count_of = |index: usize| reached.get(index).copied().unwrap_or_default();
+    let first = count_of(0);
+    let figures = steps.iter().enumerate().map(|(index, step)| {
+        let (count, before) = (count_of(index), count_of(index.saturating_sub(1)));
+        StepFigures {
+            name: step.event.clone(),
+            count,
+            rate: percent(count, first),
+            drop_off: percent(before.saturating_sub(count), before),
+        }
+    });
+    (figures.collect(), percent(count_of(steps.len().saturating_sub(1)), first))
+}

@@ -1,0 +1,134 @@
+//! Metrics: the figures that can be asked for. What each one means stands at its variant, and in the words of
+//! [`Metric::meaning`] in the API's document.
+
+use chrono::TimeDelta;
+
+use super::{Figure, Sums};
+
+/// Somebody is active who did something so short a time ago.
+pub const ACTIVE_FOR: TimeDelta = TimeDelta::minutes(5);
+
+/// A figure that can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    /// How often pages were shown.
+    PageViews,
+    /// Distinct daily visitor ids.
+    UniqueVisitors,
+    /// Visits that were going on at some time of the range.
+    Visits,
+    /// Visits with nothing but one page view, of a hundred.
+    BounceRate,
+    /// How long visits were, in seconds.
+    AvgSessionDuration,
+    /// How many pages were seen in a visit.
+    ViewsPerVisit,
+    /// Who did something in the last five minutes.
+    ActiveVisitors,
+    /// How long a page was really looked at in a visit, in seconds.
+    AvgTimeOnPage,
+}
+
+impl Metric {
+    /// Every metric.
+    pub const ALL: [Self; 8] = [
+        Self::PageViews,
+        Self::UniqueVisitors,
+        Self::Visits,
+        Self::BounceRate,
+        Self::AvgSessionDuration,
+        Self::ViewsPerVisit,
+        Self::ActiveVisitors,
+        Self::AvgTimeOnPage,
+    ];
+
+    /// The metric's name in the API.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::PageViews => "page_views",
+            Self::UniqueVisitors => "unique_visitors",
+            Self::Visits => "visits",
+            Self::BounceRate => "bounce_rate",
+            Self::AvgSessionDuration => "avg_session_duration",
+            Self::ViewsPerVisit => "views_per_visit",
+            Self::ActiveVisitors => "active_visitors",
+            Self::AvgTimeOnPage => "avg_time_on_page",
+        }
+    }
+
+    /// The metric with that name.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|metric| metric.word() == word)
+    }
+
+    /// What it counts, edge cases included, for the API's document.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::PageViews => "how often pages were shown in the period.",
+            Self::UniqueVisitors => {
+                "distinct visitor ids among the visits of the period. Ids are daily (they change at midnight UTC and \
+                 can't be linked afterwards), so that over several days this is the sum of the days' visitors, not \
+                 the number of people; a visit across midnight counts under its first id. By `url`: visitors who \
+                 viewed the page."
+            }
+            Self::Visits => {
+                "visits going on at some time of the period. A visit ends after 30 minutes without an event, or 24 \
+                 hours after it began; neither midnight nor another campaign ends it. One that crosses an edge of \
+                 the period, or of a bucket, counts on both sides, so that a series may sum to more than the total. \
+                 By `url`: visits that viewed the page."
+            }
+            Self::BounceRate => {
+                "visits with a single page view and no custom event, in whole percent of all visits (visits as in \
+                 `visits`, looked at as a whole); 0 without visits. By `url`: of the visits that entered there."
+            }
+            Self::AvgSessionDuration => {
+                "seconds from a visit's first event to its last, engagement with the last page included, as the \
+                 mean of all visits, bounces too; whole seconds; 0 without visits. By `url`: of the visits that \
+                 entered there."
+            }
+            Self::ViewsPerVisit => {
+                "page views of a visit, the mean of all visits, two decimals; 0 without visits. By `url`: of the \
+                 visits that entered there."
+            }
+            Self::ActiveVisitors => {
+                "distinct visitors with a page view or custom event in the last five minutes, whatever the period; \
+                 in a series, in the buckets those minutes lie in; compared with the five minutes before."
+            }
+            Self::AvgTimeOnPage => {
+                "seconds a page was visible and in focus, summed over a visit, the mean of all pages of all visits \
+                 that reported any; whole seconds; null if none did."
+            }
+        }
+    }
+
+    /// The figure that these sums are.
+    pub fn figure(self, sums: Sums) -> Figure {
+        match self {
+            Self::PageViews | Self::UniqueVisitors | Self::Visits | Self::ActiveVisitors => {
+                Figure::Count(sums.amount)
+            }
+            Self::BounceRate => Figure::Count(rounded(100 * u128::from(sums.amount), sums.over)),
+            Self::AvgSessionDuration => {
+                Figure::Count(rounded(sums.amount.into(), sums.over.saturating_mul(1000)))
+            }
+            Self::ViewsPerVisit => Figure::hundredths(rounded(100 * u128::from(sums.amount), sums.over)),
+            Self::AvgTimeOnPage if sums.over == 0 => Figure::Unknown,
+            Self::AvgTimeOnPage => Figure::Count(rounded(sums.amount.into(), sums.over.saturating_mul(1000))),
+        }
+    }
+
+    /// Whether the figure is a mean: in a breakdown the rows that stand for much come first, or else those with a
+    /// single visit would crowd out all others.
+    pub fn is_mean(self) -> bool {
+        matches!(
+            self,
+            Self::BounceRate | Self::AvgSessionDuration | Self::ViewsPerVisit | Self::AvgTimeOnPage
+        )
+    }
+}
+
+/// `amount / over`, halves up; 0 over nothing.
+fn rounded(amount: u128, over: u64) -> u64 {
+    let over = u128::from(over);
+    if over == 0 { 0 } else { u64::try_from((amount + over / 2) / over).unwrap_or(u64::MAX) }
+}

@@ -1,0 +1,123 @@
+//! A question for one figure: over which days, in which buckets, by what, of what alone.
+
+use chrono::{DateTime, NaiveDate, Utc};
+
+use super::filters::{read_filters, read_word};
+use super::periods::{Words, read_days};
+use super::{
+    ACTIVE_FOR, BUCKETS_MAX, Bucket, Days, Dimension, Filter, Grouping, Metric, Period, Range, Zone,
+};
+use crate::Complaint;
+
+/// Rows of a breakdown, unless told otherwise.
+pub const LIMIT_DEFAULT: u32 = 10;
+/// Rows of a breakdown at most.
+pub const LIMIT_MAX: u32 = 1000;
+
+/// A question as it arrives: the query parameters as sent, unread.
+#[derive(Debug, Clone, Default)]
+pub struct Asked<'a> {
+    /// `metric`; page views if absent.
+    pub metric: Option<&'a str>,
+    /// `period`; the last 7 days if absent.
+    pub period: Option<&'a str>,
+    /// `from`, an ISO date; read only when the period is custom.
+    pub from: Option<&'a str>,
+    /// `to`, an ISO date; read only when the period is custom.
+    pub to: Option<&'a str>,
+    /// `groupBy`.
+    pub group_by: Option<&'a str>,
+    /// `breakdownBy`.
+    pub breakdown_by: Option<&'a str>,
+    /// `filters`, a JSON object.
+    pub filters: Option<&'a str>,
+    /// `filters.utm_source=…` and its like, by the dimension's word.
+    pub filter: Vec<(&'a str, &'a str)>,
+    /// `limit`.
+    pub limit: Option<i64>,
+    /// `compare`.
+    pub compare: bool,
+}
+
+/// A question that can be answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// The figure.
+    pub metric: Metric,
+    /// The days it is about.
+    pub range: Range,
+    /// When what is counted lies: the same, except that who is active is active now.
+    pub counted: Range,
+    /// The time before that it is compared with.
+    pub compared: Option<Range>,
+    /// The buckets of the series, in order of time and without gaps; empty if no series is wanted.
+    pub buckets: Vec<Bucket>,
+    /// What it is broken down by.
+    pub breakdown: Option<Dimension>,
+    /// Only what has these values.
+    pub filters: Vec<Filter>,
+    /// Rows of the breakdown.
+    pub limit: u32,
+}
+
+/// Reads a question; every field that is wrong is complained about at once.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read_question(asked: &Asked<'_>, now: DateTime<Utc>, zone: Zone) -> Result<Question, Vec<Complaint>> {
+    let mut complaints = Vec::new();
+    let said = &mut complaints;
+    let metric =
+        read_word("metric", asked.metric, &Metric::ALL, Metric::word, said).unwrap_or(Metric::PageViews);
+    let today = now.with_timezone(&zone).date_naive();
+    let words = Words { known: &Period::ALL, period: asked.period, from: asked.from, to: asked.to };
+    let days = read_days(words, today, said);
+    let grouping = read_word("groupBy", asked.group_by, &Grouping::ALL, Grouping::word, said);
+    let breakdown = read_word("breakdownBy", asked.breakdown_by, &Dimension::ALL, Dimension::word, said);
+    let filters = read_filters("filters", asked.filter.iter().copied(), asked.filters, said);
+    let limit = read_limit(asked.limit, said);
+    let buckets = days.and_then(|days| read_buckets(days, grouping, zone, said)).unwrap_or_default();
+    let (Some(days), Some(limit), true) = (days, limit, complaints.is_empty()) else {
+        return Err(complaints);
+    };
+    let range = days.range(zone);
+    let (counted, before) = counted(metric, days, today, now, zone);
+    let compared = asked.compare.then_some(before);
+    Ok(Question { metric, range, counted, compared, buckets, breakdown, filters, limit })
+}
+
+/// When what is counted lies, and what it is compared with.
+fn counted(metric: Metric, days: Days, today: NaiveDate, now: DateTime<Utc>, zone: Zone) -> (Range, Range) {
+    if metric == Metric::ActiveVisitors {
+        let start = now - ACTIVE_FOR;
+        return (Range { start, end: now }, Range { start: start - ACTIVE_FOR, end: start });
+    }
+    (days.range(zone), days.before(today).range(zone))
+}
+
+fn read_limit(limit: Option<i64>, complaints: &mut Vec<Complaint>) -> Option<u32> {
+    let limit =
+        u32::try_from(limit.unwrap_or(LIMIT_DEFAULT.into())).ok().filter(|it| (1..=LIMIT_MAX).contains(it));
+    if limit.is_none() {
+        complaints.push(Complaint::new("limit", "range", format!("limit must be from 1 to {LIMIT_MAX}")));
+    }
+    limit
+}
+
+fn read_buckets(
+    days: Days,
+    grouping: Option<Grouping>,
+    zone: Zone,
+    complaints: &mut Vec<Complaint>,
+) -> Option<Vec<Bucket>> {
+    let grouping = grouping?;
+    if grouping.at_least(days) > BUCKETS_MAX {
+        let message = format!(
+            "by {} this period has more than {BUCKETS_MAX} values: ask for fewer days",
+            grouping.word()
+        );
+        complaints.push(Complaint::new("groupBy", "too_many", message));
+        return None;
+    }
+    Some(grouping.buckets(days, zone))
+}

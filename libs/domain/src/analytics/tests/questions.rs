@@ -1,0 +1,185 @@
+//! Words in, questions or complaints out.
+
+use super::*;
+use crate::analytics::{
+    Asked, AskedFunnel, AskedRetention, AskedStep, AskedVisits, Dimension, Filter, Metric, Question,
+    read_funnel, read_question, read_retention, read_visits, read_zone,
+};
+
+fn ask(asked: Asked<'_>) -> Result<Question, Vec<Complaint>> {
+    read_question(&asked, now(), Zone::UTC)
+}
+
+fn custom<'a>(from: &'a str, to: &'a str) -> Asked<'a> {
+    Asked { period: Some("custom"), from: Some(from), to: Some(to), ..Asked::default() }
+}
+
+#[test]
+fn absent_words_mean_page_views_of_a_week_and_nothing_else() {
+    let question = ask(Asked::default()).unwrap();
+    assert_eq!((question.metric, question.limit), (Metric::PageViews, 10));
+    assert_eq!(
+        (question.range.start, question.range.end),
+        (at("2026-11-15T00:00:00Z"), at("2026-11-22T00:00:00Z"))
+    );
+    assert_eq!(question.counted, question.range);
+    assert!(question.buckets.is_empty() && question.filters.is_empty());
+    assert_eq!((question.breakdown, question.compared), (None, None));
+}
+
+#[test]
+fn every_wrong_field_is_named_at_once() {
+    let asked = Asked {
+        metric: Some("clicks"),
+        period: Some("custom"),
+        from: Some("2026-13-01"),
+        group_by: Some("minute"),
+        breakdown_by: Some("language"),
+        filters: Some("[]"),
+        filter: vec![("language", "de")],
+        limit: Some(0),
+        ..Asked::default()
+    };
+    let expected = [
+        ("metric", "unknown"),
+        ("from", "date"),
+        ("to", "required"),
+        ("groupBy", "unknown"),
+        ("breakdownBy", "unknown"),
+        ("filters.language", "unknown"),
+        ("filters", "type"),
+        ("limit", "range"),
+    ];
+    assert_eq!(wrong(ask(asked)), said(&expected));
+    let message = ask(Asked { metric: Some(""), ..Asked::default() }).unwrap_err()[0].message.clone();
+    assert!(Metric::ALL.iter().all(|metric| message.contains(metric.word())), "{message}");
+    assert_eq!(wrong(ask(Asked { period: Some("8d"), ..Asked::default() })), said(&[("period", "unknown")]));
+    assert_eq!(wrong(ask(Asked { limit: Some(1001), ..Asked::default() })), said(&[("limit", "range")]));
+}
+
+#[test]
+fn days_out_of_order_or_out_of_reach_are_refused() {
+    assert_eq!(wrong(ask(custom("2026-02-02", "2026-02-01"))), said(&[("from", "after_to")]));
+    for from in
+        ["1969-12-31", "2200-01-01", "2026-2-1", "+2026-02-1", "2026-02-01T00:00:00Z", "", "2026-02-30"]
+    {
+        assert_eq!(wrong(ask(custom(from, "2026-02-01"))), said(&[("from", "date")]), "{from}");
+    }
+}
+
+#[test]
+fn a_series_has_no_more_values_than_anybody_can_look_at() {
+    let hours = |from, to| ask(Asked { group_by: Some("hour"), ..custom(from, to) });
+    assert_eq!(hours("2026-01-01", "2026-04-01").unwrap().buckets.len(), 91 * 24);
+    assert_eq!(wrong(hours("2000-01-01", "2026-01-01")), said(&[("groupBy", "too_many")]));
+    assert_eq!(wrong(ask(Asked { group_by: Some("day"), ..custom("1970-01-01", "2199-12-31") })).len(), 1);
+    let months = ask(Asked { group_by: Some("month"), ..custom("1970-01-01", "2100-12-31") }).unwrap();
+    assert_eq!(months.buckets.len(), 131 * 12);
+}
+
+#[test]
+fn filters_come_as_json_or_one_by_one() {
+    let json = r#"{"utm_source":"news","country":"(none)"}"#;
+    let question =
+        ask(Asked { filters: Some(json), filter: vec![("url", "/a")], ..Asked::default() }).unwrap();
+    let filter = |dimension, value: &str| Filter { dimension, value: value.to_owned() };
+    let expected =
+        [filter(Dimension::Url, "/a"), filter(Dimension::Country, ""), filter(Dimension::UtmSource, "news")];
+    assert_eq!(question.filters, expected);
+
+    let refused =
+        |filters: &str, filter| wrong(ask(Asked { filters: Some(filters), filter, ..Asked::default() }));
+    for text in ["", "{", "null", "\"x\"", "[\"utm_source\"]", "{\"a\":1"] {
+        assert_eq!(refused(text, vec![]), said(&[("filters", "type")]), "{text}");
+    }
+    assert_eq!(refused(r#"{"os":1}"#, vec![]), said(&[("filters.os", "type")]));
+    assert_eq!(refused(r#"{"os":"a"}"#, vec![("os", "a")]), said(&[("filters.os", "duplicate")]));
+    assert_eq!(refused("{\"os\":\"\\u0000\"}", vec![]), said(&[("filters.os", "nul")]));
+    assert_eq!(
+        refused(&format!(r#"{{"os":"{}"}}"#, "x".repeat(1025)), vec![]),
+        said(&[("filters.os", "too_long")])
+    );
+}
+
+#[test]
+fn who_is_active_is_asked_of_the_last_five_minutes_whatever_the_period() {
+    let asked =
+        Asked { metric: Some("active_visitors"), compare: true, ..custom("2020-01-01", "2020-01-02") };
+    let question = ask(asked).unwrap();
+    assert_eq!((question.counted.start, question.counted.end), (at("2026-11-21T09:55:00Z"), now()));
+    let before = question.compared.unwrap();
+    assert_eq!((before.start, before.end), (at("2026-11-21T09:50:00Z"), at("2026-11-21T09:55:00Z")));
+}
+
+#[test]
+fn a_list_of_visits_is_of_at_most_a_week() {
+    let ask = |asked: AskedVisits<'_>| read_visits(&asked, now(), Zone::UTC);
+    let of = |period, from, to| AskedVisits { period: Some(period), from, to, ..AskedVisits::default() };
+    let usual = ask(AskedVisits::default()).unwrap();
+    assert_eq!((usual.min_pages, usual.limit, usual.offset), (2, 50, 0));
+    assert!(ask(of("custom", Some("2026-01-01"), Some("2026-01-07"))).is_ok());
+    let eight = ask(of("custom", Some("2026-01-01"), Some("2026-01-08")));
+    assert_eq!(wrong(eight), said(&[("to", "too_long")]));
+    assert_eq!(wrong(ask(of("30d", None, None))), said(&[("period", "unknown")]));
+    let numbers = AskedVisits {
+        min_pages: Some(-1),
+        limit: Some(101),
+        offset: Some(-1),
+        filters: vec![("country", "DE")],
+        ..AskedVisits::default()
+    };
+    assert_eq!(wrong(ask(numbers)), said(&[("minPages", "range"), ("limit", "range"), ("offset", "range")]));
+}
+
+#[test]
+fn a_funnel_has_two_to_five_steps_that_somebody_can_do() {
+    let ask = |events: &[&str]| {
+        let steps = events.iter().map(|event| AskedStep { event, filters: vec![("url", "/")] }).collect();
+        read_funnel(&AskedFunnel { steps, period: None, from: None, to: None }, now(), Zone::UTC)
+    };
+    assert_eq!(ask(&["page_view"; 5]).unwrap().steps.len(), 5);
+    for count in [0, 1, 6, 1_000] {
+        assert_eq!(wrong(ask(&vec!["page_view"; count])), said(&[("steps", "count")]), "{count}");
+    }
+    let long = "x".repeat(65);
+    let expected =
+        [("steps[0].event", "required"), ("steps[1].event", "reserved"), ("steps[2].event", "too_long")];
+    assert_eq!(wrong(ask(&["", "engagement", &long])), said(&expected));
+    let step = AskedStep { event: "a", filters: vec![("colour", "red")] };
+    let asked = AskedFunnel { steps: vec![step.clone(), step], period: Some("1d"), from: None, to: None };
+    let expected = [
+        ("steps[0].filters.colour", "unknown"),
+        ("steps[1].filters.colour", "unknown"),
+        ("period", "unknown"),
+    ];
+    assert_eq!(wrong(read_funnel(&asked, now(), Zone::UTC)), said(&expected));
+}
+
+#[test]
+fn retention_has_at_most_a_hundred_cohorts() {
+    let ask = |from, to, granularity| {
+        let asked = AskedRetention {
+            period: Some("custom"),
+            from: Some(from),
+            to: Some(to),
+            granularity: Some(granularity),
+            ..AskedRetention::default()
+        };
+        read_retention(&asked, now(), Zone::UTC)
+    };
+    assert_eq!(ask("2026-01-01", "2026-04-10", "day").unwrap().periods.len(), 100);
+    assert_eq!(wrong(ask("2026-01-01", "2026-04-11", "day")), said(&[("granularity", "too_many")]));
+    assert_eq!(wrong(ask("1970-01-01", "2199-04-11", "month")), said(&[("granularity", "too_many")]));
+    let asked =
+        AskedRetention { granularity: Some("year"), first_event: Some(""), ..AskedRetention::default() };
+    let expected = [("firstEvent", "required"), ("granularity", "unknown")];
+    assert_eq!(wrong(read_retention(&asked, now(), Zone::UTC)), said(&expected));
+}
+
+#[test]
+fn a_zone_is_one_that_exists() {
+    assert_eq!(read_zone("Asia/Kathmandu").unwrap(), zone("Asia/Kathmandu"));
+    for name in ["", "Berlin", "+01:00", "Europe/Berlin "] {
+        assert_eq!(read_zone(name).unwrap_err().field, "timezone", "{name}");
+    }
+}

@@ -1,0 +1,103 @@
+//! The list of visits: which pages were seen one after the other.
+
+use chrono::{DateTime, Utc};
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use super::filters::read_filters;
+use super::periods::{Words, read_days};
+use super::{Filter, Period, Range, Zone};
+use crate::Complaint;
+
+/// Days of one list.
+pub const WINDOW_DAYS_MAX: u64 = 7;
+/// Visits of an answer, unless told otherwise.
+pub const PAGE_DEFAULT: u32 = 50;
+/// Visits of an answer at most.
+pub const PAGE_MAX: u32 = 100;
+
+const MIN_PAGES_DEFAULT: i64 = 2;
+const PERIODS: [Period; 3] = [Period::Today, Period::Days7, Period::Custom];
+
+/// A filter of the list, by the word of its dimension.
+pub type VisitFilter<'a> = (&'a str, &'a str);
+
+/// A list as it is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct AskedVisits<'a> {
+    /// `period`; the last 7 days if absent.
+    pub period: Option<&'a str>,
+    /// `from`, read only when the period is custom.
+    pub from: Option<&'a str>,
+    /// `to`, read only when the period is custom.
+    pub to: Option<&'a str>,
+    /// `minPages`; 2 if absent.
+    pub min_pages: Option<i64>,
+    /// `limit`.
+    pub limit: Option<i64>,
+    /// `offset`.
+    pub offset: Option<i64>,
+    /// `filter.…`.
+    pub filters: Vec<VisitFilter<'a>>,
+}
+
+/// A list that can be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Visits {
+    /// Visits going on at some time of it.
+    pub range: Range,
+    /// Only those with so many page views.
+    pub min_pages: u32,
+    /// How many.
+    pub limit: u32,
+    /// After so many, the newest first.
+    pub offset: u32,
+    /// Only what has these values.
+    pub filters: Vec<Filter>,
+}
+
+/// Reads what is asked for; every field that is wrong is complained about at once.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read_visits(
+    asked: &AskedVisits<'_>,
+    now: DateTime<Utc>,
+    zone: Zone,
+) -> Result<Visits, Vec<Complaint>> {
+    let mut complaints = Vec::new();
+    let words = Words { known: &PERIODS, period: asked.period, from: asked.from, to: asked.to };
+    let days = read_days(words, now.with_timezone(&zone).date_naive(), &mut complaints);
+    if let Some(days) = days.filter(|days| days.count() > WINDOW_DAYS_MAX) {
+        let message = format!("visits are listed for at most {WINDOW_DAYS_MAX} days, not {}", days.count());
+        complaints.push(Complaint::new("to", "too_long", message));
+    }
+    let mut number =
+        |field: &'static str, given: Option<i64>, default: i64, known: std::ops::RangeInclusive<u32>| {
+            let found = u32::try_from(given.unwrap_or(default)).ok().filter(|number| known.contains(number));
+            if found.is_none() {
+                let message = format!("{field} must be from {} to {}", known.start(), known.end());
+                complaints.push(Complaint::new(field, "range", message));
+            }
+            found
+        };
+    let min_pages = number("minPages", asked.min_pages, MIN_PAGES_DEFAULT, 0..=100_000);
+    let limit = number("limit", asked.limit, PAGE_DEFAULT.into(), 1..=PAGE_MAX);
+    let offset = number("offset", asked.offset, 0, 0..=100_000_000);
+    let filters = read_filters("filter", asked.filters.iter().copied(), None, &mut complaints);
+    match (days, min_pages, limit, offset) {
+        (Some(days), Some(min_pages), Some(limit), Some(offset)) if complaints.is_empty() => {
+            Ok(Visits { range: days.range(zone), min_pages, limit, offset, filters })
+        }
+        _ => Err(complaints),
+    }
+}
+
+/// The public name of a visit: always the same, and telling nothing of its visitor.
+pub fn hash(site_id: Uuid, visitor: u64, start: DateTime<Utc>) -> String {
+    let mut digest = Sha256::new();
+    digest.update(site_id.as_bytes());
+    digest.update(visitor.to_be_bytes());
+    digest.update(start.timestamp_millis().to_be_bytes());
+    digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}

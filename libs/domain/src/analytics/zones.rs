@@ -1,0 +1,31 @@
+//! Time zones: where a site's days begin.
+
+use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, TimeZone, Utc};
+use chrono_tz::Tz;
+
+use crate::Complaint;
+
+/// A site's time zone.
+pub type Zone = Tz;
+
+/// Reads a zone by its IANA name, such as `Europe/Berlin`.
+///
+/// # Errors
+/// There is no such zone; the complaint is about `timezone`.
+pub fn read_zone(name: &str) -> Result<Zone, Complaint> {
+    name.parse().map_err(|_| {
+        let message = "timezone must be an IANA name like `Europe/Berlin` or `UTC`, written as there";
+        Complaint::new("timezone", "unknown", message)
+    })
+}
+
+/// The first instant of a day. Where clocks skip midnight the day begins later; where they repeat it, the first
+/// of the two begins it.
+pub(super) fn start_of_day(day: NaiveDate, zone: Zone) -> DateTime<Utc> {
+    let midnight = day.and_time(NaiveTime::MIN);
+    // Clocks are moved by quarters of an hour at the finest; a whole day was once skipped (Apia, 2011-12-30).
+    (0..=24 * 4)
+        .map(|quarters| midnight + TimeDelta::minutes(15 * quarters))
+        .find_map(|local| zone.from_local_datetime(&local).earliest())
+        .map_or_else(|| midnight.and_utc(), |instant| instant.with_timezone(&Utc))
+}

@@ -1,0 +1,47 @@
+//! One figure by the values of a dimension.
+
+use clickhouse::Row;
+use domain::analytics::{Dimension, Question, Sums};
+use serde::Deserialize;
+
+use super::Questions;
+use super::source::Shape;
+use super::statement::Bound;
+use super::total::grouped;
+use crate::Error;
+
+#[derive(Row, Deserialize)]
+struct WordRow {
+    word: String,
+    amount: u64,
+    over: u64,
+}
+
+impl Questions<'_> {
+    /// The sums of the question's figure for the values of `dimension` that weigh most: those with the largest
+    /// count, of a mean those that are the mean of most. Equals stand in the order of their bytes. What has no
+    /// value stands under the empty text.
+    ///
+    /// # Errors
+    /// As [`Questions::total`].
+    pub async fn breakdown(
+        &self,
+        question: &Question,
+        dimension: Dimension,
+    ) -> Result<Vec<(String, Sums)>, Error> {
+        let shape = Shape::by(question, dimension);
+        let mut statement = self.statement();
+        statement.bind_range(question.counted);
+        statement.bind("limit", Bound::Number(question.limit.into()));
+        let mut rows = grouped(shape, &mut statement);
+        if shape.adds_up_visits() {
+            rows =
+                format!("SELECT word, sum(amount) AS amount, sum(over) AS over FROM ({rows}) GROUP BY word");
+        }
+        let weight = if question.metric.is_mean() { "over" } else { "amount" };
+        statement.push("SELECT toString(word) AS word, amount, over FROM (").push(&rows);
+        statement.push(&format!(") ORDER BY {weight} DESC, word ASC LIMIT {{limit:Int64}}"));
+        let rows = self.rows::<WordRow>(statement).await?;
+        Ok(rows.into_iter().map(|row| (row.word, Sums { amount: row.amount, over: row.over })).collect())
+    }
+}

@@ -1,0 +1,84 @@
+//! Who came back, by the ids that live longer than a day. They stand in a table of their own, in which there is
+//! nothing else to be known about anybody.
+
+use chrono::{NaiveDate, TimeDelta};
+use clickhouse::Row;
+use domain::analytics::{Granularity, Retention, Returns};
+use serde::Deserialize;
+
+use super::Questions;
+use super::statement::{Bound, Statement};
+use crate::Error;
+
+/// No id lives longer, so that nobody seen before is seen again.
+const LONGEST_LIFE_DAYS: i64 = 92;
+
+#[derive(Row, Deserialize)]
+struct ReturnsRow {
+    #[serde(with = "clickhouse::serde::chrono::date")]
+    came: NaiveDate,
+    #[serde(with = "clickhouse::serde::chrono::date")]
+    there: NaiveDate,
+    count: u64,
+}
+
+#[derive(Row, Deserialize)]
+struct EpochRow {
+    #[serde(with = "clickhouse::serde::chrono::date")]
+    epoch: NaiveDate,
+}
+
+impl Questions<'_> {
+    /// How many of those who came for the first time in one period were there in another, for all pairs of periods
+    /// of which there are any. Whoever came is there in the period they came in, whatever they did.
+    ///
+    /// # Errors
+    /// As [`Questions::total`].
+    pub async fn returns(&self, asked: &Retention) -> Result<Vec<Returns>, Error> {
+        let period = match asked.granularity {
+            Granularity::Day => "",
+            Granularity::Week => "toMonday",
+            Granularity::Month => "toStartOfMonth",
+        };
+        let mut statement = self.statement();
+        self.bind_days(&mut statement, asked);
+        statement.bind("came", Bound::Text(asked.first_event.clone()));
+        statement.bind("returned", Bound::Text(asked.return_event.clone()));
+        statement.push(&format!(
+            "SELECT {period}(first) AS came, \
+             arrayJoin(arrayConcat([came], arrayFilter(one -> one > came, periods))) AS there, count() AS count \
+             FROM (SELECT minIf(day, name = {{came:String}}) AS first, \
+             groupUniqArrayIf({period}(day), name = {{returned:String}}) AS periods \
+             FROM returns WHERE {DAYS} AND name IN ({{came:String}}, {{returned:String}}) \
+             GROUP BY returner HAVING countIf(name = {{came:String}}) > 0) \
+             WHERE first >= {{first:Date}} AND first <= {{last:Date}} GROUP BY came, there"
+        ));
+        let rows = self.rows::<ReturnsRow>(statement).await?;
+        let returns = |row: ReturnsRow| Returns { came: row.came, there: row.there, count: row.count };
+        Ok(rows.into_iter().map(returns).collect())
+    }
+
+    /// The first days of the lives of ids that were seen on the days in question.
+    ///
+    /// # Errors
+    /// As [`Questions::total`].
+    pub async fn epochs(&self, asked: &Retention) -> Result<Vec<NaiveDate>, Error> {
+        let mut statement = self.statement();
+        self.bind_days(&mut statement, asked);
+        statement.push(&format!("SELECT DISTINCT epoch FROM returns WHERE {DAYS}"));
+        Ok(self.rows::<EpochRow>(statement).await?.into_iter().map(|row| row.epoch).collect())
+    }
+
+    fn bind_days(&self, statement: &mut Statement, asked: &Retention) {
+        // ClickHouse's dates begin in 1970 and end in 2149; beyond, they wrap around.
+        let day_of = |number| NaiveDate::from_epoch_days(number).unwrap_or_default();
+        let text = |day: NaiveDate| Bound::Text(day.clamp(day_of(0), day_of(65_000)).to_string());
+        statement.bind("earliest", text(asked.days.first - TimeDelta::days(LONGEST_LIFE_DAYS)));
+        statement.bind("latest", text(asked.last_day()));
+        statement.bind("first", text(asked.days.first));
+        statement.bind("last", text(asked.days.last));
+    }
+}
+
+/// What was seen on the days in question, and before for as long as an id may live.
+const DAYS: &str = "site_id = {site:UUID} AND day >= {earliest:Date} AND day <= {latest:Date}";

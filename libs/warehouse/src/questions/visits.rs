@@ -1,0 +1,178 @@
+//! The list of visits, the newest first, with the pages seen in each.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use clickhouse::Row;
+use domain::analytics::{Range, Visits};
+use serde::Deserialize;
+
+use super::Questions;
+use super::columns::{self, EVENTS, LINKS, PAGE_VIEWS, VISITS};
+use super::statement::{Bound, Statement};
+use crate::Error;
+
+/// Pages shown of one visit: what has more is no person's.
+const PAGES_SHOWN_MAX: usize = 1_000;
+
+/// A part of the list.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct VisitsSeen {
+    /// The visits of this part.
+    pub visits: Vec<VisitSeen>,
+    /// How many there are in all.
+    pub total: u64,
+}
+
+/// A visit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VisitSeen {
+    /// Its visitor's id of the day it began.
+    pub visitor: u64,
+    /// Its first event.
+    pub start: DateTime<Utc>,
+    /// Its last one, or the end of the last page's being looked at.
+    pub ended: DateTime<Utc>,
+    /// How many pages were viewed.
+    pub page_views: u32,
+    /// Path of the first page; empty if there was none.
+    pub entry_page: String,
+    /// Path of the last page.
+    pub exit_page: String,
+    /// ISO 3166-1 alpha-2; empty if unknown, as the next three.
+    pub country: String,
+    /// The region.
+    pub region: String,
+    /// The city.
+    pub city: String,
+    /// `desktop`, `mobile`, `tablet`, …
+    pub device: String,
+    /// The pages in the order they were viewed; the first 1,000.
+    pub pages: Vec<PageSeen>,
+}
+
+/// A page that was viewed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageSeen {
+    /// Its path.
+    pub path: String,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
+#[derive(Row, Deserialize)]
+struct CountRow {
+    count: u64,
+}
+
+#[derive(Row, Deserialize)]
+struct VisitRow {
+    visitor: u64,
+    #[serde(with = "clickhouse::serde::chrono::datetime64::millis")]
+    start: DateTime<Utc>,
+    #[serde(with = "clickhouse::serde::chrono::datetime64::millis")]
+    ended: DateTime<Utc>,
+    page_views: u32,
+    entry_path: String,
+    exit_path: String,
+    country: String,
+    region: String,
+    city: String,
+    device: String,
+}
+
+#[derive(Row, Deserialize)]
+struct PageRow {
+    id: u64,
+    #[serde(with = "clickhouse::serde::chrono::datetime64::millis")]
+    received_at: DateTime<Utc>,
+    path: String,
+}
+
+impl Questions<'_> {
+    /// The part of the list that is asked for.
+    ///
+    /// # Errors
+    /// As [`Questions::total`].
+    pub async fn visits(&self, asked: &Visits) -> Result<VisitsSeen, Error> {
+        let mut statement = self.statement();
+        let rows = list(&mut statement, asked);
+        statement.push("SELECT count() AS count ").push(&rows);
+        let total = self.rows::<CountRow>(statement).await?.first().map_or(0, |row| row.count);
+        if total <= u64::from(asked.offset) {
+            return Ok(VisitsSeen { visits: vec![], total });
+        }
+        let mut statement = self.statement();
+        let rows = list(&mut statement, asked);
+        statement.bind("limit", Bound::Number(asked.limit.into()));
+        statement.bind("offset", Bound::Number(asked.offset.into()));
+        statement.push(
+            "SELECT visitor, start, ended, page_views, entry_path, exit_path, toString(country) AS country, \
+             toString(region) AS region, toString(city) AS city, toString(device) AS device ",
+        );
+        statement
+            .push(&rows)
+            .push(" ORDER BY start DESC, visitor ASC LIMIT {limit:Int64} OFFSET {offset:Int64}");
+        let mut visits: Vec<VisitSeen> =
+            self.rows::<VisitRow>(statement).await?.into_iter().map(VisitSeen::from).collect();
+        self.fill_pages(&mut visits).await?;
+        Ok(VisitsSeen { visits, total })
+    }
+
+    async fn fill_pages(&self, visits: &mut [VisitSeen]) -> Result<(), Error> {
+        let start = visits.iter().map(|visit| visit.start).min();
+        let end = visits.iter().map(|visit| visit.ended).max();
+        let (Some(start), Some(end)) = (start, end) else { return Ok(()) };
+        let mut statement = self.statement();
+        statement.bind_range(Range { start, end: end + TimeDelta::milliseconds(1) });
+        statement.bind("ids", Bound::Ids(visits.iter().map(|visit| visit.visitor).collect()));
+        statement.push(&format!(
+            "SELECT id, received_at, path FROM (SELECT visitor AS id, received_at, path FROM events \
+             WHERE {EVENTS} AND {PAGE_VIEWS} AND visitor IN {{ids:Array(UInt64)}}"
+        ));
+        if visits.iter().any(|visit| visit.start.date_naive() < visit.ended.date_naive()) {
+            statement.push(&format!(
+                " UNION ALL SELECT links.previous AS id, received_at, path \
+                 FROM (SELECT visitor, received_at, path FROM events WHERE {EVENTS} AND {PAGE_VIEWS}) AS e \
+                 INNER JOIN ({LINKS} AND previous IN {{ids:Array(UInt64)}}) AS links USING (visitor)"
+            ));
+        }
+        statement.push(") ORDER BY received_at, path");
+        let mut pages: HashMap<u64, Vec<PageSeen>> = HashMap::new();
+        for PageRow { id, received_at, path } in self.rows::<PageRow>(statement).await? {
+            pages.entry(id).or_default().push(PageSeen { path, at: received_at });
+        }
+        for visit in visits {
+            let of_visitor = pages.get(&visit.visitor).map(Vec::as_slice).unwrap_or_default();
+            let during = of_visitor.iter().filter(|page| (visit.start..=visit.ended).contains(&page.at));
+            visit.pages = during.take(PAGES_SHOWN_MAX).cloned().collect();
+        }
+        Ok(())
+    }
+}
+
+/// The visits of the list, from `FROM` on.
+fn list(statement: &mut Statement, asked: &Visits) -> String {
+    statement.bind_range(asked.range);
+    statement.bind("pages", Bound::Number(asked.min_pages.into()));
+    let filters = columns::and_filters(statement, &asked.filters, columns::of_visit);
+    format!("FROM sessions FINAL WHERE {VISITS} AND page_views >= {{pages:Int64}}{filters}")
+}
+
+impl From<VisitRow> for VisitSeen {
+    fn from(row: VisitRow) -> Self {
+        Self {
+            visitor: row.visitor,
+            start: row.start,
+            ended: row.ended,
+            page_views: row.page_views,
+            entry_page: row.entry_path,
+            exit_page: row.exit_path,
+            country: row.country,
+            region: row.region,
+            city: row.city,
+            device: row.device,
+            pages: vec![],
+        }
+    }
+}
