@@ -38,6 +38,6 @@ pub use questions::{Asked, LIMIT_DEFAULT, LIMIT_MAX, Question, read_question};
 pub use visits::{
     AskedVisits, PAGE_DEFAULT, PAGE_MAX, VisitFilter, Visits, WINDOW_DAYS_MAX, hash, read_visits,
 };
-pub use zones::{Zone, read_zone};
+pub use zones::{Zone, read_zone, start_of_day};
 
 pub use crate::visitors::Lifetime;

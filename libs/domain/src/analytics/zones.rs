@@ -21,7 +21,7 @@ pub fn read_zone(name: &str) -> Result<Zone, Complaint> {
 
 /// The first instant of a day. Where clocks skip midnight the day begins later; where they repeat it, the first
 /// of the two begins it.
-pub(super) fn start_of_day(day: NaiveDate, zone: Zone) -> DateTime<Utc> {
+pub fn start_of_day(day: NaiveDate, zone: Zone) -> DateTime<Utc> {
     let midnight = day.and_time(NaiveTime::MIN);
     // Clocks are moved by quarters of an hour at the finest; a whole day was once skipped (Apia, 2011-12-30).
     (0..=24 * 4)
