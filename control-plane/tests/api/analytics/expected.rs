@@ -111,7 +111,16 @@ impl Past {
                     None if name == "engagement" => None,
                     None => {
                         past.visits.push(Visit { first: one.clone(), ended: at, pages: vec![], customs: 0 });
-                        Some(past.visits.len() - 1)
+                        let number = past.visits.len() - 1;
+                        // A report in the very millisecond in which a visit begins is one of that visit, whatever the
+                        // order of ids says: time alone tells to which visit a report belongs.
+                        let same = past.events.iter_mut().rev().take_while(|before| {
+                            before.0.person == person
+                                && before.0.event.received_at == at
+                                && before.1.is_none()
+                        });
+                        same.for_each(|before| before.1 = Some(number));
+                        Some(number)
                     }
                 };
                 if let Some(number) = number {

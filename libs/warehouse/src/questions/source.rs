@@ -202,6 +202,8 @@ pub(super) struct Join<'a> {
 
 impl Join<'_> {
     /// The rows, from `FROM` on. A visit across midnight is there under the id of either day; `first_id` names it.
+    /// Time alone tells to which visit an event belongs, so that a report of the last visit that comes in the very
+    /// millisecond in which the next one begins is counted there.
     ///
     /// Joining all pairs of a visitor and keeping those in time took 0.7 s where ASOF JOIN took 1.1 s and a window
     /// function 1.8 s (4.9 M events, 1.3 M visits): a visitor has few visits a day.
