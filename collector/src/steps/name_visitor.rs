@@ -6,7 +6,7 @@ mod salts;
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
 use contract::events::Returner;
-use domain::analytics::Range;
+use domain::analytics::Days;
 use domain::tracking::{Dropped, Hit};
 use domain::visitors::visitor_id;
 use service::Shutdown;
@@ -66,7 +66,7 @@ impl NameVisitor {
     ) -> Option<Returner> {
         let day = arrival.at.with_timezone(&owner.zone).date_naive();
         let (epoch, after) = owner.lifetime.epoch(day);
-        let ends_at = Range::of_days(epoch, after.pred_opt().unwrap_or(after), &owner.zone).end;
+        let ends_at = Days { first: epoch, last: after.pred_opt().unwrap_or(after) }.range(owner.zone).end;
         match self.0.of_site(owner.site_id, epoch, ends_at).await {
             Ok(salt) => salt.map(|salt| Returner { id: id(&salt), day, epoch }),
             Err(error) => {
