@@ -3,6 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::Cursor;
 use domain::plans::Plan;
+use domain::visitors::Lifetime;
 use store::accounts::{NewTrial, insert_trial};
 use store::sites::{NewSite, SiteOwner, find_owner_by_token, find_site, insert_site, list_sites};
 use store::subdomains::insert_subdomain;
@@ -53,7 +54,15 @@ async fn a_site_is_its_accounts_alone_and_a_token_leads_to_both() {
     assert!(list_sites(&mut conn, STRANGER, &part(None, 10)).await.unwrap().is_empty());
 
     let owner = find_owner_by_token(&mut conn, "site_1").await.unwrap();
-    assert_eq!(owner, Some(SiteOwner { site_id: new.id, account_id: ACCOUNT, plan: Plan::Free }));
+    let expected = SiteOwner {
+        site_id: new.id,
+        account_id: ACCOUNT,
+        plan: Plan::Free,
+        zone: chrono_tz::UTC,
+        honour_dnt: true,
+        lifetime: Lifetime::Month,
+    };
+    assert_eq!(owner, Some(expected));
     assert_eq!(find_owner_by_token(&mut conn, "site_2").await.unwrap(), None);
 }
 

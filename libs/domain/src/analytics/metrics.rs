@@ -130,5 +130,5 @@ impl Metric {
 /// `amount / over`, halves up; 0 over nothing.
 fn rounded(amount: u128, over: u64) -> u64 {
     let over = u128::from(over);
-    if over == 0 { 0 } else { u64::try_from((amount + over / 2) / over).unwrap_or(u64::MAX) }
+    (amount + over / 2).checked_div(over).map_or(0, |rounded| u64::try_from(rounded).unwrap_or(u64::MAX))
 }

@@ -133,7 +133,7 @@ impl<'a> Shape<'a> {
         match self.breakdown {
             Some(Dimension::Url) if of_event.contains(&"path") => {}
             Some(dimension) if columns::stands_in_events(dimension) => {
-                of_event.push(columns::of_event(dimension))
+                of_event.push(columns::of_event(dimension));
             }
             Some(dimension) => of_visit.push(columns::of_visit(dimension)),
             None => {}
