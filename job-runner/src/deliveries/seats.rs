@@ -144,8 +144,9 @@ impl Shared {
     }
 }
 
-fn room(webhook_id: Uuid, webhook: &Webhook, places: u32) -> Room {
-    Room { webhook_id, places: i32::try_from(places).unwrap_or(i32::MAX), is_slow: webhook.is_slow }
+fn room(webhook_id: Uuid, webhook: &Webhook, left: u32) -> Room {
+    let is_quick = !webhook.is_slow && webhook.places > places::FIRST;
+    Room { webhook_id, places: i32::try_from(left).unwrap_or(i32::MAX), is_slow: webhook.is_slow, is_quick }
 }
 
 impl Seat {

@@ -110,7 +110,7 @@ async fn what_stands_before_others_without_a_place_is_parked_and_taken_up_later(
     account.submission().await;
     let mut conn = store::acquire(&account.database.db).await.unwrap();
     let claim = claim(now() + TimeDelta::minutes(1));
-    let room = |webhook_id, places| Room { webhook_id, places, is_slow: false };
+    let room = |webhook_id, places| Room { webhook_id, places, is_slow: false, is_quick: true };
     let rooms = [room(busy, 2), room(nobody, 9)];
     let places = Places { all: 5, of_slow: 5, rooms: &rooms, of_others: 4 };
     let claimed = claim_due(&mut conn, &claim, &places).await.unwrap();
@@ -119,14 +119,25 @@ async fn what_stands_before_others_without_a_place_is_parked_and_taken_up_later(
     let rest = claim_due(&mut conn, &claim, &Places { rooms: &rooms, ..places }).await.unwrap();
     let told: Vec<_> = rest.attempts.iter().map(|one| one.webhook_id).collect();
     assert_eq!((told, rest.crowded), (vec![quiet], vec![]), "nobody stands before it, nor is more parked");
+    account.submission().await;
+    let later = crate::harness::claim(now() + TimeDelta::minutes(1));
+    let full = [room(busy, 0), Room { is_quick: false, ..room(quiet, 0) }];
+    let claimed = claim_due(&mut conn, &later, &Places { rooms: &full, ..places }).await.unwrap();
+    assert_eq!(
+        (claimed.attempts.len(), claimed.crowded),
+        (0, vec![quiet]),
+        "whoever is quick is let stand for a while"
+    );
 
-    assert_eq!(list_crowded(&mut conn, claim.now).await.unwrap(), [busy]);
+    let mut crowded = list_crowded(&mut conn, later.now).await.unwrap();
+    crowded.sort();
+    assert_eq!(crowded, [busy, quiet]);
     let one = [room(busy, 1)];
     let parked = claim_parked(&mut conn, &claim, &one).await.unwrap();
     assert_eq!((parked.len(), parked[0].webhook_id), (1, busy));
     account.change(&format!("update webhooks set is_active = false where id = '{busy}'")).await;
     assert!(claim_parked(&mut conn, &claim, &one).await.unwrap().is_empty());
-    assert!(list_crowded(&mut conn, claim.now).await.unwrap().is_empty());
+    assert_eq!(list_crowded(&mut conn, later.now).await.unwrap(), [quiet]);
 }
 
 #[tokio::test]
@@ -140,7 +151,8 @@ async fn a_claim_takes_no_more_than_all_places_nor_those_that_hang_more_than_the
     account.submission().await;
     account.submission().await;
     let mut conn = store::acquire(&account.database.db).await.unwrap();
-    let rooms: Vec<_> = slow.iter().map(|id| Room { webhook_id: *id, places: 2, is_slow: true }).collect();
+    let rooms: Vec<_> =
+        slow.iter().map(|id| Room { webhook_id: *id, places: 2, is_slow: true, is_quick: false }).collect();
     let places = Places { all: 4, of_slow: 3, rooms: &rooms, of_others: 4 };
     let claim = claim(now() + TimeDelta::minutes(1));
     let claimed = claim_due(&mut conn, &claim, &places).await.unwrap();

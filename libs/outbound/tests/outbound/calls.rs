@@ -74,11 +74,6 @@ async fn failures_have_stable_classes_and_keep_the_url_to_themselves() {
     .await;
     assert_eq!(class(client.send(get_at(hangs_up)).await), "protocol");
 
-    let half =
-        raw(async |mut stream| stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf").await)
-            .await;
-    assert_eq!(class(client.send(get_at(half)).await), "protocol");
-
     let lost = Client::with_resolver(config(&[]), Script::new(&[])).unwrap();
     assert_eq!(class(lost.send(get(format!("https://nowhere.example/{SECRET}"))).await), "dns");
 

@@ -30,6 +30,8 @@ pub struct Room {
     pub places: i32,
     /// It hangs: it shares [`Places::of_slow`] with the others that do.
     pub is_slow: bool,
+    /// It has answered quickly so far: what it has no place for may stand before others for a moment.
+    pub is_quick: bool,
 }
 
 /// How many more attempts may be begun now.
@@ -78,16 +80,17 @@ macro_rules! attempt {
     };
 }
 
-/// Looks at the deliveries that have been due longest and begins an attempt of each, as far as there are places. Those
-/// without stay where they are, unless a look sees nothing but the first thousand, or their webhook hangs: then they are
-/// parked, out of the way of those that come after them. The thousand stands in the statement, so that one plan serves
-/// every call.
+/// Looks at the deliveries that have been due longest and begins an attempt of each, as far as there are places. Those for
+/// which their webhook has no place are parked, out of the way of those that come after them; but if it is quick, only
+/// when a look sees nothing but the first thousand, as parking costs what sending does. The thousand stands in the
+/// statement, so that one plan serves every call.
 ///
 /// # Errors
 /// The database's.
 pub async fn claim_due(conn: &mut Conn, claim: &Claim, places: &Places<'_>) -> Result<Claimed, Error> {
     let (webhooks, rooms) = split(places.rooms);
     let are_slow: Vec<bool> = places.rooms.iter().map(|room| room.is_slow).collect();
+    let are_quick: Vec<bool> = places.rooms.iter().map(|room| room.is_quick).collect();
     let rows = query!(
         r#"with seen as materialized (
                select id, webhook_id, next_attempt_at from deliveries
@@ -99,22 +102,24 @@ pub async fn claim_due(conn: &mut Conn, claim: &Claim, places: &Places<'_>) -> R
                select *, row_number() over (partition by webhook_id order by next_attempt_at, id) as place from seen
            ), judged as (
                select p.id, p.next_attempt_at, w.is_active, coalesce(r.is_slow, false) as is_slow,
+                      coalesce(r.is_quick, false) as is_quick,
                       w.is_active and p.place <= coalesce(r.places, $6) as fits
                from placed p join webhooks w on w.id = p.webhook_id
-               left join unnest($3::uuid[], $4::int[], $5::bool[]) as r (webhook_id, places, is_slow)
+               left join unnest($3::uuid[], $4::int[], $5::bool[], $9::bool[]) as r (webhook_id, places, is_slow, is_quick)
                  on r.webhook_id = p.webhook_id
            ), shared as (
-               select id, next_attempt_at, is_active, is_slow,
+               select id, next_attempt_at, is_active, is_quick,
                       fits and (not is_slow or row_number() over (partition by fits, is_slow
                                                                   order by next_attempt_at, id) <= $8) as fits
                from judged
            ), ranked as (
-               select id, is_active, is_slow,
+               select id, is_active, is_quick, fits,
                       fits and row_number() over (partition by fits order by next_attempt_at, id) <= $7 as goes
                from shared
            ), held as materialized (
                select d.id, r.goes from ranked r join deliveries d on d.id = r.id
-               where (r.goes or r.is_slow or not r.is_active or (select count(*) from seen) >= 1000)
+               where (r.goes or not r.is_active
+                      or not r.fits and (not r.is_quick or (select count(*) from seen) >= 1000))
                  and d.state = 'pending' and not d.is_parked and (d.leased_until is null or d.leased_until <= $1)
                for no key update of d skip locked
            )
@@ -135,6 +140,7 @@ pub async fn claim_due(conn: &mut Conn, claim: &Claim, places: &Places<'_>) -> R
         places.of_others,
         places.all,
         places.of_slow,
+        &are_quick,
     )
     .fetch_all(conn)
     .await?;
