@@ -21,8 +21,11 @@ const KEPT: TimeDelta = TimeDelta::hours(25);
 pub(crate) struct DropCounts {
     db: Db,
     clock: Clock,
-    counts: Arc<Mutex<HashMap<(Uuid, DateTime<Utc>, Dropped), i64>>>,
+    counts: Arc<Mutex<Counts>>,
 }
+
+/// How many, of each site and in each hour, for each reason.
+type Counts = HashMap<(Uuid, DateTime<Utc>, Dropped), i64>;
 
 impl DropCounts {
     pub(crate) fn new(db: Db, clock: Clock) -> Self {

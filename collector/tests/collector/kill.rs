@@ -71,7 +71,7 @@ async fn what_was_answered_is_counted_exactly_once_over_twenty_kills_under_load(
     collector.stop().await;
 
     let stored = stand.stored_paths().await;
-    let answered = crowd.answered.lock().unwrap();
+    let answered = std::mem::take(&mut *crowd.answered.lock().unwrap());
     let missing: Vec<_> = answered.iter().filter(|path| !stored.contains_key(*path)).collect();
     let doubled: Vec<_> = stored.iter().filter(|(_, count)| **count != 1).collect();
     assert!(

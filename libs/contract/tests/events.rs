@@ -19,7 +19,7 @@ fn bare() -> Event {
 }
 
 fn day(day: u32) -> NaiveDate {
-    NaiveDate::from_ymd_opt(2026, 11, day).unwrap()
+    NaiveDate::from_ymd_opt(2026, 11, day).unwrap_or_default()
 }
 
 fn full() -> Event {
