@@ -24,7 +24,7 @@ def load(url, host, seconds):
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", "-H", f"Host: {host}", url]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert "Non-2xx" not in told, told
-    return float(re.search(r"Requests/sec:\s+([\d.]+)", told).group(1)), re.search(r"99%\s+(\S+)", told).group(1)
+    return float(re.search(r"Requests/sec:\s+([\d.]+)", told).group(1)), re.search(r"^\s+99%\s+(\S+)", told, re.MULTILINE).group(1)
 
 
 def main():

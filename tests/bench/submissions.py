@@ -50,7 +50,7 @@ def edge(folder, url, seconds):
     assert refused is None, told
     taken = int(re.search(r"(\d+) requests in", told).group(1))
     rate = float(re.search(r"Requests/sec:\s+([\d.]+)", told).group(1))
-    return taken, rate, milliseconds(re.search(r"99%\s+(\S+)", told).group(1))
+    return taken, rate, milliseconds(re.search(r"^\s+99%\s+(\S+)", told, re.MULTILINE).group(1))
 
 
 def pgbench(folder, url, script, seconds):
