@@ -70,7 +70,7 @@ def wrk(script, address, seconds):
     assert "Non-2xx" not in told, told
     taken = int(re.search(r"(\d+) requests in", told).group(1))
     rate = float(re.search(r"Requests/sec:\s+([\d.]+)", told).group(1))
-    return taken, rate, milliseconds(re.search(r"99%\s+(\S+)", told).group(1))
+    return taken, rate, milliseconds(re.search(r"^\s+99%\s+(\S+)", told, re.MULTILINE).group(1))
 
 
 def clickhouse(stack, sql):

@@ -185,8 +185,8 @@ pub(super) async fn query(
     State(app): State<App>,
     Query(asked): Query<AskedFigure>,
 ) -> Result<Reply<AnsweredFigure>, Problem> {
-    let (site, zone) = asked_about(&app, &call, asked.site_id).await?;
-    let question = read_question(&asked.asked(), call.now, zone).map_err(Problem::validation)?;
+    let (site, question) =
+        asked_about(&app, &call, asked.site_id, |zone| read_question(&asked.asked(), call.now, zone)).await?;
     let _turn = app.questioning.turn(call.account_id).await?;
     let questions = app.warehouse.questions(site.id, app.questioning.limits());
     let answer = answer(&questions, &question, site.timezone).await.map_err(unanswered)?;

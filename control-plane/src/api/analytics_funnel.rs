@@ -59,8 +59,8 @@ pub(super) async fn funnel(
     State(app): State<App>,
     Json(wanted): Json<WantedFunnel>,
 ) -> Result<Reply<FunnelView>, Problem> {
-    let (site, zone) = asked_about(&app, &call, wanted.site_id).await?;
-    let funnel = read_funnel(&wanted.asked(), call.now, zone).map_err(Problem::validation)?;
+    let (site, funnel) =
+        asked_about(&app, &call, wanted.site_id, |zone| read_funnel(&wanted.asked(), call.now, zone)).await?;
     let _turn = app.questioning.turn(call.account_id).await?;
     let questions = app.warehouse.questions(site.id, app.questioning.limits());
     let reached = questions.funnel(&funnel).await.map_err(unanswered)?;

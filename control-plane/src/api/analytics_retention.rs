@@ -74,8 +74,9 @@ pub(super) async fn retention(
     State(app): State<App>,
     Json(wanted): Json<WantedRetention>,
 ) -> Result<Reply<RetentionView>, Problem> {
-    let (site, zone) = asked_about(&app, &call, wanted.site_id).await?;
-    let asked = read_retention(&wanted.asked(), call.now, zone).map_err(Problem::validation)?;
+    let (site, asked) =
+        asked_about(&app, &call, wanted.site_id, |zone| read_retention(&wanted.asked(), call.now, zone))
+            .await?;
     let _turn = app.questioning.turn(call.account_id).await?;
     let questions = app.warehouse.questions(site.id, app.questioning.limits());
     let returns = questions.returns(&asked).await.map_err(unanswered)?;

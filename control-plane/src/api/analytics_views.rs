@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use domain::Complaint;
 use domain::analytics::{Lifetime, Zone};
 use domain::scopes::Resource;
 use schemars::JsonSchema;
@@ -79,13 +80,21 @@ pub(super) async fn find<S>(call: &Call<S>, conn: &mut Conn, id: Uuid) -> Result
     site.ok_or_else(|| Problem::not_found("analytics site"))
 }
 
-/// The site a question is about, and where its days begin.
-pub(super) async fn asked_about<S>(app: &App, call: &Call<S>, id: Uuid) -> Result<(Site, Zone), Problem> {
+/// The site a question is about, and the question as read where the site's days begin.
+pub(super) async fn asked_about<S, Q>(
+    app: &App,
+    call: &Call<S>,
+    id: Uuid,
+    read: impl Fn(Zone) -> Result<Q, Vec<Complaint>>,
+) -> Result<(Site, Q), Problem> {
+    // What is wrong is wrong in every zone, and said before anybody looks whether there is such a site.
+    read(Zone::UTC).map_err(Problem::validation)?;
     let mut conn = store::acquire(&app.db).await?;
     let site = find(call, &mut conn, id).await?;
+    drop(conn);
     // Checked when it was set; a zone that is gone since is no reason to answer nothing.
     let zone = site.timezone.parse().unwrap_or(Zone::UTC);
-    Ok((site, zone))
+    Ok((site, read(zone).map_err(Problem::validation)?))
 }
 
 /// A site with all there is to know of it; drops of the last 24 hours are counted by whole hours.

@@ -127,7 +127,7 @@ pub(super) async fn realtime(
     State(app): State<App>,
     Query(asked): Query<AskedNow>,
 ) -> Result<Reply<Now>, Problem> {
-    let (site, _) = asked_about(&app, &call, asked.site_id).await?;
+    let (site, ()) = asked_about(&app, &call, asked.site_id, |_| Ok(())).await?;
     let _turn = app.questioning.turn(call.account_id).await?;
     let questions = app.warehouse.questions(site.id, app.questioning.limits());
     let range = Range { start: call.now - ACTIVE_FOR, end: call.now };
@@ -140,8 +140,8 @@ pub(super) async fn sessions(
     State(app): State<App>,
     Query(asked): Query<AskedSessions>,
 ) -> Result<Reply<Sessions>, Problem> {
-    let (site, zone) = asked_about(&app, &call, asked.site_id).await?;
-    let wanted = read_visits(&asked.asked(), call.now, zone).map_err(Problem::validation)?;
+    let (site, wanted) =
+        asked_about(&app, &call, asked.site_id, |zone| read_visits(&asked.asked(), call.now, zone)).await?;
     let _turn = app.questioning.turn(call.account_id).await?;
     let questions = app.warehouse.questions(site.id, app.questioning.limits());
     let seen = questions.visits(&wanted).await.map_err(unanswered)?;

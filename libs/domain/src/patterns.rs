@@ -30,10 +30,8 @@ impl Pattern {
         if self.text.chars().count() > MAX_PATTERN {
             return Err(format!("pattern may have at most {MAX_PATTERN} characters"));
         }
-        let alone = regex_syntax::parse(&self.text).map(|_| ()).map_err(|error| error.to_string());
-        let whole = |()| compile(&self.text).map(|_| ()).map_err(|error| error.to_string());
-        let runs = alone.and_then(whole);
-        runs.map_err(|error| format!("pattern is not a regular expression we can run: {error}"))
+        let runs = compile(&self.text);
+        runs.map(|_| ()).map_err(|error| format!("pattern is not a regular expression we can run: {error}"))
     }
 
     /// Whether the whole text matches.
@@ -67,6 +65,7 @@ impl PartialEq for Pattern {
 }
 
 fn compile(text: &str) -> Result<Regex, regex::Error> {
+    regex_syntax::parse(text).map_err(|error| regex::Error::Syntax(error.to_string()))?;
     RegexBuilder::new(&format!("^(?:{text})$")).size_limit(MAX_BYTES).dfa_size_limit(MAX_KEPT_BYTES).build()
 }
 
