@@ -26,8 +26,10 @@ async fn an_address_stands_nowhere_in_clear_however_a_delivery_fails() -> Result
         json!({"url": format!("http://{closed}/{TOKEN}"), "template": "discord"}),
         json!({"url": own.replace("http:", "https:"), "template": "telegram", "telegramChatId": "42"}),
         json!({"url": format!("https://name.invalid/{TOKEN}"), "template": "teams"}),
-        json!({"url": format!("https://10.0.0.1/{TOKEN}"), "template": "google-chat"}),
     ];
+    // One that no delivery could go to is refused, and kept nowhere either.
+    let inwards = json!({"url": format!("https://10.0.0.1/{TOKEN}"), "template": "google-chat"});
+    ensure!(account.post("/api/webhooks", &inwards).await.is_err(), "it leads inwards");
     let mut errors = BTreeMap::new();
     let mut secrets = vec![TOKEN.to_owned()];
     let mut paths = Vec::new();
