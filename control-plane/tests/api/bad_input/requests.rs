@@ -158,7 +158,10 @@ impl Operation {
                 };
                 Value::Object(required.iter().map(member).collect())
             }
-            "array" => json!([self.right(&schema["items"])]),
+            "array" => {
+                let least = schema["minItems"].as_u64().unwrap_or(1).max(1);
+                json!(vec![self.right(&schema["items"]); least as usize])
+            }
             "string" => json!(right_text(&schema)),
             "integer" | "number" => schema["minimum"].as_i64().map_or(json!(1), |least| json!(least)),
             // Whatever has no type takes anything.
@@ -192,7 +195,9 @@ impl Operation {
             }
             "array" => {
                 for (wrong, place) in self.wrong_values(&schema["items"], &right[0], &format!("{path}[0]")) {
-                    wrongs.push((json!([wrong]), place));
+                    let mut items = right.clone();
+                    items[0] = wrong;
+                    wrongs.push((items, place));
                 }
                 if schema["minItems"].as_u64() > Some(0) {
                     wrongs.push((json!([]), path.to_owned()));
@@ -288,7 +293,9 @@ fn wrong_texts(schema: &Value) -> Vec<&'static str> {
     let mut wrongs = vec!["%00", "a%00b"];
     match (kind(schema).as_str(), schema["format"].as_str()) {
         ("integer", _) => {
-            wrongs.extend(["", "x", "0", "-1", "101", "1.5", "1e2", "9223372036854775808", "%ff"]);
+            wrongs.extend(["", "x", "-1", "1.5", "1e2", "9223372036854775808", "%ff"]);
+            wrongs.extend(Some("0").filter(|_| schema["minimum"].as_i64() > Some(0)));
+            wrongs.extend(Some("101").filter(|_| schema["maximum"].as_i64() == Some(100)));
         }
         (_, Some("uuid")) => wrongs.extend(["", "x", "null", "0000", "%f0%9f%98%80"]),
         (_, Some("cursor")) => wrongs.extend(["", "x", "%ff", "%f0%9f%98%80", "AAAA"]),

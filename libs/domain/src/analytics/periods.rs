@@ -112,6 +112,10 @@ pub(super) fn read_days(words: Words<'_>, today: NaiveDate, complaints: &mut Vec
         return None;
     };
     if let Some(days) = period.days() {
+        // They say nothing here; but what is no date at all was meant for something.
+        for (field, text) in [("from", words.from), ("to", words.to)] {
+            text.and_then(|_| read_date(field, text, complaints));
+        }
         return Some(Days { first: today.checked_sub_days(DayCount::new(days - 1))?, last: today });
     }
     let first = read_date("from", words.from, complaints);
