@@ -18,6 +18,8 @@ use web::{ClientIp, EdgeTrust};
 use crate::pipeline::{Arrival, Pipeline, count_dropped};
 use crate::tracker;
 
+/// Of a longer user agent no more is looked at, nor remembered.
+const USER_AGENT_CHARS: usize = 512;
 /// Says when an event happened, where the configuration allows that.
 const EVENT_TIME: &str = "x-event-time";
 /// How far back; a batch of events may not touch too many of the warehouse's months.
@@ -69,7 +71,10 @@ async fn collect(
             let arrival = Arrival {
                 body,
                 ip,
-                user_agent: text(&headers, header::USER_AGENT.as_str()).to_owned(),
+                user_agent: text(&headers, header::USER_AGENT.as_str())
+                    .chars()
+                    .take(USER_AGENT_CHARS)
+                    .collect(),
                 headless: text(&headers, "sec-ch-ua").contains("Headless"),
                 unwilling: ["dnt", "sec-gpc"].iter().any(|name| text(&headers, name) == "1"),
                 at: times.of(&headers),

@@ -103,7 +103,7 @@ async fn create(
     let new = NewSite {
         id: app.rng.uuid_v7(call.now),
         site_token: sites::token(&app.rng.bytes()),
-        name: wanted.name,
+        name: wanted.name.trim().to_owned(),
         domain: wanted.domain,
         subdomain_id: wanted.subdomain_id,
         folder_id,

@@ -52,7 +52,7 @@ pub(super) async fn update(
         return Err(Problem::validation(complaints));
     }
     let change = SiteChange {
-        name: edited.name,
+        name: edited.name.map(|name| name.trim().to_owned()),
         domain: edited.domain,
         timezone: edited.timezone,
         honour_dnt: edited.honour_dnt,
@@ -75,6 +75,8 @@ pub(super) async fn delete(
     Path(id): Path<Uuid>,
 ) -> Result<Reply<Deleted>, Problem> {
     let mut tx = store::begin(&app.db).await?;
+    // First, as everywhere.
+    usage::lock(&mut tx, call.account_id).await?;
     call.check_id(&mut tx, Resource::Analytics, id).await?;
     let gone = site_edits::delete_site(&mut tx, call.account_id, id).await?;
     let (site_token, subdomain_id) = gone.ok_or_else(|| Problem::not_found("analytics site"))?;

@@ -138,6 +138,8 @@ async fn delete(
     Path(id): Path<Uuid>,
 ) -> Result<Reply<Deleted>, Problem> {
     let mut tx = store::begin(&app.db).await?;
+    // First, as everywhere: submissions with files wait for it before they look for webhooks.
+    usage::lock(&mut tx, call.account_id).await?;
     call.check_id(&mut tx, Resource::Webhooks, id).await?;
     check_heard(&call, &find(&call, &mut tx, id).await?, &mut tx).await?;
     if !store::webhooks::delete_webhook(&mut tx, call.account_id, id).await? {

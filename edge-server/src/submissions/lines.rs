@@ -1,5 +1,6 @@
 //! Those who wait: for edits of their forms, or for patterns that have much to read. Others pass them by.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -15,7 +16,7 @@ const WORKING: usize = 2;
 /// Where those line up who can't be served as the others are.
 pub(crate) struct Lines {
     edited: Semaphore,
-    patterns: Semaphore,
+    patterns: Arc<Semaphore>,
 }
 
 /// One of those who may wait for an edit with a connection in hand.
@@ -24,7 +25,7 @@ pub(super) struct Turn<'a>(#[expect(dead_code, reason = "given back when dropped
 impl Lines {
     /// Nobody waits yet.
     pub(crate) fn new() -> Self {
-        Self { edited: Semaphore::new(WAITING), patterns: Semaphore::new(WORKING) }
+        Self { edited: Semaphore::new(WAITING), patterns: Arc::new(Semaphore::new(WORKING)) }
     }
 
     /// A turn to wait.
@@ -44,8 +45,13 @@ impl Lines {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
-        let _turn = self.patterns.acquire().await.map_err(broken_off)?;
-        tokio::task::spawn_blocking(work).await.map_err(broken_off)
+        let turn = Arc::clone(&self.patterns).acquire_owned().await.map_err(broken_off)?;
+        let held = move || {
+            // Until the work is done, though whoever asked for it has hung up.
+            let _turn = turn;
+            work()
+        };
+        tokio::task::spawn_blocking(held).await.map_err(broken_off)
     }
 }
 
