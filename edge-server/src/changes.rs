@@ -16,7 +16,7 @@ pub(crate) async fn follow(edge: Edge, check: Check, shutdown: Shutdown) -> anyh
     while let Some(Some(event)) = shutdown.unless_requested(events.next()).await {
         match event {
             BusEvent::Message(Signal::Changed(change)) => forget(&edge, change),
-            BusEvent::Message(Signal::OutboxFilled | Signal::DeliveriesDue) => {}
+            BusEvent::Message(Signal::OutboxFilled | Signal::DeliveriesDue { .. }) => {}
             BusEvent::MayHaveMissed => {
                 edge.sites.forget_all();
                 edge.pages.forget_all();

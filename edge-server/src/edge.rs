@@ -107,15 +107,16 @@ impl Edge {
         let lookups = LookUps::new(db.clone());
         let blobs = blobs::Blobs::connect(&config.blobs)?;
         let rng = Rng::system();
+        let bus = cache::Bus::connect(&config.redis.url, &config.redis.prefix)?;
         Ok(Self(Arc::new(Parts {
-            bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,
             sites: Sites::new(lookups.clone(), &config.cache),
             pages: Pages::new(lookups.clone(), &config.cache),
             holders: Holders::new(lookups.clone(), &config.cache),
             site_maps: SiteMaps::new(lookups.clone(), &config.cache),
             views: Views::new(lookups.clone()),
             served: service::metrics::tallies("edge_page_serve_total", "from", Source::ALL.map(Source::word)),
-            together: Together::new(db.clone()),
+            together: Together::new(db.clone(), bus.clone(), config.forms.wait_within),
+            bus,
             form_lines: Lines::new(),
             results: Results::new(),
             assets: Assets::new(lookups.clone(), &config.cache),

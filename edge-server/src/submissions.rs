@@ -23,7 +23,7 @@ use domain::{Complaint, traps};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 use store::forms::OpenForm;
-use store::submissions::{NewSubmission, Plain};
+use store::submissions::{NewSubmission, Plain, Writer};
 use uuid::Uuid;
 use web::{Code, Path, Problem};
 
@@ -181,7 +181,7 @@ async fn take(
     let new = NewSubmission { id: edge.rng.uuid_v7(now), external_id: None, payload: kept, spam_reasons };
     if call.is_none()
         && turn.is_none()
-        && let Some(plain) = plain(open, &new, now)
+        && let Some(plain) = plain(edge, open, &new, now)
     {
         match edge.together.take(plain).await {
             Fate::Stored => return Ok(Outcome::Stored(receipt(open, &new, now))),
@@ -194,12 +194,14 @@ async fn take(
 }
 
 /// The submission as one of those that are stored together; none if more is to be done for it.
-fn plain(open: &OpenForm, new: &NewSubmission, now: DateTime<Utc>) -> Option<Plain> {
+fn plain(edge: &Edge, open: &OpenForm, new: &NewSubmission, now: DateTime<Utc>) -> Option<Plain> {
     let asks_for_files = open.form.fields.iter().any(|field| field.kind == FieldType::File);
-    if asks_for_files || open.form.spam.proof_of_work || open.is_listened_to {
+    if asks_for_files || open.form.spam.proof_of_work {
         return None;
     }
-    Plain::of(open.account_id, &open.form, new, open.plan.limits().submissions_per_form, now)
+    let traceparent = if open.listeners > 0 { service::telemetry::traceparent() } else { None };
+    let new_id = || edge.rng.uuid_v7(now);
+    Plain::of(open, new, &Writer { now, traceparent: traceparent.as_deref(), new_id: &new_id })
 }
 
 /// Why this is taken for a robot's. Only pages of ours set traps: programs, and forms of somebody's own, know none.

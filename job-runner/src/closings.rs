@@ -55,7 +55,7 @@ async fn close(runner: &Runner, account_id: Uuid, id: Uuid) -> Result<bool, stor
     store::commit(tx).await?;
     let Some(why) = why else { return Ok(false) };
     metrics::counter("job_runner_form_close_total").add(1, &[("reason", why.word())]);
-    if let Err(error) = runner.bus.publish(&Signal::DeliveriesDue).await {
+    if let Err(error) = runner.bus.publish(&Signal::DeliveriesDue { webhook_ids: Vec::new() }).await {
         tracing::warn!(%error, "the deliveries of a form's closing go out at the next look");
     }
     Ok(true)

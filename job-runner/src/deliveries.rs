@@ -5,22 +5,20 @@
 
 mod endings;
 mod seats;
+mod waiting;
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
-use cache::BusEvent;
-use contract::Signal;
 use domain::places::pace;
 use endings::Ended;
 use futures::{FutureExt, StreamExt};
 use queue::Lane;
 use seats::{Seat, Seats};
 use service::Shutdown;
-use store::deliveries::{self, Attempt, Claim, Places};
+use store::deliveries::{self, Attempt, Lease, Room};
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument;
-use uuid::Uuid;
+use waiting::{Heard, Waiting};
 
 use crate::config::Webhooks;
 use crate::{Runner, jobs};
@@ -44,7 +42,7 @@ pub(crate) async fn run(runner: Runner, config: Webhooks, shutdown: Shutdown) ->
     let writing = tokio::spawn(endings::run(runner.clone(), LEASE_MARGIN, config.gather_for, ended));
     let mut claims = Claims {
         seats: Seats::new(config.concurrency, config.per_webhook),
-        crowded: VecDeque::new(),
+        waiting: Waiting::default(),
         lane: lane.clone(),
         runner: runner.clone(),
         config,
@@ -78,10 +76,10 @@ async fn carry_out(runner: Runner, timeout: Duration, begun: Begun, end: mpsc::U
     }
 }
 
-/// Whether a look has left something that is due.
+/// When to look again, if nobody says that something is due.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum More {
-    Nothing,
+enum Next {
+    AtTheTick,
     WhenPlacesComeFree,
     AtOnce,
 }
@@ -92,8 +90,7 @@ struct Claims {
     config: Webhooks,
     lane: Lane<Begun>,
     seats: Seats,
-    /// Webhooks that have parked deliveries which are due. Those at the front are asked first.
-    crowded: VecDeque<Uuid>,
+    waiting: Waiting,
 }
 
 impl Claims {
@@ -101,90 +98,66 @@ impl Claims {
         let mut events = std::pin::pin!(self.runner.bus.subscribe());
         let mut ticks = tokio::time::interval(self.config.look_every);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut more = More::Nothing;
+        let mut next = Next::AtTheTick;
         loop {
-            let mut looks_around = false;
+            let mut heard = Heard::Nothing;
             tokio::select! {
                 () = shutdown.requested() => return,
-                _ = ticks.tick() => looks_around = true,
-                () = self.seats.freed(), if more == More::WhenPlacesComeFree => {}
-                () = std::future::ready(()), if more == More::AtOnce => {}
+                _ = ticks.tick() => heard = Heard::Anybody,
+                () = self.seats.freed(), if next == Next::WhenPlacesComeFree => {}
+                () = std::future::ready(()), if next == Next::AtOnce => {}
                 Some(event) = events.next() => {
-                    if !matches!(event, BusEvent::Message(Signal::DeliveriesDue) | BusEvent::MayHaveMissed) {
+                    heard = self.waiting.hear(event);
+                    // A burst of signals is one reason to look, not many.
+                    while let Some(Some(event)) = events.next().now_or_never() {
+                        heard = heard.max(self.waiting.hear(event));
+                    }
+                    if heard == Heard::Nothing {
                         continue;
                     }
-                    // A burst of signals is one reason to look, not many.
-                    while let Some(Some(_)) = events.next().now_or_never() {}
                 }
             }
-            more = self.claim_all(looks_around).await.unwrap_or_else(|error| {
+            next = self.claim_all(heard == Heard::Anybody).await.unwrap_or_else(|error| {
                 tracing::warn!(error = format!("{error:#}"), "due deliveries wait for the next look");
-                More::Nothing
+                Next::AtTheTick
             });
             let _asked_to_stop = shutdown.unless_requested(gather(self.config.gather_for)).await;
         }
     }
 
-    /// Claims what is due, as far as there are places; gives whether something may be left.
-    async fn claim_all(&mut self, looks_around: bool) -> anyhow::Result<More> {
-        let mut conn = store::acquire(&self.runner.deliveries_db).await?;
+    /// Claims what is due, as far as there are places.
+    async fn claim_all(&mut self, looks_around: bool) -> anyhow::Result<Next> {
+        let mut conn = None;
         if looks_around {
-            self.crowded = deliveries::list_crowded(&mut conn, self.runner.clock.now()).await?.into();
+            let conn = conn.insert(store::acquire(&self.runner.deliveries_db).await?);
+            self.waiting.set(deliveries::list_due(conn, self.runner.clock.now()).await?);
         }
-        // Half of what is free, so that those that were parked do not stand before all that come due.
-        let parked = self.claim_parked(&mut conn, self.seats.free().div_ceil(2)).await?;
-        if self.seats.free() == 0 {
-            return Ok(More::WhenPlacesComeFree);
+        let rooms = self.rooms();
+        if !rooms.is_empty() {
+            let mut conn = match conn {
+                Some(conn) => conn,
+                None => store::acquire(&self.runner.deliveries_db).await?,
+            };
+            let attempts = deliveries::claim(&mut conn, &self.lease(), &rooms).await?;
+            self.waiting.served(&rooms, &attempts);
+            self.begin(attempts);
         }
-        let rooms = self.seats.rooms();
-        let places = Places {
-            all: self.seats.free().into(),
-            of_slow: self.seats.free_of_slow().into(),
-            rooms: &rooms,
-            of_others: i32::try_from(self.seats.places_of_others())?,
-        };
-        let due = deliveries::claim_due(&mut conn, &self.claim(), &places).await?;
-        let is_more_seen = !due.crowded.is_empty();
-        for webhook_id in due.crowded {
-            if !self.crowded.contains(&webhook_id) {
-                self.crowded.push_back(webhook_id);
-            }
-        }
-        self.begin(due.attempts);
-        Ok(if is_more_seen || parked > 0 {
-            More::AtOnce
-        } else if !self.crowded.is_empty() || self.seats.is_any_full() {
-            More::WhenPlacesComeFree
+        Ok(if self.waiting.is_empty() {
+            Next::AtTheTick
+        } else if self.rooms().is_empty() {
+            Next::WhenPlacesComeFree
         } else {
-            More::Nothing
+            Next::AtOnce
         })
     }
 
-    /// Takes up parked deliveries of webhooks that have places again; gives how many.
-    async fn claim_parked(&mut self, conn: &mut store::Conn, most: u32) -> anyhow::Result<usize> {
-        let rooms = self.seats.rooms_of(self.crowded.iter().copied(), most);
-        if rooms.is_empty() {
-            return Ok(0);
-        }
-        let claimed = deliveries::claim_parked(conn, &self.claim(), &rooms).await?;
-        let brought = |id: Uuid| claimed.iter().filter(|attempt| attempt.webhook_id == id).count();
-        let exhausted: Vec<_> = rooms
-            .iter()
-            .filter(|room| usize::try_from(room.places).is_ok_and(|places| brought(room.webhook_id) < places))
-            .map(|room| room.webhook_id)
-            .collect();
-        self.crowded.retain(|id| !exhausted.contains(id));
-        if !self.crowded.is_empty() {
-            self.crowded.rotate_left(1);
-        }
-        let count = claimed.len();
-        self.begin(claimed);
-        Ok(count)
+    fn rooms(&self) -> Vec<Room> {
+        self.seats.rooms_of(self.waiting.in_turn(), self.seats.free())
     }
 
-    fn claim(&self) -> Claim {
+    fn lease(&self) -> Lease {
         let now = self.runner.clock.now();
-        Claim { now, leased_until: now + self.config.timeout + LEASE_MARGIN }
+        Lease { now, until: now + self.config.timeout + LEASE_MARGIN }
     }
 
     fn begin(&self, attempts: Vec<Attempt>) {

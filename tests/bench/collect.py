@@ -74,7 +74,9 @@ def wrk(script, address, seconds):
 
 
 def clickhouse(stack, sql):
-    request = urllib.request.Request(stack["clickhouse_url"], f"{sql} FORMAT TSV".encode())
+    who = {"user": stack["clickhouse_user"], "password": stack["clickhouse_password"], "database": "webruntime"}
+    address = f"{stack['clickhouse_url']}/?{urllib.parse.urlencode(who)}"
+    request = urllib.request.Request(address, f"{sql} FORMAT TSV".encode())
     return urllib.request.urlopen(request).read().decode().split()
 
 
@@ -114,7 +116,7 @@ def main():
         folder = pathlib.Path(folder)
         key = stand.call("POST", f"{stack['base_url']}/api/trial")["key"]
         stand.call("POST", f"{stack['base_url']}/api/account/upgrade", key, {"plan": "scale"})
-        site = stand.call("POST", f"{stack['base_url']}/api/analytics/sites", key, {"name": "Shop"})
+        site = stand.call("POST", f"{stack['base_url']}/api/analytics/sites", key, {"name": "Shop"})["site"]
         service = stack["services"]["collector"]
         address = urllib.parse.urlsplit(service["url"]).netloc
         script = folder / "post.lua"
@@ -145,13 +147,15 @@ def main():
         until = time.time() + 600
         while int(clickhouse(stack, "SELECT count() FROM events")[0]) < accepted and time.time() < until:
             time.sleep(0.5)
-        events = clickhouse(stack, "SELECT count(), uniqExact(id) FROM events")
-        assert events == [str(accepted)] * 2, (events, accepted)
+        # wrk hangs up on those under way when a turn ends: they are stored, and nobody counted their answer.
+        stored, ids = map(int, clickhouse(stack, "SELECT count(), uniqExact(id) FROM events"))
+        hung_up = CONNECTIONS * (arguments.rounds + 1)
+        assert stored == ids and accepted <= stored <= accepted + hung_up, (stored, ids, accepted)
         while True:
             made = clickhouse(stack, "SELECT sum(events) FROM sessions FINAL")
-            if made == [str(accepted)]:
+            if made == [str(stored)]:
                 break
-            assert time.time() < until, (made, accepted)
+            assert time.time() < until, (made, stored)
             time.sleep(0.5)
         disk = clickhouse(stack, "SELECT table, sum(bytes_on_disk) / sum(rows) FROM system.parts WHERE active AND table IN"
                                  " ('events', 'sessions') GROUP BY table ORDER BY table")
@@ -159,7 +163,8 @@ def main():
     text = f"""# Events a second, each on disk before it is answered
 
 Made by `tests/bench/collect.py`: {CONNECTIONS} connections, {arguments.seconds} s a turn, two cores shared with wrk,
-Postgres, Redis and ClickHouse. {accepted:,} events were accepted; as many are stored, each once, and as many are in visits.
+Postgres, Redis and ClickHouse. {accepted:,} events were answered with 204 and {stored:,} are stored, each once, and in visits: those
+that are more were under way when wrk hung up.
 Dropped: {dropped or "none"}.
 
 | round | events stored before | accepted/s | p99 | the same server doing nothing | ratio |

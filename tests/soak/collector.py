@@ -93,7 +93,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, stand.system(f"secrets.edge_token={collect.EDGE}") as stack:
         key = stand.call("POST", f"{stack['base_url']}/api/trial")["key"]
         stand.call("POST", f"{stack['base_url']}/api/account/upgrade", key, {"plan": "scale"})
-        site = stand.call("POST", f"{stack['base_url']}/api/analytics/sites", key, {"name": "Shop"})
+        site = stand.call("POST", f"{stack['base_url']}/api/analytics/sites", key, {"name": "Shop"})["site"]
         visits = pathlib.Path(folder) / "visits"
         subprocess.run(["rustc", "-O", "-o", visits, HERE.parent / "bench" / "visits" / "main.rs"], check=True)
         door, port = Door(stack["clickhouse_url"]), stand.free_port()

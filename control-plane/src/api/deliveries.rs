@@ -142,7 +142,7 @@ async fn retry(
     check_is_active(&call, &mut tx, webhook_id).await?;
     let delivery = deliveries::find_delivery(&mut tx, call.account_id, webhook_id, id).await?;
     let delivery = delivery.ok_or_else(|| Problem::not_found("delivery"))?;
-    app.commit_and_send(tx, vec![Signal::DeliveriesDue]).await?;
+    app.commit_and_send(tx, vec![Signal::DeliveriesDue { webhook_ids: vec![webhook_id] }]).await?;
     Ok(call.reply(view(delivery)))
 }
 

@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use service::{Clock, Rng};
-use store::deliveries::{Attempt, Claim, Places, claim_due};
+use store::deliveries::{Attempt, Lease, Room, claim, list_due};
 use uuid::Uuid;
 
 use crate::webhooks::Owner;
@@ -39,9 +39,10 @@ fn hook() -> Value {
 /// The attempt that a job-runner begins of a delivery, if it is due.
 async fn begun(conn: &mut store::Conn, id: Uuid) -> Option<Attempt> {
     let now = Clock::system().now();
-    let places = Places { all: 100, of_slow: 100, rooms: &[], of_others: 100 };
-    let claimed = claim_due(conn, &Claim { now, leased_until: now }, &places).await.unwrap();
-    claimed.attempts.into_iter().find(|attempt| attempt.delivery_id == id)
+    let due = list_due(conn, now).await.unwrap();
+    let rooms: Vec<_> = due.into_iter().map(|webhook_id| Room { webhook_id, places: 100 }).collect();
+    let claimed = claim(conn, &Lease { now, until: now }, &rooms).await.unwrap();
+    claimed.into_iter().find(|attempt| attempt.delivery_id == id)
 }
 
 #[tokio::test]

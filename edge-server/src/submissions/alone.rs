@@ -35,6 +35,10 @@ impl Taking<'_> {
             Ok((outcome @ Outcome::Stored(_), signals)) => {
                 store::commit(tx).await.map_err(Problem::outcome_unknown)?;
                 if !signals.is_empty() {
+                    if self.open.listeners == 0 {
+                        // It has webhooks by now: the next one may go together with others again.
+                        self.edge.forms.forget(self.open.form.id);
+                    }
                     tokio::spawn(tell(self.edge.clone(), signals));
                 }
                 Ok(outcome)

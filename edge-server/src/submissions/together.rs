@@ -5,28 +5,37 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use domain::Fault;
-use store::submissions::{Plain, take_together};
+use cache::Bus;
+use contract::Signal;
+use store::submissions::{Plain, Stored, take_together};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 /// Statements under way at a time. While one waits for the disk, another is carried out.
 const WRITERS: usize = 2;
-/// Most submissions, and bytes of answers (of more than one), in a statement.
+/// Most submissions, and bytes (of more than one), in a statement.
 const MAX_ROWS: usize = 128;
 const MAX_BYTES: usize = 1 << 20;
+/// Most bytes that wait for a writer: beyond that Postgres is too slow for what comes.
+const MAX_WAITING_BYTES: usize = 32 << 20;
 
 /// Where plain submissions are stored.
 #[derive(Clone)]
 pub(crate) struct Together {
     db: store::Db,
+    bus: Bus<Signal>,
+    /// How long a statement may take, which takes milliseconds, before its connection is taken for dead.
+    patience: Duration,
     line: Arc<Mutex<Line>>,
 }
 
 #[derive(Default)]
 struct Line {
     waiting: Vec<Waiting>,
+    bytes: usize,
     writers: usize,
 }
 
@@ -42,23 +51,37 @@ pub(super) enum Fate {
     Stored,
     /// It was left out, and is to be taken by itself.
     LeftOut,
-    /// Postgres is away; nothing was stored.
+    /// Postgres is away, or too slow; nothing was stored.
     Away,
     /// Postgres went away in the middle.
     Unknown,
 }
 
+/// What a newcomer to the line is told.
+#[derive(PartialEq, Eq)]
+enum Joined {
+    /// A writer will come by.
+    Lined,
+    /// They have to bring a writer.
+    Short,
+    /// There is no room.
+    Full,
+}
+
 impl Together {
-    /// Stores in `db`.
-    pub(crate) fn new(db: store::Db) -> Self {
-        Self { db, line: Arc::default() }
+    /// Stores in `db`; tells `bus` of deliveries that are due then.
+    pub(crate) fn new(db: store::Db, bus: Bus<Signal>, patience: Duration) -> Self {
+        Self { db, bus, patience, line: Arc::default() }
     }
 
     /// Stores a submission. If the caller stops waiting it may be stored all the same.
     pub(super) async fn take(&self, plain: Plain) -> Fate {
         let (told, fate) = oneshot::channel();
-        if self.line().join(Waiting { plain, told }) {
-            tokio::spawn(self.clone().write_all());
+        let joined = self.line().join(Waiting { plain, told });
+        match joined {
+            Joined::Lined => {}
+            Joined::Short => drop(tokio::spawn(self.clone().write_all())),
+            Joined::Full => return Fate::Away,
         }
         fate.await.unwrap_or(Fate::Unknown)
     }
@@ -75,11 +98,43 @@ impl Together {
             };
             loop {
                 let Some(batch) = self.line().next() else { return };
-                if write(&mut conn, batch).await.is_err() {
+                if !self.write(&mut conn, batch).await {
+                    store::discard(conn);
                     break;
                 }
             }
         }
+    }
+
+    /// Writes what goes together, and tells whoever waits; gives whether the connection is still good.
+    async fn write(&self, conn: &mut store::Conn, batch: Vec<Waiting>) -> bool {
+        let (all, told): (Vec<_>, Vec<_>) = batch.into_iter().map(|one| (one.plain, one.told)).unzip();
+        let (stored, other) = match timeout(self.patience, take_together(conn, &all)).await {
+            Ok(Ok(stored)) => (stored, Fate::LeftOut),
+            Ok(Err(error)) if error.is_refusal() => {
+                tracing::warn!(%error, "submissions that can't be stored together are stored one by one");
+                (Stored::default(), Fate::LeftOut)
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "postgres went away while submissions were stored");
+                (Stored::default(), Fate::Unknown)
+            }
+            Err(_elapsed) => {
+                tracing::warn!(
+                    submissions = all.len(),
+                    "postgres doesn't say whether it has stored submissions"
+                );
+                (Stored::default(), Fate::Unknown)
+            }
+        };
+        if !stored.webhook_ids.is_empty() {
+            tokio::spawn(tell_of_deliveries(self.bus.clone(), stored.webhook_ids));
+        }
+        let ids: HashSet<Uuid> = stored.ids.into_iter().collect();
+        for (one, told) in all.iter().zip(told) {
+            tell(told, if ids.contains(&one.id()) { Fate::Stored } else { other });
+        }
+        other == Fate::LeftOut
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
@@ -88,12 +143,18 @@ impl Together {
 }
 
 impl Line {
-    /// Lines up; gives whether the caller has to bring a writer.
-    fn join(&mut self, one: Waiting) -> bool {
+    /// Lines up, if there is room.
+    fn join(&mut self, one: Waiting) -> Joined {
+        if self.bytes > MAX_WAITING_BYTES {
+            return Joined::Full;
+        }
+        self.bytes += one.plain.bytes();
         self.waiting.push(one);
-        let is_short = self.writers < WRITERS;
-        self.writers += usize::from(is_short);
-        is_short
+        if self.writers == WRITERS {
+            return Joined::Lined;
+        }
+        self.writers += 1;
+        Joined::Short
     }
 
     /// Whom a writer is to write next; none if nobody waits, and then there is a writer less.
@@ -109,47 +170,32 @@ impl Line {
         };
         let fitting = self.waiting.iter().take(MAX_ROWS).map(fits).take_while(|fits| *fits).count();
         let rest = self.waiting.split_off(fitting.max(1));
-        Some(std::mem::replace(&mut self.waiting, rest))
+        let batch = std::mem::replace(&mut self.waiting, rest);
+        self.bytes -= batch.iter().map(|one| one.plain.bytes()).sum::<usize>();
+        Some(batch)
     }
 
-    /// Sends everybody away, and the writer too.
+    /// A writer leaves that can't write; who waits is sent away, unless another is there.
     fn give_up(&mut self) {
         self.writers -= 1;
+        if self.writers > 0 {
+            return;
+        }
+        self.bytes = 0;
         for one in self.waiting.drain(..) {
             tell(one.told, Fate::Away);
         }
     }
 }
 
-/// # Errors
-/// Postgres went away.
-async fn write(conn: &mut store::Conn, batch: Vec<Waiting>) -> Result<(), store::Error> {
-    let (plain, told): (Vec<_>, Vec<_>) = batch.into_iter().map(|one| (one.plain, one.told)).unzip();
-    let taken = take_together(conn, &plain).await;
-    let stored: HashSet<Uuid> = taken.as_ref().map(|ids| ids.iter().copied().collect()).unwrap_or_default();
-    let is_away = taken.as_ref().is_err_and(Fault::is_unavailable);
-    for (one, told) in plain.iter().zip(told) {
-        let fate = match (stored.contains(&one.id()), is_away) {
-            (true, _) => Fate::Stored,
-            (false, true) => Fate::Unknown,
-            (false, false) => Fate::LeftOut,
-        };
-        tell(told, fate);
-    }
-    match taken {
-        Err(error) if is_away => {
-            tracing::warn!(%error, "postgres went away while submissions were stored");
-            Err(error)
-        }
-        Err(error) => {
-            tracing::error!(%error, "submissions can't be stored together");
-            Ok(())
-        }
-        Ok(_) => Ok(()),
-    }
-}
-
 fn tell(told: oneshot::Sender<Fate>, fate: Fate) {
     // Whoever has hung up needs not know.
     let _gone = told.send(fate);
+}
+
+/// Beside the answers, not before them: Redis may be away, and then this takes its time.
+async fn tell_of_deliveries(bus: Bus<Signal>, webhook_ids: Vec<Uuid>) {
+    if let Err(error) = bus.publish(&Signal::DeliveriesDue { webhook_ids }).await {
+        tracing::debug!(%error, "deliveries wait for the next look");
+    }
 }

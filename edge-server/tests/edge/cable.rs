@@ -1,15 +1,18 @@
-//! A cable to a server that can be cut and mended.
+//! A cable to a server that can be cut and mended, or hold what is sent.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
 /// Connections to its address lead to another, as long as it is whole.
 pub(crate) struct Cable {
     pub(crate) address: SocketAddr,
     far_end: String,
+    flows: watch::Sender<bool>,
     strands: Arc<Mutex<JoinSet<()>>>,
     accepting: Mutex<AbortHandle>,
 }
@@ -19,8 +22,9 @@ impl Cable {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let strands = Arc::new(Mutex::new(JoinSet::new()));
-        let accepting = Mutex::new(accept(listener, far_end.clone(), Arc::clone(&strands)).abort_handle());
-        Self { address, far_end, strands, accepting }
+        let flows = watch::Sender::new(true);
+        let accepting = accept(listener, far_end.clone(), flows.subscribe(), Arc::clone(&strands));
+        Self { address, far_end, flows, strands, accepting: Mutex::new(accepting.abort_handle()) }
     }
 
     /// Ends every connection and takes no new one.
@@ -32,19 +36,46 @@ impl Cable {
     /// Takes connections again.
     pub(crate) async fn mend(&self) {
         let listener = TcpListener::bind(self.address).await.unwrap();
-        let accepting = accept(listener, self.far_end.clone(), Arc::clone(&self.strands));
+        let strands = Arc::clone(&self.strands);
+        let accepting = accept(listener, self.far_end.clone(), self.flows.subscribe(), strands);
         *self.accepting.lock().unwrap() = accepting.abort_handle();
+    }
+
+    /// Keeps connections open and lets nothing through them, or all again.
+    pub(crate) fn hold(&self, holds: bool) {
+        self.flows.send_replace(!holds);
     }
 }
 
-fn accept(listener: TcpListener, far_end: String, strands: Arc<Mutex<JoinSet<()>>>) -> JoinHandle<()> {
+fn accept(
+    listener: TcpListener,
+    far_end: String,
+    flows: watch::Receiver<bool>,
+    strands: Arc<Mutex<JoinSet<()>>>,
+) -> JoinHandle<()> {
     tokio::spawn(async move {
-        while let Ok((mut near, _)) = listener.accept().await {
-            let far_end = far_end.clone();
+        while let Ok((near, _)) = listener.accept().await {
+            let (far_end, flows) = (far_end.clone(), flows.clone());
             strands.lock().unwrap().spawn(async move {
-                let Ok(mut far) = TcpStream::connect(far_end).await else { return };
-                let _either_end_hung_up = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+                let Ok(far) = TcpStream::connect(far_end).await else { return };
+                let ((from_near, to_near), (from_far, to_far)) = (near.into_split(), far.into_split());
+                tokio::join!(pass(from_near, to_far, flows.clone()), pass(from_far, to_near, flows));
             });
         }
     })
+}
+
+/// Until either end hangs up.
+async fn pass(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut flows: watch::Receiver<bool>,
+) {
+    let mut piece = vec![0; 1 << 16];
+    while let Ok(1..) = from.read(&mut piece).await.inspect(|length| piece.truncate(*length)) {
+        if flows.wait_for(|flows| *flows).await.is_err() || to.write_all(&piece).await.is_err() {
+            return;
+        }
+        piece.resize(1 << 16, 0);
+    }
 }

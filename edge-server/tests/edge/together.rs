@@ -51,6 +51,52 @@ async fn of_many_at_once_each_is_stored_as_it_was_sent_and_answered_for() {
     assert_eq!(stored, wanted.collect::<BTreeSet<_>>());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_at_once_webhooks_are_told_each_once() {
+    let edge = Edge::start().await;
+    let account = unlimited(&edge, "quiet-otter").await;
+    let (form, other) = (account.form(one_text()).await, account.form(one_text()).await);
+    let (of_all, of_one) =
+        (account.webhook(None, &[]).await, account.webhook(Some(vec![form]), &["submission.created"]).await);
+    let sent = (0..80).map(|number| {
+        let (visitor, form) = (edge.visitor.clone(), [form, other][number % 2]);
+        async move {
+            let answer = visitor.post(&submit_path(form), &json!({"a": number.to_string()})).await;
+            assert_eq!(answer.status, StatusCode::CREATED);
+            answer.json()["submissionId"].as_str().unwrap().parse::<Uuid>().unwrap()
+        }
+    });
+    let ids = join_all(sent).await;
+    let told = async |webhook| {
+        let told = account.deliveries(webhook).await.into_iter().filter_map(|one| one.submission_id);
+        let mut told: Vec<Uuid> = told.collect();
+        told.sort_unstable();
+        told
+    };
+    let mut all = ids.clone();
+    all.sort_unstable();
+    let mut of_form: Vec<Uuid> = ids.into_iter().step_by(2).collect();
+    of_form.sort_unstable();
+    assert_eq!((told(of_all).await, told(of_one).await), (all, of_form));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_postgres_that_hangs_holds_up_nobody_for_good() {
+    let edge = Edge::with(&["forms.wait_within=300ms"]).await;
+    let account = unlimited(&edge, "quiet-otter").await;
+    let form = account.form(one_text()).await;
+    let answers = json!({"a": "x"});
+    assert_eq!(edge.visitor.post(&submit_path(form), &answers).await.status, StatusCode::CREATED);
+    edge.postgres.hold(true);
+    let path = submit_path(form);
+    let waiting = (0..20).map(|_| edge.visitor.post(&path, &answers));
+    for answer in join_all(waiting).await {
+        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{}", answer.text());
+    }
+    edge.postgres.hold(false);
+    assert_eq!(edge.visitor.post(&submit_path(form), &answers).await.status, StatusCode::CREATED);
+}
+
 #[tokio::test]
 async fn what_is_not_taken_together_is_taken_or_refused_for_its_own_reason() {
     let edge = Edge::start().await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use serde_json::json;
-use store::deliveries::{Claim, Places, claim_due};
+use store::deliveries::{Lease, Room, claim};
 
 use crate::harness::Edge;
 use crate::seeds::{now, one_text, submit_path};
@@ -24,9 +24,9 @@ async fn deliveries_are_there_and_due_when_the_answer_is() {
         assert_eq!((delivery.event.as_str(), delivery.state.as_str()), ("submission.created", "pending"));
     }
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
-    let claim = Claim { now: now(), leased_until: now() + Duration::from_secs(60) };
-    let places = Places { all: 10, of_slow: 10, rooms: &[], of_others: 10 };
-    let mut claimed = claim_due(&mut conn, &claim, &places).await.unwrap().attempts;
+    let lease = Lease { now: now(), until: now() + Duration::from_secs(60) };
+    let rooms = [all, linked].map(|webhook_id| Room { webhook_id, places: 10 });
+    let mut claimed = claim(&mut conn, &lease, &rooms).await.unwrap();
     assert_eq!(
         claimed.iter().map(|one| one.webhook_id).collect::<BTreeSet<_>>(),
         BTreeSet::from([all, linked])

@@ -63,58 +63,34 @@ impl Seats {
         self.0.most.saturating_sub(self.known().taken)
     }
 
-    /// How many more of those may begin at webhooks that hang: half of all are theirs, whatever their number.
-    pub(crate) fn free_of_slow(&self) -> u32 {
-        self.0.left_of_slow(&self.known())
-    }
-
-    /// Whether anything that is due may have to wait for an answer: all places are taken, or all of a webhook that does
-    /// not hang.
-    pub(crate) fn is_any_full(&self) -> bool {
+    /// Up to `most` places at these webhooks, shared out between those that have any, in their order.
+    pub(crate) fn rooms_of(&self, webhooks: impl Iterator<Item = Uuid>, most: u32) -> Vec<Room> {
         let known = self.known();
-        let is_full = |webhook: &Webhook| !webhook.is_slow && self.0.left(webhook) == 0;
-        known.taken >= self.0.most || known.webhooks.values().any(is_full)
-    }
-
-    /// How many more may begin at a webhook of which nothing is known.
-    pub(crate) fn places_of_others(&self) -> u32 {
-        places::FIRST.min(self.0.most_of_one)
-    }
-
-    /// How many more may begin at each webhook of which something is known.
-    pub(crate) fn rooms(&self) -> Vec<Room> {
-        let known = self.known();
-        known.webhooks.iter().map(|(id, webhook)| room(*id, webhook, self.0.left(webhook))).collect()
-    }
-
-    /// Up to `most` places at these webhooks, shared out between them in their order; those without are left out.
-    pub(crate) fn rooms_of(&self, webhooks: impl ExactSizeIterator<Item = Uuid>, most: u32) -> Vec<Room> {
-        let known = self.known();
-        let (mut left, mut left_of_slow) = (most, self.0.left_of_slow(&known));
-        let mut others = u32::try_from(webhooks.len()).unwrap_or(u32::MAX);
-        let mut rooms = Vec::new();
-        for id in webhooks {
-            let share = left.div_ceil(others.max(1));
-            others = others.saturating_sub(1);
+        let mut left_of_slow = self.0.left_of_slow(&known);
+        let with_places = webhooks.filter_map(|id| {
             let webhook = known.webhooks.get(&id).unwrap_or(&Webhook::NEW);
-            let mut places = self.0.left(webhook).min(share);
+            let mut places = self.0.left(webhook);
             if webhook.is_slow {
                 places = places.min(left_of_slow);
                 left_of_slow -= places;
             }
-            left -= places;
-            if places > 0 {
-                rooms.push(room(id, webhook, places));
-            }
-        }
-        rooms
+            (places > 0).then_some((id, places))
+        });
+        let with_places: Vec<_> = with_places.collect();
+        let (mut left, mut others) = (most, u32::try_from(with_places.len()).unwrap_or(u32::MAX));
+        let shared = with_places.into_iter().map(|(webhook_id, places)| {
+            let places = places.min(left.div_ceil(others));
+            (left, others) = (left - places, others - 1);
+            Room { webhook_id, places: i32::try_from(places).unwrap_or(i32::MAX) }
+        });
+        shared.filter(|room| room.places > 0).collect()
     }
 
     /// Takes a place; whoever asked for room counts on getting it.
     pub(crate) fn take(&self, webhook_id: Uuid) -> Seat {
         let mut known = self.known();
         if known.webhooks.len() >= KNOWN_MAX {
-            known.webhooks.retain(|_, webhook| webhook.taken > 0);
+            known.webhooks.retain(|_, webhook| webhook.taken > 0 || webhook.is_slow);
         }
         let webhook = known.webhooks.entry(webhook_id).or_insert(Webhook::NEW);
         webhook.taken += 1;
@@ -142,11 +118,6 @@ impl Shared {
     fn left_of_slow(&self, known: &Known) -> u32 {
         (self.most / 2).max(1).saturating_sub(known.taken_by_slow)
     }
-}
-
-fn room(webhook_id: Uuid, webhook: &Webhook, left: u32) -> Room {
-    let is_quick = !webhook.is_slow && webhook.places > places::FIRST;
-    Room { webhook_id, places: i32::try_from(left).unwrap_or(i32::MAX), is_slow: webhook.is_slow, is_quick }
 }
 
 impl Seat {
@@ -221,11 +192,10 @@ mod tests {
             }
         }
         let rooms = seats.rooms_of(hanging.iter().copied(), 64);
-        assert!(rooms.iter().all(|room| room.places == 1 && room.is_slow), "{rooms:?}");
-        assert_eq!((rooms.len(), seats.free_of_slow()), (4, 4), "within one claim as well");
+        assert!(rooms.iter().all(|room| room.places == 1), "{rooms:?}");
+        assert_eq!(rooms.len(), 4, "within one claim as well");
         let _under_way: Vec<_> = hanging[..4].iter().map(|id| seats.take(*id)).collect();
-        assert_eq!((places(&seats, hanging[4]), seats.free_of_slow()), (0, 0));
-        assert_eq!((places(&seats, ONE), seats.free()), (4, 4));
+        assert_eq!((places(&seats, hanging[4]), places(&seats, ONE), seats.free()), (0, 4, 4));
     }
 
     #[test]
@@ -234,22 +204,24 @@ mod tests {
         let rooms = seats.rooms_of([ONE, OTHER].into_iter(), 4);
         assert_eq!(rooms.iter().map(|room| room.places).collect::<Vec<_>>(), [2, 2]);
         assert_eq!(seats.rooms_of([ONE, OTHER].into_iter(), 1).len(), 1);
+        let _taken: Vec<_> = (0..4).map(|_| seats.take(ONE)).collect();
+        assert_eq!(seats.rooms_of([ONE, OTHER].into_iter(), 4)[0].places, 4, "but not with whoever has none");
     }
 
     #[test]
     fn a_webhook_that_has_answered_has_its_place_again_before_that_is_written_down() {
         let seats = Seats::new(8, 1);
         let mut seat = seats.take(ONE);
-        assert_eq!((places(&seats, ONE), seats.is_any_full()), (0, true));
+        assert_eq!(places(&seats, ONE), 0);
         seat.answered(Pace::Quick);
-        assert_eq!((places(&seats, ONE), seats.free(), seats.is_any_full()), (1, 7, false));
+        assert_eq!((places(&seats, ONE), seats.free()), (1, 7));
     }
 
     #[test]
     fn one_place_in_all_is_taken_in_turn_by_those_that_hang_and_others() {
         let seats = Seats::new(1, 1);
         seats.take(ONE).answered(Pace::Slow);
-        assert_eq!((places(&seats, ONE), seats.free_of_slow()), (1, 1));
+        assert_eq!((places(&seats, ONE), places(&seats, OTHER)), (1, 1));
     }
 
     #[test]

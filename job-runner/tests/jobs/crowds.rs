@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
 use sandbox::test::{eventually, until};
-use store::deliveries::{Places, Room, claim_due, claim_parked, list_crowded};
+use store::deliveries::{Room, claim, list_due};
 use uuid::Uuid;
 
-use crate::harness::{Account, claim, now};
+use crate::harness::{Account, lease, now};
 use crate::receiver::Receiver;
 
 /// `count` retries for each webhook of the account, which came due while nobody ran.
@@ -37,7 +37,7 @@ async fn twenty_thousand_retries_that_came_due_in_an_hours_stop_all_go_out() {
     }
     let ids: BTreeSet<_> = receiver.taken().iter().map(|one| one.header("webhook-id").to_owned()).collect();
     assert_eq!((ids.len(), receiver.count()), (COUNT, COUNT), "each of them, and once");
-    until(async || account.claim(&claim(now())).await.is_empty() && account.pending().await == 0).await;
+    until(async || account.claim(&lease(now())).await.is_empty() && account.pending().await == 0).await;
     assert!(
         account
             .deliveries(webhook)
@@ -93,7 +93,7 @@ async fn a_delivery_whose_workers_all_die_is_given_up_when_the_schedule_is_used_
     let webhook = account.webhook("https://example.com", None).await;
     account.submission().await;
     for attempt in 1..=2 {
-        let claimed = account.claim(&claim(now())).await;
+        let claimed = account.claim(&lease(now())).await;
         assert_eq!(claimed.iter().map(|one| one.attempt).collect::<Vec<_>>(), [attempt]);
     }
     let _running = account.run(&["webhooks.schedule=[\"0s\",\"1ms\"]"]).await;
@@ -102,67 +102,25 @@ async fn a_delivery_whose_workers_all_die_is_given_up_when_the_schedule_is_used_
 }
 
 #[tokio::test]
-async fn what_stands_before_others_without_a_place_is_parked_and_taken_up_later() {
+async fn each_webhook_is_asked_for_its_own_as_many_as_it_has_places() {
     let account = Account::new().await;
-    let (busy, nobody) = (account.webhook("https://a.example", None).await, Uuid::nil());
+    let busy = account.webhook("https://a.example", None).await;
     overdue(&account, 1_000).await;
     let quiet = account.webhook("https://b.example", None).await;
     account.submission().await;
     let mut conn = store::acquire(&account.database.db).await.unwrap();
-    let claim = claim(now() + TimeDelta::minutes(1));
-    let room = |webhook_id, places| Room { webhook_id, places, is_slow: false, is_quick: true };
-    let rooms = [room(busy, 2), room(nobody, 9)];
-    let places = Places { all: 5, of_slow: 5, rooms: &rooms, of_others: 4 };
-    let claimed = claim_due(&mut conn, &claim, &places).await.unwrap();
-    assert_eq!((claimed.attempts.len(), claimed.crowded), (2, vec![busy]));
-    let rooms = [room(busy, 0)];
-    let rest = claim_due(&mut conn, &claim, &Places { rooms: &rooms, ..places }).await.unwrap();
-    let told: Vec<_> = rest.attempts.iter().map(|one| one.webhook_id).collect();
-    assert_eq!((told, rest.crowded), (vec![quiet], vec![]), "nobody stands before it, nor is more parked");
-    account.submission().await;
-    let later = crate::harness::claim(now() + TimeDelta::minutes(1));
-    let full = [room(busy, 0), Room { is_quick: false, ..room(quiet, 0) }];
-    let claimed = claim_due(&mut conn, &later, &Places { rooms: &full, ..places }).await.unwrap();
-    assert_eq!(
-        (claimed.attempts.len(), claimed.crowded),
-        (0, vec![quiet]),
-        "whoever is quick is let stand for a while"
-    );
-
-    let mut crowded = list_crowded(&mut conn, later.now).await.unwrap();
-    crowded.sort();
-    assert_eq!(crowded, [busy, quiet]);
-    let one = [room(busy, 1)];
-    let parked = claim_parked(&mut conn, &claim, &one).await.unwrap();
-    assert_eq!((parked.len(), parked[0].webhook_id), (1, busy));
+    let lease = lease(now() + TimeDelta::minutes(1));
+    let mut due = list_due(&mut conn, lease.now).await.unwrap();
+    due.sort();
+    assert_eq!(due, [busy, quiet]);
+    let room = |webhook_id, places| Room { webhook_id, places };
+    let rooms = [room(busy, 2), room(quiet, 5), room(Uuid::nil(), 9)];
+    let mut told: Vec<_> =
+        claim(&mut conn, &lease, &rooms).await.unwrap().iter().map(|one| one.webhook_id).collect();
+    told.sort();
+    assert_eq!(told, [busy, busy, quiet]);
+    assert_eq!(list_due(&mut conn, lease.now).await.unwrap(), [busy], "the other's one is under way");
     account.change(&format!("update webhooks set is_active = false where id = '{busy}'")).await;
-    assert!(claim_parked(&mut conn, &claim, &one).await.unwrap().is_empty());
-    assert_eq!(list_crowded(&mut conn, later.now).await.unwrap(), [quiet]);
-}
-
-#[tokio::test]
-async fn a_claim_takes_no_more_than_all_places_nor_those_that_hang_more_than_theirs() {
-    let account = Account::new().await;
-    let slow: Vec<_> =
-        [account.webhook("https://a.example", None).await, account.webhook("https://b.example", None).await]
-            .into();
-    overdue(&account, 3).await;
-    let quick = account.webhook("https://c.example", None).await;
-    account.submission().await;
-    account.submission().await;
-    let mut conn = store::acquire(&account.database.db).await.unwrap();
-    let rooms: Vec<_> =
-        slow.iter().map(|id| Room { webhook_id: *id, places: 2, is_slow: true, is_quick: false }).collect();
-    let places = Places { all: 4, of_slow: 3, rooms: &rooms, of_others: 4 };
-    let claim = claim(now() + TimeDelta::minutes(1));
-    let claimed = claim_due(&mut conn, &claim, &places).await.unwrap();
-    let of_quick = claimed.attempts.iter().filter(|one| one.webhook_id == quick).count();
-    assert_eq!((claimed.attempts.len(), of_quick), (4, 1));
-    assert!(
-        claimed.crowded.iter().all(|id| slow.contains(id)),
-        "what is left of those that hang is out of the way"
-    );
-    let places = Places { of_slow: 0, ..places };
-    let rest = claim_due(&mut conn, &claim, &places).await.unwrap();
-    assert_eq!(rest.attempts.iter().map(|one| one.webhook_id).collect::<Vec<_>>(), [quick]);
+    assert!(claim(&mut conn, &lease, &rooms).await.unwrap().is_empty());
+    assert!(list_due(&mut conn, lease.now).await.unwrap().is_empty());
 }

@@ -8,9 +8,9 @@ use chrono::TimeDelta;
 use sandbox::test::until;
 use serde_json::json;
 use standardwebhooks::Webhook;
-use store::deliveries::{Attempt, Claim, Outcome, finish_all};
+use store::deliveries::{Attempt, Lease, Outcome, finish_all};
 
-use crate::harness::{Account, SECRET, claim, now};
+use crate::harness::{Account, SECRET, lease, now};
 use crate::receiver::{Receiver, status};
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn when_the_schedule_is_used_up_a_delivery_has_failed() {
     );
     assert_eq!(delivery.error_class.as_deref(), Some("http_status"));
     assert_eq!(receiver.taken().len(), 3);
-    let later = Claim { now: now() + TimeDelta::days(30), ..claim(now()) };
+    let later = Lease { now: now() + TimeDelta::days(30), ..lease(now()) };
     assert_eq!(account.claim(&later).await.len(), 0);
 }
 
@@ -157,7 +157,7 @@ async fn an_attempt_whose_worker_was_killed_is_made_again_after_its_lease() {
     account.submission().await;
     let delivery = account.deliveries(webhook).await.pop().unwrap();
     let lease_ends = now() + TimeDelta::seconds(1);
-    let killed = account.claim(&claim(lease_ends)).await.pop().unwrap();
+    let killed = account.claim(&lease(lease_ends)).await.pop().unwrap();
     let _running = account.run(&[]).await;
     let delivered = account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
     assert!(now() >= lease_ends, "not before nobody else can be at it");
@@ -172,8 +172,8 @@ async fn an_attempt_that_was_overtaken_decides_nothing() {
     let webhook = account.webhook("https://example.com", None).await;
     account.submission().await;
     let mut conn = store::acquire(&account.database.db).await.unwrap();
-    let slow = account.claim(&claim(now())).await.pop().unwrap();
-    let quick = account.claim(&claim(now())).await.pop().unwrap();
+    let slow = account.claim(&lease(now())).await.pop().unwrap();
+    let quick = account.claim(&lease(now())).await.pop().unwrap();
     assert_eq!((slow.attempt, quick.attempt), (1, 2));
     let ended = |attempt: &Attempt, error_class: Option<&'static str>| {
         let (status_code, duration_ms, response_body, next_attempt_at) = (None, 1, None, None);

@@ -10,7 +10,7 @@ use service::config::{Sources, load};
 use service::{Clock, Listeners, Rng, Shutdown};
 use store::accounts::NewTrial;
 use store::deliveries::{
-    Attempt, Claim, Delivery, Event, Places, Wanted, claim_due, insert_for, lock_listeners,
+    Attempt, Delivery, Event, Lease, Room, Wanted, insert_for, list_due, lock_listeners,
 };
 use store::webhooks::{NewWebhook, Webhook};
 use tokio::task::JoinHandle;
@@ -152,10 +152,11 @@ impl Account {
     }
 
     /// Begins attempts of what is due, as a worker would.
-    pub(crate) async fn claim(&self, claim: &Claim) -> Vec<Attempt> {
+    pub(crate) async fn claim(&self, lease: &Lease) -> Vec<Attempt> {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
-        let places = Places { all: 1_000, of_slow: 1_000, rooms: &[], of_others: 1_000 };
-        claim_due(&mut conn, claim, &places).await.unwrap().attempts
+        let due = list_due(&mut conn, lease.now).await.unwrap();
+        let rooms: Vec<_> = due.into_iter().map(|webhook_id| Room { webhook_id, places: 1_000 }).collect();
+        store::deliveries::claim(&mut conn, lease, &rooms).await.unwrap()
     }
 
     /// How many deliveries wait or are under way.
@@ -196,8 +197,8 @@ pub(crate) fn of_clickhouse(clickhouse: &TestClickHouse) -> [String; 4] {
 }
 
 /// A claim of now.
-pub(crate) fn claim(leased_until: DateTime<Utc>) -> Claim {
-    Claim { now: now(), leased_until }
+pub(crate) fn lease(until: DateTime<Utc>) -> Lease {
+    Lease { now: now(), until }
 }
 
 pub(crate) fn now() -> DateTime<Utc> {

@@ -14,7 +14,11 @@ pub enum Signal {
     /// The outbox has new rows: the relay need not wait for its next look.
     OutboxFilled,
     /// Webhook deliveries are due: nobody need wait for the next look at them.
-    DeliveriesDue,
+    DeliveriesDue {
+        /// To whom; empty if anybody may be meant.
+        #[serde(default)]
+        webhook_ids: Vec<Uuid>,
+    },
 }
 
 /// What has changed, by the keys caches use.

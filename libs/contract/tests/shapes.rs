@@ -46,7 +46,7 @@ fn jobs_keep_their_shape() {
 fn signals_keep_their_shape() {
     let signals = [
         Signal::OutboxFilled,
-        Signal::DeliveriesDue,
+        Signal::DeliveriesDue { webhook_ids: vec![ID] },
         Signal::Changed(Change::Page { subdomain_id: ID, slug: "index".into() }),
         Signal::Changed(Change::Host { host: "a.example".into() }),
         Signal::Changed(Change::SubdomainGone { subdomain_id: ID }),
@@ -61,7 +61,7 @@ fn signals_keep_their_shape() {
         shapes,
         [
             json!({"signal": "outbox_filled"}),
-            json!({"signal": "deliveries_due"}),
+            json!({"signal": "deliveries_due", "webhook_ids": [ID]}),
             json!({"signal": "changed", "change": "page", "subdomain_id": ID, "slug": "index"}),
             json!({"signal": "changed", "change": "host", "host": "a.example"}),
             json!({"signal": "changed", "change": "subdomain_gone", "subdomain_id": ID}),

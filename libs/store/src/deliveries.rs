@@ -1,6 +1,6 @@
 //! Deliveries: one event for one webhook, from the submission's commit to the receiver's 2xx.
 //!
-//! The rows are the truth about what is still to be sent and when, and where job-runners find it ([`claim_due`]):
+//! The rows are the truth about what is still to be sent and when, and where job-runners find it ([`claim`]):
 //! nothing about a delivery stands anywhere else.
 
 mod by_hand;
@@ -17,7 +17,7 @@ use crate::forms::lock_number;
 use crate::{Conn, Error};
 
 pub use by_hand::{cancel_pending, insert_ping, retry_delivery, retry_failed};
-pub use claims::{Claim, Claimed, Places, Room, claim_due, claim_parked, give_back, list_crowded};
+pub use claims::{Lease, Room, claim, give_back, list_due};
 pub use endings::finish_all;
 pub use log::{Delivery, Wanted, find_delivery, list_deliveries};
 

@@ -21,6 +21,13 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether the database itself refused a statement: nothing of it has happened then.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Database(sqlx::Error::Database(_)))
+    }
+}
+
 /// What may go well when it is tried again, by the beginnings of Postgres' codes. 57: operator intervention
 /// (shutdown, starting up). 53: insufficient resources. 40: rolled back for another's sake, as after a deadlock.
 /// 55P03: somebody held a lock for too long. 23503: what a row refers to has ended while it was written; asked

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use domain::fields::Field;
 use domain::forms::{Settings, SpamGuard};
 use domain::plans::Plan;
+use domain::submissions::Happening;
 use sqlx::query;
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -108,8 +109,8 @@ pub struct OpenForm {
     pub plan: Plan,
     /// Whether the operator has suspended that account.
     pub suspended: bool,
-    /// Whether there was a webhook when it was looked up that is told of its submissions.
-    pub is_listened_to: bool,
+    /// How many webhooks there were, when it was looked up, that are told of its submissions.
+    pub listeners: i64,
     /// The form.
     pub form: Form,
 }
@@ -197,10 +198,10 @@ pub async fn list_forms(conn: &mut Conn, account_id: Uuid, part: &Part) -> Resul
 pub async fn find_open_form(conn: &mut Conn, id: Uuid) -> Result<Option<OpenForm>, Error> {
     let row = query!(
         r#"select f.account_id, a.plan, a.suspended_at is not null as "suspended!",
-                  exists (select from webhooks w where w.account_id = a.id and w.is_active
-                            and (w.all_forms or exists (select from webhook_forms
-                                                        where webhook_id = w.id and form_id = f.id))
-                         ) as "is_listened_to!", f.id, f.folder_id, f.name,
+                  (select count(*) from webhooks w where w.account_id = a.id and w.is_active
+                     and (w.all_forms or exists (select from webhook_forms where webhook_id = w.id and form_id = f.id))
+                     and ($2 = any(w.events) or '*' = any(w.events) or (w.events = '{}' and $2 = 'submission.created'))
+                  ) as "listeners!", f.id, f.folder_id, f.name,
                   f.fields as "fields: Json<Vec<Field>>", f.success_message, f.submit_label, f.redirect_url,
                   f.closes_at, f.max_submissions, f.unique_by, f.public_results, f.auto_entry_page_id,
                   f.spam_honeypot, f.spam_min_seconds, f.spam_proof_of_work, f.notify_email, f.created_at, f.updated_at,
@@ -208,6 +209,7 @@ pub async fn find_open_form(conn: &mut Conn, id: Uuid) -> Result<Option<OpenForm
                   )::bigint as "submission_count!"
            from forms f join accounts a on a.id = f.account_id where f.id = $1"#,
         id,
+        Happening::Created.word(),
     )
     .fetch_optional(conn)
     .await?;
@@ -216,7 +218,7 @@ pub async fn find_open_form(conn: &mut Conn, id: Uuid) -> Result<Option<OpenForm
             account_id: row.account_id,
             plan: read_plan(&row.plan)?,
             suspended: row.suspended,
-            is_listened_to: row.is_listened_to,
+            listeners: row.listeners,
             form: form!(row),
         })
     })

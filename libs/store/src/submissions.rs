@@ -48,7 +48,7 @@ pub use listing::{Sought, list_submissions};
 pub use results::tally;
 pub use spam::delete_old_spam;
 pub use taking::{NewSubmission, Taken, take_submission};
-pub use together::{Plain, take_together};
+pub use together::{Plain, Stored, take_together};
 pub use unique::{rewrite_digests, settle_twins};
 
 /// A submission as its form's owner sees it.

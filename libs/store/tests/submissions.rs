@@ -341,7 +341,7 @@ async fn webhooks_and_the_owner_are_told_in_the_same_transaction() {
     insert_webhook(&mut conn, ACCOUNT, &webhook).await.unwrap();
     assert_eq!(
         take(&database.db, &form, json!({"note": "x"}), &[]).await,
-        Taken::Stored(vec![Signal::OutboxFilled, Signal::DeliveriesDue])
+        Taken::Stored(vec![Signal::OutboxFilled, Signal::DeliveriesDue { webhook_ids: vec![webhook.id] }])
     );
     let submission_id = submissions(&database.db, &form).await[0].id;
     let wanted = store::deliveries::Wanted { id: None, state: None, after: None, limit: 10 };

@@ -2,18 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::plans::UNLIMITED;
+use domain::plans::Plan;
 use sandbox::test::TestDatabase;
 use serde_json::{Value, json};
 use service::Rng;
 use store::accounts::{NewTrial, insert_trial};
-use store::forms::{Form, find_form, insert_form, lock_form, update_form};
-use store::submissions::{NewSubmission, Plain, Sought, list_submissions, take_together};
+use store::forms::{Form, OpenForm, find_form, insert_form, lock_form, update_form};
+use store::submissions::{NewSubmission, Plain, Sought, Writer, list_submissions, take_together};
 use store::webhooks::{NewWebhook, insert_webhook};
 use tokio::task::JoinSet;
 use uuid::Uuid;
@@ -52,11 +53,24 @@ fn submission(note: &str) -> NewSubmission {
 }
 
 fn plain(account_id: Uuid, form: &Form, note: &str) -> Plain {
-    Plain::of(account_id, form, &submission(note), UNLIMITED, now()).unwrap()
+    told(account_id, form, note, 0)
+}
+
+/// One to be told to `listeners` webhooks.
+fn told(account_id: Uuid, form: &Form, note: &str, listeners: i64) -> Plain {
+    of(&OpenForm { listeners, ..open(account_id, form) }, &submission(note)).unwrap()
+}
+
+fn open(account_id: Uuid, form: &Form) -> OpenForm {
+    OpenForm { account_id, plan: Plan::Scale, suspended: false, listeners: 0, form: form.clone() }
+}
+
+fn of(open: &OpenForm, new: &NewSubmission) -> Option<Plain> {
+    Plain::of(open, new, &Writer { now: now(), traceparent: Some("00-1-2-01"), new_id: &new_id })
 }
 
 async fn take(db: &store::Db, all: &[Plain]) -> Vec<Uuid> {
-    take_together(&mut store::acquire(db).await.unwrap(), all).await.unwrap()
+    take_together(&mut store::acquire(db).await.unwrap(), all).await.unwrap().ids
 }
 
 async fn count(db: &store::Db, account_id: Uuid, form: &Form) -> i64 {
@@ -69,6 +83,36 @@ async fn stored(db: &store::Db, account_id: Uuid, form: &Form) -> Vec<Value> {
     let sought = Sought { limit: 1_000_000, ..Sought::default() };
     let rows = list_submissions(&mut conn, account_id, form.id, &sought).await.unwrap();
     rows.into_iter().map(|row| Value::Object(row.payload)).collect()
+}
+
+/// A webhook of the account's; gives its id.
+async fn listen(db: &store::Db, form_ids: Option<Vec<Uuid>>, events: &[&str]) -> Uuid {
+    let webhook = NewWebhook {
+        id: new_id(),
+        sealed_url: vec![1],
+        events: events.iter().map(|event| (*event).to_owned()).collect(),
+        description: None,
+        field_mapping: None,
+        form_ids,
+        sealed_secret: vec![2],
+        created_at: now(),
+        template: "default",
+        telegram_chat_id: None,
+    };
+    insert_webhook(&mut store::acquire(db).await.unwrap(), ACCOUNT, &webhook).await.unwrap();
+    webhook.id
+}
+
+/// What is to be delivered: submission, webhook, and what it is told.
+async fn deliveries(db: &store::Db) -> Vec<(Uuid, Uuid, Value)> {
+    sqlx::query_as(
+        "select submission_id, webhook_id, payload from deliveries
+         where account_id = $1 and event = 'submission.created' and traceparent = '00-1-2-01' order by 1, 2",
+    )
+    .bind(ACCOUNT)
+    .fetch_all(db)
+    .await
+    .unwrap()
 }
 
 async fn edit(db: &store::Db, form: &Form, shape: impl FnOnce(&mut Form)) -> Form {
@@ -119,19 +163,7 @@ async fn those_that_need_more_than_a_row_are_left_out_and_nobody_with_them() {
         form.closes_at = Some(now() + TimeDelta::milliseconds(1));
     })
     .await;
-    let webhook = NewWebhook {
-        id: new_id(),
-        sealed_url: vec![1],
-        events: Vec::new(),
-        description: None,
-        field_mapping: None,
-        form_ids: Some(vec![told.id]),
-        sealed_secret: vec![2],
-        created_at: now(),
-        template: "default",
-        telegram_chat_id: None,
-    };
-    insert_webhook(&mut store::acquire(db).await.unwrap(), ACCOUNT, &webhook).await.unwrap();
+    listen(db, Some(vec![told.id]), &[]).await;
     let of_gone = plain(ACCOUNT, &gone, "x");
     assert!(
         store::forms::delete_form(&mut store::acquire(db).await.unwrap(), ACCOUNT, gone.id).await.unwrap()
@@ -155,6 +187,57 @@ async fn those_that_need_more_than_a_row_are_left_out_and_nobody_with_them() {
         assert_eq!((count(db, ACCOUNT, form).await, stored(db, ACCOUNT, form).await), (0, Vec::new()));
     }
     assert_eq!(count(db, OTHER, &foreign).await, 0);
+}
+
+#[tokio::test]
+async fn webhooks_are_told_of_those_that_are_stored_each_once() {
+    let database = database().await;
+    let db = &database.db;
+    let (heard, other, foreign) = (form(db, ACCOUNT).await, form(db, ACCOUNT).await, form(db, OTHER).await);
+    let (of_all, of_one) = (listen(db, None, &["*"]).await, listen(db, Some(vec![heard.id]), &[]).await);
+    listen(db, Some(vec![heard.id]), &["submission.deleted"]).await;
+    let all = [
+        told(ACCOUNT, &heard, "a", 2),
+        told(ACCOUNT, &other, "b", 2),
+        plain(OTHER, &foreign, "c"),
+        told(ACCOUNT, &heard, "d", 3),
+    ];
+    let mut conn = store::acquire(db).await.unwrap();
+    let stored = take_together(&mut conn, &all).await.unwrap();
+    assert_eq!(stored.ids.len(), 4);
+    let mut heard_of = stored.webhook_ids;
+    heard_of.sort_unstable();
+    assert_eq!(heard_of, BTreeSet::from([of_all, of_one]).into_iter().collect::<Vec<_>>());
+    let mut wanted = Vec::new();
+    for (place, webhooks) in [(0, vec![of_all, of_one]), (1, vec![of_all]), (3, vec![of_all, of_one])] {
+        wanted.extend(webhooks.into_iter().map(|webhook| (all[place].id(), webhook)));
+    }
+    wanted.sort_unstable();
+    let due = deliveries(db).await;
+    assert_eq!(due.iter().map(|one| (one.0, one.1)).collect::<Vec<_>>(), wanted);
+    for (submission, _, payload) in due {
+        assert_eq!(payload["type"], "submission.created");
+        assert_eq!(payload["data"]["submissionId"], json!(submission));
+    }
+}
+
+#[tokio::test]
+async fn more_webhooks_than_were_known_and_one_that_is_being_deleted_leave_a_submission_out() {
+    let database = database().await;
+    let db = &database.db;
+    let (ending, new) = (form(db, ACCOUNT).await, form(db, ACCOUNT).await);
+    let webhook = listen(db, Some(vec![ending.id]), &[]).await;
+    for _ in 0..2 {
+        listen(db, Some(vec![new.id]), &[]).await;
+    }
+    let mut end = store::begin(db).await.unwrap();
+    sqlx::query("delete from webhooks where id = $1").bind(webhook).execute(&mut *end).await.unwrap();
+    let all = [told(ACCOUNT, &ending, "x", 1), told(ACCOUNT, &new, "x", 1)];
+    let taken = tokio::time::timeout(Duration::from_secs(10), take(db, &all)).await.unwrap();
+    assert!(taken.is_empty() && deliveries(db).await.is_empty(), "{taken:?}");
+    store::commit(end).await.unwrap();
+    assert_eq!(take(db, &all[..1]).await, [all[0].id()], "and when it is gone there is nobody to be told");
+    assert!(deliveries(db).await.is_empty());
 }
 
 #[tokio::test]
@@ -191,7 +274,7 @@ async fn a_limit_that_comes_while_many_submit_is_passed_by_none() {
             async move {
                 let (mut form, mut sum) = (form, 0);
                 while !done.load(Ordering::Relaxed) {
-                    let of_form = |note| Plain::of(ACCOUNT, &form, &submission(note), UNLIMITED, now());
+                    let of_form = |note| of(&open(ACCOUNT, &form), &submission(note));
                     if let (Some(one), Some(other)) = (of_form("x"), of_form("y")) {
                         sum += take(&db, &[one, other]).await.len();
                     }
@@ -228,14 +311,12 @@ async fn a_limit_that_comes_while_many_submit_is_passed_by_none() {
 fn what_is_more_than_its_row_is_not_plain() {
     let fields = json!([{"name": "note", "label": "Note", "type": "text"}]);
     let form = Form::new(new_id(), "F".to_owned(), serde_json::from_value(fields).unwrap(), now());
-    let is_plain = |form: &Form, new: &NewSubmission, plan_limit: i64| {
-        Plain::of(ACCOUNT, form, new, plan_limit, now()).is_some()
-    };
-    assert!(is_plain(&form, &submission("x"), UNLIMITED));
-    assert!(!is_plain(&form, &submission("x"), 100));
+    let is_plain = |form: &Form, new: &NewSubmission| of(&open(ACCOUNT, form), new).is_some();
+    assert!(is_plain(&form, &submission("x")));
+    assert!(of(&OpenForm { plan: Plan::Free, ..open(ACCOUNT, &form) }, &submission("x")).is_none());
     let named = NewSubmission { external_id: Some("x".to_owned()), ..submission("x") };
     let spam = NewSubmission { spam_reasons: vec!["honeypot".to_owned()], ..submission("x") };
-    assert!(!is_plain(&form, &named, UNLIMITED) && !is_plain(&form, &spam, UNLIMITED));
+    assert!(!is_plain(&form, &named) && !is_plain(&form, &spam));
     let more: [fn(&mut Form); 4] = [
         |form| form.max_submissions = Some(1_000_000),
         |form| form.unique_by = Some(vec!["note".to_owned()]),
@@ -245,6 +326,6 @@ fn what_is_more_than_its_row_is_not_plain() {
     for shape in more {
         let mut form = form.clone();
         shape(&mut form);
-        assert!(!is_plain(&form, &submission("x"), UNLIMITED));
+        assert!(!is_plain(&form, &submission("x")));
     }
 }

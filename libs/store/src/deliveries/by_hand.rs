@@ -57,8 +57,7 @@ pub async fn retry_delivery(
     .fetch_optional(&mut *conn)
     .await?;
     query!(
-        "update deliveries set state = 'pending', next_attempt_at = $4, attempts_before = attempts, finished_at = null,
-                               is_parked = false
+        "update deliveries set state = 'pending', next_attempt_at = $4, attempts_before = attempts, finished_at = null
          where account_id = $1 and webhook_id = $2 and id = $3
            and (state <> 'pending' or leased_until is null or leased_until <= $4)",
         account_id,
@@ -85,8 +84,7 @@ pub async fn retry_failed(
     limit: i64,
 ) -> Result<u64, Error> {
     let retried = query!(
-        "update deliveries set state = 'pending', next_attempt_at = $4, attempts_before = attempts, finished_at = null,
-                               is_parked = false
+        "update deliveries set state = 'pending', next_attempt_at = $4, attempts_before = attempts, finished_at = null
          where id = any(array(
              select id from deliveries
              where account_id = $1 and webhook_id = $2 and state in ('failed', 'canceled') and finished_at >= $3

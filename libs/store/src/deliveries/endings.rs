@@ -33,7 +33,7 @@ pub async fn finish_all(conn: &mut Conn, ended: &[(Uuid, i32, Outcome)]) -> Resu
              on conflict do nothing
          )
          update deliveries d
-         set state = e.state, leased_until = null, is_parked = false,
+         set state = e.state, leased_until = null,
              next_attempt_at = coalesce(e.next_attempt_at, d.next_attempt_at),
              finished_at = case when e.state = 'pending' then null else e.at end
          from ended e join held using (id)

@@ -101,6 +101,6 @@ pub(crate) async fn tell_closed(
         traceparent: writer.traceparent,
         at: writer.now,
     };
-    let made = deliveries::insert_for(conn, account_id, &event, &listeners, writer.new_id).await?;
-    Ok((!made.is_empty()).then_some(Signal::DeliveriesDue))
+    deliveries::insert_for(conn, account_id, &event, &listeners, writer.new_id).await?;
+    Ok((!listeners.is_empty()).then_some(Signal::DeliveriesDue { webhook_ids: listeners }))
 }

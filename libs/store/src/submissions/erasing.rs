@@ -180,5 +180,5 @@ async fn tell(
         };
         deliveries::insert_for(conn, account_id, &event, &listeners, writer.new_id).await?;
     }
-    Ok(Some(Signal::DeliveriesDue))
+    Ok(Some(Signal::DeliveriesDue { webhook_ids: listeners }))
 }

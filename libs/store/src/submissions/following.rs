@@ -99,7 +99,7 @@ async fn order_deliveries(
         at: writer.now,
     };
     deliveries::insert_for(conn, account_id, &event, listeners, writer.new_id).await?;
-    Ok(Some(Signal::DeliveriesDue))
+    Ok(Some(Signal::DeliveriesDue { webhook_ids: listeners.to_vec() }))
 }
 
 async fn add_entry(

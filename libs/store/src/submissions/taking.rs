@@ -199,7 +199,7 @@ fn digest_of(form: &Form, payload: &Answers) -> Option<Vec<u8>> {
     digest(&form.fields, unique_by, payload).map(|digest| digest.to_vec())
 }
 
-fn told<'a>(form: &'a Form, new: &'a NewSubmission, writer: &Writer<'_>) -> Told<'a> {
+pub(super) fn told<'a>(form: &'a Form, new: &'a NewSubmission, writer: &Writer<'_>) -> Told<'a> {
     Told {
         form_id: form.id,
         form_name: &form.name,
