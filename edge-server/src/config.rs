@@ -92,9 +92,11 @@ pub struct Forms {
     /// How long an answer is given again.
     #[serde(with = "service::config::duration")]
     pub answers_kept_for: Duration,
-    /// How long a submission waits for its form, or for whoever counts its account's files.
+    /// How long a submission waits for its form, for whoever counts its account's files, or for its turn.
     #[serde(with = "service::config::duration")]
     pub wait_within: Duration,
+    /// Connections to Postgres for one form whose submissions wait for each other.
+    pub connections_per_form: usize,
     /// How long an upload's address is good.
     #[serde(with = "service::config::duration")]
     pub upload_within: Duration,
@@ -120,6 +122,8 @@ pub struct Cache {
     pub host_bytes: u64,
     /// Memory for small files.
     pub file_bytes: u64,
+    /// Connections to Postgres for what isn't remembered.
+    pub lookup_connections: u32,
     /// How old an entry may be.
     #[serde(with = "service::config::duration")]
     pub fresh_for: Duration,

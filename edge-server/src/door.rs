@@ -13,7 +13,7 @@ use axum::body::Body;
 use axum::extract::ConnectInfo;
 use bytes::Bytes;
 use futures::future::Either;
-use http::{Method, Request, Response, Version, header};
+use http::{HeaderMap, Method, Request, Response, Version, header};
 use http_body::Body as _;
 use http_body_util::{Either as EitherBody, Full};
 use hyper::body::Incoming;
@@ -23,10 +23,11 @@ use tokio::net::TcpStream;
 use crate::edge::Edge;
 use crate::front::Rooms;
 use crate::hit::Wanted;
+use crate::memory::Memory;
 use crate::paced::Paced;
 use crate::quick;
+use crate::replies::Reply;
 use crate::seats::{Busy, Seat};
-use crate::sites::Remembered;
 use crate::{forms, hit};
 
 /// An answer: whole and in memory, or one that comes from behind and keeps its connection's seat busy.
@@ -39,8 +40,7 @@ pub(crate) struct Door {
     seat: Arc<Seat>,
     peer: SocketAddr,
     body_patience: Duration,
-    /// The site it was last asked for.
-    known: RefCell<Option<Remembered>>,
+    memory: RefCell<Memory>,
 }
 
 impl Door {
@@ -57,13 +57,19 @@ impl Door {
             seat,
             peer,
             body_patience,
-            known: RefCell::new(None),
+            memory: RefCell::default(),
         }
+    }
+
+    /// The answer to a request that hyper has read, if it can be given right now.
+    fn answer(&self, wanted: &Wanted<'_>, asked: &HeaderMap) -> Option<Reply> {
+        let memory = &mut *self.memory.borrow_mut();
+        forms::hit(&self.edge, memory, wanted, asked).or_else(|| hit::answer(&self.edge, memory, wanted, asked))
     }
 
     /// Serves what needs no more of it; see [`quick::serve`].
     pub(crate) async fn quick(&mut self, stream: &mut TcpStream) -> Option<quick::Rest> {
-        quick::serve(stream, &self.edge, self.known.get_mut(), &self.seat).await
+        quick::serve(stream, &self.edge, self.memory.get_mut(), &self.seat).await
     }
 }
 
@@ -83,8 +89,7 @@ impl Service<Request<Incoming>> for Door {
         // A request that brings a body is never a page's.
         if request.body().is_end_stream()
             && let Some(wanted) = Wanted::read(request.method(), request.uri(), asked)
-            && let Some(reply) = forms::hit(&self.edge, &wanted, asked)
-                .or_else(|| hit::answer(&self.edge, &mut self.known.borrow_mut(), &wanted, asked))
+            && let Some(reply) = self.answer(&wanted, asked)
         {
             let reply = if is_head { without_body(reply) } else { reply };
             return Either::Left(ready(Ok(reply.map(EitherBody::Left))));
@@ -97,7 +102,7 @@ impl Service<Request<Incoming>> for Door {
         Either::Right(Box::pin(async move {
             let response = rooms.answer(request).await;
             let response = if is_head { without_body(response) } else { response };
-            Ok(response.map(|body| EitherBody::Right(busy.until_sent(body))))
+            Ok(response.map(|body| EitherBody::Right(busy.while_coming(body))))
         }))
     }
 }

@@ -104,7 +104,9 @@ impl Edge {
              it they would take all visitors for one"
         );
         let db = store::connect_impatient(&config.store, config.forms.wait_within)?;
-        let lookups = LookUps::new(db.clone());
+        let of_lookups =
+            store::Config { max_connections: config.cache.lookup_connections, ..config.store.clone() };
+        let lookups = LookUps::new(store::connect(&of_lookups)?);
         let blobs = blobs::Blobs::connect(&config.blobs)?;
         let rng = Rng::system();
         let bus = cache::Bus::connect(&config.redis.url, &config.redis.prefix)?;
@@ -117,7 +119,7 @@ impl Edge {
             served: service::metrics::tallies("edge_page_serve_total", "from", Source::ALL.map(Source::word)),
             together: Together::new(db.clone(), bus.clone(), config.forms.wait_within),
             bus,
-            form_lines: Lines::new(),
+            form_lines: Lines::new(config.forms.wait_within, config.forms.connections_per_form),
             results: Results::new(),
             assets: Assets::new(lookups.clone(), &config.cache),
             files: Files::new(lookups.clone(), &config.cache),

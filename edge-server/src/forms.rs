@@ -5,11 +5,12 @@ mod page;
 mod prefill;
 mod questions;
 mod ready;
+mod remembered;
 mod showing;
 mod visits;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -30,6 +31,7 @@ use crate::config::{Cache, weight};
 use crate::edge::Edge;
 use crate::encodings::Accepted;
 use crate::lookups::LookUps;
+use crate::memory::Forgotten;
 use crate::replies::{Reply, request_id};
 use page::{Notice, Page, Pages};
 use questions::Sheet;
@@ -37,12 +39,15 @@ use questions::Sheet;
 pub(crate) use languages::Words;
 pub(crate) use page::Manner;
 pub(crate) use ready::Ready;
+pub(crate) use remembered::Remembered;
 pub(crate) use visits::{after, ask, find, hit, show, thank};
 
 /// What a pattern takes at most, compiled.
 const PATTERN_BYTES: usize = 64 << 10;
 /// Of forms, and of their pages.
 const MAX_BYTES: u64 = 64 << 20;
+/// So long a form that was full is held to be so still, before anybody's files are taken for it.
+const FULL_FOR: Duration = Duration::from_secs(1);
 const NOWHERE: &str = "There is no form at this address.";
 const SUSPENDED: &str = "This form is suspended.";
 /// The place of gzip among the codings.
@@ -53,6 +58,8 @@ pub(crate) struct Forms {
     lookups: LookUps,
     known: Fresh<Uuid, Option<Arc<OpenForm>>>,
     ready: Fresh<(Uuid, Manner), Arc<Ready>>,
+    forgotten: Forgotten,
+    fresh_for: Duration,
     pages: Pages,
     /// Signs tokens.
     key: MasterKey,
@@ -90,6 +97,8 @@ impl Forms {
             lookups,
             known: Fresh::new(config.bounds(MAX_BYTES), weigh),
             ready: Fresh::new(config.bounds(MAX_BYTES), |_, page: &Arc<Ready>| weight(page.weight())),
+            forgotten: Forgotten::default(),
+            fresh_for: config.fresh_for,
             pages: Pages::new()?,
             key,
             gap: hex::encode(gap),
@@ -117,9 +126,11 @@ impl Forms {
     /// hears that a form was suspended, or has ended. Its pages go with it, as they are of a form that is known.
     pub(crate) fn forget(&self, id: Uuid) {
         self.known.remove(&id);
+        self.forgotten.note();
     }
 
-    /// Why a form takes no answers, found out anew: what is known of a full one may be a minute old.
+    /// Why a form takes no answers. That one is full is found out anew, unless that was done just now: nobody tells that a
+    /// submission was deleted.
     ///
     /// # Errors
     /// As [`Self::find`].
@@ -128,16 +139,20 @@ impl Forms {
         open: &OpenForm,
         now: DateTime<Utc>,
     ) -> Result<Option<Shut>, Problem> {
-        if why_shut(open, now).is_none() {
-            return Ok(None);
+        let (id, why) = (open.form.id, why_shut(open, now));
+        let asked_lately = Instant::now() + self.fresh_for.saturating_sub(FULL_FOR);
+        let is_new = || self.known.peek_until(&id, Instant::now()).is_some_and(|(_, until)| until > asked_lately);
+        if why != Some(Shut::Full) || is_new() {
+            return Ok(why);
         }
-        self.forget(open.form.id);
-        Ok(why_shut(&*self.find(open.form.id).await?, now))
+        self.known.invalidate(&id);
+        Ok(why_shut(&*self.find(id).await?, now))
     }
 
     /// Asks again about every form.
     pub(crate) fn forget_all(&self) {
         self.known.expire_all();
+        self.forgotten.note();
     }
 
     /// What is said in the language of a manner.
@@ -242,16 +257,17 @@ impl Forms {
             .map(|made| made.value)
     }
 
-    /// The page's bytes as they are sent now, to a visitor who takes these encodings; and whether they are compressed.
-    pub(crate) fn fill(&self, page: &Ready, accepted: Accepted, now: DateTime<Utc>) -> (Bytes, bool) {
-        let (second, is_gzip) = (now.timestamp(), accepted.takes(GZIP));
+    /// The page's bytes as they are sent in that second, to a visitor who takes these encodings; and whether they are
+    /// compressed.
+    pub(crate) fn fill(&self, page: &Ready, accepted: Accepted, second: i64) -> (Bytes, bool) {
+        let is_gzip = accepted.takes(GZIP);
         let token = || domain::traps::token(&self.key, page.form_id(), second);
         (page.body(second, is_gzip, token), is_gzip)
     }
 
     /// The page as it is sent now.
     fn send(&self, edge: &Edge, page: &Ready, asked: &HeaderMap) -> Reply {
-        let (body, is_gzip) = self.fill(page, Accepted::by(asked), edge.clock.now());
+        let (body, is_gzip) = self.fill(page, Accepted::by(asked), edge.clock.now().timestamp());
         let mut reply = page.reply(body, is_gzip);
         let id = request_id(asked, &edge.rng);
         reply.headers_mut().insert(contract::edge::REQUEST_ID, id);

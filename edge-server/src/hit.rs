@@ -10,10 +10,11 @@ use std::time::Instant;
 use http::{HeaderMap, Method, Uri};
 
 use crate::edge::{Edge, Whose};
+use crate::memory::Memory;
 use crate::rendered::Rendered;
 use crate::replies::{Reply, Sending, Source, request_id};
 use crate::serving::Found;
-use crate::sites::{Host, Remembered};
+use crate::sites::Host;
 use crate::{assets, hosts, serving};
 
 /// What a GET or HEAD asks for.
@@ -47,16 +48,15 @@ pub(crate) struct Hit {
     pub(crate) from: Source,
 }
 
-/// The page, if it can be sent right now; it is counted. `known` is what the connection remembers of the host it
-/// asks for.
+/// The page, if it can be sent right now; it is counted. `memory` is the connection's.
 pub(crate) fn find(
     edge: &Edge,
-    known: &mut Option<Remembered>,
+    memory: &mut Memory,
     wanted: &Wanted<'_>,
     now: Instant,
 ) -> Option<Hit> {
     let slug = slug(wanted.path)?;
-    let written = wanted.host;
+    let (written, known) = (wanted.host, &mut memory.site);
     if !known.as_ref().is_some_and(|known| *known.host == *written && edge.sites.is_still_so(known, now)) {
         let Whose::Site(host) = edge.whose(hosts::plain(written)?) else { return None };
         *known = edge.sites.peek(host, written, now);
@@ -103,11 +103,11 @@ fn slug(path: &str) -> Option<&str> {
 /// The answer to a request that hyper has read, if it can be given right now.
 pub(crate) fn answer(
     edge: &Edge,
-    known: &mut Option<Remembered>,
+    memory: &mut Memory,
     wanted: &Wanted<'_>,
     asked: &HeaderMap,
 ) -> Option<Reply> {
-    let Hit { page, claimed, from } = find(edge, known, wanted, Instant::now())?;
+    let Hit { page, claimed, from } = find(edge, memory, wanted, Instant::now())?;
     let request_id = request_id(asked, &edge.rng);
     Some(Sending { asked, claimed, from, request_id }.page(&page))
 }

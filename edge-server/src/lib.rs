@@ -21,6 +21,7 @@ mod hosts;
 mod layouts;
 mod listener;
 mod lookups;
+mod memory;
 mod paced;
 mod pages;
 mod proxy;

@@ -90,9 +90,9 @@ impl Seat {
 pub(crate) struct Occupation(Arc<Seat>);
 
 impl Occupation {
-    /// Until this body is sent or given up.
-    pub(crate) fn until_sent<B>(self, body: B) -> Busy<B> {
-        Busy { body, _occupation: self }
+    /// From now on as often as this body has to be waited for.
+    pub(crate) fn while_coming<B>(self, body: B) -> Busy<B> {
+        Busy { body, seat: Arc::clone(&self.0), coming: None }
     }
 }
 
@@ -102,10 +102,12 @@ impl Drop for Occupation {
     }
 }
 
-/// A body that keeps a seat busy.
+/// A body that keeps a seat busy while more of it is to come from behind. What has come and isn't taken, as by a visitor
+/// over HTTP/2 who has closed the window, is not our work.
 pub(crate) struct Busy<B> {
     body: B,
-    _occupation: Occupation,
+    seat: Arc<Seat>,
+    coming: Option<Occupation>,
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Body for Busy<B> {
@@ -116,7 +118,13 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Busy<B> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if frame.is_ready() {
+            self.coming = None;
+        } else if self.coming.is_none() {
+            self.coming = Some(self.seat.keep_busy());
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
@@ -248,13 +256,16 @@ impl Drop for Seated {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use http_body_util::StreamBody;
+
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// What the seat of somebody who was answered is told after a minute of rounds, in each second of which so many
-    /// bytes are taken.
-    fn told_after_a_minute(bytes_per_second: usize) -> u8 {
+    /// The seat of somebody who was answered, and a minute of rounds, in each second of which something happens.
+    fn told_after_a_minute(mut happens: impl FnMut(&Arc<Seat>)) -> u8 {
         let limits = Connections {
             max: 1,
             streams: 1,
@@ -270,7 +281,7 @@ mod tests {
         seats.look_round(now);
         for _ in 0..60 {
             now += SECOND;
-            seated.seat.note_taken(bytes_per_second);
+            happens(&seated.seat);
             seats.look_round(now);
         }
         seated.seat.wish.load(Ordering::SeqCst)
@@ -278,9 +289,29 @@ mod tests {
 
     #[test]
     fn who_takes_an_answer_slowly_stays_and_who_takes_nothing_or_next_to_it_is_cut() {
-        assert_eq!(told_after_a_minute(500), STAY);
-        assert_eq!(told_after_a_minute(1 << 20), STAY);
-        assert_eq!(told_after_a_minute(0), CUT);
-        assert_eq!(told_after_a_minute(50), CUT);
+        let taking = |bytes| told_after_a_minute(|seat| seat.note_taken(bytes));
+        assert_eq!([500, 1 << 20, 0, 50].map(taking), [STAY, STAY, CUT, CUT]);
+    }
+
+    #[test]
+    fn who_waits_for_an_answer_stays_and_who_does_not_take_what_has_come_is_cut() {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut slow = None;
+        let waits = told_after_a_minute(|seat| {
+            let never = StreamBody::new(futures::stream::pending::<Result<Frame<Bytes>, Infallible>>());
+            let body = slow.get_or_insert_with(|| seat.keep_busy().while_coming(never));
+            assert!(Pin::new(body).poll_frame(&mut context).is_pending());
+        });
+        assert_eq!(waits, STAY);
+        let mut ready = None;
+        let closed = told_after_a_minute(|seat| {
+            let frame = futures::stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from_static(b"x")))]);
+            ready.get_or_insert_with(|| {
+                let mut body = seat.keep_busy().while_coming(StreamBody::new(frame));
+                assert!(Pin::new(&mut body).poll_frame(&mut context).is_ready());
+                body
+            });
+        });
+        assert_eq!(closed, CUT);
     }
 }

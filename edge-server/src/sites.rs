@@ -1,7 +1,6 @@
 //! Which host shows which site, or leads to one; remembered, and hosts without a site too.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use cache::{Fresh, Served};
@@ -10,6 +9,7 @@ use store::subdomains::Site;
 
 use crate::config::{Cache, weight};
 use crate::lookups::{LookUps, NoAnswer};
+use crate::memory::{Belief, Forgotten};
 
 /// What is known of a host.
 pub(crate) type Known = Option<Arc<Site>>;
@@ -20,16 +20,14 @@ pub(crate) struct Remembered {
     /// The host as it was written.
     pub(crate) host: Box<str>,
     pub(crate) site: Arc<Site>,
-    until: Instant,
-    as_of: u64,
+    belief: Belief,
 }
 
 /// The hosts known so far: subdomains by their names, which have no dot, and custom domains whole.
 pub(crate) struct Sites {
     lookups: LookUps,
     known: Fresh<String, Known>,
-    /// How often something was forgotten: what connections remember is of one such time.
-    forgotten: AtomicU64,
+    forgotten: Forgotten,
 }
 
 /// A host as it is looked up.
@@ -66,21 +64,20 @@ impl Sites {
         Self {
             lookups,
             known: Fresh::new(config.bounds(config.host_bytes), weigh),
-            forgotten: AtomicU64::new(0),
+            forgotten: Forgotten::default(),
         }
     }
 
     /// The site of a host if that is known right now, to be remembered under what was `written`.
     pub(crate) fn peek(&self, host: Host<'_>, written: &str, now: Instant) -> Option<Remembered> {
-        // Read first: what is forgotten meanwhile is not remembered.
-        let as_of = self.forgotten.load(Ordering::SeqCst);
+        let as_of = self.forgotten.count();
         let (site, until) = self.known.peek_until(host.key(), now)?;
-        Some(Remembered { host: written.into(), site: site?, until, as_of })
+        Some(Remembered { host: written.into(), site: site?, belief: Belief { until, as_of } })
     }
 
     /// Whether what a connection remembers is still so.
     pub(crate) fn is_still_so(&self, remembered: &Remembered, now: Instant) -> bool {
-        remembered.as_of == self.forgotten.load(Ordering::SeqCst) && now < remembered.until
+        self.forgotten.bears_out(remembered.belief, now)
     }
 
     /// The site of a host, or of one that was given up and is still kept for it.
@@ -106,12 +103,12 @@ impl Sites {
     /// hears that a site was suspended, or has ended.
     pub(crate) fn forget(&self, host: &str) {
         self.known.remove(&host.to_owned());
-        self.forgotten.fetch_add(1, Ordering::SeqCst);
+        self.forgotten.note();
     }
 
     /// Asks again about every host.
     pub(crate) fn forget_all(&self) {
         self.known.expire_all();
-        self.forgotten.fetch_add(1, Ordering::SeqCst);
+        self.forgotten.note();
     }
 }

@@ -9,6 +9,7 @@ mod once;
 mod parts;
 mod reading;
 mod together;
+mod turns;
 
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ use crate::form_files;
 use crate::forms::{self, Given, Manner, onward, refusal};
 use alone::Taking;
 pub(crate) use lines::Lines;
-use lines::{Turn, being_edited};
+use lines::{EditTurn, being_edited};
 use once::{Call, Receipt};
 use reading::{Asker, Sent};
 use together::Fate;
@@ -132,7 +133,7 @@ async fn carry_out(edge: &Edge, form_id: Uuid, asker: Asker, request: Request) -
                 return Err(Problem::new(Code::NotFound, "there is no form at this address"));
             }
             (Outcome::Busy, _) if turn.is_none() => {
-                turn = Some(edge.form_lines.turn(edge.form_rules.wait_within).await?);
+                turn = Some(edge.form_lines.edited().await?);
             }
             (Outcome::Busy, _) => return Err(being_edited()),
             // The next look shows what it has become.
@@ -154,8 +155,8 @@ async fn check(
     sent: &Sent,
 ) -> Result<Result<Answers, Vec<Complaint>>, Problem> {
     let checked = if answers::is_heavy(&open.form.fields, given) {
-        let (open, given) = (Arc::clone(open), given.clone());
-        edge.form_lines.work(move || answers::check(&open.form.fields, &given)).await?
+        let (form, given) = (Arc::clone(open), given.clone());
+        edge.form_lines.work(open.account_id, move || answers::check(&form.form.fields, &given)).await?
     } else {
         answers::check(&open.form.fields, given)
     };
@@ -173,7 +174,7 @@ async fn take(
     open: &OpenForm,
     sent: &Sent,
     call: Option<&Call>,
-    turn: Option<&Turn<'_>>,
+    turn: Option<&EditTurn<'_>>,
     kept: Answers,
 ) -> Result<Outcome, Problem> {
     let now = edge.clock.now();

@@ -167,7 +167,9 @@ pub struct Mail {
     /// Pauses before each attempt.
     #[serde(with = "service::config::duration::list")]
     pub schedule: Vec<Duration>,
-    /// When a mail to a form's owner that nobody sends is forgotten.
+    /// Mails of submissions that a form may cause.
+    pub per_form_and_hour: u32,
+    /// When a mail to an owner that nobody sends is forgotten.
     #[serde(with = "service::config::duration")]
     pub forget_after: Duration,
     /// When somebody who was asked and never answered is forgotten.

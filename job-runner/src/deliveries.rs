@@ -48,13 +48,22 @@ pub(crate) async fn run(runner: Runner, config: Webhooks, shutdown: Shutdown) ->
         config,
     };
     let ((), unbegun) = tokio::join!(claims.run(&shutdown), lane.work(handler, shutdown.requested()));
-    if !unbegun.is_empty() {
-        let attempts: Vec<_> = unbegun.into_iter().map(|begun| begun.attempt).collect();
-        let mut conn = store::acquire(&runner.db).await?;
-        deliveries::give_back(&mut conn, &attempts).await?;
+    let attempts: Vec<_> = unbegun.into_iter().map(|begun| begun.attempt).collect();
+    // Beside each other: were Postgres away for the one, the other's ends would still have to be written.
+    let (given_back, written) = tokio::join!(give_back(&runner, &attempts), writing);
+    if let Err(error) = given_back {
+        tracing::warn!(%error, attempts = attempts.len(), "what was not begun waits until its leases are over");
     }
-    writing.await?;
+    written?;
     Ok(())
+}
+
+async fn give_back(runner: &Runner, attempts: &[Attempt]) -> Result<(), store::Error> {
+    if attempts.is_empty() {
+        return Ok(());
+    }
+    let mut conn = store::acquire(&runner.db).await?;
+    deliveries::give_back(&mut conn, attempts).await
 }
 
 /// One attempt, to where its end is written down.

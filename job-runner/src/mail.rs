@@ -20,6 +20,8 @@ pub(crate) struct Mailer {
     pub(crate) timeout: Duration,
     /// Pauses before each attempt.
     pub(crate) schedule: Vec<Duration>,
+    /// Mails of submissions that a form may cause.
+    pub(crate) per_form_and_hour: u32,
 }
 
 /// What somebody is told.
@@ -59,6 +61,7 @@ impl Mailer {
             to: mailbox("mail.to", &config.to)?,
             timeout: config.timeout,
             schedule: config.schedule.clone(),
+            per_form_and_hour: config.per_form_and_hour.max(1),
         }))
     }
 

@@ -46,7 +46,7 @@ pub struct Parts {
     pub(crate) deactivate_after: Duration,
     /// How what has ended is deleted.
     pub(crate) purge: Purge,
-    /// When a mail to a form's owner that nobody sends is forgotten.
+    /// When a mail to an owner that nobody sends is forgotten.
     pub(crate) forget_mail_after: Duration,
     /// When somebody who never said whether they want mails is forgotten.
     pub(crate) forget_asked_after: Duration,

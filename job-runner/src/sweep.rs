@@ -5,7 +5,7 @@ use service::Shutdown;
 
 use crate::Runner;
 use crate::config::Mail;
-use crate::jobs::{blobs, help, notifications, purges, recipients, webhooks};
+use crate::jobs::{blobs, mails, purges};
 
 pub(crate) async fn purge(runner: Runner, shutdown: Shutdown) -> anyhow::Result<()> {
     let mut ticks = tokio::time::interval(runner.purge.every);
@@ -49,12 +49,7 @@ pub(crate) async fn mail(runner: Runner, config: Mail, shutdown: Shutdown) -> an
     let mut ticks = tokio::time::interval(config.every);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     while shutdown.unless_requested(ticks.tick()).await.is_some() {
-        let swept = shutdown.unless_requested(async {
-            help::order_due(&runner, config.batch).await?;
-            recipients::order_due(&runner, config.batch).await?;
-            notifications::order_due(&runner, config.batch).await?;
-            webhooks::mails::order_due(&runner, config.batch).await
-        });
+        let swept = shutdown.unless_requested(mails::order_due(&runner, config.batch));
         if let Some(Err(error)) = swept.await {
             tracing::warn!(error = format!("{error:#}"), "mails wait for the next sweep");
         }

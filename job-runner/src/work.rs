@@ -3,9 +3,11 @@
 use contract::Job;
 use queue::Task;
 use service::Shutdown;
+use store::mails::Kind;
 use tracing::Instrument;
 
-use crate::{Runner, jobs};
+use crate::Runner;
+use crate::jobs::{mails, purges};
 
 pub(crate) async fn run(runner: Runner, shutdown: Shutdown) -> anyhow::Result<()> {
     let queue = runner.queue.clone();
@@ -21,11 +23,11 @@ async fn carry_out(runner: &Runner, task: Task<Job>) {
     service::telemetry::continue_from(&span, task.traceparent.as_deref());
     let done = async {
         match task.job {
-            Job::MailHelpV1 { help_id } => jobs::help::mail(runner, help_id).await,
-            Job::MailWebhookV1 { webhook_id } => jobs::webhooks::mails::mail(runner, webhook_id).await,
-            Job::NotifyOwnerV1 { submission_id } => jobs::notifications::notify(runner, submission_id).await,
-            Job::AskRecipientV1 { recipient_id } => jobs::recipients::ask(runner, recipient_id).await,
-            Job::PurgeEventsV1 => jobs::purges::forget_events(runner).await,
+            Job::MailHelpV1 { help_id } => mails::send(runner, Kind::Help, help_id).await,
+            Job::MailWebhookV1 { webhook_id } => mails::send(runner, Kind::WebhookOff, webhook_id).await,
+            Job::NotifyOwnerV1 { submission_id } => mails::send(runner, Kind::Submission, submission_id).await,
+            Job::AskRecipientV1 { recipient_id } => mails::send(runner, Kind::Question, recipient_id).await,
+            Job::PurgeEventsV1 => purges::forget_events(runner).await,
         }
     };
     if let Err(error) = done.instrument(span.clone()).await {

@@ -23,6 +23,7 @@ use service::{Clock, Rng};
 use store::blobs::NewBlob;
 use store::identities::{self, Vouched};
 use store::keys::NewKey;
+use store::mails::Kind;
 use store::sessions::NewSession;
 use tower::ServiceExt;
 use uuid::Uuid;
@@ -111,8 +112,10 @@ impl Api {
     /// The request for help with that id, as it is to be mailed: its subject and where to answer.
     pub(crate) async fn help_due(&self, id: &str) -> Option<(String, String)> {
         let (mut conn, now) = (store::acquire(&self.database.db).await.unwrap(), Clock::system().now());
-        let due = store::help::lease_mail(&mut conn, id.parse().unwrap(), now, now).await.unwrap()?;
-        Some((due.subject, due.email.unwrap_or_default()))
+        let id = id.parse().unwrap();
+        let due = store::mails::lease(&mut conn, Kind::Help, id, now, now).await.unwrap()?;
+        let help = store::help::find_help(&mut conn, due.account_id, id).await.unwrap()?;
+        Some((help.subject, help.email.unwrap_or_default()))
     }
 
     /// Sends one request as it is; gives the answer with its headers.

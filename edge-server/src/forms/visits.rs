@@ -12,43 +12,61 @@ use uuid::Uuid;
 use web::{Path, Problem};
 
 use super::languages::Language;
-use super::{Given, Manner, Ready, onward, prefill, why_shut};
+use super::remembered::shuts_before;
+use super::{Given, Manner, Ready, Remembered, onward, prefill, why_shut};
 use crate::edge::{Edge, Whose};
 use crate::hit::Wanted;
 use crate::hosts;
+use crate::memory::{Belief, Memory};
 use crate::replies::Reply;
 
 /// Where forms are shown.
 const FOLDER: &str = "/f/";
 
 /// The page of a form, if it can be sent right now: the form is known, its page is ready, and the address says nothing
-/// but how it is to be shown. `languages` are the values of `Accept-Language`.
-pub(crate) fn find<'a>(
+/// but how it is to be shown. `languages` is the value of `Accept-Language`.
+pub(crate) fn find(
     edge: &Edge,
+    memory: &mut Memory,
     wanted: &Wanted<'_>,
-    languages: impl Iterator<Item = &'a [u8]>,
+    languages: Option<&[u8]>,
     now: Instant,
 ) -> Option<Arc<Ready>> {
-    let id = form_at(edge, wanted)?;
-    let open = edge.forms.known.peek(&id, now)??;
-    if open.suspended || why_shut(&open, edge.clock.now()).is_some() {
+    if !wanted.path.starts_with(FOLDER) {
         return None;
     }
-    let manner = Manner::asked_or(wanted.query, || Language::liked_by(languages));
-    edge.forms.ready.peek(&(id, manner), now).filter(|page| page.is_of(&open))
+    let forms = &edge.forms;
+    let known = memory.form.as_ref().filter(|known| forms.forgotten.bears_out(known.belief, now));
+    if let Some(page) = known.and_then(|known| known.page(wanted, languages)) {
+        return Some(page);
+    }
+    let as_of = forms.forgotten.count();
+    let id = form_at(edge, wanted)?;
+    let (open, until) = forms.known.peek_until(&id, now)?;
+    let open = open.filter(|open| !open.suspended)?;
+    let today = edge.clock.now();
+    if why_shut(&open, today).is_some() {
+        return None;
+    }
+    let manner = Manner::asked_or(wanted.query, || Language::liked_by(languages.into_iter()));
+    let page = forms.ready.peek(&(id, manner), now).filter(|page| page.is_of(&open))?;
+    let left = open.form.closes_at.map(|closes_at| closes_at - today);
+    let belief = Belief { until: shuts_before(until, now, left), as_of };
+    memory.form = Remembered::new(wanted, languages, &page, belief);
+    Some(page)
 }
 
 /// The same, asked about anew or made if it isn't there right now. `None` for all that isn't simply sent.
-pub(crate) async fn ask<'a>(
+pub(crate) async fn ask(
     edge: &Edge,
     wanted: &Wanted<'_>,
-    languages: impl Iterator<Item = &'a [u8]>,
+    languages: Option<&[u8]>,
 ) -> Option<Arc<Ready>> {
     let open = edge.forms.find(form_at(edge, wanted)?).await.ok()?;
     if why_shut(&open, edge.clock.now()).is_some() {
         return None;
     }
-    let manner = Manner::asked_or(wanted.query, || Language::liked_by(languages));
+    let manner = Manner::asked_or(wanted.query, || Language::liked_by(languages.into_iter()));
     edge.forms.ready(&open, manner).await
 }
 
@@ -60,9 +78,15 @@ fn form_at(edge: &Edge, wanted: &Wanted<'_>) -> Option<Uuid> {
 }
 
 /// The answer to a request that hyper has read, if it can be given right now.
-pub(crate) fn hit(edge: &Edge, wanted: &Wanted<'_>, asked: &HeaderMap) -> Option<Reply> {
-    let languages = asked.get_all(header::ACCEPT_LANGUAGE).iter().map(HeaderValue::as_bytes);
-    let page = find(edge, wanted, languages, Instant::now())?;
+pub(crate) fn hit(
+    edge: &Edge,
+    memory: &mut Memory,
+    wanted: &Wanted<'_>,
+    asked: &HeaderMap,
+) -> Option<Reply> {
+    let mut languages = asked.get_all(header::ACCEPT_LANGUAGE).iter().map(HeaderValue::as_bytes);
+    let (first, None) = (languages.next(), languages.next()) else { return None };
+    let page = find(edge, memory, wanted, first, Instant::now())?;
     Some(edge.forms.send(edge, &page, asked))
 }
 

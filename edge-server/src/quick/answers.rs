@@ -135,18 +135,21 @@ impl Answers {
 /// The date in answers, written once a second.
 #[derive(Default)]
 pub(super) struct Today {
-    text: String,
+    pub(super) text: String,
+    /// The same, since 1970.
+    pub(super) second: i64,
     until: Option<Instant>,
 }
 
 impl Today {
-    pub(super) fn text(&mut self, now: Instant, clock: &Clock) -> &str {
+    pub(super) fn at(&mut self, now: Instant, clock: &Clock) -> &Self {
         if self.until.is_none_or(|until| until <= now) {
             let date = clock.now();
             self.text = date.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+            self.second = date.timestamp();
             let left = Duration::from_millis(1_000 - u64::from(date.timestamp_subsec_millis()).min(999));
             self.until = Some(now + left);
         }
-        &self.text
+        self
     }
 }

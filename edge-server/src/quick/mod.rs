@@ -26,9 +26,9 @@ use crate::edge::Edge;
 use crate::encodings::Accepted;
 use crate::forms::{self, Ready};
 use crate::hit::{self, Hit};
+use crate::memory::Memory;
 use crate::replies::{Chosen, new_request_id};
 use crate::seats::{Seat, Wish};
-use crate::sites::Remembered;
 
 /// What is read ahead, at most. hyper begins with as much.
 const READ_BYTES: usize = 8 * 1024;
@@ -78,10 +78,10 @@ enum Found {
 pub(crate) async fn serve(
     stream: &mut TcpStream,
     edge: &Edge,
-    known: &mut Option<Remembered>,
+    memory: &mut Memory,
     seat: &Arc<Seat>,
 ) -> Option<Rest> {
-    let mut lane = Lane { edge, known, seat, answers: Answers::default(), today: Today::default() };
+    let mut lane = Lane { edge, memory, seat, answers: Answers::default(), today: Today::default() };
     let mut watched = Watched { seat, waker: None };
     let mut came = Vec::with_capacity(READ_BYTES);
     let (mut reads, mut has_answered) = (0, false);
@@ -133,7 +133,7 @@ enum Next {
 
 struct Lane<'a> {
     edge: &'a Edge,
-    known: &'a mut Option<Remembered>,
+    memory: &'a mut Memory,
     seat: &'a Arc<Seat>,
     answers: Answers,
     today: Today,
@@ -162,10 +162,10 @@ impl Lane<'_> {
 
     fn find(&mut self, asked: &Plain<'_>, now: Instant) -> Option<Found> {
         let wanted = asked.wanted();
-        if let Some(form) = forms::find(self.edge, &wanted, asked.accept_language.into_iter(), now) {
+        if let Some(form) = forms::find(self.edge, self.memory, &wanted, asked.accept_language, now) {
             return Some(Found::Form(form));
         }
-        hit::find(self.edge, self.known, &wanted, now).map(Found::Page)
+        hit::find(self.edge, self.memory, &wanted, now).map(Found::Page)
     }
 
     /// Answers the first request of what came, though it may take a while; gives its length, or `None` if it isn't
@@ -174,7 +174,7 @@ impl Lane<'_> {
         let Head::Plain(asked, len) = head::read(came) else { return None };
         let _busy = self.seat.keep_busy();
         let wanted = asked.wanted();
-        let found = match forms::ask(self.edge, &wanted, asked.accept_language.into_iter()).await {
+        let found = match forms::ask(self.edge, &wanted, asked.accept_language).await {
             Some(form) => Found::Form(form),
             None => Found::Page(hit::ask(self.edge, &wanted).await?),
         };
@@ -185,7 +185,7 @@ impl Lane<'_> {
     fn add(&mut self, asked: &Plain<'_>, found: &Found, now: Instant) {
         self.seat.begin();
         let accepted = Accepted::of(asked.accept_encoding.into_iter());
-        let date = self.today.text(now, &self.edge.clock);
+        let Today { text: date, second, .. } = self.today.at(now, &self.edge.clock);
         let kept = asked.request_id.filter(|id| web::is_request_id(id));
         let new = kept.is_none().then(|| new_request_id(&self.edge.rng));
         let request_id = kept.or(new.as_ref().map(<[u8; 32]>::as_slice)).unwrap_or_default();
@@ -196,7 +196,7 @@ impl Lane<'_> {
                 self.answers.add_page(hit, &chosen, &saying);
             }
             Found::Form(page) => {
-                let body = self.edge.forms.fill(page, accepted, self.edge.clock.now());
+                let body = self.edge.forms.fill(page, accepted, *second);
                 self.answers.add_form(page.lines(), &body, &saying);
             }
         }

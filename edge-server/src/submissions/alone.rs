@@ -2,12 +2,13 @@
 
 use chrono::{DateTime, Utc};
 use contract::Signal;
+use domain::fields::FieldType;
 use domain::traps;
 use store::forms::OpenForm;
 use store::submissions::{NewSubmission, Taken, Writer, take_submission};
 use web::Problem;
 
-use super::lines::Turn;
+use super::lines::EditTurn;
 use super::once::Call;
 use super::reading::Sent;
 use super::{Outcome, receipt, suspect};
@@ -20,7 +21,7 @@ pub(super) struct Taking<'a> {
     pub(super) open: &'a OpenForm,
     pub(super) sent: &'a Sent,
     pub(super) call: Option<&'a Call>,
-    pub(super) turn: Option<&'a Turn<'a>>,
+    pub(super) turn: Option<&'a EditTurn<'a>>,
     pub(super) now: DateTime<Utc>,
 }
 
@@ -30,6 +31,10 @@ impl Taking<'_> {
     /// # Errors
     /// A problem: Postgres is away, the account has no room for its files, its `Idempotency-Key` was another's.
     pub(super) async fn take(&self, new: NewSubmission) -> Result<Outcome, Problem> {
+        let _turn = match counts_in_turn(self.open) {
+            true => Some(self.edge.form_lines.counted(self.open.form.id).await?),
+            false => None,
+        };
         let mut tx = store::begin(&self.edge.db).await?;
         match self.take_within(&mut tx, new).await {
             Ok((outcome @ Outcome::Stored(_), signals)) => {
@@ -111,6 +116,15 @@ impl Taking<'_> {
         }
         Ok((Outcome::Stored(receipt), signals))
     }
+}
+
+/// Whether submissions of a form wait for each other in Postgres: for a counter, for a value nobody else may have, or
+/// where the account's bytes are counted. The others are as many at a time as come.
+fn counts_in_turn(open: &OpenForm) -> bool {
+    let form = &open.form;
+    let is_limited = form.max_submissions.is_some() || open.plan.limits().submissions_per_form >= 0;
+    let is_unique = form.unique_by.as_ref().is_some_and(|names| !names.is_empty());
+    is_limited || is_unique || form.fields.iter().any(|field| field.kind == FieldType::File)
 }
 
 /// Beside the answer, not before it: Redis may be away, and then this takes its time.

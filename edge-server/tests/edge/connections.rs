@@ -2,7 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use http::StatusCode;
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Empty};
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -128,6 +132,25 @@ async fn who_asks_for_a_large_page_and_does_not_read_it_is_cut_off() {
         assert!(next.starts_with("HTTP/1.1 200"), "{next}");
         assert!(rest(&mut stream).await.len() < LARGE_BYTES / 2);
     }
+}
+
+#[tokio::test]
+async fn who_asks_for_a_large_file_over_http2_and_closes_the_window_is_cut_off() {
+    let edge = Edge::with(&["connections.idle_timeout=300ms", "connections.max=1"]).await;
+    let account = edge.account("quiet-otter").await;
+    let large = vec![b'x'; LARGE_BYTES];
+    account.serve_files(&[("large.bin", "application/octet-stream", &large)]).await;
+    let io = TokioIo::new(edge.visitor.connect().await);
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    let (mut send, connection) = builder.initial_stream_window_size(1_000).handshake(io).await.unwrap();
+    let ended = tokio::spawn(connection);
+    let asked = Request::get("http://quiet-otter.localhost/large.bin").body(Empty::<Bytes>::new()).unwrap();
+    let unread = send.send_request(asked).await.unwrap();
+    assert_eq!(unread.status(), StatusCode::OK);
+    let cut = tokio::time::timeout(Duration::from_secs(60), ended).await.expect("still there");
+    let _with_or_without_a_word = cut.unwrap();
+    let got = unread.into_body().collect().await;
+    assert!(got.is_err(), "it was not sent to its end");
 }
 
 #[tokio::test]

@@ -223,5 +223,5 @@ async fn a_form_that_has_to_be_asked_about_is_waited_for_in_the_lane() {
     };
     assert!(ask().await.contains("<bdi>Old</bdi>"));
     edge.run(&format!("update forms set name = 'New', updated_at = now() where id = '{form}'")).await;
-    while !ask().await.contains("<bdi>New</bdi>") {}
+    sandbox::test::until(async || ask().await.contains("<bdi>New</bdi>")).await;
 }

@@ -9,8 +9,10 @@ use store::deliveries::Room;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-/// Webhooks whose pace is remembered while nothing is under way.
-const KNOWN_MAX: usize = 1_000;
+/// Webhooks that get to be known before those are forgotten at which nothing is under way and that don't hang.
+const KNOWN_MORE: usize = 1_000;
+/// Webhooks that hang and are remembered all the same.
+const SLOW_MAX: usize = 2_000;
 
 /// All places. Clones share them.
 #[derive(Clone)]
@@ -31,6 +33,10 @@ struct Known {
     /// Of those, at webhooks that hang.
     taken_by_slow: u32,
     webhooks: HashMap<Uuid, Webhook>,
+    /// So many may be known before some are forgotten.
+    most: usize,
+    /// Attempts begun so far.
+    begun: u64,
 }
 
 struct Webhook {
@@ -38,10 +44,28 @@ struct Webhook {
     places: u32,
     /// Its last attempt was slow.
     is_slow: bool,
+    /// The number of its last attempt among all.
+    last: u64,
 }
 
 impl Webhook {
-    const NEW: Self = Self { taken: 0, places: places::FIRST, is_slow: false };
+    const NEW: Self = Self { taken: 0, places: places::FIRST, is_slow: false, last: 0 };
+}
+
+impl Known {
+    /// Forgets webhooks at which nothing is under way. Those that hang are kept, as each would be given several places
+    /// anew; of too many of them, the half that was called longest ago goes.
+    fn forget_some(&mut self) {
+        self.webhooks.retain(|_, webhook| webhook.taken > 0 || webhook.is_slow);
+        if self.webhooks.len() > SLOW_MAX {
+            let mut lasts: Vec<_> = self.webhooks.values().map(|webhook| webhook.last).collect();
+            let half = lasts.len() / 2;
+            let (_, median, _) = lasts.select_nth_unstable(half);
+            let median = *median;
+            self.webhooks.retain(|_, webhook| webhook.taken > 0 || webhook.last >= median);
+        }
+        self.most = self.webhooks.len() + KNOWN_MORE;
+    }
 }
 
 /// A place at a webhook until it has answered, and one of all until it is dropped.
@@ -55,7 +79,7 @@ pub(crate) struct Seat {
 
 impl Seats {
     pub(crate) fn new(most: u32, most_of_one: u32) -> Self {
-        Self(Arc::new(Shared { most, most_of_one, known: Mutex::default(), freed: Notify::new() }))
+        Self(Arc::new(Shared { most, most_of_one, known: Mutex::new(Known { most: KNOWN_MORE, ..Known::default() }), freed: Notify::new() }))
     }
 
     /// How many more attempts may begin.
@@ -89,11 +113,13 @@ impl Seats {
     /// Takes a place; whoever asked for room counts on getting it.
     pub(crate) fn take(&self, webhook_id: Uuid) -> Seat {
         let mut known = self.known();
-        if known.webhooks.len() >= KNOWN_MAX {
-            known.webhooks.retain(|_, webhook| webhook.taken > 0 || webhook.is_slow);
+        if known.webhooks.len() >= known.most {
+            known.forget_some();
         }
+        known.begun += 1;
+        let last = known.begun;
         let webhook = known.webhooks.entry(webhook_id).or_insert(Webhook::NEW);
-        webhook.taken += 1;
+        (webhook.taken, webhook.last) = (webhook.taken + 1, last);
         let is_slow = webhook.is_slow;
         known.taken += 1;
         known.taken_by_slow += u32::from(is_slow);
@@ -222,6 +248,31 @@ mod tests {
         let seats = Seats::new(1, 1);
         seats.take(ONE).answered(Pace::Slow);
         assert_eq!((places(&seats, ONE), places(&seats, OTHER)), (1, 1));
+    }
+
+    #[test]
+    fn webhooks_that_hang_are_not_forgotten_when_many_others_get_to_be_known() {
+        let seats = Seats::new(100, 64);
+        let hanging: Vec<Uuid> = (0..1_500).map(|number| Uuid::from_u128(1 << 64 | number)).collect();
+        for id in &hanging {
+            seats.take(*id).answered(Pace::Slow);
+        }
+        (0..10_000).for_each(|number| seats.take(Uuid::from_u128(number)).answered(Pace::Quick));
+        let known = &seats.known().webhooks;
+        let slow = known.values().filter(|webhook| webhook.is_slow).count();
+        assert_eq!((slow, known.len() <= hanging.len() + KNOWN_MORE), (hanging.len(), true));
+    }
+
+    #[test]
+    fn of_too_many_that_hang_those_are_remembered_that_were_called_last() {
+        let seats = Seats::new(100, 64);
+        let _under_way = seats.take(ONE);
+        let hanging = (2..100_000).map(Uuid::from_u128);
+        hanging.for_each(|id| seats.take(id).answered(Pace::Slow));
+        let known = &seats.known().webhooks;
+        assert!((SLOW_MAX / 2..=SLOW_MAX + KNOWN_MORE).contains(&known.len()), "{}", known.len());
+        let is_known = |id| known.contains_key(&Uuid::from_u128(id));
+        assert!(is_known(99_999) && is_known(99_000) && is_known(1) && !is_known(2));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use contract::Job;
 use queue::Task;
 use service::metrics;
 use store::purges::{self, EventPurge};
-use store::{notifications, recipients, submissions, webhooks};
+use store::{mails, recipients, submissions, webhooks};
 use uuid::Uuid;
 
 use crate::Runner;
@@ -108,17 +108,15 @@ pub(crate) async fn forget_submissions(runner: &Runner) -> anyhow::Result<()> {
         }
     }
     let before = runner.clock.now() - runner.forget_mail_after;
-    while notifications::delete_unsent(&mut conn, before, ROWS).await? >= ROWS.unsigned_abs() {}
+    while mails::delete_unsent(&mut conn, before, ROWS).await? >= ROWS.unsigned_abs() {}
     let before = runner.clock.now() - runner.forget_asked_after;
     while recipients::delete_unanswered(&mut conn, before, ROWS).await? >= ROWS.unsigned_abs() {}
     Ok(())
 }
 
-/// Deletes secrets that were replaced and have had their time, and mails to owners of webhooks that nobody sends.
+/// Deletes secrets that were replaced and have had their time.
 pub(crate) async fn forget_of_webhooks(runner: &Runner) -> anyhow::Result<()> {
     let mut conn = store::acquire(&runner.db).await?;
-    let now = runner.clock.now();
-    webhooks::forget_old_secrets(&mut conn, now).await?;
-    webhooks::forget_unsent_mails(&mut conn, now - runner.forget_mail_after).await?;
+    webhooks::forget_old_secrets(&mut conn, runner.clock.now()).await?;
     Ok(())
 }

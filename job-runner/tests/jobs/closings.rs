@@ -1,9 +1,10 @@
 //! Webhooks are told of a form that closes: once each time, whatever closes it.
 
 use chrono::TimeDelta;
+use domain::plans::Plan;
 use domain::submissions::Status;
 use sandbox::test::until;
-use store::forms::{Form, find_form, insert_form, lock_form, update_form};
+use store::forms::{Form, find_form, find_open_form, insert_form, lock_form, update_form};
 use store::submissions::{
     Changed, NewSubmission, Taken, Writer, find_submission, take_submission, update_status,
 };
@@ -51,7 +52,8 @@ impl Account {
             payload: serde_json::Map::new(),
             spam_reasons: spam_reasons.iter().map(ToString::to_string).collect(),
         };
-        let taken = take_submission(&mut tx, self.id, &form, &new, -1, &writer()).await.unwrap();
+        let plan = find_open_form(&mut tx, id).await.unwrap().unwrap().plan.limits().submissions_per_form;
+        let taken = take_submission(&mut tx, self.id, &form, &new, plan, &writer()).await.unwrap();
         let Taken::Stored(_) = taken else { return None };
         store::commit(tx).await.unwrap();
         Some(new.id)
@@ -148,6 +150,23 @@ async fn an_edit_that_closes_a_form_is_told_of_and_a_form_that_was_never_open_is
     account.edit(closed, |form| form.closes_at = Some(now())).await;
     account.looked().await;
     assert_eq!(account.closings().await, ["full", "closed"]);
+}
+
+#[tokio::test]
+async fn a_form_that_its_accounts_plan_has_filled_is_not_closed_again_by_an_edit() {
+    let account = Account::new().await;
+    account.change("update accounts set plan = 'free'").await;
+    let limit = Plan::Free.limits().submissions_per_form;
+    let form = account.heard_form(|_| {}).await;
+    account.change(&format!("update forms set submission_count = {} where id = '{form}'", limit - 1)).await;
+    account.submit(form, &[]).await.unwrap();
+    assert_eq!(account.closings().await, ["full"]);
+    let _runner = account.run(&HURRY).await;
+    account.edit(form, |form| form.max_submissions = Some(limit - 10)).await;
+    account.looked().await;
+    account.edit(form, |form| form.closes_at = Some(now())).await;
+    account.looked().await;
+    assert_eq!(account.closings().await, ["full"]);
 }
 
 #[tokio::test]

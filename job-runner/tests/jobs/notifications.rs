@@ -19,7 +19,7 @@ impl Account {
     /// A form of which somebody is told who has agreed to it.
     async fn told_form(&self, name: &str) -> Form {
         self.ask("owner@example.com", now()).await;
-        self.change("update mail_recipients set has_agreed = true, mail_due_at = null").await;
+        self.change("update mail_recipients set has_agreed = true").await;
         self.form_that_tells(name, "owner@example.com").await
     }
 
@@ -73,8 +73,8 @@ impl Account {
 
     async fn until_nobody_is_to_be_told(&self) {
         until(async || {
-            let left = sqlx::query("select from notifications").fetch_all(&self.database.db).await.unwrap();
-            left.is_empty()
+            let left = sqlx::query("select from mails where kind = 'submission'");
+            left.fetch_all(&self.database.db).await.unwrap().is_empty()
         })
         .await;
     }
@@ -191,7 +191,7 @@ async fn a_mail_waits_for_a_server_and_what_nobody_sends_is_forgotten() {
     let form = account.told_form("F").await;
     let id = account.submits(&form, json!({"name": "Ana"})).await;
     let due = async || {
-        let row = sqlx::query("select from notifications where submission_id = $1").bind(id);
+        let row = sqlx::query("select from mails where about = $1").bind(id);
         row.fetch_optional(&account.database.db).await.unwrap().is_some()
     };
     let running = account.run(&["outbox.every=20ms", "purge.every=20ms"]).await;
@@ -246,4 +246,45 @@ async fn a_job_queued_many_times_is_done_once() {
     one.stop().await;
     other.stop().await;
     assert_eq!(postbox.taken().len(), 1);
+}
+
+#[tokio::test]
+async fn a_form_that_is_answered_very_often_fills_no_mailbox_and_says_where_the_rest_is() {
+    let account = Account::new().await;
+    let postbox = Postbox::answering([]).await;
+    let (busy, quiet) = (account.told_form("Busy").await, account.form_that_tells("Quiet", "owner@example.com").await);
+    for number in 0..5 {
+        account.submits(&busy, json!({"name": format!("number {number}")})).await;
+    }
+    account.submits(&quiet, json!({"name": "Ana"})).await;
+    let set = ["mail.per_form_and_hour=2", "mail.schedule=[\"0s\",\"1ms\"]"];
+    let running = account.tells(&postbox.url(), &set).await;
+    account.until_nobody_is_to_be_told().await;
+    let read_all = |taken: Vec<crate::postbox::Mail>| -> Vec<String> {
+        let read = |mail: &crate::postbox::Mail| {
+            let mail = MessageParser::default().parse(&mail.data).unwrap();
+            format!("{} {}", mail.subject().unwrap(), mail.body_text(0).unwrap())
+        };
+        taken.iter().map(read).collect()
+    };
+    let more = format!("GET /api/forms/{}/submissions", busy.id);
+    let sent = read_all(postbox.taken());
+    let of_busy: Vec<_> = sent.iter().filter(|text| text.contains("Busy")).collect();
+    assert_eq!((sent.len(), of_busy.len()), (3, 2), "{sent:#?}");
+    assert_eq!(sent.iter().filter(|text| text.contains(&more)).count(), 1, "{sent:#?}");
+    running.stop().await;
+
+    // An hour later it is told again, and what was the last is known when it has to be sent twice.
+    account.change("update form_mails set since = since - interval '61 minutes'").await;
+    let postbox = Postbox::answering([451]).await;
+    for _ in 0..3 {
+        account.submits(&busy, json!({"name": "later"})).await;
+    }
+    let set = ["mail.per_form_and_hour=1", set[1]];
+    let _running = account.tells(&postbox.url(), &set).await;
+    account.until_nobody_is_to_be_told().await;
+    let taken = postbox.taken();
+    assert_eq!(taken.len(), 1);
+    let mail = MessageParser::default().parse(&taken[0].data).unwrap();
+    assert!(mail.body_text(0).unwrap().contains(&more));
 }

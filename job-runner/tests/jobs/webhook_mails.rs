@@ -41,7 +41,7 @@ impl Account {
 
     async fn until_nobody_is_to_be_mailed(&self) {
         until(async || {
-            let due = sqlx::query("select from webhooks where mail_due_at is not null");
+            let due = sqlx::query("select from mails where kind = 'webhook_off'");
             due.fetch_all(&self.database.db).await.unwrap().is_empty()
         })
         .await;

@@ -1,9 +1,10 @@
 //! Words to the operator, kept and mailed.
 
 use chrono::{DateTime, Utc};
-use sqlx::{query, query_as, query_scalar};
+use sqlx::{query, query_as};
 use uuid::Uuid;
 
+use crate::mails::{Kind, insert_mail};
 use crate::{Conn, Error};
 
 /// A request for help about to be stored.
@@ -27,11 +28,9 @@ pub struct NewHelp {
     pub created_at: DateTime<Utc>,
 }
 
-/// A request for help that is to be mailed.
+/// A request for help, as it is mailed.
 #[derive(Debug)]
 pub struct Help {
-    /// Whose it is.
-    pub account_id: Uuid,
     /// What it is about.
     pub category: String,
     /// In a line.
@@ -46,19 +45,16 @@ pub struct Help {
     pub severity: Option<String>,
     /// When it was written.
     pub created_at: DateTime<Utc>,
-    /// Which attempt to mail it this is, from 1.
-    pub attempt: i32,
 }
 
-/// Stores a request for help; it is to be mailed at once.
+/// Stores a request for help, which is to be mailed at once, in the caller's transaction.
 ///
 /// # Errors
 /// The database's.
 pub async fn insert_help(conn: &mut Conn, account_id: Uuid, help: &NewHelp) -> Result<(), Error> {
     query!(
-        "insert into help_requests (id, account_id, category, subject, message, email, url, severity, created_at,
-                                    mail_due_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)",
+        "insert into help_requests (id, account_id, category, subject, message, email, url, severity, created_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         help.id,
         account_id,
         help.category,
@@ -69,70 +65,24 @@ pub async fn insert_help(conn: &mut Conn, account_id: Uuid, help: &NewHelp) -> R
         help.severity,
         help.created_at,
     )
-    .execute(conn)
+    .execute(&mut *conn)
     .await?;
-    Ok(())
+    insert_mail(conn, account_id, Kind::Help, help.id, help.created_at).await
 }
 
-/// Requests whose mail is due, up to `limit`.
+/// A request for help of the account.
 ///
 /// # Errors
 /// The database's.
-pub async fn list_due(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Result<Vec<Uuid>, Error> {
-    let due = query_scalar!(
-        "select id from help_requests where mail_due_at <= $1 order by mail_due_at limit $2",
-        now,
-        limit,
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(due)
-}
-
-/// Takes a request whose mail is due, and puts the next attempt off until `again_at`: should this one end without
-/// a word, it is tried again. None if it is not due any more.
-///
-/// # Errors
-/// The database's.
-pub async fn lease_mail(
-    conn: &mut Conn,
-    id: Uuid,
-    now: DateTime<Utc>,
-    again_at: DateTime<Utc>,
-) -> Result<Option<Help>, Error> {
+pub async fn find_help(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Help>, Error> {
     let help = query_as!(
         Help,
-        "update help_requests set mail_due_at = $3, mail_attempts = mail_attempts + 1
-         where id = $1 and mail_due_at <= $2
-         returning account_id, category, subject, message, email, url, severity, created_at,
-                   mail_attempts as attempt",
+        "select category, subject, message, email, url, severity, created_at from help_requests
+         where account_id = $1 and id = $2",
+        account_id,
         id,
-        now,
-        again_at,
     )
     .fetch_optional(conn)
     .await?;
     Ok(help)
-}
-
-/// Ends an attempt: the next one is at `due_at`; none if it was mailed, or never will be. An attempt that was
-/// overtaken by a later one decides nothing.
-///
-/// # Errors
-/// The database's.
-pub async fn finish_mail(
-    conn: &mut Conn,
-    id: Uuid,
-    attempt: i32,
-    due_at: Option<DateTime<Utc>>,
-) -> Result<(), Error> {
-    query!(
-        "update help_requests set mail_due_at = $3 where id = $1 and mail_attempts = $2",
-        id,
-        attempt,
-        due_at,
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
 }

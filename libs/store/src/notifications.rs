@@ -1,4 +1,4 @@
-//! Mails to forms' owners, one for each submission: what is still to be sent, and when.
+//! What forms' owners are mailed of a submission, and how often.
 
 use chrono::{DateTime, Utc};
 use domain::answers::Answers;
@@ -12,13 +12,13 @@ use crate::{Conn, Error};
 /// What an owner is told.
 #[derive(Debug, Clone)]
 pub struct Notification {
-    /// Which attempt this is; the first is 1.
-    pub attempt: i32,
-    /// Who is told; nobody, if it is spam by now, the form wants no mails any more, or they have not agreed to any.
-    pub to: Option<String>,
+    /// Who is told.
+    pub to: String,
     /// Where they can put an end to it, sealed; an account's owner has the form for that.
     pub sealed_link: Option<Vec<u8>>,
-    /// What the owner calls the form.
+    /// The form.
+    pub form_id: Uuid,
+    /// What the owner calls it.
     pub form_name: String,
     /// What it asks.
     pub fields: Vec<Field>,
@@ -28,80 +28,60 @@ pub struct Notification {
     pub submitted_at: DateTime<Utc>,
 }
 
-/// Orders that the owner be mailed of a submission from `now` on.
+/// How many mails a form may cause, and since when these are counted at the longest.
+#[derive(Debug, Clone, Copy)]
+pub struct Allowance {
+    /// Most mails.
+    pub mails: i64,
+    /// Older counts are begun anew.
+    pub since: DateTime<Utc>,
+    /// Now.
+    pub now: DateTime<Utc>,
+}
+
+/// Where a mail stands among those its form may cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// It may be sent.
+    OneOfMany,
+    /// It may be sent, and is the last of those that were counted since then.
+    Last(DateTime<Utc>),
+    /// There were enough.
+    OneTooMany,
+}
+
+/// What is to be told of a submission. None if it is gone or spam by now, the form wants no mails any more, or whom it
+/// names has not agreed to any.
 ///
 /// # Errors
 /// The database's.
-pub async fn insert_notification(
+pub async fn find_notification(
     conn: &mut Conn,
     account_id: Uuid,
     submission_id: Uuid,
-    now: DateTime<Utc>,
-) -> Result<(), Error> {
-    query!(
-        "insert into notifications (submission_id, account_id, due_at) values ($1, $2, $3)
-         on conflict (submission_id) do nothing",
-        submission_id,
-        account_id,
-        now,
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
-/// Submissions whose mail is due, up to `limit`.
-///
-/// # Errors
-/// The database's.
-pub async fn list_due(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Result<Vec<Uuid>, Error> {
-    let due = query_scalar!(
-        "select submission_id from notifications where due_at <= $1 order by due_at limit $2",
-        now,
-        limit,
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(due)
-}
-
-/// Takes a mail that is due, and puts the next attempt off until `again_at`: should this one end without a word, it is
-/// made again. None if it is not due any more.
-///
-/// # Errors
-/// The database's.
-pub async fn lease(
-    conn: &mut Conn,
-    submission_id: Uuid,
-    now: DateTime<Utc>,
-    again_at: DateTime<Utc>,
 ) -> Result<Option<Notification>, Error> {
     let row = query!(
-        r#"with leased as (
-               update notifications set due_at = $3, attempts = attempts + 1
-               where submission_id = $1 and due_at <= $2 returning submission_id, attempts
-           )
-           select l.attempts, f.name, f.fields as "fields: Json<Vec<Field>>",
+        r#"select f.id as form_id, f.name, f.fields as "fields: Json<Vec<Field>>",
                   s.payload as "payload: Json<Answers>", s.created_at, r.sealed_link as "sealed_link?",
-                  case when s.status <> 'spam' and (r.has_agreed or own.email is not null)
-                       then f.notify_email end as "to?"
-           from leased l join submissions s on s.id = l.submission_id join forms f on f.id = s.form_id
+                  f.notify_email as "to!"
+           from submissions s join forms f on f.id = s.form_id
            left join mail_recipients r
                on r.account_id = f.account_id and r.address = lower(f.notify_email) and r.has_agreed
            left join (select a.account_id, lower(i.email) as email
                       from identity_accounts a join identities i on i.id = a.identity_id
                       where i.email_verified) own
-               on own.account_id = f.account_id and own.email = lower(f.notify_email)"#,
+               on own.account_id = f.account_id and own.email = lower(f.notify_email)
+           where s.account_id = $1 and s.id = $2 and s.status <> 'spam' and f.notify_email is not null
+             and (r.has_agreed or own.email is not null)"#,
+        account_id,
         submission_id,
-        now,
-        again_at,
     )
     .fetch_optional(conn)
     .await?;
     Ok(row.map(|row| Notification {
-        attempt: row.attempts,
         to: row.to,
         sealed_link: row.sealed_link,
+        form_id: row.form_id,
         form_name: row.name,
         fields: row.fields.0,
         payload: row.payload.0,
@@ -109,67 +89,60 @@ pub async fn lease(
     }))
 }
 
-/// Nobody is to be mailed of a submission any more.
+/// Counts a form's mail about a submission. At once with others, each has a place of its own.
 ///
 /// # Errors
 /// The database's.
-pub async fn delete_notification(
+pub async fn count_mail(
     conn: &mut Conn,
     account_id: Uuid,
+    form_id: Uuid,
     submission_id: Uuid,
-) -> Result<(), Error> {
-    query!(
-        "delete from notifications where account_id = $1 and submission_id = $2",
+    allowance: &Allowance,
+) -> Result<Place, Error> {
+    let counted = query!(
+        r#"insert into form_mails as m (form_id, since, mails, filled_by)
+           select id, $3, 1, case when $5::bigint = 1 then $4::uuid end from forms where account_id = $1 and id = $2
+           on conflict (form_id) do update set
+               since = case when m.since <= $6 then $3 else m.since end,
+               mails = case when m.since <= $6 then 1 else m.mails + 1 end,
+               filled_by = case when case when m.since <= $6 then 1 else m.mails + 1 end = $5 then $4
+                                when m.since > $6 then m.filled_by end
+           returning mails, since"#,
         account_id,
+        form_id,
+        allowance.now,
+        submission_id,
+        allowance.mails,
+        allowance.since,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(match counted {
+        Some(counted) if counted.mails < allowance.mails => Place::OneOfMany,
+        Some(counted) if counted.mails == allowance.mails => Place::Last(counted.since),
+        _ => Place::OneTooMany,
+    })
+}
+
+/// The place of a mail that was counted before.
+///
+/// # Errors
+/// The database's.
+pub async fn find_place(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form_id: Uuid,
+    submission_id: Uuid,
+) -> Result<Place, Error> {
+    let since = query_scalar!(
+        "select since from form_mails join forms on id = form_id
+         where account_id = $1 and form_id = $2 and filled_by = $3",
+        account_id,
+        form_id,
         submission_id,
     )
-    .execute(conn)
+    .fetch_optional(conn)
     .await?;
-    Ok(())
-}
-
-/// Ends an attempt: the next one is at `due_at`; none if it was mailed, or never will be. An attempt that was overtaken
-/// by a later one decides nothing.
-///
-/// # Errors
-/// The database's.
-pub async fn finish(
-    conn: &mut Conn,
-    submission_id: Uuid,
-    attempt: i32,
-    due_at: Option<DateTime<Utc>>,
-) -> Result<(), Error> {
-    let of_attempt = match due_at {
-        Some(due_at) => query!(
-            "update notifications set due_at = $3 where submission_id = $1 and attempts = $2",
-            submission_id,
-            attempt,
-            due_at,
-        ),
-        None => query!(
-            "delete from notifications where submission_id = $1 and attempts = $2",
-            submission_id,
-            attempt,
-        ),
-    };
-    of_attempt.execute(conn).await?;
-    Ok(())
-}
-
-/// Forgets up to `limit` mails that were due before `before` and that nobody sends; gives how many. Fewer than `limit`
-/// means that none are left.
-///
-/// # Errors
-/// The database's.
-pub async fn delete_unsent(conn: &mut Conn, before: DateTime<Utc>, limit: i64) -> Result<u64, Error> {
-    let deleted = query!(
-        "delete from notifications where submission_id in (
-           select submission_id from notifications where due_at < $1 order by due_at limit $2
-           for update skip locked)",
-        before,
-        limit,
-    )
-    .execute(conn)
-    .await?;
-    Ok(deleted.rows_affected())
+    Ok(since.map_or(Place::OneOfMany, Place::Last))
 }

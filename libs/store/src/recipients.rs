@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
+use crate::mails::{Kind, insert_mail};
 use crate::{Conn, Error};
 
 /// Somebody who is to be asked.
@@ -42,8 +43,6 @@ pub struct Question {
     pub sealed_link: Vec<u8>,
     /// When it was ordered.
     pub asked_at: DateTime<Utc>,
-    /// Which attempt this is, from 1.
-    pub attempt: i32,
 }
 
 /// Somebody who looks at their link.
@@ -128,7 +127,7 @@ pub async fn lock_asked(
     Ok(asked)
 }
 
-/// Has an address asked, if the account has not done so before.
+/// Has an address asked, if the account has not done so before, in the caller's transaction.
 ///
 /// # Errors
 /// The database's.
@@ -137,9 +136,9 @@ pub async fn insert_recipient(
     account_id: Uuid,
     new: &NewRecipient<'_>,
 ) -> Result<(), Error> {
-    query!(
-        "insert into mail_recipients (id, account_id, address, token_hash, sealed_link, asked_at, mail_due_at)
-         values ($1, $2, $3, $4, $5, $6, $6) on conflict (account_id, address) do nothing",
+    let inserted = query!(
+        "insert into mail_recipients (id, account_id, address, token_hash, sealed_link, asked_at)
+         values ($1, $2, $3, $4, $5, $6) on conflict (account_id, address) do nothing",
         new.id,
         account_id,
         new.address,
@@ -147,9 +146,29 @@ pub async fn insert_recipient(
         new.sealed_link,
         new.asked_at,
     )
-    .execute(conn)
+    .execute(&mut *conn)
     .await?;
+    if inserted.rows_affected() > 0 {
+        insert_mail(conn, account_id, Kind::Question, new.id, new.asked_at).await?;
+    }
     Ok(())
+}
+
+/// What somebody is asked, as long as they have not answered.
+///
+/// # Errors
+/// The database's.
+pub async fn find_question(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Question>, Error> {
+    let question = query_as!(
+        Question,
+        "select address, sealed_link, asked_at from mail_recipients
+         where account_id = $1 and id = $2 and has_agreed is null",
+        account_id,
+        id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(question)
 }
 
 /// Whose link that is: they have no account.
@@ -182,68 +201,6 @@ pub async fn update_agreed(
         account_id,
         id,
         has_agreed,
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
-/// Questions that are to be mailed, up to `limit`.
-///
-/// # Errors
-/// The database's.
-pub async fn list_due(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Result<Vec<Uuid>, Error> {
-    let due = query_scalar!(
-        "select id from mail_recipients where mail_due_at <= $1 order by mail_due_at limit $2",
-        now,
-        limit,
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(due)
-}
-
-/// Takes a question that is to be mailed, and puts the next attempt off until `again_at`: should this one end without a
-/// word, it is made again. None if it is not due any more.
-///
-/// # Errors
-/// The database's.
-pub async fn lease(
-    conn: &mut Conn,
-    id: Uuid,
-    now: DateTime<Utc>,
-    again_at: DateTime<Utc>,
-) -> Result<Option<Question>, Error> {
-    let question = query_as!(
-        Question,
-        "update mail_recipients set mail_due_at = $3, mail_attempts = mail_attempts + 1
-         where id = $1 and mail_due_at <= $2
-         returning address, sealed_link, asked_at, mail_attempts as attempt",
-        id,
-        now,
-        again_at,
-    )
-    .fetch_optional(conn)
-    .await?;
-    Ok(question)
-}
-
-/// Ends an attempt: the next one is at `due_at`; none if it was mailed, or never will be. An attempt that was overtaken
-/// by a later one decides nothing.
-///
-/// # Errors
-/// The database's.
-pub async fn finish(
-    conn: &mut Conn,
-    id: Uuid,
-    attempt: i32,
-    due_at: Option<DateTime<Utc>>,
-) -> Result<(), Error> {
-    query!(
-        "update mail_recipients set mail_due_at = $3 where id = $1 and mail_attempts = $2",
-        id,
-        attempt,
-        due_at
     )
     .execute(conn)
     .await?;

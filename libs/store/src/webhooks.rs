@@ -13,7 +13,7 @@ pub use changes::{
     WebhookChange, delete_webhook, forget_old_secrets, lock_webhook, update_secret, update_webhook,
 };
 pub use health::{begin_failing, deactivate, end_failing, move_chat};
-pub use mails::{WebhookMail, finish_mail, forget_unsent_mails, lease_mail, list_due_mails};
+pub use mails::{SwitchedOff, find_switched_off};
 
 use crate::{Conn, Error, Part};
 

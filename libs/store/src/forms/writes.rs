@@ -5,11 +5,12 @@
 //! no row's but an advisory one: it stands in line, where a row's would wait for a moment in which nobody submits.
 
 use chrono::{DateTime, Utc};
-use sqlx::query;
 use sqlx::types::Json;
+use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use super::{Form, find_form};
+use crate::accounts::read_plan;
 use crate::{Conn, Error};
 
 /// Stores a form.
@@ -103,6 +104,10 @@ pub async fn update_form(
     form: &Form,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
+    // The plan's limit may have filled it before, which was told then.
+    let plan = query_scalar!("select plan from accounts where id = $1", account_id);
+    let Some(plan) = plan.fetch_optional(&mut *conn).await? else { return Ok(()) };
+    let plan_limit = read_plan(&plan)?.limits().submissions_per_form;
     query!(
         "update forms set folder_id = $3, name = $4, fields = $5, success_message = $6, submit_label = $7,
                           redirect_url = $8, closes_at = $9, max_submissions = $10, unique_by = $11,
@@ -114,8 +119,8 @@ pub async fn update_form(
                               when closing_look_at <= $18::timestamptz then closing_look_at
                               -- It was open, and isn't any more.
                               when (closes_at is null or closes_at > $18)
-                                   and (max_submissions is null or submission_count < max_submissions)
-                                   and ($9::timestamptz <= $18 or submission_count >= $10::bigint) then $18
+                                   and submission_count < coalesce(least(max_submissions, $19), submission_count + 1)
+                                   and ($9::timestamptz <= $18 or submission_count >= least($10::bigint, $19)) then $18
                               when $9::timestamptz > $18 then $9::timestamptz
                           end
          where account_id = $1 and id = $2",
@@ -137,6 +142,7 @@ pub async fn update_form(
         form.spam.proof_of_work,
         form.notify_email,
         now,
+        (plan_limit >= 0).then_some(plan_limit),
     )
     .execute(conn)
     .await?;

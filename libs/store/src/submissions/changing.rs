@@ -12,7 +12,8 @@ use super::following::{self, Writer};
 use super::unique::settle_twins;
 use super::{Submission, find_submission};
 use crate::forms::{Form, tell_closed};
-use crate::{Conn, Error, deliveries, entries, form_files, notifications, outbox, usage};
+use crate::mails::{self, Kind};
+use crate::{Conn, Error, deliveries, entries, form_files, outbox, usage};
 
 /// What became of a change.
 #[derive(Debug)]
@@ -123,7 +124,7 @@ pub async fn update_status(
         }
     } else if more < 0 {
         settle_twins(conn, account_id, form.id).await?;
-        notifications::delete_notification(conn, account_id, submission.id).await?;
+        mails::delete_mail(conn, account_id, Kind::Submission, submission.id).await?;
         let shown = entries::delete_entries_of(conn, account_id, &[submission.id]).await?;
         let changes: Vec<Change> = shown
             .into_iter()

@@ -11,7 +11,8 @@ use uuid::Uuid;
 use crate::deliveries::{self, Event};
 use crate::entries::{Added, NewEntry, Shown, insert_entry};
 use crate::forms::Form;
-use crate::{Conn, Error, notifications, outbox};
+use crate::mails::{self, Kind};
+use crate::{Conn, Error, outbox};
 
 /// Who writes, and when: what no database may make up.
 #[derive(Clone, Copy)]
@@ -53,7 +54,7 @@ pub(super) async fn follow(
     let mut jobs = Vec::new();
     if form.notify_email.is_some() {
         // The row is what counts: the job only makes it sooner.
-        notifications::insert_notification(conn, account_id, told.submission_id, writer.now).await?;
+        mails::insert_mail(conn, account_id, Kind::Submission, told.submission_id, writer.now).await?;
         jobs.push(Job::NotifyOwnerV1 { submission_id: told.submission_id });
     }
     let mut signals = outbox::insert_orders(conn, &jobs, &changes, writer.traceparent, writer.now).await?;

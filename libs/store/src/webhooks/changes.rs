@@ -5,6 +5,7 @@ use serde_json::Value;
 use sqlx::query;
 use uuid::Uuid;
 
+use crate::mails::{Kind, delete_mail};
 use crate::{Conn, Error};
 
 /// What changes of a webhook; `None` leaves a part as it is.
@@ -62,7 +63,6 @@ pub async fn update_webhook(
              failing_since = case when $3 is null and $12 is not true then failing_since end,
              deactivated_reason = case when $12::boolean is null then deactivated_reason end,
              deactivated_at = case when $12::boolean is null then deactivated_at end,
-             mail_due_at = case when $12::boolean is null then mail_due_at end,
              updated_at = $13
          where account_id = $1 and id = $2",
         account_id,
@@ -79,8 +79,12 @@ pub async fn update_webhook(
         change.is_active,
         now,
     )
-    .execute(conn)
+    .execute(&mut *conn)
     .await?;
+    if change.is_active.is_some() {
+        // Its owner knows.
+        delete_mail(conn, account_id, Kind::WebhookOff, id).await?;
+    }
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use sqlx::query;
 use uuid::Uuid;
 
+use crate::mails::Kind;
 use crate::{Conn, Error};
 
 /// Notes that deliveries of a webhook fail since `at`, unless they have failed for longer.
@@ -59,8 +60,7 @@ pub async fn deactivate(
     (sealed_url, failing_since): (&[u8], Option<DateTime<Utc>>),
 ) -> Result<bool, Error> {
     let deactivated = query!(
-        "update webhooks set is_active = false, deactivated_reason = $3, deactivated_at = $4,
-                             mail_due_at = $4, mail_attempts = 0
+        "update webhooks set is_active = false, deactivated_reason = $3, deactivated_at = $4
          where account_id = $1 and id = $2 and is_active and sealed_url = $5
            and ($3 <> 'failing' or failing_since is not distinct from $6)",
         account_id,
@@ -75,6 +75,7 @@ pub async fn deactivate(
     if deactivated.rows_affected() == 0 {
         return Ok(false);
     }
+    crate::mails::insert_mail(conn, account_id, Kind::WebhookOff, id, at).await?;
     crate::deliveries::cancel_pending(conn, account_id, id, at).await?;
     Ok(true)
 }

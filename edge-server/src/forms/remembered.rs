@@ -1,0 +1,61 @@
+//! A form's page as one connection remembers it: whoever asks the same again is sent the same, and the caches, which
+//! hold forms and pages apart, are not asked.
+
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use super::Ready;
+use crate::hit::Wanted;
+use crate::memory::Belief;
+
+/// Longer questions are not remembered: what so many connections hold is bounded by this.
+const ASKED_BYTES_MAX: usize = 512;
+
+/// A page, and what was asked to see it.
+pub(crate) struct Remembered {
+    host: Box<str>,
+    path: Box<str>,
+    query: Box<str>,
+    languages: Option<Box<[u8]>>,
+    /// Not held here: when the cache lets go of it, so do all connections.
+    page: Weak<Ready>,
+    pub(super) belief: Belief,
+}
+
+impl Remembered {
+    /// None if the question is too long.
+    pub(super) fn new(
+        wanted: &Wanted<'_>,
+        languages: Option<&[u8]>,
+        page: &Arc<Ready>,
+        belief: Belief,
+    ) -> Option<Self> {
+        let Wanted { host, path, query, .. } = *wanted;
+        let asked = host.len() + path.len() + query.len() + languages.map_or(0, <[u8]>::len);
+        (asked <= ASKED_BYTES_MAX).then(|| Self {
+            host: host.into(),
+            path: path.into(),
+            query: query.into(),
+            languages: languages.map(Box::from),
+            page: Arc::downgrade(page),
+            belief,
+        })
+    }
+
+    /// The page, if just that is wanted again.
+    pub(super) fn page(&self, wanted: &Wanted<'_>, languages: Option<&[u8]>) -> Option<Arc<Ready>> {
+        let is_same = *self.path == *wanted.path
+            && *self.host == *wanted.host
+            && *self.query == *wanted.query
+            && self.languages.as_deref() == languages;
+        if is_same { self.page.upgrade() } else { None }
+    }
+}
+
+/// The moment at which a form shuts, if it is before `until`.
+pub(super) fn shuts_before(until: Instant, now: Instant, left: Option<chrono::TimeDelta>) -> Instant {
+    match left.map(|left| left.to_std().unwrap_or_default()) {
+        Some(left) => now.checked_add(left).map_or(until, |shuts| until.min(shuts)),
+        None => until,
+    }
+}

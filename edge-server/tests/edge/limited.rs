@@ -1,0 +1,85 @@
+//! Forms with a limit: their submissions are counted one after the other, and however many come, others don't wait.
+
+use futures::future::join_all;
+use http::StatusCode;
+use serde_json::json;
+use service::Rng;
+use store::forms::Form;
+use store::submissions::{NewSubmission, Taken, Writer, take_submission};
+use uuid::Uuid;
+
+use crate::client::Answer;
+use crate::harness::Edge;
+use crate::seeds::{Account, now, one_text, submit_path};
+
+/// More than the edge has connections.
+const MANY: usize = 40;
+
+/// A form that takes up to a thousand, of which the edge knows.
+async fn limited(edge: &Edge, account: &Account<'_>) -> Uuid {
+    let form = account.form_with(one_text(), |form| form.max_submissions = Some(1_000)).await;
+    assert_eq!(edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await.status, StatusCode::CREATED);
+    form
+}
+
+/// A submission that is under way until it is rolled back: whoever else would be counted waits for it.
+async fn begun(edge: &Edge, account: &Account<'_>, form: Uuid) -> store::Tx {
+    let mut tx = store::begin(&edge.database.db).await.unwrap();
+    let form: Form = store::forms::find_form(&mut tx, account.id, form).await.unwrap().unwrap();
+    let new_id = || Rng::system().uuid_v7(now());
+    let answers = json!({"a": "slow"}).as_object().unwrap().clone();
+    let new = NewSubmission { id: new_id(), external_id: None, payload: answers, spam_reasons: Vec::new() };
+    let writer = Writer { now: now(), traceparent: None, new_id: &new_id };
+    let taken = take_submission(&mut tx, account.id, &form, &new, -1, &writer).await.unwrap();
+    assert!(matches!(taken, Taken::Stored(_)), "{taken:?}");
+    tx
+}
+
+async fn flood(edge: &Edge, form: Uuid) -> Vec<Answer> {
+    let answers = json!({"a": "x"});
+    join_all((0..MANY).map(|_| edge.visitor.post(&submit_path(form), &answers))).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_at_one_form_that_is_held_holds_up_neither_other_forms_nor_pages() {
+    // Ten connections.
+    let edge = Edge::with(&["forms.wait_within=60s"]).await;
+    let account = edge.account("quiet-otter").await;
+    edge.run("update accounts set plan = 'scale'").await;
+    let (held, other) = (limited(&edge, &account).await, limited(&edge, &account).await);
+    let slow = begun(&edge, &account, held).await;
+    let others = async {
+        for number in 0..20 {
+            let taken = edge.visitor.post(&submit_path(other), &json!({"a": "x"})).await;
+            assert_eq!(taken.status, StatusCode::CREATED, "{}", taken.text());
+            // What nobody has asked for before is looked up.
+            let page = format!("page-{number}");
+            account.page(&page, "<p>here").await;
+            assert_eq!(edge.visitor.get(&account.host, &format!("/{page}")).await.text(), "<p>here");
+            let form = account.form(one_text()).await;
+            assert_eq!(edge.visitor.get("localhost", &format!("/f/{form}")).await.status, StatusCode::OK);
+        }
+        store::rollback(slow).await.unwrap();
+    };
+    // Nobody of the flood is answered before the others are done: then this would never end.
+    let (flooded, ()) = tokio::join!(flood(&edge, held), others);
+    assert!(flooded.iter().all(|answer| answer.status == StatusCode::CREATED), "each has its turn");
+    assert_eq!((account.count(held).await, account.count(other).await), (MANY as i64 + 1, 21));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_no_turn_in_time_is_asked_to_come_back_and_nothing_is_stored() {
+    let edge = Edge::with(&["forms.wait_within=300ms", "forms.connections_per_form=2"]).await;
+    let account = edge.account("quiet-otter").await;
+    edge.run("update accounts set plan = 'scale'").await;
+    let held = limited(&edge, &account).await;
+    let slow = begun(&edge, &account, held).await;
+    for answer in flood(&edge, held).await {
+        answer.problem(503, "unavailable");
+        assert!(!answer.header("retry-after").is_empty());
+    }
+    store::rollback(slow).await.unwrap();
+    assert_eq!(account.count(held).await, 1);
+    let late = edge.visitor.post(&submit_path(held), &json!({"a": "x"})).await;
+    assert_eq!(late.status, StatusCode::CREATED, "{}", late.text());
+}
