@@ -126,38 +126,49 @@ impl Claims {
                     }
                 }
             }
-            next = self.claim_all(heard == Heard::Anybody).await.unwrap_or_else(|error| {
-                tracing::warn!(error = format!("{error:#}"), "due deliveries wait for the next look");
-                Next::AtTheTick
-            });
+            match self.claim_all(heard == Heard::Anybody).await {
+                Ok(has_asked) => {
+                    next = self.next();
+                    if !has_asked {
+                        continue;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(error = format!("{error:#}"), "due deliveries wait for the next look");
+                    next = Next::AtTheTick;
+                }
+            }
             let _asked_to_stop = shutdown.unless_requested(gather(self.config.gather_for)).await;
         }
     }
 
-    /// Claims what is due, as far as there are places.
-    async fn claim_all(&mut self, looks_around: bool) -> anyhow::Result<Next> {
-        let mut conn = None;
-        if looks_around {
-            let conn = conn.insert(store::acquire(&self.runner.deliveries_db).await?);
-            self.waiting.set(deliveries::list_due(conn, self.runner.clock.now()).await?);
-        }
-        let rooms = self.rooms();
-        if !rooms.is_empty() {
-            let mut conn = match conn {
-                Some(conn) => conn,
-                None => store::acquire(&self.runner.deliveries_db).await?,
-            };
-            let attempts = deliveries::claim(&mut conn, &self.lease(), &rooms).await?;
-            self.waiting.served(&rooms, &attempts);
-            self.begin(attempts);
-        }
-        Ok(if self.waiting.is_empty() {
+    fn next(&self) -> Next {
+        if self.waiting.is_empty() {
             Next::AtTheTick
         } else if self.rooms().is_empty() {
             Next::WhenPlacesComeFree
         } else {
             Next::AtOnce
-        })
+        }
+    }
+
+    /// Claims what is due, as far as there are places; gives whether Postgres had to be asked.
+    async fn claim_all(&mut self, looks_around: bool) -> anyhow::Result<bool> {
+        let mut rooms = self.rooms();
+        if !looks_around && rooms.is_empty() {
+            return Ok(false);
+        }
+        let mut conn = store::acquire(&self.runner.deliveries_db).await?;
+        if looks_around {
+            self.waiting.set(deliveries::list_due(&mut conn, self.runner.clock.now()).await?);
+            rooms = self.rooms();
+        }
+        if !rooms.is_empty() {
+            let attempts = deliveries::claim(&mut conn, &self.lease(), &rooms).await?;
+            self.waiting.served(&rooms, &attempts);
+            self.begin(attempts);
+        }
+        Ok(true)
     }
 
     fn rooms(&self) -> Vec<Room> {

@@ -78,7 +78,7 @@ pub struct Config {
 /// # Errors
 /// The address can't be read.
 pub fn connect(config: &Config) -> Result<Db, Error> {
-    Ok(options(config).connect_lazy(&config.url)?)
+    Ok(options(config).connect_lazy_with(server(config)?))
 }
 
 /// As [`connect`], for statements that fail when somebody else holds a lock for longer than `wait_within`: visitors don't
@@ -92,7 +92,13 @@ pub fn connect_impatient(config: &Config, wait_within: Duration) -> Result<Db, E
         let set = set.clone();
         Box::pin(async move { sqlx::raw_sql(sqlx::AssertSqlSafe(set)).execute(conn).await.map(drop) })
     });
-    Ok(impatient.connect_lazy(&config.url)?)
+    Ok(impatient.connect_lazy_with(server(config)?))
+}
+
+/// No statement here runs for so long that machine code for it would pay; made for a plan of wrongly estimated size, it
+/// costs thirty times what the statement does.
+fn server(config: &Config) -> Result<PgConnectOptions, Error> {
+    Ok(config.url.parse::<PgConnectOptions>()?.options([("jit", "off")]))
 }
 
 fn options(config: &Config) -> PgPoolOptions {
@@ -106,13 +112,12 @@ fn options(config: &Config) -> PgPoolOptions {
 /// # Errors
 /// The address can't be read.
 pub fn connect_steady(config: &Config, max_connections: u32) -> Result<Db, Error> {
-    let options: PgConnectOptions = config.url.parse()?;
-    let options = options.options([("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]);
+    let steady = [("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")];
     let pool = PgPoolOptions::new()
         .max_connections(max_connections)
         .acquire_timeout(Duration::from_secs(5))
         .test_before_acquire(false)
-        .connect_lazy_with(options);
+        .connect_lazy_with(server(config)?.options(steady));
     Ok(pool)
 }
 
