@@ -126,7 +126,13 @@ impl Claims {
                     }
                 }
             }
-            match self.claim_all(heard == Heard::Anybody).await {
+            let (looks_around, began) = (heard == Heard::Anybody, std::time::Instant::now());
+            let claimed = self.claim_all(looks_around).await;
+            if looks_around {
+                // Where thousands of webhooks wait for their retries, a look takes its time: a tenth of all time, no more.
+                ticks.reset_after(self.config.look_every.max(began.elapsed() * 10));
+            }
+            match claimed {
                 Ok(has_asked) => {
                     next = self.next();
                     if !has_asked {

@@ -202,13 +202,14 @@ def measure(stack, program, arguments):
         run(f"saturation, run {number + 1}", count=arguments.count)
     run("saturation, long", count=4 * arguments.count)
     dead = beside_dead(stack, program, key, options, arguments)
-    peak.take()
-    waiting = threading.Thread(target=lambda: (time.sleep(0.5), backlog(stack, account, arguments.backlog)))
-    waiting.start()
-    # Nothing is submitted: the receiver alone counts.
+    # Nothing is submitted: the receiver alone counts. A tenth first, to see whether memory grows with what waits.
     del options["to"], options["path"]
-    run("backlog", count=arguments.backlog)
-    waiting.join()
+    for name, count in [("backlog, a tenth", arguments.backlog // 10), ("backlog", arguments.backlog)]:
+        peak.take()
+        waiting = threading.Thread(target=lambda: (time.sleep(0.5), backlog(stack, account, count)))
+        waiting.start()
+        run(name, count=count)
+        waiting.join()
     return rows, dead
 
 
