@@ -64,7 +64,8 @@ impl Door {
     /// The answer to a request that hyper has read, if it can be given right now.
     fn answer(&self, wanted: &Wanted<'_>, asked: &HeaderMap) -> Option<Reply> {
         let memory = &mut *self.memory.borrow_mut();
-        forms::hit(&self.edge, memory, wanted, asked).or_else(|| hit::answer(&self.edge, memory, wanted, asked))
+        forms::hit(&self.edge, memory, wanted, asked)
+            .or_else(|| hit::answer(&self.edge, memory, wanted, asked))
     }
 
     /// Serves what needs no more of it; see [`quick::serve`].

@@ -141,7 +141,8 @@ impl Forms {
     ) -> Result<Option<Shut>, Problem> {
         let (id, why) = (open.form.id, why_shut(open, now));
         let asked_lately = Instant::now() + self.fresh_for.saturating_sub(FULL_FOR);
-        let is_new = || self.known.peek_until(&id, Instant::now()).is_some_and(|(_, until)| until > asked_lately);
+        let is_new =
+            || self.known.peek_until(&id, Instant::now()).is_some_and(|(_, until)| until > asked_lately);
         if why != Some(Shut::Full) || is_new() {
             return Ok(why);
         }

@@ -49,12 +49,7 @@ pub(crate) struct Hit {
 }
 
 /// The page, if it can be sent right now; it is counted. `memory` is the connection's.
-pub(crate) fn find(
-    edge: &Edge,
-    memory: &mut Memory,
-    wanted: &Wanted<'_>,
-    now: Instant,
-) -> Option<Hit> {
+pub(crate) fn find(edge: &Edge, memory: &mut Memory, wanted: &Wanted<'_>, now: Instant) -> Option<Hit> {
     let slug = slug(wanted.path)?;
     let (written, known) = (wanted.host, &mut memory.site);
     if !known.as_ref().is_some_and(|known| *known.host == *written && edge.sites.is_still_so(known, now)) {

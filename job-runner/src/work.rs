@@ -25,7 +25,9 @@ async fn carry_out(runner: &Runner, task: Task<Job>) {
         match task.job {
             Job::MailHelpV1 { help_id } => mails::send(runner, Kind::Help, help_id).await,
             Job::MailWebhookV1 { webhook_id } => mails::send(runner, Kind::WebhookOff, webhook_id).await,
-            Job::NotifyOwnerV1 { submission_id } => mails::send(runner, Kind::Submission, submission_id).await,
+            Job::NotifyOwnerV1 { submission_id } => {
+                mails::send(runner, Kind::Submission, submission_id).await
+            }
             Job::AskRecipientV1 { recipient_id } => mails::send(runner, Kind::Question, recipient_id).await,
             Job::PurgeEventsV1 => purges::forget_events(runner).await,
         }

@@ -2,7 +2,9 @@
 //! hold forms and pages apart, are not asked.
 
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use chrono::TimeDelta;
 
 use super::Ready;
 use crate::hit::Wanted;
@@ -52,10 +54,12 @@ impl Remembered {
     }
 }
 
-/// The moment at which a form shuts, if it is before `until`.
-pub(super) fn shuts_before(until: Instant, now: Instant, left: Option<chrono::TimeDelta>) -> Instant {
-    match left.map(|left| left.to_std().unwrap_or_default()) {
-        Some(left) => now.checked_add(left).map_or(until, |shuts| until.min(shuts)),
-        None => until,
-    }
+/// How much of a time may be gone when the clock is read, which tells milliseconds.
+const CLOCK_STEP: Duration = Duration::from_millis(1);
+
+/// The earlier of `until` and the moment at which a form shuts, if any time is `left` until it does; never later than
+/// that: from then on the clock is asked.
+pub(super) fn shuts_before(until: Instant, now: Instant, left: Option<TimeDelta>) -> Instant {
+    let left = left.map(|left| left.to_std().unwrap_or_default().saturating_sub(CLOCK_STEP));
+    left.and_then(|left| now.checked_add(left)).map_or(until, |shuts| until.min(shuts))
 }

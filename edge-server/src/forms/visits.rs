@@ -57,11 +57,7 @@ pub(crate) fn find(
 }
 
 /// The same, asked about anew or made if it isn't there right now. `None` for all that isn't simply sent.
-pub(crate) async fn ask(
-    edge: &Edge,
-    wanted: &Wanted<'_>,
-    languages: Option<&[u8]>,
-) -> Option<Arc<Ready>> {
+pub(crate) async fn ask(edge: &Edge, wanted: &Wanted<'_>, languages: Option<&[u8]>) -> Option<Arc<Ready>> {
     let open = edge.forms.find(form_at(edge, wanted)?).await.ok()?;
     if why_shut(&open, edge.clock.now()).is_some() {
         return None;
@@ -78,12 +74,7 @@ fn form_at(edge: &Edge, wanted: &Wanted<'_>) -> Option<Uuid> {
 }
 
 /// The answer to a request that hyper has read, if it can be given right now.
-pub(crate) fn hit(
-    edge: &Edge,
-    memory: &mut Memory,
-    wanted: &Wanted<'_>,
-    asked: &HeaderMap,
-) -> Option<Reply> {
+pub(crate) fn hit(edge: &Edge, memory: &mut Memory, wanted: &Wanted<'_>, asked: &HeaderMap) -> Option<Reply> {
     let mut languages = asked.get_all(header::ACCEPT_LANGUAGE).iter().map(HeaderValue::as_bytes);
     let (first, None) = (languages.next(), languages.next()) else { return None };
     let page = find(edge, memory, wanted, first, Instant::now())?;

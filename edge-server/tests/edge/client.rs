@@ -105,8 +105,7 @@ impl Visitor {
     /// One connection over HTTP/2, whose requests name their host as such requests do.
     pub(crate) async fn http2(&self) -> Http2 {
         let io = TokioIo::new(self.connect().await);
-        let (send, connection) =
-            http2::handshake(TokioExecutor::new(), io).await.unwrap();
+        let (send, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
         tokio::spawn(connection);
         Http2(send)
     }

@@ -33,7 +33,11 @@ async fn an_edit_a_suspension_and_an_end_are_seen_over_a_connection_that_knew_th
         let mut connection = knowing(&edge, &path).await;
         let changes: [(&str, StatusCode, &str); 5] = [
             ("update forms set name = 'Second', updated_at = now()", StatusCode::OK, "<bdi>Second</bdi>"),
-            ("update accounts set suspended_at = now()", StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS, "suspended"),
+            (
+                "update accounts set suspended_at = now()",
+                StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS,
+                "suspended",
+            ),
             ("update accounts set suspended_at = null", StatusCode::OK, "<bdi>Second</bdi>"),
             ("update forms set closes_at = now(), updated_at = now()", StatusCode::GONE, "closed"),
             ("delete from forms", StatusCode::NOT_FOUND, "no form"),
@@ -77,7 +81,7 @@ async fn a_form_closes_to_the_moment_over_a_connection_that_knew_it() {
 async fn what_is_asked_for_differently_is_not_what_was_remembered() {
     for edge in edges().await {
         let account = edge.account("quiet-otter").await;
-        account.page("f", "<p>a page").await;
+        account.page("form", "<p>a page").await;
         let forms = [named(&account, "One").await, named(&account, "Two").await];
         let mut connection = edge.visitor.http1().await;
         for _ in 0..3 {
@@ -95,7 +99,7 @@ async fn what_is_asked_for_differently_is_not_what_was_remembered() {
                     }
                 }
                 assert_eq!(connection.get(&account.host, &path, &[]).await.status, StatusCode::NOT_FOUND);
-                assert_eq!(connection.get(&account.host, "/f", &[]).await.text(), "<p>a page");
+                assert_eq!(connection.get(&account.host, "/form", &[]).await.text(), "<p>a page");
             }
         }
     }

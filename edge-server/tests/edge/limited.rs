@@ -36,8 +36,8 @@ async fn begun(edge: &Edge, account: &Account<'_>, form: Uuid) -> store::Tx {
 }
 
 async fn flood(edge: &Edge, form: Uuid) -> Vec<Answer> {
-    let answers = json!({"a": "x"});
-    join_all((0..MANY).map(|_| edge.visitor.post(&submit_path(form), &answers))).await
+    let (path, answers) = (submit_path(form), json!({"a": "x"}));
+    join_all((0..MANY).map(|_| edge.visitor.post(&path, &answers))).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

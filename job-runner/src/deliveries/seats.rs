@@ -79,7 +79,12 @@ pub(crate) struct Seat {
 
 impl Seats {
     pub(crate) fn new(most: u32, most_of_one: u32) -> Self {
-        Self(Arc::new(Shared { most, most_of_one, known: Mutex::new(Known { most: KNOWN_MORE, ..Known::default() }), freed: Notify::new() }))
+        Self(Arc::new(Shared {
+            most,
+            most_of_one,
+            known: Mutex::new(Known { most: KNOWN_MORE, ..Known::default() }),
+            freed: Notify::new(),
+        }))
     }
 
     /// How many more attempts may begin.

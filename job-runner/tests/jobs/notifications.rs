@@ -252,7 +252,8 @@ async fn a_job_queued_many_times_is_done_once() {
 async fn a_form_that_is_answered_very_often_fills_no_mailbox_and_says_where_the_rest_is() {
     let account = Account::new().await;
     let postbox = Postbox::answering([]).await;
-    let (busy, quiet) = (account.told_form("Busy").await, account.form_that_tells("Quiet", "owner@example.com").await);
+    let (busy, quiet) =
+        (account.told_form("Busy").await, account.form_that_tells("Quiet", "owner@example.com").await);
     for number in 0..5 {
         account.submits(&busy, json!({"name": format!("number {number}")})).await;
     }

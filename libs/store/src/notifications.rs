@@ -98,7 +98,7 @@ pub async fn count_mail(
     account_id: Uuid,
     form_id: Uuid,
     submission_id: Uuid,
-    allowance: &Allowance,
+    most: &Allowance,
 ) -> Result<Place, Error> {
     let counted = query!(
         r#"insert into form_mails as m (form_id, since, mails, filled_by)
@@ -111,16 +111,16 @@ pub async fn count_mail(
            returning mails, since"#,
         account_id,
         form_id,
-        allowance.now,
+        most.now,
         submission_id,
-        allowance.mails,
-        allowance.since,
+        most.mails,
+        most.since,
     )
     .fetch_optional(conn)
     .await?;
     Ok(match counted {
-        Some(counted) if counted.mails < allowance.mails => Place::OneOfMany,
-        Some(counted) if counted.mails == allowance.mails => Place::Last(counted.since),
+        Some(counted) if counted.mails < most.mails => Place::OneOfMany,
+        Some(counted) if counted.mails == most.mails => Place::Last(counted.since),
         _ => Place::OneTooMany,
     })
 }
