@@ -22,6 +22,7 @@ pub mod help;
 pub mod idempotency;
 pub mod identities;
 pub mod keys;
+pub mod lookups;
 pub mod months;
 pub mod names;
 pub mod notifications;
