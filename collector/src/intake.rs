@@ -20,7 +20,7 @@ use crate::pipeline::{Arrival, Pipeline, count_dropped};
 use crate::tracker;
 
 /// Of a longer user agent no more is looked at, nor remembered.
-const USER_AGENT_CHARS: usize = 512;
+const USER_AGENT_BYTES: usize = 512;
 /// How far back an event may say it happened; a batch of events may not touch too many of the warehouse's months.
 const EVENT_TIME_BACK: TimeDelta = TimeDelta::days(400);
 
@@ -72,10 +72,7 @@ async fn collect(
             let arrival = Arrival {
                 body,
                 ip,
-                user_agent: text(&headers, header::USER_AGENT.as_str())
-                    .chars()
-                    .take(USER_AGENT_CHARS)
-                    .collect(),
+                user_agent: beginning(text(&headers, header::USER_AGENT.as_str()), USER_AGENT_BYTES),
                 headless: text(&headers, "sec-ch-ua").contains("Headless"),
                 unwilling: ["dnt", "sec-gpc"].iter().any(|name| text(&headers, name) == "1"),
                 at: times.of(&headers, now),
@@ -99,6 +96,10 @@ impl Times {
         let believable = |time: &DateTime<Utc>| (now - EVENT_TIME_BACK..=now).contains(time);
         said.map(|time| time.to_utc()).filter(believable).unwrap_or(now)
     }
+}
+
+fn beginning(text: &str, bytes_max: usize) -> String {
+    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default().to_owned()
 }
 
 /// A header as text; what isn't text counts as absent.

@@ -14,7 +14,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use contract::events::Event;
-use domain::Fault as _;
 use domain::months::month_of;
 use service::{Clock, metrics};
 use store::lookups::NoAnswer;
@@ -101,7 +100,7 @@ impl Delivery {
         if *part == Part::Whole && !events.is_empty() {
             match self.existing(&events).await {
                 Ok(sites) => events.retain(|event| sites.contains(&event.site_id)),
-                Err(error) if error.is_unavailable() && age(segment.id, &self.clock) < YOUNG => {}
+                Err(_) if age(segment.id, &self.clock) < YOUNG => {}
                 Err(error) => return Ok(waits(segment, Part::Whole, &error)),
             }
             self.store(&segment.id.to_string(), events, *doubtful).await?;

@@ -141,7 +141,7 @@ impl Writer {
     }
 
     async fn write(&mut self, group: &mut Vec<Entry>) {
-        let lines: Vec<u8> = group.iter().flat_map(|entry| &entry.line).copied().collect();
+        let lines = group.iter().map(|entry| entry.line.as_slice()).collect::<Vec<_>>().concat();
         let bytes = lines.len() as u64;
         let begun = Instant::now();
         let written = self.write_lines(lines).await;

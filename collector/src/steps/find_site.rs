@@ -54,7 +54,8 @@ impl FindSite {
         let now = Instant::now();
         let owner = match self.known.peek(&hit.site_token, now) {
             Some(owner) => owner,
-            None => match self.known.get(&hit.site_token, now, self.load(&hit.site_token)).await {
+            // Apart, as what waits for Postgres is large, and every event would carry its place along.
+            None => match Box::pin(self.known.get(&hit.site_token, now, self.load(&hit.site_token))).await {
                 Ok(found) => found.value,
                 Err(error) => {
                     tracing::debug!(%error, "an event's site can't be looked up: that is done when it is sent on");

@@ -174,6 +174,8 @@ impl Warehouse {
             .with_setting("max_execution_time", SERVER_TIMEOUT.as_secs().to_string())
             .with_setting("max_memory_usage", SERVER_MEMORY_BYTES.to_string())
             .with_setting("max_query_size", STATEMENT_BYTES_MAX.to_string())
+            // Nobody waits for it; several threads would read the same in more time of processors.
+            .with_setting("max_threads", "1")
     }
 
     /// How many events each of these sites has; sites without any are absent.

@@ -47,7 +47,8 @@ impl Salts {
         }
         let fresh = self.rng.bytes();
         let get = async |conn: &mut store::Conn| store::salts::get_salt(conn, day, &fresh).await;
-        let salt = self.lookups.ask(get).await?;
+        // Apart, as what waits for Postgres is large, and every event would carry its place along.
+        let salt = Box::pin(self.lookups.ask(get)).await?;
         self.of_days.write().unwrap_or_else(PoisonError::into_inner).insert(day, salt);
         Ok(salt)
     }
@@ -69,7 +70,7 @@ impl Salts {
         let get = async |conn: &mut store::Conn| {
             store::returners::get_site_salt(conn, site_id, &fresh).await
         };
-        let salt = self.lookups.ask(get).await?;
+        let salt = Box::pin(self.lookups.ask(get)).await?;
         if let Some(salt) = salt {
             let known = SiteSalt { salt, ends_at };
             self.of_sites.write().unwrap_or_else(PoisonError::into_inner).insert(key, known);
