@@ -60,7 +60,8 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let (journal, writer, shipper) = segments::open(&segments.folder, limits, stores, chassis, &readiness)?;
 
     let find_site = FindSite::new(lookups.clone(), collector.sites_fresh);
-    let (check_quota, quota_keeper) = CheckQuota::new(db.clone(), lookups.clone(), clock.clone(), config.quota.clone());
+    let (check_quota, quota_keeper) =
+        CheckQuota::new(db.clone(), lookups.clone(), clock.clone(), config.quota.clone());
     let salts = Salts::new(lookups, clock.clone(), rng.clone(), readiness.register("salts"));
     let name_visitor = NameVisitor::new(salts);
     let drops = DropCounts::new(db, clock.clone());

@@ -9,8 +9,8 @@ use service::metrics;
 
 use crate::drops::DropCounts;
 use crate::steps::{
-    CheckQuota, Counted, DropBots, FindSite, Findings, Locate, NameVisitor, RateLimit, ReadAgent, Site, Write,
-    classify_source, heed_wishes,
+    CheckQuota, Counted, DropBots, FindSite, Findings, Locate, NameVisitor, RateLimit, ReadAgent, Site,
+    Write, classify_source, heed_wishes,
 };
 
 /// An event as it arrived.

@@ -20,7 +20,13 @@ struct Shared {
 
 impl Room {
     pub(super) fn new(bytes: u64, bytes_max: u64, check: Check) -> Self {
-        let room = Self(Arc::new(Shared { bytes: bytes.into(), came: 0.into(), bytes_max, full: false.into(), check }));
+        let room = Self(Arc::new(Shared {
+            bytes: bytes.into(),
+            came: 0.into(),
+            bytes_max,
+            full: false.into(),
+            check,
+        }));
         room.0.check.ok();
         room.report(bytes);
         room

@@ -76,6 +76,7 @@ impl Stand {
                 database: clickhouse.database.clone(),
                 user: clickhouse.user.clone(),
                 password: clickhouse.password.clone(),
+                cluster: String::new(),
             }),
             database,
             redis,

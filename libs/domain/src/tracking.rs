@@ -120,7 +120,8 @@ pub fn parse(body: &[u8]) -> Result<Hit, Dropped> {
         campaign: campaign(&page),
         screen: wire.screen_width.and_then(Screen::from_width),
         props: props(wire.props.unwrap_or_default())?,
-        engagement_ms: whole(wire.engagement_ms.unwrap_or_default(), ENGAGEMENT_MS_MAX).min(ENGAGEMENT_MS_MAX),
+        engagement_ms: whole(wire.engagement_ms.unwrap_or_default(), ENGAGEMENT_MS_MAX)
+            .min(ENGAGEMENT_MS_MAX),
         scroll_depth: wire.scroll_depth.map(|percent| whole(percent.min(100.0), 100)),
         host,
     })

@@ -216,7 +216,7 @@ impl Warehouse {
         if left == 0 {
             return Ok(());
         }
-        let delete = format!("DELETE FROM {table} WHERE {column} IN ?");
+        let delete = format!("DELETE FROM {}{} WHERE {column} IN ?", self.home_of(table), self.everywhere());
         within(STORE_TIMEOUT, self.client.query(&delete).bind(ids).execute()).await
     }
 
@@ -229,7 +229,8 @@ impl Warehouse {
             let count = format!("SELECT count() FROM {table} WHERE _row_exists = 0");
             let hidden = self.work(&count).with_setting("apply_deleted_mask", "0");
             if within(STORE_TIMEOUT, hidden.fetch_one::<u64>()).await? > 0 {
-                let erase = format!("ALTER TABLE {table} APPLY DELETED MASK");
+                let (home, everywhere) = (self.home_of(table), self.everywhere());
+                let erase = format!("ALTER TABLE {home}{everywhere} APPLY DELETED MASK");
                 let erase = self.client.query(&erase).with_setting("mutations_sync", "2");
                 within(ERASE_TIMEOUT, erase.execute()).await?;
             }

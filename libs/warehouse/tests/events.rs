@@ -17,6 +17,7 @@ fn config(clickhouse: &TestClickHouse) -> Config {
         database: clickhouse.database.clone(),
         user: clickhouse.user.clone(),
         password: clickhouse.password.clone(),
+        cluster: String::new(),
     }
 }
 

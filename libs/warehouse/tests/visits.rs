@@ -24,6 +24,7 @@ fn warehouse(clickhouse: &TestClickHouse) -> Warehouse {
         database: clickhouse.database.clone(),
         user: clickhouse.user.clone(),
         password: clickhouse.password.clone(),
+        cluster: String::new(),
     })
 }
 

@@ -67,9 +67,7 @@ impl Salts {
             return Ok(Some(known.salt));
         }
         let fresh = NewSalt { epoch, ends_at, salt: self.rng.bytes() };
-        let get = async |conn: &mut store::Conn| {
-            store::returners::get_site_salt(conn, site_id, &fresh).await
-        };
+        let get = async |conn: &mut store::Conn| store::returners::get_site_salt(conn, site_id, &fresh).await;
         let salt = Box::pin(self.lookups.ask(get)).await?;
         if let Some(salt) = salt {
             let known = SiteSalt { salt, ends_at };

@@ -137,7 +137,9 @@ fn props_are_scalars_and_at_most_twenty() {
 fn measurements_are_bounded_and_fractions_rounded() {
     let depth = |percent: f64| with("scrollDepth", json!(percent)).unwrap().scroll_depth;
     assert_eq!((depth(-3.0), depth(49.6), depth(250.0)), (Some(0), Some(50), Some(100)));
-    for (said, kept) in [(json!(1e300), 1_800_000), (json!(1_800_001), 1_800_000), (json!(1_799_999), 1_799_999)] {
+    for (said, kept) in
+        [(json!(1e300), 1_800_000), (json!(1_800_001), 1_800_000), (json!(1_799_999), 1_799_999)]
+    {
         assert_eq!(with("engagementMs", said).unwrap().engagement_ms, kept);
     }
     assert_eq!(with("title", json!("")).unwrap().scroll_depth, None);

@@ -10,12 +10,16 @@ use crate::{Error, Warehouse, within};
 const BACK: TimeDelta = TimeDelta::days(62);
 
 /// Events whose visitor's id of the day before served no visit. Twice the same two instants, in milliseconds.
-const UNUSED: &str = "previous != 0
-    AND received_at >= fromUnixTimestamp64Milli(toInt64(?)) AND received_at < fromUnixTimestamp64Milli(toInt64(?))
-    AND (site_id, previous) NOT IN (
-        SELECT site_id, visitor FROM sessions FINAL
-        WHERE start >= fromUnixTimestamp64Milli(toInt64(?)) - INTERVAL 1 DAY
-          AND start < fromUnixTimestamp64Milli(toInt64(?)) AND toDate(ended) > toDate(start))";
+fn unused(sessions: &str) -> String {
+    format!(
+        "previous != 0
+         AND received_at >= fromUnixTimestamp64Milli(toInt64(?)) AND received_at < fromUnixTimestamp64Milli(toInt64(?))
+         AND (site_id, previous) NOT IN (
+             SELECT site_id, visitor FROM {sessions} FINAL
+             WHERE start >= fromUnixTimestamp64Milli(toInt64(?)) - INTERVAL 1 DAY
+               AND start < fromUnixTimestamp64Milli(toInt64(?)) AND toDate(ended) > toDate(start))"
+    )
+}
 
 impl Warehouse {
     /// Makes events from before then forget their visitor's id of the day before, unless a visit went on over that
@@ -28,11 +32,14 @@ impl Warehouse {
         let bound = |query: clickhouse::query::Query| {
             [range, range].concat().into_iter().fold(query, |query, millis| query.bind(millis))
         };
-        let count = bound(self.work(&format!("SELECT count() FROM events WHERE {UNUSED}")));
+        let count = bound(self.work(&format!("SELECT count() FROM events WHERE {}", unused("sessions"))));
         if within(STORE_TIMEOUT, count.fetch_one::<u64>()).await? == 0 {
             return Ok(());
         }
-        let forget = bound(self.client.query(&format!("ALTER TABLE events UPDATE previous = 0 WHERE {UNUSED}")))
+        let (home, everywhere) = (self.home_of("events"), self.everywhere());
+        let unused = unused(&self.home_of("sessions"));
+        let forget = format!("ALTER TABLE {home}{everywhere} UPDATE previous = 0 WHERE {unused}");
+        let forget = bound(self.client.query(&forget))
             .with_setting("mutations_sync", "2")
             // Visits of that time don't change any more: the replicas find the same.
             .with_setting("allow_nondeterministic_mutations", "1");

@@ -139,7 +139,8 @@ impl Known {
     fn is_outdated(&self, id: Id, counts: &HashMap<Id, u64>) -> bool {
         let read = |id: &Id| self.counts.get(id).copied().unwrap_or_default();
         let (before, after) = (self.links.before(id), self.links.after(id));
-        let further = [before.and_then(|id| self.links.before(id)), after.and_then(|id| self.links.after(id))];
+        let further =
+            [before.and_then(|id| self.links.before(id)), after.and_then(|id| self.links.after(id))];
         let mut chain = [Some(id), before, after].into_iter().chain(further).flatten();
         chain.any(|id| self.ids.contains(&id) && counts.get(&id).copied().unwrap_or_default() != read(&id))
     }

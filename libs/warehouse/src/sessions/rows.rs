@@ -292,7 +292,8 @@ impl Warehouse {
         let count = "SELECT site_id, toDate(received_at) AS day, visitor, count() AS events FROM events";
         let asked = Asked { group: "GROUP BY site_id, day, visitor", ..Asked::own(count, "received_at") };
         let rows: Vec<CountRow> = self.all_of_ids(ids, asked).await?;
-        let count = |row: CountRow| (Id { day: row.day, site: row.site_id, visitor: row.visitor }, row.events);
+        let count =
+            |row: CountRow| (Id { day: row.day, site: row.site_id, visitor: row.visitor }, row.events);
         Ok(rows.into_iter().map(count).collect())
     }
 
