@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chrono::TimeDelta;
+use domain::visits::Rules;
 use serde::Deserialize;
 use service::config::Secret;
 
@@ -61,6 +63,28 @@ pub struct Collector {
     pub visit_longest: Duration,
 }
 
+impl Collector {
+    /// Refuses what others can't live with: events that say how a visit goes on over midnight come within half an hour
+    /// of it, and questions look for a visit's beginning no further back than a day.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let Rules { gap, longest } = self.rules();
+        let most = Rules::default();
+        anyhow::ensure!(gap <= most.gap, "collector.visit_gap may be 30m at most, not {:?}", self.visit_gap);
+        anyhow::ensure!(
+            longest <= most.longest,
+            "collector.visit_longest may be 24h at most, not {:?}",
+            self.visit_longest
+        );
+        Ok(())
+    }
+
+    /// When a visit ends.
+    pub(crate) fn rules(&self) -> Rules {
+        let span = |duration| TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX);
+        Rules { gap: span(self.visit_gap), longest: span(self.visit_longest) }
+    }
+}
+
 /// Section `[quota]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -91,4 +115,27 @@ pub struct Segments {
     pub bytes_max: u64,
     /// Bytes that may wait.
     pub unsent_bytes_max: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use service::config::{Sources, load};
+
+    use super::*;
+
+    #[test]
+    fn visits_that_questions_would_not_find_whole_are_refused() {
+        let check = |set: &str| {
+            let sources = Sources { set: vec![set.to_owned()], ..Sources::default() };
+            load::<Config>(DEFAULTS, &sources).unwrap().config.collector.check()
+        };
+        for fits in ["collector.visit_gap=30m", "collector.visit_gap=1s", "collector.visit_longest=24h"] {
+            assert!(check(fits).is_ok(), "{fits}");
+        }
+        for (too_long, name) in
+            [("collector.visit_gap=1801s", "visit_gap"), ("collector.visit_longest=25h", "visit_longest")]
+        {
+            assert!(check(too_long).unwrap_err().to_string().contains(name), "{too_long}");
+        }
+    }
 }

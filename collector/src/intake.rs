@@ -9,6 +9,7 @@ use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, FromRef, State};
 use axum::routing::{get, post};
 use chrono::{DateTime, TimeDelta, Utc};
+use contract::edge::EVENT_TIME;
 use domain::tracking::{BODY_BYTES_MAX, Dropped};
 use http::{HeaderMap, Method, StatusCode, header};
 use service::Clock;
@@ -19,10 +20,8 @@ use crate::pipeline::{Arrival, Pipeline, count_dropped};
 use crate::tracker;
 
 /// Of a longer user agent no more is looked at, nor remembered.
-const USER_AGENT_CHARS: usize = 512;
-/// Says when an event happened, where the configuration allows that.
-const EVENT_TIME: &str = "x-event-time";
-/// How far back; a batch of events may not touch too many of the warehouse's months.
+const USER_AGENT_BYTES: usize = 512;
+/// How far back an event may say it happened; a batch of events may not touch too many of the warehouse's months.
 const EVENT_TIME_BACK: TimeDelta = TimeDelta::days(400);
 
 /// What the endpoint needs.
@@ -37,7 +36,8 @@ pub(crate) struct Intake {
 #[derive(Clone)]
 pub(crate) struct Times {
     pub(crate) clock: Clock,
-    pub(crate) accept_event_time: bool,
+    /// Whom to believe what an event says of that, if anybody.
+    pub(crate) believed: Option<EdgeTrust>,
 }
 
 pub(crate) fn router(intake: Intake) -> Router {
@@ -68,17 +68,15 @@ async fn collect(
 ) -> StatusCode {
     match body {
         Ok(body) => {
+            let now = times.clock.now();
             let arrival = Arrival {
                 body,
                 ip,
-                user_agent: text(&headers, header::USER_AGENT.as_str())
-                    .chars()
-                    .take(USER_AGENT_CHARS)
-                    .collect(),
+                user_agent: beginning(text(&headers, header::USER_AGENT.as_str()), USER_AGENT_BYTES),
                 headless: text(&headers, "sec-ch-ua").contains("Headless"),
                 unwilling: ["dnt", "sec-gpc"].iter().any(|name| text(&headers, name) == "1"),
-                at: times.of(&headers),
-                taken_at: times.clock.now(),
+                at: times.of(&headers, now),
+                taken_at: now,
             };
             // Why it was dropped is counted by the pipeline, and not the sender's business.
             let _counted = pipeline.take(&arrival).await;
@@ -92,12 +90,16 @@ async fn collect(
 }
 
 impl Times {
-    fn of(&self, headers: &HeaderMap) -> DateTime<Utc> {
-        let now = self.clock.now();
-        let said = || DateTime::parse_from_rfc3339(text(headers, EVENT_TIME)).ok().map(|time| time.to_utc());
+    fn of(&self, headers: &HeaderMap, now: DateTime<Utc>) -> DateTime<Utc> {
+        let is_believed = || self.believed.as_ref().is_some_and(|trust| trust.vouches_for(headers));
+        let said = DateTime::parse_from_rfc3339(text(headers, EVENT_TIME)).ok().filter(|_| is_believed());
         let believable = |time: &DateTime<Utc>| (now - EVENT_TIME_BACK..=now).contains(time);
-        if self.accept_event_time { said().filter(believable).unwrap_or(now) } else { now }
+        said.map(|time| time.to_utc()).filter(believable).unwrap_or(now)
     }
+}
+
+fn beginning(text: &str, bytes_max: usize) -> String {
+    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default().to_owned()
 }
 
 /// A header as text; what isn't text counts as absent.
@@ -107,20 +109,25 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
 
 #[cfg(test)]
 mod tests {
+    use contract::edge::TOKEN;
+
     use super::*;
 
     #[test]
-    fn an_event_says_when_it_happened_only_where_that_is_allowed() {
+    fn an_event_says_when_it_happened_only_where_that_is_allowed_and_beside_the_token() {
         let now = "2026-11-21T10:00:00Z".parse().unwrap();
-        let of = |accept_event_time: bool, said: &str| {
-            let headers = HeaderMap::from_iter([(EVENT_TIME.parse().unwrap(), said.parse().unwrap())]);
-            Times { clock: Clock::manual(now), accept_event_time }.of(&headers)
+        let of = |believed: Option<&str>, said: &str| {
+            let headers = [(EVENT_TIME, said), (TOKEN, "secret")];
+            let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+            let times = Times { clock: Clock::manual(now), believed: believed.map(EdgeTrust::new) };
+            times.of(&HeaderMap::from_iter(headers), now)
         };
         let past = "2026-11-14T09:30:00+01:00";
-        assert_eq!(of(true, past), "2026-11-14T08:30:00Z".parse::<DateTime<Utc>>().unwrap());
-        assert_eq!(of(false, past), now);
+        assert_eq!(of(Some("secret"), past), "2026-11-14T08:30:00Z".parse::<DateTime<Utc>>().unwrap());
+        assert_eq!(of(Some("another"), past), now);
+        assert_eq!(of(None, past), now);
         for unbelievable in ["2026-11-21T10:00:01Z", "2020-01-01T00:00:00Z", "yesterday", ""] {
-            assert_eq!(of(true, unbelievable), now, "{unbelievable}");
+            assert_eq!(of(Some("secret"), unbelievable), now, "{unbelievable}");
         }
     }
 }

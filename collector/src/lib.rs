@@ -15,11 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cache::Bus;
-use chrono::TimeDelta;
 use contract::Signal;
-use domain::visits::Rules;
 use service::config::ExposeSecret;
-use service::{Clock, Lifecycle, Listeners, Readiness, Rng, Shutdown, metrics};
+use service::{Clock, Lifecycle, Listeners, Readiness, Rng, Shutdown};
+use store::lookups::LookUps;
 use web::EdgeTrust;
 
 pub use config::{Collector, Config, DEFAULTS, Quota, Secrets, Segments};
@@ -35,8 +34,9 @@ const GRACE: Duration = Duration::from_secs(20);
 /// Takes events until `shutdown`, then sends on what it has, as far as ClickHouse is there.
 ///
 /// # Errors
-/// The folder of segments can't be had, an address can't be read, or a component died.
+/// A setting can't be used, the folder of segments can't be had, or a component died.
 pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> anyhow::Result<()> {
+    config.collector.check()?;
     let (clock, rng) = (Clock::system(), Rng::system());
     let readiness = Readiness::new(&shutdown);
     let db = store::connect(&config.store)?;
@@ -52,15 +52,20 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
         unsent_bytes_max: segments.unsent_bytes_max,
     };
     let chassis = (clock.clone(), rng.clone(), shutdown.clone());
-    let rules = Rules { gap: span(collector.visit_gap), longest: span(collector.visit_longest) };
-    let stores = Stores { warehouse: warehouse::connect(&config.warehouse), db: db.clone(), rules };
+    let rules = collector.rules();
+    // One for all, so that a Postgres that is away makes one of them wait.
+    let lookups = LookUps::new(db.clone());
+    let warehouse = warehouse::connect(&config.warehouse);
+    let stores = Stores { warehouse, lookups: lookups.clone(), rules };
     let (journal, writer, shipper) = segments::open(&segments.folder, limits, stores, chassis, &readiness)?;
 
-    let find_site = FindSite::new(db.clone(), collector.sites_fresh);
-    let (check_quota, quota_keeper) = CheckQuota::new(db.clone(), clock.clone(), config.quota.clone());
-    let salts = Salts::new(db.clone(), clock.clone(), rng.clone(), readiness.register("salts"));
+    let find_site = FindSite::new(lookups.clone(), collector.sites_fresh);
+    let (check_quota, quota_keeper) =
+        CheckQuota::new(db.clone(), lookups.clone(), clock.clone(), config.quota.clone());
+    let salts = Salts::new(lookups, clock.clone(), rng.clone(), readiness.register("salts"));
     let name_visitor = NameVisitor::new(salts);
     let drops = DropCounts::new(db, clock.clone());
+    let trust = EdgeTrust::new(secrets.edge_token.expose_secret());
     let intake = Intake {
         pipeline: Arc::new(Pipeline {
             rate_limit: rate_limit.clone(),
@@ -72,10 +77,9 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
             name_visitor: name_visitor.clone(),
             write: Write { journal, clock: clock.clone(), rng },
             drops: drops.clone(),
-            accepted: metrics::counter("collector_event_accept_total"),
         }),
-        trust: EdgeTrust::new(secrets.edge_token.expose_secret()),
-        times: Times { clock: clock.clone(), accept_event_time: collector.accept_event_time },
+        trust: trust.clone(),
+        times: Times { clock: clock.clone(), believed: collector.accept_event_time.then_some(trust) },
     };
 
     let mut lifecycle = Lifecycle::new(shutdown.clone());
@@ -92,8 +96,4 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let drained = lifecycle.drained();
     lifecycle.spawn_last("ops", service::ops::serve(listeners.ops, readiness, drained));
     Ok(lifecycle.run(GRACE).await?)
-}
-
-fn span(duration: Duration) -> TimeDelta {
-    TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }

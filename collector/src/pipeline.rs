@@ -6,12 +6,11 @@ use axum::body::Bytes;
 use chrono::{DateTime, Utc};
 use domain::tracking::{Dropped, Hit, parse};
 use service::metrics;
-use service::metrics::Counter;
 
 use crate::drops::DropCounts;
 use crate::steps::{
-    CheckQuota, DropBots, FindSite, Findings, Locate, NameVisitor, RateLimit, ReadAgent, Site, Write,
-    classify_source, heed_wishes,
+    CheckQuota, Counted, DropBots, FindSite, Findings, Locate, NameVisitor, RateLimit, ReadAgent, Site,
+    Write, classify_source, heed_wishes,
 };
 
 /// An event as it arrived.
@@ -59,21 +58,17 @@ pub(crate) struct Pipeline {
     pub(crate) name_visitor: NameVisitor,
     pub(crate) write: Write,
     pub(crate) drops: DropCounts,
-    pub(crate) accepted: Counter,
 }
 
 impl Pipeline {
-    /// Takes an event through the steps, and counts how it ended. When this returns `Ok`, the event is safe.
+    /// Takes an event through the steps, and counts it if one of them dropped it. When this returns `Ok`, the event is
+    /// safe, and counted by whoever wrote it: its sender may have hung up by then.
     pub(crate) async fn take(&self, arrival: &Arrival) -> Result<(), Dropped> {
         let ended = match parse(&arrival.body) {
             Ok(hit) => self.steps(arrival, hit).await,
             Err(reason) => Err(reason),
         };
-        match ended {
-            Ok(()) => self.accepted.add(1, &[]),
-            Err(reason) => self.drop(arrival, reason),
-        }
-        ended
+        ended.inspect_err(|reason| self.drop(arrival, *reason))
     }
 
     async fn steps(&self, arrival: &Arrival, hit: Hit) -> Result<(), Dropped> {
@@ -81,12 +76,8 @@ impl Pipeline {
         let site = self.find_site.step(&hit).await?;
         heed_wishes(arrival, site)?;
         self.drop_bots.step(arrival, &hit)?;
-        self.check_quota.step(arrival, site).await?;
-        let stored = self.store(arrival, hit, site).await;
-        if stored.is_err() {
-            self.check_quota.undo(site);
-        }
-        stored
+        let mut counted = self.check_quota.step(arrival, site).await?;
+        self.store(arrival, hit, site, &mut counted).await
     }
 
     /// Counts a dropped event, for its site too if one is known by the token in it.
@@ -100,12 +91,18 @@ impl Pipeline {
 
     /// The steps after which an event counts. Which visit it belongs to is no step: visits are worked out from the
     /// stored events once they are (`Warehouse::recount_visits`), where late ones and other collectors' are seen too.
-    async fn store(&self, arrival: &Arrival, hit: Hit, site: Site) -> Result<(), Dropped> {
+    async fn store(
+        &self,
+        arrival: &Arrival,
+        hit: Hit,
+        site: Site,
+        counted: &mut Counted,
+    ) -> Result<(), Dropped> {
         let place = self.locate.step(arrival);
         let agent = self.read_agent.step(arrival, &hit);
         let source = classify_source(&hit);
         let visitor = self.name_visitor.step(arrival, &hit, site).await?;
-        self.write.step(arrival, hit, Findings { site, place, agent, source, visitor }).await
+        self.write.step(arrival, hit, Findings { site, place, agent, source, visitor }, counted).await
     }
 }
 

@@ -11,8 +11,9 @@
 //! Sealing is one atomic rename, and only sealed segments are ever inserted. So whatever was inserted under a token
 //! is exactly what will be inserted under it again, and a kill at any point loses nothing answered and doubles
 //! nothing: an open segment found at start is sealed as it is (a torn last line was never answered), a sealed one
-//! is inserted once more under its old token. A segment is deleted only when its events' visits, too, are worked
-//! out: that may be done again as often as need be.
+//! is inserted once more under its old token, as far as ClickHouse says that it doesn't have its events yet (a token is
+//! forgotten some day). A segment is deleted only when its events' visits, too, are worked out: that may be done again
+//! as often as need be.
 
 mod delivery;
 mod folder;
@@ -27,7 +28,7 @@ use std::path::Path;
 
 use domain::visits::Rules;
 use service::{Clock, Readiness, Rng, Shutdown};
-use store::Db;
+use store::lookups::LookUps;
 use warehouse::Warehouse;
 
 use folder::Folder;
@@ -39,7 +40,7 @@ pub(crate) use shipper::Shipper;
 #[derive(Clone)]
 pub(crate) struct Stores {
     pub(crate) warehouse: Warehouse,
-    pub(crate) db: Db,
+    pub(crate) lookups: LookUps,
     pub(crate) rules: Rules,
 }
 

@@ -11,7 +11,7 @@ mod rate_limit;
 mod read_agent;
 mod write;
 
-pub(crate) use check_quota::CheckQuota;
+pub(crate) use check_quota::{CheckQuota, Counted};
 pub(crate) use classify_source::classify_source;
 pub(crate) use drop_bots::DropBots;
 pub(crate) use find_site::{FindSite, Site};

@@ -20,7 +20,6 @@ mod hit;
 mod hosts;
 mod layouts;
 mod listener;
-mod lookups;
 mod memory;
 mod paced;
 mod pages;
@@ -45,6 +44,7 @@ mod visitor;
 
 use anyhow::Context;
 use service::{Lifecycle, Listeners, Readiness, Shutdown};
+use store::lookups;
 
 pub use config::{Config, DEFAULTS};
 pub use edge::Edge;

@@ -17,7 +17,7 @@ use crate::config;
 use crate::edge::Edge;
 
 /// What concerns one connection (RFC 9110, 7.6.1) or has been seen to here, and what only we may say.
-const NOT_PASSED_ON: [HeaderName; 16] = [
+const NOT_PASSED_ON: [HeaderName; 17] = [
     header::CONNECTION,
     header::PROXY_AUTHENTICATE,
     header::PROXY_AUTHORIZATION,
@@ -34,6 +34,7 @@ const NOT_PASSED_ON: [HeaderName; 16] = [
     HeaderName::from_static("tracestate"),
     HeaderName::from_static("baggage"),
     HeaderName::from_static(headers::TOKEN),
+    HeaderName::from_static(headers::EVENT_TIME),
 ];
 
 /// The inner services are near: one that doesn't take a connection by then is away.

@@ -47,6 +47,8 @@ pub struct Config {
     pub closings: Closings,
     /// When archived entries are forgotten.
     pub archives: Archives,
+    /// When it is forgotten which ids of two days were one visitor's.
+    pub links: Links,
 }
 
 /// Section `[secrets]`.
@@ -223,6 +225,18 @@ pub struct Archives {
     #[serde(with = "service::config::duration")]
     pub kept_for: Duration,
     /// How often older ones are deleted.
+    #[serde(with = "service::config::duration")]
+    pub forget_every: Duration,
+}
+
+/// Section `[links]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Links {
+    /// How long it is known.
+    #[serde(with = "service::config::duration")]
+    pub kept_for: Duration,
+    /// How often what is older is forgotten.
     #[serde(with = "service::config::duration")]
     pub forget_every: Duration,
 }

@@ -10,6 +10,7 @@ mod config;
 mod deliveries;
 mod idempotency;
 mod jobs;
+mod links;
 mod mail;
 mod publishing;
 mod relay;
@@ -48,6 +49,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     lifecycle.spawn("closings", closings);
     let archives = archives::run(runner.clone(), config.archives.clone(), shutdown.clone());
     lifecycle.spawn("archives", archives);
+    lifecycle.spawn("links", links::run(runner.clone(), config.links.clone(), shutdown.clone()));
     lifecycle.spawn("work", work::run(runner, shutdown.clone()));
     let greeting =
         axum::Router::new().fallback(async || "the job-runner takes no requests; see its ops port\n");

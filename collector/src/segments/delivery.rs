@@ -4,6 +4,10 @@
 //! Two kinds of events go ways of their own. Those of sites that are gone are left out: a deletion may have come
 //! while they waited. And those whose site couldn't be looked up when they were taken are looked up now, and inserted
 //! under a token of their own, so that the others needn't wait for Postgres.
+//!
+//! ClickHouse knows a token only for so many inserts. Of what may have been inserted long ago it is asked which events
+//! it has. It stores an insert whole or not at all by the month, so what is missing are whole months, and goes in
+//! under the same token: should the insert of long ago still be under way, they can't both be stored.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -12,6 +16,7 @@ use std::time::Duration;
 use contract::events::Event;
 use domain::months::month_of;
 use service::{Clock, metrics};
+use store::lookups::NoAnswer;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -23,19 +28,40 @@ use super::line::{self, Foreign, Lines};
 /// while Postgres is away: nobody can delete a site then.
 const YOUNG: Duration = Duration::from_secs(60);
 
+/// A segment on its way.
+#[derive(Debug)]
+pub(super) struct Parcel {
+    pub(super) segment: SealedSegment,
+    /// What of it is to be stored yet.
+    part: Part,
+    /// It may have been inserted so long ago that its token is forgotten.
+    pub(super) doubtful: bool,
+}
+
+/// Of a segment's events …
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// … all.
+    Whole,
+    /// … those whose sites are still unknown.
+    Unheard,
+}
+
+impl Parcel {
+    pub(super) fn new(segment: SealedSegment) -> Self {
+        Self { doubtful: segment.leftover, segment, part: Part::Whole }
+    }
+
+    /// What is left when all but this part is stored, to be tried again some time.
+    pub(super) fn left(self, part: Part) -> Self {
+        Self { part, doubtful: true, ..self }
+    }
+}
+
 /// Takes segments to where their events belong.
 pub(super) struct Delivery {
     pub(super) stores: Stores,
     pub(super) clock: Clock,
-}
-
-/// How much of a segment is stored.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Shipped {
-    /// All of it.
-    Whole,
-    /// All but the events whose sites are still unknown.
-    ButUnheard,
 }
 
 /// Why a segment isn't in ClickHouse.
@@ -43,8 +69,6 @@ pub(super) enum Shipped {
 pub(super) enum Unshipped {
     #[error(transparent)]
     Warehouse(#[from] warehouse::Error),
-    #[error(transparent)]
-    Store(#[from] store::Error),
     #[error("reading: {0}")]
     Unreadable(#[from] std::io::Error),
     #[error(transparent)]
@@ -58,55 +82,45 @@ impl Unshipped {
     pub(super) fn retryable(&self) -> bool {
         match self {
             Self::Warehouse(error) => error.retryable(),
-            Self::Store(_) => true,
             Self::Unreadable(_) | Self::Foreign(_) | Self::Stopped => false,
         }
     }
 }
 
 impl Delivery {
-    /// Stores what can be stored now.
-    pub(super) async fn ship(&self, segment: &SealedSegment) -> Result<Shipped, Unshipped> {
+    /// Stores what can be stored now, and gives the part that waits for Postgres.
+    pub(super) async fn ship(&self, parcel: &Parcel) -> Result<Option<Part>, Unshipped> {
+        let Parcel { segment, part, doubtful } = parcel;
         let Lines { mut events, skipped } = read(&segment.path).await?;
         if skipped > 0 {
             tracing::warn!(skipped, segment = %segment.id, "torn or damaged lines are passed over");
             metrics::counter("collector_line_skip_total").add(skipped, &[]);
         }
         let unheard: Vec<Event> = events.extract_if(.., |event| !event.site_token.is_empty()).collect();
-        match self.existing(&events).await {
-            Ok(sites) => events.retain(|event| sites.contains(&event.site_id)),
-            Err(_) if age(segment.id, &self.clock) < YOUNG => {}
-            Err(error) => return Err(error.into()),
-        }
-        self.store(&segment.id.to_string(), &events).await?;
-        if unheard.is_empty() {
-            return Ok(Shipped::Whole);
-        }
-        match self.store_unheard(segment, unheard).await {
-            Ok(()) => Ok(Shipped::Whole),
-            Err(Unshipped::Store(error)) => {
-                tracing::warn!(%error, segment = %segment.id, "events of sites unheard of wait");
-                Ok(Shipped::ButUnheard)
+        if *part == Part::Whole && !events.is_empty() {
+            match self.existing(&events).await {
+                Ok(sites) => events.retain(|event| sites.contains(&event.site_id)),
+                Err(_) if age(segment.id, &self.clock) < YOUNG => {}
+                Err(error) => return Ok(waits(segment, Part::Whole, &error)),
             }
-            Err(error) => Err(error),
+            self.store(&segment.id.to_string(), events, *doubtful).await?;
         }
+        if unheard.is_empty() { Ok(None) } else { self.ship_unheard(segment, unheard, *doubtful).await }
     }
 
-    /// Stores the rest of a segment.
-    pub(super) async fn ship_unheard(&self, segment: &SealedSegment) -> Result<(), Unshipped> {
-        let mut events = read(&segment.path).await?.events;
-        events.retain(|event| !event.site_token.is_empty());
-        self.store_unheard(segment, events).await
-    }
-
-    async fn store_unheard(&self, segment: &SealedSegment, mut events: Vec<Event>) -> Result<(), Unshipped> {
-        let mut conn = store::acquire(&self.stores.db).await?;
-        let mut owners = HashMap::new();
-        for token in events.iter().map(|event| event.site_token.clone()).collect::<HashSet<_>>() {
-            if let Some(owner) = store::sites::find_owner_by_token(&mut conn, &token).await? {
-                owners.insert(token, owner);
-            }
-        }
+    async fn ship_unheard(
+        &self,
+        segment: &SealedSegment,
+        mut events: Vec<Event>,
+        doubtful: bool,
+    ) -> Result<Option<Part>, Unshipped> {
+        let tokens: HashSet<&str> = events.iter().map(|event| event.site_token.as_str()).collect();
+        let tokens: Vec<String> = tokens.into_iter().map(str::to_owned).collect();
+        let look_up = async |conn: &mut store::Conn| store::sites::list_owners(conn, &tokens).await;
+        let owners = match self.stores.lookups.ask(look_up).await {
+            Ok(owners) => owners,
+            Err(error) => return Ok(waits(segment, Part::Unheard, &error)),
+        };
         let unknown = events.extract_if(.., |event| !owners.contains_key(&event.site_token)).count();
         metrics::counter("collector_event_dropped_total").add(unknown as u64, &[("reason", "unknown_site")]);
         let mut taken: HashMap<Uuid, i64> = HashMap::new();
@@ -116,37 +130,52 @@ impl Delivery {
                 *taken.entry(owner.account_id).or_default() += 1;
             }
         }
-        self.store(&format!("{}-unheard", segment.id), &events).await?;
-        // They have happened, whatever the limit. A kill right here counts them twice against it, not in figures.
-        let month = month_of(self.clock.now());
-        for (account_id, count) in taken {
-            store::months::charge_events(&mut conn, account_id, month, count).await?;
+        self.store(&format!("{}-unheard", segment.id), events, doubtful).await?;
+        // They have happened, whatever the limit; they are charged once, however often this is done.
+        let taken: Vec<(Uuid, i64)> = taken.into_iter().collect();
+        let now = self.clock.now();
+        let charge = async |conn: &mut store::Conn| {
+            store::months::charge_held_events(conn, segment.id, month_of(now), &taken, now).await
+        };
+        match self.stores.lookups.ask(charge).await {
+            Ok(()) => Ok(None),
+            Err(error) => Ok(waits(segment, Part::Unheard, &error)),
         }
-        Ok(())
     }
 
-    async fn existing(&self, events: &[Event]) -> Result<HashSet<Uuid>, store::Error> {
-        let sites: Vec<Uuid> =
-            events.iter().map(|event| event.site_id).collect::<HashSet<_>>().into_iter().collect();
-        let mut conn = store::acquire(&self.stores.db).await?;
-        store::sites::list_existing(&mut conn, &sites).await
+    async fn existing(&self, events: &[Event]) -> Result<HashSet<Uuid>, NoAnswer> {
+        let sites: HashSet<Uuid> = events.iter().map(|event| event.site_id).collect();
+        let sites: Vec<Uuid> = sites.into_iter().collect();
+        let list = async |conn: &mut store::Conn| store::sites::list_existing(conn, &sites).await;
+        self.stores.lookups.ask(list).await
     }
 
-    async fn store(&self, token: &str, events: &[Event]) -> Result<(), Unshipped> {
+    async fn store(&self, token: &str, mut events: Vec<Event>, doubtful: bool) -> Result<(), Unshipped> {
         if events.is_empty() {
             return Ok(());
         }
         let Stores { warehouse, rules, .. } = &self.stores;
+        let stored = if doubtful { warehouse.list_stored(&events).await? } else { HashSet::new() };
+        let stored: Vec<Event> = events.extract_if(.., |event| stored.contains(&event.id)).collect();
+        if !events.is_empty() {
+            let begun = Instant::now();
+            warehouse.insert_events(token, &events).await?;
+            metrics::histogram("collector_segment_insert_seconds").record_elapsed(begun.elapsed(), &[]);
+            metrics::counter("collector_event_insert_total").add(events.len() as u64, &[]);
+        }
+        // Whoever inserted the others may have died before doing these with them.
+        events.extend(stored);
+        warehouse.insert_returns(&events).await?;
         let begun = Instant::now();
-        warehouse.insert_events(token, events).await?;
-        metrics::histogram("collector_segment_insert_seconds").record_elapsed(begun.elapsed(), &[]);
-        metrics::counter("collector_event_insert_total").add(events.len() as u64, &[]);
-        warehouse.insert_returns(events).await?;
-        let begun = Instant::now();
-        warehouse.recount_visits(events, *rules).await?;
+        warehouse.recount_visits(&events, *rules).await?;
         metrics::histogram("collector_visits_recount_seconds").record_elapsed(begun.elapsed(), &[]);
         Ok(())
     }
+}
+
+fn waits(segment: &SealedSegment, part: Part, error: &NoAnswer) -> Option<Part> {
+    tracing::warn!(%error, segment = %segment.id, ?part, "events wait until Postgres says whose they are");
+    Some(part)
 }
 
 /// How long ago that was, of a version 7 id.

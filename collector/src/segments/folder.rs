@@ -36,6 +36,8 @@ pub(super) struct SealedSegment {
     pub(super) id: Uuid,
     pub(super) path: PathBuf,
     pub(super) bytes: u64,
+    /// An earlier process left it, and may have inserted it.
+    pub(super) leftover: bool,
 }
 
 impl Folder {
@@ -63,7 +65,8 @@ impl Folder {
             let (Some(id), Some(OPEN | SEALED | REFUSED)) = (id, state) else { continue };
             // What is inserted from now on must be what stays on disk, whatever happens to the machine next.
             File::open(&path)?.sync_all()?;
-            sealed.push(self.seal_file(id, &path, fs::metadata(&path)?.len())?);
+            let segment = self.seal_file(id, &path, fs::metadata(&path)?.len())?;
+            sealed.extend(segment.map(|segment| SealedSegment { leftover: true, ..segment }));
         }
         sealed.sort_by_key(|segment| segment.id);
         Ok(sealed)
@@ -77,17 +80,21 @@ impl Folder {
         Ok(OpenSegment { id, path, file, bytes: 0 })
     }
 
-    /// Ends a segment.
-    pub(super) fn seal(&self, segment: &OpenSegment) -> io::Result<SealedSegment> {
+    /// Ends a segment; `None` if nothing is in it.
+    pub(super) fn seal(&self, segment: &OpenSegment) -> io::Result<Option<SealedSegment>> {
         self.seal_file(segment.id, &segment.path, segment.bytes)
     }
 
     /// The rename needn't be on disk to count: should the machine lose it, the segment is found under its old name,
-    /// with the same content and the same id.
-    fn seal_file(&self, id: Uuid, path: &Path, bytes: u64) -> io::Result<SealedSegment> {
+    /// with the same content and the same id. An empty segment, as a full disk makes one with every try, goes.
+    fn seal_file(&self, id: Uuid, path: &Path, bytes: u64) -> io::Result<Option<SealedSegment>> {
+        if bytes == 0 {
+            fs::remove_file(path)?;
+            return Ok(None);
+        }
         let sealed = self.path_of(id, SEALED);
         fs::rename(path, &sealed)?;
-        Ok(SealedSegment { id, path: sealed, bytes })
+        Ok(Some(SealedSegment { id, path: sealed, bytes, leftover: false }))
     }
 
     fn path_of(&self, id: Uuid, state: &str) -> PathBuf {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use contract::events::Event;
 use domain::tracking::Dropped;
+use service::metrics::Counter;
 use service::{Check, Clock, Rng, metrics};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -35,6 +36,9 @@ pub(crate) struct Journal {
     room: Room,
 }
 
+/// An event that is being written.
+pub(crate) struct HandedIn(oneshot::Receiver<bool>);
+
 struct Entry {
     line: Vec<u8>,
     answer: oneshot::Sender<bool>,
@@ -47,6 +51,7 @@ pub(crate) struct Writer {
     clock: Clock,
     rng: Rng,
     check: Check,
+    accepted: Counter,
     entries: mpsc::Receiver<Entry>,
     open: Option<(OpenSegment, Instant)>,
     /// Sealed and not yet handed to the shipper, oldest first.
@@ -74,6 +79,7 @@ impl Journal {
             clock,
             rng,
             check,
+            accepted: metrics::counter("collector_event_accept_total"),
             entries: incoming,
             open: None,
             sealed: leftovers.into(),
@@ -83,15 +89,22 @@ impl Journal {
         (Self { entries, room }, writer, outgoing)
     }
 
-    /// Returns once the event is on disk.
-    pub(crate) async fn append(&self, event: &Event) -> Result<(), Dropped> {
+    /// Takes the event. From then on it is written, whether or not somebody waits for that.
+    pub(crate) async fn hand_in(&self, event: &Event) -> Result<HandedIn, Dropped> {
         if self.room.is_full() {
             return Err(Dropped::Full);
         }
         let line = line::encode(event).map_err(|_| Dropped::Unwritable)?;
         let (answer, written) = oneshot::channel();
         self.entries.send(Entry { line, answer }).await.map_err(|_| Dropped::Unwritable)?;
-        if written.await == Ok(true) { Ok(()) } else { Err(Dropped::Unwritable) }
+        Ok(HandedIn(written))
+    }
+}
+
+impl HandedIn {
+    /// Returns once the event is on disk.
+    pub(crate) async fn written(self) -> Result<(), Dropped> {
+        if self.0.await == Ok(true) { Ok(()) } else { Err(Dropped::Unwritable) }
     }
 }
 
@@ -128,13 +141,14 @@ impl Writer {
     }
 
     async fn write(&mut self, group: &mut Vec<Entry>) {
-        let lines: Vec<u8> = group.iter().flat_map(|entry| &entry.line).copied().collect();
+        let lines = group.iter().map(|entry| entry.line.as_slice()).collect::<Vec<_>>().concat();
         let bytes = lines.len() as u64;
         let begun = Instant::now();
         let written = self.write_lines(lines).await;
         metrics::histogram("collector_group_commit_seconds").record_elapsed(begun.elapsed(), &[]);
         match &written {
             Ok(()) => {
+                self.accepted.add(group.len() as u64, &[]);
                 self.room.taken(bytes);
                 self.check.ok();
             }
@@ -180,7 +194,7 @@ impl Writer {
         let folder = Arc::clone(&self.folder);
         let sealed = tokio::task::spawn_blocking(move || folder.seal(&open)).await;
         match sealed.map_err(std::io::Error::other).flatten() {
-            Ok(segment) => self.sealed.push_back(segment),
+            Ok(segment) => self.sealed.extend(segment),
             // Still there under its open name: the next start seals it.
             Err(error) => {
                 tracing::error!(%error, "a segment could not be sealed and stays until the next start");

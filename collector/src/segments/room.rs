@@ -11,6 +11,8 @@ pub(super) struct Room(Arc<Shared>);
 
 struct Shared {
     bytes: AtomicU64,
+    /// Bytes that ever came.
+    came: AtomicU64,
     bytes_max: u64,
     full: AtomicBool,
     check: Check,
@@ -18,7 +20,13 @@ struct Shared {
 
 impl Room {
     pub(super) fn new(bytes: u64, bytes_max: u64, check: Check) -> Self {
-        let room = Self(Arc::new(Shared { bytes: bytes.into(), bytes_max, full: false.into(), check }));
+        let room = Self(Arc::new(Shared {
+            bytes: bytes.into(),
+            came: 0.into(),
+            bytes_max,
+            full: false.into(),
+            check,
+        }));
         room.0.check.ok();
         room.report(bytes);
         room
@@ -29,7 +37,19 @@ impl Room {
         self.0.full.load(Ordering::Relaxed)
     }
 
+    /// Bytes that came since this began.
+    pub(super) fn came(&self) -> u64 {
+        self.0.came.load(Ordering::Relaxed)
+    }
+
+    /// How many hundredths of a small part of the room, one in so many, are free.
+    pub(super) fn free_percent_of_part(&self, part: u64) -> u64 {
+        let most = (self.0.bytes_max / part).max(1);
+        most.saturating_sub(self.0.bytes.load(Ordering::Relaxed)).saturating_mul(100) / most
+    }
+
     pub(super) fn taken(&self, bytes: u64) {
+        self.0.came.fetch_add(bytes, Ordering::Relaxed);
         self.report(self.0.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes);
     }
 

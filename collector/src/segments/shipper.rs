@@ -1,14 +1,15 @@
-//! Takes sealed segments to ClickHouse, oldest first, and doesn't let go of one before it is stored.
+//! Takes sealed segments to ClickHouse, oldest first, and doesn't let go of one before it is stored. What Postgres must
+//! be asked about first is set aside while it is away: nothing else waits for it.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use service::{Clock, Shutdown, metrics};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
-use uuid::Uuid;
+use tokio::time::Instant;
 
 use super::Stores;
-use super::delivery::{Delivery, Shipped, Unshipped, age};
+use super::delivery::{Delivery, Parcel, Part, Unshipped, age};
 use super::folder::SealedSegment;
 use super::room::Room;
 
@@ -17,8 +18,18 @@ const PAUSE_LONGEST: Duration = Duration::from_secs(10);
 /// What is still tried for once the service is to stop. All is safe on disk: the next start sends the rest.
 const LAST_CHANCE: Duration = Duration::from_secs(5);
 
-/// How soon segments are looked at again that wait for Postgres.
+/// How soon what waits for Postgres is looked at again.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// For so long after it was first sent, ClickHouse is sure to know a segment's token.
+const TOKEN_KNOWN_FOR: Duration = Duration::from_secs(60);
+
+/// While much comes, up to so many times as long as sending took is rested: whoever waits for an answer goes first, and
+/// larger segments cost ClickHouse less. The more waits, the shorter the rest, and at one part in eight of what may wait
+/// there is none.
+const REST: u32 = 3;
+const REST_WITHIN_PART: u64 = 8;
+const REST_LONGEST: Duration = Duration::from_secs(1);
 
 /// The one task that inserts.
 pub(crate) struct Shipper {
@@ -26,8 +37,9 @@ pub(crate) struct Shipper {
     clock: Clock,
     shutdown: Shutdown,
     sealed: mpsc::Receiver<SealedSegment>,
-    /// Sent, but for events whose site is not known yet.
-    held: Vec<SealedSegment>,
+    /// What waits for Postgres, and when it is worth another look.
+    held: VecDeque<Parcel>,
+    look_at: Instant,
     room: Room,
 }
 
@@ -40,7 +52,7 @@ impl Shipper {
         shutdown: Shutdown,
     ) -> Self {
         let delivery = Delivery { stores, clock: clock.clone() };
-        Self { delivery, clock, shutdown, sealed, held: Vec::new(), room }
+        Self { delivery, clock, shutdown, sealed, held: VecDeque::new(), look_at: Instant::now(), room }
     }
 
     /// Inserts until the writer has ended and nothing is left, or for a little while after shutdown was requested.
@@ -57,28 +69,37 @@ impl Shipper {
     }
 
     async fn ship_all(&mut self) -> anyhow::Result<()> {
-        let mut looks = interval_at(Instant::now() + LOOK_AGAIN_AFTER, LOOK_AGAIN_AFTER);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            tokio::select! {
-                segment = self.sealed.recv() => match segment {
-                    Some(segment) => if !self.ship_one(segment).await? {
-                        return Ok(());
-                    },
-                    None => return Ok(()),
-                },
-                _ = looks.tick(), if !self.held.is_empty() => self.ship_held().await?,
+            // Where there is both, they take turns: what is new doesn't wait for what is held, nor that for the new.
+            let next = tokio::select! {
+                segment = self.sealed.recv() => segment.map(Parcel::new),
+                () = tokio::time::sleep_until(self.look_at), if !self.held.is_empty() => self.held.pop_front(),
+            };
+            let Some(parcel) = next else { return Ok(()) };
+            let (begun, bytes, came_before) = (Instant::now(), parcel.segment.bytes, self.room.came());
+            if !self.ship_one(parcel).await? {
+                return Ok(());
             }
+            self.report_oldest(None);
+            let rest = rest_after(begun.elapsed(), bytes, self.room.came() - came_before);
+            let rest = rest * hundredths(self.room.free_percent_of_part(REST_WITHIN_PART)) / 100;
+            // The pause is the point. Nothing rests at the end.
+            self.shutdown.unless_requested(tokio::time::sleep_until(Instant::now() + rest)).await;
         }
     }
 
     /// Gives whether to go on.
-    async fn ship_one(&mut self, segment: SealedSegment) -> anyhow::Result<bool> {
-        let shipped = self.ship_until_stored(&segment).await;
-        report_oldest(0.0);
-        match shipped {
-            Ok(Shipped::Whole) => self.done(&segment)?,
-            Ok(Shipped::ButUnheard) => self.held.push(segment),
+    async fn ship_one(&mut self, mut parcel: Parcel) -> anyhow::Result<bool> {
+        let segment = parcel.segment.clone();
+        match self.ship_until_stored(&mut parcel).await {
+            Ok(None) => {
+                segment.delete()?;
+                self.room.freed(segment.bytes);
+            }
+            Ok(Some(part)) => {
+                self.held.push_back(parcel.left(part));
+                self.look_at = Instant::now() + LOOK_AGAIN_AFTER;
+            }
             Err(Unshipped::Stopped) => return Ok(false),
             Err(error) => {
                 tracing::error!(%error, segment = %segment.id, "a segment is refused and set aside: look into it");
@@ -89,37 +110,19 @@ impl Shipper {
         Ok(true)
     }
 
-    /// What still can't be told stays for the next look, or the next start.
-    async fn ship_held(&mut self) -> anyhow::Result<()> {
-        for segment in std::mem::take(&mut self.held) {
-            match self.delivery.ship_unheard(&segment).await {
-                Ok(()) => self.done(&segment)?,
-                Err(error) => {
-                    tracing::warn!(%error, segment = %segment.id, "events of sites unheard of wait");
-                    self.held.push(segment);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn done(&self, segment: &SealedSegment) -> std::io::Result<()> {
-        segment.delete()?;
-        self.room.freed(segment.bytes);
-        Ok(())
-    }
-
-    /// Tries until the segment is stored; gives up only where trying again can't help, or the service stops.
-    async fn ship_until_stored(&self, segment: &SealedSegment) -> Result<Shipped, Unshipped> {
-        let mut pause = PAUSE_FIRST;
+    /// Tries until everything is stored but what waits for Postgres, which it gives; gives up only where trying again
+    /// can't help, or the service stops.
+    async fn ship_until_stored(&self, parcel: &mut Parcel) -> Result<Option<Part>, Unshipped> {
+        let (begun, mut pause) = (Instant::now(), PAUSE_FIRST);
         loop {
-            let error = match self.delivery.ship(segment).await {
+            let error = match self.delivery.ship(parcel).await {
                 Err(error) if error.retryable() => error,
                 done => return done,
             };
+            parcel.doubtful |= begun.elapsed() >= TOKEN_KNOWN_FOR;
             metrics::counter("collector_insert_fail_total").add(1, &[]);
-            tracing::warn!(%error, segment = %segment.id, ?pause, "a segment can't be sent on yet");
-            report_oldest(self.age_seconds(segment.id));
+            tracing::warn!(%error, segment = %parcel.segment.id, ?pause, "a segment can't be sent on yet");
+            self.report_oldest(Some(parcel));
             if self.shutdown.is_requested() {
                 return Err(Unshipped::Stopped);
             }
@@ -129,12 +132,36 @@ impl Shipper {
         }
     }
 
-    fn age_seconds(&self, id: Uuid) -> f64 {
-        age(id, &self.clock).as_secs_f64()
+    /// The age of what has waited longest, for ClickHouse or for Postgres.
+    fn report_oldest(&self, current: Option<&Parcel>) {
+        let oldest = self.held.iter().chain(current).map(|parcel| parcel.segment.id).min();
+        let seconds = oldest.map_or(0.0, |id| age(id, &self.clock).as_secs_f64());
+        metrics::gauge("collector_segment_oldest_seconds").set(seconds, &[]);
     }
 }
 
-/// The age of what has waited longest while ClickHouse doesn't take it.
-fn report_oldest(seconds: f64) {
-    metrics::gauge("collector_segment_oldest_seconds").set(seconds, &[]);
+/// How long to rest after `bytes` were sent, while `came` others came. Where it is no more than one in eight, as after
+/// ClickHouse was away, there is no need to.
+fn rest_after(spent: Duration, bytes: u64, came: u64) -> Duration {
+    let pressure = hundredths((came * 100 / bytes.max(1)).saturating_sub(12) * 8);
+    (spent.min(REST_LONGEST / REST) * REST) * pressure / 100
+}
+
+fn hundredths(percent: u64) -> u32 {
+    u32::try_from(percent.min(100)).unwrap_or(100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_sends_rests_only_while_much_comes_and_never_for_long() {
+        let spent = Duration::from_millis(100);
+        assert_eq!(rest_after(spent, 1_000, 1_000), spent * REST);
+        assert_eq!(rest_after(spent, 1_000, 250), spent * REST);
+        assert_eq!(rest_after(spent, 1_000, 120), Duration::ZERO);
+        assert_eq!(rest_after(spent, 1_000, 0), Duration::ZERO);
+        assert!(rest_after(Duration::from_secs(600), 1_000, 9_000) <= REST_LONGEST);
+    }
 }

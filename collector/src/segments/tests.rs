@@ -39,6 +39,16 @@ fn bench(folder: &Path, limits: Limits) -> Bench {
     Bench { journal, sealed, room, readiness, writer: tokio::spawn(writer.run()) }
 }
 
+impl Bench {
+    async fn append(&self, number: u128) -> Result<(), Dropped> {
+        append(&self.journal, number).await
+    }
+}
+
+async fn append(journal: &Journal, number: u128) -> Result<(), Dropped> {
+    journal.hand_in(&event(number)).await?.written().await
+}
+
 fn event(number: u128) -> Event {
     Event {
         id: Uuid::from_u128(number),
@@ -71,7 +81,7 @@ async fn everything_answered_comes_out_once_and_unchanged() {
     let Bench { journal, mut sealed, writer, .. } = bench(folder.path(), small);
     let appends = (0..1_000).map(|number| {
         let journal = journal.clone();
-        async move { journal.append(&event(number)).await }
+        async move { append(&journal, number).await }
     });
     let answers = tokio::spawn(futures::future::join_all(appends.collect::<Vec<_>>()));
 
@@ -93,7 +103,7 @@ async fn everything_answered_comes_out_once_and_unchanged() {
 async fn an_answered_event_is_already_on_the_disk() {
     let folder = TempDir::new().unwrap();
     let bench = bench(folder.path(), LIMITS);
-    bench.journal.append(&event(1)).await.unwrap();
+    bench.append(1).await.unwrap();
     let open = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
     let open = open.filter(|path| path.extension().is_some_and(|state| state == "open" || state == "sealed"));
     let bytes: Vec<u8> = open.flat_map(|path| fs::read(path).unwrap()).collect();
@@ -134,6 +144,21 @@ async fn a_segment_set_aside_is_tried_again_at_the_next_start() {
 }
 
 #[tokio::test]
+async fn a_segment_that_nothing_could_be_written_to_leaves_no_file_behind() {
+    let folder = TempDir::new().unwrap();
+    // As an earlier process left them on a full disk.
+    for name in [format!("{}.open", Uuid::from_u128(1)), format!("{}.sealed", Uuid::from_u128(2))] {
+        fs::write(folder.path().join(name), b"").unwrap();
+    }
+    let (folder_of_one, leftovers) = Folder::open(folder.path()).unwrap();
+    assert_eq!(leftovers, []);
+    let empty = folder_of_one.create(Uuid::from_u128(1)).unwrap();
+    assert_eq!(files(&folder, "open"), 1);
+    assert_eq!(folder_of_one.seal(&empty).unwrap(), None);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "only the lock file is left");
+}
+
+#[tokio::test]
 async fn one_folder_has_one_collector() {
     let folder = TempDir::new().unwrap();
     let _first = Folder::open(folder.path()).unwrap();
@@ -147,7 +172,7 @@ async fn while_the_shipper_is_behind_segments_grow_instead_of_becoming_many() {
     let eager = Limits { seal_after: Duration::ZERO, ..LIMITS };
     let mut bench = bench(folder.path(), eager);
     for number in 0..50 {
-        bench.journal.append(&event(number)).await.unwrap();
+        bench.append(number).await.unwrap();
     }
     // One waits to be taken; all that came after it share another.
     let first = bench.sealed.recv().await.unwrap();
@@ -162,13 +187,13 @@ async fn a_full_folder_drops_until_there_is_room_and_says_so() {
     let tiny = Limits { unsent_bytes_max: 1, ..LIMITS };
     let bench = bench(folder.path(), tiny);
     assert!(bench.readiness.report().ready);
-    bench.journal.append(&event(1)).await.unwrap();
-    assert_eq!(bench.journal.append(&event(2)).await, Err(Dropped::Full));
+    bench.append(1).await.unwrap();
+    assert_eq!(bench.append(2).await, Err(Dropped::Full));
     assert!(!bench.readiness.report().ready);
 
     bench.room.freed(line::encode(&event(1)).unwrap().len() as u64);
     assert!(bench.readiness.report().ready);
-    bench.journal.append(&event(3)).await.unwrap();
+    bench.append(3).await.unwrap();
 }
 
 #[tokio::test]
@@ -177,11 +202,11 @@ async fn a_disk_that_refuses_is_said_and_tried_again() {
     let path = parent.path().join("segments");
     let bench = bench(&path, LIMITS);
     fs::remove_dir_all(&path).unwrap();
-    assert_eq!(bench.journal.append(&event(1)).await, Err(Dropped::Unwritable));
+    assert_eq!(bench.append(1).await, Err(Dropped::Unwritable));
     assert!(!bench.readiness.report().ready);
 
     fs::create_dir(&path).unwrap();
-    bench.journal.append(&event(2)).await.unwrap();
+    bench.append(2).await.unwrap();
     assert!(bench.readiness.report().ready);
 }
 

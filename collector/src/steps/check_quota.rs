@@ -18,6 +18,7 @@ use domain::months::month_of;
 use domain::tracking::Dropped;
 use service::Clock;
 use store::Db;
+use store::lookups::LookUps;
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
@@ -40,6 +41,14 @@ struct Accounts {
     rules: Quota,
 }
 
+/// An event that was counted; unless it is kept, dropping this counts it no more. So an event whose sender hung up
+/// before it was safe costs nobody anything.
+pub(crate) struct Counted {
+    /// None if nobody knows yet whose it is.
+    account: Option<Arc<Account>>,
+    kept: bool,
+}
+
 /// One account's allowance, and who waits for more of it.
 struct Account {
     id: Uuid,
@@ -49,17 +58,17 @@ struct Account {
 
 impl CheckQuota {
     /// The step, and the task that leases for it and gives back.
-    pub(crate) fn new(db: Db, clock: Clock, rules: Quota) -> (Self, Keeper) {
+    pub(crate) fn new(db: Db, lookups: LookUps, clock: Clock, rules: Quota) -> (Self, Keeper) {
         let (asks, asked) = mpsc::unbounded_channel();
         let patience = rules.patience;
         let accounts = Arc::new(Accounts { known: RwLock::default(), rules });
-        let keeper = Keeper::new(db, clock, Arc::clone(&accounts), asked);
+        let keeper = Keeper::new((db, lookups), clock, Arc::clone(&accounts), asked);
         (Self { accounts, asks, patience }, keeper)
     }
 
     /// Events of a site that isn't known yet are counted once it is.
-    pub(crate) async fn step(&self, arrival: &Arrival, site: Site) -> Result<(), Dropped> {
-        let Some(owner) = site.owner() else { return Ok(()) };
+    pub(crate) async fn step(&self, arrival: &Arrival, site: Site) -> Result<Counted, Dropped> {
+        let Some(owner) = site.owner() else { return Ok(Counted { account: None, kept: false }) };
         let (month, limit) = (month_of(arrival.taken_at), owner.plan.limits().events_per_month);
         let mut until = None;
         loop {
@@ -73,25 +82,36 @@ impl CheckQuota {
                 let _ended = self.asks.send(Arc::clone(&account));
             }
             match verdict {
-                Verdict::Taken => return Ok(()),
+                Verdict::Taken => return Ok(Counted { account: Some(Arc::clone(&account)), kept: false }),
                 Verdict::UsedUp => return Err(Dropped::Quota),
                 Verdict::Closed => {}
                 Verdict::Wait => {
                     let until = *until.get_or_insert(tokio::time::Instant::now() + self.patience);
                     if tokio::time::timeout_at(until, answered).await.is_err() {
                         account.allowance().take_on_credit();
-                        return Ok(());
+                        return Ok(Counted { account: Some(Arc::clone(&account)), kept: false });
                     }
                 }
             }
         }
     }
+}
 
-    /// An event that was counted came to nothing.
-    pub(crate) fn undo(&self, site: Site) {
-        let Some(owner) = site.owner() else { return };
-        let known = self.accounts.known.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(account) = known.get(&owner.account_id) {
+impl Counted {
+    /// The event is on its way to the disk.
+    pub(crate) fn keep(&mut self) {
+        self.kept = true;
+    }
+
+    /// It came to nothing after all.
+    pub(crate) fn give_back(&mut self) {
+        self.kept = false;
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if let Some(account) = self.account.take().filter(|_| !self.kept) {
             account.allowance().undo();
         }
     }

@@ -8,7 +8,7 @@ use contract::{Change, Signal};
 use domain::tracking::{Dropped, Hit};
 use futures::StreamExt as _;
 use service::Shutdown;
-use store::Db;
+use store::lookups::{LookUps, NoAnswer};
 use store::sites::SiteOwner;
 
 /// Bytes of remembered sites: some hundred thousand.
@@ -19,7 +19,7 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Finds sites by their token. Clones share what they remember.
 #[derive(Clone)]
 pub(crate) struct FindSite {
-    db: Db,
+    lookups: LookUps,
     known: Fresh<String, Option<SiteOwner>>,
 }
 
@@ -42,22 +42,23 @@ impl Site {
 }
 
 impl FindSite {
-    pub(crate) fn new(db: Db, fresh_for: Duration) -> Self {
+    pub(crate) fn new(lookups: LookUps, fresh_for: Duration) -> Self {
         let bounds = Bounds { max_bytes: REMEMBERED_BYTES_MAX, fresh_for, retry_after: ASK_AGAIN_AFTER };
         // The token, its owner, and what the cache itself needs for an entry.
         let weigh =
             |token: &String, _: &Option<SiteOwner>| u32::try_from(token.len() + 200).unwrap_or(u32::MAX);
-        Self { db, known: Fresh::new(bounds, weigh) }
+        Self { lookups, known: Fresh::new(bounds, weigh) }
     }
 
     pub(crate) async fn step(&self, hit: &Hit) -> Result<Site, Dropped> {
         let now = Instant::now();
         let owner = match self.known.peek(&hit.site_token, now) {
             Some(owner) => owner,
-            None => match self.known.get(&hit.site_token, now, self.load(&hit.site_token)).await {
+            // Apart, as what waits for Postgres is large, and every event would carry its place along.
+            None => match Box::pin(self.known.get(&hit.site_token, now, self.load(&hit.site_token))).await {
                 Ok(found) => found.value,
                 Err(error) => {
-                    tracing::warn!(%error, "an event's site can't be looked up: that is done when it is sent on");
+                    tracing::debug!(%error, "an event's site can't be looked up: that is done when it is sent on");
                     return Ok(Site::Unheard);
                 }
             },
@@ -70,9 +71,9 @@ impl FindSite {
         self.known.last(&hit.site_token).flatten()
     }
 
-    async fn load(&self, site_token: &str) -> Result<Option<SiteOwner>, store::Error> {
-        let mut conn = store::acquire(&self.db).await?;
-        store::sites::find_owner_by_token(&mut conn, site_token).await
+    async fn load(&self, site_token: &str) -> Result<Option<SiteOwner>, NoAnswer> {
+        let find = async |conn: &mut store::Conn| store::sites::find_owner_by_token(conn, site_token).await;
+        self.lookups.ask(find).await
     }
 
     /// Forgets what has changed, as soon as it is said.

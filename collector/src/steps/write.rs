@@ -7,6 +7,7 @@ use domain::sources::Source;
 use domain::tracking::{Dropped, Hit};
 use service::{Clock, Rng};
 
+use super::check_quota::Counted;
 use super::find_site::Site;
 use super::locate::Place;
 use super::name_visitor::Visitor;
@@ -31,8 +32,14 @@ pub(crate) struct Findings {
 }
 
 impl Write {
-    /// Returns once the event is safe.
-    pub(crate) async fn step(&self, arrival: &Arrival, hit: Hit, found: Findings) -> Result<(), Dropped> {
+    /// Returns once the event is safe. Handed in, it counts, whether or not somebody still waits for the answer.
+    pub(crate) async fn step(
+        &self,
+        arrival: &Arrival,
+        hit: Hit,
+        found: Findings,
+        counted: &mut Counted,
+    ) -> Result<(), Dropped> {
         let Findings { site, place, agent, source, visitor } = found;
         let owner = site.owner();
         let event = Event {
@@ -66,6 +73,8 @@ impl Write {
             engagement_ms: hit.engagement_ms,
             scroll_depth: hit.scroll_depth,
         };
-        self.journal.append(&event).await
+        let handed_in = self.journal.hand_in(&event).await?;
+        counted.keep();
+        handed_in.written().await.inspect_err(|_| counted.give_back())
     }
 }

@@ -144,3 +144,80 @@ async fn events_that_waited_while_their_site_was_deleted_are_left_out() {
     collector.stop().await;
     assert_eq!(stand.stored_paths().await, once_each(5..8));
 }
+
+#[tokio::test]
+async fn a_postgres_that_is_away_holds_up_neither_who_sends_nor_what_is_new() {
+    let mut stand = Stand::new().await;
+    let valve = Valve::before(stand.database_host()).await;
+    stand.set_database_behind(&valve);
+    let collector = stand.start().await;
+    send_many(&collector, &stand.site_token, 0..1).await;
+
+    valve.refuse();
+    let began = std::time::Instant::now();
+    // Each of a site nobody has asked for yet, so that segments are held.
+    for number in 1..40 {
+        send_many(&collector, &format!("site_unheard_of_{number}"), number..number + 1).await;
+    }
+    let waited = began.elapsed();
+    assert!(waited < std::time::Duration::from_secs(20), "{waited:?}: not one after the other");
+    send_many(&collector, &stand.site_token, 40..41).await;
+    until(async || stand.page_views().await == 2).await;
+    collector.stop().await;
+    stand.set(&format!("store.url={}", stand.database.url));
+    let collector = stand.start().await;
+    send_many(&collector, &stand.site_token, 41..42).await;
+    until(async || stand.page_views().await == 3).await;
+    collector.stop().await;
+    assert_eq!(stand.stored_paths().await.into_keys().collect::<Vec<_>>(), ["/0", "/40", "/41"]);
+}
+
+#[tokio::test]
+async fn a_segment_whose_token_is_forgotten_is_still_counted_once() {
+    let mut stand = Stand::new().await;
+    let valve = Valve::before(&stand.clickhouse.url).await;
+    stand.set(&format!("warehouse.url={}", valve.url));
+    valve.deafen();
+    let collector = stand.start().await;
+    send_many(&collector, &stand.site_token, 0..20).await;
+    until(async || stand.page_views().await == 20).await;
+    collector.stop().await;
+
+    // As if 20,000 inserts had come in between.
+    stand.ask("ALTER TABLE events MODIFY SETTING non_replicated_deduplication_window = 0").await;
+    valve.open();
+    let collector = stand.start().await;
+    send_many(&collector, &stand.site_token, 20..30).await;
+    until(async || stand.page_views().await >= 30).await;
+    collector.stop().await;
+    assert_eq!(stand.stored_paths().await, once_each(0..30));
+    let (events, visits) = stand.both_sums().await;
+    assert_eq!(events, visits);
+}
+
+#[tokio::test]
+async fn events_that_were_held_are_charged_once_however_often_they_are_sent() {
+    let mut stand = Stand::new().await;
+    let valve = Valve::before(stand.database_host()).await;
+    stand.set_database_behind(&valve);
+    let collector = stand.start().await;
+    let other = "site_nobody_has_asked_for_yet";
+    stand.make_site(other).await;
+    send_many(&collector, &stand.site_token, 0..1).await;
+    valve.shut();
+    send_many(&collector, other, 1..4).await;
+    until(async || stand.page_views().await == 1).await;
+    collector.stop().await;
+    valve.open();
+
+    // A kill after it was charged and before the segment went: the same folder is sent twice.
+    let kept = stand.copy_of_segments();
+    for _ in 0..2 {
+        let collector = stand.start().await;
+        until(async || stand.stored_paths().await.len() == 4).await;
+        collector.stop().await;
+        stand.put_segments(&kept);
+    }
+    assert_eq!(stand.stored_paths().await, once_each(0..4));
+    assert_eq!(stand.used_of(other).await, 3);
+}

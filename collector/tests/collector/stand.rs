@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -75,6 +76,7 @@ impl Stand {
                 database: clickhouse.database.clone(),
                 user: clickhouse.user.clone(),
                 password: clickhouse.password.clone(),
+                cluster: String::new(),
             }),
             database,
             redis,
@@ -100,6 +102,25 @@ impl Stand {
         let folder = TempDir::new().unwrap();
         self.set(&format!("segments.folder={}", folder.path().display()));
         self.folders.push(folder);
+    }
+
+    /// What waits in the folder.
+    pub(crate) fn copy_of_segments(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let files = std::fs::read_dir(self.folders.last().unwrap().path()).unwrap();
+        let paths = files.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some());
+        paths.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
+    }
+
+    /// Puts it back, as if it had never been sent.
+    pub(crate) fn put_segments(&self, segments: &[(PathBuf, Vec<u8>)]) {
+        segments.iter().for_each(|(path, bytes)| std::fs::write(path, bytes).unwrap());
+    }
+
+    /// Events of this month that are charged to the owner of the site with this token.
+    pub(crate) async fn used_of(&self, site_token: &str) -> i64 {
+        let mut conn = store::acquire(&self.database.db).await.unwrap();
+        let owner = store::sites::find_owner_by_token(&mut conn, site_token).await.unwrap().unwrap();
+        store::months::find_months(&mut conn, owner.account_id, now()).await.unwrap().events
     }
 
     /// Where Postgres listens.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
 
 const OPEN: u8 = 0;
 const SHUT: u8 = 1;
@@ -16,6 +17,7 @@ pub(crate) struct Valve {
     pub(crate) url: String,
     state: Arc<AtomicU8>,
     cut: Arc<AtomicUsize>,
+    accepting: AbortHandle,
 }
 
 impl Valve {
@@ -24,21 +26,30 @@ impl Valve {
         let target = url.trim_start_matches("http://").trim_end_matches('/').to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address: SocketAddr = listener.local_addr().unwrap();
-        let valve = Self { url: format!("http://{address}"), state: Arc::default(), cut: Arc::default() };
-        let this = valve.clone();
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let (this, target) = (this.clone(), target.clone());
-                tokio::spawn(async move {
-                    if let Ok(server) = TcpStream::connect(&target).await {
-                        // How the connection ends is what the test is about.
-                        let _ended = this.pass(client, server).await;
-                    }
-                    this.cut.fetch_add(1, Ordering::SeqCst);
-                });
+        let (state, cut) = (Arc::<AtomicU8>::default(), Arc::<AtomicUsize>::default());
+        let accept = {
+            let (state, cut) = (Arc::clone(&state), Arc::clone(&cut));
+            async move {
+                while let Ok((client, _)) = listener.accept().await {
+                    let (state, cut, target) = (Arc::clone(&state), Arc::clone(&cut), target.clone());
+                    tokio::spawn(async move {
+                        if let Ok(server) = TcpStream::connect(&target).await {
+                            // How the connection ends is what the test is about.
+                            let _ended = pass(&state, client, server).await;
+                        }
+                        cut.fetch_add(1, Ordering::SeqCst);
+                    });
+                }
             }
-        });
-        valve
+        };
+        let accepting = tokio::spawn(accept).abort_handle();
+        Self { url: format!("http://{address}"), state, cut, accepting }
+    }
+
+    /// Connections are cut, and further ones refused, for good.
+    pub(crate) fn refuse(&self) {
+        self.shut();
+        self.accepting.abort();
     }
 
     pub(crate) fn open(&self) {
@@ -59,28 +70,28 @@ impl Valve {
     pub(crate) fn cut(&self) -> usize {
         self.cut.load(Ordering::SeqCst)
     }
+}
 
-    async fn pass(&self, mut client: TcpStream, mut server: TcpStream) -> std::io::Result<()> {
-        let (mut asked, mut answer) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
-        let mut inserting = false;
-        loop {
-            tokio::select! {
-                read = client.read(&mut asked) => {
-                    let bytes = &asked[..read?];
-                    if bytes.is_empty() || self.state.load(Ordering::SeqCst) == SHUT {
-                        return Ok(());
-                    }
-                    inserting |= bytes.windows(12).any(|window| window == b"query=INSERT");
-                    server.write_all(bytes).await?;
+async fn pass(state: &AtomicU8, mut client: TcpStream, mut server: TcpStream) -> std::io::Result<()> {
+    let (mut asked, mut answer) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
+    let mut inserting = false;
+    loop {
+        tokio::select! {
+            read = client.read(&mut asked) => {
+                let bytes = &asked[..read?];
+                if bytes.is_empty() || state.load(Ordering::SeqCst) == SHUT {
+                    return Ok(());
                 }
-                read = server.read(&mut answer) => {
-                    let bytes = &answer[..read?];
-                    // ClickHouse answers an insert once it is stored.
-                    if bytes.is_empty() || (inserting && self.state.load(Ordering::SeqCst) == DEAF) {
-                        return Ok(());
-                    }
-                    client.write_all(bytes).await?;
+                inserting |= bytes.windows(12).any(|window| window == b"query=INSERT");
+                server.write_all(bytes).await?;
+            }
+            read = server.read(&mut answer) => {
+                let bytes = &answer[..read?];
+                // ClickHouse answers an insert once it is stored.
+                if bytes.is_empty() || (inserting && state.load(Ordering::SeqCst) == DEAF) {
+                    return Ok(());
                 }
+                client.write_all(bytes).await?;
             }
         }
     }

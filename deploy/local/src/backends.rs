@@ -66,6 +66,7 @@ impl Backends {
             database: wishes.get("warehouse.database").unwrap_or("webruntime").to_owned(),
             user: wishes.get("warehouse.user").unwrap_or(&self.urls.clickhouse_user).to_owned(),
             password: self.urls.clickhouse_password.clone(),
+            cluster: wishes.get("warehouse.cluster").unwrap_or_default().to_owned(),
         });
         warehouse.migrate().await.context("bringing ClickHouse up to date")
     }

@@ -145,7 +145,7 @@ async fn send_one(client: &Client, url: &str, edge_token: &str, event: &Happened
         (contract::edge::TOKEN, edge_token),
         (contract::edge::CLIENT_IP, event.ip.as_str()),
         ("user-agent", event.agent),
-        ("x-event-time", at.as_str()),
+        (contract::edge::EVENT_TIME, at.as_str()),
     ];
     let answer = client.ask(Method::POST, url, &headers, Some(&event.body)).await?;
     anyhow::ensure!(

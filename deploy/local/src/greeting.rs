@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::client::Client;
 use crate::folder::Folder;
+use crate::locations;
 use crate::stack_file::StackFile;
 
 const TRIAL: &str = "trial.json";
@@ -18,6 +19,10 @@ pub(crate) async fn greet(folder: &Folder, file: &StackFile, how_to_stop: &str) 
     let (trial, account) = trial(&client, folder, base).await?;
     let key = trial["key"].as_str().context("the trial has no key")?;
     let keep = how_to_keep(&trial, &account);
+    let places = match folder.part(locations::LINKS).exists() {
+        true => format!("\n  visitors' places {}", locations::ATTRIBUTION),
+        false => String::new(),
+    };
     let site = account["siteUrl"].as_str().context("the account has no site")?;
     println!(
         "
@@ -26,7 +31,7 @@ Web Runtime is up.
   API and forms   {base}
   your site       {site}
   API document    {base}/api/openapi.json
-  folder          {}
+  folder          {}{places}
   trial key       {key}{keep}
 
 Three calls to try:

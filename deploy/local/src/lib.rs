@@ -11,6 +11,7 @@ mod commands;
 mod demo;
 mod folder;
 mod greeting;
+mod locations;
 mod logs;
 mod progress;
 mod services;

@@ -3,6 +3,7 @@
 //! One TOML file a service, in the folder: above the defaults, below the environment and `--set`.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) urls: &'a Urls,
     pub(crate) secrets: &'a Secrets,
     pub(crate) services: &'a BTreeMap<String, Service>,
+    /// What says where visitors are; none if nothing does.
+    pub(crate) location_files: &'a [PathBuf],
     /// Whether there is nobody to ask who somebody is.
     pub(crate) local_sign_in: bool,
 }
@@ -113,6 +116,8 @@ impl Settings<'_> {
             "collector" => {
                 put("segments", "folder", text(&folder.part("segments").display().to_string()));
                 put("collector", "accept_event_time", Value::Boolean(true));
+                let files = self.location_files.iter().map(|file| text(&file.display().to_string()));
+                put("collector", "location_files", Value::Array(files.collect()));
             }
             _ => put("outbound", "allow", loopback()),
         }

@@ -15,6 +15,7 @@ use crate::backends::{Backends, Urls};
 use crate::client::Client;
 use crate::folder::Folder;
 use crate::greeting;
+use crate::locations;
 use crate::progress::Progress;
 use crate::settings::{Secrets, Settings};
 use crate::stack_file::{NAMES, Service, StackFile};
@@ -64,7 +65,10 @@ async fn start(
     if !Addresses::new(&base_url, &sites_domain)?.is_local() {
         bail!("a local run is for this machine alone: http.base_url must be on localhost, not {base_url}");
     }
-    let backends = Backends::start(folder, &wishes, progress).await?;
+    let (backends, location_files) = tokio::try_join!(
+        Backends::start(folder, &wishes, progress),
+        locations::files(folder, up, &wishes, progress),
+    )?;
     let file = describe(folder, &backends.urls, base_url, sites_domain, &ports)?;
     let settings = Settings {
         base_url: &file.base_url,
@@ -72,6 +76,7 @@ async fn start(
         urls: &backends.urls,
         secrets: &Secrets::of(folder)?,
         services: &file.services,
+        location_files: &location_files,
         local_sign_in: !wishes.has_any_below("signin.providers"),
     };
     settings.write(folder)?;

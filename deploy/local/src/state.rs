@@ -121,7 +121,7 @@ pub(crate) fn reset(folder: &Folder, yes: bool) -> Result<()> {
         }
     }
     sandbox::places::erase(&folder.part("postgres"))?;
-    for name in ["redis", "clickhouse", "segments", "settings", "logs"] {
+    for name in ["redis", "clickhouse", "segments", "settings", "locations", "logs"] {
         match std::fs::remove_dir_all(folder.part(name)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
             _ => {}

@@ -18,6 +18,7 @@ fn warehouse(clickhouse: &TestClickHouse) -> Warehouse {
         database: clickhouse.database.clone(),
         user: clickhouse.user.clone(),
         password: clickhouse.password.clone(),
+        cluster: String::new(),
     })
 }
 
@@ -100,6 +101,54 @@ async fn one_sites_events_go_without_its_accounts() {
     until(async || account.count("event_purges where deleted_at is not null").await == 1).await;
     let left = warehouse.count_events_by_site(&[site, other]).await.unwrap();
     assert_eq!(left.into_iter().collect::<Vec<_>>(), [(other, 1)]);
+}
+
+/// Rows of a site in the tables of events, visits and who returned: those that are seen, or those on the disk.
+async fn rows_of(clickhouse: &TestClickHouse, site: Uuid, on_disk: bool) -> [u64; 3] {
+    let TestClickHouse { url, database, user, password } = clickhouse;
+    let client = clickhouse::Client::default().with_url(url).with_database(database);
+    let client = client.with_user(user).with_password(password);
+    let mut counts = [0; 3];
+    for (count, table) in counts.iter_mut().zip(["events", "sessions", "returns"]) {
+        let question = client.query(&format!("SELECT count() FROM {table} WHERE site_id = ?")).bind(site);
+        let mask = if on_disk { "0" } else { "1" };
+        *count = question.with_setting("apply_deleted_mask", mask).fetch_one().await.unwrap();
+    }
+    counts
+}
+
+#[tokio::test]
+async fn a_deleted_sites_rows_are_hidden_first_and_then_gone_from_the_disk_and_no_others() {
+    let account = Account::new().await;
+    let clickhouse = sandbox::test::clickhouse().await;
+    let (warehouse, site, other) = (warehouse(&clickhouse), new_id(), new_id());
+    let visits: Vec<Event> = (0..50)
+        .map(|visitor| {
+            let today = now().date_naive();
+            let returner = Some(contract::events::Returner { id: visitor, day: today, epoch: today });
+            let site = if visitor < 30 { site } else { other };
+            Event { visitor, returner, ..visit(account.id, site) }
+        })
+        .collect();
+    warehouse.insert_events("all", &visits).await.unwrap();
+    warehouse.insert_returns(&visits).await.unwrap();
+    warehouse.recount_visits(&visits, domain::visits::Rules::default()).await.unwrap();
+    assert_eq!(rows_of(&clickhouse, site, false).await, [30; 3]);
+
+    let mut conn = store::acquire(&account.database.db).await.unwrap();
+    store::purges::insert_event_purge(&mut conn, account.id, Some(site), now()).await.unwrap();
+    let set = of_clickhouse(&clickhouse);
+    let set: Vec<&str> = set.iter().map(String::as_str).chain(HURRY).collect();
+    let _running = account.run(&set).await;
+    until(async || account.count("event_purges where deleted_at is not null").await == 1).await;
+    assert_eq!(rows_of(&clickhouse, site, false).await, [0; 3]);
+    assert_eq!(rows_of(&clickhouse, other, false).await, [20; 3]);
+
+    // The hour is over in which a collector may have held events back.
+    account.change("update event_purges set due_at = now()").await;
+    account.until_none("event_purges").await;
+    assert_eq!(rows_of(&clickhouse, site, true).await, [0; 3]);
+    assert_eq!(rows_of(&clickhouse, other, true).await, [20; 3]);
 }
 
 #[tokio::test]

@@ -31,6 +31,10 @@ pub(crate) const NAME_CHARS_MAX: usize = 64;
 const PATH_CHARS_MAX: usize = 1024;
 const TEXT_CHARS_MAX: usize = 300;
 const TOKEN_BYTES_MAX: usize = 64;
+/// Of any name in DNS.
+const HOST_CHARS_MAX: usize = 253;
+/// Half an hour: a report of more comes after so much silence that it belongs to no visit.
+const ENGAGEMENT_MS_MAX: u32 = 30 * 60 * 1_000;
 
 /// One event as a tracker reports it, after parsing: nothing in it names a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +57,7 @@ pub struct Hit {
     pub screen: Option<Screen>,
     /// Custom properties in the order sent.
     pub props: Vec<(String, String)>,
-    /// Milliseconds the page was visible and focused since the last report.
+    /// Milliseconds the page was visible and focused since the last report; half an hour at most.
     pub engagement_ms: u32,
     /// Deepest scroll position in percent of the page, if measured.
     pub scroll_depth: Option<u8>,
@@ -106,7 +110,7 @@ pub fn parse(body: &[u8]) -> Result<Hit, Dropped> {
     let wire: Wire = serde_json::from_slice(body).map_err(|_| Dropped::Unreadable)?;
     let site_token = wire.site_token.filter(|token| (1..=TOKEN_BYTES_MAX).contains(&token.len()));
     let page = wire.url.as_deref().and_then(page_address).ok_or(Dropped::Url)?;
-    let host = page.host_str().unwrap_or_default().to_owned();
+    let host = cut(page.host_str().unwrap_or_default(), HOST_CHARS_MAX);
     Ok(Hit {
         site_token: site_token.ok_or(Dropped::UnknownSite)?,
         name: event_name(wire.name.as_deref().unwrap_or_default())?,
@@ -116,7 +120,8 @@ pub fn parse(body: &[u8]) -> Result<Hit, Dropped> {
         campaign: campaign(&page),
         screen: wire.screen_width.and_then(Screen::from_width),
         props: props(wire.props.unwrap_or_default())?,
-        engagement_ms: whole(wire.engagement_ms.unwrap_or_default(), u32::MAX),
+        engagement_ms: whole(wire.engagement_ms.unwrap_or_default(), ENGAGEMENT_MS_MAX)
+            .min(ENGAGEMENT_MS_MAX),
         scroll_depth: wire.scroll_depth.map(|percent| whole(percent.min(100.0), 100)),
         host,
     })
@@ -151,7 +156,7 @@ fn referrer_host(referrer: Option<&str>, page_host: &str) -> String {
         .map(str::to_lowercase)
         .unwrap_or_default();
     let bare = without_www(&host);
-    if bare == without_www(page_host) { String::new() } else { bare.to_owned() }
+    if bare == without_www(page_host) { String::new() } else { cut(bare, HOST_CHARS_MAX) }
 }
 
 fn without_www(host: &str) -> &str {

@@ -17,6 +17,9 @@ use crate::tracking::{ENGAGEMENT, PAGE_VIEW};
 #[cfg(test)]
 mod tests;
 
+/// A day: nobody attends to a visit for longer than it can last.
+const ENGAGEMENT_MS_MAX: u32 = 24 * 60 * 60 * 1_000;
+
 /// When a visit ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
@@ -94,7 +97,7 @@ pub struct Visit<Origin> {
     pub entry_path: String,
     /// Path of the last page view; empty without any.
     pub exit_path: String,
-    /// Milliseconds of attention.
+    /// Milliseconds of attention; a day at most.
     pub engagement_ms: u32,
     /// The first event's.
     pub origin: Origin,
@@ -168,7 +171,10 @@ impl<Origin: Clone> Visit<Origin> {
         self.ended = step.at;
         self.events += u32::from(step.kind != Kind::Engagement);
         match step.kind {
-            Kind::Engagement => self.engagement_ms = self.engagement_ms.saturating_add(step.engagement_ms),
+            Kind::Engagement => {
+                let sum = self.engagement_ms.saturating_add(step.engagement_ms);
+                self.engagement_ms = sum.min(ENGAGEMENT_MS_MAX);
+            }
             Kind::Custom => {}
             Kind::PageView => {
                 if self.page_views == 0 {

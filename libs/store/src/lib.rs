@@ -22,6 +22,7 @@ pub mod help;
 pub mod idempotency;
 pub mod identities;
 pub mod keys;
+pub mod lookups;
 pub mod mails;
 pub mod months;
 pub mod names;

@@ -4,12 +4,15 @@
 //! those, and give back what they didn't need. A lease counts as used until then, so the sum over all collectors
 //! never passes the limit; a collector that is killed takes its unused lease with it.
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use domain::months::month_of;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{Conn, Error};
+
+/// How long it is known that a segment was charged: longer than a collector is away.
+const HELD_FOR: TimeDelta = TimeDelta::days(90);
 
 /// What an account has used of a calendar month.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -154,6 +157,42 @@ pub async fn charge_events(
     )
     .execute(conn)
     .await?;
+    Ok(())
+}
+
+/// As [`charge_events`], for events that a collector held back in a segment because nobody knew whose they were; once
+/// for each segment and account, however often it is asked. Accounts that are gone are passed over.
+///
+/// # Errors
+/// The database's; nothing is charged then.
+pub async fn charge_held_events(
+    conn: &mut Conn,
+    segment_id: Uuid,
+    month: NaiveDate,
+    counts: &[(Uuid, i64)],
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    let (accounts, counts): (Vec<Uuid>, Vec<i64>) = counts.iter().copied().unzip();
+    query!(
+        "with held as (
+           select * from unnest($2::uuid[], $3::bigint[]) as held(account_id, count)
+         ), fresh as (
+           insert into held_charges (segment_id, account_id, charged_at)
+           select $1, id, $5 from accounts where id = any($2) order by id
+           on conflict do nothing returning account_id
+         )
+         insert into monthly_usage as m (account_id, month, events)
+         select account_id, $4, count from held join fresh using (account_id) order by account_id
+         on conflict (account_id, month) do update set events = m.events + excluded.events",
+        segment_id,
+        &accounts,
+        &counts,
+        month,
+        now,
+    )
+    .execute(&mut *conn)
+    .await?;
+    query!("delete from held_charges where charged_at < $1", now - HELD_FOR).execute(conn).await?;
     Ok(())
 }
 

@@ -19,7 +19,8 @@ pub struct NewSalt {
 }
 
 /// The salt of a site's stretch of time. `fresh` becomes it if there is none yet, and those of stretches before are
-/// destroyed then. None if the site is gone.
+/// destroyed then. One that is there ends when `fresh` would: the owner may have chosen another lifetime since. None if
+/// the site is gone.
 ///
 /// # Errors
 /// The database's.
@@ -31,7 +32,9 @@ pub async fn get_site_salt(
     // Statements apart: within one, another's row, committed meanwhile, would not be seen.
     let made = query!(
         "insert into retention_salts (site_id, epoch, ends_at, salt)
-         select id, $2, $3, $4 from analytics_sites where id = $1 on conflict do nothing",
+         select id, $2, $3, $4 from analytics_sites where id = $1
+         on conflict (site_id, epoch) do update set ends_at = excluded.ends_at
+         where retention_salts.ends_at <> excluded.ends_at",
         site_id,
         fresh.epoch,
         fresh.ends_at,

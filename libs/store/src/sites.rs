@@ -1,6 +1,6 @@
 //! Analytics sites: whose visits are counted, and under which token.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
@@ -74,6 +74,7 @@ pub struct SiteOwner {
 }
 
 struct Row {
+    site_token: String,
     id: Uuid,
     account_id: Uuid,
     plan: String,
@@ -164,26 +165,39 @@ pub async fn list_sites(conn: &mut Conn, account_id: Uuid, part: &Part) -> Resul
 /// # Errors
 /// The database's.
 pub async fn find_owner_by_token(conn: &mut Conn, site_token: &str) -> Result<Option<SiteOwner>, Error> {
-    let row = query_as!(
+    let owners = list_owners(conn, &[site_token.to_owned()]).await?;
+    Ok(owners.into_values().next())
+}
+
+/// The same of many tokens; those that belong to nobody are absent.
+///
+/// # Errors
+/// The database's.
+pub async fn list_owners(
+    conn: &mut Conn,
+    site_tokens: &[String],
+) -> Result<HashMap<String, SiteOwner>, Error> {
+    let rows = query_as!(
         Row,
-        "select s.id, s.account_id, a.plan, s.timezone, s.honour_dnt, s.visitor_id_lifetime
+        "select s.site_token, s.id, s.account_id, a.plan, s.timezone, s.honour_dnt, s.visitor_id_lifetime
          from analytics_sites s join accounts a on a.id = s.account_id
-         where s.site_token = $1 and a.suspended_at is null",
-        site_token,
+         where s.site_token = any($1) and a.suspended_at is null",
+        site_tokens,
     )
-    .fetch_optional(conn)
+    .fetch_all(conn)
     .await?;
     let read = |row: Row| {
-        Ok(SiteOwner {
+        let owner = SiteOwner {
             site_id: row.id,
             account_id: row.account_id,
             plan: read_plan(&row.plan)?,
             zone: row.timezone.parse().unwrap_or(Tz::UTC),
             honour_dnt: row.honour_dnt,
             lifetime: Lifetime::from_word(&row.visitor_id_lifetime).unwrap_or_default(),
-        })
+        };
+        Ok((row.site_token, owner))
     };
-    row.map(read).transpose()
+    rows.into_iter().map(read).collect()
 }
 
 /// Which of these sites there still are.

@@ -16,6 +16,8 @@ pub struct Config {
     pub user: String,
     /// The user's password; empty for none.
     pub password: String,
+    /// The cluster's name, as the servers know it; empty for one server.
+    pub cluster: String,
 }
 
 /// Everything but the password.
@@ -25,6 +27,7 @@ impl fmt::Debug for Config {
             .field("url", &self.url)
             .field("database", &self.database)
             .field("user", &self.user)
+            .field("cluster", &self.cluster)
             .finish_non_exhaustive()
     }
 }
@@ -40,6 +43,7 @@ mod tests {
             database: "app".into(),
             user: "app".into(),
             password: "s3cret".into(),
+            cluster: String::new(),
         };
         assert!(!format!("{config:?}").contains("s3cret"));
     }

@@ -48,6 +48,11 @@ impl Error {
         }
     }
 
+    /// Whether the server itself said that it was too much: less of it may be carried out.
+    pub(crate) fn is_too_much_for_the_server(&self) -> bool {
+        matches!(self, Self::Statement(ClientError::BadResponse(_))) && self.excess().is_some()
+    }
+
     /// Whether the same statement may succeed later.
     pub fn retryable(&self) -> bool {
         let (Self::Statement(source) | Self::Migration { source, .. }) = self;

@@ -1,6 +1,6 @@
 //! Events: in by the batch, away by the site.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -13,6 +13,18 @@ use crate::{Error, QUESTION_TIMEOUT, Warehouse, within};
 
 /// A change of the stored events that isn't acknowledged by then counts as failed.
 pub(crate) const STORE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What rewrites whole parts of a table may take longer.
+pub(crate) const ERASE_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// The server gives up before we do, so that nothing goes on there that nobody waits for.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(50);
+/// Memory that one statement may take there.
+const SERVER_MEMORY_BYTES: u64 = 2 * 1024 * 1024 * 1024;
+/// Bytes of one statement: thousands of ids are spelled out.
+const STATEMENT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Ids asked for at a time.
+const IDS_AT_A_TIME: usize = 10_000;
 
 /// Every table with anything of a site in it.
 const TABLES: [&str; 3] = ["events", "sessions", "returns"];
@@ -88,6 +100,12 @@ impl<'a> From<&'a Event> for EventRow<'a> {
 }
 
 #[derive(Row, Deserialize)]
+struct StoredId {
+    #[serde(with = "clickhouse::serde::uuid")]
+    id: Uuid,
+}
+
+#[derive(Row, Deserialize)]
 struct SiteCount {
     #[serde(with = "clickhouse::serde::uuid")]
     site_id: Uuid,
@@ -120,6 +138,46 @@ impl Warehouse {
         .await
     }
 
+    /// Which of these events are stored.
+    ///
+    /// # Errors
+    /// ClickHouse is away or too slow.
+    pub async fn list_stored(&self, events: &[Event]) -> Result<HashSet<Uuid>, Error> {
+        let mut stored = HashSet::new();
+        for events in events.chunks(IDS_AT_A_TIME) {
+            let days = events.iter().map(|event| event.received_at.date_naive());
+            let Some((first, last)) = days.clone().min().zip(days.max()) else { continue };
+            let sites: HashSet<Uuid> = events.iter().map(|event| event.site_id).collect();
+            let visitors: HashSet<u64> = events.iter().map(|event| event.visitor).collect();
+            let ids: Vec<Uuid> = events.iter().map(|event| event.id).collect();
+            // All but the ids is there for the sake of the table's order.
+            let question = self
+                .work(
+                    "SELECT ?fields FROM events WHERE site_id IN ? AND toDate(received_at) BETWEEN toDate(?) AND toDate(?)
+                     AND visitor IN ? AND id IN ?",
+                )
+                .bind(Vec::from_iter(sites))
+                .bind(first.to_string())
+                .bind(last.to_string())
+                .bind(Vec::from_iter(visitors))
+                .bind(ids);
+            let rows = within(STORE_TIMEOUT, question.fetch_all::<StoredId>()).await?;
+            stored.extend(rows.into_iter().map(|row| row.id));
+        }
+        Ok(stored)
+    }
+
+    /// A statement of the writing side, with limits that the server keeps.
+    pub(crate) fn work(&self, sql: &str) -> clickhouse::query::Query {
+        self.client
+            .query(sql)
+            .with_setting("max_execution_time", SERVER_TIMEOUT.as_secs().to_string())
+            .with_setting("max_memory_usage", SERVER_MEMORY_BYTES.to_string())
+            .with_setting("max_query_size", STATEMENT_BYTES_MAX.to_string())
+            // Nobody waits for it; several threads would read the same in more time of processors.
+            .with_setting("max_threads", "1")
+    }
+
     /// How many events each of these sites has; sites without any are absent.
     ///
     /// # Errors
@@ -136,8 +194,8 @@ impl Warehouse {
     }
 
     /// Removes everything of these accounts and of these sites: events, visits, and who returned. It is hidden when
-    /// this returns; the bytes go with the next merges. Where there is nothing, nothing is written: a deletion visits
-    /// every part of a table.
+    /// this returns; the bytes go with the next merges, or by [`Self::erase_deleted`]. Where there is nothing, nothing is
+    /// written: a deletion visits every part of a table.
     ///
     /// # Errors
     /// ClickHouse is away or too slow.
@@ -154,11 +212,29 @@ impl Warehouse {
 
     async fn delete_of(&self, table: &str, column: &str, ids: &[Uuid]) -> Result<(), Error> {
         let count = format!("SELECT count() FROM {table} WHERE {column} IN ?");
-        let left: u64 = within(STORE_TIMEOUT, self.client.query(&count).bind(ids).fetch_one()).await?;
+        let left: u64 = within(STORE_TIMEOUT, self.work(&count).bind(ids).fetch_one()).await?;
         if left == 0 {
             return Ok(());
         }
-        let delete = format!("DELETE FROM {table} WHERE {column} IN ?");
+        let delete = format!("DELETE FROM {}{} WHERE {column} IN ?", self.home_of(table), self.everywhere());
         within(STORE_TIMEOUT, self.client.query(&delete).bind(ids).execute()).await
+    }
+
+    /// Takes what was removed off the disk, now rather than with some merge.
+    ///
+    /// # Errors
+    /// ClickHouse is away or too slow.
+    pub async fn erase_deleted(&self) -> Result<(), Error> {
+        for table in TABLES {
+            let count = format!("SELECT count() FROM {table} WHERE _row_exists = 0");
+            let hidden = self.work(&count).with_setting("apply_deleted_mask", "0");
+            if within(STORE_TIMEOUT, hidden.fetch_one::<u64>()).await? > 0 {
+                let (home, everywhere) = (self.home_of(table), self.everywhere());
+                let erase = format!("ALTER TABLE {home}{everywhere} APPLY DELETED MASK");
+                let erase = self.client.query(&erase).with_setting("mutations_sync", "2");
+                within(ERASE_TIMEOUT, erase.execute()).await?;
+            }
+        }
+        Ok(())
     }
 }

@@ -28,6 +28,8 @@ const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Warehouse {
     client: Client,
     database: String,
+    /// Empty without one.
+    cluster: String,
 }
 
 /// A warehouse that connects when first used: a service starts while ClickHouse is away.
@@ -35,7 +37,17 @@ pub fn connect(config: &Config) -> Warehouse {
     let client = Client::default().with_url(&config.url).with_user(&config.user);
     // An empty password is no password: sent as a header, some front ends take it for a wrong one.
     let client = if config.password.is_empty() { client } else { client.with_password(&config.password) };
-    Warehouse { client: client.with_database(&config.database), database: config.database.clone() }
+    let client = client.with_database(&config.database);
+    let client = match config.cluster.as_str() {
+        "" => client,
+        // All of a site lies on one shard: who asks about it, and what is asked within, needs no other. What is
+        // inserted is there when the answer comes.
+        _ => client
+            .with_setting("distributed_product_mode", "local")
+            .with_setting("optimize_skip_unused_shards", "1")
+            .with_setting("distributed_foreground_insert", "1"),
+    };
+    Warehouse { client, database: config.database.clone(), cluster: config.cluster.clone() }
 }
 
 impl Warehouse {
@@ -48,6 +60,16 @@ impl Warehouse {
         let server = self.client.clone().with_database("default");
         within(QUESTION_TIMEOUT, server.query("SELECT 1").fetch_one::<u8>()).await?;
         Ok(())
+    }
+
+    /// What says that a statement is for all servers of the cluster, if there is one.
+    fn everywhere(&self) -> String {
+        if self.cluster.is_empty() { String::new() } else { format!(" ON CLUSTER '{}'", self.cluster) }
+    }
+
+    /// The table in which a table's rows are.
+    fn home_of(&self, table: &str) -> String {
+        if self.cluster.is_empty() { table.to_owned() } else { format!("{table}_local") }
     }
 
     /// A question with the server's own time limit set.

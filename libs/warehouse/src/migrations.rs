@@ -1,5 +1,7 @@
 //! Brings the schema up to date, as `migrations/clickhouse/README.md` says.
 
+mod cluster;
+
 use clickhouse::Row;
 use clickhouse::sql::Identifier;
 use serde::{Deserialize, Serialize};
@@ -25,14 +27,22 @@ impl Warehouse {
     /// ClickHouse is away, or refuses a statement.
     pub async fn migrate(&self) -> Result<(), Error> {
         let server = self.client.clone().with_database("default");
-        server.query("CREATE DATABASE IF NOT EXISTS ?").bind(Identifier(&self.database)).execute().await?;
-        self.client
-            .query(
-                "CREATE TABLE IF NOT EXISTS schema_migrations
-                 (name String, applied_at DateTime DEFAULT now()) ENGINE = ReplacingMergeTree ORDER BY name",
-            )
-            .execute()
-            .await?;
+        let everywhere = self.everywhere();
+        let create = format!("CREATE DATABASE IF NOT EXISTS ?{everywhere}");
+        server.query(&create).bind(Identifier(&self.database)).execute().await?;
+        let engine = match self.cluster.as_str() {
+            "" => "ReplacingMergeTree",
+            // One list for all shards.
+            _ => {
+                "ReplicatedReplacingMergeTree('/clickhouse/tables/{database}/schema_migrations', '{shard}-{replica}')"
+            }
+        };
+        let create = format!(
+            "CREATE TABLE IF NOT EXISTS schema_migrations{everywhere}
+             (name String, applied_at DateTime DEFAULT now()) ENGINE = {engine} ORDER BY name"
+        );
+        // Raw: a `?` or a brace is what it is.
+        self.client.query_raw(&create).execute().await?;
         let applied =
             self.client.query("SELECT DISTINCT name FROM schema_migrations").fetch_all::<Applied>().await?;
         for (file, sql) in FILES {
@@ -47,8 +57,16 @@ impl Warehouse {
 
     async fn apply(&self, file: &str, sql: &str) -> Result<(), clickhouse::error::Error> {
         for statement in statements(sql) {
-            // Raw: a `?` in a file is a `?`.
-            self.client.query_raw(statement).execute().await?;
+            let told = match self.cluster.as_str() {
+                "" => vec![statement.to_owned()],
+                name => cluster::rendered(statement, name).ok_or_else(|| {
+                    clickhouse::error::Error::Custom("a statement has no form for clusters".to_owned())
+                })?,
+            };
+            for statement in told {
+                // Raw: a `?` in a file is a `?`.
+                self.client.query_raw(&statement).execute().await?;
+            }
         }
         let mut record =
             self.client.insert::<Applied>("schema_migrations").await?.with_setting("async_insert", "0");

@@ -15,5 +15,6 @@
 //! fully, one more is read at either end, and what began even before that is taken from the stored row.
 
 mod chains;
+mod forgetting;
 mod recount;
 mod rows;

@@ -17,6 +17,7 @@ fn config(clickhouse: &TestClickHouse) -> Config {
         database: clickhouse.database.clone(),
         user: clickhouse.user.clone(),
         password: clickhouse.password.clone(),
+        cluster: String::new(),
     }
 }
 
@@ -187,6 +188,39 @@ async fn the_events_of_deleted_sites_and_accounts_are_gone_and_no_others() {
     assert_eq!(counts().await, [(OTHER_SITE, 1)].into());
     warehouse.delete_events(&[], &[]).await.unwrap();
     assert_eq!(counts().await, [(OTHER_SITE, 1)].into());
+}
+
+#[tokio::test]
+async fn what_is_stored_of_a_batch_is_known_by_its_ids() {
+    let clickhouse = sandbox::test::clickhouse().await;
+    let warehouse = warehouse(&clickhouse);
+    let long_ago = noon() - TimeDelta::days(40);
+    let batch = [event(SITE, 1, noon()), event(SITE, 2, long_ago), event(OTHER_SITE, 3, noon())];
+    assert!(warehouse.list_stored(&batch).await.unwrap().is_empty());
+    assert!(warehouse.list_stored(&[]).await.unwrap().is_empty());
+    warehouse.insert_events("half", &batch[1..]).await.unwrap();
+    let stored = warehouse.list_stored(&batch).await.unwrap();
+    assert_eq!(stored, batch[1..].iter().map(|event| event.id).collect());
+}
+
+#[tokio::test]
+async fn what_was_deleted_is_taken_off_the_disk_when_that_is_said() {
+    let clickhouse = sandbox::test::clickhouse().await;
+    let warehouse = warehouse(&clickhouse);
+    let batch: Vec<Event> = (0..50).map(|i| event([SITE, OTHER_SITE][i % 2], i as u64, noon())).collect();
+    warehouse.insert_events("batch", &batch).await.unwrap();
+    warehouse.delete_events(&[], &[SITE]).await.unwrap();
+    let on_disk = async || {
+        let client = clickhouse::Client::default().with_url(&clickhouse.url).with_user(&clickhouse.user);
+        let client = client.with_password(&clickhouse.password).with_database(&clickhouse.database);
+        let count = client.query("SELECT count() FROM events").with_setting("apply_deleted_mask", "0");
+        count.fetch_one::<u64>().await.unwrap()
+    };
+    assert_eq!((on_disk().await, warehouse.count_events_by_site(&[SITE]).await.unwrap().len()), (50, 0));
+    warehouse.erase_deleted().await.unwrap();
+    assert_eq!(on_disk().await, 25);
+    warehouse.erase_deleted().await.unwrap();
+    assert_eq!(warehouse.count_events_by_site(&[OTHER_SITE]).await.unwrap()[&OTHER_SITE], 25);
 }
 
 #[tokio::test]

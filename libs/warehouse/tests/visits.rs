@@ -24,6 +24,7 @@ fn warehouse(clickhouse: &TestClickHouse) -> Warehouse {
         database: clickhouse.database.clone(),
         user: clickhouse.user.clone(),
         password: clickhouse.password.clone(),
+        cluster: String::new(),
     })
 }
 
@@ -211,6 +212,39 @@ async fn an_event_that_comes_late_joins_two_visits_into_one() {
         warehouse.recount_visits(batch, Rules::default()).await.unwrap();
         assert_eq!(starts().await, wanted);
     }
+}
+
+#[tokio::test]
+async fn who_came_on_two_days_is_forgotten_unless_a_visit_went_on_over_midnight() {
+    let clickhouse = sandbox::test::clickhouse().await;
+    let warehouse = warehouse(&clickhouse);
+    let at = |minutes| midnight() + TimeDelta::minutes(minutes);
+    let batch = [
+        // One whose visit went on, …
+        event(1, 3, at(-10), "page_view"),
+        event(2, 3, at(10), "page_view"),
+        // … and one who came twice.
+        event(3, 5, at(-200), "page_view"),
+        event(4, 5, at(10), "page_view"),
+    ];
+    warehouse.insert_events("batch", &batch).await.unwrap();
+    warehouse.recount_visits(&batch, Rules::default()).await.unwrap();
+    let linked = async || {
+        let rows = ask(&clickhouse, "SELECT visitor FROM events WHERE previous != 0 ORDER BY visitor").await;
+        rows.into_iter().map(|row| row[0].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    let both = [id_on(3, at(10)), id_on(5, at(10))];
+    warehouse.forget_previous(at(10)).await.unwrap();
+    assert_eq!(linked().await, both, "it is not time yet");
+    for _ in 0..2 {
+        warehouse.forget_previous(at(11)).await.unwrap();
+        assert_eq!(linked().await, both[..1]);
+    }
+    // Nor does it change what is made of the events when they are looked at again.
+    let visits = stored(&clickhouse).await;
+    warehouse.recount_visits(&batch, Rules::default()).await.unwrap();
+    assert_eq!(stored(&clickhouse).await, visits);
+    assert_eq!(visits.len(), 3);
 }
 
 #[tokio::test]

@@ -122,9 +122,9 @@ impl Allowance {
         self.left -= 1;
     }
 
-    /// One that was counted didn't come to anything.
+    /// One that was counted didn't come to anything. What is given up already was settled with it.
     pub(super) fn undo(&mut self) {
-        self.left += 1;
+        self.left += i64::from(!self.closed);
     }
 
     /// As many as make a whole block of what is left, so that never more than one is leased.

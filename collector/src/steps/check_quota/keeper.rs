@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use domain::months::month_of;
 use service::{Clock, metrics};
 use store::Db;
+use store::lookups::LookUps;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -27,6 +28,7 @@ pub(crate) struct Keeper {
 
 struct Books {
     db: Db,
+    lookups: LookUps,
     clock: Clock,
     accounts: Arc<Accounts>,
     /// What waits to be given back or charged.
@@ -35,12 +37,12 @@ struct Books {
 
 impl Keeper {
     pub(super) fn new(
-        db: Db,
+        (db, lookups): (Db, LookUps),
         clock: Clock,
         accounts: Arc<Accounts>,
         asked: mpsc::UnboundedReceiver<Arc<Account>>,
     ) -> Self {
-        Self { books: Arc::new(Books { db, clock, accounts, rests: Mutex::default() }), asked }
+        Self { books: Arc::new(Books { db, lookups, clock, accounts, rests: Mutex::default() }), asked }
     }
 
     /// Works until nobody can ask any more, then gives everything back.
@@ -77,12 +79,10 @@ impl Keeper {
 impl Books {
     async fn lease(&self, account: &Account) {
         let wish = account.allowance().wish();
-        let leased = async {
-            let mut conn = store::acquire(&self.db).await?;
-            store::months::lease_events(&mut conn, account.id, wish.month, wish.want, wish.limit).await
+        let lease = async |conn: &mut store::Conn| {
+            store::months::lease_events(conn, account.id, wish.month, wish.want, wish.limit).await
         };
-        let leased: Result<i64, store::Error> = leased.await;
-        let result = match leased {
+        let result = match self.lookups.ask(lease).await {
             Ok(granted) => {
                 account.allowance().granted(wish, granted, Instant::now());
                 if granted > 0 { "granted" } else { "used_up" }

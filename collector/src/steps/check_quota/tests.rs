@@ -46,6 +46,15 @@ async fn database() -> sandbox::test::TestDatabase {
     database
 }
 
+fn quota(db: &Db, clock: Clock) -> (CheckQuota, Keeper) {
+    CheckQuota::new(db.clone(), LookUps::new(db.clone()), clock, rules())
+}
+
+/// Counts an event, for good.
+async fn take(step: &CheckQuota, at: DateTime<Utc>) -> Result<(), Dropped> {
+    step.step(&arrival(at), OWNER).await.map(|mut counted| counted.keep())
+}
+
 async fn used(db: &Db, at: DateTime<Utc>) -> i64 {
     let mut conn = store::acquire(db).await.unwrap();
     find_months(&mut conn, ACCOUNT, at).await.unwrap().events
@@ -57,17 +66,17 @@ async fn at_the_months_end_its_rest_is_given_back_and_the_next_month_begins_anew
     let mut conn = store::acquire(&database.db).await.unwrap();
     charge_events(&mut conn, ACCOUNT, month_of(november()), 5_000 - 3).await.unwrap();
     let clock = Clock::manual(november());
-    let (step, keeper) = CheckQuota::new(database.db.clone(), clock.clone(), rules());
+    let (step, keeper) = quota(&database.db, clock.clone());
     let keeping = tokio::spawn(keeper.run());
     let mut outcomes = Vec::new();
     for _ in 0..4 {
-        outcomes.push(step.step(&arrival(clock.now()), OWNER).await);
+        outcomes.push(take(&step, clock.now()).await);
     }
     assert_eq!(outcomes, [Ok(()), Ok(()), Ok(()), Err(Dropped::Quota)]);
 
     clock.set(at("2026-12-01T00:00:00Z"));
     for _ in 0..2 {
-        assert_eq!(step.step(&arrival(clock.now()), OWNER).await, Ok(()));
+        assert_eq!(take(&step, clock.now()).await, Ok(()));
     }
     assert!(used(&database.db, clock.now()).await > 2, "leased ahead");
     drop(step);
@@ -79,29 +88,40 @@ async fn at_the_months_end_its_rest_is_given_back_and_the_next_month_begins_anew
 async fn what_is_left_of_november_is_given_back_in_december() {
     let database = database().await;
     let clock = Clock::manual(november());
-    let (step, keeper) = CheckQuota::new(database.db.clone(), clock.clone(), rules());
+    let (step, keeper) = quota(&database.db, clock.clone());
     let keeping = tokio::spawn(keeper.run());
-    assert_eq!(step.step(&arrival(clock.now()), OWNER).await, Ok(()));
+    assert_eq!(take(&step, clock.now()).await, Ok(()));
     assert_eq!(used(&database.db, november()).await, 10);
     clock.set(at("2026-12-01T00:00:00Z"));
-    assert_eq!(step.step(&arrival(clock.now()), OWNER).await, Ok(()));
+    assert_eq!(take(&step, clock.now()).await, Ok(()));
     drop(step);
     keeping.await.unwrap().unwrap();
     assert_eq!((used(&database.db, november()).await, used(&database.db, clock.now()).await), (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_thousand_events_at_once_each_is_counted_once_and_an_undone_one_not() {
+async fn of_a_thousand_events_at_once_each_is_counted_once_and_one_that_came_to_nothing_is_not() {
     let database = database().await;
-    let (step, keeper) = CheckQuota::new(database.db.clone(), Clock::manual(november()), rules());
+    let (step, keeper) = quota(&database.db, Clock::manual(november()));
     let (step, keeping) = (Arc::new(step), tokio::spawn(keeper.run()));
     let steps = (0..1_000).map(|_| {
         let step = Arc::clone(&step);
-        async move { step.step(&arrival(november()), OWNER).await }
+        async move { take(&step, november()).await }
     });
     assert!(steps.collect::<JoinSet<_>>().join_all().await.iter().all(Result::is_ok));
-    step.undo(OWNER);
+    // Of three more, one's sender hung up, one could not be written, and one counts.
+    let [hung_up, mut unwritten, mut counted] = [
+        step.step(&arrival(november()), OWNER).await.unwrap(),
+        step.step(&arrival(november()), OWNER).await.unwrap(),
+        step.step(&arrival(november()), OWNER).await.unwrap(),
+    ];
+    drop(hung_up);
+    unwritten.keep();
+    unwritten.give_back();
+    drop(unwritten);
+    counted.keep();
+    drop(counted);
     drop(step);
     keeping.await.unwrap().unwrap();
-    assert_eq!(used(&database.db, november()).await, 999);
+    assert_eq!(used(&database.db, november()).await, 1_001);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, Days, NaiveDate, Utc};
 use domain::visitors::SALT_BYTES;
 use service::{Check, Clock, Rng, Shutdown};
-use store::Db;
+use store::lookups::{LookUps, NoAnswer};
 use store::returners::NewSalt;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -21,7 +21,7 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_secs(2);
 /// The salts in use. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Salts {
-    db: Db,
+    lookups: LookUps,
     clock: Clock,
     rng: Rng,
     check: Check,
@@ -36,17 +36,19 @@ struct SiteSalt {
 }
 
 impl Salts {
-    pub(crate) fn new(db: Db, clock: Clock, rng: Rng, check: Check) -> Self {
-        Self { db, clock, rng, check, of_days: Arc::default(), of_sites: Arc::default() }
+    pub(crate) fn new(lookups: LookUps, clock: Clock, rng: Rng, check: Check) -> Self {
+        Self { lookups, clock, rng, check, of_days: Arc::default(), of_sites: Arc::default() }
     }
 
-    pub(super) async fn of_day(&self, day: NaiveDate) -> Result<Salt, store::Error> {
+    pub(super) async fn of_day(&self, day: NaiveDate) -> Result<Salt, NoAnswer> {
         let known = self.of_days.read().unwrap_or_else(PoisonError::into_inner).get(&day).copied();
         if let Some(salt) = known {
             return Ok(salt);
         }
-        let mut conn = store::acquire(&self.db).await?;
-        let salt = store::salts::get_salt(&mut conn, day, &self.rng.bytes()).await?;
+        let fresh = self.rng.bytes();
+        let get = async |conn: &mut store::Conn| store::salts::get_salt(conn, day, &fresh).await;
+        // Apart, as what waits for Postgres is large, and every event would carry its place along.
+        let salt = Box::pin(self.lookups.ask(get)).await?;
         self.of_days.write().unwrap_or_else(PoisonError::into_inner).insert(day, salt);
         Ok(salt)
     }
@@ -57,15 +59,16 @@ impl Salts {
         site_id: Uuid,
         epoch: NaiveDate,
         ends_at: DateTime<Utc>,
-    ) -> Result<Option<Salt>, store::Error> {
+    ) -> Result<Option<Salt>, NoAnswer> {
         let key = (site_id, epoch);
         let known = self.of_sites.read().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
-        if let Some(known) = known {
+        // Another end means that the owner chose another lifetime: the database must hear of it.
+        if let Some(known) = known.filter(|known| known.ends_at == ends_at) {
             return Ok(Some(known.salt));
         }
         let fresh = NewSalt { epoch, ends_at, salt: self.rng.bytes() };
-        let mut conn = store::acquire(&self.db).await?;
-        let salt = store::returners::get_site_salt(&mut conn, site_id, &fresh).await?;
+        let get = async |conn: &mut store::Conn| store::returners::get_site_salt(conn, site_id, &fresh).await;
+        let salt = Box::pin(self.lookups.ask(get)).await?;
         if let Some(salt) = salt {
             let known = SiteSalt { salt, ends_at };
             self.of_sites.write().unwrap_or_else(PoisonError::into_inner).insert(key, known);
@@ -91,7 +94,7 @@ impl Salts {
         Ok(())
     }
 
-    async fn rotate(&self) -> Result<(), store::Error> {
+    async fn rotate(&self) -> Result<(), NoAnswer> {
         let now = self.clock.now();
         let today = now.date_naive();
         // Yesterday's stays: a session may have begun before midnight.
@@ -99,10 +102,11 @@ impl Salts {
         self.of_days.write().unwrap_or_else(PoisonError::into_inner).retain(|day, _| *day >= oldest);
         let in_use = |_: &_, salt: &mut SiteSalt| salt.ends_at > now;
         self.of_sites.write().unwrap_or_else(PoisonError::into_inner).retain(in_use);
-        let mut conn = store::acquire(&self.db).await?;
-        store::salts::delete_salts_before(&mut conn, oldest).await?;
-        store::returners::delete_ended_salts(&mut conn, now).await?;
-        drop(conn);
+        let delete = async |conn: &mut store::Conn| {
+            store::salts::delete_salts_before(conn, oldest).await?;
+            store::returners::delete_ended_salts(conn, now).await
+        };
+        self.lookups.ask(delete).await?;
         self.of_day(today).await?;
         self.of_day(today.checked_add_days(Days::new(1)).unwrap_or(today)).await?;
         Ok(())

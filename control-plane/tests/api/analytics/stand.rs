@@ -35,6 +35,7 @@ impl Stand {
             database: clickhouse.database,
             user: clickhouse.user,
             password: clickhouse.password,
+            cluster: String::new(),
         });
         Self { api, warehouse, key, account_id }
     }

@@ -1,4 +1,4 @@
-//! Real referrers and campaigns, and what the rules make of them.
+//! Referrers and campaigns as they come, and what the rules make of them.
 
 use std::collections::HashSet;
 

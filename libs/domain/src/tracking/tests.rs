@@ -87,6 +87,13 @@ fn a_referrer_is_a_foreign_host_or_nothing() {
 }
 
 #[test]
+fn a_host_longer_than_any_name_is_cut() {
+    let long = format!("https://{}/", vec!["a".repeat(60); 6].join("."));
+    assert_eq!(with("referrer", json!(long)).unwrap().referrer_host.len(), 253);
+    assert_eq!(with("url", json!(long)).unwrap().host.len(), 253);
+}
+
+#[test]
 fn what_is_not_a_page_of_the_web_is_dropped() {
     for url in [json!("file:///etc/passwd"), json!("about:blank"), json!("/relative"), json!(""), Value::Null]
     {
@@ -130,7 +137,11 @@ fn props_are_scalars_and_at_most_twenty() {
 fn measurements_are_bounded_and_fractions_rounded() {
     let depth = |percent: f64| with("scrollDepth", json!(percent)).unwrap().scroll_depth;
     assert_eq!((depth(-3.0), depth(49.6), depth(250.0)), (Some(0), Some(50), Some(100)));
-    assert_eq!(with("engagementMs", json!(1e300)).unwrap().engagement_ms, u32::MAX);
+    for (said, kept) in
+        [(json!(1e300), 1_800_000), (json!(1_800_001), 1_800_000), (json!(1_799_999), 1_799_999)]
+    {
+        assert_eq!(with("engagementMs", said).unwrap().engagement_ms, kept);
+    }
     assert_eq!(with("title", json!("")).unwrap().scroll_depth, None);
 }
 

@@ -60,6 +60,13 @@ fn engagement_keeps_a_visit_alive_and_lengthens_it_but_is_no_event() {
 }
 
 #[test]
+fn nobody_attends_for_longer_than_a_day() {
+    let report = |n: i64| Plain { engagement_ms: 1_800_000, ..step(n, Kind::Engagement, "/") };
+    let visit = visits((1..=100).map(report).chain([view(0, "/")]).collect()).pop().unwrap();
+    assert_eq!(visit.engagement_ms, 86_400_000);
+}
+
+#[test]
 fn engagement_alone_begins_nothing() {
     let report = step(4_000, Kind::Engagement, "/");
     let found = visits(vec![view(0, "/"), report, view(5_000, "/")]);

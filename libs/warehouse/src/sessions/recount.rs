@@ -1,15 +1,17 @@
 //! The work itself: read what is stored, apply the rule, write what came of it, look again.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use contract::events::Event;
 use domain::visits::{Rules, Step, UnderWay, visits_of};
 
 use super::chains::{Id, Links};
-use super::rows::{Origin, StoredRow, VisitRow};
+use super::rows::{Origin, Origins, StoredRow, VisitRow};
 use crate::{Error, Warehouse};
 
-/// Visitors worked on at a time: bounds the memory, and the length of a statement.
+/// Visitors worked on at a time: bounds the memory, and the length of a statement. Where that is too many for the
+/// server, they are halved.
 const AT_A_TIME: usize = 10_000;
 /// How often others may come in between before the rest is left to them.
 const LOOKS_MAX: u32 = 10;
@@ -18,11 +20,12 @@ const LOOKS_MAX: u32 = 10;
 #[derive(Default)]
 struct Known {
     links: Links,
-    steps: HashMap<Id, Vec<Step<Origin>>>,
+    steps: HashMap<Id, Vec<Step<Arc<Origin>>>>,
+    /// How many events each id has.
+    counts: HashMap<Id, u64>,
+    origins: Origins,
     /// The ids all of whose events were asked for.
     ids: HashSet<Id>,
-    /// How many rows came.
-    rows: u64,
 }
 
 impl Warehouse {
@@ -35,18 +38,32 @@ impl Warehouse {
         let touched: BTreeSet<Id> =
             events.iter().map(|event| Id::at(event.site_id, event.visitor, event.received_at)).collect();
         let touched: Vec<Id> = touched.into_iter().collect();
-        for some in touched.chunks(AT_A_TIME) {
-            for _ in 0..LOOKS_MAX {
-                if self.recount(some, rules).await? {
-                    break;
+        let mut waiting: Vec<Vec<Id>> = touched.chunks(AT_A_TIME).map(<[Id]>::to_vec).collect();
+        while let Some(some) = waiting.pop() {
+            match self.recount_until_settled(&some, rules).await {
+                Err(error) if error.is_too_much_for_the_server() && some.len() > 1 => {
+                    let (one, other) = some.split_at(some.len() / 2);
+                    waiting.extend([one.to_vec(), other.to_vec()]);
                 }
+                settled => settled?,
             }
         }
         Ok(())
     }
 
-    /// Gives whether nothing came in between.
-    async fn recount(&self, touched: &[Id], rules: Rules) -> Result<bool, Error> {
+    async fn recount_until_settled(&self, touched: &[Id], rules: Rules) -> Result<(), Error> {
+        let mut unsettled = touched.to_vec();
+        for _ in 0..LOOKS_MAX {
+            unsettled = self.recount(&unsettled, rules).await?;
+            if unsettled.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives those of whom others have stored something in between.
+    async fn recount(&self, touched: &[Id], rules: Rules) -> Result<Vec<Id>, Error> {
         let mut known = Known::default();
         let own: HashSet<Id> = touched.iter().copied().collect();
         self.learn(&own, &mut known).await?;
@@ -61,18 +78,21 @@ impl Warehouse {
             known.ids.iter().filter_map(|id| known.links.before(*id)).filter(|id| !known.ids.contains(id));
         let wanted: HashSet<Id> = changed.iter().copied().chain(earlier).collect();
         let stored = self.stored_visits(&wanted).await?;
-        self.insert_visits(&known, &changed, &stored, rules).await?;
-        Ok(self.count_seen(&known.ids).await? == known.rows)
+        self.insert_visits(&mut known, &changed, &stored, rules).await?;
+        let counts = self.count_seen(&known.ids).await?;
+        Ok(touched.iter().copied().filter(|id| known.is_outdated(*id, &counts)).collect())
     }
 
     /// Reads the events of ids.
     async fn learn(&self, ids: &HashSet<Id>, known: &mut Known) -> Result<(), Error> {
-        for row in self.seen(ids).await? {
+        let Known { links, steps, counts, origins, .. } = &mut *known;
+        self.look_at(ids, |row| {
             let id = row.id();
-            known.links.add(id, row.previous);
-            known.rows += 1;
-            known.steps.entry(id).or_default().push(row.into_step());
-        }
+            links.add(id, row.previous);
+            *counts.entry(id).or_default() += 1;
+            steps.entry(id).or_default().push(row.into_step(origins));
+        })
+        .await?;
         known.ids.extend(ids);
         Ok(())
     }
@@ -86,14 +106,14 @@ impl Warehouse {
 
     async fn insert_visits(
         &self,
-        known: &Known,
+        known: &mut Known,
         changed: &HashSet<Id>,
         stored: &[StoredRow],
         rules: Rules,
     ) -> Result<(), Error> {
-        let mut persons: HashMap<Id, Vec<Step<Origin>>> = HashMap::new();
-        for (id, steps) in &known.steps {
-            persons.entry(known.links.first(*id, &known.ids)).or_default().extend_from_slice(steps);
+        let mut persons: HashMap<Id, Vec<Step<Arc<Origin>>>> = HashMap::new();
+        for (id, mut steps) in std::mem::take(&mut known.steps) {
+            persons.entry(known.links.first(id, &known.ids)).or_default().append(&mut steps);
         }
         let visits: Vec<_> = persons
             .into_iter()
@@ -114,10 +134,21 @@ impl Warehouse {
 }
 
 impl Known {
+    /// Whether anybody whose events had a say in this id's visits, or in those begun the day before or after, has
+    /// other events by now.
+    fn is_outdated(&self, id: Id, counts: &HashMap<Id, u64>) -> bool {
+        let read = |id: &Id| self.counts.get(id).copied().unwrap_or_default();
+        let (before, after) = (self.links.before(id), self.links.after(id));
+        let further =
+            [before.and_then(|id| self.links.before(id)), after.and_then(|id| self.links.after(id))];
+        let mut chain = [Some(id), before, after].into_iter().chain(further).flatten();
+        chain.any(|id| self.ids.contains(&id) && counts.get(&id).copied().unwrap_or_default() != read(&id))
+    }
+
     /// How many events had a say in the visits begun under this id.
     fn version(&self, id: Id) -> u64 {
         let ids = [Some(id), self.links.before(id), self.links.after(id)];
-        ids.into_iter().flatten().filter_map(|id| self.steps.get(&id)).map(|steps| steps.len() as u64).sum()
+        ids.into_iter().flatten().filter_map(|id| self.counts.get(&id)).sum()
     }
 }
 
@@ -125,4 +156,38 @@ impl Known {
 fn under_way(id: Id, stored: &[StoredRow]) -> Option<UnderWay> {
     let last = stored.iter().filter(|row| row.id() == id).max_by_key(|row| row.start)?;
     Some(UnderWay { start: last.start, last: last.ended })
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::{Days, NaiveDate};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn id(day: u64, person: u64) -> Id {
+        Id { day: NaiveDate::default() + Days::new(day), site: Uuid::nil(), visitor: person * 100 + day }
+    }
+
+    #[test]
+    fn only_those_are_worked_out_again_whose_own_events_became_more() {
+        let mut known = Known::default();
+        for person in [1, 2] {
+            for day in 1..=5 {
+                known.ids.insert(id(day, person));
+                known.counts.insert(id(day, person), 2);
+                known.links.add(id(day, person), id(day - 1, person).visitor);
+            }
+        }
+        let mut counts = known.counts.clone();
+        let outdated = |counts: &HashMap<Id, u64>| -> Vec<u64> {
+            let both = [1, 2].into_iter().flat_map(|person| (1..=5).map(move |day| id(day, person)));
+            both.filter(|id| known.is_outdated(*id, counts)).map(|id| id.visitor).collect()
+        };
+        assert_eq!(outdated(&counts), [0_u64; 0]);
+        *counts.get_mut(&id(5, 1)).unwrap() += 1;
+        assert_eq!(outdated(&counts), [103, 104, 105], "and those whose visits may go on in theirs");
+        counts.remove(&id(1, 2));
+        assert_eq!(outdated(&counts), [103, 104, 105, 201, 202, 203]);
+    }
 }

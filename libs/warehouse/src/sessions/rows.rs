@@ -1,9 +1,11 @@
 //! The statements: events as far as visits are made of them, stored visits, and new ones.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use chrono::{DateTime, Days, NaiveDate, Utc};
 use clickhouse::Row;
+use clickhouse::query::Query;
 use domain::visits::{Kind, Step, Visit};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -44,7 +46,7 @@ pub(super) struct SeenRow {
 }
 
 /// What is known of a visit by its first event.
-#[derive(Debug, Clone)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Origin {
     account_id: Uuid,
     referrer_host: String,
@@ -111,7 +113,7 @@ pub(super) struct VisitRow<'a> {
 }
 
 impl<'a> VisitRow<'a> {
-    pub(super) fn of(site_id: Uuid, visit: &'a Visit<Origin>, version: u64) -> Self {
+    pub(super) fn of(site_id: Uuid, visit: &'a Visit<Arc<Origin>>, version: u64) -> Self {
         let origin = &visit.origin;
         Self {
             site_id,
@@ -187,7 +189,22 @@ impl SeenRow {
         Id::at(self.site_id, self.visitor, self.received_at)
     }
 
-    pub(super) fn into_step(self) -> Step<Origin> {
+    pub(super) fn into_step(self, origins: &mut Origins) -> Step<Arc<Origin>> {
+        let origin = Origin {
+            account_id: self.account_id,
+            referrer_host: self.referrer_host,
+            source: self.source,
+            channel: self.channel,
+            utm_source: self.utm_source,
+            utm_medium: self.utm_medium,
+            utm_campaign: self.utm_campaign,
+            country: self.country,
+            region: self.region,
+            city: self.city,
+            device: self.device,
+            browser: self.browser,
+            os: self.os,
+        };
         Step {
             at: self.received_at,
             id: self.id,
@@ -196,22 +213,23 @@ impl SeenRow {
             host: self.host,
             path: self.path,
             engagement_ms: self.engagement_ms,
-            origin: Origin {
-                account_id: self.account_id,
-                referrer_host: self.referrer_host,
-                source: self.source,
-                channel: self.channel,
-                utm_source: self.utm_source,
-                utm_medium: self.utm_medium,
-                utm_campaign: self.utm_campaign,
-                country: self.country,
-                region: self.region,
-                city: self.city,
-                device: self.device,
-                browser: self.browser,
-                os: self.os,
-            },
+            origin: origins.share(origin),
         }
+    }
+}
+
+/// Where visitors come from repeats a lot: each such place is kept once.
+#[derive(Default)]
+pub(super) struct Origins(HashSet<Arc<Origin>>);
+
+impl Origins {
+    fn share(&mut self, origin: Origin) -> Arc<Origin> {
+        if let Some(known) = self.0.get(&origin) {
+            return Arc::clone(known);
+        }
+        let origin = Arc::new(origin);
+        self.0.insert(Arc::clone(&origin));
+        origin
     }
 }
 
@@ -224,55 +242,97 @@ struct NextRow {
     visitor: u64,
 }
 
+#[derive(Row, Deserialize)]
+struct CountRow {
+    #[serde(with = "clickhouse::serde::uuid")]
+    site_id: Uuid,
+    #[serde(with = "clickhouse::serde::chrono::date")]
+    day: NaiveDate,
+    visitor: u64,
+    events: u64,
+}
+
+/// What is asked about ids: which rows are an id's by their time and one of their columns.
+struct Asked {
+    select: &'static str,
+    time: &'static str,
+    visitor: &'static str,
+    days_later: u64,
+    group: &'static str,
+}
+
+impl Asked {
+    /// About an id's own rows.
+    const fn own(select: &'static str, time: &'static str) -> Self {
+        Self { select, time, visitor: "visitor", days_later: 0, group: "" }
+    }
+}
+
 impl Warehouse {
-    /// All stored events of these ids.
-    pub(super) async fn seen(&self, ids: &HashSet<Id>) -> Result<Vec<SeenRow>, Error> {
-        self.of_ids(ids, "SELECT ?fields FROM events", ("visitor", "received_at", 0)).await
+    /// Looks at all stored events of these ids, one after the other.
+    pub(super) async fn look_at(
+        &self,
+        ids: &HashSet<Id>,
+        mut look: impl FnMut(SeenRow),
+    ) -> Result<(), Error> {
+        let asked = Asked::own("SELECT ?fields FROM events", "received_at");
+        let Some(question) = self.of_ids(ids, asked) else { return Ok(()) };
+        within(STORE_TIMEOUT, async {
+            let mut rows = question.fetch::<SeenRow>()?;
+            while let Some(row) = rows.next().await? {
+                look(row);
+            }
+            Ok(())
+        })
+        .await
     }
 
-    /// How many that are.
-    pub(super) async fn count_seen(&self, ids: &HashSet<Id>) -> Result<u64, Error> {
-        let counts: Vec<u64> =
-            self.of_ids(ids, "SELECT count() FROM events", ("visitor", "received_at", 0)).await?;
-        Ok(counts.into_iter().sum())
+    /// How many each of them has; those without any are absent.
+    pub(super) async fn count_seen(&self, ids: &HashSet<Id>) -> Result<HashMap<Id, u64>, Error> {
+        let count = "SELECT site_id, toDate(received_at) AS day, visitor, count() AS events FROM events";
+        let asked = Asked { group: "GROUP BY site_id, day, visitor", ..Asked::own(count, "received_at") };
+        let rows: Vec<CountRow> = self.all_of_ids(ids, asked).await?;
+        let count =
+            |row: CountRow| (Id { day: row.day, site: row.site_id, visitor: row.visitor }, row.events);
+        Ok(rows.into_iter().map(count).collect())
     }
 
     /// The ids of the day after.
     pub(super) async fn next(&self, ids: &HashSet<Id>) -> Result<Vec<Id>, Error> {
         let next = "SELECT DISTINCT site_id, toDate(received_at) AS day, visitor FROM events";
-        let rows: Vec<NextRow> = self.of_ids(ids, next, ("previous", "received_at", 1)).await?;
+        let asked = Asked { visitor: "previous", days_later: 1, ..Asked::own(next, "received_at") };
+        let rows: Vec<NextRow> = self.all_of_ids(ids, asked).await?;
         Ok(rows.into_iter().map(|row| Id { day: row.day, site: row.site_id, visitor: row.visitor }).collect())
     }
 
     /// The stored visits that began under these ids.
     pub(super) async fn stored_visits(&self, ids: &HashSet<Id>) -> Result<Vec<StoredRow>, Error> {
-        self.of_ids(ids, "SELECT ?fields FROM sessions FINAL", ("visitor", "start", 0)).await
+        self.all_of_ids(ids, Asked::own("SELECT ?fields FROM sessions FINAL", "start")).await
     }
 
-    /// Rows whose `id` column holds one of these visitors. A visitor's id is a hash keyed by site and day, so that
-    /// sites, days and visitors can be asked for apart.
-    async fn of_ids<R>(
-        &self,
-        ids: &HashSet<Id>,
-        select: &str,
-        (id, time, days_later): (&str, &str, u64),
-    ) -> Result<Vec<R>, Error>
+    async fn all_of_ids<R>(&self, ids: &HashSet<Id>, asked: Asked) -> Result<Vec<R>, Error>
     where
         R: clickhouse::RowOwned + clickhouse::RowRead,
     {
+        match self.of_ids(ids, asked) {
+            Some(question) => within(STORE_TIMEOUT, question.fetch_all()).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The rows of these visitors, if there are any. A visitor's id is a hash keyed by site and day, so that sites, days
+    /// and visitors can be asked for apart.
+    fn of_ids(&self, ids: &HashSet<Id>, asked: Asked) -> Option<Query> {
+        let Asked { select, time, visitor, days_later, group } = asked;
         let later = |day: NaiveDate| day.checked_add_days(Days::new(days_later)).unwrap_or(day).to_string();
         let days = ids.iter().map(|id| id.day);
-        let Some((first, last)) = days.clone().min().zip(days.max()) else { return Ok(Vec::new()) };
+        let (first, last) = days.clone().min().zip(days.max())?;
         let sites: Vec<Uuid> = ids.iter().map(|id| id.site).collect::<HashSet<_>>().into_iter().collect();
         let visitors: Vec<u64> = ids.iter().map(|id| id.visitor).collect();
         let sql = format!(
-            "{select} WHERE site_id IN ? AND toDate({time}) BETWEEN toDate(?) AND toDate(?) AND {id} IN ?"
+            "{select} WHERE site_id IN ? AND toDate({time}) BETWEEN toDate(?) AND toDate(?) AND {visitor} IN ? {group}"
         );
-        let question =
-            self.client.query(&sql).bind(sites).bind(later(first)).bind(later(last)).bind(visitors);
-        // Thousands of ids are spelled out.
-        let question = question.with_setting("max_query_size", "16777216");
-        within(STORE_TIMEOUT, question.fetch_all()).await
+        Some(self.work(&sql).bind(sites).bind(later(first)).bind(later(last)).bind(visitors))
     }
 
     /// Writes visits down. Doing so twice changes nothing.

@@ -1,13 +1,15 @@
 //! Questions to Postgres on a visitor's path: soon given up, and not asked while it is known to be away.
 //!
-//! The pool waits five seconds for a database that doesn't answer. A visitor whose page is kept must not wait
-//! with it, so while Postgres is away one question every few seconds finds out whether it is back, and all
-//! others are answered at once: with what is kept, or that it can't be looked up.
+//! The pool waits five seconds for a database that doesn't answer. A visitor whose page is kept, or whose visit is
+//! to be counted, must not wait with it, so while Postgres is away one question every few seconds finds out whether
+//! it is back, and all others are answered at once: with what is kept, or that it can't be looked up.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use domain::Fault;
+
+use crate::{Conn, Db, Error};
 
 /// A look-up by key takes a millisecond; what takes this long has failed.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -16,21 +18,21 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// The way to Postgres for look-ups. Clones know of each other's failures.
 #[derive(Debug, Clone)]
-pub(crate) struct LookUps {
-    db: store::Db,
+pub struct LookUps {
+    db: Db,
     /// When the next question may be asked; none while Postgres answers.
     away_until: Arc<Mutex<Option<Instant>>>,
 }
 
 /// A look-up without an answer.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NoAnswer {
+pub enum NoAnswer {
     /// Nothing came in time, now or a moment ago.
     #[error("postgres gives no answer")]
     Away,
     /// Postgres said no.
     #[error(transparent)]
-    Refused(#[from] store::Error),
+    Refused(#[from] Error),
 }
 
 impl Fault for NoAnswer {
@@ -44,7 +46,7 @@ impl Fault for NoAnswer {
 
 impl LookUps {
     /// Look-ups in `db`.
-    pub(crate) fn new(db: store::Db) -> Self {
+    pub fn new(db: Db) -> Self {
         Self { db, away_until: Arc::default() }
     }
 
@@ -52,15 +54,15 @@ impl LookUps {
     ///
     /// # Errors
     /// [`NoAnswer`].
-    pub(crate) async fn ask<T>(
+    pub async fn ask<T>(
         &self,
-        question: impl AsyncFnOnce(&mut store::Conn) -> Result<T, store::Error>,
+        question: impl AsyncFnOnce(&mut Conn) -> Result<T, Error>,
     ) -> Result<T, NoAnswer> {
         if !self.may_ask(Instant::now()) {
             return Err(NoAnswer::Away);
         }
         let asked = async {
-            let mut conn = store::acquire(&self.db).await?;
+            let mut conn = crate::acquire(&self.db).await?;
             question(&mut conn).await
         };
         let answer = match tokio::time::timeout(PATIENCE, asked).await {
@@ -96,7 +98,7 @@ mod tests {
 
     fn away() -> LookUps {
         let url = "postgres://nobody@127.0.0.1:1/none".to_owned();
-        LookUps::new(store::connect(&store::Config { url, max_connections: 1 }).unwrap())
+        LookUps::new(crate::connect(&crate::Config { url, max_connections: 1 }).unwrap())
     }
 
     #[tokio::test]
