@@ -1,7 +1,5 @@
 //! The list of visits, the newest first, with the pages seen in each.
 
-use std::collections::HashMap;
-
 use chrono::{DateTime, TimeDelta, Utc};
 use clickhouse::Row;
 use domain::analytics::{Range, Visits};
@@ -13,7 +11,7 @@ use super::statement::{Bound, Statement};
 use crate::Error;
 
 /// Pages shown of one visit: what has more is no person's.
-const PAGES_SHOWN_MAX: usize = 1_000;
+const PAGES_SHOWN_MAX: i64 = 1_000;
 
 /// A part of the list.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -83,7 +81,8 @@ struct VisitRow {
 
 #[derive(Row, Deserialize)]
 struct PageRow {
-    id: u64,
+    /// Of the visit in the list.
+    number: u32,
     #[serde(with = "clickhouse::serde::chrono::datetime64::millis")]
     received_at: DateTime<Utc>,
     path: String,
@@ -119,33 +118,46 @@ impl Questions<'_> {
         Ok(VisitsSeen { visits, total })
     }
 
+    /// Fills in the pages, no more of each visit than are shown.
     async fn fill_pages(&self, visits: &mut [VisitSeen]) -> Result<(), Error> {
         let start = visits.iter().map(|visit| visit.start).min();
         let end = visits.iter().map(|visit| visit.ended).max();
         let (Some(start), Some(end)) = (start, end) else { return Ok(()) };
         let mut statement = self.statement();
         statement.bind_range(Range { start, end: end + TimeDelta::milliseconds(1) });
+        let millis = |at: fn(&VisitSeen) -> DateTime<Utc>| {
+            Bound::Numbers(visits.iter().map(|visit| at(visit).timestamp_millis()).collect())
+        };
+        statement.bind("starts", millis(|visit| visit.start));
+        statement.bind("ends", millis(|visit| visit.ended));
         statement.bind("ids", Bound::Ids(visits.iter().map(|visit| visit.visitor).collect()));
+        statement.bind("shown", Bound::Number(PAGES_SHOWN_MAX));
+        let pages = "received_at, path FROM events WHERE";
         statement.push(&format!(
-            "SELECT id, received_at, path FROM (SELECT visitor AS id, received_at, path FROM events \
-             WHERE {EVENTS} AND {PAGE_VIEWS} AND visitor IN {{ids:Array(UInt64)}}"
+            "SELECT number, received_at, path FROM (SELECT visitor AS id, {pages} {EVENTS} AND {PAGE_VIEWS} \
+             AND visitor IN {{ids:Array(UInt64)}}"
         ));
         if visits.iter().any(|visit| visit.start.date_naive() < visit.ended.date_naive()) {
+            let links = format!("{LINKS} AND previous IN {{ids:Array(UInt64)}}");
             statement.push(&format!(
                 " UNION ALL SELECT links.previous AS id, received_at, path \
-                 FROM (SELECT visitor, received_at, path FROM events WHERE {EVENTS} AND {PAGE_VIEWS}) AS e \
-                 INNER JOIN ({LINKS} AND previous IN {{ids:Array(UInt64)}}) AS links USING (visitor)"
+                 FROM (SELECT visitor, {pages} {EVENTS} AND {PAGE_VIEWS} \
+                 AND visitor IN (SELECT visitor FROM ({links}))) AS e INNER JOIN ({links}) AS links USING (visitor)"
             ));
         }
-        statement.push(") ORDER BY received_at, path");
-        let mut pages: HashMap<u64, Vec<PageSeen>> = HashMap::new();
-        for PageRow { id, received_at, path } in self.rows::<PageRow>(statement).await? {
-            pages.entry(id).or_default().push(PageSeen { path, at: received_at });
-        }
-        for visit in visits {
-            let of_visitor = pages.get(&visit.visitor).map(Vec::as_slice).unwrap_or_default();
-            let during = of_visitor.iter().filter(|page| (visit.start..=visit.ended).contains(&page.at));
-            visit.pages = during.take(PAGES_SHOWN_MAX).cloned().collect();
+        statement.push(
+            ") AS e INNER JOIN (SELECT visit.1 AS id, visit.2 AS start, visit.3 AS ended, visit.4 AS number FROM \
+             (SELECT arrayJoin(arrayZip({ids:Array(UInt64)}, {starts:Array(Int64)}, {ends:Array(Int64)}, \
+             arrayEnumerate({ids:Array(UInt64)}))) AS visit)) AS v USING (id) \
+             WHERE toUnixTimestamp64Milli(received_at) BETWEEN start AND ended \
+             ORDER BY number, received_at, path LIMIT {shown:Int64} BY number",
+        );
+        for PageRow { number, received_at, path } in self.rows::<PageRow>(statement).await? {
+            // They are numbered from 1 on.
+            let visit = usize::try_from(number).ok().and_then(|number| visits.get_mut(number.checked_sub(1)?));
+            if let Some(visit) = visit {
+                visit.pages.push(PageSeen { path, at: received_at });
+            }
         }
         Ok(())
     }
