@@ -187,9 +187,8 @@ pub(super) async fn query(
     let (site, question) =
         asked_about(&app, &call, asked.site_id, |zone| read_question(&asked.asked(), call.now, zone)).await?;
     let timezone = site.timezone;
-    let answered = ask(&app, &call, site.id, |questions| async move {
-        answer(&questions, &question, timezone).await
-    });
+    let answered =
+        ask(&app, &call, site.id, |questions| async move { answer(&questions, &question, timezone).await });
     Ok(call.reply(answered.await?))
 }
 

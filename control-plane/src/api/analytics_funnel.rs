@@ -61,8 +61,7 @@ pub(super) async fn funnel(
     let (site, funnel) =
         asked_about(&app, &call, wanted.site_id, |zone| read_funnel(&wanted.asked(), call.now, zone)).await?;
     let asked = &funnel;
-    let reached =
-        ask(&app, &call, site.id, |questions| async move { questions.funnel(asked).await }).await?;
+    let reached = ask(&app, &call, site.id, |questions| async move { questions.funnel(asked).await }).await?;
     let (steps, overall_rate) = fill_steps(&funnel.steps, &reached);
     Ok(call.reply(FunnelView { steps, overall_rate }))
 }

@@ -131,7 +131,8 @@ pub(super) async fn watched<S>(app: &App, call: &Call<S>, id: Uuid) -> Result<Wa
     let drops =
         store::drops::list_drops(&mut conn, call.account_id, id, call.now - TimeDelta::hours(24)).await?;
     drop(conn);
-    let site = counted(app, call, vec![site]).await.pop().ok_or_else(|| Problem::not_found("analytics site"))?;
+    let site =
+        counted(app, call, vec![site]).await.pop().ok_or_else(|| Problem::not_found("analytics site"))?;
     Ok(WatchedSite { site, dropped: drops.into_iter().map(|one| (one.reason, one.count)).collect() })
 }
 

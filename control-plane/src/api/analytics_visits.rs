@@ -141,8 +141,7 @@ pub(super) async fn sessions(
     let (site, wanted) =
         asked_about(&app, &call, asked.site_id, |zone| read_visits(&asked.asked(), call.now, zone)).await?;
     let offset = u64::from(wanted.offset);
-    let seen =
-        ask(&app, &call, site.id, |questions| async move { questions.visits(&wanted).await }).await?;
+    let seen = ask(&app, &call, site.id, |questions| async move { questions.visits(&wanted).await }).await?;
     let shown = offset + u64::try_from(seen.visits.len()).unwrap_or_default();
     let sessions: Vec<Session> = seen.visits.into_iter().map(|visit| view(site.id, visit)).collect();
     let has_more = !sessions.is_empty() && shown < seen.total;

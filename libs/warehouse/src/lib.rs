@@ -49,7 +49,6 @@ impl Warehouse {
         within(QUESTION_TIMEOUT, server.query("SELECT 1").fetch_one::<u8>()).await?;
         Ok(())
     }
-
 }
 
 /// A question, which the server gives up after `time`, and as soon as nobody waits for its answer any more. The latter it

@@ -13,8 +13,7 @@ use warehouse::{Config, Limits, Warehouse};
 
 const SITE: Uuid = Uuid::from_u128(7);
 const OTHER_SITE: Uuid = Uuid::from_u128(8);
-const LIMITS: Limits =
-    Limits { time: Duration::from_secs(600), memory_bytes: 2 << 30, rows: 1_000_000_000 };
+const LIMITS: Limits = Limits { time: Duration::from_secs(600), memory_bytes: 2 << 30, rows: 1_000_000_000 };
 
 fn warehouse(clickhouse: &TestClickHouse) -> Warehouse {
     warehouse::connect(&Config {
@@ -31,7 +30,9 @@ fn noon() -> DateTime<Utc> {
 
 fn event(site: Uuid, visitor: u64, received_at: DateTime<Utc>) -> Event {
     Event {
-        id: Uuid::from_u128(u128::from(visitor) << 64 | u128::from(received_at.timestamp_millis().unsigned_abs())),
+        id: Uuid::from_u128(
+            u128::from(visitor) << 64 | u128::from(received_at.timestamp_millis().unsigned_abs()),
+        ),
         account_id: Uuid::from_u128(1),
         site_id: site,
         received_at,
@@ -95,7 +96,8 @@ async fn of_each_visit_in_a_list_the_first_thousand_pages_are_read() {
     let range = Range { start: noon(), end: later(10_000) };
     let asked = Visits { range, min_pages: 0, limit: 10, offset: 0, filters: vec![] };
     let seen = warehouse.questions(SITE, LIMITS).visits(&asked).await.unwrap();
-    let pages: Vec<_> = seen.visits.iter().map(|visit| (visit.visitor, visit.page_views, visit.pages.len())).collect();
+    let pages: Vec<_> =
+        seen.visits.iter().map(|visit| (visit.visitor, visit.page_views, visit.pages.len())).collect();
     assert_eq!(pages, [(1, 1, 1), (2, 2, 2), (1, 1_100, 1_000)]);
     let first: Vec<_> = seen.visits[2].pages.iter().map(|page| page.at).collect();
     assert_eq!(first, (0..1_000).map(later).collect::<Vec<_>>());
@@ -113,10 +115,16 @@ async fn a_question_that_nobody_waits_for_any_more_ends_in_clickhouse_too() {
         .with_database(&clickhouse.database);
     // Each of a visitor's reports with each of their visits: that takes minutes.
     let of_one = "FROM numbers(200000)";
-    let columns = format!("toUUID('{SITE}'), toDateTime64('2026-11-18 12:00:00', 3, 'UTC') + toIntervalMillisecond(number), 1");
+    let columns = format!(
+        "toUUID('{SITE}'), toDateTime64('2026-11-18 12:00:00', 3, 'UTC') + toIntervalMillisecond(number), 1"
+    );
     for fill in [
-        format!("INSERT INTO events (site_id, received_at, visitor, name, engagement_ms) SELECT {columns}, 'engagement', 1 {of_one}"),
-        format!("INSERT INTO sessions (site_id, start, visitor, ended, version) SELECT {columns}, '2026-11-18 13:00:00', 1 {of_one}"),
+        format!(
+            "INSERT INTO events (site_id, received_at, visitor, name, engagement_ms) SELECT {columns}, 'engagement', 1 {of_one}"
+        ),
+        format!(
+            "INSERT INTO sessions (site_id, start, visitor, ended, version) SELECT {columns}, '2026-11-18 13:00:00', 1 {of_one}"
+        ),
     ] {
         client.query(&fill).execute().await.unwrap();
     }

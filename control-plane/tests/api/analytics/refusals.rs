@@ -163,8 +163,7 @@ async fn who_hangs_up_ends_the_question_and_gives_its_turn_back() {
     // A warehouse that takes questions and answers none.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("warehouse.url=http://{}", silent.local_addr().unwrap());
-    let stand =
-        Stand::start(&[&url, "analytics.at_once_per_account=1", "analytics.patience=10ms"]).await;
+    let stand = Stand::start(&[&url, "analytics.at_once_per_account=1", "analytics.patience=10ms"]).await;
     let site = stand.site("UTC").await;
     let path = format!("/api/analytics/realtime?siteId={site}");
     for _ in 0..2 {

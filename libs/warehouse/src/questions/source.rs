@@ -185,20 +185,20 @@ pub(super) enum Part {
     Across,
 }
 
+/// Visits that neither began before the range nor go on after it.
+pub(super) const WITHIN: &str = "(start >= fromUnixTimestamp64Milli({from:Int64}) \
+                                 AND ended < fromUnixTimestamp64Milli({to:Int64}))";
+
 impl Part {
-    fn of_visits(self) -> &'static str {
+    fn of_visits(self) -> String {
         match self {
-            Self::Whole => "",
-            Self::Within => {
-                " AND start >= fromUnixTimestamp64Milli({from:Int64}) AND ended < fromUnixTimestamp64Milli({to:Int64}) \
-                 AND page_views > 0"
-            }
-            Self::Across => {
-                // The second start says nothing new, but lets all days between the edges be passed over.
-                " AND (start < fromUnixTimestamp64Milli({from:Int64}) \
-                 OR (ended >= fromUnixTimestamp64Milli({to:Int64}) \
-                 AND start >= fromUnixTimestamp64Milli({to:Int64} - 90000000)))"
-            }
+            Self::Whole => String::new(),
+            Self::Within => format!(" AND {WITHIN} AND page_views > 0"),
+            // The second start says nothing new, but lets all days between the edges be passed over.
+            Self::Across => " AND (start < fromUnixTimestamp64Milli({from:Int64}) \
+                             OR (ended >= fromUnixTimestamp64Milli({to:Int64}) \
+                             AND start >= fromUnixTimestamp64Milli({to:Int64} - 90000000)))"
+                .to_owned(),
         }
     }
 

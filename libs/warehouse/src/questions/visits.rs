@@ -1,6 +1,6 @@
 //! The list of visits, the newest first, with the pages seen in each.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clickhouse::Row;
 use domain::analytics::{Range, Visits};
 use serde::Deserialize;
@@ -59,8 +59,20 @@ pub struct PageSeen {
 }
 
 #[derive(Row, Deserialize)]
-struct CountRow {
+struct DayRow {
+    /// On which they began (UTC).
+    #[serde(with = "clickhouse::serde::chrono::date")]
+    day: NaiveDate,
     count: u64,
+}
+
+/// Where a part of the list lies.
+#[derive(Debug, PartialEq, Eq)]
+struct DaysOf {
+    latest: NaiveDate,
+    earliest: NaiveDate,
+    /// So many visits of these days come before it.
+    offset: i64,
 }
 
 #[derive(Row, Deserialize)]
@@ -96,21 +108,28 @@ impl Questions<'_> {
     pub async fn visits(&self, asked: &Visits) -> Result<VisitsSeen, Error> {
         let mut statement = self.statement();
         let rows = list(&mut statement, asked);
-        statement.push("SELECT count() AS count ").push(&rows);
-        let total = self.rows::<CountRow>(statement).await?.first().map_or(0, |row| row.count);
-        if total <= u64::from(asked.offset) {
+        statement
+            .push("SELECT toDate(start) AS day, count() AS count ")
+            .push(&rows)
+            .push(" GROUP BY day ORDER BY day DESC");
+        let days = self.rows::<DayRow>(statement).await?;
+        let total = days.iter().map(|day| day.count).sum();
+        let Some(days) = days_of(&days, asked.offset.into(), asked.limit.into()) else {
             return Ok(VisitsSeen { visits: vec![], total });
-        }
+        };
         let mut statement = self.statement();
         let rows = list(&mut statement, asked);
         statement.bind("limit", Bound::Number(asked.limit.into()));
-        statement.bind("offset", Bound::Number(asked.offset.into()));
+        statement.bind("earliest", Bound::Text(days.earliest.to_string()));
+        statement.bind("latest", Bound::Text(days.latest.to_string()));
+        statement.bind("offset", Bound::Number(days.offset));
         statement.push(
             "SELECT visitor, start, ended, page_views, entry_path, exit_path, toString(country) AS country, \
              toString(region) AS region, toString(city) AS city, toString(device) AS device ",
         );
         statement
             .push(&rows)
+            .push(" AND toDate(start) >= {earliest:Date} AND toDate(start) <= {latest:Date}")
             .push(" ORDER BY start DESC, visitor ASC LIMIT {limit:Int64} OFFSET {offset:Int64}");
         let mut visits: Vec<VisitSeen> =
             self.rows::<VisitRow>(statement).await?.into_iter().map(VisitSeen::from).collect();
@@ -154,13 +173,32 @@ impl Questions<'_> {
         );
         for PageRow { number, received_at, path } in self.rows::<PageRow>(statement).await? {
             // They are numbered from 1 on.
-            let visit = usize::try_from(number).ok().and_then(|number| visits.get_mut(number.checked_sub(1)?));
+            let visit =
+                usize::try_from(number).ok().and_then(|number| visits.get_mut(number.checked_sub(1)?));
             if let Some(visit) = visit {
                 visit.pages.push(PageSeen { path, at: received_at });
             }
         }
         Ok(())
     }
+}
+
+/// The days of which visits are shown, of all days, the latest first: no others need to be read. None if there are no
+/// so many visits.
+fn days_of(days: &[DayRow], offset: u64, limit: u64) -> Option<DaysOf> {
+    let mut found: Option<DaysOf> = None;
+    let mut before = 0;
+    for DayRow { day, count } in days {
+        if before >= offset + limit {
+            break;
+        }
+        if before + count > offset {
+            let offset = i64::try_from(offset.saturating_sub(before)).ok()?;
+            found.get_or_insert(DaysOf { latest: *day, earliest: *day, offset }).earliest = *day;
+        }
+        before += count;
+    }
+    found
 }
 
 /// The visits of the list, from `FROM` on.
@@ -186,5 +224,27 @@ impl From<VisitRow> for VisitSeen {
             device: row.device,
             pages: vec![],
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_days_that_a_part_of_the_list_lies_in_are_read() {
+        let on = |day| NaiveDate::from_ymd_opt(2026, 11, day).unwrap();
+        let days = [(21, 30), (20, 5), (18, 40)].map(|(day, count)| DayRow { day: on(day), count });
+        let part = |offset, limit| days_of(&days, offset, limit);
+        let of =
+            |latest, earliest, offset| Some(DaysOf { latest: on(latest), earliest: on(earliest), offset });
+        assert_eq!(part(0, 10), of(21, 21, 0));
+        assert_eq!(part(0, 30), of(21, 21, 0));
+        assert_eq!(part(20, 11), of(21, 20, 20));
+        assert_eq!(part(30, 5), of(20, 20, 0));
+        assert_eq!(part(34, 50), of(20, 18, 4));
+        assert_eq!(part(40, 100), of(18, 18, 5));
+        assert_eq!(part(75, 10), None);
+        assert_eq!(days_of(&[], 0, 10), None);
     }
 }
