@@ -188,8 +188,9 @@ pub(super) async fn query(
         asked_about(&app, &call, asked.site_id, |zone| read_question(&asked.asked(), call.now, zone)).await?;
     let timezone = site.timezone;
     let answered =
-        ask(&app, &call, site.id, |questions| async move { answer(&questions, &question, timezone).await });
-    Ok(call.reply(answered.await?))
+        ask(&app, &call, site.id, |questions| async move { answer(&questions, &question, timezone).await })
+            .await?;
+    Ok(call.reply(answered))
 }
 
 async fn answer(
