@@ -77,10 +77,8 @@ pub(super) async fn retention(
         asked_about(&app, &call, wanted.site_id, |zone| read_retention(&wanted.asked(), call.now, zone))
             .await?;
     let question = &asked;
-    let (returns, epochs) = ask(&app, &call, site.id, |questions| async move {
-        Ok((questions.returns(question).await?, questions.epochs(question).await?))
-    })
-    .await?;
+    let (returns, epochs) =
+        ask(&app, &call, site.id, |questions| async move { questions.returns(question).await }).await?;
     let lifetime = Lifetime::from_word(&site.visitor_id_lifetime).unwrap_or_default();
     let cohorts = fill_cohorts(&asked, &returns, &epochs, lifetime);
     let view = |cohort: &Cohort| CohortView {
