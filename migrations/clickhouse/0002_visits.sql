@@ -16,9 +16,6 @@ ALTER TABLE events
 -- One row a visit, worked out anew from the stored events whenever a batch touches it; read with FINAL. The row
 -- that saw more of the visitor's events has the higher version and wins, whoever wrote it and how often; a row that
 -- a late event made wrong is written again as deleted. So nothing here has to happen exactly once.
---
--- Whoever reads leaves out what is `deleted`. The engine could do that (a second argument), but then FINAL merges all
--- parts for every question; without, it merges only where parts overlap, which those of days past don't.
 CREATE TABLE IF NOT EXISTS sessions
 (
     site_id        UUID,
@@ -48,7 +45,7 @@ CREATE TABLE IF NOT EXISTS sessions
     version        UInt64,
     deleted        UInt8
 )
-ENGINE = ReplacingMergeTree(version)
+ENGINE = ReplacingMergeTree(version, deleted)
 PARTITION BY toYYYYMM(start)
 ORDER BY (site_id, toDate(start), visitor, start);
 

@@ -223,7 +223,7 @@ async fn what_is_known_about_a_visitor_stands_on_events_and_on_their_visit() {
         events,
         "/a\tGoogle\tPaid Search\tFirefox\tLinux\tdesktop\n/b\tGoogle\tOrganic Search\tFirefox\tLinux\tdesktop\n"
     );
-    let visits = stand.ask(&format!("SELECT entry_path, exit_path, {columns} FROM sessions FINAL WHERE deleted = 0")).await;
+    let visits = stand.ask(&format!("SELECT entry_path, exit_path, {columns} FROM sessions FINAL")).await;
     assert_eq!(visits, "/a\t/b\tGoogle\tPaid Search\tFirefox\tLinux\tdesktop\n");
     let returns = stand
         .ask("SELECT count(), uniqExact(returner), min(epoch) = toStartOfMonth(min(day)) FROM returns FINAL");

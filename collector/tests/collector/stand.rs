@@ -212,7 +212,7 @@ impl Stand {
     /// Page views by the events, and by the visits made of them.
     pub(crate) async fn both_sums(&self) -> (String, String) {
         let of_events = "SELECT countIf(name = 'page_view'), uniqExact(visitor) FROM events";
-        let of_visits = "SELECT sum(page_views), uniqExact(visitor) FROM sessions FINAL WHERE deleted = 0";
+        let of_visits = "SELECT sum(page_views), uniqExact(visitor) FROM sessions FINAL";
         (self.ask(of_events).await, self.ask(of_visits).await)
     }
 

@@ -140,7 +140,7 @@ async fn stored(clickhouse: &TestClickHouse) -> BTreeSet<Row> {
         "SELECT toString(site_id), visitor, toUnixTimestamp64Milli(start),
                 toUnixTimestamp64Milli(ended) - toUnixTimestamp64Milli(start), page_views, events, bounce,
                 entry_path, exit_path, engagement_ms, source
-         FROM sessions FINAL WHERE deleted = 0",
+         FROM sessions FINAL",
     )
     .await;
     let all = rows.len();
@@ -256,6 +256,6 @@ async fn a_batch_may_touch_more_visitors_than_one_statement_can_name() {
         .collect();
     warehouse.insert_events("batch", &batch).await.unwrap();
     warehouse.recount_visits(&batch, Rules::default()).await.unwrap();
-    let sums = ask(&clickhouse, "SELECT count(), sum(page_views), sum(bounce) FROM sessions FINAL WHERE deleted = 0").await;
+    let sums = ask(&clickhouse, "SELECT count(), sum(page_views), sum(bounce) FROM sessions FINAL").await;
     assert_eq!(sums, [serde_json::json!([PERSONS, PERSONS, PERSONS])]);
 }

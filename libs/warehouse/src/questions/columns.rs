@@ -13,7 +13,7 @@ pub(super) const EVENTS: &str = "site_id = {site:UUID} AND received_at >= fromUn
 pub(super) const VISITS: &str = "site_id = {site:UUID} \
                                  AND start >= fromUnixTimestamp64Milli({from:Int64} - 90000000) \
                                  AND start < fromUnixTimestamp64Milli({to:Int64}) \
-                                 AND ended >= fromUnixTimestamp64Milli({from:Int64}) AND deleted = 0";
+                                 AND ended >= fromUnixTimestamp64Milli({from:Int64})";
 
 /// Which ids are one visitor's who was there around midnight (UTC): an event of the first half hour names the id
 /// of the day before.

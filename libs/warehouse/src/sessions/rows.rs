@@ -227,27 +227,26 @@ struct NextRow {
 impl Warehouse {
     /// All stored events of these ids.
     pub(super) async fn seen(&self, ids: &HashSet<Id>) -> Result<Vec<SeenRow>, Error> {
-        self.of_ids(ids, "SELECT ?fields FROM events WHERE", ("visitor", "received_at", 0)).await
+        self.of_ids(ids, "SELECT ?fields FROM events", ("visitor", "received_at", 0)).await
     }
 
     /// How many that are.
     pub(super) async fn count_seen(&self, ids: &HashSet<Id>) -> Result<u64, Error> {
         let counts: Vec<u64> =
-            self.of_ids(ids, "SELECT count() FROM events WHERE", ("visitor", "received_at", 0)).await?;
+            self.of_ids(ids, "SELECT count() FROM events", ("visitor", "received_at", 0)).await?;
         Ok(counts.into_iter().sum())
     }
 
     /// The ids of the day after.
     pub(super) async fn next(&self, ids: &HashSet<Id>) -> Result<Vec<Id>, Error> {
-        let next = "SELECT DISTINCT site_id, toDate(received_at) AS day, visitor FROM events WHERE";
+        let next = "SELECT DISTINCT site_id, toDate(received_at) AS day, visitor FROM events";
         let rows: Vec<NextRow> = self.of_ids(ids, next, ("previous", "received_at", 1)).await?;
         Ok(rows.into_iter().map(|row| Id { day: row.day, site: row.site_id, visitor: row.visitor }).collect())
     }
 
     /// The stored visits that began under these ids.
     pub(super) async fn stored_visits(&self, ids: &HashSet<Id>) -> Result<Vec<StoredRow>, Error> {
-        let stored = "SELECT ?fields FROM sessions FINAL WHERE deleted = 0 AND";
-        self.of_ids(ids, stored, ("visitor", "start", 0)).await
+        self.of_ids(ids, "SELECT ?fields FROM sessions FINAL", ("visitor", "start", 0)).await
     }
 
     /// Rows whose `id` column holds one of these visitors. A visitor's id is a hash keyed by site and day, so that
@@ -267,7 +266,7 @@ impl Warehouse {
         let sites: Vec<Uuid> = ids.iter().map(|id| id.site).collect::<HashSet<_>>().into_iter().collect();
         let visitors: Vec<u64> = ids.iter().map(|id| id.visitor).collect();
         let sql = format!(
-            "{select} site_id IN ? AND toDate({time}) BETWEEN toDate(?) AND toDate(?) AND {id} IN ?"
+            "{select} WHERE site_id IN ? AND toDate({time}) BETWEEN toDate(?) AND toDate(?) AND {id} IN ?"
         );
         let question =
             self.client.query(&sql).bind(sites).bind(later(first)).bind(later(last)).bind(visitors);
