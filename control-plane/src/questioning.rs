@@ -16,7 +16,7 @@ use web::{Code, Problem};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Analytics {
-    /// How long one statement may run.
+    /// How long one question may take in all, however many statements it needs.
     #[serde(with = "service::config::duration")]
     pub time: Duration,
     /// How many MiB of memory one statement may use.
@@ -54,7 +54,7 @@ impl Questioning {
         Self { config: config.clone(), all, accounts: Mutex::default() }
     }
 
-    /// What one statement may take.
+    /// What a question may take.
     pub(crate) fn limits(&self) -> Limits {
         let Analytics { time, memory_mib, rows, .. } = self.config;
         Limits { time, memory_bytes: memory_mib << 20, rows }

@@ -1,6 +1,7 @@
 //! Stories told through all four services, as real processes over real stores.
 
 mod deliveries;
+mod demo;
 mod ends;
 mod faults;
 mod operator;

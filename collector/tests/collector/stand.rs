@@ -21,7 +21,6 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
-use warehouse::Warehouse;
 
 use crate::browser::EDGE_TOKEN;
 use crate::valve::Valve;
@@ -30,7 +29,6 @@ pub(crate) struct Stand {
     pub(crate) database: TestDatabase,
     pub(crate) redis: TestRedis,
     pub(crate) clickhouse: TestClickHouse,
-    pub(crate) warehouse: Warehouse,
     pub(crate) site_id: Uuid,
     pub(crate) site_token: String,
     /// One a collector.
@@ -71,13 +69,6 @@ impl Stand {
             format!("secrets.edge_token={EDGE_TOKEN}"),
         ];
         let mut stand = Self {
-            warehouse: warehouse::connect(&warehouse::Config {
-                url: clickhouse.url.clone(),
-                database: clickhouse.database.clone(),
-                user: clickhouse.user.clone(),
-                password: clickhouse.password.clone(),
-                cluster: String::new(),
-            }),
             database,
             redis,
             clickhouse,
@@ -214,11 +205,23 @@ impl Stand {
     }
 
     pub(crate) async fn page_views(&self) -> u64 {
-        self.warehouse.count_page_views(self.site_id, Self::always()).await.unwrap()
+        self.page_views_of(self.site_id, Self::always()).await
+    }
+
+    pub(crate) async fn page_views_of(&self, site: Uuid, Range { start, end }: Range) -> u64 {
+        let (start, end) = (start.timestamp_millis(), end.timestamp_millis());
+        let sql = format!(
+            "SELECT count() FROM events WHERE site_id = '{site}' AND name = 'page_view'
+                 AND toUnixTimestamp64Milli(received_at) >= {start} AND toUnixTimestamp64Milli(received_at) < {end}"
+        );
+        self.ask(&sql).await.trim().parse().unwrap()
     }
 
     pub(crate) async fn visitors(&self) -> u64 {
-        self.warehouse.count_unique_visitors(self.site_id, Self::always()).await.unwrap()
+        let site = self.site_id;
+        let sql =
+            format!("SELECT uniqExact(visitor) FROM events WHERE site_id = '{site}' AND name = 'page_view'");
+        self.ask(&sql).await.trim().parse().unwrap()
     }
 
     /// How often each path is stored.

@@ -136,7 +136,8 @@ async fn list(
     let mut rows = store::sites::list_sites(&mut conn, call.account_id, &part).await?;
     drop(conn);
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
-    Ok(call.reply(Sites { sites: counted(&app, rows).await?, listed: listed.clone() }).part(listed))
+    let sites = counted(&app, &call, rows).await;
+    Ok(call.reply(Sites { sites, listed: listed.clone() }).part(listed))
 }
 
 async fn read(

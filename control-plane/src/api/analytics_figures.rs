@@ -12,10 +12,9 @@ use uuid::Uuid;
 use warehouse::Questions;
 use web::{Problem, Query, Reply};
 
-use super::analytics_views::asked_about;
+use super::analytics_views::{ask, asked_about};
 use crate::App;
 use crate::call::{Call, scope};
-use crate::questioning::unanswered;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -187,10 +186,11 @@ pub(super) async fn query(
 ) -> Result<Reply<AnsweredFigure>, Problem> {
     let (site, question) =
         asked_about(&app, &call, asked.site_id, |zone| read_question(&asked.asked(), call.now, zone)).await?;
-    let _turn = app.questioning.turn(call.account_id).await?;
-    let questions = app.warehouse.questions(site.id, app.questioning.limits());
-    let answer = answer(&questions, &question, site.timezone).await.map_err(unanswered)?;
-    Ok(call.reply(answer))
+    let timezone = site.timezone;
+    let answered =
+        ask(&app, &call, site.id, |questions| async move { answer(&questions, &question, timezone).await })
+            .await?;
+    Ok(call.reply(answered))
 }
 
 async fn answer(

@@ -11,10 +11,9 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use web::{Json, Problem, Reply};
 
-use super::analytics_views::asked_about;
+use super::analytics_views::{ask, asked_about};
 use crate::App;
 use crate::call::{Call, scope};
-use crate::questioning::unanswered;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -61,9 +60,8 @@ pub(super) async fn funnel(
 ) -> Result<Reply<FunnelView>, Problem> {
     let (site, funnel) =
         asked_about(&app, &call, wanted.site_id, |zone| read_funnel(&wanted.asked(), call.now, zone)).await?;
-    let _turn = app.questioning.turn(call.account_id).await?;
-    let questions = app.warehouse.questions(site.id, app.questioning.limits());
-    let reached = questions.funnel(&funnel).await.map_err(unanswered)?;
+    let asked = &funnel;
+    let reached = ask(&app, &call, site.id, |questions| async move { questions.funnel(asked).await }).await?;
     let (steps, overall_rate) = fill_steps(&funnel.steps, &reached);
     Ok(call.reply(FunnelView { steps, overall_rate }))
 }

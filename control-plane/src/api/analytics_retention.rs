@@ -11,10 +11,9 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use web::{Json, Problem, Reply};
 
-use super::analytics_views::asked_about;
+use super::analytics_views::{ask, asked_about};
 use crate::App;
 use crate::call::{Call, scope};
-use crate::questioning::unanswered;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -77,10 +76,9 @@ pub(super) async fn retention(
     let (site, asked) =
         asked_about(&app, &call, wanted.site_id, |zone| read_retention(&wanted.asked(), call.now, zone))
             .await?;
-    let _turn = app.questioning.turn(call.account_id).await?;
-    let questions = app.warehouse.questions(site.id, app.questioning.limits());
-    let returns = questions.returns(&asked).await.map_err(unanswered)?;
-    let epochs = questions.epochs(&asked).await.map_err(unanswered)?;
+    let question = &asked;
+    let (returns, epochs) =
+        ask(&app, &call, site.id, |questions| async move { questions.returns(question).await }).await?;
     let lifetime = Lifetime::from_word(&site.visitor_id_lifetime).unwrap_or_default();
     let cohorts = fill_cohorts(&asked, &returns, &epochs, lifetime);
     let view = |cohort: &Cohort| CohortView {

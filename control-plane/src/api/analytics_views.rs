@@ -11,10 +11,15 @@ use serde::Serialize;
 use store::Conn;
 use store::sites::Site;
 use uuid::Uuid;
+use warehouse::Questions;
 use web::Problem;
 
 use crate::App;
 use crate::call::Call;
+use crate::questioning::unanswered;
+
+/// Faults told of one question.
+const COMPLAINTS_MAX: usize = 20;
 
 /// A site.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -42,8 +47,8 @@ pub(super) struct SiteView {
 pub(super) struct CountedSite {
     #[serde(flatten)]
     site: SiteView,
-    /// Events counted so far.
-    event_count: u64,
+    /// Events counted so far; null while they can't be told.
+    event_count: Option<u64>,
 }
 
 /// A site with what was counted and what was not.
@@ -88,13 +93,35 @@ pub(super) async fn asked_about<S, Q>(
     read: impl Fn(Zone) -> Result<Q, Vec<Complaint>>,
 ) -> Result<(Site, Q), Problem> {
     // What is wrong is wrong in every zone, and said before anybody looks whether there is such a site.
-    read(Zone::UTC).map_err(Problem::validation)?;
+    read(Zone::UTC).map_err(refused)?;
     let mut conn = store::acquire(&app.db).await?;
     let site = find(call, &mut conn, id).await?;
     drop(conn);
     // Checked when it was set; a zone that is gone since is no reason to answer nothing.
     let zone = site.timezone.parse().unwrap_or(Zone::UTC);
-    Ok((site, read(zone).map_err(Problem::validation)?))
+    Ok((site, read(zone).map_err(refused)?))
+}
+
+/// Of thousands of faults the first few tell enough.
+fn refused(mut complaints: Vec<Complaint>) -> Problem {
+    complaints.truncate(COMPLAINTS_MAX);
+    Problem::validation(complaints)
+}
+
+/// Asks about a site when it is the account's turn, which is held until there is an answer. A caller who hangs up ends
+/// both.
+pub(super) async fn ask<'a, S, T, F>(
+    app: &'a App,
+    call: &Call<S>,
+    site_id: Uuid,
+    question: impl FnOnce(Questions<'a>) -> F,
+) -> Result<T, Problem>
+where
+    F: Future<Output = Result<T, warehouse::Error>>,
+{
+    let _turn = app.questioning.turn(call.account_id).await?;
+    let questions = app.warehouse.questions(site_id, app.questioning.limits());
+    question(questions).await.map_err(unanswered)
 }
 
 /// A site with all there is to know of it; drops of the last 24 hours are counted by whole hours.
@@ -104,19 +131,24 @@ pub(super) async fn watched<S>(app: &App, call: &Call<S>, id: Uuid) -> Result<Wa
     let drops =
         store::drops::list_drops(&mut conn, call.account_id, id, call.now - TimeDelta::hours(24)).await?;
     drop(conn);
-    let site = counted(app, vec![site]).await?.pop().ok_or_else(|| Problem::not_found("analytics site"))?;
+    let site =
+        counted(app, call, vec![site]).await.pop().ok_or_else(|| Problem::not_found("analytics site"))?;
     Ok(WatchedSite { site, dropped: drops.into_iter().map(|one| (one.reason, one.count)).collect() })
 }
 
-/// Sites with their events counted.
-pub(super) async fn counted(app: &App, sites: Vec<Site>) -> Result<Vec<CountedSite>, Problem> {
+/// Sites with their events counted, when it is the account's turn. What else there is to say of them stands without.
+pub(super) async fn counted<S>(app: &App, call: &Call<S>, sites: Vec<Site>) -> Vec<CountedSite> {
+    if sites.is_empty() {
+        return vec![];
+    }
     let ids: Vec<Uuid> = sites.iter().map(|site| site.id).collect();
-    let counts = app.warehouse.count_events_by_site(&ids).await?;
-    let view = |site: Site| CountedSite {
-        event_count: counts.get(&site.id).copied().unwrap_or_default(),
-        site: site.into(),
+    let counts = async {
+        let _turn = app.questioning.turn(call.account_id).await?;
+        app.warehouse.count_events_by_site(&ids).await.map_err(unanswered)
     };
-    Ok(sites.into_iter().map(view).collect())
+    let counts = counts.await.ok();
+    let count = |id| counts.as_ref().map(|counts| counts.get(&id).copied().unwrap_or_default());
+    sites.into_iter().map(|site| CountedSite { event_count: count(site.id), site: site.into() }).collect()
 }
 
 /// What makes a page's visits count.

@@ -9,10 +9,9 @@ use uuid::Uuid;
 use warehouse::VisitSeen;
 use web::{Problem, Query, Reply};
 
-use super::analytics_views::asked_about;
+use super::analytics_views::{ask, asked_about};
 use crate::App;
 use crate::call::{Call, scope};
-use crate::questioning::unanswered;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -128,10 +127,9 @@ pub(super) async fn realtime(
     Query(asked): Query<AskedNow>,
 ) -> Result<Reply<Now>, Problem> {
     let (site, ()) = asked_about(&app, &call, asked.site_id, |_| Ok(())).await?;
-    let _turn = app.questioning.turn(call.account_id).await?;
-    let questions = app.warehouse.questions(site.id, app.questioning.limits());
     let range = Range { start: call.now - ACTIVE_FOR, end: call.now };
-    let active_visitors = questions.active_visitors(range).await.map_err(unanswered)?;
+    let active_visitors =
+        ask(&app, &call, site.id, |questions| async move { questions.active_visitors(range).await }).await?;
     Ok(call.reply(Now { active_visitors }))
 }
 
@@ -142,10 +140,9 @@ pub(super) async fn sessions(
 ) -> Result<Reply<Sessions>, Problem> {
     let (site, wanted) =
         asked_about(&app, &call, asked.site_id, |zone| read_visits(&asked.asked(), call.now, zone)).await?;
-    let _turn = app.questioning.turn(call.account_id).await?;
-    let questions = app.warehouse.questions(site.id, app.questioning.limits());
-    let seen = questions.visits(&wanted).await.map_err(unanswered)?;
-    let shown = u64::from(wanted.offset) + u64::try_from(seen.visits.len()).unwrap_or_default();
+    let offset = u64::from(wanted.offset);
+    let seen = ask(&app, &call, site.id, |questions| async move { questions.visits(&wanted).await }).await?;
+    let shown = offset + u64::try_from(seen.visits.len()).unwrap_or_default();
     let sessions: Vec<Session> = seen.visits.into_iter().map(|visit| view(site.id, visit)).collect();
     let has_more = !sessions.is_empty() && shown < seen.total;
     Ok(call.reply(Sessions { sessions, total: seen.total, has_more }))

@@ -50,6 +50,11 @@ pub(crate) struct Api {
 impl Api {
     /// The API with these settings, over stores of the test's own.
     pub(crate) async fn start(set: &[&str]) -> Self {
+        Self::at(set, Clock::system()).await
+    }
+
+    /// The same, by a clock of the test's own.
+    pub(crate) async fn at(set: &[&str], clock: Clock) -> Self {
         let database = sandbox::test::database().await;
         let redis = sandbox::test::redis().await;
         let blobs = sandbox::test::folder();
@@ -66,7 +71,7 @@ impl Api {
             "webhooks.test_wait=0s".to_owned(),
         ];
         settings.extend(set.iter().map(ToString::to_string));
-        let app = app(&settings);
+        let app = app(&settings, clock);
         Self {
             router: control_plane::router(&app),
             app,
@@ -106,7 +111,7 @@ impl Api {
     /// Another replica of the service over the same stores, with these settings changed.
     pub(crate) fn replica(&self, set: &[&str]) -> Router {
         let set = set.iter().map(ToString::to_string);
-        control_plane::router(&app(&[self.settings.clone(), set.collect()].concat()))
+        control_plane::router(&app(&[self.settings.clone(), set.collect()].concat(), self.app.clock.clone()))
     }
 
     /// The request for help with that id, as it is to be mailed: its subject and where to answer.
@@ -279,10 +284,10 @@ impl Api {
     }
 }
 
-fn app(settings: &[String]) -> App {
+fn app(settings: &[String], clock: Clock) -> App {
     let sources = Sources { set: settings.to_vec(), ..Sources::default() };
     let config: Config = load(DEFAULTS, &sources).unwrap().config;
-    App::new(&config).unwrap()
+    App::at(&config, clock).unwrap()
 }
 
 /// Sends one request to a replica; a null body is none.

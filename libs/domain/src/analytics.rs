@@ -28,7 +28,7 @@ pub use cohorts::{
 };
 pub use dimensions::{Dimension, NONE, Subject};
 pub use figures::{Figure, Sums, change_percent, percent};
-pub use filters::{Filter, VALUE_CHARS_MAX};
+pub use filters::{FILTERS_MAX, Filter, VALUE_CHARS_MAX};
 pub use funnels::{
     AskedFunnel, AskedStep, Funnel, STEPS_MAX, STEPS_MIN, Step, StepFigures, fill_steps, read_funnel,
 };

@@ -9,7 +9,7 @@ use contract::events::Event;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{Error, QUESTION_TIMEOUT, Warehouse, within};
+use crate::{Error, QUESTION_TIMEOUT, Warehouse, question, within};
 
 /// A change of the stored events that isn't acknowledged by then counts as failed.
 pub(crate) const STORE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -186,10 +186,9 @@ impl Warehouse {
         if sites.is_empty() {
             return Ok(HashMap::new());
         }
-        let question = self
-            .question("SELECT site_id, count() AS events FROM events WHERE site_id IN ? GROUP BY site_id")
-            .bind(sites);
-        let counts = within(QUESTION_TIMEOUT, question.fetch_all::<SiteCount>()).await?;
+        let sql = "SELECT site_id, count() AS events FROM events WHERE site_id IN ? GROUP BY site_id";
+        let asked = question(self.client.query(sql).bind(sites), QUESTION_TIMEOUT);
+        let counts = within(QUESTION_TIMEOUT, asked.fetch_all::<SiteCount>()).await?;
         Ok(counts.into_iter().map(|count| (count.site_id, count.events)).collect())
     }
 

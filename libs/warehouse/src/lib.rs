@@ -3,7 +3,6 @@
 //! Events come in as whole batches under a token, so that a batch sent twice is counted once; questions are
 //! functions named after what they answer, the site first.
 
-mod analytics;
 mod config;
 mod error;
 mod events;
@@ -15,6 +14,7 @@ mod sessions;
 use std::time::Duration;
 
 use clickhouse::Client;
+use clickhouse::query::Query;
 
 pub use config::Config;
 pub use error::{Error, Excess};
@@ -71,11 +71,15 @@ impl Warehouse {
     fn home_of(&self, table: &str) -> String {
         if self.cluster.is_empty() { table.to_owned() } else { format!("{table}_local") }
     }
+}
 
-    /// A question with the server's own time limit set.
-    fn question(&self, sql: &str) -> clickhouse::query::Query {
-        self.client.query(sql).with_setting("max_execution_time", QUESTION_TIMEOUT.as_secs().to_string())
-    }
+/// A question, which the server gives up after `time`, and as soon as nobody waits for its answer any more. The latter it
+/// does only for what is known to write nothing; `readonly` is 2, because 1 takes no further settings.
+fn question(query: Query, time: Duration) -> Query {
+    query
+        .with_setting("readonly", "2")
+        .with_setting("cancel_http_readonly_queries_on_client_close", "1")
+        .with_setting("max_execution_time", time.as_secs_f64().to_string())
 }
 
 /// `work`, or [`clickhouse::error::Error::TimedOut`] if it isn't done in time.

@@ -14,7 +14,7 @@ mod statement;
 mod total;
 mod visits;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clickhouse::Row;
 use clickhouse::query::Query;
@@ -24,32 +24,38 @@ use uuid::Uuid;
 
 pub use visits::{PageSeen, VisitSeen, VisitsSeen};
 
-use crate::{Error, Warehouse, within};
+use crate::{Error, Warehouse, question, within};
 use statement::{Bound, Statement};
 
-/// What one statement may take.
+/// How much longer than ClickHouse may take its answer is waited for.
+const GRACE: Duration = Duration::from_secs(2);
+/// With less time left there is no use in asking; to ClickHouse none at all would mean any.
+const LEAST_TIME: Duration = Duration::from_millis(1);
+
+/// What a question may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// How long it may run.
+    /// How long it may take in all, however many statements it needs.
     pub time: Duration,
-    /// How much memory it may use, in bytes.
+    /// How much memory each statement may use, in bytes.
     pub memory_bytes: u64,
-    /// How many rows it may read.
+    /// How many rows each statement may read.
     pub rows: u64,
 }
 
-/// Answers the questions about one site.
+/// Answers a question about one site.
 #[derive(Clone)]
 pub struct Questions<'a> {
     warehouse: &'a Warehouse,
     limits: Limits,
+    deadline: Instant,
     site: Uuid,
 }
 
 impl Warehouse {
-    /// The questions about a site, each of their statements within `limits`.
+    /// What can be asked about a site, within `limits`: all that is asked of this is one question, whose time begins now.
     pub fn questions(&self, site: Uuid, limits: Limits) -> Questions<'_> {
-        Questions { warehouse: self, limits, site }
+        Questions { warehouse: self, limits, deadline: Instant::now() + limits.time, site }
     }
 }
 
@@ -73,17 +79,10 @@ impl Questions<'_> {
         statement
     }
 
-    fn query(&self, statement: Statement) -> Query {
-        let Limits { time, memory_bytes, rows } = self.limits;
-        let query = self
-            .warehouse
-            .client
-            .query_raw(statement.sql())
-            .with_setting("max_execution_time", time.as_secs_f64().to_string())
-            .with_setting("max_memory_usage", memory_bytes.to_string())
-            .with_setting("max_rows_to_read", rows.to_string())
-            // Nobody waits for the answer any more.
-            .with_setting("cancel_http_readonly_queries_on_client_close", "1")
+    fn query(&self, statement: Statement, time: Duration) -> Query {
+        let query = question(self.warehouse.client.query_raw(statement.sql()), time)
+            .with_setting("max_memory_usage", self.limits.memory_bytes.to_string())
+            .with_setting("max_rows_to_read", self.limits.rows.to_string())
             // A visit's versions all lie in the month it began in.
             .with_setting("do_not_merge_across_partitions_select_final", "1");
         statement.into_values().fold(query, |query, (name, value)| match value {
@@ -99,6 +98,30 @@ impl Questions<'_> {
     where
         R: clickhouse::RowOwned + clickhouse::RowRead,
     {
-        within(self.limits.time + Duration::from_secs(2), self.query(statement).fetch_all::<R>()).await
+        let time = left(self.deadline, Instant::now())?;
+        within(time + GRACE, self.query(statement, time).fetch_all::<R>()).await
+    }
+}
+
+/// The time that is left until `deadline`.
+fn left(deadline: Instant, now: Instant) -> Result<Duration, Error> {
+    let time = deadline.saturating_duration_since(now);
+    if time < LEAST_TIME { Err(clickhouse::error::Error::TimedOut.into()) } else { Ok(time) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Excess;
+
+    #[test]
+    fn a_statement_has_the_time_that_those_before_it_have_left() {
+        let (begin, second) = (Instant::now(), Duration::from_secs(1));
+        let deadline = begin + 10 * second;
+        assert_eq!(left(deadline, begin).unwrap(), 10 * second);
+        assert_eq!(left(deadline, begin + 7 * second).unwrap(), 3 * second);
+        for late in [begin + 10 * second, begin + 11 * second] {
+            assert_eq!(left(deadline, late).unwrap_err().excess(), Some(Excess::TimeOrMemory));
+        }
     }
 }

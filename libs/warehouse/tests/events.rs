@@ -1,8 +1,7 @@
-//! Against a real ClickHouse engine: batches count once, questions count right.
+//! Against a real ClickHouse engine: batches count once.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::events::Event;
-use domain::analytics::Range;
 use sandbox::test::TestClickHouse;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -43,10 +42,6 @@ fn event(site: Uuid, visitor: u64, received_at: DateTime<Utc>) -> Event {
     }
 }
 
-fn around(instant: DateTime<Utc>) -> Range {
-    Range { start: instant - TimeDelta::hours(1), end: instant + TimeDelta::hours(1) }
-}
-
 #[tokio::test]
 async fn a_batch_is_counted_once_however_often_it_is_sent() {
     let clickhouse = sandbox::test::clickhouse().await;
@@ -62,28 +57,6 @@ async fn a_batch_is_counted_once_however_often_it_is_sent() {
 
     warehouse.insert_events("batch-b", &batch[..10]).await.unwrap();
     assert_eq!(warehouse.count_events_by_site(&[SITE]).await.unwrap()[&SITE], 30_010);
-}
-
-#[tokio::test]
-async fn page_views_and_visitors_are_those_of_the_site_and_the_range() {
-    let clickhouse = sandbox::test::clickhouse().await;
-    let warehouse = warehouse(&clickhouse);
-    let range = around(noon());
-    let sign_up = Event { name: "sign up".into(), ..event(SITE, 3, noon()) };
-    let batch = [
-        event(SITE, 1, range.start),
-        event(SITE, 1, noon()),
-        event(SITE, 2, range.end - TimeDelta::milliseconds(1)),
-        event(SITE, 4, range.end),
-        event(SITE, 5, range.start - TimeDelta::milliseconds(1)),
-        event(OTHER_SITE, 6, noon()),
-        sign_up,
-    ];
-    warehouse.insert_events("batch", &batch).await.unwrap();
-
-    assert_eq!(warehouse.count_page_views(SITE, range).await.unwrap(), 3);
-    assert_eq!(warehouse.count_unique_visitors(SITE, range).await.unwrap(), 3);
-    assert_eq!(warehouse.count_page_views(Uuid::from_u128(9), range).await.unwrap(), 0);
 }
 
 #[tokio::test]

@@ -244,7 +244,8 @@ impl Past {
         match ask.metric {
             "page_views" => events(&["page_view"]).into_iter().for_each(|(key, ..)| add(key, 1, 0)),
             "unique_visitors" if url => {
-                let ids = events(&["page_view"]).into_iter().map(|(key, one, _)| (key, one.event.visitor));
+                let first_id = |visit: usize| self.visits[visit].first.event.visitor;
+                let ids = events(&["page_view"]).into_iter().map(|(key, _, visit)| (key, first_id(visit)));
                 ids.collect::<BTreeSet<_>>().into_iter().for_each(|(key, _)| add(key, 1, 0));
             }
             "unique_visitors" => {

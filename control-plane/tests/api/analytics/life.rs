@@ -113,7 +113,7 @@ async fn rows(stand: &Stand, site: Uuid) -> [u64; 3] {
     let visits = AskedVisits { min_pages: Some(0), ..AskedVisits::default() };
     let visits = questions.visits(&read_visits(&visits, now, Zone::UTC).unwrap()).await.unwrap();
     let returns = read_retention(&AskedRetention::default(), now, Zone::UTC).unwrap();
-    let returns = questions.returns(&returns).await.unwrap();
+    let (returns, _) = questions.returns(&returns).await.unwrap();
     let came = returns.iter().filter(|one| one.came == one.there).map(|one| one.count).sum();
     [events.get(&site).copied().unwrap_or_default(), visits.total, came]
 }

@@ -3,8 +3,10 @@
 use chrono::TimeDelta;
 use contract::events::Event;
 use http::{Method, StatusCode};
+use sandbox::test::within;
 use serde_json::{Value, json};
 use service::Clock;
+use tokio::io::AsyncReadExt as _;
 use uuid::Uuid;
 
 use super::stand::Stand;
@@ -66,6 +68,11 @@ async fn a_wrong_question_is_refused_field_by_field() {
         let body = json!({"siteId": site, "steps": steps});
         assert_eq!(refused(Method::POST, "/api/analytics/funnel".into(), body).await, fields, "{steps}");
     }
+    // Of very many faults the first few are told.
+    let many: serde_json::Map<_, _> = (0..14).map(|number| (format!("f{number:02}"), json!("x"))).collect();
+    let body = json!({"siteId": site, "steps": vec![json!({"event": "a", "filters": many}); 5]});
+    let told = refused(Method::POST, "/api/analytics/funnel".into(), body).await;
+    assert_eq!(told.split(' ').count(), 20, "{told}");
     for (member, value, fields) in [
         ("granularity", json!("year"), "granularity"),
         ("firstEvent", json!(""), "firstEvent"),
@@ -129,4 +136,50 @@ async fn a_question_that_finds_no_turn_is_answered_503() {
         "{problem}"
     );
     assert!(problem["hint"].is_string(), "{problem}");
+}
+
+#[tokio::test]
+async fn a_site_is_told_with_its_events_uncounted_while_the_warehouse_is_away_or_busy() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let away = format!("warehouse.url=http://{nobody}");
+    for set in [vec![away.as_str()], vec!["analytics.at_once=0", "analytics.patience=10ms"]] {
+        let stand = Stand::start(&set).await;
+        let site = stand.site("Asia/Kathmandu").await;
+        let read = stand.get(&format!("/api/analytics/sites/{site}")).await;
+        let listed = stand.get("/api/analytics/sites").await;
+        for told in [&read, &listed["sites"][0]] {
+            assert_eq!((&told["id"], &told["eventCount"]), (&json!(site), &Value::Null), "{set:?}: {told}");
+            assert_eq!(told["timezone"], "Asia/Kathmandu");
+        }
+        assert_eq!(read["dropped"], json!({}));
+        let path = format!("/api/analytics/realtime?siteId={site}");
+        let (status, _) = stand.send(Method::GET, &path, &Value::Null).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    }
+}
+
+#[tokio::test]
+async fn who_hangs_up_ends_the_question_and_gives_its_turn_back() {
+    // A warehouse that takes questions and answers none.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("warehouse.url=http://{}", silent.local_addr().unwrap());
+    let stand = Stand::start(&[&url, "analytics.at_once_per_account=1", "analytics.patience=10ms"]).await;
+    let site = stand.site("UTC").await;
+    let path = format!("/api/analytics/realtime?siteId={site}");
+    for _ in 0..2 {
+        let mut asking = Box::pin(stand.send(Method::GET, &path, &Value::Null));
+        let (mut connection, _) = tokio::select! {
+            (status, answer) = &mut asking => panic!("{status}: {answer}"),
+            taken = silent.accept() => taken.unwrap(),
+        };
+        let (status, _) = tokio::select! {
+            (status, answer) = &mut asking => panic!("{status}: {answer}"),
+            second = stand.send(Method::GET, &path, &Value::Null) => second,
+        };
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        drop(asking);
+        let mut asked = Vec::new();
+        within(connection.read_to_end(&mut asked)).await.unwrap();
+        assert!(String::from_utf8_lossy(&asked).contains("readonly=2"));
+    }
 }

@@ -5,6 +5,7 @@ use domain::plans::Plan;
 use domain::visits::Rules;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use service::Clock;
 use uuid::Uuid;
 use warehouse::{Config, Warehouse};
 
@@ -20,6 +21,11 @@ pub(super) struct Stand {
 
 impl Stand {
     pub(super) async fn start(set: &[&str]) -> Self {
+        Self::at(set, Clock::system()).await
+    }
+
+    /// The same, by a clock of the test's own.
+    pub(super) async fn at(set: &[&str], clock: Clock) -> Self {
         let clickhouse = sandbox::test::clickhouse().await;
         let mut settings = vec![
             format!("warehouse.url={}", clickhouse.url),
@@ -28,7 +34,8 @@ impl Stand {
             format!("warehouse.password={}", clickhouse.password),
         ];
         settings.extend(set.iter().map(ToString::to_string));
-        let api = Api::start(&settings.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        let settings: Vec<_> = settings.iter().map(String::as_str).collect();
+        let api = Api::at(&settings, clock).await;
         let (key, account_id) = api.trial_on(Plan::Scale).await;
         let warehouse = warehouse::connect(&Config {
             url: clickhouse.url,

@@ -1,6 +1,6 @@
 //! Filters: only what has this value. All of them must hold.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::periods::unknown;
 use super::{Dimension, NONE};
@@ -8,6 +8,11 @@ use crate::Complaint;
 
 /// Characters of a filter's value: as long as the longest path that is kept.
 pub const VALUE_CHARS_MAX: usize = 1024;
+/// Filters of one question, or of one step: each dimension once.
+pub const FILTERS_MAX: usize = Dimension::ALL.len();
+
+/// Characters of a word that is none of ours, as it is repeated to whoever sent it.
+const UNKNOWN_CHARS_SHOWN: usize = 64;
 
 /// Only what has this value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,22 +31,25 @@ pub(super) fn read_filters<'a>(
     json: Option<&str>,
     complaints: &mut Vec<Complaint>,
 ) -> Vec<Filter> {
+    let given: Vec<_> = given.into_iter().collect();
+    let members: Result<Map<String, Value>, _> = json.map_or_else(|| Ok(Map::new()), serde_json::from_str);
+    let count = given.len() + members.as_ref().map_or(0, Map::len);
+    if count > FILTERS_MAX {
+        let message = format!("{place}: there are {FILTERS_MAX} filters, each to be given once, not {count}");
+        complaints.push(Complaint::new(place, "too_many", message));
+        return Vec::new();
+    }
     let mut filters = Vec::new();
     for (word, value) in given {
         read_filter(place, word, Some(value), &mut filters, complaints);
     }
-    match json.map(serde_json::from_str) {
-        None => {}
-        Some(Ok(Value::Object(members))) => {
-            for (word, value) in &members {
-                read_filter(place, word, value.as_str(), &mut filters, complaints);
-            }
+    if let Ok(members) = &members {
+        for (word, value) in members {
+            read_filter(place, word, value.as_str(), &mut filters, complaints);
         }
-        Some(_) => {
-            let message =
-                format!("{place} must be a JSON object of texts, such as {{\"utm_source\":\"news\"}}");
-            complaints.push(Complaint::new(place, "type", message));
-        }
+    } else {
+        let message = format!("{place} must be a JSON object of texts, such as {{\"utm_source\":\"news\"}}");
+        complaints.push(Complaint::new(place, "type", message));
     }
     filters.sort_by_key(|filter| filter.dimension);
     filters
@@ -54,17 +62,15 @@ fn read_filter(
     filters: &mut Vec<Filter>,
     complaints: &mut Vec<Complaint>,
 ) {
-    let field = format!("{place}.{word}");
     let Some(dimension) = Dimension::from_word(word) else {
+        let word: String = word.chars().take(UNKNOWN_CHARS_SHOWN).collect();
+        let field = format!("{place}.{word}").replace('\0', "\u{fffd}");
         let known = Dimension::ALL.map(Dimension::word).join(", ");
         let message = format!("{field}: there is no such filter; the filters are {known}");
-        complaints.push(Complaint::new(
-            field.replace('\0', "\u{fffd}"),
-            "unknown",
-            message.replace('\0', "\u{fffd}"),
-        ));
+        complaints.push(Complaint::new(field, "unknown", message));
         return;
     };
+    let field = format!("{place}.{word}");
     let Some(value) = value else {
         complaints.push(Complaint::new(&field, "type", format!("{field} must be a text")));
         return;

@@ -111,13 +111,15 @@ fn read_buckets(
     complaints: &mut Vec<Complaint>,
 ) -> Option<Vec<Bucket>> {
     let grouping = grouping?;
-    if grouping.at_least(days) > BUCKETS_MAX {
+    // They are made only where they may be few enough, and then counted: days have more or fewer hours.
+    let buckets = (grouping.at_least(days) <= BUCKETS_MAX).then(|| grouping.buckets(days, zone));
+    let buckets = buckets.filter(|all| u64::try_from(all.len()).is_ok_and(|count| count <= BUCKETS_MAX));
+    if buckets.is_none() {
         let message = format!(
             "by {} this period has more than {BUCKETS_MAX} values: ask for fewer days",
             grouping.word()
         );
         complaints.push(Complaint::new("groupBy", "too_many", message));
-        return None;
     }
-    Some(grouping.buckets(days, zone))
+    buckets
 }

@@ -54,6 +54,7 @@ impl Engine {
         if request.readonly {
             settings.push("readonly = 2".to_owned());
         }
+        settings.extend(request.mark.as_deref().map(|mark| format!("log_comment = {}", quoted(mark))));
         if let Some(database) = request.database.as_deref().filter(|name| !name.is_empty()) {
             session.query(format!("USE {}", name_of(database)).as_bytes(), "Null", &[])?;
         }
@@ -61,6 +62,13 @@ impl Engine {
             session.query(format!("SET {}", settings.join(", ")).as_bytes(), "Null", &[])?;
         }
         Ok(session)
+    }
+
+    /// Ends the statement with that mark, if it runs; it ends by itself soon after.
+    pub(crate) fn kill(&self, mark: &str) -> Result<(), Exception> {
+        let mut session = Connection::open(self.lib, &self.arguments)?;
+        let kill = format!("KILL QUERY WHERE Settings['log_comment'] = {} ASYNC", quoted(mark));
+        session.query(kill.as_bytes(), "Null", &[]).map(drop)
     }
 }
 

@@ -39,6 +39,8 @@ pub(crate) struct Request {
     pub(crate) wait_for_end: bool,
     /// `compress=1`.
     pub(crate) compress: bool,
+    /// By which the statement is found while it runs, if it is to end with its client.
+    pub(crate) mark: Option<String>,
 }
 
 impl Request {
@@ -96,6 +98,15 @@ impl Request {
             "NOT_IMPLEMENTED",
             format!("External tables (part `{name}`) are not supported"),
         ))
+    }
+
+    /// Whether the statement is to end when its client hangs up: asked for, and granted to what writes nothing.
+    pub(crate) fn ends_with_client(&self) -> bool {
+        let set = |wanted: &str| {
+            let found = self.settings.iter().rfind(|(name, _)| name == wanted);
+            found.is_some_and(|(_, value)| value != "0" && value != "false")
+        };
+        set("cancel_http_readonly_queries_on_client_close") && (self.readonly || set("readonly"))
     }
 
     /// How the answer is to be encoded.

@@ -11,14 +11,14 @@ use axum::routing::any;
 use axum::{Router, serve::ListenerExt as _};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::FrontArgs;
 use super::answer::{Outline, plain, refusal};
 use super::body::receive;
 use super::engine::Engine;
 use super::exception::Exception;
-use super::job::{Job, Outlet};
+use super::job::{Event, Job, Outlet};
 use super::request::{Account, Request};
 use crate::secret;
 
@@ -26,6 +26,8 @@ use crate::secret;
 const GRACE: Duration = Duration::from_secs(10);
 /// Pieces of an answer that wait for the client; beyond them the engine waits.
 const PIECES_AHEAD: usize = 4;
+/// How long a statement that was told to end gets before it is told again.
+const BETWEEN_KILLS: Duration = Duration::from_millis(100);
 
 struct Front {
     engine: Engine,
@@ -97,6 +99,8 @@ impl Front {
         let body = receive(body, &parts.headers, &mut request, &self.engine.spool).await?;
         let encoding = request.encoding(&parts.headers);
         let query_id = request.query_id.clone().unwrap_or_else(random_id);
+        request.mark = request.ends_with_client().then(random_id);
+        let mark = request.mark.clone();
         let job = Job::plan(request, body)?;
         let tag = random_id().bytes().filter(|byte| *byte != b'-').map(letter).take(16).collect();
         let outline = Outline { query_id, format: job.format.clone(), encoding, tag };
@@ -104,12 +108,41 @@ impl Front {
         let closed = |_| Exception::new(236, "ABORTED", "the sandbox's ClickHouse is ending");
         let place = Arc::clone(&self.engine.places).acquire_owned().await.map_err(closed)?;
         let (events, outcome) = mpsc::channel(PIECES_AHEAD);
+        let (running, over) = oneshot::channel::<()>();
+        if let Some(mark) = mark {
+            tokio::spawn(Arc::clone(&self).end_with_client(mark, events.clone(), over));
+        }
         let outlet = Outlet { events, runtime: tokio::runtime::Handle::current() };
         tokio::task::spawn_blocking(move || {
             job.run(&self.engine, &outlet);
-            drop(place);
+            drop((running, place));
         });
         Ok(outline.answer(outcome).await)
+    }
+
+    /// Ends a statement that is still running when nobody takes its events any more: again and again, because it
+    /// may only be about to begin.
+    async fn end_with_client(
+        self: Arc<Self>,
+        mark: String,
+        events: mpsc::Sender<Event>,
+        mut over: oneshot::Receiver<()>,
+    ) {
+        tokio::select! {
+            _ = &mut over => return,
+            () = events.closed() => {}
+        }
+        let mut turns = tokio::time::interval(BETWEEN_KILLS);
+        loop {
+            tokio::select! {
+                _ = &mut over => return,
+                _ = turns.tick() => {}
+            }
+            let (front, mark) = (Arc::clone(&self), mark.clone());
+            if let Ok(Err(exception)) = tokio::task::spawn_blocking(move || front.engine.kill(&mark)).await {
+                tracing::warn!(%exception, "a statement that nobody waits for runs on");
+            }
+        }
     }
 }
 

@@ -5,9 +5,8 @@ use domain::analytics::{Dimension, Question, Sums};
 use serde::Deserialize;
 
 use super::Questions;
-use super::source::Shape;
+use super::source::{Part, Shape, Source};
 use super::statement::Bound;
-use super::total::grouped;
 use crate::Error;
 
 #[derive(Row, Deserialize)]
@@ -33,11 +32,20 @@ impl Questions<'_> {
         let mut statement = self.statement();
         statement.bind_range(question.counted);
         statement.bind("limit", Bound::Number(question.limit.into()));
-        let mut rows = grouped(shape, &mut statement);
-        if shape.adds_up_visits() {
-            rows =
-                format!("SELECT word, sum(amount) AS amount, sum(over) AS over FROM ({rows}) GROUP BY word");
-        }
+        let mut select = |source: Source, part: Part| {
+            let (key, rows) = (shape.key(source).unwrap_or("''"), shape.rows(source, part, &mut statement));
+            format!("SELECT {key} AS word, {} {rows} GROUP BY word", shape.sums(source))
+        };
+        let rows = if shape.adds_up_visits() {
+            // Only the page views of the few visits that cross an edge are looked at one by one.
+            let (within, across) =
+                (select(Source::Visits, Part::Within), select(Source::Joined, Part::Across));
+            format!(
+                "SELECT word, sum(amount) AS amount, sum(over) AS over FROM ({within} UNION ALL {across}) GROUP BY word"
+            )
+        } else {
+            select(shape.source(), Part::Whole)
+        };
         let weight = if question.metric.is_mean() { "over" } else { "amount" };
         statement.push("SELECT toString(word) AS word, amount, over FROM (").push(&rows);
         statement.push(&format!(") ORDER BY {weight} DESC, word ASC LIMIT {{limit:Int64}}"));

@@ -24,24 +24,24 @@ impl Questions<'_> {
     pub async fn funnel(&self, funnel: &Funnel) -> Result<Vec<u64>, Error> {
         let mut statement = self.statement();
         statement.bind_range(funnel.range);
-        let mut of_event: Vec<String> = Vec::new();
-        let mut of_visit: Vec<String> = Vec::new();
-        for step in &funnel.steps {
+        let (mut of_event, mut of_visit, mut any, mut steps) = (vec![], vec![], vec![], vec![]);
+        for (at, step) in funnel.steps.iter().enumerate() {
             let (event, visit) = conditions(&mut statement, step);
-            of_event.push(event);
-            of_visit.push(visit);
+            of_event.push(format!("{event} AS e{at}"));
+            any.push(event);
+            if let Some(visit) = visit {
+                of_visit.push(format!("({visit}) AS v{at}"));
+                steps.push(format!("e{at} AND v{at}"));
+            } else {
+                steps.push(format!("e{at}"));
+            }
         }
-        let numbered = |conditions: &[String], letter: char| -> Vec<String> {
-            conditions.iter().enumerate().map(|(at, text)| format!("{text} AS {letter}{at}")).collect()
-        };
-        let (event_columns, visit_columns) = (numbered(&of_event, 'e'), numbered(&of_visit, 'v'));
         let join = Join {
-            event_columns: event_columns.iter().map(String::as_str).collect(),
-            events: format!("{EVENTS} AND ({})", of_event.join(" OR ")),
-            visit_columns: visit_columns.iter().map(String::as_str).collect(),
+            event_columns: of_event.iter().map(String::as_str).collect(),
+            events: format!("{EVENTS} AND ({})", any.join(" OR ")),
+            visit_columns: of_visit.iter().map(String::as_str).collect(),
             visits: VISITS.to_owned(),
         };
-        let steps: Vec<String> = (0..funnel.steps.len()).map(|at| format!("e{at} AND v{at}")).collect();
         // Milliseconds, because it takes no DateTime64; a window of more than any visit lasts; and an event that
         // fits two steps does one of them.
         statement.push("SELECT level, count() AS visits FROM (SELECT windowFunnel(90000000, 'strict_once')(");
@@ -57,12 +57,12 @@ impl Questions<'_> {
     }
 }
 
-/// What must hold of an event, and of its visit.
-fn conditions(statement: &mut Statement, step: &Step) -> (String, String) {
+/// What must hold of an event, and of its visit, if anything.
+fn conditions(statement: &mut Statement, step: &Step) -> (String, Option<String>) {
     let (of_event, of_visit): (Vec<&Filter>, Vec<_>) =
         step.filters.iter().partition(|filter| columns::stands_in_events(filter.dimension));
     let mut event = statement.equals("name", &step.event);
     event.push_str(&columns::and_filters(statement, of_event, columns::of_event));
-    let visit = format!("(1{})", columns::and_filters(statement, of_visit, columns::of_visit));
-    (format!("({event})"), visit)
+    let visit = columns::and_filters(statement, of_visit, columns::of_visit);
+    (format!("({event})"), visit.strip_prefix(" AND ").map(str::to_owned))
 }

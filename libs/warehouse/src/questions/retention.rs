@@ -19,22 +19,18 @@ struct ReturnsRow {
     came: NaiveDate,
     #[serde(with = "clickhouse::serde::chrono::date")]
     there: NaiveDate,
+    /// None where it is an epoch that is told.
     count: u64,
-}
-
-#[derive(Row, Deserialize)]
-struct EpochRow {
-    #[serde(with = "clickhouse::serde::chrono::date")]
-    epoch: NaiveDate,
 }
 
 impl Questions<'_> {
     /// How many of those who came for the first time in one period were there in another, for all pairs of periods
-    /// of which there are any. Whoever came is there in the period they came in, whatever they did.
+    /// of which there are any; whoever came is there in the period they came in, whatever they did. And the first
+    /// days of the lives of all ids that were seen on these days.
     ///
     /// # Errors
     /// As [`Questions::total`].
-    pub async fn returns(&self, asked: &Retention) -> Result<Vec<Returns>, Error> {
+    pub async fn returns(&self, asked: &Retention) -> Result<(Vec<Returns>, Vec<NaiveDate>), Error> {
         let period = match asked.granularity {
             Granularity::Day => "",
             Granularity::Week => "toMonday",
@@ -44,29 +40,32 @@ impl Questions<'_> {
         self.bind_days(&mut statement, asked);
         statement.bind("came", Bound::Text(asked.first_event.clone()));
         statement.bind("returned", Bound::Text(asked.return_event.clone()));
+        let (there, of_one) = if asked.first_event == asked.return_event {
+            // Whoever did it again did it before: nobody returns earlier than they came.
+            let days = format!("min(day) AS first, groupUniqArray({period}(day)) AS periods");
+            let own = "name = {came:String}";
+            ("periods", format!("{days} FROM returns WHERE {DAYS} AND {own} GROUP BY returner"))
+        } else {
+            let days = format!(
+                "minIf(day, name = {{came:String}}) AS first, \
+                 groupUniqArrayIf({period}(day), name = {{returned:String}}) AS periods"
+            );
+            let own = "name IN ({came:String}, {returned:String})";
+            let came = "HAVING countIf(name = {came:String}) > 0";
+            (
+                "arrayConcat([came], arrayFilter(one -> one > came, periods))",
+                format!("{days} FROM returns WHERE {DAYS} AND {own} GROUP BY returner {came}"),
+            )
+        };
         statement.push(&format!(
-            "SELECT {period}(first) AS came, \
-             arrayJoin(arrayConcat([came], arrayFilter(one -> one > came, periods))) AS there, count() AS count \
-             FROM (SELECT minIf(day, name = {{came:String}}) AS first, \
-             groupUniqArrayIf({period}(day), name = {{returned:String}}) AS periods \
-             FROM returns WHERE {DAYS} AND name IN ({{came:String}}, {{returned:String}}) \
-             GROUP BY returner HAVING countIf(name = {{came:String}}) > 0) \
-             WHERE first >= {{first:Date}} AND first <= {{last:Date}} GROUP BY came, there"
+            "SELECT {period}(first) AS came, arrayJoin({there}) AS there, count() AS count FROM (SELECT {of_one}) \
+             WHERE first >= {{first:Date}} AND first <= {{last:Date}} GROUP BY came, there \
+             UNION ALL SELECT DISTINCT epoch AS came, epoch AS there, toUInt64(0) AS count FROM returns WHERE {DAYS}"
         ));
         let rows = self.rows::<ReturnsRow>(statement).await?;
-        let returns = |row: ReturnsRow| Returns { came: row.came, there: row.there, count: row.count };
-        Ok(rows.into_iter().map(returns).collect())
-    }
-
-    /// The first days of the lives of ids that were seen on the days in question.
-    ///
-    /// # Errors
-    /// As [`Questions::total`].
-    pub async fn epochs(&self, asked: &Retention) -> Result<Vec<NaiveDate>, Error> {
-        let mut statement = self.statement();
-        self.bind_days(&mut statement, asked);
-        statement.push(&format!("SELECT DISTINCT epoch FROM returns WHERE {DAYS}"));
-        Ok(self.rows::<EpochRow>(statement).await?.into_iter().map(|row| row.epoch).collect())
+        let (returns, epochs): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.count > 0);
+        let one = |row: ReturnsRow| Returns { came: row.came, there: row.there, count: row.count };
+        Ok((returns.into_iter().map(one).collect(), epochs.into_iter().map(|row| row.came).collect()))
     }
 
     fn bind_days(&self, statement: &mut Statement, asked: &Retention) {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::Questions;
 use super::source::{Part, Shape, Source};
-use super::statement::Bound;
+use super::statement::{Bound, Statement};
 use crate::Error;
 
 #[derive(Row, Deserialize)]
@@ -19,17 +19,55 @@ struct BucketRow {
     over: u64,
 }
 
-/// The bucket an event lies in. The buckets' beginnings are worked out beforehand, so that ClickHouse needs to know
+/// How an instant finds its bucket. The buckets' beginnings are worked out beforehand, so that ClickHouse needs to know
 /// nothing of time zones.
-const OF_EVENT: &str =
-    "SELECT roundDown(toInt64(toUnixTimestamp(received_at)), {starts:Array(Int64)}) AS bucket, ";
+#[derive(Clone, Copy)]
+enum Buckets {
+    /// All begin equally far apart.
+    Even,
+    /// Clocks are moved, or they are months.
+    Uneven,
+}
 
-/// The buckets a visit was going on in; mostly it is one.
-const OF_VISIT: &str = "WITH {starts:Array(Int64)} AS starts, \
-                        roundDown(toInt64(toUnixTimestamp(start)), starts) AS first, \
-                        roundDown(toInt64(toUnixTimestamp(ended)), starts) AS last \
-                        SELECT arrayJoin(if(first = last, [first], \
-                        arrayFilter(one -> one >= first AND one <= last, starts))) AS bucket, ";
+impl Buckets {
+    /// Binds where buckets begin.
+    fn bind(starts: &[i64], statement: &mut Statement) -> Self {
+        let mut steps = starts.windows(2).map(|pair| pair[1] - pair[0]);
+        let step = steps.next().unwrap_or(1);
+        if steps.any(|other| other != step) {
+            statement.bind("starts", Bound::Numbers(starts.to_vec()));
+            return Self::Uneven;
+        }
+        statement.bind("step", Bound::Number(step));
+        statement.bind("earliest", Bound::Number(starts.first().copied().unwrap_or_default()));
+        statement.bind("latest", Bound::Number(starts.last().copied().unwrap_or_default()));
+        Self::Even
+    }
+
+    /// The beginning of the bucket that the instant in a column lies in; of the first or last one if it lies beyond.
+    fn of(self, column: &str) -> String {
+        let second = format!("toInt64(toUnixTimestamp({column}))");
+        match self {
+            Self::Even => format!(
+                "({{earliest:Int64}} + intDiv(greatest(least({second}, {{latest:Int64}}), {{earliest:Int64}}) \
+                 - {{earliest:Int64}}, {{step:Int64}}) * {{step:Int64}})"
+            ),
+            Self::Uneven => format!("roundDown({second}, {{starts:Array(Int64)}})"),
+        }
+    }
+
+    /// All buckets a visit was going on in; mostly it is one.
+    fn of_visit(self) -> String {
+        let (first, last) = (self.of("start"), self.of("ended"));
+        let all = match self {
+            Self::Even => "range(first, last + 1, {step:Int64})",
+            Self::Uneven => {
+                "if(first = last, [first], arrayFilter(one -> one >= first AND one <= last, {starts:Array(Int64)}))"
+            }
+        };
+        format!("WITH {first} AS first, {last} AS last SELECT arrayJoin({all}) AS bucket, ")
+    }
+}
 
 impl Questions<'_> {
     /// The sums of the question's figure in each of its buckets, as if each had been asked for alone.
@@ -48,10 +86,13 @@ impl Questions<'_> {
         let source = shape.source();
         let mut statement = self.statement();
         statement.bind_range(range);
-        statement.bind("starts", Bound::Numbers(starts.clone()));
+        let buckets = Buckets::bind(&starts, &mut statement);
         let rows = shape.rows(source, Part::Whole, &mut statement);
-        statement.push(if source == Source::Visits { OF_VISIT } else { OF_EVENT });
-        statement.push(&shape.sums(source)).push(" ").push(&rows).push(" GROUP BY bucket");
+        let bucket = match source {
+            Source::Visits => buckets.of_visit(),
+            Source::Events | Source::Joined => format!("SELECT {} AS bucket, ", buckets.of("received_at")),
+        };
+        statement.push(&bucket).push(&shape.sums(source)).push(" ").push(&rows).push(" GROUP BY bucket");
         let rows = self.rows::<BucketRow>(statement).await?;
         let sums: HashMap<i64, Sums> =
             rows.into_iter().map(|row| (row.bucket, Sums { amount: row.amount, over: row.over })).collect();

@@ -77,7 +77,12 @@ impl<'a> Shape<'a> {
             (_, Metric::AvgTimeOnPage) => {
                 ("sum(engagement_ms)", "uniqExact(cityHash64(first_id, start, path))")
             }
-            (_, Metric::UniqueVisitors | Metric::ActiveVisitors) => ("uniqExact(visitor)", "0"),
+            (Source::Visits, Metric::UniqueVisitors) => ("uniqExact(visitor)", "0"),
+            (Source::Events, Metric::UniqueVisitors) => {
+                ("uniqExact(if(received_at <= until, first_id, visitor))", "0")
+            }
+            (Source::Events, Metric::ActiveVisitors) => (ACTIVE, "0"),
+            (_, Metric::UniqueVisitors | Metric::ActiveVisitors) => ("uniqExact(first_id)", "0"),
             (_, _) => ("count()", "0"),
         };
         format!("toUInt64({amount}) AS amount, toUInt64({over}) AS over")
@@ -98,7 +103,8 @@ impl<'a> Shape<'a> {
         match source {
             Source::Events => {
                 let filters = and_filters(statement, self.filters, columns::of_event);
-                format!("FROM events WHERE {EVENTS}{events} AND {}{filters}", self.kind())
+                let events = format!("FROM events WHERE {EVENTS}{events} AND {}{filters}", self.kind());
+                if self.metric == Metric::UniqueVisitors { self.under_first_ids(&events) } else { events }
             }
             Source::Visits => {
                 let filters = and_filters(statement, self.filters, columns::of_visit);
@@ -121,6 +127,17 @@ impl<'a> Shape<'a> {
                 join.rows()
             }
         }
+    }
+
+    /// Events, each with the id under which the visit over midnight began that it may belong to: if it does, it was
+    /// received `until` that visit's end. There are few such visits, so that this costs little.
+    fn under_first_ids(self, events: &str) -> String {
+        let key = self.key(Source::Events).map(|column| format!(", {column}")).unwrap_or_default();
+        format!(
+            "FROM (SELECT visitor, received_at{key} {events}) AS e \
+             LEFT ANY JOIN (SELECT visitor, first_id, ended AS until FROM ({})) AS v USING (visitor)",
+            nightly("", "", VISITS)
+        )
     }
 
     /// What a join must bring along, of the events and of the visits.
@@ -151,6 +168,12 @@ impl<'a> Shape<'a> {
     }
 }
 
+/// Distinct visitors of a few minutes. Where midnight (UTC) lies in these, whoever was there before it is so under
+/// another id than after it; but every event just after midnight names the id of before.
+const ACTIVE: &str = "uniqExact(if(previous != 0 \
+                      AND toDate(received_at) > toDate(fromUnixTimestamp64Milli({from:Int64}, 'UTC')), \
+                      previous, visitor))";
+
 /// Which part of a range is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
@@ -162,18 +185,20 @@ pub(super) enum Part {
     Across,
 }
 
+/// Visits that neither began before the range nor go on after it.
+pub(super) const WITHIN: &str = "(start >= fromUnixTimestamp64Milli({from:Int64}) \
+                                 AND ended < fromUnixTimestamp64Milli({to:Int64}))";
+
 impl Part {
-    fn of_visits(self) -> &'static str {
+    fn of_visits(self) -> String {
         match self {
-            Self::Whole => "",
-            Self::Within => {
-                " AND start >= fromUnixTimestamp64Milli({from:Int64}) AND ended < fromUnixTimestamp64Milli({to:Int64}) \
-                 AND page_views > 0"
-            }
-            Self::Across => {
-                " AND (start < fromUnixTimestamp64Milli({from:Int64}) \
-                 OR ended >= fromUnixTimestamp64Milli({to:Int64}))"
-            }
+            Self::Whole => String::new(),
+            Self::Within => format!(" AND {WITHIN} AND page_views > 0"),
+            // The second start says nothing new, but lets all days between the edges be passed over.
+            Self::Across => " AND (start < fromUnixTimestamp64Milli({from:Int64}) \
+                             OR (ended >= fromUnixTimestamp64Milli({to:Int64}) \
+                             AND start >= fromUnixTimestamp64Milli({to:Int64} - 90000000)))"
+                .to_owned(),
         }
     }
 
@@ -217,12 +242,18 @@ impl Join<'_> {
         format!(
             "FROM (SELECT visitor, received_at{of_event} FROM events WHERE {events}) AS e \
              INNER JOIN (SELECT visitor, visitor AS first_id, start, ended{of_visit} FROM sessions FINAL WHERE {visits} \
-             UNION ALL \
-             SELECT links.visitor AS visitor, nightly.visitor AS first_id, start, ended{named} \
-             FROM (SELECT visitor, start, ended{of_visit} FROM sessions FINAL \
-             WHERE {visits} AND toDate(start) < toDate(ended)) AS nightly \
-             INNER JOIN ({LINKS}) AS links ON links.previous = nightly.visitor) AS v \
-             USING (visitor) WHERE received_at >= start AND received_at <= ended"
+             UNION ALL {}) AS v USING (visitor) WHERE received_at >= start AND received_at <= ended",
+            nightly(&of_visit, &named, visits)
         )
     }
+}
+
+/// Visits over midnight (UTC), under the id that their visitor has after it; `first_id` is that of before. Columns
+/// `of_visit` come along under the names `named`.
+fn nightly(of_visit: &str, named: &str, visits: &str) -> String {
+    format!(
+        "SELECT links.visitor AS visitor, nightly.visitor AS first_id, start, ended{named} \
+         FROM ({LINKS}) AS links INNER JOIN (SELECT visitor, start, ended{of_visit} FROM sessions FINAL \
+         WHERE {visits} AND toDate(start) < toDate(ended)) AS nightly ON links.previous = nightly.visitor"
+    )
 }

@@ -2,7 +2,7 @@
 
 use domain::analytics::{Metric, Question, Range, Sums};
 
-use super::source::{Part, Shape, Source};
+use super::source::{Part, Shape, Source, WITHIN};
 use super::statement::Statement;
 use super::{Questions, SumsRow};
 use crate::Error;
@@ -26,29 +26,35 @@ impl Questions<'_> {
     }
 
     async fn sums(&self, shape: Shape<'_>, range: Range) -> Result<Sums, Error> {
+        if !shape.adds_up_visits() {
+            return self
+                .sum(shape.sums(shape.source()), range, |it| shape.rows(shape.source(), Part::Whole, it))
+                .await;
+        }
+        // Where no visit crosses an edge, no page view needs to be looked at.
+        let sums = format!("sumIf(page_views, {WITHIN}) AS amount, countIf(NOT {WITHIN}) AS over");
+        let Sums { amount, over: across } =
+            self.sum(sums, range, |it| shape.rows(Source::Visits, Part::Whole, it)).await?;
+        if across == 0 {
+            return Ok(Sums { amount, over: 0 });
+        }
+        let sums = shape.sums(Source::Joined);
+        let seen = self.sum(sums, range, |it| shape.rows(Source::Joined, Part::Across, it)).await?;
+        Ok(Sums { amount: amount + seen.amount, over: 0 })
+    }
+
+    /// Two sums over rows.
+    async fn sum(
+        &self,
+        sums: String,
+        range: Range,
+        rows: impl FnOnce(&mut Statement) -> String,
+    ) -> Result<Sums, Error> {
         let mut statement = self.statement();
         statement.bind_range(range);
-        let rows = grouped(shape, &mut statement);
-        statement.push("SELECT sum(amount) AS amount, sum(over) AS over FROM (").push(&rows).push(")");
+        let rows = rows(&mut statement);
+        statement.push(&format!("SELECT {sums} {rows}"));
         let rows = self.rows::<SumsRow>(statement).await?;
         Ok(rows.into_iter().next().map(Sums::from).unwrap_or_default())
     }
-}
-
-/// A statement whose rows are the two sums, of each `word` if there is a breakdown. Several rows of one word are to
-/// be added up.
-pub(super) fn grouped(shape: Shape<'_>, statement: &mut Statement) -> String {
-    let mut select = |source: Source, part: Part| {
-        let rows = shape.rows(source, part, statement);
-        match shape.key(source) {
-            Some(key) => format!("SELECT {key} AS word, {} {rows} GROUP BY word", shape.sums(source)),
-            None => format!("SELECT {} {rows}", shape.sums(source)),
-        }
-    };
-    if shape.adds_up_visits() {
-        // Only the page views of the few visits that cross an edge are looked at one by one.
-        let within = select(Source::Visits, Part::Within);
-        return format!("{within} UNION ALL {}", select(Source::Joined, Part::Across));
-    }
-    select(shape.source(), Part::Whole)
 }

@@ -1,8 +1,6 @@
 //! The list of visits, the newest first, with the pages seen in each.
 
-use std::collections::HashMap;
-
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clickhouse::Row;
 use domain::analytics::{Range, Visits};
 use serde::Deserialize;
@@ -13,7 +11,7 @@ use super::statement::{Bound, Statement};
 use crate::Error;
 
 /// Pages shown of one visit: what has more is no person's.
-const PAGES_SHOWN_MAX: usize = 1_000;
+const PAGES_SHOWN_MAX: i64 = 1_000;
 
 /// A part of the list.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -61,8 +59,20 @@ pub struct PageSeen {
 }
 
 #[derive(Row, Deserialize)]
-struct CountRow {
+struct DayRow {
+    /// On which they began (UTC).
+    #[serde(with = "clickhouse::serde::chrono::date")]
+    day: NaiveDate,
     count: u64,
+}
+
+/// Where a part of the list lies.
+#[derive(Debug, PartialEq, Eq)]
+struct DaysOf {
+    latest: NaiveDate,
+    earliest: NaiveDate,
+    /// So many visits of these days come before it.
+    offset: i64,
 }
 
 #[derive(Row, Deserialize)]
@@ -83,7 +93,8 @@ struct VisitRow {
 
 #[derive(Row, Deserialize)]
 struct PageRow {
-    id: u64,
+    /// Of the visit in the list.
+    number: u32,
     #[serde(with = "clickhouse::serde::chrono::datetime64::millis")]
     received_at: DateTime<Utc>,
     path: String,
@@ -97,21 +108,28 @@ impl Questions<'_> {
     pub async fn visits(&self, asked: &Visits) -> Result<VisitsSeen, Error> {
         let mut statement = self.statement();
         let rows = list(&mut statement, asked);
-        statement.push("SELECT count() AS count ").push(&rows);
-        let total = self.rows::<CountRow>(statement).await?.first().map_or(0, |row| row.count);
-        if total <= u64::from(asked.offset) {
+        statement
+            .push("SELECT toDate(start) AS day, count() AS count ")
+            .push(&rows)
+            .push(" GROUP BY day ORDER BY day DESC");
+        let days = self.rows::<DayRow>(statement).await?;
+        let total = days.iter().map(|day| day.count).sum();
+        let Some(days) = days_of(&days, asked.offset.into(), asked.limit.into()) else {
             return Ok(VisitsSeen { visits: vec![], total });
-        }
+        };
         let mut statement = self.statement();
         let rows = list(&mut statement, asked);
         statement.bind("limit", Bound::Number(asked.limit.into()));
-        statement.bind("offset", Bound::Number(asked.offset.into()));
+        statement.bind("earliest", Bound::Text(days.earliest.to_string()));
+        statement.bind("latest", Bound::Text(days.latest.to_string()));
+        statement.bind("offset", Bound::Number(days.offset));
         statement.push(
             "SELECT visitor, start, ended, page_views, entry_path, exit_path, toString(country) AS country, \
              toString(region) AS region, toString(city) AS city, toString(device) AS device ",
         );
         statement
             .push(&rows)
+            .push(" AND toDate(start) >= {earliest:Date} AND toDate(start) <= {latest:Date}")
             .push(" ORDER BY start DESC, visitor ASC LIMIT {limit:Int64} OFFSET {offset:Int64}");
         let mut visits: Vec<VisitSeen> =
             self.rows::<VisitRow>(statement).await?.into_iter().map(VisitSeen::from).collect();
@@ -119,36 +137,68 @@ impl Questions<'_> {
         Ok(VisitsSeen { visits, total })
     }
 
+    /// Fills in the pages, no more of each visit than are shown.
     async fn fill_pages(&self, visits: &mut [VisitSeen]) -> Result<(), Error> {
         let start = visits.iter().map(|visit| visit.start).min();
         let end = visits.iter().map(|visit| visit.ended).max();
         let (Some(start), Some(end)) = (start, end) else { return Ok(()) };
         let mut statement = self.statement();
         statement.bind_range(Range { start, end: end + TimeDelta::milliseconds(1) });
+        let millis = |at: fn(&VisitSeen) -> DateTime<Utc>| {
+            Bound::Numbers(visits.iter().map(|visit| at(visit).timestamp_millis()).collect())
+        };
+        statement.bind("starts", millis(|visit| visit.start));
+        statement.bind("ends", millis(|visit| visit.ended));
         statement.bind("ids", Bound::Ids(visits.iter().map(|visit| visit.visitor).collect()));
+        statement.bind("shown", Bound::Number(PAGES_SHOWN_MAX));
+        let pages = "received_at, path FROM events WHERE";
         statement.push(&format!(
-            "SELECT id, received_at, path FROM (SELECT visitor AS id, received_at, path FROM events \
-             WHERE {EVENTS} AND {PAGE_VIEWS} AND visitor IN {{ids:Array(UInt64)}}"
+            "SELECT number, received_at, path FROM (SELECT visitor AS id, {pages} {EVENTS} AND {PAGE_VIEWS} \
+             AND visitor IN {{ids:Array(UInt64)}}"
         ));
         if visits.iter().any(|visit| visit.start.date_naive() < visit.ended.date_naive()) {
+            let links = format!("{LINKS} AND previous IN {{ids:Array(UInt64)}}");
             statement.push(&format!(
                 " UNION ALL SELECT links.previous AS id, received_at, path \
-                 FROM (SELECT visitor, received_at, path FROM events WHERE {EVENTS} AND {PAGE_VIEWS}) AS e \
-                 INNER JOIN ({LINKS} AND previous IN {{ids:Array(UInt64)}}) AS links USING (visitor)"
+                 FROM (SELECT visitor, {pages} {EVENTS} AND {PAGE_VIEWS} \
+                 AND visitor IN (SELECT visitor FROM ({links}))) AS e INNER JOIN ({links}) AS links USING (visitor)"
             ));
         }
-        statement.push(") ORDER BY received_at, path");
-        let mut pages: HashMap<u64, Vec<PageSeen>> = HashMap::new();
-        for PageRow { id, received_at, path } in self.rows::<PageRow>(statement).await? {
-            pages.entry(id).or_default().push(PageSeen { path, at: received_at });
-        }
-        for visit in visits {
-            let of_visitor = pages.get(&visit.visitor).map(Vec::as_slice).unwrap_or_default();
-            let during = of_visitor.iter().filter(|page| (visit.start..=visit.ended).contains(&page.at));
-            visit.pages = during.take(PAGES_SHOWN_MAX).cloned().collect();
+        statement.push(
+            ") AS e INNER JOIN (SELECT visit.1 AS id, visit.2 AS start, visit.3 AS ended, visit.4 AS number FROM \
+             (SELECT arrayJoin(arrayZip({ids:Array(UInt64)}, {starts:Array(Int64)}, {ends:Array(Int64)}, \
+             arrayEnumerate({ids:Array(UInt64)}))) AS visit)) AS v USING (id) \
+             WHERE toUnixTimestamp64Milli(received_at) BETWEEN start AND ended \
+             ORDER BY number, received_at, path LIMIT {shown:Int64} BY number",
+        );
+        for PageRow { number, received_at, path } in self.rows::<PageRow>(statement).await? {
+            // They are numbered from 1 on.
+            let visit =
+                usize::try_from(number).ok().and_then(|number| visits.get_mut(number.checked_sub(1)?));
+            if let Some(visit) = visit {
+                visit.pages.push(PageSeen { path, at: received_at });
+            }
         }
         Ok(())
     }
+}
+
+/// The days of which visits are shown, of all days, the latest first: no others need to be read. None if there are no
+/// so many visits.
+fn days_of(days: &[DayRow], offset: u64, limit: u64) -> Option<DaysOf> {
+    let mut found: Option<DaysOf> = None;
+    let mut before = 0;
+    for DayRow { day, count } in days {
+        if before >= offset + limit {
+            break;
+        }
+        if before + count > offset {
+            let offset = i64::try_from(offset.saturating_sub(before)).ok()?;
+            found.get_or_insert(DaysOf { latest: *day, earliest: *day, offset }).earliest = *day;
+        }
+        before += count;
+    }
+    found
 }
 
 /// The visits of the list, from `FROM` on.
@@ -174,5 +224,27 @@ impl From<VisitRow> for VisitSeen {
             device: row.device,
             pages: vec![],
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_days_that_a_part_of_the_list_lies_in_are_read() {
+        let on = |day| NaiveDate::from_ymd_opt(2026, 11, day).unwrap();
+        let days = [(21, 30), (20, 5), (18, 40)].map(|(day, count)| DayRow { day: on(day), count });
+        let part = |offset, limit| days_of(&days, offset, limit);
+        let of =
+            |latest, earliest, offset| Some(DaysOf { latest: on(latest), earliest: on(earliest), offset });
+        assert_eq!(part(0, 10), of(21, 21, 0));
+        assert_eq!(part(0, 30), of(21, 21, 0));
+        assert_eq!(part(20, 11), of(21, 20, 20));
+        assert_eq!(part(30, 5), of(20, 20, 0));
+        assert_eq!(part(34, 50), of(20, 18, 4));
+        assert_eq!(part(40, 100), of(18, 18, 5));
+        assert_eq!(part(75, 10), None);
+        assert_eq!(days_of(&[], 0, 10), None);
     }
 }

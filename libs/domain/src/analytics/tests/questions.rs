@@ -72,6 +72,8 @@ fn a_series_has_no_more_values_than_anybody_can_look_at() {
     let hours = |from, to| ask(Asked { group_by: Some("hour"), ..custom(from, to) });
     assert_eq!(hours("2026-01-01", "2026-04-01").unwrap().buckets.len(), 91 * 24);
     assert_eq!(wrong(hours("2000-01-01", "2026-01-01")), said(&[("groupBy", "too_many")]));
+    assert_eq!(hours("2026-01-01", "2026-04-14").unwrap().buckets.len(), 104 * 24);
+    assert_eq!(wrong(hours("2026-01-01", "2026-04-15")), said(&[("groupBy", "too_many")]));
     assert_eq!(wrong(ask(Asked { group_by: Some("day"), ..custom("1970-01-01", "2199-12-31") })).len(), 1);
     let months = ask(Asked { group_by: Some("month"), ..custom("1970-01-01", "2100-12-31") }).unwrap();
     assert_eq!(months.buckets.len(), 131 * 12);
@@ -99,6 +101,23 @@ fn filters_come_as_json_or_one_by_one() {
         refused(&format!(r#"{{"os":"{}"}}"#, "x".repeat(1025)), vec![]),
         said(&[("filters.os", "too_long")])
     );
+}
+
+#[test]
+fn whatever_is_sent_as_filters_is_answered_in_few_words() {
+    let many: String = (0..20_000).map(|number| format!(r#""f{number}":"x","#)).collect();
+    let many = format!("{{{}}}", many.trim_end_matches(','));
+    let refused = ask(Asked { filters: Some(&many), ..Asked::default() }).unwrap_err();
+    assert_eq!(refused[0].message, "filters: there are 14 filters, each to be given once, not 20000");
+    assert_eq!(wrong(Err::<(), _>(refused)), said(&[("filters", "too_many")]));
+    let words: Vec<String> = (0..15).map(|number| format!("f{number}")).collect();
+    let filter = |count: usize| words[..count].iter().map(|word| (word.as_str(), "x")).collect();
+    let of = |count| ask(Asked { filter: filter(count), ..Asked::default() }).unwrap_err();
+    assert_eq!((of(14).len(), of(15).len()), (14, 1));
+
+    let long = format!(r#"{{"{}":"x"}}"#, "\u{fc}".repeat(100_000));
+    let refused = ask(Asked { filters: Some(&long), ..Asked::default() }).unwrap_err();
+    assert!(refused[0].field.chars().count() < 80 && refused[0].message.len() < 500);
 }
 
 #[test]

@@ -1,0 +1,148 @@
+//! Against a real ClickHouse engine: questions count right, take no more than they need, and end when nobody waits.
+#![expect(clippy::unwrap_used, reason = "a test's own plumbing may fail loudly")]
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use contract::events::Event;
+use domain::analytics::{Metric, Question, Range, Visits};
+use domain::visits::Rules;
+use sandbox::test::{TestClickHouse, until};
+use uuid::Uuid;
+use warehouse::{Config, Limits, Warehouse};
+
+const SITE: Uuid = Uuid::from_u128(7);
+const OTHER_SITE: Uuid = Uuid::from_u128(8);
+const LIMITS: Limits = Limits { time: Duration::from_secs(600), memory_bytes: 2 << 30, rows: 1_000_000_000 };
+
+fn warehouse(clickhouse: &TestClickHouse) -> Warehouse {
+    warehouse::connect(&Config {
+        url: clickhouse.url.clone(),
+        database: clickhouse.database.clone(),
+        user: clickhouse.user.clone(),
+        password: clickhouse.password.clone(),
+        cluster: String::new(),
+    })
+}
+
+fn noon() -> DateTime<Utc> {
+    DateTime::from_timestamp_nanos(1_795_003_200_000_000_000)
+}
+
+fn event(site: Uuid, visitor: u64, received_at: DateTime<Utc>) -> Event {
+    Event {
+        id: Uuid::from_u128(
+            u128::from(visitor) << 64 | u128::from(received_at.timestamp_millis().unsigned_abs()),
+        ),
+        account_id: Uuid::from_u128(1),
+        site_id: site,
+        received_at,
+        name: "page_view".into(),
+        path: format!("/{}", received_at.timestamp()),
+        visitor,
+        ..Event::default()
+    }
+}
+
+fn question(metric: Metric, range: Range) -> Question {
+    Question {
+        metric,
+        range,
+        counted: range,
+        compared: None,
+        buckets: vec![],
+        breakdown: None,
+        filters: vec![],
+        limit: 10,
+    }
+}
+
+async fn store(warehouse: &Warehouse, events: &[Event]) {
+    warehouse.insert_events("batch", events).await.unwrap();
+    warehouse.recount_visits(events, Rules::default()).await.unwrap();
+}
+
+#[tokio::test]
+async fn page_views_and_visitors_are_those_of_the_site_and_the_range() {
+    let clickhouse = sandbox::test::clickhouse().await;
+    let warehouse = warehouse(&clickhouse);
+    let range = Range { start: noon() - TimeDelta::hours(1), end: noon() + TimeDelta::hours(1) };
+    let batch = [
+        event(SITE, 1, range.start),
+        event(SITE, 1, noon()),
+        event(SITE, 2, range.end - TimeDelta::milliseconds(1)),
+        event(SITE, 4, range.end),
+        event(SITE, 5, range.start - TimeDelta::milliseconds(1)),
+        event(OTHER_SITE, 6, noon()),
+        Event { name: "sign up".into(), ..event(SITE, 3, noon()) },
+    ];
+    store(&warehouse, &batch).await;
+    let total = async |site, metric| {
+        warehouse.questions(site, LIMITS).total(&question(metric, range), range).await.unwrap().amount
+    };
+    assert_eq!(total(SITE, Metric::PageViews).await, 3);
+    assert_eq!(total(SITE, Metric::UniqueVisitors).await, 3);
+    assert_eq!(total(Uuid::from_u128(9), Metric::PageViews).await, 0);
+}
+
+#[tokio::test]
+async fn of_each_visit_in_a_list_the_first_thousand_pages_are_read() {
+    let clickhouse = sandbox::test::clickhouse().await;
+    let warehouse = warehouse(&clickhouse);
+    let later = |seconds: i64| noon() + TimeDelta::seconds(seconds);
+    let mut batch: Vec<Event> = (0..1_100).map(|second| event(SITE, 1, later(second))).collect();
+    // The same visitor an hour later, and another beside.
+    batch.extend([event(SITE, 1, later(7_200)), event(SITE, 2, later(500)), event(SITE, 2, later(501))]);
+    store(&warehouse, &batch).await;
+    let range = Range { start: noon(), end: later(10_000) };
+    let asked = Visits { range, min_pages: 0, limit: 10, offset: 0, filters: vec![] };
+    let seen = warehouse.questions(SITE, LIMITS).visits(&asked).await.unwrap();
+    let pages: Vec<_> =
+        seen.visits.iter().map(|visit| (visit.visitor, visit.page_views, visit.pages.len())).collect();
+    assert_eq!(pages, [(1, 1, 1), (2, 2, 2), (1, 1_100, 1_000)]);
+    let first: Vec<_> = seen.visits[2].pages.iter().map(|page| page.at).collect();
+    assert_eq!(first, (0..1_000).map(later).collect::<Vec<_>>());
+    assert_eq!(seen.visits[0].pages[0].path, event(SITE, 1, later(7_200)).path);
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_waits_for_any_more_ends_in_clickhouse_too() {
+    let clickhouse = sandbox::test::clickhouse().await;
+    let warehouse = warehouse(&clickhouse);
+    let client = clickhouse::Client::default()
+        .with_url(&clickhouse.url)
+        .with_user(&clickhouse.user)
+        .with_password(&clickhouse.password)
+        .with_database(&clickhouse.database);
+    // Each of a visitor's reports with each of their visits: that takes minutes.
+    let of_one = "FROM numbers(200000)";
+    let columns = format!(
+        "toUUID('{SITE}'), toDateTime64('2026-11-18 12:00:00', 3, 'UTC') + toIntervalMillisecond(number), 1"
+    );
+    for fill in [
+        format!(
+            "INSERT INTO events (site_id, received_at, visitor, name, engagement_ms) SELECT {columns}, 'engagement', 1 {of_one}"
+        ),
+        format!(
+            "INSERT INTO sessions (site_id, start, visitor, ended, version) SELECT {columns}, '2026-11-18 13:00:00', 1 {of_one}"
+        ),
+    ] {
+        client.query(&fill).execute().await.unwrap();
+    }
+    let running = async || {
+        let sql = format!(
+            "SELECT count() FROM system.processes WHERE current_database = '{}' AND query LIKE '%FROM events%' \
+             AND query NOT LIKE '%system.processes%'",
+            clickhouse.database
+        );
+        client.query(&sql).fetch_one::<u64>().await.unwrap()
+    };
+    let range = Range { start: noon(), end: noon() + TimeDelta::hours(1) };
+    let asking = tokio::spawn(async move {
+        warehouse.questions(SITE, LIMITS).total(&question(Metric::AvgTimeOnPage, range), range).await
+    });
+    until(async || running().await == 1).await;
+    asking.abort();
+    assert!(asking.await.unwrap_err().is_cancelled());
+    until(async || running().await == 0).await;
+}
