@@ -43,8 +43,17 @@ impl Fault for NoAnswer {
 }
 
 impl LookUps {
-    /// Look-ups in `db`.
-    pub(crate) fn new(db: store::Db) -> Self {
+    /// Look-ups over so many connections of their own: whatever others wait for in Postgres, pages are found.
+    ///
+    /// # Errors
+    /// The address can't be read.
+    pub(crate) fn connect(config: &store::Config, connections: u32) -> Result<Self, store::Error> {
+        let own = store::Config { max_connections: connections, ..config.clone() };
+        // Whoever has lost patience leaves no connection behind that waits for a lock.
+        Ok(Self::new(store::connect_impatient(&own, PATIENCE)?))
+    }
+
+    fn new(db: store::Db) -> Self {
         Self { db, away_until: Arc::default() }
     }
 
