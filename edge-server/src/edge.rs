@@ -104,9 +104,7 @@ impl Edge {
              it they would take all visitors for one"
         );
         let db = store::connect_impatient(&config.store, config.forms.wait_within)?;
-        let of_lookups =
-            store::Config { max_connections: config.cache.lookup_connections, ..config.store.clone() };
-        let lookups = LookUps::new(store::connect(&of_lookups)?);
+        let lookups = LookUps::connect(&config.store, config.cache.lookup_connections)?;
         let blobs = blobs::Blobs::connect(&config.blobs)?;
         let rng = Rng::system();
         let bus = cache::Bus::connect(&config.redis.url, &config.redis.prefix)?;

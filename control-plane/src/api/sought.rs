@@ -18,10 +18,10 @@ pub(super) struct SubmissionsQuery {
     #[schemars(length(max = SEARCH_CHARS_MAX))]
     search: Option<String>,
     /// Not before this day (UTC) or instant.
-    #[schemars(extend("format" = "day-or-instant"))]
+    #[schemars(length(min = 10), extend("format" = "day-or-instant"))]
     from: Option<String>,
     /// Not after this day (UTC), or before this instant.
-    #[schemars(extend("format" = "day-or-instant"))]
+    #[schemars(length(min = 10), extend("format" = "day-or-instant"))]
     to: Option<String>,
     /// Only those that answered this field with `value`.
     field: Option<String>,

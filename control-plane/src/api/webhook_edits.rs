@@ -36,7 +36,7 @@ pub(super) struct EditedWebhook {
     description: Option<Option<String>>,
     /// Null leaves answers their own names.
     #[serde(default, deserialize_with = "web::present")]
-    #[schemars(with = "Option<BTreeMap<String, String>>")]
+    #[schemars(with = "Option<BTreeMap<String, String>>", extend("maxProperties" = webhooks::MAPPED_MAX, "additionalProperties" = {"type": "string", "minLength": 1, "maxLength": webhooks::MAPPED_CHARS_MAX}))]
     field_mapping: Option<Option<BTreeMap<String, String>>>,
     template: Option<Template>,
     #[serde(default, deserialize_with = "web::present")]

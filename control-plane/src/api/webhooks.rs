@@ -46,6 +46,7 @@ struct WantedWebhook {
     #[schemars(length(max = webhooks::DESCRIPTION_CHARS_MAX))]
     description: Option<String>,
     /// New names for answers.
+    #[schemars(extend("maxProperties" = webhooks::MAPPED_MAX, "additionalProperties" = {"type": "string", "minLength": 1, "maxLength": webhooks::MAPPED_CHARS_MAX}))]
     field_mapping: Option<BTreeMap<String, String>>,
     /// For whom it writes: plain JSON unless told otherwise.
     template: Option<Template>,

@@ -29,6 +29,8 @@ pub(crate) struct Question<'a> {
     limits: String,
     accept: Option<&'a str>,
     autocomplete: Option<&'static str>,
+    /// What files are taken, where not all are.
+    kinds: String,
     hint: String,
     kept: Option<Kept>,
     error: Option<String>,
@@ -94,6 +96,7 @@ impl Sheet<'_> {
             limits: limits(field),
             accept: field.accept.as_deref().filter(|_| is_file),
             autocomplete: autocomplete(field),
+            kinds: field.accept.as_deref().filter(|_| is_file).map(kinds).unwrap_or_default(),
             hint: if is_file { self.hint(field) } else { String::new() },
             kept,
             error,
@@ -121,11 +124,7 @@ impl Sheet<'_> {
 
     fn hint(&self, field: &Field) -> String {
         let bytes = field.max_file_size.unwrap_or(u64::MAX).min(self.max_file_bytes);
-        let limit = self.words.page.file_size.replace("{size}", &size(bytes));
-        match &field.accept {
-            Some(accept) if !accept.trim().is_empty() => format!("{} · {limit}", kinds(accept)),
-            _ => limit,
-        }
+        self.words.page.file_size.replace("{size}", &size(bytes))
     }
 
     fn kept(&self, field: &Field) -> Option<Kept> {

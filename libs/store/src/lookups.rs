@@ -45,6 +45,16 @@ impl Fault for NoAnswer {
 }
 
 impl LookUps {
+    /// Look-ups over so many connections of their own: whatever others wait for in Postgres, pages are found.
+    ///
+    /// # Errors
+    /// The address can't be read.
+    pub fn connect(config: &Config, connections: u32) -> Result<Self, Error> {
+        let own = Config { max_connections: connections, ..config.clone() };
+        // Whoever has lost patience leaves no connection behind that waits for a lock.
+        Ok(Self::new(connect_impatient(&own, PATIENCE)?))
+    }
+
     /// Look-ups in `db`.
     pub fn new(db: Db) -> Self {
         Self { db, away_until: Arc::default() }
