@@ -20,7 +20,7 @@ pub(crate) async fn greet(folder: &Folder, file: &StackFile, how_to_stop: &str) 
     let key = trial["key"].as_str().context("the trial has no key")?;
     let keep = how_to_keep(&trial, &account);
     let places = match folder.part(locations::LINKS).exists() {
-        true => format!("\n  visitors' places {}", locations::ATTRIBUTION),
+        true => format!("\n  places          {}", locations::ATTRIBUTION),
         false => String::new(),
     };
     let site = account["siteUrl"].as_str().context("the account has no site")?;
