@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use domain::Fault;
 
-use crate::{Conn, Db, Error};
+use crate::{Config, Conn, Db, Error, connect_impatient};
 
 /// A look-up by key takes a millisecond; what takes this long has failed.
 const PATIENCE: Duration = Duration::from_secs(2);
