@@ -10,7 +10,7 @@ use crate::{Error, Warehouse};
 const FILES: &[(&str, &str)] = &[
     ("0001_events.sql", include_str!("../../../migrations/clickhouse/0001_events.sql")),
     ("0002_visits.sql", include_str!("../../../migrations/clickhouse/0002_visits.sql")),
-    ("0003_visit_times.sql", include_str!("../../../migrations/clickhouse/0003_visit_times.sql")),
+    ("0004_visit_times.sql", include_str!("../../../migrations/clickhouse/0004_visit_times.sql")),
 ];
 
 #[derive(Row, Serialize, Deserialize)]
