@@ -167,7 +167,7 @@ async fn the_past_is_loaded_only_where_that_is_allowed() {
         let collector = stand.start().await;
         send(&collector, &view).await;
         collector.stop().await;
-        assert_eq!(stand.warehouse.count_page_views(stand.site_id, around).await.unwrap(), counted);
+        assert_eq!(stand.page_views_of(stand.site_id, around).await, counted);
     }
 }
 

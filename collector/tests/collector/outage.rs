@@ -115,7 +115,7 @@ async fn the_first_events_of_a_site_that_come_while_postgres_is_away_are_counted
     send_many(&collector, &stand.site_token, 4..5).await;
     until(async || stand.page_views().await == 2).await;
     valve.open();
-    let count = async || stand.warehouse.count_page_views(other_id, Stand::always()).await.unwrap();
+    let count = async || stand.page_views_of(other_id, Stand::always()).await;
     until(async || count().await == 2).await;
     collector.stop().await;
     assert_eq!(stand.stored_paths().await.into_keys().collect::<Vec<_>>(), ["/0", "/1", "/2", "/4"]);
