@@ -12,7 +12,8 @@ use crate::PROGRAM;
 const TOLD: [&[&str]; 10] = [
     &["/total", "/series/0/value", "/series/5/value", "/comparison/from"],
     &["/total", "/breakdown/0/value", "/breakdown/4/key"],
-    &["/total", "/breakdown/0/value", "/breakdown/4/key"],
+    // Where the machine has no file of locations, all countries are unknown.
+    &["/total", "/breakdown/0/value"],
     &["/total", "/breakdown/0/value"],
     &["/total"],
     &["/activeVisitors"],
