@@ -45,6 +45,8 @@ pub struct Secrets {
 pub struct Collector {
     /// Events of one address in a minute.
     pub events_per_minute: u32,
+    /// Connections to Postgres for look-ups alone.
+    pub lookup_connections: u32,
     /// How long a site's look-up may be remembered.
     #[serde(with = "service::config::duration")]
     pub sites_fresh: Duration,

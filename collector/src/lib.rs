@@ -54,7 +54,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let chassis = (clock.clone(), rng.clone(), shutdown.clone());
     let rules = collector.rules();
     // One for all, so that a Postgres that is away makes one of them wait.
-    let lookups = LookUps::new(db.clone());
+    let lookups = LookUps::connect(&config.store, collector.lookup_connections)?;
     let warehouse = warehouse::connect(&config.warehouse);
     let stores = Stores { warehouse, lookups: lookups.clone(), rules };
     let (journal, writer, shipper) = segments::open(&segments.folder, limits, stores, chassis, &readiness)?;
@@ -92,8 +92,16 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     lifecycle.spawn("intake", service::http::serve(listeners.main, intake::router(intake), shutdown));
     lifecycle.spawn("quota", quota_keeper.run());
     lifecycle.spawn("writer", writer.run());
-    lifecycle.spawn("shipper", shipper.run());
+    lifecycle.spawn("shipper", on_a_thread_of_its_own(shipper.run()));
     let drained = lifecycle.drained();
     lifecycle.spawn_last("ops", service::ops::serve(listeners.ops, readiness, drained));
     Ok(lifecycle.run(GRACE).await?)
+}
+
+/// Work that takes milliseconds of a processor at a time keeps nobody waiting there who waits for an answer.
+async fn on_a_thread_of_its_own(
+    work: impl Future<Output = anyhow::Result<()>> + Send + 'static,
+) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Handle::current();
+    tokio::task::spawn_blocking(move || runtime.block_on(work)).await?
 }

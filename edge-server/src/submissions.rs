@@ -180,6 +180,7 @@ async fn take(
     let now = edge.clock.now();
     let spam_reasons = spam_reasons(edge, open, sent, now);
     let new = NewSubmission { id: edge.rng.uuid_v7(now), external_id: None, payload: kept, spam_reasons };
+    let mut is_left_out = false;
     if call.is_none()
         && turn.is_none()
         && let Some(plain) = plain(edge, open, &new, now)
@@ -188,10 +189,10 @@ async fn take(
             Fate::Stored => return Ok(Outcome::Stored(receipt(open, &new, now))),
             Fate::Away => return Err(Problem::away(true)),
             Fate::Unknown => return Err(Problem::away(false)),
-            Fate::LeftOut => {}
+            Fate::LeftOut => is_left_out = true,
         }
     }
-    Taking { edge, open, sent, call, turn, now }.take(new).await
+    Taking { edge, open, sent, call, turn, now, is_left_out }.take(new).await
 }
 
 /// The submission as one of those that are stored together; none if more is to be done for it.

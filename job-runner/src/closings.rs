@@ -1,7 +1,6 @@
 //! Tells webhooks of forms whose time has come. What is to be looked at stands in Postgres: one that closed while nobody
 //! ran is told by the first who does, and of many who look at once one tells.
 
-use contract::Signal;
 use domain::Fault;
 use service::{Shutdown, metrics};
 use store::forms::{close_form, list_closing};
@@ -51,11 +50,13 @@ async fn close(runner: &Runner, account_id: Uuid, id: Uuid) -> Result<bool, stor
     let new_id = || runner.rng.uuid_v7(now);
     let writer = Writer { now, traceparent: None, new_id: &new_id };
     let mut tx = store::begin(&runner.db).await?;
-    let why = close_form(&mut tx, account_id, id, &writer).await?;
+    let closed = close_form(&mut tx, account_id, id, &writer).await?;
     store::commit(tx).await?;
-    let Some(why) = why else { return Ok(false) };
+    let Some((why, signal)) = closed else { return Ok(false) };
     metrics::counter("job_runner_form_close_total").add(1, &[("reason", why.word())]);
-    if let Err(error) = runner.bus.publish(&Signal::DeliveriesDue { webhook_ids: Vec::new() }).await {
+    if let Some(signal) = signal
+        && let Err(error) = runner.bus.publish(&signal).await
+    {
         tracing::warn!(%error, "the deliveries of a form's closing go out at the next look");
     }
     Ok(true)

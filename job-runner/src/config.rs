@@ -119,6 +119,9 @@ pub struct Purge {
     /// How long a deletion that has not ended is left alone.
     #[serde(with = "service::config::duration")]
     pub retry_after: Duration,
+    /// How often rows that were deleted in ClickHouse are taken off its disk.
+    #[serde(with = "service::config::duration")]
+    pub erase_every: Duration,
     /// How old spam becomes.
     #[serde(with = "service::config::duration")]
     pub spam_after: Duration,

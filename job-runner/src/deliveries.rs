@@ -23,6 +23,8 @@ use waiting::{Heard, Waiting};
 use crate::config::Webhooks;
 use crate::{Runner, jobs};
 
+/// Between two looks at all that is due, however long they take.
+const REST_LONGEST: Duration = Duration::from_secs(10);
 /// What a lease is longer than the request's timeout: time to write the end down.
 const LEASE_MARGIN: Duration = Duration::from_secs(15);
 
@@ -130,7 +132,9 @@ impl Claims {
             let claimed = self.claim_all(looks_around).await;
             if looks_around {
                 // Where thousands of webhooks wait for their retries, a look takes its time: a tenth of all time, no more.
-                ticks.reset_after(self.config.look_every.max(began.elapsed() * 10));
+                let rest =
+                    if claimed.is_ok() { (began.elapsed() * 10).min(REST_LONGEST) } else { Duration::ZERO };
+                ticks.reset_after(self.config.look_every.max(rest));
             }
             match claimed {
                 Ok(has_asked) => {

@@ -8,9 +8,9 @@ mod archives;
 mod closings;
 mod config;
 mod deliveries;
+mod forgetting;
 mod idempotency;
 mod jobs;
-mod links;
 mod mail;
 mod publishing;
 mod relay;
@@ -49,7 +49,9 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     lifecycle.spawn("closings", closings);
     let archives = archives::run(runner.clone(), config.archives.clone(), shutdown.clone());
     lifecycle.spawn("archives", archives);
-    lifecycle.spawn("links", links::run(runner.clone(), config.links.clone(), shutdown.clone()));
+    lifecycle.spawn("links", forgetting::links(runner.clone(), config.links.clone(), shutdown.clone()));
+    let deleted = forgetting::deleted(runner.clone(), config.purge.erase_every, shutdown.clone());
+    lifecycle.spawn("deleted rows", deleted);
     lifecycle.spawn("work", work::run(runner, shutdown.clone()));
     let greeting =
         axum::Router::new().fallback(async || "the job-runner takes no requests; see its ops port\n");

@@ -3,4 +3,6 @@
 drop index deliveries_parked;
 drop index deliveries_due;
 alter table deliveries drop column is_parked;
-create index deliveries_pending on deliveries (webhook_id, next_attempt_at) where state = 'pending';
+-- Each entry by itself: one that is dead is passed over by the next look, which a list of many is only when all are dead.
+create index deliveries_pending on deliveries (webhook_id, next_attempt_at) with (deduplicate_items = off)
+    where state = 'pending';

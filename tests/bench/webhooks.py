@@ -145,10 +145,10 @@ def submit_options(stack, form, sink):
 
 
 def backlog(stack, account, count):
-    """Deliveries that all came due a moment ago, as after a long stop."""
+    """Deliveries that all came due while nobody sent any, as in an hour's stop."""
     statement = f"""
         insert into deliveries (id, account_id, webhook_id, event, payload, next_attempt_at, created_at)
-        select gen_random_uuid(), account_id, webhook_id, event, payload, now() - interval '1 hour', now()
+        select gen_random_uuid(), account_id, webhook_id, event, payload, now() - interval '1 hour' * random(), now()
         from (select * from deliveries where account_id = '{account}' limit 1) one, generate_series(1, {count})"""
     subprocess.run(["psql", "-q", "-v", "ON_ERROR_STOP=1", stack["postgres_url"], "-c", statement], check=True)
 

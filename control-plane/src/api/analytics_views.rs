@@ -146,7 +146,10 @@ pub(super) async fn counted<S>(app: &App, call: &Call<S>, sites: Vec<Site>) -> V
         let _turn = app.questioning.turn(call.account_id).await?;
         app.warehouse.count_events_by_site(&ids).await.map_err(unanswered)
     };
-    let counts = counts.await.ok();
+    let counts = counts.await.inspect_err(|problem| {
+        tracing::warn!(code = problem.code().word(), "sites are told without their counts");
+    });
+    let counts = counts.ok();
     let count = |id| counts.as_ref().map(|counts| counts.get(&id).copied().unwrap_or_default());
     sites.into_iter().map(|site| CountedSite { event_count: count(site.id), site: site.into() }).collect()
 }

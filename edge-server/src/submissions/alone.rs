@@ -6,6 +6,7 @@ use domain::fields::FieldType;
 use domain::traps;
 use store::forms::OpenForm;
 use store::submissions::{NewSubmission, Taken, Writer, take_submission};
+use uuid::Uuid;
 use web::Problem;
 
 use super::lines::EditTurn;
@@ -23,6 +24,8 @@ pub(super) struct Taking<'a> {
     pub(super) call: Option<&'a Call>,
     pub(super) turn: Option<&'a EditTurn<'a>>,
     pub(super) now: DateTime<Utc>,
+    /// It was not stored together with others.
+    pub(super) is_left_out: bool,
 }
 
 impl Taking<'_> {
@@ -31,17 +34,17 @@ impl Taking<'_> {
     /// # Errors
     /// A problem: Postgres is away, the account has no room for its files, its `Idempotency-Key` was another's.
     pub(super) async fn take(&self, new: NewSubmission) -> Result<Outcome, Problem> {
-        let _turn = match counts_in_turn(self.open) {
-            true => Some(self.edge.form_lines.counted(self.open.form.id).await?),
-            false => None,
+        let _turn = match self.waits_for() {
+            Some(id) => Some(self.edge.form_lines.counted(id).await?),
+            None => None,
         };
         let mut tx = store::begin(&self.edge.db).await?;
         match self.take_within(&mut tx, new).await {
             Ok((outcome @ Outcome::Stored(_), signals)) => {
                 store::commit(tx).await.map_err(Problem::outcome_unknown)?;
                 if !signals.is_empty() {
-                    if self.open.listeners == 0 {
-                        // It has webhooks by now: the next one may go together with others again.
+                    if listeners(&signals) > self.open.listeners {
+                        // It has more webhooks by now: the next one may go together with others again.
                         self.edge.forms.forget(self.open.form.id);
                     }
                     tokio::spawn(tell(self.edge.clone(), signals));
@@ -56,6 +59,22 @@ impl Taking<'_> {
         }
     }
 
+    /// Whose submissions this one waits for in Postgres, with a connection in hand: the account's where its bytes are
+    /// counted; the form's for a counter, for a value nobody else may have, or where something of the form isn't free.
+    /// The others are as many at a time as come, and those who wait for an edit are few as it is.
+    fn waits_for(&self) -> Option<Uuid> {
+        let OpenForm { account_id, plan, form, .. } = self.open;
+        if self.turn.is_some() {
+            return None;
+        }
+        if form.fields.iter().any(|field| field.kind == FieldType::File) {
+            return Some(*account_id);
+        }
+        let is_limited = form.max_submissions.is_some() || plan.limits().submissions_per_form >= 0;
+        let is_unique = form.unique_by.as_ref().is_some_and(|names| !names.is_empty());
+        (self.is_left_out || is_limited || is_unique).then_some(form.id)
+    }
+
     /// All of it, in a transaction that is committed if it is [`Outcome::Stored`]. Gives what may be told then.
     async fn take_within(
         &self,
@@ -63,7 +82,7 @@ impl Taking<'_> {
         mut new: NewSubmission,
     ) -> Result<(Outcome, Vec<Signal>), Problem> {
         let not = |outcome| Ok((outcome, Vec::new()));
-        let &Self { edge, open, sent, call, turn, now } = self;
+        let &Self { edge, open, sent, call, turn, now, .. } = self;
         let files = match form_files::handed_in(&open.form.fields, &new.payload) {
             Ok(files) => files,
             Err(wrong) => return not(Outcome::Wrong(wrong)),
@@ -118,13 +137,13 @@ impl Taking<'_> {
     }
 }
 
-/// Whether submissions of a form wait for each other in Postgres: for a counter, for a value nobody else may have, or
-/// where the account's bytes are counted. The others are as many at a time as come.
-fn counts_in_turn(open: &OpenForm) -> bool {
-    let form = &open.form;
-    let is_limited = form.max_submissions.is_some() || open.plan.limits().submissions_per_form >= 0;
-    let is_unique = form.unique_by.as_ref().is_some_and(|names| !names.is_empty());
-    is_limited || is_unique || form.fields.iter().any(|field| field.kind == FieldType::File)
+/// How many webhooks are told of a submission.
+fn listeners(signals: &[Signal]) -> i64 {
+    let told = signals.iter().find_map(|signal| match signal {
+        Signal::DeliveriesDue { webhook_ids } => i64::try_from(webhook_ids.len()).ok(),
+        _ => None,
+    });
+    told.unwrap_or_default()
 }
 
 /// Beside the answer, not before it: Redis may be away, and then this takes its time.

@@ -59,7 +59,7 @@ async fn an_edit_a_suspension_and_an_end_are_seen_over_a_connection_that_knew_th
 async fn a_form_closes_to_the_moment_over_a_connection_that_knew_it() {
     for edge in edges().await {
         let account = edge.account("quiet-otter").await;
-        let closes_at = (now() + TimeDelta::milliseconds(1_500)).trunc_subsecs(3);
+        let closes_at = (now() + TimeDelta::milliseconds(4_000)).trunc_subsecs(3);
         let form = account.form_with(one_text(), |form| form.closes_at = Some(closes_at)).await;
         let path = format!("/f/{form}");
         let mut connection = knowing(&edge, &path).await;

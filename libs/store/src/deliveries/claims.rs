@@ -41,10 +41,9 @@ pub async fn claim(conn: &mut Conn, lease: &Lease, rooms: &[Room]) -> Result<Vec
     let rows = query!(
         "with due as materialized (
                select d.id from unnest($3::uuid[], $4::int[]) as r (webhook_id, places)
-               join webhooks w on w.id = r.webhook_id and w.is_active
                cross join lateral (
                    select id from deliveries
-                   where webhook_id = r.webhook_id and state = 'pending' and next_attempt_at <= $1
+                   where webhook_id = (select id from webhooks where id = r.webhook_id and is_active) and state = 'pending' and next_attempt_at <= $1
                      and (leased_until is null or leased_until <= $1)
                      and (select set_config('synchronous_commit', 'off', true)) = 'off'
                    order by next_attempt_at limit r.places for no key update skip locked

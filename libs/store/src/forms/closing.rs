@@ -35,7 +35,8 @@ pub async fn list_closing(
     Ok(rows.into_iter().map(|row| (row.account_id, row.id)).collect())
 }
 
-/// Tells webhooks of the form if it has closed, and nobody has told them; gives why it has. Of two who look at once, one
+/// Tells webhooks of the form if it has closed, and nobody has told them; gives why it has, and what may be told right
+/// after the commit. Of two who look at once, one
 /// tells. One that is being edited is left for the next look.
 ///
 /// # Errors
@@ -45,7 +46,7 @@ pub async fn close_form(
     account_id: Uuid,
     id: Uuid,
     writer: &Writer<'_>,
-) -> Result<Option<Shut>, Error> {
+) -> Result<Option<(Shut, Option<Signal>)>, Error> {
     let is_free =
         query_scalar!(r#"select pg_try_advisory_xact_lock_shared($1) as "is_free!""#, lock_number(id))
             .fetch_one(&mut *conn)
@@ -66,11 +67,8 @@ pub async fn close_form(
         return Ok(None);
     }
     let Some(open) = find_open_form(conn, id).await? else { return Ok(None) };
-    let why = why_closed(&open, writer.now);
-    if let Some(why) = why {
-        tell_closed(conn, account_id, &open.form, why, writer).await?;
-    }
-    Ok(why)
+    let Some(why) = why_closed(&open, writer.now) else { return Ok(None) };
+    Ok(Some((why, tell_closed(conn, account_id, &open.form, why, writer).await?)))
 }
 
 /// Why the form has closed by now; `None` too for one that was full when its time came.

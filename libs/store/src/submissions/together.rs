@@ -15,6 +15,11 @@ use super::taking::{NewSubmission, SLOTS, told};
 use crate::forms::{Form, OpenForm, lock_number};
 use crate::{Conn, Error};
 
+/// Most webhooks that are told of one, and most bytes of one with all that they are told. Larger ones are taken by
+/// themselves, so that nobody's many webhooks hold up those who share a statement with them.
+const LISTENERS_MAX: i64 = 32;
+const BYTES_MAX: usize = 64 << 10;
+
 /// A submission of a plain form, checked, and about to be stored.
 #[derive(Debug)]
 pub struct Plain {
@@ -38,12 +43,17 @@ impl Plain {
     pub fn of(open: &OpenForm, new: &NewSubmission, writer: &Writer<'_>) -> Option<Self> {
         let OpenForm { account_id, form, listeners, .. } = open;
         let is_limited = open.plan.limits().submissions_per_form >= 0;
-        if is_limited || !is_plain(form) || new.external_id.is_some() || !new.spam_reasons.is_empty() {
+        if is_limited
+            || *listeners > LISTENERS_MAX
+            || !is_plain(form)
+            || new.external_id.is_some()
+            || !new.spam_reasons.is_empty()
+        {
             return None;
         }
         let is_told = *listeners > 0;
         let event = is_told.then(|| event(Happening::Created, writer.now, &told(form, new, writer)));
-        Some(Self {
+        let one = Self {
             account_id: *account_id,
             form_id: form.id,
             checked_at: form.updated_at,
@@ -53,7 +63,8 @@ impl Plain {
             event: event.map(|event| event.to_string()).unwrap_or_default(),
             delivery_ids: (0..*listeners).map(|_| (writer.new_id)()).collect(),
             traceparent: writer.traceparent.filter(|_| is_told).map(str::to_owned),
-        })
+        };
+        (one.bytes() <= BYTES_MAX).then_some(one)
     }
 
     /// Its id.
