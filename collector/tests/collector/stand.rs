@@ -219,8 +219,7 @@ impl Stand {
 
     pub(crate) async fn visitors(&self) -> u64 {
         let site = self.site_id;
-        let sql =
-            format!("SELECT uniqExact(visitor) FROM events WHERE site_id = '{site}' AND name = 'page_view'");
+        let sql = format!("SELECT uniqExact(visitor) FROM events WHERE site_id = '{site}'");
         self.ask(&sql).await.trim().parse().unwrap()
     }
 
