@@ -126,6 +126,18 @@ impl Postgres {
     }
 }
 
+/// Postgres' own choice, and enough for tests.
+const SHARED_MB_LEAST: u64 = 128;
+/// Enough for what a small installation has in use.
+const SHARED_MB_MOST: u64 = 512;
+
+/// Memory that its processes share, as its manual has it: a quarter of what the machine has.
+fn shared_mb() -> u64 {
+    let machine = rustix::system::sysinfo();
+    let bytes = u64::from(machine.mem_unit).saturating_mul(machine.totalram);
+    (bytes / 4 / (1 << 20)).clamp(SHARED_MB_LEAST, SHARED_MB_MOST)
+}
+
 fn settings(options: &Options, port: u16, temporary: bool) -> Vec<String> {
     let mut settings = vec![
         format!("port={port}"),
@@ -133,7 +145,7 @@ fn settings(options: &Options, port: u16, temporary: bool) -> Vec<String> {
         "listen_addresses=127.0.0.1".to_owned(),
         "unix_socket_directories=".to_owned(),
         "password_encryption=scram-sha-256".to_owned(),
-        "shared_buffers=128MB".to_owned(),
+        format!("shared_buffers={}MB", if temporary { SHARED_MB_LEAST } else { shared_mb() }),
         "timezone=UTC".to_owned(),
         "log_timezone=UTC".to_owned(),
     ];
