@@ -145,7 +145,7 @@ pub(crate) async fn try_lock_listeners(
     Ok(listeners)
 }
 
-/// Makes a delivery, with an id of `new_id`, for each of these webhooks, which must be the account's; gives their ids.
+/// Makes a delivery, with an id of `new_id`, for each of these webhooks, which must be the account's.
 ///
 /// # Errors
 /// The database's.
@@ -155,9 +155,9 @@ pub async fn insert_for(
     event: &Event<'_>,
     listeners: &[Uuid],
     new_id: impl Fn() -> Uuid,
-) -> Result<Vec<Uuid>, Error> {
+) -> Result<(), Error> {
     if listeners.is_empty() {
-        return Ok(Vec::new());
+        return Ok(());
     }
     let ids: Vec<Uuid> = listeners.iter().map(|_| new_id()).collect();
     query!(
@@ -175,5 +175,5 @@ pub async fn insert_for(
     )
     .execute(conn)
     .await?;
-    Ok(ids)
+    Ok(())
 }

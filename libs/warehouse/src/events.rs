@@ -211,8 +211,7 @@ impl Warehouse {
 
     async fn delete_of(&self, table: &str, column: &str, ids: &[Uuid]) -> Result<(), Error> {
         let count = format!("SELECT count() FROM {table} WHERE {column} IN ?");
-        let left: u64 = within(STORE_TIMEOUT, self.work(&count).bind(ids).fetch_one()).await?;
-        if left == 0 {
+        if !is_any(self.work(&count).bind(ids)).await? {
             return Ok(());
         }
         let delete = format!("DELETE FROM {}{} WHERE {column} IN ?", self.home_of(table), self.everywhere());
@@ -227,7 +226,7 @@ impl Warehouse {
         for table in TABLES {
             let count = format!("SELECT count() FROM {table} WHERE _row_exists = 0");
             let hidden = self.work(&count).with_setting("apply_deleted_mask", "0");
-            if within(STORE_TIMEOUT, hidden.fetch_one::<u64>()).await? > 0 {
+            if is_any(hidden).await? {
                 let (home, everywhere) = (self.home_of(table), self.everywhere());
                 let erase = format!("ALTER TABLE {home}{everywhere} APPLY DELETED MASK");
                 let erase = self.client.query(&erase).with_setting("mutations_sync", "2");
@@ -235,5 +234,14 @@ impl Warehouse {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether a count finds anything. Where a server can't say so within its limits there is much, and what is there must
+/// go all the same.
+pub(crate) async fn is_any(count: clickhouse::query::Query) -> Result<bool, Error> {
+    match within(STORE_TIMEOUT, count.fetch_one::<u64>()).await {
+        Err(error) if error.excess().is_some() => Ok(true),
+        counted => Ok(counted? > 0),
     }
 }

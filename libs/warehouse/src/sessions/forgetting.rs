@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::events::{ERASE_TIMEOUT, STORE_TIMEOUT};
+use crate::events::{ERASE_TIMEOUT, is_any};
 use crate::{Error, Warehouse, within};
 
 /// How far back is looked: what is older was looked at many times.
@@ -33,7 +33,7 @@ impl Warehouse {
             [range, range].concat().into_iter().fold(query, |query, millis| query.bind(millis))
         };
         let count = bound(self.work(&format!("SELECT count() FROM events WHERE {}", unused("sessions"))));
-        if within(STORE_TIMEOUT, count.fetch_one::<u64>()).await? == 0 {
+        if !is_any(count).await? {
             return Ok(());
         }
         let (home, everywhere) = (self.home_of("events"), self.everywhere());
