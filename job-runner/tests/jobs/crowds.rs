@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
 use sandbox::test::{eventually, until};
-use store::deliveries::{Room, claim, list_due};
+use store::deliveries::{Outcome, Room, claim, finish_all, list_due};
 use uuid::Uuid;
 
 use crate::harness::{Account, lease, now};
@@ -123,4 +123,30 @@ async fn each_webhook_is_asked_for_its_own_as_many_as_it_has_places() {
     account.change(&format!("update webhooks set is_active = false where id = '{busy}'")).await;
     assert!(claim(&mut conn, &lease, &rooms).await.unwrap().is_empty());
     assert!(list_due(&mut conn, lease.now).await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ending_a_few_of_many_reads_only_those_few_also_before_there_are_statistics() {
+    let account = Account::new().await;
+    account.webhook("https://example.com", None).await;
+    overdue(&account, 5_000).await;
+    let begun = account.claim(&lease(now() + TimeDelta::minutes(1))).await;
+    assert!(!begun.is_empty());
+    let outcome = Outcome {
+        status_code: Some(200),
+        duration_ms: 1,
+        error_class: None,
+        response_body: None,
+        at: now(),
+        next_attempt_at: None,
+    };
+    let few = begun.iter().take(20);
+    let ended: Vec<_> = few.map(|one| (one.delivery_id, one.attempt, outcome.clone())).collect();
+    let mut tx = store::begin(&account.database.db).await.unwrap();
+    finish_all(&mut tx, &ended).await.unwrap();
+    let read = "select (seq_tup_read + idx_tup_fetch)::bigint from pg_stat_xact_user_tables where relname = 'deliveries'";
+    let read: i64 = sqlx::query_scalar(read).fetch_one(&mut *tx).await.unwrap();
+    assert!((20..1_000).contains(&read), "{read} rows were read to end 20 of 5,000");
+    store::commit(tx).await.unwrap();
+    assert_eq!(account.pending().await, 4_980);
 }

@@ -74,7 +74,7 @@ pub struct Attempt {
 }
 
 /// How an attempt ended.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Outcome {
     /// What the receiver answered, if it did.
     pub status_code: Option<i32>,

@@ -12,6 +12,9 @@ use crate::{Conn, Error};
 /// taken over by a later one is logged but decides nothing; one that was taken back meanwhile and arrived all the same
 /// is delivered; of a delivery that is gone, nothing is kept.
 ///
+/// Their states are asked of the rows it holds: asked of the table, they led Postgres, before it had any statistics, from
+/// all that is pending to these few.
+///
 /// # Errors
 /// The database's; then none of them is written down.
 pub async fn finish_all(conn: &mut Conn, ended: &[(Uuid, i32, Outcome)]) -> Result<(), Error> {
@@ -25,20 +28,22 @@ pub async fn finish_all(conn: &mut Conn, ended: &[(Uuid, i32, Outcome)]) -> Resu
                                   $8::timestamptz[], $9::timestamptz[])
                  as e (id, attempt, state, status_code, duration_ms, error_class, response_body, at, next_attempt_at)
          ), held as materialized (
-             select id from deliveries where id = any($1) order by id for no key update
+             select id, attempts, state from deliveries where id = any($1) order by id for no key update
          ), logged as (
              insert into delivery_attempts (delivery_id, attempt, status_code, duration_ms, error_class, response_body,
                                             attempted_at)
              select id, attempt, status_code, duration_ms, error_class, response_body, at from ended join held using (id)
              on conflict do nothing
+         ), deciding as materialized (
+             select e.* from ended e join held h using (id)
+             where h.attempts = e.attempt
+               and (h.state = 'pending' or (h.state = 'canceled' and e.state = 'delivered'))
          )
          update deliveries d
          set state = e.state, leased_until = null,
              next_attempt_at = coalesce(e.next_attempt_at, d.next_attempt_at),
              finished_at = case when e.state = 'pending' then null else e.at end
-         from ended e join held using (id)
-         where d.id = e.id and d.attempts = e.attempt
-           and (d.state = 'pending' or (d.state = 'canceled' and e.state = 'delivered'))",
+         from deciding e where d.id = e.id",
         &ended.iter().map(|(id, ..)| *id).collect::<Vec<_>>(),
         &ended.iter().map(|(_, attempt, _)| *attempt).collect::<Vec<_>>(),
         &column(state) as &[&str],
