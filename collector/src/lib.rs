@@ -98,10 +98,18 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     Ok(lifecycle.run(GRACE).await?)
 }
 
+/// How much of the processors the shipper leaves to whoever waits for an answer.
+const NICENESS: i32 = 5;
+
 /// Work that takes milliseconds of a processor at a time keeps nobody waiting there who waits for an answer.
 async fn on_a_thread_of_its_own(
     work: impl Future<Output = anyhow::Result<()>> + Send + 'static,
 ) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Handle::current();
-    tokio::task::spawn_blocking(move || runtime.block_on(work)).await?
+    tokio::task::spawn_blocking(move || {
+        // Of this thread alone. Where that isn't allowed it goes on as it is.
+        let _as_before = rustix::process::nice(NICENESS);
+        runtime.block_on(work)
+    })
+    .await?
 }

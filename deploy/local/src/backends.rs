@@ -129,6 +129,8 @@ async fn start_clickhouse(
         source: Source::Any,
         front_command: front,
         connections: 4,
+        // Its merges and recounts have time; whoever sends an event or a form waits.
+        niceness: 5,
     };
     Ok(Some(ClickHouse::start(options, &progress.for_sandbox()).await?))
 }

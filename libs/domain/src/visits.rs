@@ -99,8 +99,41 @@ pub struct Visit<Origin> {
     pub exit_path: String,
     /// Milliseconds of attention; a day at most.
     pub engagement_ms: u32,
+    /// What it is made of, engagement reports included.
+    pub tally: Tally,
     /// The first event's.
     pub origin: Origin,
+}
+
+/// How many steps, and the sum of their times: what tells whether visits are made of just the events that are stored.
+/// Steps that are as many and as long ago count as the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many.
+    pub steps: u32,
+    /// Their times in milliseconds, added up modulo 2^32: times of one day differ in it.
+    pub times: u32,
+}
+
+impl Tally {
+    /// Of one step.
+    pub fn of(at: DateTime<Utc>) -> Self {
+        Self { steps: 1, times: at.timestamp_millis().rem_euclid(1 << 32).try_into().unwrap_or_default() }
+    }
+}
+
+impl std::ops::Add for Tally {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { steps: self.steps.saturating_add(other.steps), times: self.times.wrapping_add(other.times) }
+    }
+}
+
+impl std::iter::Sum for Tally {
+    fn sum<I: Iterator<Item = Self>>(tallies: I) -> Self {
+        tallies.fold(Self::default(), std::ops::Add::add)
+    }
 }
 
 impl<Origin> Visit<Origin> {
@@ -126,9 +159,35 @@ pub fn visits_of<Origin: Clone>(
     before: Option<UnderWay>,
     rules: Rules,
 ) -> Vec<Visit<Origin>> {
+    let mut visits = Vec::new();
+    take_all(steps, before, rules, &mut visits);
+    visits
+}
+
+/// How the last of a person's visits goes on with what came after it, and what begins then; where some of it came no
+/// later than its end, none: the visits are to be made anew.
+pub fn go_on<Origin: Clone>(
+    last: Option<Visit<Origin>>,
+    later: &mut [Step<Origin>],
+    rules: Rules,
+) -> Option<Vec<Visit<Origin>>> {
+    let under_way = last.as_ref().map(|visit| UnderWay { start: visit.start, last: visit.ended });
+    if under_way.is_some_and(|now| later.iter().any(|step| step.at <= now.last)) {
+        return None;
+    }
+    let mut visits = Vec::from_iter(last);
+    take_all(later, under_way, rules, &mut visits);
+    Some(visits)
+}
+
+/// The rule. `visits` ends with the one under way, if that is one of them.
+fn take_all<Origin: Clone>(
+    steps: &mut [Step<Origin>],
+    mut under_way: Option<UnderWay>,
+    rules: Rules,
+    visits: &mut Vec<Visit<Origin>>,
+) {
     steps.sort_unstable_by_key(|step| (step.at, step.id));
-    let mut visits: Vec<Visit<Origin>> = Vec::new();
-    let mut under_way = before;
     for step in steps {
         let goes_on =
             |now: &&mut UnderWay| step.at - now.last <= rules.gap && step.at - now.start <= rules.longest;
@@ -148,7 +207,6 @@ pub fn visits_of<Origin: Clone>(
             }
         }
     }
-    visits
 }
 
 impl<Origin: Clone> Visit<Origin> {
@@ -163,12 +221,14 @@ impl<Origin: Clone> Visit<Origin> {
             entry_path: String::new(),
             exit_path: String::new(),
             engagement_ms: 0,
+            tally: Tally::default(),
             origin: first.origin.clone(),
         }
     }
 
     fn add(&mut self, step: &Step<Origin>) {
         self.ended = step.at;
+        self.tally = self.tally + Tally::of(step.at);
         self.events += u32::from(step.kind != Kind::Engagement);
         match step.kind {
             Kind::Engagement => {

@@ -13,6 +13,7 @@ const FILES: &[(&str, &str)] = &[
     ("0001_events.sql", include_str!("../../../migrations/clickhouse/0001_events.sql")),
     ("0002_visits.sql", include_str!("../../../migrations/clickhouse/0002_visits.sql")),
     ("0003_visit_times.sql", include_str!("../../../migrations/clickhouse/0003_visit_times.sql")),
+    ("0004_tallies.sql", include_str!("../../../migrations/clickhouse/0004_tallies.sql")),
 ];
 
 #[derive(Row, Serialize, Deserialize)]

@@ -225,7 +225,9 @@ async fn who_came_on_two_days_is_forgotten_unless_a_visit_went_on_over_midnight(
         event(2, 3, at(10), "page_view"),
         // … and one who came twice.
         event(3, 5, at(-200), "page_view"),
-        event(4, 5, at(10), "page_view"),
+        event(4, 5, at(-199), "page_view"),
+        event(5, 5, at(-198), "page_view"),
+        event(6, 5, at(10), "page_view"),
     ];
     warehouse.insert_events("batch", &batch).await.unwrap();
     warehouse.recount_visits(&batch, Rules::default()).await.unwrap();
@@ -245,6 +247,55 @@ async fn who_came_on_two_days_is_forgotten_unless_a_visit_went_on_over_midnight(
     warehouse.recount_visits(&batch, Rules::default()).await.unwrap();
     assert_eq!(stored(&clickhouse).await, visits);
     assert_eq!(visits.len(), 3);
+
+    // What comes later still is seen, though fewer events than before seem to have a say in these visits.
+    let late = [Event { previous: 0, ..event(7, 5, at(5), "page_view") }];
+    warehouse.insert_events("late", &late).await.unwrap();
+    warehouse.recount_visits(&late, Rules::default()).await.unwrap();
+    let of_late: Vec<_> = stored(&clickhouse).await.into_iter().filter(|row| row.1 == both[1]).collect();
+    assert_eq!(of_late.len(), 1);
+    assert_eq!(
+        (of_late[0].2, of_late[0].4),
+        (at(5).timestamp_millis(), 2),
+        "one visit, from the late event on"
+    );
+}
+
+#[tokio::test]
+async fn what_comes_next_is_added_to_the_last_visit_and_only_what_comes_late_makes_them_all_anew() {
+    let clickhouse = sandbox::test::clickhouse().await;
+    let warehouse = warehouse(&clickhouse);
+    let at = |minutes| midnight() + TimeDelta::minutes(minutes);
+    let recount = async |batch: &[Event]| {
+        warehouse.insert_events(&batch[0].id.to_string(), batch).await.unwrap();
+        warehouse.recount_visits(batch, Rules::default()).await.unwrap();
+        let versions =
+            ask(&clickhouse, "SELECT version, page_views FROM sessions FINAL ORDER BY start").await;
+        Value::from(versions)
+    };
+    let view = |number: u128, minutes| event(number, 3, at(minutes), "page_view");
+    assert_eq!(
+        recount(&[view(1, 100), view(2, 101), view(3, 150)]).await,
+        serde_json::json!([[3, 2], [3, 1]])
+    );
+    assert_eq!(
+        recount(&[view(4, 151)]).await,
+        serde_json::json!([[3, 2], [4, 2]]),
+        "the first is left alone"
+    );
+    assert_eq!(recount(&[view(5, 200), view(6, 201)]).await, serde_json::json!([[3, 2], [4, 2], [6, 2]]));
+    // A report of a visit long over belongs to none: whether it does later is seen by looking at all.
+    assert_eq!(
+        recount(&[event(7, 3, at(250), "engagement")]).await,
+        serde_json::json!([[7, 2], [7, 2], [7, 2]])
+    );
+    assert_eq!(recount(&[view(8, 249)]).await, serde_json::json!([[8, 2], [8, 2], [8, 2], [8, 1]]));
+    assert_eq!(recount(&[view(9, 251)]).await, serde_json::json!([[8, 2], [8, 2], [8, 2], [9, 2]]));
+    assert_eq!(recount(&[view(10, 125)]).await, serde_json::json!([[10, 5], [10, 2], [10, 2]]), "late");
+    let events = recount(&[view(11, 252), view(12, 253)]).await;
+    assert_eq!(events, serde_json::json!([[10, 5], [10, 2], [12, 4]]));
+    // Sent again, whole: nobody's visits grow.
+    assert_eq!(recount(&[view(11, 252), view(12, 253)]).await[2][1], 4);
 }
 
 #[tokio::test]

@@ -163,6 +163,7 @@ proptest! {
                     entry_path: path(views.first()),
                     exit_path: path(views.last()),
                     engagement_ms: members.iter().map(|member| member.engagement_ms).sum(),
+                    tally: members.iter().map(|member| Tally::of(member.at)).sum(),
                     origin: "first",
                 }
             })
@@ -185,4 +186,37 @@ proptest! {
         prop_assert_eq!(&whole[whole.len() - rest.len()..], rest.as_slice());
         prop_assert_eq!(whole.len() - rest.len(), groups.len());
     }
+
+    #[test]
+    fn going_on_gives_what_beginning_anew_does(steps in any_steps(), cut in 0..300_usize) {
+        let mut sorted = steps;
+        sorted.sort_by_key(|step| (step.at, step.id));
+        let cut = cut.min(sorted.len());
+        let all_of = |visits: &[Visit<_>]| visits.iter().map(|visit| visit.tally).sum::<Tally>();
+        let mut so_far = visits(sorted[..cut].to_vec());
+        let is_whole = all_of(&so_far) == sorted[..cut].iter().map(|step| Tally::of(step.at)).sum();
+        let is_later = cut == 0 || cut == sorted.len() || sorted[cut - 1].at < sorted[cut].at;
+        let gone_on = go_on(so_far.pop(), &mut sorted[cut..], Rules::default());
+        if is_whole && is_later {
+            so_far.extend(gone_on.unwrap());
+            prop_assert_eq!(so_far, visits(sorted));
+        }
+    }
+}
+
+#[test]
+fn nothing_goes_on_with_what_came_before_its_end() {
+    let last = visits(vec![view(0, "/"), view(60, "/")]).pop();
+    assert_eq!(go_on(last.clone(), &mut [view(60, "/late")], Rules::default()), None);
+    assert_eq!(go_on(last.clone(), &mut [view(90, "/"), view(30, "/late")], Rules::default()), None);
+    let found = go_on(last, &mut [view(61, "/next")], Rules::default()).unwrap();
+    assert_eq!((found.len(), found[0].page_views, found[0].exit_path.as_str()), (1, 3, "/next"));
+}
+
+#[test]
+fn a_tally_tells_a_step_that_is_there_twice_from_one_that_is_missing() {
+    let tally = |seconds: &[i64]| seconds.iter().map(|second| Tally::of(at(*second))).sum::<Tally>();
+    assert_eq!(tally(&[0, 1]), tally(&[1, 0]));
+    assert_ne!(tally(&[0, 1]), tally(&[1, 1]));
+    assert_ne!(tally(&[0, 86_399]), tally(&[86_399, 86_399]));
 }

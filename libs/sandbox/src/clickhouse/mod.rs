@@ -41,13 +41,23 @@ pub struct Options {
     pub front_command: Vec<OsString>,
     /// Statements that run at a time in a front.
     pub connections: usize,
+    /// How much it gives way to other processes, from 0 to 19.
+    pub niceness: u8,
 }
 
 impl Options {
     /// For tests: temporary, on a free port.
     #[must_use]
     pub fn temporary(front_command: Vec<OsString>) -> Self {
-        Self { data: Data::Temporary, port: 0, log: None, source: Source::Any, front_command, connections: 4 }
+        Self {
+            data: Data::Temporary,
+            port: 0,
+            log: None,
+            source: Source::Any,
+            front_command,
+            connections: 4,
+            niceness: 0,
+        }
     }
 }
 
@@ -79,10 +89,11 @@ impl ClickHouse {
 
         progress.tell(Step::Starting { what: WHAT });
         let (child, port) = port::start_on(options.port, async |port| {
-            let mut command = match &program {
+            let command = match &program {
                 Program::Server(server) => server::command(server, &home, port, &password)?,
                 Program::Library(library) => front(&options, library, &home, port)?,
             };
+            let mut command = giving_way(&command, options.niceness);
             command.current_dir(&data);
             let child = Child::spawn(WHAT, command, Signal::TERM, &log)?;
             let asks = async || answers(port, &password).await.unwrap_or(false);
@@ -125,6 +136,13 @@ impl ClickHouse {
     pub async fn stop(self) -> Result<()> {
         self.child.stop().await.context("stopping ClickHouse")
     }
+}
+
+/// The command with less of a share of the processors, where others want them.
+fn giving_way(command: &Command, niceness: u8) -> Command {
+    let mut nice = Command::new("nice");
+    nice.arg("-n").arg(niceness.to_string()).arg(command.get_program()).args(command.get_args());
+    nice
 }
 
 fn front(options: &Options, library: &Path, home: &Path, port: u16) -> Result<Command> {

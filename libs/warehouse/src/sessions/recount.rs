@@ -1,10 +1,10 @@
 //! The work itself: read what is stored, apply the rule, write what came of it, look again.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use contract::events::Event;
-use domain::visits::{Rules, Step, UnderWay, visits_of};
+use domain::visits::{Rules, Step, Tally, UnderWay, visits_of};
 
 use super::chains::{Id, Links};
 use super::rows::{Origin, Origins, StoredRow, VisitRow};
@@ -21,8 +21,10 @@ const LOOKS_MAX: u32 = 10;
 struct Known {
     links: Links,
     steps: HashMap<Id, Vec<Step<Arc<Origin>>>>,
-    /// How many events each id has.
-    counts: HashMap<Id, u64>,
+    /// What was read of each id.
+    seen: HashMap<Id, Tally>,
+    /// The highest versions that are stored.
+    versions: HashMap<Id, u64>,
     origins: Origins,
     /// The ids all of whose events were asked for.
     ids: HashSet<Id>,
@@ -35,9 +37,15 @@ impl Warehouse {
     /// # Errors
     /// ClickHouse is away, too slow, or refuses a statement.
     pub async fn recount_visits(&self, events: &[Event], rules: Rules) -> Result<(), Error> {
-        let touched: BTreeSet<Id> =
-            events.iter().map(|event| Id::at(event.site_id, event.visitor, event.received_at)).collect();
-        let touched: Vec<Id> = touched.into_iter().collect();
+        let touched = match self.go_on(events, rules).await {
+            Err(error) if error.is_too_much_for_the_server() => {
+                events.iter().map(|event| Id::at(event.site_id, event.visitor, event.received_at)).collect()
+            }
+            anew => anew?,
+        };
+        // In the order in which they lie.
+        let mut touched: Vec<Id> = touched.into_iter().collect();
+        touched.sort_unstable();
         let mut waiting: Vec<Vec<Id>> = touched.chunks(AT_A_TIME).map(<[Id]>::to_vec).collect();
         while let Some(some) = waiting.pop() {
             match self.recount_until_settled(&some, rules).await {
@@ -78,19 +86,22 @@ impl Warehouse {
             known.ids.iter().filter_map(|id| known.links.before(*id)).filter(|id| !known.ids.contains(id));
         let wanted: HashSet<Id> = changed.iter().copied().chain(earlier).collect();
         let stored = self.stored_visits(&wanted).await?;
+        known.versions = self.versions(&changed).await?;
         self.insert_visits(&mut known, &changed, &stored, rules).await?;
-        let counts = self.count_seen(&known.ids).await?;
-        Ok(touched.iter().copied().filter(|id| known.is_outdated(*id, &counts)).collect())
+        let seen = self.count_seen(&known.ids).await?;
+        Ok(touched.iter().copied().filter(|id| known.is_outdated(*id, &seen)).collect())
     }
 
     /// Reads the events of ids.
     async fn learn(&self, ids: &HashSet<Id>, known: &mut Known) -> Result<(), Error> {
-        let Known { links, steps, counts, origins, .. } = &mut *known;
+        let Known { links, steps, seen, origins, .. } = &mut *known;
         self.look_at(ids, |row| {
             let id = row.id();
             links.add(id, row.previous);
-            *counts.entry(id).or_default() += 1;
-            steps.entry(id).or_default().push(row.into_step(origins));
+            let step = row.into_step(origins);
+            let seen = seen.entry(id).or_default();
+            *seen = *seen + Tally::of(step.at);
+            steps.entry(id).or_default().push(step);
         })
         .await?;
         known.ids.extend(ids);
@@ -136,19 +147,22 @@ impl Warehouse {
 impl Known {
     /// Whether anybody whose events had a say in this id's visits, or in those begun the day before or after, has
     /// other events by now.
-    fn is_outdated(&self, id: Id, counts: &HashMap<Id, u64>) -> bool {
-        let read = |id: &Id| self.counts.get(id).copied().unwrap_or_default();
+    fn is_outdated(&self, id: Id, now: &HashMap<Id, Tally>) -> bool {
         let (before, after) = (self.links.before(id), self.links.after(id));
         let further =
             [before.and_then(|id| self.links.before(id)), after.and_then(|id| self.links.after(id))];
         let mut chain = [Some(id), before, after].into_iter().chain(further).flatten();
-        chain.any(|id| self.ids.contains(&id) && counts.get(&id).copied().unwrap_or_default() != read(&id))
+        let tally = |of: &HashMap<Id, Tally>, id: &Id| of.get(id).copied().unwrap_or_default();
+        chain.any(|id| self.ids.contains(&id) && tally(now, &id) != tally(&self.seen, &id))
     }
 
-    /// How many events had a say in the visits begun under this id.
+    /// How many events had a say in the visits begun under this id; and no less than is stored: links between days are
+    /// forgotten, and then fewer seem to have had one.
     fn version(&self, id: Id) -> u64 {
         let ids = [Some(id), self.links.before(id), self.links.after(id)];
-        ids.into_iter().flatten().filter_map(|id| self.counts.get(&id)).sum()
+        let counted =
+            ids.into_iter().flatten().filter_map(|id| self.seen.get(&id)).map(|seen| u64::from(seen.steps));
+        counted.sum::<u64>().max(self.versions.get(&id).copied().unwrap_or_default())
     }
 }
 
@@ -175,17 +189,17 @@ mod tests {
         for person in [1, 2] {
             for day in 1..=5 {
                 known.ids.insert(id(day, person));
-                known.counts.insert(id(day, person), 2);
+                known.seen.insert(id(day, person), Tally { steps: 2, times: 7 });
                 known.links.add(id(day, person), id(day - 1, person).visitor);
             }
         }
-        let mut counts = known.counts.clone();
-        let outdated = |counts: &HashMap<Id, u64>| -> Vec<u64> {
+        let mut counts = known.seen.clone();
+        let outdated = |counts: &HashMap<Id, Tally>| -> Vec<u64> {
             let both = [1, 2].into_iter().flat_map(|person| (1..=5).map(move |day| id(day, person)));
             both.filter(|id| known.is_outdated(*id, counts)).map(|id| id.visitor).collect()
         };
         assert_eq!(outdated(&counts), [0_u64; 0]);
-        *counts.get_mut(&id(5, 1)).unwrap() += 1;
+        counts.get_mut(&id(5, 1)).unwrap().steps += 1;
         assert_eq!(outdated(&counts), [103, 104, 105], "and those whose visits may go on in theirs");
         counts.remove(&id(1, 2));
         assert_eq!(outdated(&counts), [103, 104, 105, 201, 202, 203]);

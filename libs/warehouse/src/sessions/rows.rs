@@ -1,18 +1,16 @@
-//! The statements: events as far as visits are made of them, stored visits, and new ones.
+//! What is read and written: events as far as visits are made of them, stored visits, and new ones.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use chrono::{DateTime, Days, NaiveDate, Utc};
+use chrono::{DateTime, Utc};
 use clickhouse::Row;
-use clickhouse::query::Query;
-use domain::visits::{Kind, Step, Visit};
+use contract::events::Event;
+use domain::visits::{Kind, Step, Tally, Visit};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::chains::Id;
-use crate::events::STORE_TIMEOUT;
-use crate::{Error, Warehouse, within};
 
 /// An event, as a visit's part.
 #[derive(Row, Deserialize)]
@@ -78,7 +76,7 @@ pub(super) struct StoredRow {
 }
 
 /// A row of `sessions`.
-#[derive(Row, Serialize)]
+#[derive(Row, Serialize, Deserialize)]
 pub(super) struct VisitRow<'a> {
     #[serde(with = "clickhouse::serde::uuid")]
     site_id: Uuid,
@@ -108,7 +106,9 @@ pub(super) struct VisitRow<'a> {
     browser: &'a str,
     os: &'a str,
     engagement_ms: u32,
-    version: u64,
+    steps: u32,
+    times: u32,
+    pub(super) version: u64,
     deleted: u8,
 }
 
@@ -140,6 +140,8 @@ impl<'a> VisitRow<'a> {
             browser: &origin.browser,
             os: &origin.os,
             engagement_ms: visit.engagement_ms,
+            steps: visit.tally.steps,
+            times: visit.tally.times,
             version,
             deleted: 0,
         }
@@ -172,8 +174,54 @@ impl<'a> VisitRow<'a> {
             browser: "",
             os: "",
             engagement_ms: 0,
+            steps: 0,
+            times: 0,
             version,
             deleted: 1,
+        }
+    }
+
+    pub(super) fn id(&self) -> Id {
+        Id::at(self.site_id, self.visitor, self.start)
+    }
+
+    pub(super) fn tally(&self) -> Tally {
+        Tally { steps: self.steps, times: self.times }
+    }
+
+    pub(super) fn begins_after(&self, visit: &Visit<Arc<Origin>>) -> bool {
+        self.start > visit.start
+    }
+
+    pub(super) fn into_visit(self, origins: &mut Origins) -> Visit<Arc<Origin>> {
+        let tally = self.tally();
+        let origin = Origin {
+            account_id: self.account_id,
+            referrer_host: self.referrer_host.to_owned(),
+            source: self.source.to_owned(),
+            channel: self.channel.to_owned(),
+            utm_source: self.utm_source.to_owned(),
+            utm_medium: self.utm_medium.to_owned(),
+            utm_campaign: self.utm_campaign.to_owned(),
+            country: self.country.to_owned(),
+            region: self.region.to_owned(),
+            city: self.city.to_owned(),
+            device: self.device.to_owned(),
+            browser: self.browser.to_owned(),
+            os: self.os.to_owned(),
+        };
+        Visit {
+            visitor: self.visitor,
+            start: self.start,
+            ended: self.ended,
+            page_views: self.page_views,
+            events: self.events,
+            entry_host: self.entry_host.to_owned(),
+            entry_path: self.entry_path.to_owned(),
+            exit_path: self.exit_path.to_owned(),
+            engagement_ms: self.engagement_ms,
+            tally,
+            origin: origins.share(origin),
         }
     }
 }
@@ -218,6 +266,35 @@ impl SeenRow {
     }
 }
 
+/// An event that was just stored, as a visit's part.
+pub(super) fn step_of(event: &Event, origins: &mut Origins) -> Step<Arc<Origin>> {
+    let origin = Origin {
+        account_id: event.account_id,
+        referrer_host: event.referrer_host.clone(),
+        source: event.source.clone(),
+        channel: event.channel.clone(),
+        utm_source: event.utm_source.clone(),
+        utm_medium: event.utm_medium.clone(),
+        utm_campaign: event.utm_campaign.clone(),
+        country: event.country.clone(),
+        region: event.region.clone(),
+        city: event.city.clone(),
+        device: event.device.clone(),
+        browser: event.browser.clone(),
+        os: event.os.clone(),
+    };
+    Step {
+        at: event.received_at,
+        id: event.id,
+        visitor: event.visitor,
+        kind: Kind::of(&event.name),
+        host: event.host.clone(),
+        path: event.path.clone(),
+        engagement_ms: event.engagement_ms,
+        origin: origins.share(origin),
+    }
+}
+
 /// Where visitors come from repeats a lot: each such place is kept once.
 #[derive(Default)]
 pub(super) struct Origins(HashSet<Arc<Origin>>);
@@ -230,124 +307,5 @@ impl Origins {
         let origin = Arc::new(origin);
         self.0.insert(Arc::clone(&origin));
         origin
-    }
-}
-
-#[derive(Row, Deserialize)]
-struct NextRow {
-    #[serde(with = "clickhouse::serde::uuid")]
-    site_id: Uuid,
-    #[serde(with = "clickhouse::serde::chrono::date")]
-    day: NaiveDate,
-    visitor: u64,
-}
-
-#[derive(Row, Deserialize)]
-struct CountRow {
-    #[serde(with = "clickhouse::serde::uuid")]
-    site_id: Uuid,
-    #[serde(with = "clickhouse::serde::chrono::date")]
-    day: NaiveDate,
-    visitor: u64,
-    events: u64,
-}
-
-/// What is asked about ids: which rows are an id's by their time and one of their columns.
-struct Asked {
-    select: &'static str,
-    time: &'static str,
-    visitor: &'static str,
-    days_later: u64,
-    group: &'static str,
-}
-
-impl Asked {
-    /// About an id's own rows.
-    const fn own(select: &'static str, time: &'static str) -> Self {
-        Self { select, time, visitor: "visitor", days_later: 0, group: "" }
-    }
-}
-
-impl Warehouse {
-    /// Looks at all stored events of these ids, one after the other.
-    pub(super) async fn look_at(
-        &self,
-        ids: &HashSet<Id>,
-        mut look: impl FnMut(SeenRow),
-    ) -> Result<(), Error> {
-        let asked = Asked::own("SELECT ?fields FROM events", "received_at");
-        let Some(question) = self.of_ids(ids, asked) else { return Ok(()) };
-        within(STORE_TIMEOUT, async {
-            let mut rows = question.fetch::<SeenRow>()?;
-            while let Some(row) = rows.next().await? {
-                look(row);
-            }
-            Ok(())
-        })
-        .await
-    }
-
-    /// How many each of them has; those without any are absent.
-    pub(super) async fn count_seen(&self, ids: &HashSet<Id>) -> Result<HashMap<Id, u64>, Error> {
-        let count = "SELECT site_id, toDate(received_at) AS day, visitor, count() AS events FROM events";
-        let asked = Asked { group: "GROUP BY site_id, day, visitor", ..Asked::own(count, "received_at") };
-        let rows: Vec<CountRow> = self.all_of_ids(ids, asked).await?;
-        let count =
-            |row: CountRow| (Id { day: row.day, site: row.site_id, visitor: row.visitor }, row.events);
-        Ok(rows.into_iter().map(count).collect())
-    }
-
-    /// The ids of the day after.
-    pub(super) async fn next(&self, ids: &HashSet<Id>) -> Result<Vec<Id>, Error> {
-        let next = "SELECT DISTINCT site_id, toDate(received_at) AS day, visitor FROM events";
-        let asked = Asked { visitor: "previous", days_later: 1, ..Asked::own(next, "received_at") };
-        let rows: Vec<NextRow> = self.all_of_ids(ids, asked).await?;
-        Ok(rows.into_iter().map(|row| Id { day: row.day, site: row.site_id, visitor: row.visitor }).collect())
-    }
-
-    /// The stored visits that began under these ids.
-    pub(super) async fn stored_visits(&self, ids: &HashSet<Id>) -> Result<Vec<StoredRow>, Error> {
-        self.all_of_ids(ids, Asked::own("SELECT ?fields FROM sessions FINAL", "start")).await
-    }
-
-    async fn all_of_ids<R>(&self, ids: &HashSet<Id>, asked: Asked) -> Result<Vec<R>, Error>
-    where
-        R: clickhouse::RowOwned + clickhouse::RowRead,
-    {
-        match self.of_ids(ids, asked) {
-            Some(question) => within(STORE_TIMEOUT, question.fetch_all()).await,
-            None => Ok(Vec::new()),
-        }
-    }
-
-    /// The rows of these visitors, if there are any. A visitor's id is a hash keyed by site and day, so that sites, days
-    /// and visitors can be asked for apart.
-    fn of_ids(&self, ids: &HashSet<Id>, asked: Asked) -> Option<Query> {
-        let Asked { select, time, visitor, days_later, group } = asked;
-        let later = |day: NaiveDate| day.checked_add_days(Days::new(days_later)).unwrap_or(day).to_string();
-        let days = ids.iter().map(|id| id.day);
-        let (first, last) = days.clone().min().zip(days.max())?;
-        let sites: Vec<Uuid> = ids.iter().map(|id| id.site).collect::<HashSet<_>>().into_iter().collect();
-        let visitors: Vec<u64> = ids.iter().map(|id| id.visitor).collect();
-        let sql = format!(
-            "{select} WHERE site_id IN ? AND toDate({time}) BETWEEN toDate(?) AND toDate(?) AND {visitor} IN ? {group}"
-        );
-        Some(self.work(&sql).bind(sites).bind(later(first)).bind(later(last)).bind(visitors))
-    }
-
-    /// Writes visits down. Doing so twice changes nothing.
-    pub(super) async fn insert_rows(&self, rows: &[VisitRow<'_>]) -> Result<(), Error> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        within(STORE_TIMEOUT, async {
-            let insert = self.client.insert::<VisitRow<'_>>("sessions").await?;
-            let mut insert = insert.with_setting("async_insert", "0");
-            for row in rows {
-                insert.write(row).await?;
-            }
-            insert.end().await
-        })
-        .await
     }
 }

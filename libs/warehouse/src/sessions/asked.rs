@@ -1,0 +1,186 @@
+//! The statements that are asked about some ids, and the one that writes visits down.
+
+use std::collections::{HashMap, HashSet};
+
+use chrono::{Days, NaiveDate};
+use clickhouse::Row;
+use clickhouse::query::Query;
+use domain::visits::Tally;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::chains::Id;
+use super::rows::{SeenRow, StoredRow, VisitRow};
+use crate::events::STORE_TIMEOUT;
+use crate::{Error, Warehouse, within};
+
+#[derive(Row, Deserialize)]
+struct NextRow {
+    #[serde(with = "clickhouse::serde::uuid")]
+    site_id: Uuid,
+    #[serde(with = "clickhouse::serde::chrono::date")]
+    day: NaiveDate,
+    visitor: u64,
+}
+
+#[derive(Row, Deserialize)]
+struct CountRow {
+    #[serde(with = "clickhouse::serde::uuid")]
+    site_id: Uuid,
+    #[serde(with = "clickhouse::serde::chrono::date")]
+    day: NaiveDate,
+    visitor: u64,
+    steps: u32,
+    times: u32,
+}
+
+#[derive(Row, Deserialize)]
+struct VersionRow {
+    #[serde(with = "clickhouse::serde::uuid")]
+    site_id: Uuid,
+    #[serde(with = "clickhouse::serde::chrono::date")]
+    day: NaiveDate,
+    visitor: u64,
+    version: u64,
+}
+
+/// What is asked about ids: which rows are an id's by their time and one of their columns.
+struct Asked {
+    select: &'static str,
+    time: &'static str,
+    visitor: &'static str,
+    days_later: u64,
+    group: &'static str,
+}
+
+impl Asked {
+    /// About an id's own rows.
+    const fn own(select: &'static str, time: &'static str) -> Self {
+        Self { select, time, visitor: "visitor", days_later: 0, group: "" }
+    }
+}
+
+impl Warehouse {
+    /// Looks at all stored events of these ids, one after the other.
+    pub(super) async fn look_at(
+        &self,
+        ids: &HashSet<Id>,
+        mut look: impl FnMut(SeenRow),
+    ) -> Result<(), Error> {
+        let asked = Asked::own("SELECT ?fields FROM events", "received_at");
+        let Some(question) = self.of_ids(ids, asked) else { return Ok(()) };
+        within(STORE_TIMEOUT, async {
+            let mut rows = question.fetch::<SeenRow>()?;
+            while let Some(row) = rows.next().await? {
+                look(row);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// What each of them has; those without any are absent.
+    pub(super) async fn count_seen(&self, ids: &HashSet<Id>) -> Result<HashMap<Id, Tally>, Error> {
+        let count = "SELECT site_id, toDate(received_at) AS day, visitor, toUInt32(count()) AS steps,
+                            toUInt32(bitAnd(sum(toUnixTimestamp64Milli(received_at)), 4294967295)) AS times FROM events";
+        let asked = Asked { group: "GROUP BY site_id, day, visitor", ..Asked::own(count, "received_at") };
+        let rows: Vec<CountRow> = self.all_of_ids(ids, asked).await?;
+        let tally = |row: CountRow| {
+            let id = Id { day: row.day, site: row.site_id, visitor: row.visitor };
+            (id, Tally { steps: row.steps, times: row.times })
+        };
+        Ok(rows.into_iter().map(tally).collect())
+    }
+
+    /// The ids of the day after.
+    pub(super) async fn next(&self, ids: &HashSet<Id>) -> Result<Vec<Id>, Error> {
+        let next = "SELECT DISTINCT site_id, toDate(received_at) AS day, visitor FROM events";
+        let asked = Asked { visitor: "previous", days_later: 1, ..Asked::own(next, "received_at") };
+        let rows: Vec<NextRow> = self.all_of_ids(ids, asked).await?;
+        Ok(rows.into_iter().map(|row| Id { day: row.day, site: row.site_id, visitor: row.visitor }).collect())
+    }
+
+    /// Those of them that became others the day after.
+    pub(super) async fn followed(&self, ids: &HashSet<Id>) -> Result<HashSet<Id>, Error> {
+        let followed =
+            "SELECT DISTINCT site_id, toDate(received_at) - 1 AS day, previous AS visitor FROM events";
+        let asked = Asked { visitor: "previous", days_later: 1, ..Asked::own(followed, "received_at") };
+        let rows: Vec<NextRow> = self.all_of_ids(ids, asked).await?;
+        Ok(rows.into_iter().map(|row| Id { day: row.day, site: row.site_id, visitor: row.visitor }).collect())
+    }
+
+    /// Looks at the stored visits that began under these ids.
+    pub(super) async fn look_at_visits(
+        &self,
+        ids: &HashSet<Id>,
+        mut look: impl FnMut(VisitRow<'_>),
+    ) -> Result<(), Error> {
+        let asked = Asked::own("SELECT ?fields FROM sessions FINAL", "start");
+        let Some(question) = self.of_ids(ids, asked) else { return Ok(()) };
+        within(STORE_TIMEOUT, async {
+            let mut rows = question.fetch::<VisitRow<'_>>()?;
+            while let Some(row) = rows.next().await? {
+                look(row);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// The highest version of anything that is stored of these ids, deleted visits included.
+    pub(super) async fn versions(&self, ids: &HashSet<Id>) -> Result<HashMap<Id, u64>, Error> {
+        let highest =
+            "SELECT site_id, toDate(start) AS day, visitor, max(sessions.version) AS version FROM sessions";
+        let asked = Asked { group: "GROUP BY site_id, day, visitor", ..Asked::own(highest, "start") };
+        let rows: Vec<VersionRow> = self.all_of_ids(ids, asked).await?;
+        let version =
+            |row: VersionRow| (Id { day: row.day, site: row.site_id, visitor: row.visitor }, row.version);
+        Ok(rows.into_iter().map(version).collect())
+    }
+
+    /// The stored visits that began under these ids.
+    pub(super) async fn stored_visits(&self, ids: &HashSet<Id>) -> Result<Vec<StoredRow>, Error> {
+        self.all_of_ids(ids, Asked::own("SELECT ?fields FROM sessions FINAL", "start")).await
+    }
+
+    async fn all_of_ids<R>(&self, ids: &HashSet<Id>, asked: Asked) -> Result<Vec<R>, Error>
+    where
+        R: clickhouse::RowOwned + clickhouse::RowRead,
+    {
+        match self.of_ids(ids, asked) {
+            Some(question) => within(STORE_TIMEOUT, question.fetch_all()).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The rows of these visitors, if there are any. A visitor's id is a hash keyed by site and day, so that sites, days
+    /// and visitors can be asked for apart.
+    fn of_ids(&self, ids: &HashSet<Id>, asked: Asked) -> Option<Query> {
+        let Asked { select, time, visitor, days_later, group } = asked;
+        let later = |day: NaiveDate| day.checked_add_days(Days::new(days_later)).unwrap_or(day).to_string();
+        let days = ids.iter().map(|id| id.day);
+        let (first, last) = days.clone().min().zip(days.max())?;
+        let sites: Vec<Uuid> = ids.iter().map(|id| id.site).collect::<HashSet<_>>().into_iter().collect();
+        let visitors: Vec<u64> = ids.iter().map(|id| id.visitor).collect();
+        let sql = format!(
+            "{select} WHERE site_id IN ? AND toDate({time}) BETWEEN toDate(?) AND toDate(?) AND {visitor} IN ? {group}"
+        );
+        Some(self.work(&sql).bind(sites).bind(later(first)).bind(later(last)).bind(visitors))
+    }
+
+    /// Writes visits down. Doing so twice changes nothing.
+    pub(super) async fn insert_rows(&self, rows: &[VisitRow<'_>]) -> Result<(), Error> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        within(STORE_TIMEOUT, async {
+            let insert = self.client.insert::<VisitRow<'_>>("sessions").await?;
+            let mut insert = insert.with_setting("async_insert", "0");
+            for row in rows {
+                insert.write(row).await?;
+            }
+            insert.end().await
+        })
+        .await
+    }
+}
