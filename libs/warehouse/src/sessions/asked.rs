@@ -161,11 +161,15 @@ impl Warehouse {
         let days = ids.iter().map(|id| id.day);
         let (first, last) = days.clone().min().zip(days.max())?;
         let sites: Vec<Uuid> = ids.iter().map(|id| id.site).collect::<HashSet<_>>().into_iter().collect();
-        let visitors: Vec<u64> = ids.iter().map(|id| id.visitor).collect();
+        // As one text: thousands of numbers written out as such take longer to parse than the rows to read. They are
+        // looked at first, as they leave the fewest rows.
+        let visitors =
+            format!("[{}]", ids.iter().map(|id| id.visitor.to_string()).collect::<Vec<_>>().join(","));
         let sql = format!(
-            "{select} WHERE site_id IN ? AND toDate({time}) BETWEEN toDate(?) AND toDate(?) AND {visitor} IN ? {group}"
+            "{select} PREWHERE {visitor} IN CAST(?, 'Array(UInt64)')
+             WHERE site_id IN ? AND toDate({time}) BETWEEN toDate(?) AND toDate(?) {group}"
         );
-        Some(self.work(&sql).bind(sites).bind(later(first)).bind(later(last)).bind(visitors))
+        Some(self.work(&sql).bind(visitors).bind(sites).bind(later(first)).bind(later(last)))
     }
 
     /// Writes visits down. Doing so twice changes nothing.
