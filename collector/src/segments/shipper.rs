@@ -25,10 +25,9 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 const TOKEN_KNOWN_FOR: Duration = Duration::from_secs(60);
 
 /// While much comes, up to so many times as long as sending took is rested: whoever waits for an answer goes first, and
-/// larger segments cost ClickHouse less. The more waits, the shorter the rest, and at one part in eight of what may wait
-/// there is none.
+/// larger segments cost ClickHouse less. The more waits, the shorter the rest, and at half of what may wait there is none.
 const REST: u32 = 7;
-const REST_WITHIN_PART: u64 = 8;
+const REST_WITHIN_PART: u64 = 2;
 const REST_LONGEST: Duration = Duration::from_secs(1);
 
 /// The one task that inserts.

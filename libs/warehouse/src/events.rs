@@ -218,6 +218,14 @@ impl Warehouse {
         within(STORE_TIMEOUT, self.client.query(&delete).bind(ids).execute()).await
     }
 
+    /// Whether somebody has told the server to rewrite a table so, and it hasn't done so yet: each asking would have it
+    /// done once more.
+    pub(crate) async fn is_being_rewritten(&self, table: &str, how: &str) -> Result<bool, Error> {
+        let sql = "SELECT count() FROM system.mutations
+                   WHERE database = ? AND table = ? AND NOT is_done AND position(command, ?) > 0";
+        is_any(self.work(sql).bind(&self.database).bind(self.home_of(table)).bind(how)).await
+    }
+
     /// Takes what was removed off the disk, now rather than with some merge.
     ///
     /// # Errors
@@ -226,7 +234,7 @@ impl Warehouse {
         for table in TABLES {
             let count = format!("SELECT count() FROM {table} WHERE _row_exists = 0");
             let hidden = self.work(&count).with_setting("apply_deleted_mask", "0");
-            if is_any(hidden).await? {
+            if is_any(hidden).await? && !self.is_being_rewritten(table, "APPLY DELETED MASK").await? {
                 let (home, everywhere) = (self.home_of(table), self.everywhere());
                 let erase = format!("ALTER TABLE {home}{everywhere} APPLY DELETED MASK");
                 let erase = self.client.query(&erase).with_setting("mutations_sync", "2");

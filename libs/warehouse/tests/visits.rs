@@ -262,6 +262,31 @@ async fn who_came_on_two_days_is_forgotten_unless_a_visit_went_on_over_midnight(
 }
 
 #[tokio::test]
+async fn several_that_forget_at_once_have_the_events_rewritten_once() {
+    let clickhouse = sandbox::test::clickhouse().await;
+    let warehouse = warehouse(&clickhouse);
+    let batch = [event(1, 5, midnight() + TimeDelta::minutes(10), "page_view")];
+    warehouse.insert_events("batch", &batch).await.unwrap();
+    let tell = async |what: &str| ask(&clickhouse, &format!("SYSTEM {what} MERGES events")).await;
+    let rewritings = async || {
+        let unfinished =
+            "SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done";
+        ask(&clickhouse, unfinished).await[0][0].as_u64().unwrap()
+    };
+    tell("STOP").await;
+    let forgetting = tokio::spawn({
+        let warehouse = warehouse.clone();
+        async move { warehouse.forget_previous(midnight() + TimeDelta::days(1)).await }
+    });
+    sandbox::test::until(async || rewritings().await == 1).await;
+    warehouse.forget_previous(midnight() + TimeDelta::days(1)).await.unwrap();
+    assert_eq!(rewritings().await, 1);
+    tell("START").await;
+    forgetting.await.unwrap().unwrap();
+    assert_eq!(rewritings().await, 0);
+}
+
+#[tokio::test]
 async fn what_comes_next_is_added_to_the_last_visit_and_only_what_comes_late_makes_them_all_anew() {
     let clickhouse = sandbox::test::clickhouse().await;
     let warehouse = warehouse(&clickhouse);

@@ -33,7 +33,7 @@ impl Warehouse {
             [range, range].concat().into_iter().fold(query, |query, millis| query.bind(millis))
         };
         let count = bound(self.work(&format!("SELECT count() FROM events WHERE {}", unused("sessions"))));
-        if !is_any(count).await? {
+        if !is_any(count).await? || self.is_being_rewritten("events", "previous = 0").await? {
             return Ok(());
         }
         let (home, everywhere) = (self.home_of("events"), self.everywhere());
