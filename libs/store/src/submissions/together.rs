@@ -128,8 +128,7 @@ pub async fn take_together(conn: &mut Conn, all: &[Plain]) -> Result<Stored, Err
            ), listening as materialized (
                select f.form_id, w.id, row_number() over (partition by f.form_id order by w.id) as place
                from free f join webhooks w on w.account_id = f.account_id and w.is_active
-               where (w.all_forms or exists (select from webhook_forms where webhook_id = w.id and form_id = f.form_id))
-                 and ($13 = any(w.events) or '*' = any(w.events) or (w.events = '{}' and $13 = 'submission.created'))
+                   cross join wants(w.id, w.all_forms, w.events, f.form_id, $13)
            ), held as materialized (
                select l.form_id, l.id, l.place from listening l join webhooks w on w.id = l.id and w.is_active
                for key share of w skip locked
