@@ -45,15 +45,19 @@ impl Taking<'_> {
         // Whoever waits for a lock is told by Postgres after half of that: what says nothing until then is dead.
         let patience = 2 * self.edge.form_rules.wait_within;
         let by = Instant::now() + patience;
-        let conn = timeout_at(by, store::acquire(&self.edge.db)).await;
+        let conn = timeout_at(by, store::borrow(&self.edge.db)).await;
         let mut conn = conn.map_err(|_elapsed| Problem::away(true))??;
         let mut is_committing = false;
-        let done = timeout_at(by, self.carry_out(&mut conn, patience, new, &mut is_committing)).await;
-        done.unwrap_or_else(|_elapsed| {
-            tracing::warn!(is_committing, "postgres fell silent while a submission was stored");
-            store::discard(conn);
-            Err(Problem::away(!is_committing))
-        })
+        match timeout_at(by, self.carry_out(&mut conn, patience, new, &mut is_committing)).await {
+            Ok(done) => {
+                conn.give_back();
+                done
+            }
+            Err(_elapsed) => {
+                tracing::warn!(is_committing, "postgres fell silent while a submission was stored");
+                Err(Problem::away(!is_committing))
+            }
+        }
     }
 
     /// All of it; from when `is_committing` is set it may have happened, though this is never heard of.

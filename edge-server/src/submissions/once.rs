@@ -88,16 +88,12 @@ impl Call {
         let after = self.answered_after(edge, edge.clock.now());
         let by = Instant::now() + 2 * edge.form_rules.wait_within;
         let away = |_elapsed| Problem::away(true);
-        let mut conn = timeout_at(by, store::acquire(&edge.db)).await.map_err(away)??;
+        let mut conn = timeout_at(by, store::borrow(&edge.db)).await.map_err(away)??;
         let fingerprint = self.0.fingerprint();
         let find = store::idempotency::find_answer(&mut conn, account_id, &fingerprint, after);
-        let sealed = match timeout_at(by, find).await {
-            Ok(sealed) => sealed?,
-            Err(elapsed) => {
-                store::discard(conn);
-                return Err(away(elapsed));
-            }
-        };
+        let sealed = timeout_at(by, find).await.map_err(away)?;
+        conn.give_back();
+        let sealed = sealed?;
         sealed.map(|sealed| self.open(&sealed, sent)).transpose()
     }
 

@@ -115,3 +115,27 @@ async fn one_that_was_committed_unheard_is_told_under_its_key_and_stored_once() 
     assert_eq!((again.status, again.header("idempotent-replayed")), (StatusCode::CREATED, "true"));
     assert_eq!((account.count(form).await, account.submissions(form).await.len()), (2, 2));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_hangs_up_on_a_dead_connection_leaves_its_place_to_others() {
+    let edge = Edge::with(&[WAIT, "store.max_connections=2"]).await;
+    let account = edge.account("quiet-otter").await;
+    let form = counted(&edge, &account).await;
+    slow_down(&edge, "trigger slow before insert on submissions").await;
+    let submitting = [(); 2].map(|()| {
+        let visitor = edge.visitor.clone();
+        tokio::spawn(async move { visitor.post(&submit_path(form), &json!({"a": "x"})).await })
+    });
+    let waiting = "select count(*) from pg_stat_activity where datname = current_database()
+                   and (wait_event = 'PgSleep' or wait_event_type = 'Lock')";
+    until(async || is_so(&edge, &format!("({waiting}) = 2")).await).await;
+    edge.postgres.forsake();
+    submitting.iter().for_each(tokio::task::JoinHandle::abort);
+    edge.run("drop trigger slow on submissions").await;
+    until(async || {
+        let answer = edge.visitor.post(&submit_path(form), &json!({"a": "y"})).await;
+        answer.status == StatusCode::CREATED
+    })
+    .await;
+    assert_eq!(account.count(form).await, 2, "those who hung up are not stored");
+}

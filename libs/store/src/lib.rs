@@ -7,6 +7,7 @@ pub mod accounts;
 pub mod archives;
 pub mod assets;
 pub mod blobs;
+mod borrowed;
 pub mod callers;
 pub mod claims;
 pub mod deliveries;
@@ -54,6 +55,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
+pub use borrowed::{Borrowed, borrow};
 pub use error::Error;
 pub use part::Part;
 
@@ -172,7 +174,7 @@ pub async fn begin(db: &Db) -> Result<Tx, Error> {
     Ok(db.begin().await?)
 }
 
-/// Begins a transaction on a connection that is closed ([`discard`]) should it fall silent. Postgres, which may not hear of
+/// Begins a transaction on a connection that is closed should it fall silent ([`Borrowed`]). Postgres, which may not hear of
 /// that, ends the transaction when it was told nothing for `patience`, and its locks with it.
 ///
 /// # Errors
