@@ -255,7 +255,13 @@ async fn an_event_is_counted_once_however_often_its_segment_is_tried() {
     stand.ask(no_visits).await;
     valve.open();
     fails().await;
+    // And then what is stored can't be charged.
+    store::execute_raw(&stand.database.db, "alter table held_charges rename to away").await.unwrap();
     stand.ask(visits).await;
+    let stored = async || collector.counter("collector_visits_recount_seconds_count").await;
+    let before = stored().await;
+    until(async || stored().await >= before + 3).await;
+    store::execute_raw(&stand.database.db, "alter table away rename to held_charges").await.unwrap();
     until(async || stand.copy_of_segments().is_empty()).await;
     let counted = [
         collector.counter("collector_event_accept_total").await,
