@@ -36,6 +36,22 @@ pub(super) struct Parcel {
     part: Part,
     /// It may have been inserted so long ago that its token is forgotten.
     pub(super) doubtful: bool,
+    counted: Counted,
+}
+
+/// What this process has counted of a segment: however often it is tried, each event is counted once.
+#[derive(Debug, Default)]
+struct Counted {
+    skipped: bool,
+    heard: bool,
+    unheard: bool,
+}
+
+/// Counts, unless that was done.
+fn once(done: &mut bool, count: impl FnOnce()) {
+    if !std::mem::replace(done, true) {
+        count();
+    }
 }
 
 /// Of a segment's events …
@@ -49,7 +65,7 @@ pub(super) enum Part {
 
 impl Parcel {
     pub(super) fn new(segment: SealedSegment) -> Self {
-        Self { doubtful: segment.leftover, segment, part: Part::Whole }
+        Self { doubtful: segment.leftover, segment, part: Part::Whole, counted: Counted::default() }
     }
 
     /// What is left when all but this part is stored, to be tried again some time.
@@ -89,12 +105,14 @@ impl Unshipped {
 
 impl Delivery {
     /// Stores what can be stored now, and gives the part that waits for Postgres.
-    pub(super) async fn ship(&self, parcel: &Parcel) -> Result<Option<Part>, Unshipped> {
-        let Parcel { segment, part, doubtful } = parcel;
+    pub(super) async fn ship(&self, parcel: &mut Parcel) -> Result<Option<Part>, Unshipped> {
+        let Parcel { segment, part, doubtful, counted } = parcel;
         let Lines { mut events, skipped } = read(&segment.path).await?;
         if skipped > 0 {
-            tracing::warn!(skipped, segment = %segment.id, "torn or damaged lines are passed over");
-            metrics::counter("collector_line_skip_total").add(skipped, &[]);
+            once(&mut counted.skipped, || {
+                tracing::warn!(skipped, segment = %segment.id, "torn or damaged lines are passed over");
+                metrics::counter("collector_line_skip_total").add(skipped, &[]);
+            });
         }
         let unheard: Vec<Event> = events.extract_if(.., |event| !event.site_token.is_empty()).collect();
         if *part == Part::Whole && !events.is_empty() {
@@ -103,16 +121,16 @@ impl Delivery {
                 Err(_) if age(segment.id, &self.clock) < YOUNG => {}
                 Err(error) => return Ok(waits(segment, Part::Whole, &error)),
             }
-            self.store(&segment.id.to_string(), events, *doubtful).await?;
+            let stored = self.store(&segment.id.to_string(), events, *doubtful).await?;
+            once(&mut counted.heard, || count_stored(stored));
         }
-        if unheard.is_empty() { Ok(None) } else { self.ship_unheard(segment, unheard, *doubtful).await }
+        if unheard.is_empty() { Ok(None) } else { self.ship_unheard(parcel, unheard).await }
     }
 
     async fn ship_unheard(
         &self,
-        segment: &SealedSegment,
+        Parcel { segment, doubtful, counted, .. }: &mut Parcel,
         mut events: Vec<Event>,
-        doubtful: bool,
     ) -> Result<Option<Part>, Unshipped> {
         let tokens: HashSet<&str> = events.iter().map(|event| event.site_token.as_str()).collect();
         let tokens: Vec<String> = tokens.into_iter().map(str::to_owned).collect();
@@ -122,7 +140,6 @@ impl Delivery {
             Err(error) => return Ok(waits(segment, Part::Unheard, &error)),
         };
         let unknown = events.extract_if(.., |event| !owners.contains_key(&event.site_token)).count();
-        metrics::counter("collector_event_dropped_total").add(unknown as u64, &[("reason", "unknown_site")]);
         let mut taken: HashMap<Uuid, i64> = HashMap::new();
         for event in &mut events {
             if let Some(owner) = owners.get(&event.site_token) {
@@ -130,7 +147,12 @@ impl Delivery {
                 *taken.entry(owner.account_id).or_default() += 1;
             }
         }
-        self.store(&format!("{}-unheard", segment.id), events, doubtful).await?;
+        let stored = self.store(&format!("{}-unheard", segment.id), events, *doubtful).await?;
+        once(&mut counted.unheard, || {
+            count_stored(stored);
+            let reason = [("reason", "unknown_site")];
+            metrics::counter("collector_event_dropped_total").add(unknown as u64, &reason);
+        });
         // They have happened, whatever the limit; they are charged once, however often this is done.
         let taken: Vec<(Uuid, i64)> = taken.into_iter().collect();
         let now = self.clock.now();
@@ -150,9 +172,10 @@ impl Delivery {
         self.stores.lookups.ask(list).await
     }
 
-    async fn store(&self, token: &str, mut events: Vec<Event>, doubtful: bool) -> Result<(), Unshipped> {
+    /// Gives how many are in ClickHouse then, be it since now or before.
+    async fn store(&self, token: &str, mut events: Vec<Event>, doubtful: bool) -> Result<usize, Unshipped> {
         if events.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         let Stores { warehouse, rules, .. } = &self.stores;
         let stored = if doubtful { warehouse.list_stored(&events).await? } else { HashSet::new() };
@@ -161,7 +184,6 @@ impl Delivery {
             let begun = Instant::now();
             warehouse.insert_events(token, &events).await?;
             metrics::histogram("collector_segment_insert_seconds").record_elapsed(begun.elapsed(), &[]);
-            metrics::counter("collector_event_insert_total").add(events.len() as u64, &[]);
         }
         // Whoever inserted the others may have died before doing these with them.
         events.extend(stored);
@@ -169,8 +191,12 @@ impl Delivery {
         let begun = Instant::now();
         warehouse.recount_visits(&events, *rules).await?;
         metrics::histogram("collector_visits_recount_seconds").record_elapsed(begun.elapsed(), &[]);
-        Ok(())
+        Ok(events.len())
     }
+}
+
+fn count_stored(events: usize) {
+    metrics::counter("collector_event_insert_total").add(events as u64, &[]);
 }
 
 fn waits(segment: &SealedSegment, part: Part, error: &NoAnswer) -> Option<Part> {

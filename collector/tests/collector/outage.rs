@@ -1,7 +1,7 @@
 //! ClickHouse, Redis and Postgres are away for a while.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use sandbox::test::until;
 
@@ -10,7 +10,11 @@ use crate::stand::{Collector, Stand};
 use crate::valve::Valve;
 
 async fn send_many(collector: &Collector, site_token: &str, numbers: std::ops::Range<u8>) {
-    let mut browser = Browser::connect(collector.address).await.unwrap();
+    send_to(collector.address, site_token, numbers).await;
+}
+
+async fn send_to(collector: SocketAddr, site_token: &str, numbers: std::ops::Range<u8>) {
+    let mut browser = Browser::connect(collector).await.unwrap();
     for number in numbers {
         let ip = IpAddr::from([203, 0, 113, number]);
         let answer = browser.send(&page_view(site_token, &format!("/{number}"), ip)).await.unwrap();
@@ -220,4 +224,51 @@ async fn events_that_were_held_are_charged_once_however_often_they_are_sent() {
     }
     assert_eq!(stand.stored_paths().await, once_each(0..4));
     assert_eq!(stand.used_of(other).await, 3);
+}
+
+#[tokio::test]
+async fn an_event_is_counted_once_however_often_its_segment_is_tried() {
+    let mut stand = Stand::new().await;
+    let valve = Valve::before(stand.database_host()).await;
+    stand.set_database_behind(&valve);
+    let collector = stand.start_process().await;
+    let other = "site_nobody_has_asked_for_yet";
+    stand.make_site(other).await;
+    send_to(collector.address, &stand.site_token, 0..1).await;
+    until(async || stand.page_views().await == 1).await;
+
+    // Events go in, and what is done with them then does not succeed.
+    let (no_visits, visits) =
+        ("RENAME TABLE sessions TO sessions_away", "RENAME TABLE sessions_away TO sessions");
+    let fails = async || {
+        let before = collector.counter("collector_insert_fail_total").await;
+        until(async || collector.counter("collector_insert_fail_total").await >= before + 3).await;
+    };
+    valve.shut();
+    stand.ask(no_visits).await;
+    send_to(collector.address, other, 1..3).await;
+    send_to(collector.address, "site_of_nobody", 3..4).await;
+    send_to(collector.address, &stand.site_token, 4..5).await;
+    fails().await;
+    stand.ask(visits).await;
+    until(async || stand.both_sums().await.1.starts_with('2')).await;
+    stand.ask(no_visits).await;
+    valve.open();
+    fails().await;
+    // And then what is stored can't be charged.
+    store::execute_raw(&stand.database.db, "alter table held_charges rename to away").await.unwrap();
+    stand.ask(visits).await;
+    let stored = async || collector.counter("collector_visits_recount_seconds_count").await;
+    let before = stored().await;
+    until(async || stored().await >= before + 3).await;
+    store::execute_raw(&stand.database.db, "alter table away rename to held_charges").await.unwrap();
+    until(async || stand.copy_of_segments().is_empty()).await;
+    let counted = [
+        collector.counter("collector_event_accept_total").await,
+        collector.counter("collector_event_insert_total").await,
+        collector.counter("collector_event_dropped_total{reason=\"unknown_site\"}").await,
+    ];
+    assert_eq!(counted, [5, 4, 1]);
+    collector.kill().await;
+    assert_eq!(stand.stored_paths().await.into_keys().collect::<Vec<_>>(), ["/0", "/1", "/2", "/4"]);
 }

@@ -24,7 +24,7 @@ impl Stand {
 
 impl CollectorProcess {
     /// A counter's value; zero before its first event.
-    async fn counter(&self, name: &str) -> u64 {
+    pub(crate) async fn counter(&self, name: &str) -> u64 {
         let scrape = Request { line: "GET /metrics", headers: vec![], body: vec![] };
         let metrics = Browser::connect(self.ops).await.unwrap().send(&scrape).await.unwrap();
         let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());

@@ -1,11 +1,14 @@
 //! A submission of which more follows than its row, or whose form has a limit: a transaction of its own.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use contract::Signal;
 use domain::fields::FieldType;
 use domain::traps;
 use store::forms::OpenForm;
 use store::submissions::{NewSubmission, Taken, Writer, take_submission};
+use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 use web::Problem;
 
@@ -32,15 +35,43 @@ impl Taking<'_> {
     /// Stores it with all that follows; or says why not, and then nothing has happened.
     ///
     /// # Errors
-    /// A problem: Postgres is away, the account has no room for its files, its `Idempotency-Key` was another's.
+    /// A problem: Postgres is away or falls silent, the account has no room for its files, its `Idempotency-Key` was
+    /// another's.
     pub(super) async fn take(&self, new: NewSubmission) -> Result<Outcome, Problem> {
         let _turn = match self.waits_for() {
             Some(id) => Some(self.edge.form_lines.counted(id).await?),
             None => None,
         };
-        let mut tx = store::begin(&self.edge.db).await?;
+        // Whoever waits for a lock is told by Postgres after half of that: what says nothing until then is dead.
+        let patience = 2 * self.edge.form_rules.wait_within;
+        let by = Instant::now() + patience;
+        let conn = timeout_at(by, store::borrow(&self.edge.db)).await;
+        let mut conn = conn.map_err(|_elapsed| Problem::away(true))??;
+        let mut is_committing = false;
+        match timeout_at(by, self.carry_out(&mut conn, patience, new, &mut is_committing)).await {
+            Ok(done) => {
+                conn.give_back();
+                done
+            }
+            Err(_elapsed) => {
+                tracing::warn!(is_committing, "postgres fell silent while a submission was stored");
+                Err(Problem::away(!is_committing))
+            }
+        }
+    }
+
+    /// All of it; from when `is_committing` is set it may have happened, though this is never heard of.
+    async fn carry_out(
+        &self,
+        conn: &mut store::Conn,
+        patience: Duration,
+        new: NewSubmission,
+        is_committing: &mut bool,
+    ) -> Result<Outcome, Problem> {
+        let mut tx = store::begin_on(conn, patience).await?;
         match self.take_within(&mut tx, new).await {
             Ok((outcome @ Outcome::Stored(_), signals)) => {
+                *is_committing = true;
                 store::commit(tx).await.map_err(Problem::outcome_unknown)?;
                 if !signals.is_empty() {
                     if listeners(&signals) > self.open.listeners {

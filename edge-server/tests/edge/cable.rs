@@ -1,6 +1,7 @@
-//! A cable to a server that can be cut and mended, or hold what is sent.
+//! A cable to a server that can be cut and mended, or hold what is sent, the end of a connection as well.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -12,17 +13,38 @@ use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 pub(crate) struct Cable {
     pub(crate) address: SocketAddr,
     far_end: String,
-    flows: watch::Sender<bool>,
-    strands: Arc<Mutex<JoinSet<()>>>,
+    flows: watch::Sender<Flow>,
+    strands: Arc<Strands>,
     accepting: Mutex<AbortHandle>,
+}
+
+/// The connections, and how many there have been.
+#[derive(Default)]
+struct Strands {
+    running: Mutex<JoinSet<()>>,
+    accepted: AtomicUsize,
+}
+
+/// What it lets through.
+#[derive(Clone, Copy, Default)]
+struct Flow {
+    is_held: bool,
+    /// Connections before this one are dead.
+    first_alive: usize,
+}
+
+impl Flow {
+    fn lets(self, number: usize) -> bool {
+        !self.is_held && number >= self.first_alive
+    }
 }
 
 impl Cable {
     pub(crate) async fn to(far_end: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let strands = Arc::new(Mutex::new(JoinSet::new()));
-        let flows = watch::Sender::new(true);
+        let strands = Arc::<Strands>::default();
+        let flows = watch::Sender::new(Flow::default());
         let accepting = accept(listener, far_end.clone(), flows.subscribe(), Arc::clone(&strands));
         Self { address, far_end, flows, strands, accepting: Mutex::new(accepting.abort_handle()) }
     }
@@ -30,7 +52,7 @@ impl Cable {
     /// Ends every connection and takes no new one.
     pub(crate) fn cut(&self) {
         self.accepting.lock().unwrap().abort();
-        *self.strands.lock().unwrap() = JoinSet::new();
+        *self.strands.running.lock().unwrap() = JoinSet::new();
     }
 
     /// Takes connections again.
@@ -43,22 +65,30 @@ impl Cable {
 
     /// Keeps connections open and lets nothing through them, or all again.
     pub(crate) fn hold(&self, holds: bool) {
-        self.flows.send_replace(!holds);
+        self.flows.send_modify(|flow| flow.is_held = holds);
+    }
+
+    /// Lets nothing more through the connections there are, and keeps them open; new ones are as good as ever.
+    pub(crate) fn forsake(&self) {
+        let accepted = self.strands.accepted.load(Ordering::SeqCst);
+        self.flows.send_modify(|flow| flow.first_alive = accepted);
     }
 }
 
 fn accept(
     listener: TcpListener,
     far_end: String,
-    flows: watch::Receiver<bool>,
-    strands: Arc<Mutex<JoinSet<()>>>,
+    flows: watch::Receiver<Flow>,
+    strands: Arc<Strands>,
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
         while let Ok((near, _)) = listener.accept().await {
             let (far_end, flows) = (far_end.clone(), flows.clone());
-            strands.lock().unwrap().spawn(async move {
+            let number = strands.accepted.fetch_add(1, Ordering::SeqCst);
+            strands.running.lock().unwrap().spawn(async move {
                 let Ok(far) = TcpStream::connect(far_end).await else { return };
                 let ((from_near, to_near), (from_far, to_far)) = (near.into_split(), far.into_split());
+                let flows = (flows, number);
                 tokio::join!(pass(from_near, to_far, flows.clone()), pass(from_far, to_near, flows));
             });
         }
@@ -69,13 +99,15 @@ fn accept(
 async fn pass(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    mut flows: watch::Receiver<bool>,
+    (mut flows, number): (watch::Receiver<Flow>, usize),
 ) {
     let mut piece = vec![0; 1 << 16];
     while let Ok(1..) = from.read(&mut piece).await.inspect(|length| piece.truncate(*length)) {
-        if flows.wait_for(|flows| *flows).await.is_err() || to.write_all(&piece).await.is_err() {
+        if flows.wait_for(|flow| flow.lets(number)).await.is_err() || to.write_all(&piece).await.is_err() {
             return;
         }
         piece.resize(1 << 16, 0);
     }
+    // That it has ended is not told either.
+    let _is_let = flows.wait_for(|flow| flow.lets(number)).await.is_ok();
 }

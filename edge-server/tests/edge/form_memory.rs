@@ -4,10 +4,13 @@ use chrono::{SubsecRound, TimeDelta};
 use contract::Change;
 use http::StatusCode;
 use sandbox::test::until;
+use serde_json::json;
+use store::forms::Form;
+use store::mails::Kind;
 
 use crate::client::Http1;
 use crate::harness::Edge;
-use crate::seeds::{Account, now, one_text};
+use crate::seeds::{Account, now, one_text, submit_path};
 
 /// With the quick lane and without it.
 async fn edges() -> [Edge; 2] {
@@ -107,4 +110,26 @@ async fn what_is_asked_for_differently_is_not_what_was_remembered() {
 
 async fn named(account: &Account<'_>, name: &str) -> uuid::Uuid {
     account.form_with(one_text(), |form| form.name = name.to_owned()).await
+}
+
+#[tokio::test]
+async fn a_form_that_mails_its_owner_and_tells_no_webhook_is_still_known_after_a_submission() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let shape = |form: &mut Form| {
+        form.notify_email = Some("owner@example.com".to_owned());
+        form.success_message = Some("As it was".to_owned());
+    };
+    let form = account.form_with(one_text(), shape).await;
+    let mut said = Vec::new();
+    for _ in 0..3 {
+        let answer = edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await;
+        said.push(answer.json()["message"].as_str().unwrap().to_owned());
+        // Told to nobody: whoever knows the form goes by what they know.
+        edge.run("update forms set success_message = 'As it was when it was looked up again'").await;
+    }
+    assert_eq!(said, ["As it was"; 3]);
+    let mut conn = store::acquire(&edge.database.db).await.unwrap();
+    let mails = store::mails::list_due(&mut conn, Kind::Submission, now(), 10).await.unwrap();
+    assert_eq!(mails.len(), 3);
 }

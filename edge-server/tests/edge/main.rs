@@ -31,6 +31,7 @@ mod proxy;
 mod results;
 mod seeds;
 mod short;
+mod silence;
 mod smuggling;
 mod spam;
 mod stale;

@@ -10,7 +10,7 @@ use domain::retries;
 use queue::Task;
 use service::metrics;
 use store::Conn;
-use store::mails::{self, Kind, Leased};
+use store::mails::{self, Kind};
 use uuid::Uuid;
 
 use super::{help, notifications, recipients, webhooks};
@@ -55,7 +55,7 @@ pub(crate) async fn send(runner: &Runner, kind: Kind, about: Uuid) -> anyhow::Re
     let mut conn = store::acquire(&runner.db).await?;
     let leased = mails::lease(&mut conn, kind, about, now, now + mailer.timeout + LEASE_MARGIN).await?;
     let Some(leased) = leased else { return Ok(()) };
-    let letter = write(runner, mailer, &mut conn, (kind, about), leased).await;
+    let letter = write(runner, mailer, &mut conn, (kind, about), leased.account_id).await;
     drop(conn);
     let sent = match letter {
         Ok(Some(letter)) => mailer.send(letter).await.map(|()| "mailed"),
@@ -86,12 +86,12 @@ async fn write(
     mailer: &Mailer,
     conn: &mut Conn,
     (kind, about): (Kind, Uuid),
-    leased: Leased,
+    account_id: Uuid,
 ) -> anyhow::Result<Option<Letter>> {
     match kind {
-        Kind::Help => help::write(conn, leased.account_id, about).await,
-        Kind::Question => recipients::write(runner, conn, leased.account_id, about).await,
-        Kind::Submission => notifications::write(runner, mailer, conn, leased, about).await,
-        Kind::WebhookOff => webhooks::mails::write(conn, leased.account_id, about).await,
+        Kind::Help => help::write(conn, account_id, about).await,
+        Kind::Question => recipients::write(runner, conn, account_id, about).await,
+        Kind::Submission => notifications::write(runner, mailer, conn, account_id, about).await,
+        Kind::WebhookOff => webhooks::mails::write(conn, account_id, about).await,
     }
 }

@@ -10,7 +10,6 @@ use domain::answers::is_email;
 use domain::fields::FieldType;
 use serde_json::Value;
 use store::Conn;
-use store::mails::Leased;
 use store::notifications::{self, Allowance, Notification, Place};
 use uuid::Uuid;
 
@@ -20,26 +19,21 @@ use crate::mail::{Letter, Mailer};
 
 /// Most characters of one answer in a mail.
 const ANSWER_CHARS: usize = 5_000;
-/// How long a form's mails are counted before that is begun anew.
+/// How long a form's mails are counted before that is begun anew. A mail that was put off is counted when it was first tried.
 const COUNTED_FOR: TimeDelta = TimeDelta::hours(1);
 
 pub(crate) async fn write(
     runner: &Runner,
     mailer: &Mailer,
     conn: &mut Conn,
-    leased: Leased,
+    account_id: Uuid,
     submission_id: Uuid,
 ) -> anyhow::Result<Option<Letter>> {
-    let account_id = leased.account_id;
     let told = notifications::find_notification(conn, account_id, submission_id).await?;
     let Some(told) = told else { return Ok(None) };
-    let place = if leased.attempt > 1 {
-        notifications::find_place(conn, account_id, told.form_id, submission_id).await?
-    } else {
-        let now = runner.clock.now();
-        let allowance = Allowance { mails: mailer.per_form_and_hour.into(), since: now - COUNTED_FOR, now };
-        notifications::count_mail(conn, account_id, told.form_id, submission_id, &allowance).await?
-    };
+    let now = runner.clock.now();
+    let allowance = Allowance { mails: mailer.per_form_and_hour.into(), since: now - COUNTED_FOR, now };
+    let place = notifications::take_place(conn, account_id, told.form_id, submission_id, &allowance).await?;
     let more_from = match place {
         Place::OneOfMany => None,
         Place::Last(since) => Some(since + COUNTED_FOR),

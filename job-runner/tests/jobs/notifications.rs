@@ -8,6 +8,8 @@ use sandbox::test::{eventually, until};
 use serde_json::{Value, json};
 use service::Rng;
 use store::forms::Form;
+use store::mails::{self, Kind};
+use store::notifications::{Allowance, Place, take_place};
 use store::recipients::{NewRecipient, insert_recipient};
 use store::submissions::{NewSubmission, Taken, Writer, take_submission};
 use uuid::Uuid;
@@ -288,4 +290,39 @@ async fn a_form_that_is_answered_very_often_fills_no_mailbox_and_says_where_the_
     assert_eq!(taken.len(), 1);
     let mail = MessageParser::default().parse(&taken[0].data).unwrap();
     assert!(mail.body_text(0).unwrap().contains(&more));
+}
+
+#[tokio::test]
+async fn killed_between_lease_count_and_end_a_form_causes_no_more_mails_and_none_that_had_its_place_is_lost()
+{
+    let account = Account::new().await;
+    let form = account.told_form("Busy").await;
+    let most = Allowance { mails: 3, since: now() - TimeDelta::hours(1), now: now() };
+    let mut conn = store::acquire(&account.database.db).await.unwrap();
+    let mut placed = Vec::new();
+    for number in 0..8 {
+        let id = account.submits(&form, json!({"name": format!("number {number}")})).await;
+        // What a runner has done that is killed here: leased it, or counted it as well.
+        mails::lease(&mut conn, Kind::Submission, id, now(), now()).await.unwrap().unwrap();
+        if number % 2 == 1 {
+            let place = take_place(&mut conn, account.id, form.id, id, &most).await.unwrap();
+            assert_eq!(place == Place::OneTooMany, placed.len() == 3);
+            assert_eq!(take_place(&mut conn, account.id, form.id, id, &most).await.unwrap(), place);
+            placed.extend((place != Place::OneTooMany).then(|| format!("{id}@runtime.example")));
+        }
+    }
+    let postbox = Postbox::answering([]).await;
+    let _running = account.tells(&postbox.url(), &["mail.per_form_and_hour=3"]).await;
+    account.until_nobody_is_to_be_told().await;
+    let taken = postbox.taken();
+    let read = |mail: &crate::postbox::Mail| {
+        let mail = MessageParser::default().parse(&mail.data).unwrap();
+        (mail.message_id().unwrap().to_owned(), mail.body_text(0).unwrap().contains("answered very often"))
+    };
+    let mut sent: Vec<_> = taken.iter().map(read).collect();
+    sent.sort_unstable();
+    let says_more = |id: &String| id == placed.last().unwrap();
+    let mut wanted: Vec<_> = placed.iter().map(|id| (id.clone(), says_more(id))).collect();
+    wanted.sort_unstable();
+    assert_eq!(sent, wanted, "those that had a place, and the last of them says that more come");
 }

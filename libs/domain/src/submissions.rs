@@ -1,5 +1,7 @@
 //! Submissions: what they may be, when two are the same, and what webhooks are told of them.
 
+pub mod together;
+
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};

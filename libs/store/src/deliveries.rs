@@ -103,10 +103,8 @@ pub async fn lock_listeners(
 ) -> Result<Vec<Uuid>, Error> {
     let listeners = query_scalar!(
         r#"select array(
-               select id from webhooks w where account_id = $1 and is_active
-                 and (all_forms or exists (select from webhook_forms where webhook_id = w.id and form_id = $2))
-                 and ($3 = any(events) or '*' = any(events) or (events = '{}' and $3 = 'submission.created'))
-               for key share) as "listeners!"
+               select w.id from webhooks w cross join wants(w.id, w.all_forms, w.events, $2, $3)
+               where w.account_id = $1 and w.is_active for key share of w) as "listeners!"
            from pg_advisory_xact_lock_shared($4)"#,
         account_id,
         form_id,
@@ -130,10 +128,8 @@ pub(crate) async fn try_lock_listeners(
 ) -> Result<Option<Vec<Uuid>>, Error> {
     let listeners = query_scalar!(
         r#"select case when is_locked then array(
-               select id from webhooks w where account_id = $1 and is_active
-                 and (all_forms or exists (select from webhook_forms where webhook_id = w.id and form_id = $2))
-                 and ($3 = any(events) or '*' = any(events) or (events = '{}' and $3 = 'submission.created'))
-               for key share) end as listeners
+               select w.id from webhooks w cross join wants(w.id, w.all_forms, w.events, $2, $3)
+               where w.account_id = $1 and w.is_active for key share of w) end as listeners
            from pg_try_advisory_xact_lock_shared($4) as t (is_locked)"#,
         account_id,
         form_id,

@@ -198,10 +198,8 @@ pub async fn list_forms(conn: &mut Conn, account_id: Uuid, part: &Part) -> Resul
 pub async fn find_open_form(conn: &mut Conn, id: Uuid) -> Result<Option<OpenForm>, Error> {
     let row = query!(
         r#"select f.account_id, a.plan, a.suspended_at is not null as "suspended!",
-                  (select count(*) from webhooks w where w.account_id = a.id and w.is_active
-                     and (w.all_forms or exists (select from webhook_forms where webhook_id = w.id and form_id = f.id))
-                     and ($2 = any(w.events) or '*' = any(w.events) or (w.events = '{}' and $2 = 'submission.created'))
-                  ) as "listeners!", f.id, f.folder_id, f.name,
+                  (select count(*) from webhooks w cross join wants(w.id, w.all_forms, w.events, f.id, $2)
+                   where w.account_id = a.id and w.is_active) as "listeners!", f.id, f.folder_id, f.name,
                   f.fields as "fields: Json<Vec<Field>>", f.success_message, f.submit_label, f.redirect_url,
                   f.closes_at, f.max_submissions, f.unique_by, f.public_results, f.auto_entry_page_id,
                   f.spam_honeypot, f.spam_min_seconds, f.spam_proof_of_work, f.notify_email, f.created_at, f.updated_at,

@@ -7,6 +7,7 @@ pub mod accounts;
 pub mod archives;
 pub mod assets;
 pub mod blobs;
+mod borrowed;
 pub mod callers;
 pub mod claims;
 pub mod deliveries;
@@ -54,6 +55,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
+pub use borrowed::{Borrowed, borrow};
 pub use error::Error;
 pub use part::Part;
 
@@ -62,7 +64,9 @@ pub type Db = sqlx::PgPool;
 /// One connection, in a transaction or not.
 pub type Conn = sqlx::PgConnection;
 /// A transaction; dropped without [`commit`], it is rolled back.
-pub type Tx = sqlx::Transaction<'static, sqlx::Postgres>;
+pub type Tx = TxOn<'static>;
+/// The same on a connection of the caller's.
+pub type TxOn<'conn> = sqlx::Transaction<'conn, sqlx::Postgres>;
 
 /// Section `[store]` of a service's configuration.
 #[derive(Debug, Clone, Deserialize)]
@@ -170,11 +174,21 @@ pub async fn begin(db: &Db) -> Result<Tx, Error> {
     Ok(db.begin().await?)
 }
 
+/// Begins a transaction on a connection that is closed should it fall silent ([`Borrowed`]). Postgres, which may not hear of
+/// that, ends the transaction when it was told nothing for `patience`, and its locks with it.
+///
+/// # Errors
+/// The database's.
+pub async fn begin_on(conn: &mut Conn, patience: Duration) -> Result<TxOn<'_>, Error> {
+    let begin = format!("begin; set local idle_in_transaction_session_timeout = {}", patience.as_millis());
+    Ok(sqlx::Connection::begin_with(conn, sqlx::AssertSqlSafe(begin)).await?)
+}
+
 /// Ends a transaction; only now has it happened.
 ///
 /// # Errors
 /// It could not be committed, or the answer was lost: then whether it has happened is not known.
-pub async fn commit(tx: Tx) -> Result<(), Error> {
+pub async fn commit(tx: TxOn<'_>) -> Result<(), Error> {
     Ok(tx.commit().await?)
 }
 
@@ -182,7 +196,7 @@ pub async fn commit(tx: Tx) -> Result<(), Error> {
 ///
 /// # Errors
 /// The database's; nothing has happened then either.
-pub async fn rollback(tx: Tx) -> Result<(), Error> {
+pub async fn rollback(tx: TxOn<'_>) -> Result<(), Error> {
     Ok(tx.rollback().await?)
 }
 

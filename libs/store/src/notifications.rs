@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 use domain::answers::Answers;
 use domain::fields::Field;
+use sqlx::query;
 use sqlx::types::Json;
-use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use crate::{Conn, Error};
@@ -89,26 +89,40 @@ pub async fn find_notification(
     }))
 }
 
-/// Counts a form's mail about a submission. At once with others, each has a place of its own.
+/// Gives a submission's mail a place among those its form may cause; one that has its place keeps it, however often this is
+/// asked and wherever it was broken off. At once with others, each has a place of its own.
 ///
 /// # Errors
-/// The database's.
-pub async fn count_mail(
+/// The database's; nothing is counted then.
+pub async fn take_place(
     conn: &mut Conn,
     account_id: Uuid,
     form_id: Uuid,
     submission_id: Uuid,
     most: &Allowance,
 ) -> Result<Place, Error> {
-    let counted = query!(
-        r#"insert into form_mails as m (form_id, since, mails, filled_by)
-           select id, $3, 1, case when $5::bigint = 1 then $4::uuid end from forms where account_id = $1 and id = $2
-           on conflict (form_id) do update set
-               since = case when m.since <= $6 then $3 else m.since end,
-               mails = case when m.since <= $6 then 1 else m.mails + 1 end,
-               filled_by = case when case when m.since <= $6 then 1 else m.mails + 1 end = $5 then $4
-                                when m.since > $6 then m.filled_by end
-           returning mails, since"#,
+    let taken = query!(
+        r#"with mail as materialized (
+               select has_place from mails
+               where kind = 'submission' and about = $4 and account_id = $1 for update
+           ), counted as (
+               insert into form_mails as m (form_id, since, mails, filled_by)
+               select id, $3, 1, case when $5::bigint = 1 then $4::uuid end from forms, mail
+               where account_id = $1 and id = $2 and not has_place
+               on conflict (form_id) do update set
+                   since = case when m.since <= $6 then $3 else m.since end,
+                   mails = case when m.since <= $6 then 1 else m.mails + 1 end,
+                   filled_by = case when case when m.since <= $6 then 1 else m.mails + 1 end = $5 then $4
+                                    when m.since > $6 then m.filled_by end
+               returning mails, since
+           ), kept as (
+               update mails set has_place = true
+               where kind = 'submission' and about = $4 and exists (select from counted where mails <= $5)
+           )
+           select exists (select from mail where has_place) or exists (select from counted where mails <= $5)
+                      as "has_place!",
+                  coalesce((select since from counted where mails = $5),
+                           (select since from form_mails where form_id = $2 and filled_by = $4)) as filled_since"#,
         account_id,
         form_id,
         most.now,
@@ -116,33 +130,11 @@ pub async fn count_mail(
         most.mails,
         most.since,
     )
-    .fetch_optional(conn)
+    .fetch_one(conn)
     .await?;
-    Ok(match counted {
-        Some(counted) if counted.mails < most.mails => Place::OneOfMany,
-        Some(counted) if counted.mails == most.mails => Place::Last(counted.since),
-        _ => Place::OneTooMany,
+    Ok(match (taken.has_place, taken.filled_since) {
+        (true, Some(since)) => Place::Last(since),
+        (true, None) => Place::OneOfMany,
+        (false, _) => Place::OneTooMany,
     })
-}
-
-/// The place of a mail that was counted before.
-///
-/// # Errors
-/// The database's.
-pub async fn find_place(
-    conn: &mut Conn,
-    account_id: Uuid,
-    form_id: Uuid,
-    submission_id: Uuid,
-) -> Result<Place, Error> {
-    let since = query_scalar!(
-        "select since from form_mails join forms on id = form_id
-         where account_id = $1 and form_id = $2 and filled_by = $3",
-        account_id,
-        form_id,
-        submission_id,
-    )
-    .fetch_optional(conn)
-    .await?;
-    Ok(since.map_or(Place::OneOfMany, Place::Last))
 }

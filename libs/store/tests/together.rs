@@ -8,13 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use contract::Signal;
 use domain::plans::Plan;
 use sandbox::test::TestDatabase;
 use serde_json::{Value, json};
 use service::Rng;
 use store::accounts::{NewTrial, insert_trial};
-use store::forms::{Form, OpenForm, find_form, insert_form, lock_form, update_form};
-use store::submissions::{NewSubmission, Plain, Sought, Writer, list_submissions, take_together};
+use store::deliveries::lock_listeners;
+use store::forms::{Form, OpenForm, find_form, find_open_form, insert_form, lock_form, update_form};
+use store::submissions::{
+    NewSubmission, Plain, Sought, Taken, Writer, list_submissions, take_submission, take_together,
+};
 use store::webhooks::{NewWebhook, insert_webhook};
 use tokio::task::JoinSet;
 use uuid::Uuid;
@@ -219,6 +223,69 @@ async fn webhooks_are_told_of_those_that_are_stored_each_once() {
         assert_eq!(payload["type"], "submission.created");
         assert_eq!(payload["data"]["submissionId"], json!(submission));
     }
+}
+
+#[tokio::test]
+async fn which_webhooks_want_an_event_is_said_alike_wherever_it_is_asked() {
+    let database = database().await;
+    let db = &database.db;
+    let (heard, other) = (form(db, ACCOUNT).await, form(db, ACCOUNT).await);
+    let wishes: [&[&str]; 5] =
+        [&[], &["submission.created"], &["*"], &["form.closed"], &["form.closed", "submission.created"]];
+    let mut all = Vec::new();
+    for forms in [None, Some(vec![heard.id]), Some(vec![other.id])] {
+        for wishes in wishes {
+            all.push((listen(db, forms.clone(), wishes).await, forms != Some(vec![other.id]), wishes));
+        }
+    }
+    for change in ["is_active = false", &format!("account_id = '{OTHER}'")] {
+        let id = listen(db, None, &["*"]).await;
+        store::execute_raw(db, &format!("update webhooks set {change} where id = '{id}'")).await.unwrap();
+    }
+    let wanting = |event: &str| -> BTreeSet<Uuid> {
+        let wants = |wishes: &[&str]| match wishes {
+            [] => event == "submission.created",
+            some => some.contains(&event) || some.contains(&"*"),
+        };
+        all.iter().filter(|(_, hears, wishes)| *hears && wants(wishes)).map(|(id, ..)| *id).collect()
+    };
+    let mut tx = store::begin(db).await.unwrap();
+    for event in ["submission.created", "submission.deleted", "form.closed"] {
+        let listeners = lock_listeners(&mut tx, ACCOUNT, heard.id, event).await.unwrap();
+        assert_eq!(listeners.iter().copied().collect::<BTreeSet<_>>(), wanting(event), "{event}");
+        assert_eq!(listeners.len(), wanting(event).len(), "{event}: each once");
+    }
+    store::rollback(tx).await.unwrap();
+
+    let asked = format!(
+        "explain select w.id from webhooks w cross join wants(w.id, w.all_forms, w.events, '{}', 'form.closed')",
+        heard.id
+    );
+    let plan: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(asked)).fetch_all(db).await.unwrap();
+    assert!(
+        !plan.iter().any(|line| line.contains("Function Scan")),
+        "it costs what its body does: {plan:#?}"
+    );
+
+    let wanting = wanting("submission.created");
+    let mut conn = store::acquire(db).await.unwrap();
+    let listeners = find_open_form(&mut conn, heard.id).await.unwrap().unwrap().listeners;
+    assert_eq!(listeners, i64::try_from(wanting.len()).unwrap());
+    let stored = take_together(&mut conn, &[told(ACCOUNT, &heard, "x", listeners)]).await.unwrap();
+    assert_eq!(stored.webhook_ids.into_iter().collect::<BTreeSet<_>>(), wanting);
+    let mut tx = store::begin(db).await.unwrap();
+    let writer = Writer { now: now(), traceparent: None, new_id: &new_id };
+    let taken = take_submission(&mut tx, ACCOUNT, &heard, &submission("x"), -1, &writer).await.unwrap();
+    let told = match taken {
+        Taken::Stored(signals) => signals,
+        _ => Vec::new(),
+    };
+    let told = told.into_iter().flat_map(|signal| match signal {
+        Signal::DeliveriesDue { webhook_ids } => webhook_ids,
+        _ => Vec::new(),
+    });
+    assert_eq!(told.collect::<BTreeSet<_>>(), wanting);
+    store::commit(tx).await.unwrap();
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@
 //! why.
 
 use chrono::{DateTime, Utc};
-use domain::submissions::{Happening, event};
+use domain::submissions::{Happening, event, together};
 use sqlx::query;
 use uuid::Uuid;
 
@@ -14,11 +14,6 @@ use super::following::Writer;
 use super::taking::{NewSubmission, SLOTS, told};
 use crate::forms::{Form, OpenForm, lock_number};
 use crate::{Conn, Error};
-
-/// Most webhooks that are told of one, and most bytes of one with all that they are told. Larger ones are taken by
-/// themselves, so that nobody's many webhooks hold up those who share a statement with them.
-const LISTENERS_MAX: i64 = 32;
-const BYTES_MAX: usize = 64 << 10;
 
 /// A submission of a plain form, checked, and about to be stored.
 #[derive(Debug)]
@@ -44,7 +39,7 @@ impl Plain {
         let OpenForm { account_id, form, listeners, .. } = open;
         let is_limited = open.plan.limits().submissions_per_form >= 0;
         if is_limited
-            || *listeners > LISTENERS_MAX
+            || !together::are_few(*listeners)
             || !is_plain(form)
             || new.external_id.is_some()
             || !new.spam_reasons.is_empty()
@@ -64,7 +59,7 @@ impl Plain {
             delivery_ids: (0..*listeners).map(|_| (writer.new_id)()).collect(),
             traceparent: writer.traceparent.filter(|_| is_told).map(str::to_owned),
         };
-        (one.bytes() <= BYTES_MAX).then_some(one)
+        together::is_light(one.bytes()).then_some(one)
     }
 
     /// Its id.
@@ -74,7 +69,7 @@ impl Plain {
 
     /// Bytes it takes to store it.
     pub fn bytes(&self) -> usize {
-        self.payload.len() + self.event.len() * self.delivery_ids.len()
+        together::bytes(self.payload.len(), self.event.len(), self.delivery_ids.len())
     }
 }
 
@@ -128,8 +123,7 @@ pub async fn take_together(conn: &mut Conn, all: &[Plain]) -> Result<Stored, Err
            ), listening as materialized (
                select f.form_id, w.id, row_number() over (partition by f.form_id order by w.id) as place
                from free f join webhooks w on w.account_id = f.account_id and w.is_active
-               where (w.all_forms or exists (select from webhook_forms where webhook_id = w.id and form_id = f.form_id))
-                 and ($13 = any(w.events) or '*' = any(w.events) or (w.events = '{}' and $13 = 'submission.created'))
+                   cross join wants(w.id, w.all_forms, w.events, f.form_id, $13)
            ), held as materialized (
                select l.form_id, l.id, l.place from listening l join webhooks w on w.id = l.id and w.is_active
                for key share of w skip locked

@@ -1,0 +1,54 @@
+//! A pool's connection for whoever may leave in the middle: a visitor hangs up, or has waited for long enough.
+//!
+//! The pool takes any connection back that is dropped, and waits until it has answered once more; one that nobody resets
+//! would keep its place for a quarter of an hour.
+
+use std::ops::{Deref, DerefMut};
+
+use sqlx::Postgres;
+use sqlx::pool::PoolConnection;
+
+use crate::{Conn, Db, Error};
+
+/// A connection that is closed when it is dropped, its transaction with it, unless it was given back before.
+pub struct Borrowed {
+    conn: PoolConnection<Postgres>,
+    is_given_back: bool,
+}
+
+/// A connection of the pool.
+///
+/// # Errors
+/// None can be had in time.
+pub async fn borrow(db: &Db) -> Result<Borrowed, Error> {
+    Ok(Borrowed { conn: db.acquire().await?, is_given_back: false })
+}
+
+impl Borrowed {
+    /// Lets others use it: what it was asked was answered.
+    pub fn give_back(mut self) {
+        self.is_given_back = true;
+    }
+}
+
+impl Deref for Borrowed {
+    type Target = Conn;
+
+    fn deref(&self) -> &Conn {
+        &self.conn
+    }
+}
+
+impl DerefMut for Borrowed {
+    fn deref_mut(&mut self) -> &mut Conn {
+        &mut self.conn
+    }
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        if !self.is_given_back {
+            self.conn.close_on_drop();
+        }
+    }
+}
