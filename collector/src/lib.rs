@@ -91,8 +91,8 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     // left to send.
     lifecycle.spawn("intake", service::http::serve(listeners.main, intake::router(intake), shutdown));
     lifecycle.spawn("quota", quota_keeper.run());
-    lifecycle.spawn("writer", writer.run());
-    lifecycle.spawn("shipper", on_a_thread_of_its_own(shipper.run()));
+    lifecycle.spawn("writer", on_a_thread_of_its_own(writer.run(), 0));
+    lifecycle.spawn("shipper", on_a_thread_of_its_own(shipper.run(), NICENESS));
     let drained = lifecycle.drained();
     lifecycle.spawn_last("ops", service::ops::serve(listeners.ops, readiness, drained));
     Ok(lifecycle.run(GRACE).await?)
@@ -101,14 +101,15 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
 /// How much of the processors the shipper leaves to whoever waits for an answer.
 const NICENESS: i32 = 5;
 
-/// Work that takes milliseconds of a processor at a time keeps nobody waiting there who waits for an answer.
+/// Work that takes milliseconds of a processor or of a disk at a time keeps nobody waiting there who waits for an answer.
 async fn on_a_thread_of_its_own(
     work: impl Future<Output = anyhow::Result<()>> + Send + 'static,
+    niceness: i32,
 ) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Handle::current();
     tokio::task::spawn_blocking(move || {
         // Of this thread alone. Where that isn't allowed it goes on as it is.
-        let _as_before = rustix::process::nice(NICENESS);
+        let _as_before = rustix::process::nice(niceness);
         runtime.block_on(work)
     })
     .await?

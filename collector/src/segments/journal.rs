@@ -1,7 +1,6 @@
 //! Writes events into segments, many at a time: whatever arrives while the disk is busy shares the next flush.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use contract::events::Event;
@@ -17,6 +16,10 @@ use super::room::Room;
 
 /// Events of one flush; more wait for the next.
 const GROUP_EVENTS_MAX: usize = 4_096;
+
+/// From one flush to the next, at least. Whoever comes alone waits for nothing; of many, each waits this much longer, and
+/// the processors that flushes of a few events would take are left to answer with.
+const FLUSH_EVERY: Duration = Duration::from_micros(500);
 
 /// How large and how old things may get.
 #[derive(Debug, Clone, Copy)]
@@ -44,9 +47,9 @@ struct Entry {
     answer: oneshot::Sender<bool>,
 }
 
-/// The one task that writes.
+/// The one task that writes. It waits for the disk where it runs: on a thread of its own.
 pub(crate) struct Writer {
-    folder: Arc<Folder>,
+    folder: Folder,
     limits: Limits,
     clock: Clock,
     rng: Rng,
@@ -54,6 +57,7 @@ pub(crate) struct Writer {
     accepted: Counter,
     entries: mpsc::Receiver<Entry>,
     open: Option<(OpenSegment, Instant)>,
+    flushed: Instant,
     /// Sealed and not yet handed to the shipper, oldest first.
     sealed: VecDeque<SealedSegment>,
     shipper: mpsc::Sender<SealedSegment>,
@@ -74,7 +78,7 @@ impl Journal {
         let (shipper, outgoing) = mpsc::channel(1);
         check.ok();
         let writer = Writer {
-            folder: Arc::new(folder),
+            folder,
             limits,
             clock,
             rng,
@@ -82,6 +86,7 @@ impl Journal {
             accepted: metrics::counter("collector_event_accept_total"),
             entries: incoming,
             open: None,
+            flushed: Instant::now(),
             sealed: leftovers.into(),
             shipper,
             room: room.clone(),
@@ -119,12 +124,12 @@ impl Writer {
             tokio::select! {
                 received = self.entries.recv_many(&mut group, GROUP_EVENTS_MAX) => match received {
                     0 => break,
-                    _ => self.write(&mut group).await,
+                    _ => self.write(&mut group),
                 },
                 () = tokio::time::sleep_until(due_at.unwrap_or_else(Instant::now)), if due_at.is_some() && !due => {}
                 Ok(hungry) = shipper.reserve(), if due || !self.sealed.is_empty() => {
                     if self.sealed.is_empty() {
-                        self.seal().await;
+                        self.seal();
                     }
                     if let Some(segment) = self.sealed.pop_front() {
                         hungry.send(segment);
@@ -132,7 +137,7 @@ impl Writer {
                 }
             }
         }
-        self.seal().await;
+        self.seal();
         for segment in self.sealed {
             // A shipper that has given up has left the rest to the next start.
             let _left_on_disk = self.shipper.send(segment).await;
@@ -140,16 +145,16 @@ impl Writer {
         Ok(())
     }
 
-    async fn write(&mut self, group: &mut Vec<Entry>) {
+    fn write(&mut self, group: &mut Vec<Entry>) {
+        self.gather(group);
         let lines = group.iter().map(|entry| entry.line.as_slice()).collect::<Vec<_>>().concat();
-        let bytes = lines.len() as u64;
         let begun = Instant::now();
-        let written = self.write_lines(lines).await;
+        let written = self.write_lines(&lines);
         metrics::histogram("collector_group_commit_seconds").record_elapsed(begun.elapsed(), &[]);
         match &written {
             Ok(()) => {
                 self.accepted.add(group.len() as u64, &[]);
-                self.room.taken(bytes);
+                self.room.taken(lines.len() as u64);
                 self.check.ok();
             }
             Err(error) => {
@@ -163,37 +168,37 @@ impl Writer {
         }
         let full = self.open.as_ref().is_some_and(|(open, _)| open.bytes >= self.limits.segment_bytes_max);
         if full || written.is_err() {
-            self.seal().await;
+            self.seal();
         }
     }
 
-    async fn write_lines(&mut self, lines: Vec<u8>) -> std::io::Result<()> {
-        let open = self.open.take();
-        let folder = Arc::clone(&self.folder);
-        let id = self.rng.uuid_v7(self.clock.now());
-        let (open, written) = tokio::task::spawn_blocking(move || {
-            let (mut open, opened) = match open {
-                Some(open) => open,
-                None => match folder.create(id) {
-                    Ok(open) => (open, Instant::now()),
-                    Err(error) => return (None, Err(error)),
-                },
-            };
-            let written = open.append(&lines);
-            (Some((open, opened)), written)
-        })
-        .await
-        .map_err(std::io::Error::other)?;
-        self.open = open;
-        written
+    /// Waits until it is time for another flush, and takes what comes meanwhile.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "half a millisecond, which the runtime's timer can't tell from two"
+    )]
+    fn gather(&mut self, group: &mut Vec<Entry>) {
+        std::thread::sleep(FLUSH_EVERY.saturating_sub(self.flushed.elapsed()));
+        self.flushed = Instant::now();
+        while group.len() < GROUP_EVENTS_MAX
+            && let Ok(entry) = self.entries.try_recv()
+        {
+            group.push(entry);
+        }
+    }
+
+    fn write_lines(&mut self, lines: &[u8]) -> std::io::Result<()> {
+        let (open, _) = match &mut self.open {
+            Some(open) => open,
+            none => none.insert((self.folder.create(self.rng.uuid_v7(self.clock.now()))?, Instant::now())),
+        };
+        open.append(lines)
     }
 
     /// Ends the open segment, if there is one.
-    async fn seal(&mut self) {
+    fn seal(&mut self) {
         let Some((open, _)) = self.open.take() else { return };
-        let folder = Arc::clone(&self.folder);
-        let sealed = tokio::task::spawn_blocking(move || folder.seal(&open)).await;
-        match sealed.map_err(std::io::Error::other).flatten() {
+        match self.folder.seal(&open) {
             Ok(segment) => self.sealed.extend(segment),
             // Still there under its open name: the next start seals it.
             Err(error) => {
