@@ -99,7 +99,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
 }
 
 /// How much of the processors the shipper leaves to whoever waits for an answer.
-const NICENESS: i32 = 5;
+const NICENESS: i32 = 10;
 
 /// Work that takes milliseconds of a processor or of a disk at a time keeps nobody waiting there who waits for an answer.
 async fn on_a_thread_of_its_own(
@@ -108,7 +108,8 @@ async fn on_a_thread_of_its_own(
 ) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Handle::current();
     tokio::task::spawn_blocking(move || {
-        // Of this thread alone. Where that isn't allowed it goes on as it is.
+        // Elsewhere a thread has no niceness of its own.
+        #[cfg(target_os = "linux")]
         let _as_before = rustix::process::nice(niceness);
         runtime.block_on(work)
     })

@@ -107,7 +107,7 @@ impl Delivery {
     /// Stores what can be stored now, and gives the part that waits for Postgres.
     pub(super) async fn ship(&self, parcel: &mut Parcel) -> Result<Option<Part>, Unshipped> {
         let Parcel { segment, part, doubtful, counted } = parcel;
-        let Lines { mut events, skipped } = read(&segment.path).await?;
+        let Lines { mut events, skipped } = read(&segment.path)?;
         if skipped > 0 {
             once(&mut counted.skipped, || {
                 tracing::warn!(skipped, segment = %segment.id, "torn or damaged lines are passed over");
@@ -214,7 +214,7 @@ pub(super) fn age(id: Uuid, clock: &Clock) -> Duration {
     now.saturating_sub(begun)
 }
 
-async fn read(path: &Path) -> Result<Lines, Unshipped> {
+fn read(path: &Path) -> Result<Lines, Unshipped> {
     // Megabytes of JSON: the shipper has a thread of its own.
-    Ok(line::decode(&tokio::fs::read(path).await?)?)
+    Ok(line::decode(&std::fs::read(path)?)?)
 }

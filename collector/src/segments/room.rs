@@ -42,12 +42,6 @@ impl Room {
         self.0.came.load(Ordering::Relaxed)
     }
 
-    /// How many hundredths of a small part of the room, one in so many, are free.
-    pub(super) fn free_percent_of_part(&self, part: u64) -> u64 {
-        let most = (self.0.bytes_max / part).max(1);
-        most.saturating_sub(self.0.bytes.load(Ordering::Relaxed)).saturating_mul(100) / most
-    }
-
     pub(super) fn taken(&self, bytes: u64) {
         self.0.came.fetch_add(bytes, Ordering::Relaxed);
         self.report(self.0.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes);

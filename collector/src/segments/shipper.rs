@@ -25,10 +25,11 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 const TOKEN_KNOWN_FOR: Duration = Duration::from_secs(60);
 
 /// While much comes, up to so many times as long as sending took is rested: whoever waits for an answer goes first, and
-/// larger segments cost ClickHouse less. The more waits, the shorter the rest, and at half of what may wait there is none.
+/// larger segments cost ClickHouse less. The longer events wait, the shorter the rest.
 const REST: u32 = 7;
-const REST_WITHIN_PART: u64 = 2;
 const REST_LONGEST: Duration = Duration::from_secs(1);
+/// Who looks at a site's figures waits no longer than this for the sake of those that send.
+const BEHIND_MAX: Duration = Duration::from_secs(10);
 
 /// The one task that inserts.
 pub(crate) struct Shipper {
@@ -75,13 +76,16 @@ impl Shipper {
                 () = tokio::time::sleep_until(self.look_at), if !self.held.is_empty() => self.held.pop_front(),
             };
             let Some(parcel) = next else { return Ok(()) };
+            self.report_oldest(Some(&parcel));
             let (begun, bytes, came_before) = (Instant::now(), parcel.segment.bytes, self.room.came());
+            let behind = age(parcel.segment.id, &self.clock);
             if !self.ship_one(parcel).await? {
                 return Ok(());
             }
-            self.report_oldest(None);
-            let rest = rest_after(begun.elapsed(), bytes, self.room.came() - came_before);
-            let rest = rest * hundredths(self.room.free_percent_of_part(REST_WITHIN_PART)) / 100;
+            if self.sealed.is_empty() {
+                self.report_oldest(None);
+            }
+            let rest = rest_after(begun.elapsed(), behind, bytes, self.room.came() - came_before);
             // The pause is the point. Nothing rests at the end.
             self.shutdown.unless_requested(tokio::time::sleep_until(Instant::now() + rest)).await;
         }
@@ -139,11 +143,12 @@ impl Shipper {
     }
 }
 
-/// How long to rest after `bytes` were sent, while `came` others came. Where it is no more than one in eight, as after
-/// ClickHouse was away, there is no need to.
-fn rest_after(spent: Duration, bytes: u64, came: u64) -> Duration {
+/// How long to rest after `bytes` were sent that had waited for `behind`, while `came` others came. Where it is no more
+/// than one in eight, as after ClickHouse was away, there is no need to.
+fn rest_after(spent: Duration, behind: Duration, bytes: u64, came: u64) -> Duration {
     let pressure = hundredths((came * 100 / bytes.max(1)).saturating_sub(12) * 8);
-    (spent.min(REST_LONGEST / REST) * REST) * pressure / 100
+    let rest = (spent.min(REST_LONGEST / REST) * REST) * pressure / 100;
+    rest.mul_f64(1.0 - behind.div_duration_f64(BEHIND_MAX).min(1.0))
 }
 
 fn hundredths(percent: u64) -> u32 {
@@ -156,11 +161,13 @@ mod tests {
 
     #[test]
     fn who_sends_rests_only_while_much_comes_and_never_for_long() {
-        let spent = Duration::from_millis(100);
-        assert_eq!(rest_after(spent, 1_000, 1_000), spent * REST);
-        assert_eq!(rest_after(spent, 1_000, 250), spent * REST);
-        assert_eq!(rest_after(spent, 1_000, 120), Duration::ZERO);
-        assert_eq!(rest_after(spent, 1_000, 0), Duration::ZERO);
-        assert!(rest_after(Duration::from_secs(600), 1_000, 9_000) <= REST_LONGEST);
+        let (spent, now) = (Duration::from_millis(100), Duration::ZERO);
+        assert_eq!(rest_after(spent, now, 1_000, 1_000), spent * REST);
+        assert_eq!(rest_after(spent, now, 1_000, 250), spent * REST);
+        assert_eq!(rest_after(spent, now, 1_000, 120), Duration::ZERO);
+        assert_eq!(rest_after(spent, now, 1_000, 0), Duration::ZERO);
+        assert_eq!(rest_after(spent, BEHIND_MAX / 2, 1_000, 1_000), spent * REST / 2);
+        assert_eq!(rest_after(spent, BEHIND_MAX * 2, 1_000, 1_000), Duration::ZERO);
+        assert!(rest_after(Duration::from_secs(600), now, 1_000, 9_000) <= REST_LONGEST);
     }
 }

@@ -42,7 +42,7 @@ impl Taking<'_> {
             Some(id) => Some(self.edge.form_lines.counted(id).await?),
             None => None,
         };
-        // Whoever waits for a lock is told by Postgres after half of that: what says nothing until then is dead.
+        // Each lock is waited for half of that; what isn't over by then waits for several, or Postgres is dead.
         let patience = 2 * self.edge.form_rules.wait_within;
         let by = Instant::now() + patience;
         let conn = timeout_at(by, store::borrow(&self.edge.db)).await;
@@ -54,7 +54,10 @@ impl Taking<'_> {
                 done
             }
             Err(_elapsed) => {
-                tracing::warn!(is_committing, "postgres fell silent while a submission was stored");
+                tracing::warn!(
+                    is_committing,
+                    "a submission was given up: postgres is silent, or makes it wait"
+                );
                 Err(Problem::away(!is_committing))
             }
         }

@@ -164,6 +164,17 @@ pub fn visits_of<Origin: Clone>(
     visits
 }
 
+/// Whether the rule lets a visit begin then, after one that began and ended so.
+pub fn begins_anew(before: UnderWay, start: DateTime<Utc>, rules: Rules) -> bool {
+    start > before.last && !before.takes(start, rules)
+}
+
+impl UnderWay {
+    fn takes(self, at: DateTime<Utc>, rules: Rules) -> bool {
+        at - self.last <= rules.gap && at - self.start <= rules.longest
+    }
+}
+
 /// How the last of a person's visits goes on with what came after it, and what begins then; where some of it came no
 /// later than its end, none: the visits are to be made anew.
 pub fn go_on<Origin: Clone>(
@@ -189,9 +200,7 @@ fn take_all<Origin: Clone>(
 ) {
     steps.sort_unstable_by_key(|step| (step.at, step.id));
     for step in steps {
-        let goes_on =
-            |now: &&mut UnderWay| step.at - now.last <= rules.gap && step.at - now.start <= rules.longest;
-        match under_way.as_mut().filter(goes_on) {
+        match under_way.as_mut().filter(|now| now.takes(step.at, rules)) {
             Some(now) => {
                 now.last = now.last.max(step.at);
                 if let Some(visit) = visits.last_mut() {

@@ -93,7 +93,10 @@ pub fn connect(config: &Config) -> Result<Db, Error> {
 /// The address can't be read.
 pub fn connect_impatient(config: &Config, wait_within: Duration) -> Result<Db, Error> {
     let (lock, statement) = (wait_within.as_millis(), 2 * wait_within.as_millis());
-    let set = format!("set lock_timeout = {lock}; set statement_timeout = {statement}");
+    // Who hangs up takes the connection along: what was asked on it must not go on without anybody.
+    let set = format!(
+        "set lock_timeout = {lock}; set statement_timeout = {statement}; set client_connection_check_interval = '1s'"
+    );
     let impatient = options(config).after_connect(move |conn, _| {
         let set = set.clone();
         Box::pin(async move { sqlx::raw_sql(sqlx::AssertSqlSafe(set)).execute(conn).await.map(drop) })

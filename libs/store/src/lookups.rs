@@ -83,16 +83,15 @@ impl LookUps {
             return Err(NoAnswer::Away);
         }
         let by = tokio::time::Instant::now() + PATIENCE;
-        let answer = match timeout_at(by, crate::acquire(&self.db)).await {
+        let answer = match timeout_at(by, crate::borrow(&self.db)).await {
             Err(_elapsed) => Err(NoAnswer::Away),
             Ok(Err(error)) => Err(error.into()),
             Ok(Ok(mut conn)) => match timeout_at(by, question(&mut conn)).await {
-                Ok(answer) => answer.map_err(NoAnswer::from),
-                Err(_elapsed) => {
-                    // Given back it would be tried before it is used again, for as long as that takes.
-                    crate::discard(conn);
-                    Err(NoAnswer::Away)
+                Ok(answer) => {
+                    conn.give_back();
+                    answer.map_err(NoAnswer::from)
                 }
+                Err(_elapsed) => Err(NoAnswer::Away),
             },
         };
         let is_away = answer.as_ref().is_err_and(NoAnswer::is_of_the_server);

@@ -221,9 +221,14 @@ impl Warehouse {
     /// Whether somebody has told the server to rewrite a table so, and it hasn't done so yet: each asking would have it
     /// done once more.
     pub(crate) async fn is_being_rewritten(&self, table: &str, how: &str) -> Result<bool, Error> {
-        let sql = "SELECT count() FROM system.mutations
+        let sql = "SELECT latest_fail_reason FROM system.mutations
                    WHERE database = ? AND table = ? AND NOT is_done AND position(command, ?) > 0";
-        is_any(self.work(sql).bind(&self.database).bind(self.home_of(table)).bind(how)).await
+        let unfinished = self.work(sql).bind(&self.database).bind(self.home_of(table)).bind(how);
+        let reasons: Vec<String> = within(STORE_TIMEOUT, unfinished.fetch_all()).await?;
+        if let Some(reason) = reasons.iter().find(|reason| !reason.is_empty()) {
+            tracing::error!(table, how, reason, "a table isn't rewritten: look into system.mutations");
+        }
+        Ok(!reasons.is_empty())
     }
 
     /// Takes what was removed off the disk, now rather than with some merge.

@@ -1,11 +1,11 @@
-//! Visits (the table is called `sessions`): worked out anew from the stored events whenever a batch touches them.
+//! Visits (the table is called `sessions`): brought up to date with the stored events whenever a batch touches them.
 //!
 //! The rule is `domain::visits`; here stands what it takes to apply it to a store that several collectors write to,
 //! at any time and more than once:
 //!
 //! - Only *stored* events are looked at, so what one collector knows doesn't matter, nor what it forgot.
-//! - A visit's row carries as `version` how many events of its visitor it was made from. The fuller row wins, and
-//!   the same work done twice gives the same rows.
+//! - A visit's row carries a `version`: how many events of its visitor it was made from, and no less than any row before.
+//!   The fuller row wins, of two as full the later one.
 //! - A row whose visit is no more (a late event came before it) is written again as deleted.
 //! - What nearly every batch does is go on with visits where they stopped (`going_on`). A visit says what it was made
 //!   of; where that and what came now is all there is of a visitor, nothing else is read, and the rest (`recount`) is

@@ -214,6 +214,17 @@ fn nothing_goes_on_with_what_came_before_its_end() {
 }
 
 #[test]
+fn visits_that_the_rule_makes_begin_after_one_another_and_parts_of_one_visit_do_not() {
+    let rules = Rules::default();
+    let before = UnderWay { start: at(0), last: at(600) };
+    for (start, wanted) in [(-10, false), (0, false), (600, false), (2_400, false), (2_401, true)] {
+        assert_eq!(begins_anew(before, at(start), rules), wanted, "{start}");
+    }
+    let long = UnderWay { start: at(-86_000), last: at(0) };
+    assert!(begins_anew(long, at(401), rules), "it has lasted for a day");
+}
+
+#[test]
 fn a_tally_tells_a_step_that_is_there_twice_from_one_that_is_missing() {
     let tally = |seconds: &[i64]| seconds.iter().map(|second| Tally::of(at(*second))).sum::<Tally>();
     assert_eq!(tally(&[0, 1]), tally(&[1, 0]));

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::chains::Id;
-use super::rows::{SeenRow, StoredRow, VisitRow};
+use super::rows::{SeenRow, StoredRow, Trace, VisitRow};
 use crate::events::STORE_TIMEOUT;
 use crate::{Error, Warehouse, within};
 
@@ -32,16 +32,15 @@ struct CountRow {
     visitor: u64,
     steps: u32,
     times: u32,
+    came_over: u8,
 }
 
-#[derive(Row, Deserialize)]
-struct VersionRow {
-    #[serde(with = "clickhouse::serde::uuid")]
-    site_id: Uuid,
-    #[serde(with = "clickhouse::serde::chrono::date")]
-    day: NaiveDate,
-    visitor: u64,
-    version: u64,
+/// What is stored of an id.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seen {
+    pub(super) tally: Tally,
+    /// Some of it says whose id it was the day before.
+    pub(super) came_over: bool,
 }
 
 /// What is asked about ids: which rows are an id's by their time and one of their columns.
@@ -80,16 +79,18 @@ impl Warehouse {
     }
 
     /// What each of them has; those without any are absent.
-    pub(super) async fn count_seen(&self, ids: &HashSet<Id>) -> Result<HashMap<Id, Tally>, Error> {
+    pub(super) async fn count_seen(&self, ids: &HashSet<Id>) -> Result<HashMap<Id, Seen>, Error> {
         let count = "SELECT site_id, toDate(received_at) AS day, visitor, toUInt32(count()) AS steps,
-                            toUInt32(bitAnd(sum(toUnixTimestamp64Milli(received_at)), 4294967295)) AS times FROM events";
+                            toUInt32(bitAnd(sum(toUnixTimestamp64Milli(received_at)), 4294967295)) AS times,
+                            max(previous) != 0 AS came_over FROM events";
         let asked = Asked { group: "GROUP BY site_id, day, visitor", ..Asked::own(count, "received_at") };
         let rows: Vec<CountRow> = self.all_of_ids(ids, asked).await?;
-        let tally = |row: CountRow| {
+        let seen = |row: CountRow| {
             let id = Id { day: row.day, site: row.site_id, visitor: row.visitor };
-            (id, Tally { steps: row.steps, times: row.times })
+            let tally = Tally { steps: row.steps, times: row.times };
+            (id, Seen { tally, came_over: row.came_over != 0 })
         };
-        Ok(rows.into_iter().map(tally).collect())
+        Ok(rows.into_iter().map(seen).collect())
     }
 
     /// The ids of the day after.
@@ -127,15 +128,12 @@ impl Warehouse {
         .await
     }
 
-    /// The highest version of anything that is stored of these ids, deleted visits included.
-    pub(super) async fn versions(&self, ids: &HashSet<Id>) -> Result<HashMap<Id, u64>, Error> {
-        let highest =
-            "SELECT site_id, toDate(start) AS day, visitor, max(sessions.version) AS version FROM sessions";
-        let asked = Asked { group: "GROUP BY site_id, day, visitor", ..Asked::own(highest, "start") };
-        let rows: Vec<VersionRow> = self.all_of_ids(ids, asked).await?;
-        let version =
-            |row: VersionRow| (Id { day: row.day, site: row.site_id, visitor: row.visitor }, row.version);
-        Ok(rows.into_iter().map(version).collect())
+    /// Where anything is stored of a visit that began under these ids, deleted ones included.
+    pub(super) async fn list_traces(&self, ids: &HashSet<Id>) -> Result<Vec<Trace>, Error> {
+        let traces = "SELECT site_id, any(sessions.account_id) AS account_id, visitor, start,
+                             max(sessions.version) AS version FROM sessions";
+        let asked = Asked { group: "GROUP BY site_id, visitor, start", ..Asked::own(traces, "start") };
+        self.all_of_ids(ids, asked).await
     }
 
     /// The stored visits that began under these ids.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use contract::events::Event;
-use domain::visits::{Rules, Step, Tally, Visit, go_on};
+use domain::visits::{Rules, Step, Tally, UnderWay, Visit, begins_anew, go_on};
 
 use super::chains::Id;
 use super::rows::{Origin, Origins, VisitRow, step_of};
@@ -23,18 +23,28 @@ struct Kept {
     /// Of all but the last.
     earlier: Tally,
     last: Option<Visit<Arc<Origin>>>,
+    spans: Vec<UnderWay>,
     version: u64,
 }
 
 impl Kept {
     fn add(&mut self, row: VisitRow<'_>, origins: &mut Origins) {
         self.version = self.version.max(row.version);
-        if self.last.as_ref().is_some_and(|last| !row.begins_after(last)) {
+        let span = row.span();
+        self.spans.push(span);
+        if self.last.as_ref().is_some_and(|last| span.start <= last.start) {
             self.earlier = self.earlier + row.tally();
         } else {
             let last = self.last.replace(row.into_visit(origins));
             self.earlier = self.earlier + last.map(|visit| visit.tally).unwrap_or_default();
         }
+    }
+
+    /// Whether the rule could have made these visits: two that read the same at the same time may have written down parts
+    /// of one, and be about to mend that.
+    fn is_by(&mut self, rules: Rules) -> bool {
+        self.spans.sort_unstable_by_key(|span| span.start);
+        self.spans.windows(2).all(|two| begins_anew(two[0], two[1].start, rules))
     }
 }
 
@@ -75,31 +85,47 @@ impl Warehouse {
         rules: Rules,
     ) -> Result<HashSet<Id>, Error> {
         let ids: HashSet<Id> = sent.keys().copied().collect();
+        let gone = self.read(sent, origins, rules).await?;
+        let whole = self.write(&gone).await?;
+        Ok(ids.into_iter().filter(|id| !whole.contains(id)).collect())
+    }
+
+    /// How stored visits go on with what was sent, where that can be said.
+    async fn read(
+        &self,
+        sent: BTreeMap<Id, Sent>,
+        origins: &mut Origins,
+        rules: Rules,
+    ) -> Result<HashMap<Id, Gone>, Error> {
+        let ids: HashSet<Id> = sent.keys().copied().collect();
         let mut kept: HashMap<Id, Kept> = HashMap::new();
         self.look_at_visits(&ids, |row| kept.entry(row.id()).or_default().add(row, origins)).await?;
         let followed = self.followed(&ids).await?;
-        let mut gone: HashMap<Id, Gone> = HashMap::new();
-        for (id, sent) in sent {
+        let on = sent.into_iter().filter(|(id, _)| !followed.contains(id)).filter_map(|(id, sent)| {
             let kept = kept.remove(&id).unwrap_or_default();
-            if !followed.contains(&id)
-                && let Some(on) = gone_on(kept, sent, rules)
-            {
-                gone.insert(id, on);
-            }
-        }
+            gone_on(kept, sent, rules).map(|on| (id, on))
+        });
+        Ok(on.collect())
+    }
+
+    /// Writes down how visits went on, and gives those whose visits are then made of all there is.
+    async fn write(&self, gone: &HashMap<Id, Gone>) -> Result<HashSet<Id>, Error> {
         let rows = gone
             .iter()
             .flat_map(|(id, on)| on.visits.iter().map(|visit| VisitRow::of(id.site, visit, on.version)));
         self.insert_rows(&rows.collect::<Vec<_>>()).await?;
         // Others may have stored something of these visitors, or these events may have been in their visits already.
-        let written: HashSet<Id> = gone.keys().copied().collect();
-        let seen = self.count_seen(&written).await?;
-        let is_whole = |id: &Id| gone.get(id).is_some_and(|on| seen.get(id) == Some(&on.wanted));
-        Ok(ids.into_iter().filter(|id| !is_whole(id)).collect())
+        let seen = self.count_seen(&gone.keys().copied().collect()).await?;
+        let is_whole =
+            |id: &Id, on: &Gone| seen.get(id).is_some_and(|seen| seen.tally == on.wanted && !seen.came_over);
+        Ok(gone.iter().filter(|(id, on)| is_whole(id, on)).map(|(id, _)| *id).collect())
     }
 }
 
-fn gone_on(kept: Kept, mut sent: Sent, rules: Rules) -> Option<Gone> {
+fn gone_on(mut kept: Kept, mut sent: Sent, rules: Rules) -> Option<Gone> {
+    if !kept.is_by(rules) {
+        return None;
+    }
     let last = kept.last.as_ref().map(|visit| visit.tally).unwrap_or_default();
     let wanted = kept.earlier + last + sent.iter().map(|step| Tally::of(step.at)).sum();
     let version = kept.version + sent.len() as u64;
@@ -111,4 +137,98 @@ fn gone_on(kept: Kept, mut sent: Sent, rules: Rules) -> Option<Gone> {
         visits.remove(0);
     }
     is_whole.then_some(Gone { visits, version, wanted })
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::{DateTime, TimeDelta};
+    use sandbox::test::TestClickHouse;
+    use uuid::Uuid;
+
+    use super::*;
+
+    /// Minutes after a midnight.
+    fn event(number: u128, visitor: u64, minutes: i64, previous: u64) -> Event {
+        Event {
+            id: Uuid::from_u128(number),
+            site_id: Uuid::from_u128(7),
+            received_at: DateTime::from_timestamp(1_794_960_000, 0).unwrap() + TimeDelta::minutes(minutes),
+            name: "page_view".to_owned(),
+            visitor,
+            previous,
+            ..Event::default()
+        }
+    }
+
+    async fn warehouse(clickhouse: &TestClickHouse) -> Warehouse {
+        crate::connect(&crate::Config {
+            url: clickhouse.url.clone(),
+            database: clickhouse.database.clone(),
+            user: clickhouse.user.clone(),
+            password: clickhouse.password.clone(),
+            cluster: String::new(),
+        })
+    }
+
+    /// A collector that has stored an event and read the visits, and has written nothing yet.
+    async fn begin(warehouse: &Warehouse, event: &Event) -> HashMap<Id, Gone> {
+        let batch = std::slice::from_ref(event);
+        warehouse.insert_events(&event.id.to_string(), batch).await.unwrap();
+        let mut origins = Origins::default();
+        let id = Id::at(event.site_id, event.visitor, event.received_at);
+        let sent = BTreeMap::from([(id, vec![step_of(event, &mut origins)])]);
+        warehouse.read(sent, &mut origins, Rules::default()).await.unwrap()
+    }
+
+    async fn recount(warehouse: &Warehouse, event: &Event) {
+        warehouse.recount_visits(std::slice::from_ref(event), Rules::default()).await.unwrap();
+    }
+
+    async fn views(warehouse: &Warehouse) -> Vec<u32> {
+        let visits = warehouse.client.query("SELECT page_views FROM sessions FINAL ORDER BY start");
+        visits.fetch_all().await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_visit_that_became_part_of_yesterdays_is_not_brought_back_by_who_had_read_it() {
+        const YESTERDAYS: u64 = 1;
+        let clickhouse = sandbox::test::clickhouse().await;
+        let warehouse = warehouse(&clickhouse).await;
+        let first = event(1, 2, 10, YESTERDAYS);
+        warehouse.insert_events("1", std::slice::from_ref(&first)).await.unwrap();
+        recount(&warehouse, &first).await;
+        let slow = event(2, 2, 35, 0);
+        let gone = begin(&warehouse, &slow).await;
+        let late = event(3, YESTERDAYS, -10, 0);
+        warehouse.insert_events("3", std::slice::from_ref(&late)).await.unwrap();
+        recount(&warehouse, &late).await;
+        assert_eq!(views(&warehouse).await, [3]);
+        let whole = warehouse.write(&gone).await.unwrap();
+        assert_eq!(whole.len(), 0);
+        recount(&warehouse, &slow).await;
+        assert_eq!(views(&warehouse).await, [3]);
+    }
+
+    #[tokio::test]
+    async fn parts_of_one_visit_that_two_wrote_down_at_once_are_not_gone_on_with() {
+        let clickhouse = sandbox::test::clickhouse().await;
+        let warehouse = warehouse(&clickhouse).await;
+        let both = [event(1, 2, 660, 0), event(2, 2, 670, 0)];
+        let gone = [begin(&warehouse, &both[0]).await, begin(&warehouse, &both[1]).await];
+        for gone in &gone {
+            assert_eq!(gone.len(), 1);
+            assert_eq!(warehouse.write(gone).await.unwrap().len(), 0, "there is more by now");
+        }
+        assert_eq!(views(&warehouse).await, [1, 1]);
+        let third = event(3, 2, 680, 0);
+        assert_eq!(begin(&warehouse, &third).await.len(), 0);
+        for event in [&both[0], &both[1], &third] {
+            recount(&warehouse, event).await;
+            assert_eq!(views(&warehouse).await, [3]);
+        }
+        // One of the two wakes up and writes what it read long ago.
+        assert_eq!(warehouse.write(&gone[1]).await.unwrap().len(), 0);
+        recount(&warehouse, &both[1]).await;
+        assert_eq!(views(&warehouse).await, [3]);
+    }
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use contract::events::Event;
 use domain::visits::{Rules, Step, Tally, UnderWay, visits_of};
 
+use super::asked::Seen;
 use super::chains::{Id, Links};
-use super::rows::{Origin, Origins, StoredRow, VisitRow};
+use super::rows::{Origin, Origins, StoredRow, Trace, VisitRow};
 use crate::{Error, Warehouse};
 
 /// Visitors worked on at a time: bounds the memory, and the length of a statement. Where that is too many for the
@@ -84,10 +85,13 @@ impl Warehouse {
         let changed: HashSet<Id> = own.union(&beside).copied().collect();
         let earlier =
             known.ids.iter().filter_map(|id| known.links.before(*id)).filter(|id| !known.ids.contains(id));
-        let wanted: HashSet<Id> = changed.iter().copied().chain(earlier).collect();
-        let stored = self.stored_visits(&wanted).await?;
-        known.versions = self.versions(&changed).await?;
-        self.insert_visits(&mut known, &changed, &stored, rules).await?;
+        let stored = self.stored_visits(&earlier.collect()).await?;
+        let traces = self.list_traces(&changed).await?;
+        for trace in &traces {
+            let version = known.versions.entry(trace.id()).or_default();
+            *version = trace.version.max(*version);
+        }
+        self.insert_visits(&mut known, &changed, &stored, &traces, rules).await?;
         let seen = self.count_seen(&known.ids).await?;
         Ok(touched.iter().copied().filter(|id| known.is_outdated(*id, &seen)).collect())
     }
@@ -120,6 +124,7 @@ impl Warehouse {
         known: &mut Known,
         changed: &HashSet<Id>,
         stored: &[StoredRow],
+        traces: &[Trace],
         rules: Rules,
     ) -> Result<(), Error> {
         let mut persons: HashMap<Id, Vec<Step<Arc<Origin>>>> = HashMap::new();
@@ -136,9 +141,9 @@ impl Warehouse {
             .filter(|(id, _)| changed.contains(id))
             .collect();
         let made: HashSet<_> = visits.iter().map(|(id, visit)| (*id, visit.start)).collect();
-        let gone =
-            stored.iter().filter(|row| changed.contains(&row.id()) && !made.contains(&(row.id(), row.start)));
-        let gone = gone.map(|row| VisitRow::deleted(row, known.version(row.id())));
+        // Also what is deleted already: somebody may just be writing down what they read before it was.
+        let gone = traces.iter().filter(|trace| !made.contains(&(trace.id(), trace.start)));
+        let gone = gone.map(|trace| VisitRow::deleted(trace, known.version(trace.id())));
         let rows = visits.iter().map(|(id, visit)| VisitRow::of(id.site, visit, known.version(*id)));
         self.insert_rows(&rows.chain(gone).collect::<Vec<_>>()).await
     }
@@ -147,13 +152,14 @@ impl Warehouse {
 impl Known {
     /// Whether anybody whose events had a say in this id's visits, or in those begun the day before or after, has
     /// other events by now.
-    fn is_outdated(&self, id: Id, now: &HashMap<Id, Tally>) -> bool {
+    fn is_outdated(&self, id: Id, now: &HashMap<Id, Seen>) -> bool {
         let (before, after) = (self.links.before(id), self.links.after(id));
         let further =
             [before.and_then(|id| self.links.before(id)), after.and_then(|id| self.links.after(id))];
         let mut chain = [Some(id), before, after].into_iter().chain(further).flatten();
-        let tally = |of: &HashMap<Id, Tally>, id: &Id| of.get(id).copied().unwrap_or_default();
-        chain.any(|id| self.ids.contains(&id) && tally(now, &id) != tally(&self.seen, &id))
+        let was = |id: &Id| self.seen.get(id).copied().unwrap_or_default();
+        let is = |id: &Id| now.get(id).map(|seen| seen.tally).unwrap_or_default();
+        chain.any(|id| self.ids.contains(&id) && is(&id) != was(&id))
     }
 
     /// How many events had a say in the visits begun under this id; and no less than is stored: links between days are
@@ -193,13 +199,14 @@ mod tests {
                 known.links.add(id(day, person), id(day - 1, person).visitor);
             }
         }
-        let mut counts = known.seen.clone();
-        let outdated = |counts: &HashMap<Id, Tally>| -> Vec<u64> {
+        let seen = |tally: &Tally| Seen { tally: *tally, came_over: false };
+        let mut counts: HashMap<Id, Seen> = known.seen.iter().map(|(id, tally)| (*id, seen(tally))).collect();
+        let outdated = |counts: &HashMap<Id, Seen>| -> Vec<u64> {
             let both = [1, 2].into_iter().flat_map(|person| (1..=5).map(move |day| id(day, person)));
             both.filter(|id| known.is_outdated(*id, counts)).map(|id| id.visitor).collect()
         };
         assert_eq!(outdated(&counts), [0_u64; 0]);
-        counts.get_mut(&id(5, 1)).unwrap().steps += 1;
+        counts.get_mut(&id(5, 1)).unwrap().tally.steps += 1;
         assert_eq!(outdated(&counts), [103, 104, 105], "and those whose visits may go on in theirs");
         counts.remove(&id(1, 2));
         assert_eq!(outdated(&counts), [103, 104, 105, 201, 202, 203]);

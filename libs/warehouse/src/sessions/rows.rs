@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use clickhouse::Row;
 use contract::events::Event;
-use domain::visits::{Kind, Step, Tally, Visit};
+use domain::visits::{Kind, Step, Tally, UnderWay, Visit};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -62,17 +62,29 @@ pub(super) struct Origin {
 }
 
 /// A stored visit, as far as it matters to the next recount.
-#[derive(Row, Serialize, Deserialize)]
+#[derive(Row, Deserialize)]
 pub(super) struct StoredRow {
     #[serde(with = "clickhouse::serde::uuid")]
-    pub(super) site_id: Uuid,
-    #[serde(with = "clickhouse::serde::uuid")]
-    pub(super) account_id: Uuid,
-    pub(super) visitor: u64,
+    site_id: Uuid,
+    visitor: u64,
     #[serde(with = "clickhouse::serde::chrono::datetime64::millis")]
     pub(super) start: DateTime<Utc>,
     #[serde(with = "clickhouse::serde::chrono::datetime64::millis")]
     pub(super) ended: DateTime<Utc>,
+}
+
+/// That a visit is stored, or was: a row of it, whatever became of it.
+#[derive(Row, Deserialize)]
+pub(super) struct Trace {
+    #[serde(with = "clickhouse::serde::uuid")]
+    site_id: Uuid,
+    #[serde(with = "clickhouse::serde::uuid")]
+    account_id: Uuid,
+    visitor: u64,
+    #[serde(with = "clickhouse::serde::chrono::datetime64::millis")]
+    pub(super) start: DateTime<Utc>,
+    /// The highest of its rows.
+    pub(super) version: u64,
 }
 
 /// A row of `sessions`.
@@ -148,13 +160,13 @@ impl<'a> VisitRow<'a> {
     }
 
     /// Says that this visit is none.
-    pub(super) fn deleted(stored: &StoredRow, version: u64) -> Self {
+    pub(super) fn deleted(trace: &Trace, version: u64) -> Self {
         Self {
-            site_id: stored.site_id,
-            account_id: stored.account_id,
-            visitor: stored.visitor,
-            start: stored.start,
-            ended: stored.ended,
+            site_id: trace.site_id,
+            account_id: trace.account_id,
+            visitor: trace.visitor,
+            start: trace.start,
+            ended: trace.start,
             page_views: 0,
             events: 0,
             bounce: 0,
@@ -189,8 +201,8 @@ impl<'a> VisitRow<'a> {
         Tally { steps: self.steps, times: self.times }
     }
 
-    pub(super) fn begins_after(&self, visit: &Visit<Arc<Origin>>) -> bool {
-        self.start > visit.start
+    pub(super) fn span(&self) -> UnderWay {
+        UnderWay { start: self.start, last: self.ended }
     }
 
     pub(super) fn into_visit(self, origins: &mut Origins) -> Visit<Arc<Origin>> {
@@ -223,6 +235,12 @@ impl<'a> VisitRow<'a> {
             tally,
             origin: origins.share(origin),
         }
+    }
+}
+
+impl Trace {
+    pub(super) fn id(&self) -> Id {
+        Id::at(self.site_id, self.visitor, self.start)
     }
 }
 

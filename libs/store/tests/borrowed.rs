@@ -1,0 +1,29 @@
+//! Whoever hangs up in the middle leaves nothing behind: neither a place in the pool nor a statement in Postgres.
+
+use std::time::Duration;
+
+use store::Config;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_hangs_up_during_a_statement_leaves_no_statement_behind() {
+    let database = sandbox::test::database().await;
+    let config = Config { url: database.url.clone(), max_connections: 2 };
+    let impatient = store::connect_impatient(&config, Duration::from_secs(300)).unwrap();
+    let asleep = async || -> i64 {
+        let question = "select count(*) from pg_stat_activity where datname = current_database() and query like '%pg_sleep(100)%'
+                        and pid <> pg_backend_pid() and state = 'active'";
+        sqlx::query_scalar(question).fetch_one(&database.db).await.unwrap()
+    };
+    // More than the pool has places for.
+    for _ in 0..3 {
+        let mut conn = store::borrow(&impatient).await.unwrap();
+        let waiting = tokio::spawn(async move {
+            sqlx::query("select pg_sleep(100)").execute(&mut *conn).await.unwrap();
+            conn.give_back();
+        });
+        sandbox::test::until(async || asleep().await > 0).await;
+        waiting.abort();
+        assert!(waiting.await.unwrap_err().is_cancelled());
+    }
+    sandbox::test::until(async || asleep().await == 0).await;
+}
