@@ -137,7 +137,7 @@ def main():
             print(rows[-1], flush=True)
         half = int(statistics.median(rates) / 2)
         visits = folder / "visits"
-        subprocess.run(["rustc", "-O", "-o", visits, HERE / "visits" / "main.rs"], check=True)
+        subprocess.run(["rustc", "--edition", "2024", "-O", "-o", visits, HERE / "visits" / "main.rs"], check=True)
         told = subprocess.run([visits, f"to={address}", f"token={site['siteToken']}", f"edge={EDGE}", f"rate={half}",
                                f"seconds={arguments.seconds}", f"connections={CONNECTIONS}"],
                               check=True, capture_output=True, text=True)

@@ -95,7 +95,7 @@ def main():
         stand.call("POST", f"{stack['base_url']}/api/account/upgrade", key, {"plan": "scale"})
         site = stand.call("POST", f"{stack['base_url']}/api/analytics/sites", key, {"name": "Shop"})["site"]
         visits = pathlib.Path(folder) / "visits"
-        subprocess.run(["rustc", "-O", "-o", visits, HERE.parent / "bench" / "visits" / "main.rs"], check=True)
+        subprocess.run(["rustc", "--edition", "2024", "-O", "-o", visits, HERE.parent / "bench" / "visits" / "main.rs"], check=True)
         door, port = Door(stack["clickhouse_url"]), stand.free_port()
         process = collector(stack, folder, port, door)
         load = subprocess.Popen([visits, f"to=127.0.0.1:{port}", f"token={site['siteToken']}", f"edge={collect.EDGE}",

@@ -1,5 +1,5 @@
 //! Sends page views to a collector at an even rate, from many addresses, and says how long the answers took. Needs
-//! nothing but std: `../collect.py` and `../../soak/collector.py` build it with `rustc -O`.
+//! nothing but std: `../collect.py` and `../../soak/collector.py` build it with `rustc`.
 //!
 //!     visits KEY=VALUE...
 //!       to=HOST:PORT        the collector
@@ -14,7 +14,7 @@
 //! was sent and not answered may have been taken.
 
 use std::collections::HashMap;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,15 +31,31 @@ const AGENTS: [&str; 5] = [
 const REFERRERS: [&str; 5] =
     ["", "https://www.google.com/", "https://news.ycombinator.com/item?id=1", "https://t.co/a", "https://blog.example/x"];
 
+/// Threads that send. Each looks after its share of the connections, so that little of the machine goes to sending.
+const THREADS: u64 = 4;
+/// From one look at all of them to the next.
+const LOOK_EVERY: Duration = Duration::from_micros(100);
+/// What is still unanswered after the end may take so long.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
 struct Sender {
     to: String,
     token: String,
     edge: String,
     rate: u64,
     visitors: u64,
+    connections: u64,
     next: Arc<AtomicU64>,
     began: Instant,
     until: Instant,
+}
+
+/// A connection, and the request that is under way on it.
+#[derive(Default)]
+struct Line {
+    stream: Option<TcpStream>,
+    due: Option<Instant>,
+    answer: Vec<u8>,
 }
 
 fn main() {
@@ -50,9 +66,11 @@ fn main() {
     let number = |key: &str, default: u64| options.get(key).map_or(default, |value| value.parse().expect(key));
     let text = |key: &str| options.get(key).cloned().unwrap_or_default();
     let (next, began) = (Arc::new(AtomicU64::new(0)), Instant::now());
-    let threads: Vec<_> = (0..number("connections", 32))
-        .map(|_| {
+    let connections = number("connections", 32);
+    let threads: Vec<_> = (0..THREADS)
+        .map(|thread| {
             let sender = Sender {
+                connections: (connections + thread) / THREADS,
                 to: text("to"),
                 token: text("token"),
                 edge: text("edge"),
@@ -83,32 +101,40 @@ impl Sender {
     /// How long each answer took, counted from when its turn was.
     fn run(self) -> Vec<Duration> {
         let mut took = Vec::new();
-        let mut connection: Option<TcpStream> = None;
+        let mut lines: Vec<Line> = (0..self.connections).map(|_| Line::default()).collect();
         while Instant::now() < self.until {
-            if connection.is_none() {
-                connection = TcpStream::connect(&self.to).ok();
-                let Some(made) = &connection else {
-                    thread::sleep(Duration::from_millis(50));
-                    continue;
-                };
-                made.set_nodelay(true).expect("nodelay");
+            for line in &mut lines {
+                took.extend(line.look());
+                if line.due.is_none()
+                    && let Some((number, due)) = self.turn()
+                {
+                    line.send(&self.to, &self.request(number), due);
+                }
             }
-            let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let due = if self.rate == 0 {
-                Instant::now()
-            } else {
-                self.began + Duration::from_secs_f64(number as f64 / self.rate as f64)
-            };
-            thread::sleep(due.saturating_duration_since(Instant::now()));
-            match connection.as_mut().map(|stream| self.send(stream, number)) {
-                Some(Ok(())) => took.push(due.elapsed()),
-                _ => connection = None,
-            }
+            thread::sleep(LOOK_EVERY);
+        }
+        let last = Instant::now() + LAST_ANSWERS;
+        while lines.iter().any(|line| line.due.is_some()) && Instant::now() < last {
+            took.extend(lines.iter_mut().filter_map(Line::look));
+            thread::sleep(LOOK_EVERY);
         }
         took
     }
 
-    fn send(&self, stream: &mut TcpStream, number: u64) -> std::io::Result<()> {
+    /// The next request and when its turn was, if that has come.
+    fn turn(&self) -> Option<(u64, Instant)> {
+        if self.rate == 0 {
+            return Some((self.next.fetch_add(1, Ordering::Relaxed), Instant::now()));
+        }
+        let due = |number: u64| self.began + Duration::from_secs_f64(number as f64 / self.rate as f64);
+        if due(self.next.load(Ordering::Relaxed)) > Instant::now() {
+            return None;
+        }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        Some((number, due(number)))
+    }
+
+    fn request(&self, number: u64) -> String {
         let visitor = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % self.visitors;
         let body = format!(
             "{{\"siteToken\":\"{}\",\"name\":\"page_view\",\"url\":\"https://shop.example/page/{}?utm_source=news\",\
@@ -117,7 +143,7 @@ impl Sender {
             number % 500,
             REFERRERS[(number % 5) as usize],
         );
-        let request = format!(
+        format!(
             "POST /api/collect HTTP/1.1\r\nhost: c\r\nuser-agent: {}\r\ncontent-type: text/plain\r\naccept: */*\r\n\
              accept-language: en-US,en;q=0.9\r\norigin: https://shop.example\r\nx-edge-token: {}\r\n\
              x-client-ip: 10.{}.{}.{}\r\ncontent-length: {}\r\n\r\n{body}",
@@ -127,15 +153,49 @@ impl Sender {
             visitor >> 8 & 255,
             visitor & 255,
             body.len(),
-        );
-        stream.write_all(request.as_bytes())?;
-        let (mut answer, mut length) = ([0; 2048], 0);
-        while !answer[..length].ends_with(b"\r\n\r\n") {
-            match stream.read(&mut answer[length..])? {
-                0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-                more => length += more,
+        )
+    }
+}
+
+impl Line {
+    /// What doesn't go out is not answered: the connection is made anew for the next.
+    fn send(&mut self, to: &str, request: &str, due: Instant) {
+        if self.stream.is_none() {
+            self.stream = TcpStream::connect(to).ok();
+            let Some(made) = &self.stream else {
+                thread::sleep(Duration::from_millis(50));
+                return;
+            };
+            made.set_nodelay(true).expect("nodelay");
+            made.set_nonblocking(true).expect("nonblocking");
+        }
+        self.answer.clear();
+        match self.stream.as_mut().map(|stream| stream.write_all(request.as_bytes())) {
+            Some(Ok(())) => self.due = Some(due),
+            _ => self.stream = None,
+        }
+    }
+
+    /// How long the answer took, if it is there.
+    fn look(&mut self) -> Option<Duration> {
+        let due = self.due?;
+        let mut more = [0; 2048];
+        match self.stream.as_mut()?.read(&mut more) {
+            Ok(length) if length > 0 => self.answer.extend_from_slice(&more[..length]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
+            _broken_off => {
+                *self = Self::default();
+                return None;
             }
         }
-        if answer.starts_with(b"HTTP/1.1 204") { Ok(()) } else { Err(std::io::ErrorKind::InvalidData.into()) }
+        if !self.answer.ends_with(b"\r\n\r\n") {
+            return None;
+        }
+        self.due = None;
+        if !self.answer.starts_with(b"HTTP/1.1 204") {
+            self.stream = None;
+            return None;
+        }
+        Some(due.elapsed())
     }
 }
