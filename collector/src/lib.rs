@@ -99,7 +99,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
 }
 
 /// How much of the processors the shipper leaves to whoever waits for an answer.
-const NICENESS: i32 = 10;
+const NICENESS: i32 = 5;
 
 /// Work that takes milliseconds of a processor or of a disk at a time keeps nobody waiting there who waits for an answer.
 async fn on_a_thread_of_its_own(

@@ -130,7 +130,7 @@ async fn start_clickhouse(
         front_command: front,
         connections: 4,
         // Its merges and recounts have time; whoever sends an event or a form waits.
-        niceness: 10,
+        niceness: 5,
     };
     Ok(Some(ClickHouse::start(options, &progress.for_sandbox()).await?))
 }
