@@ -142,7 +142,7 @@ Made by `tests/soak/collector.py`, with a kill -9 of the collector in the middle
 | p99 of an answer over all the time | {told['p99']:.1f} ms |
 
 What was answered is stored, and what is stored and was not answered ({events - told['answered']:,}) was under way when
-the collector was killed.
+the collector was killed. An answer's time counts from when its turn was: that the collector was away is in it.
 """
     (HERE / "collector.md").write_text(text)
     print(text)
