@@ -27,7 +27,11 @@ impl RateLimit {
         Ok(Self(Meter::connect(&redis.url, &redis.prefix, pepper, rule)?))
     }
 
+    /// Whoever may say when something happened sends the events of a week within a minute: that is no flood.
     pub(crate) fn step(&self, arrival: &Arrival) -> Result<(), Dropped> {
+        if arrival.at < arrival.taken_at {
+            return Ok(());
+        }
         let allowed = self.0.hit(household(arrival.ip), arrival.taken_at);
         if allowed { Ok(()) } else { Err(Dropped::RateLimited) }
     }
@@ -54,6 +58,21 @@ fn household(ip: IpAddr) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn one_address_sends_so_much_a_minute_but_of_the_past_whatever_it_holds() {
+        let redis = cache::Config { url: "redis://127.0.0.1:1".to_owned(), prefix: "test".to_owned() };
+        let limit = RateLimit::connect(&redis, b"pepper", 2).unwrap();
+        let taken_at = "2026-11-21T23:37:00Z".parse().unwrap();
+        let now = Arrival { at: taken_at, taken_at, ..Arrival::default() };
+        let past = Arrival { at: taken_at - chrono::TimeDelta::days(3), taken_at, ..Arrival::default() };
+        for _ in 0..5 {
+            assert_eq!(limit.step(&past), Ok(()));
+        }
+        let took = [(), (), ()].map(|()| limit.step(&now));
+        assert_eq!(took, [Ok(()), Ok(()), Err(Dropped::RateLimited)]);
+        assert_eq!(limit.step(&past), Ok(()));
+    }
 
     #[test]
     fn an_ipv6_household_is_one_address() {
