@@ -15,6 +15,9 @@ pub(super) const VISITS: &str = "site_id = {site:UUID} \
                                  AND start < fromUnixTimestamp64Milli({to:Int64}) \
                                  AND ended >= fromUnixTimestamp64Milli({from:Int64})";
 
+/// A visit that its visitor went on with under the next day's id.
+pub(super) const OVER_MIDNIGHT: &str = "toDate(start) < toDate(ended)";
+
 /// Which ids are one visitor's who was there around midnight (UTC): an event of the first half hour names the id
 /// of the day before.
 pub(super) const LINKS: &str = "SELECT DISTINCT visitor, previous FROM events WHERE site_id = {site:UUID} \
