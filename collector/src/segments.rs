@@ -21,6 +21,7 @@ mod journal;
 mod line;
 mod room;
 mod shipper;
+mod spares;
 #[cfg(test)]
 mod tests;
 
@@ -66,6 +67,6 @@ pub(crate) fn open(
     let room = Room::new(bytes, limits.unsent_bytes_max, readiness.register("segments_room"));
     let writable = readiness.register("segments_writable");
     let (journal, writer, sealed) =
-        Journal::new((folder, leftovers), room.clone(), limits, (clock.clone(), rng), writable);
+        Journal::new((folder, leftovers), room.clone(), limits, (clock.clone(), rng), writable)?;
     Ok((journal, writer, Shipper::new(stores, sealed, room, clock, shutdown)))
 }

@@ -1,7 +1,7 @@
 //! The folder of segments: which file is in which state, and that one collector has it to itself.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -22,11 +22,13 @@ pub(crate) struct Folder {
 #[derive(Debug)]
 pub(super) struct OpenSegment {
     /// Its name, and the token it will be inserted with.
-    id: Uuid,
+    pub(super) id: Uuid,
     path: PathBuf,
     file: File,
     /// Bytes known to be on disk.
     pub(super) bytes: u64,
+    /// Room for so many was made beforehand; zeros follow what is written.
+    filled: u64,
 }
 
 /// A segment that never changes again.
@@ -63,9 +65,11 @@ impl Folder {
             let id = path.file_stem().and_then(|name| name.to_str()?.parse::<Uuid>().ok());
             let state = path.extension().and_then(|extension| extension.to_str());
             let (Some(id), Some(OPEN | SEALED | REFUSED)) = (id, state) else { continue };
+            let file = OpenOptions::new().read(true).write(true).open(&path)?;
+            let bytes = without_zeros(&file)?;
             // What is inserted from now on must be what stays on disk, whatever happens to the machine next.
-            File::open(&path)?.sync_all()?;
-            let segment = self.seal_file(id, &path, fs::metadata(&path)?.len())?;
+            file.sync_all()?;
+            let segment = self.seal_file(id, &path, bytes)?;
             sealed.extend(segment.map(|segment| SealedSegment { leftover: true, ..segment }));
         }
         sealed.sort_by_key(|segment| segment.id);
@@ -75,13 +79,31 @@ impl Folder {
     /// A new, empty segment. Its name is on disk when this returns.
     pub(super) fn create(&self, id: Uuid) -> io::Result<OpenSegment> {
         let path = self.path_of(id, OPEN);
-        let file = OpenOptions::new().append(true).create_new(true).open(&path)?;
+        let file = File::create_new(&path)?;
         File::open(&self.path)?.sync_all()?;
-        Ok(OpenSegment { id, path, file, bytes: 0 })
+        Ok(OpenSegment { id, path, file, bytes: 0, filled: 0 })
+    }
+
+    /// The same, with zeros on disk where so many bytes may come.
+    pub(super) fn create_filled(&self, id: Uuid, bytes: u64) -> io::Result<OpenSegment> {
+        let mut segment = self.create(id)?;
+        let filled = io::copy(&mut io::repeat(0).take(bytes), &mut segment.file)
+            .and_then(|_| segment.file.sync_all())
+            .and_then(|()| segment.file.rewind());
+        match filled {
+            Ok(()) => Ok(OpenSegment { filled: bytes, ..segment }),
+            Err(error) => {
+                segment.discard();
+                Err(error)
+            }
+        }
     }
 
     /// Ends a segment; `None` if nothing is in it.
     pub(super) fn seal(&self, segment: &OpenSegment) -> io::Result<Option<SealedSegment>> {
+        if segment.bytes < segment.filled {
+            segment.file.set_len(segment.bytes)?;
+        }
         self.seal_file(segment.id, &segment.path, segment.bytes)
     }
 
@@ -102,7 +124,38 @@ impl Folder {
     }
 }
 
+/// Cuts the zeros off that follow the lines, and gives how many bytes are left.
+fn without_zeros(mut file: &File) -> io::Result<u64> {
+    let length = file.metadata()?.len();
+    let mut last = [1];
+    if length > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+    }
+    if last != [0] {
+        return Ok(length);
+    }
+    let mut content = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut content)?;
+    let bytes = content.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1);
+    file.set_len(bytes)?;
+    Ok(bytes)
+}
+
 impl OpenSegment {
+    /// Whether these lines fit where room was made; into what has none any do.
+    pub(super) fn has_room(&self, lines: &[u8]) -> bool {
+        self.filled == 0 || self.bytes + lines.len() as u64 <= self.filled
+    }
+
+    /// Removes a segment that nothing was written to.
+    pub(super) fn discard(&self) {
+        if let Err(error) = fs::remove_file(&self.path) {
+            tracing::warn!(%error, path = %self.path.display(), "an empty segment stays until the next start");
+        }
+    }
+
     /// Appends whole lines and waits until the disk has them.
     ///
     /// After an error nothing of `lines` is in the segment, as far as the disk obeys, and the segment must be

@@ -1,6 +1,7 @@
 //! Writes events into segments, many at a time: whatever arrives while the disk is busy shares the next flush.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use contract::events::Event;
@@ -13,13 +14,18 @@ use tokio::time::Instant;
 use super::folder::{Folder, OpenSegment, SealedSegment};
 use super::line;
 use super::room::Room;
+use super::spares::Spares;
 
 /// Events of one flush; more wait for the next.
 const GROUP_EVENTS_MAX: usize = 4_096;
 
 /// From one flush to the next, at least. Whoever comes alone waits for nothing; of many, each waits this much longer, and
-/// the processors that flushes of a few events would take are left to answer with.
-const FLUSH_EVERY: Duration = Duration::from_micros(500);
+/// the processors and the disk that flushes of a few events would take are left to others.
+const FLUSH_EVERY: Duration = Duration::from_millis(2);
+/// So many needn't wait for that: …
+const GROUP_EVENTS_ENOUGH: usize = 32;
+/// … only for this.
+const FLUSH_EVERY_MIN: Duration = Duration::from_micros(500);
 
 /// How large and how old things may get.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +55,8 @@ struct Entry {
 
 /// The one task that writes. It waits for the disk where it runs: on a thread of its own.
 pub(crate) struct Writer {
-    folder: Folder,
+    folder: Arc<Folder>,
+    spares: Spares,
     limits: Limits,
     clock: Clock,
     rng: Rng,
@@ -72,13 +79,16 @@ impl Journal {
         limits: Limits,
         (clock, rng): (Clock, Rng),
         check: Check,
-    ) -> (Self, Writer, mpsc::Receiver<SealedSegment>) {
+    ) -> std::io::Result<(Self, Writer, mpsc::Receiver<SealedSegment>)> {
         let (entries, incoming) = mpsc::channel(2 * GROUP_EVENTS_MAX);
         // Room for one, so that the writer notices when the shipper is behind, and seals larger segments.
         let (shipper, outgoing) = mpsc::channel(1);
         check.ok();
+        let folder = Arc::new(folder);
+        let spares = Spares::new(Arc::clone(&folder), clock.clone(), rng.clone())?;
         let writer = Writer {
             folder,
+            spares,
             limits,
             clock,
             rng,
@@ -91,7 +101,7 @@ impl Journal {
             shipper,
             room: room.clone(),
         };
-        (Self { entries, room }, writer, outgoing)
+        Ok((Self { entries, room }, writer, outgoing))
     }
 
     /// Takes the event. From then on it is written, whether or not somebody waits for that.
@@ -138,6 +148,7 @@ impl Writer {
             }
         }
         self.seal();
+        self.spares.end();
         for segment in self.sealed {
             // A shipper that has given up has left the rest to the next start.
             let _left_on_disk = self.shipper.send(segment).await;
@@ -175,22 +186,38 @@ impl Writer {
     /// Waits until it is time for another flush, and takes what comes meanwhile.
     #[expect(
         clippy::disallowed_methods,
-        reason = "half a millisecond, which the runtime's timer can't tell from two"
+        reason = "half a millisecond at a time, which the runtime's timer can't tell from two"
     )]
     fn gather(&mut self, group: &mut Vec<Entry>) {
-        std::thread::sleep(FLUSH_EVERY.saturating_sub(self.flushed.elapsed()));
-        self.flushed = Instant::now();
-        while group.len() < GROUP_EVENTS_MAX
-            && let Ok(entry) = self.entries.try_recv()
-        {
-            group.push(entry);
+        loop {
+            while group.len() < GROUP_EVENTS_MAX
+                && let Ok(entry) = self.entries.try_recv()
+            {
+                group.push(entry);
+            }
+            let every = if group.len() < GROUP_EVENTS_ENOUGH { FLUSH_EVERY } else { FLUSH_EVERY_MIN };
+            let rest = every.saturating_sub(self.flushed.elapsed());
+            if rest.is_zero() {
+                break;
+            }
+            std::thread::sleep(rest.min(FLUSH_EVERY_MIN));
         }
+        self.flushed = Instant::now();
     }
 
     fn write_lines(&mut self, lines: &[u8]) -> std::io::Result<()> {
+        if self.open.as_ref().is_some_and(|(open, _)| !open.has_room(lines)) {
+            self.seal();
+        }
         let (open, _) = match &mut self.open {
             Some(open) => open,
-            none => none.insert((self.folder.create(self.rng.uuid_v7(self.clock.now()))?, Instant::now())),
+            none => {
+                let segment = match self.spares.take() {
+                    Some(spare) => spare,
+                    None => self.folder.create(self.rng.uuid_v7(self.clock.now()))?,
+                };
+                none.insert((segment, Instant::now()))
+            }
         };
         open.append(lines)
     }
@@ -198,6 +225,7 @@ impl Writer {
     /// Ends the open segment, if there is one.
     fn seal(&mut self) {
         let Some((open, _)) = self.open.take() else { return };
+        self.spares.order(open.bytes, self.limits.segment_bytes_max);
         match self.folder.seal(&open) {
             Ok(segment) => self.sealed.extend(segment),
             // Still there under its open name: the next start seals it.

@@ -35,7 +35,8 @@ fn bench(folder: &Path, limits: Limits) -> Bench {
     let room = Room::new(bytes, limits.unsent_bytes_max, readiness.register("room"));
     let chassis = (Clock::system(), Rng::system());
     let (journal, writer, sealed) =
-        Journal::new((folder, leftovers), room.clone(), limits, chassis, readiness.register("writable"));
+        Journal::new((folder, leftovers), room.clone(), limits, chassis, readiness.register("writable"))
+            .unwrap();
     Bench { journal, sealed, room, readiness, writer: tokio::spawn(writer.run()) }
 }
 
@@ -156,6 +157,54 @@ async fn a_segment_that_nothing_could_be_written_to_leaves_no_file_behind() {
     assert_eq!(files(&folder, "open"), 1);
     assert_eq!(folder_of_one.seal(&empty).unwrap(), None);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "only the lock file is left");
+}
+
+#[tokio::test]
+async fn under_load_segments_are_written_into_files_made_ready_for_them() {
+    let folder = TempDir::new().unwrap();
+    let limits = Limits { segment_bytes_max: 100_000, ..LIMITS };
+    let Bench { journal, mut sealed, writer, .. } = bench(folder.path(), limits);
+    let (mut number, mut seen) = (0, BTreeSet::new());
+    let mut take = |segment: &SealedSegment| {
+        assert_eq!(fs::metadata(&segment.path).unwrap().len(), segment.bytes, "no zeros follow the lines");
+        seen.append(&mut numbers(segment));
+        segment.delete().unwrap();
+    };
+    // A file that holds more than was written to it was made ready.
+    let lengths = || {
+        let entries = fs::read_dir(folder.path()).unwrap();
+        entries.map(|entry| entry.unwrap().metadata().map_or(0, |of| of.len())).collect::<Vec<_>>()
+    };
+    while lengths().iter().filter(|length| **length == 100_000).count() < 2 {
+        append(&journal, number).await.unwrap();
+        number += 1;
+        if let Ok(segment) = sealed.try_recv() {
+            take(&segment);
+        }
+    }
+    drop(journal);
+    while let Some(segment) = sealed.recv().await {
+        take(&segment);
+    }
+    assert_eq!(seen, (0..number).collect());
+    writer.await.unwrap().unwrap();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "only the lock file is left");
+}
+
+#[tokio::test]
+async fn of_a_file_made_ready_a_killed_process_leaves_its_lines_alone() {
+    let folder = TempDir::new().unwrap();
+    let (written, unused) = (Uuid::from_u128(1), Uuid::from_u128(2));
+    let mut content = line::encode(&event(10)).unwrap();
+    content.extend(b"0123abcd {\"torn");
+    let bytes = content.len() as u64;
+    content.resize(10_000, 0);
+    fs::write(folder.path().join(format!("{written}.open")), content).unwrap();
+    fs::write(folder.path().join(format!("{unused}.open")), [0; 10_000]).unwrap();
+    let (_folder, leftovers) = Folder::open(folder.path()).unwrap();
+    assert_eq!(leftovers.iter().map(|one| (one.id, one.bytes)).collect::<Vec<_>>(), [(written, bytes)]);
+    assert_eq!(numbers(&leftovers[0]), BTreeSet::from([10]));
+    assert_eq!(fs::metadata(&leftovers[0].path).unwrap().len(), bytes);
 }
 
 #[tokio::test]
