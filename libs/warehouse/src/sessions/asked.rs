@@ -21,6 +21,7 @@ struct NextRow {
     #[serde(with = "clickhouse::serde::chrono::date")]
     day: NaiveDate,
     visitor: u64,
+    previous: u64,
 }
 
 #[derive(Row, Deserialize)]
@@ -93,21 +94,16 @@ impl Warehouse {
         Ok(rows.into_iter().map(seen).collect())
     }
 
-    /// The ids of the day after.
-    pub(super) async fn next(&self, ids: &HashSet<Id>) -> Result<Vec<Id>, Error> {
-        let next = "SELECT DISTINCT site_id, toDate(received_at) AS day, visitor FROM events";
+    /// What became of these ids the day after: those of whom that is known, each with the id of then.
+    pub(super) async fn next(&self, ids: &HashSet<Id>) -> Result<HashMap<Id, Id>, Error> {
+        let next = "SELECT DISTINCT site_id, toDate(received_at) AS day, visitor, previous FROM events";
         let asked = Asked { visitor: "previous", days_later: 1, ..Asked::own(next, "received_at") };
         let rows: Vec<NextRow> = self.all_of_ids(ids, asked).await?;
-        Ok(rows.into_iter().map(|row| Id { day: row.day, site: row.site_id, visitor: row.visitor }).collect())
-    }
-
-    /// Those of them that became others the day after.
-    pub(super) async fn followed(&self, ids: &HashSet<Id>) -> Result<HashSet<Id>, Error> {
-        let followed =
-            "SELECT DISTINCT site_id, toDate(received_at) - 1 AS day, previous AS visitor FROM events";
-        let asked = Asked { visitor: "previous", days_later: 1, ..Asked::own(followed, "received_at") };
-        let rows: Vec<NextRow> = self.all_of_ids(ids, asked).await?;
-        Ok(rows.into_iter().map(|row| Id { day: row.day, site: row.site_id, visitor: row.visitor }).collect())
+        let link = |NextRow { site_id, day, visitor, previous }| {
+            let id = Id { day, site: site_id, visitor };
+            (id.before(previous), id)
+        };
+        Ok(rows.into_iter().map(link).collect())
     }
 
     /// Looks at the stored visits that began under these ids.

@@ -27,7 +27,7 @@ impl Id {
     }
 
     /// One of the day before.
-    fn before(self, previous: u64) -> Self {
+    pub(super) fn before(self, previous: u64) -> Self {
         Self { day: self.day.checked_sub_days(Days::new(1)).unwrap_or(self.day), visitor: previous, ..self }
     }
 }

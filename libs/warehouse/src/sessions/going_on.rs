@@ -100,8 +100,8 @@ impl Warehouse {
         let ids: HashSet<Id> = sent.keys().copied().collect();
         let mut kept: HashMap<Id, Kept> = HashMap::new();
         self.look_at_visits(&ids, |row| kept.entry(row.id()).or_default().add(row, origins)).await?;
-        let followed = self.followed(&ids).await?;
-        let on = sent.into_iter().filter(|(id, _)| !followed.contains(id)).filter_map(|(id, sent)| {
+        let followed = self.next(&ids).await?;
+        let on = sent.into_iter().filter(|(id, _)| !followed.contains_key(id)).filter_map(|(id, sent)| {
             let kept = kept.remove(&id).unwrap_or_default();
             gone_on(kept, sent, rules).map(|on| (id, on))
         });

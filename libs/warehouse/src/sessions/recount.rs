@@ -115,7 +115,7 @@ impl Warehouse {
     /// The ids before and after these that aren't known yet.
     async fn beside(&self, ids: &HashSet<Id>, known: &Known) -> Result<HashSet<Id>, Error> {
         let before = ids.iter().filter_map(|id| known.links.before(*id));
-        let after = self.next(ids).await?;
+        let after = self.next(ids).await?.into_values();
         Ok(before.chain(after).filter(|id| !known.ids.contains(id)).collect())
     }
 

@@ -61,6 +61,27 @@ pub(super) struct Origin {
     os: String,
 }
 
+/// The origin that a row or an event names, of which `$text` makes an owned text.
+macro_rules! origin_of {
+    ($row:expr, $text:ident) => {
+        Origin {
+            account_id: $row.account_id,
+            referrer_host: $row.referrer_host.$text(),
+            source: $row.source.$text(),
+            channel: $row.channel.$text(),
+            utm_source: $row.utm_source.$text(),
+            utm_medium: $row.utm_medium.$text(),
+            utm_campaign: $row.utm_campaign.$text(),
+            country: $row.country.$text(),
+            region: $row.region.$text(),
+            city: $row.city.$text(),
+            device: $row.device.$text(),
+            browser: $row.browser.$text(),
+            os: $row.os.$text(),
+        }
+    };
+}
+
 /// A stored visit, as far as it matters to the next recount.
 #[derive(Row, Deserialize)]
 pub(super) struct StoredRow {
@@ -207,21 +228,6 @@ impl<'a> VisitRow<'a> {
 
     pub(super) fn into_visit(self, origins: &mut Origins) -> Visit<Arc<Origin>> {
         let tally = self.tally();
-        let origin = Origin {
-            account_id: self.account_id,
-            referrer_host: self.referrer_host.to_owned(),
-            source: self.source.to_owned(),
-            channel: self.channel.to_owned(),
-            utm_source: self.utm_source.to_owned(),
-            utm_medium: self.utm_medium.to_owned(),
-            utm_campaign: self.utm_campaign.to_owned(),
-            country: self.country.to_owned(),
-            region: self.region.to_owned(),
-            city: self.city.to_owned(),
-            device: self.device.to_owned(),
-            browser: self.browser.to_owned(),
-            os: self.os.to_owned(),
-        };
         Visit {
             visitor: self.visitor,
             start: self.start,
@@ -233,7 +239,7 @@ impl<'a> VisitRow<'a> {
             exit_path: self.exit_path.to_owned(),
             engagement_ms: self.engagement_ms,
             tally,
-            origin: origins.share(origin),
+            origin: origins.share(origin_of!(self, to_owned)),
         }
     }
 }
@@ -256,21 +262,6 @@ impl SeenRow {
     }
 
     pub(super) fn into_step(self, origins: &mut Origins) -> Step<Arc<Origin>> {
-        let origin = Origin {
-            account_id: self.account_id,
-            referrer_host: self.referrer_host,
-            source: self.source,
-            channel: self.channel,
-            utm_source: self.utm_source,
-            utm_medium: self.utm_medium,
-            utm_campaign: self.utm_campaign,
-            country: self.country,
-            region: self.region,
-            city: self.city,
-            device: self.device,
-            browser: self.browser,
-            os: self.os,
-        };
         Step {
             at: self.received_at,
             id: self.id,
@@ -279,28 +270,13 @@ impl SeenRow {
             host: self.host,
             path: self.path,
             engagement_ms: self.engagement_ms,
-            origin: origins.share(origin),
+            origin: origins.share(origin_of!(self, into)),
         }
     }
 }
 
 /// An event that was just stored, as a visit's part.
 pub(super) fn step_of(event: &Event, origins: &mut Origins) -> Step<Arc<Origin>> {
-    let origin = Origin {
-        account_id: event.account_id,
-        referrer_host: event.referrer_host.clone(),
-        source: event.source.clone(),
-        channel: event.channel.clone(),
-        utm_source: event.utm_source.clone(),
-        utm_medium: event.utm_medium.clone(),
-        utm_campaign: event.utm_campaign.clone(),
-        country: event.country.clone(),
-        region: event.region.clone(),
-        city: event.city.clone(),
-        device: event.device.clone(),
-        browser: event.browser.clone(),
-        os: event.os.clone(),
-    };
     Step {
         at: event.received_at,
         id: event.id,
@@ -309,7 +285,7 @@ pub(super) fn step_of(event: &Event, origins: &mut Origins) -> Step<Arc<Origin>>
         host: event.host.clone(),
         path: event.path.clone(),
         engagement_ms: event.engagement_ms,
-        origin: origins.share(origin),
+        origin: origins.share(origin_of!(event, clone)),
     }
 }
 
