@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cache::Served;
 use contract::Signal;
@@ -10,6 +11,8 @@ use domain::sealing::MasterKey;
 use service::config::ExposeSecret;
 use service::metrics::Tally;
 use service::{Clock, Rng};
+use tokio::time::{Instant, timeout_at};
+use web::Problem;
 
 use crate::assets::Assets;
 use crate::config::{self, Config};
@@ -133,6 +136,29 @@ impl Edge {
             rng,
             db,
         })))
+    }
+
+    /// Asks Postgres, and gives up once that has taken as long as `patience`: its connection is closed then.
+    ///
+    /// # Errors
+    /// The question's; a problem if there is no answer in time.
+    pub(crate) async fn ask_within<T>(
+        &self,
+        patience: Duration,
+        question: impl AsyncFnOnce(&mut store::Conn) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
+        let by = Instant::now() + patience;
+        let silent = |_elapsed| Problem::away(true);
+        let mut conn = timeout_at(by, store::borrow(&self.db)).await.map_err(silent)??;
+        let answer = timeout_at(by, question(&mut conn)).await.map_err(silent)?;
+        conn.give_back();
+        answer
+    }
+
+    /// How long a few statements of a visitor's may take. Each waits for locks for half of that; what isn't over by then
+    /// waits for several, or Postgres is dead.
+    pub(crate) fn patience(&self) -> Duration {
+        2 * self.form_rules.wait_within
     }
 
     /// Whose host this is, written in lower case and without a port.

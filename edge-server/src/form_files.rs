@@ -24,7 +24,7 @@ use uuid::Uuid;
 use web::{ClientIp, Code, Problem};
 
 use crate::edge::Edge;
-use crate::uploads::ANNOUNCED_FOR;
+use crate::uploads::{ANNOUNCED_FOR, KEPT_WITHIN};
 
 pub(crate) use announcing::route;
 pub(crate) use fetching::{download, fetch};
@@ -120,21 +120,25 @@ async fn keep(
     let (account_id, now) = (open.account_id, new.created_at);
     let sha256 = received.name().sha256;
     let blob = NewBlob { id: edge.rng.uuid_v7(now), sha256, size_bytes: new.size_bytes };
-    let mut conn = store::acquire(&edge.db).await?;
-    let unbound = store::form_files::find_unbound(&mut conn, new.form_id, new.visitor).await?;
-    check_allowance(edge, unbound, new)?;
-    store::blobs::announce_blobs(&mut conn, account_id, &[blob], now + ANNOUNCED_FOR).await?;
-    drop(conn);
-    let mut tx = store::begin(&edge.db).await?;
-    let settled = store::blobs::settle_blobs(&mut tx, account_id, &[blob]).await?;
-    // Under the lock of the blob's row: nobody deletes these bytes now.
-    edge.blobs.keep(received).await?;
-    // Last, as others wait for it: no object store is waited for meanwhile.
-    insert(edge, &mut tx, open, new).await?;
-    for blob in settled {
-        store::form_files::update_blob(&mut tx, account_id, new.id, blob.id).await?;
-    }
-    store::commit(tx).await.map_err(Problem::outcome_unknown)
+    let announce = async |conn: &mut Conn| {
+        let unbound = store::form_files::find_unbound(conn, new.form_id, new.visitor).await?;
+        check_allowance(edge, unbound, new)?;
+        Ok(store::blobs::announce_blobs(conn, account_id, &[blob], now + ANNOUNCED_FOR).await?)
+    };
+    edge.ask_within(edge.patience(), announce).await?;
+    let keep = async |conn: &mut Conn| {
+        let mut tx = store::begin_on(conn, KEPT_WITHIN).await?;
+        let settled = store::blobs::settle_blobs(&mut tx, account_id, &[blob]).await?;
+        // Under the lock of the blob's row: nobody deletes these bytes now.
+        edge.blobs.keep(received).await?;
+        // Last, as others wait for it: no object store is waited for meanwhile.
+        insert(edge, &mut tx, open, new).await?;
+        for blob in settled {
+            store::form_files::update_blob(&mut tx, account_id, new.id, blob.id).await?;
+        }
+        store::commit(tx).await.map_err(Problem::outcome_unknown)
+    };
+    edge.ask_within(KEPT_WITHIN, keep).await
 }
 
 /// Stores a file's row, if the allowances have room for it.
@@ -251,8 +255,10 @@ pub(crate) async fn waiting(
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let mut conn = store::acquire(&edge.db).await?;
-    Ok(store::form_files::list_waiting(&mut conn, open.account_id, open.form.id, &ids).await?)
+    let list = async |conn: &mut Conn| {
+        Ok(store::form_files::list_waiting(conn, open.account_id, open.form.id, &ids).await?)
+    };
+    edge.ask_within(edge.patience(), list).await
 }
 
 fn complain(field: &Field, code: &'static str, message: impl Into<String>) -> Complaint {

@@ -18,6 +18,7 @@ use domain::uploads::{Refused, Signer, Ticket};
 use futures::StreamExt;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
+use store::Conn;
 use store::blobs::NewBlob;
 use store::uploads::{Purpose, Upload};
 use uuid::Uuid;
@@ -29,6 +30,10 @@ use crate::{changes, config};
 /// How long bytes without anything that refers to them are left alone: the transaction in which something does may
 /// be under way.
 pub(crate) const ANNOUNCED_FOR: chrono::TimeDelta = chrono::TimeDelta::hours(1);
+
+/// Bytes that have come are moved to their place, and noted in Postgres, within this. What was noted though nobody heard
+/// of it goes with what was never used.
+pub(crate) const KEPT_WITHIN: Duration = Duration::from_mins(2);
 
 /// How uploads are taken.
 pub(crate) struct Uploads {
@@ -91,9 +96,8 @@ async fn take(
     let ticket = edge.uploads.signer.read(id, query.as_deref().unwrap_or_default(), edge.clock.now());
     let ticket = ticket.map_err(refused)?;
     check_length(request.headers(), ticket.size_bytes)?;
-    let mut conn = store::acquire(&edge.db).await?;
-    let upload = store::uploads::find_upload(&mut conn, id).await?.ok_or_else(gone)?;
-    drop(conn);
+    let find = async |conn: &mut Conn| Ok(store::uploads::find_upload(conn, id).await?);
+    let upload = edge.ask_within(edge.patience(), find).await?.ok_or_else(gone)?;
     if upload.is_suspended {
         return Err(Problem::new(Code::Suspended, "this account is suspended"));
     }
@@ -157,35 +161,40 @@ async fn keep(edge: &Edge, id: Uuid, upload: &Upload, received: &Received) -> Re
     let account_id = upload.account_id;
     let name = received.name();
     let new = NewBlob { id: edge.rng.uuid_v7(now), sha256: name.sha256, size_bytes: upload.size_bytes };
-    let mut conn = store::acquire(&edge.db).await?;
-    store::blobs::announce_blobs(&mut conn, account_id, &[new], now + ANNOUNCED_FOR).await?;
-    drop(conn);
-
-    let mut tx = store::begin(&edge.db).await?;
-    if !store::uploads::finish_upload(&mut tx, account_id, id, now).await? {
-        return Err(taken());
-    }
-    let settled = store::blobs::settle_blobs(&mut tx, account_id, &[new]).await?;
-    // Under the lock of the blob's row: nobody deletes these bytes now.
-    edge.blobs.keep(received).await?;
-    for blob in settled {
-        match upload.purpose {
-            Purpose::Asset => store::assets::update_blob(&mut tx, account_id, id, blob.id).await?,
-            Purpose::Deploy => store::deploys::update_uploaded(&mut tx, account_id, id, blob.id).await?,
-            Purpose::FormFile => {
-                if !store::form_files::update_blob(&mut tx, account_id, id, blob.id).await? {
-                    return Err(gone());
-                }
-            }
-        }
-    }
+    let announce = async |conn: &mut Conn| {
+        Ok(store::blobs::announce_blobs(conn, account_id, &[new], now + ANNOUNCED_FOR).await?)
+    };
+    edge.ask_within(edge.patience(), announce).await?;
     let change = Change::Asset { asset_id: id };
     let signal = Signal::Changed(change.clone());
     let is_asset = upload.purpose == Purpose::Asset;
-    if is_asset {
-        store::outbox::insert_signal(&mut tx, &signal, now, now).await?;
-    }
-    store::commit(tx).await.map_err(Problem::outcome_unknown)?;
+    let finish = async |conn: &mut Conn| {
+        let mut tx = store::begin_on(conn, KEPT_WITHIN).await?;
+        if !store::uploads::finish_upload(&mut tx, account_id, id, now).await? {
+            return Err(taken());
+        }
+        let settled = store::blobs::settle_blobs(&mut tx, account_id, &[new]).await?;
+        // Under the lock of the blob's row: nobody deletes these bytes now.
+        edge.blobs.keep(received).await?;
+        for blob in settled {
+            match upload.purpose {
+                Purpose::Asset => store::assets::update_blob(&mut tx, account_id, id, blob.id).await?,
+                Purpose::Deploy => {
+                    store::deploys::update_uploaded(&mut tx, account_id, id, blob.id).await?;
+                }
+                Purpose::FormFile => {
+                    if !store::form_files::update_blob(&mut tx, account_id, id, blob.id).await? {
+                        return Err(gone());
+                    }
+                }
+            }
+        }
+        if is_asset {
+            store::outbox::insert_signal(&mut tx, &signal, now, now).await?;
+        }
+        store::commit(tx).await.map_err(Problem::outcome_unknown)
+    };
+    edge.ask_within(KEPT_WITHIN, finish).await?;
     if is_asset {
         // Here at once, elsewhere a moment later.
         changes::forget(edge, change);

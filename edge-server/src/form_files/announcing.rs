@@ -9,6 +9,7 @@ use domain::{Complaint, form_files, media};
 use http::{StatusCode, header};
 use serde::Deserialize;
 use serde_json::json;
+use store::Conn;
 use store::form_files::NewFormFile;
 use store::forms::OpenForm;
 use store::uploads::{NewUpload, Purpose};
@@ -76,10 +77,13 @@ async fn announce(
         expires_at,
         created_at: now,
     };
-    let mut tx = store::begin(&edge.db).await?;
-    insert(&edge, &mut tx, &open, &file).await?;
-    store::uploads::insert_upload(&mut tx, open.account_id, &upload).await?;
-    store::commit(tx).await?;
+    let note = async |conn: &mut Conn| {
+        let mut tx = store::begin_on(conn, edge.patience()).await?;
+        insert(&edge, &mut tx, &open, &file).await?;
+        store::uploads::insert_upload(&mut tx, open.account_id, &upload).await?;
+        Ok(store::commit(tx).await?)
+    };
+    edge.ask_within(edge.patience(), note).await?;
     let ticket = Ticket { id, size_bytes: ask.size_bytes, expires_at: expires_at.timestamp() };
     let body = json!({
         "objectId": id,

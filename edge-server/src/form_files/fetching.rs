@@ -7,6 +7,7 @@ use domain::form_files::UNKNOWN;
 use domain::uploads::{Refused, Ticket};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use store::Conn;
 use store::assets::ShownFile;
 use uuid::Uuid;
 use web::{Code, Path, Problem};
@@ -52,8 +53,8 @@ pub(crate) async fn download(
 }
 
 async fn find(edge: &Edge, form_id: Option<Uuid>, id: Uuid) -> Result<ShownFile, Problem> {
-    let mut conn = store::acquire(&edge.db).await?;
-    let file = store::form_files::find_fetched(&mut conn, form_id, id).await?;
+    let find = async |conn: &mut Conn| Ok(store::form_files::find_fetched(conn, form_id, id).await?);
+    let file = edge.ask_within(edge.patience(), find).await?;
     let file = file.ok_or_else(|| Problem::new(Code::NotFound, "there is no such file"))?;
     if file.is_suspended {
         let status = StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS;

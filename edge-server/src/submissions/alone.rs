@@ -42,8 +42,7 @@ impl Taking<'_> {
             Some(id) => Some(self.edge.form_lines.counted(id).await?),
             None => None,
         };
-        // Each lock is waited for half of that; what isn't over by then waits for several, or Postgres is dead.
-        let patience = 2 * self.edge.form_rules.wait_within;
+        let patience = self.edge.patience();
         let by = Instant::now() + patience;
         let conn = timeout_at(by, store::borrow(&self.edge.db)).await;
         let mut conn = conn.map_err(|_elapsed| Problem::away(true))??;

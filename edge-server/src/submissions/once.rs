@@ -10,7 +10,6 @@ use domain::sealing::{MasterKey, NONCE_BYTES};
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use store::idempotency::Claim;
-use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 use web::{Code, Problem};
 
@@ -86,14 +85,11 @@ impl Call {
         sent: &Sent,
     ) -> Result<Option<Receipt>, Problem> {
         let after = self.answered_after(edge, edge.clock.now());
-        let by = Instant::now() + 2 * edge.form_rules.wait_within;
-        let away = |_elapsed| Problem::away(true);
-        let mut conn = timeout_at(by, store::borrow(&edge.db)).await.map_err(away)??;
         let fingerprint = self.0.fingerprint();
-        let find = store::idempotency::find_answer(&mut conn, account_id, &fingerprint, after);
-        let sealed = timeout_at(by, find).await.map_err(away)?;
-        conn.give_back();
-        let sealed = sealed?;
+        let find = async |conn: &mut store::Conn| {
+            Ok(store::idempotency::find_answer(conn, account_id, &fingerprint, after).await?)
+        };
+        let sealed = edge.ask_within(edge.patience(), find).await?;
         sealed.map(|sealed| self.open(&sealed, sent)).transpose()
     }
 

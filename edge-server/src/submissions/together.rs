@@ -89,7 +89,7 @@ impl Together {
     /// Writes until nobody waits.
     async fn write_all(self) {
         loop {
-            let mut conn = match store::acquire(&self.db).await {
+            let mut conn = match store::borrow(&self.db).await {
                 Ok(conn) => conn,
                 Err(error) => {
                     tracing::warn!(%error, "submissions can't be stored");
@@ -97,9 +97,8 @@ impl Together {
                 }
             };
             loop {
-                let Some(batch) = self.line().next() else { return };
+                let Some(batch) = self.line().next() else { return conn.give_back() };
                 if !self.write(&mut conn, batch).await {
-                    store::discard(conn);
                     break;
                 }
             }

@@ -139,3 +139,31 @@ async fn whoever_hangs_up_on_a_dead_connection_leaves_its_place_to_others() {
     .await;
     assert_eq!(account.count(form).await, 2, "those who hung up are not stored");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_postgres_that_hangs_keeps_no_upload_waiting() {
+    let edge = Edge::with(&[WAIT]).await;
+    let account = edge.account("quiet-otter").await;
+    let form = account.form(json!([{"name": "photo", "label": "Photo", "type": "file"}])).await;
+    let path = format!("/api/forms/{form}/upload");
+    let wanted = json!({"field": "photo", "filename": "me.txt", "contentType": "text/plain", "sizeBytes": 5});
+    let told = edge.visitor.post(&path, &wanted).await.json();
+    let address = told["uploadUrl"].as_str().unwrap().split_once(&edge.port().to_string()).unwrap().1;
+    let parts = "--xx\r\ncontent-disposition: form-data; name=\"photo\"; filename=\"me.txt\"\r\n\r\nhello\r\n--xx--\r\n";
+    let headers = [("content-type", "multipart/form-data; boundary=xx"), ("accept", "application/json")];
+    let submit = submit_path(form);
+    edge.postgres.hold(true);
+    let began = Instant::now();
+    let (asked, sent, within) = tokio::join!(
+        edge.visitor.post(&path, &wanted),
+        edge.visitor.send(Method::PUT, "localhost", address, &[], "hello".to_owned()),
+        edge.visitor.send(Method::POST, "localhost", &submit, &headers, parts.to_owned()),
+    );
+    for answer in [asked, sent, within] {
+        answer.problem(503, "unavailable");
+    }
+    assert!(began.elapsed() < IN_TIME, "{:?}", began.elapsed());
+    edge.postgres.hold(false);
+    let sent = edge.visitor.send(Method::PUT, "localhost", address, &[], "hello".to_owned()).await;
+    assert_eq!(sent.status, StatusCode::OK, "{}", sent.text());
+}

@@ -164,11 +164,6 @@ pub async fn acquire_own(db: &Db) -> Result<Conn, Error> {
     Ok(db.acquire().await?.detach())
 }
 
-/// Closes a connection whose statement was broken off, instead of giving it back.
-pub fn discard(conn: sqlx::pool::PoolConnection<sqlx::Postgres>) {
-    drop(conn.detach());
-}
-
 /// Begins a transaction.
 ///
 /// # Errors
