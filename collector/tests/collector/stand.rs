@@ -168,7 +168,7 @@ impl Stand {
     pub(crate) async fn start(&self) -> Collector {
         let sources = Sources { set: self.settings.clone(), ..Sources::default() };
         let config: Config = load(collector::DEFAULTS, &sources).unwrap().config;
-        let listeners = Listeners::on_free_ports().await.unwrap();
+        let listeners = Listeners::on_free_ports().unwrap();
         let (address, shutdown) = (listeners.main.local_addr().unwrap(), Shutdown::new());
         let ended = tokio::spawn(collector::run(config, listeners, shutdown.clone()));
         Collector { address, shutdown, ended }

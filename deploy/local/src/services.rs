@@ -77,7 +77,7 @@ impl Child<'_> {
     {
         let ended = async {
             let loaded = self.load(name)?;
-            let listeners = Listeners::bind(&loaded.chassis.listen).await?;
+            let listeners = Listeners::bind(&loaded.chassis.listen)?;
             run(loaded.config, listeners, self.shutdown.clone()).await
         };
         let ended = ended.await.with_context(|| name.to_owned());

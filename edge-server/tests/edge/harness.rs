@@ -46,7 +46,7 @@ impl Edge {
         url.set_host(Some("127.0.0.1")).unwrap();
         url.set_port(Some(postgres.address.port())).unwrap();
         let (control_plane, collector) = (InnerService::start().await, InnerService::start().await);
-        let listeners = Listeners::on_free_ports().await.unwrap();
+        let listeners = Listeners::on_free_ports().unwrap();
         let address: SocketAddr = listeners.main.local_addr().unwrap();
 
         let blobs = sandbox::test::folder();

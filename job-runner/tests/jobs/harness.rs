@@ -87,7 +87,7 @@ impl Account {
         ];
         settings.extend(set.iter().map(ToString::to_string));
         let config: Config = load(DEFAULTS, &Sources { set: settings, ..Sources::default() }).unwrap().config;
-        let (shutdown, listeners) = (Shutdown::new(), Listeners::on_free_ports().await.unwrap());
+        let (shutdown, listeners) = (Shutdown::new(), Listeners::on_free_ports().unwrap());
         let ended = tokio::spawn(job_runner::run(config, listeners, shutdown.clone()));
         Running { shutdown, ended }
     }

@@ -106,7 +106,7 @@ where
     runtime.block_on(async {
         let shutdown = Shutdown::new();
         shutdown.on_signals()?;
-        let listeners = Listeners::bind(&chassis.listen).await?;
+        let listeners = Listeners::bind(&chassis.listen)?;
         tracing::info!(
             main = %listeners.main.local_addr()?, ops = %listeners.ops.local_addr()?, "{name} listens"
         );

@@ -23,7 +23,7 @@ async fn ask(address: SocketAddr, path: &str) -> String {
 
 #[tokio::test]
 async fn readiness_follows_its_checks_and_turns_false_while_draining() {
-    let listeners = Listeners::on_free_ports().await.unwrap();
+    let listeners = Listeners::on_free_ports().unwrap();
     let ops = listeners.ops.local_addr().unwrap();
     let shutdown = Shutdown::new();
     let readiness = Readiness::new(&shutdown);
@@ -69,7 +69,7 @@ async fn metrics_show_each_name_once_as_written_with_the_process_own_figures() {
 
 #[tokio::test]
 async fn a_request_under_way_is_answered_after_shutdown_was_asked_for() {
-    let listeners = Listeners::on_free_ports().await.unwrap();
+    let listeners = Listeners::on_free_ports().unwrap();
     let address = listeners.main.local_addr().unwrap();
     let shutdown = Shutdown::new();
     let (entered, mut seen) = tokio::sync::mpsc::channel::<()>(1);

@@ -24,7 +24,7 @@ fn hex(bytes: &[u8]) -> String {
 
 /// A collector: `/v1/traces` hands on its spans, the other two signals their mere size.
 async fn collector() -> (String, mpsc::UnboundedReceiver<Span>, mpsc::UnboundedReceiver<&'static str>) {
-    let listeners = Listeners::on_free_ports().await.unwrap();
+    let listeners = Listeners::on_free_ports().unwrap();
     let address = listeners.main.local_addr().unwrap();
     let (spans, received) = mpsc::unbounded_channel();
     let (signals, arrived) = mpsc::unbounded_channel();
