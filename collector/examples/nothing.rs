@@ -5,13 +5,14 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::routing::post;
 use http::{HeaderMap, StatusCode};
-use service::Shutdown;
-use tokio::net::TcpListener;
+use service::config::Listen;
+use service::{Listeners, Shutdown};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:0".to_owned());
-    let listener = TcpListener::bind(&address).await?;
+    let listen = Listen { main: address.parse()?, ..Listen::default() };
+    let listener = Listeners::bind(&listen)?.main;
     let router = Router::new().route("/api/collect", post(nothing));
     service::http::serve(listener, router, Shutdown::new()).await
 }

@@ -2,7 +2,7 @@
 """How fast are the questions about visits? Each endpoint against the leanest statement that gives the same answer.
 
     tests/bench/questions.py               about ten minutes
-    tests/bench/questions.py --events 100  the same over 100 million events; needs 15 GB of disk
+    tests/bench/questions.py --events 100  the same over 100 million events; half an hour, and 15 GB of disk
 
 Traffic of 200 sites over 30 days, half of it of one site, is made in ClickHouse itself by INSERT … SELECT: visits
 first, then their events. Then each question is asked of the API about the large site and, in turn with it, of
