@@ -38,7 +38,7 @@ local agents = {
   "Mozilla/5.0 (X11; Linux x86_64; rv:144.0) Gecko/20100101 Firefox/144.0",
 }
 local referrers = { "", "https://www.google.com/", "https://news.ycombinator.com/item?id=1", "https://blog.example/x" }
-local requests, count = {}, 60000
+local requests, count = {}, 100000
 function init(args)
   math.randomseed(os.time() + tonumber(tostring({}):match("0x(%x+)"), 16) % 100000)
   for i = 1, count do
