@@ -11,7 +11,7 @@ use domain::sealing::MasterKey;
 use service::config::ExposeSecret;
 use service::metrics::Tally;
 use service::{Clock, Rng};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
 use web::Problem;
 
 use crate::assets::Assets;
@@ -138,21 +138,63 @@ impl Edge {
         })))
     }
 
-    /// Asks Postgres, and gives up once that has taken as long as `patience`: its connection is closed then.
+    /// Asks Postgres, and gives up once that has taken as long as a few statements may: its connection is closed then.
     ///
     /// # Errors
     /// The question's; a problem if there is no answer in time.
-    pub(crate) async fn ask_within<T>(
+    pub(crate) async fn ask<T>(
         &self,
-        patience: Duration,
         question: impl AsyncFnOnce(&mut store::Conn) -> Result<T, Problem>,
     ) -> Result<T, Problem> {
-        let by = Instant::now() + patience;
-        let silent = |_elapsed| Problem::away(true);
-        let mut conn = timeout_at(by, store::borrow(&self.db)).await.map_err(silent)??;
-        let answer = timeout_at(by, question(&mut conn)).await.map_err(silent)?;
-        conn.give_back();
-        answer
+        let answer = async {
+            let mut conn = store::borrow(&self.db).await?;
+            let answer = question(&mut conn).await;
+            conn.give_back();
+            answer
+        };
+        self.patiently(answer).await
+    }
+
+    /// Does some work within a transaction, which is rolled back unless the work is done. That may take as long as `limit`;
+    /// what of it waits for Postgres alone should say so ([`Edge::patiently`]).
+    ///
+    /// # Errors
+    /// The work's; a problem that says whether anything may have happened.
+    pub(crate) async fn transact<T>(
+        &self,
+        limit: Duration,
+        work: impl AsyncFnOnce(&mut store::Conn) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
+        let mut conn = self.patiently(async { Ok(store::borrow(&self.db).await?) }).await?;
+        let mut tx = self.patiently(async { Ok(store::begin_on(&mut conn, limit).await?) }).await?;
+        let done = timeout(limit, work(&mut tx)).await.map_err(|_elapsed| Problem::away(true))?;
+        match done {
+            Ok(done) => {
+                // It may have happened though this is never heard of.
+                let committed = timeout(self.patience(), store::commit(tx)).await;
+                committed.map_err(|_elapsed| Problem::away(false))?.map_err(Problem::outcome_unknown)?;
+                conn.give_back();
+                Ok(done)
+            }
+            Err(problem) => {
+                // Before the answer: nothing stays locked behind it.
+                if let Ok(Ok(())) = timeout(self.patience(), store::rollback(tx)).await {
+                    conn.give_back();
+                }
+                Err(problem)
+            }
+        }
+    }
+
+    /// Waits for Postgres as long as for a few statements.
+    ///
+    /// # Errors
+    /// The work's; a problem if that takes longer.
+    pub(crate) async fn patiently<T>(
+        &self,
+        work: impl Future<Output = Result<T, Problem>>,
+    ) -> Result<T, Problem> {
+        timeout(self.patience(), work).await.unwrap_or_else(|_elapsed| Err(Problem::away(true)))
     }
 
     /// How long a few statements of a visitor's may take. Each waits for locks for half of that; what isn't over by then

@@ -125,20 +125,23 @@ async fn keep(
         check_allowance(edge, unbound, new)?;
         Ok(store::blobs::announce_blobs(conn, account_id, &[blob], now + ANNOUNCED_FOR).await?)
     };
-    edge.ask_within(edge.patience(), announce).await?;
+    edge.ask(announce).await?;
     let keep = async |conn: &mut Conn| {
-        let mut tx = store::begin_on(conn, KEPT_WITHIN).await?;
-        let settled = store::blobs::settle_blobs(&mut tx, account_id, &[blob]).await?;
+        let settle = async { Ok(store::blobs::settle_blobs(conn, account_id, &[blob]).await?) };
+        let settled = edge.patiently(settle).await?;
         // Under the lock of the blob's row: nobody deletes these bytes now.
         edge.blobs.keep(received).await?;
         // Last, as others wait for it: no object store is waited for meanwhile.
-        insert(edge, &mut tx, open, new).await?;
-        for blob in settled {
-            store::form_files::update_blob(&mut tx, account_id, new.id, blob.id).await?;
-        }
-        store::commit(tx).await.map_err(Problem::outcome_unknown)
+        let note = async {
+            insert(edge, conn, open, new).await?;
+            for blob in settled {
+                store::form_files::update_blob(conn, account_id, new.id, blob.id).await?;
+            }
+            Ok(())
+        };
+        edge.patiently(note).await
     };
-    edge.ask_within(KEPT_WITHIN, keep).await
+    edge.transact(KEPT_WITHIN, keep).await
 }
 
 /// Stores a file's row, if the allowances have room for it.
@@ -258,7 +261,7 @@ pub(crate) async fn waiting(
     let list = async |conn: &mut Conn| {
         Ok(store::form_files::list_waiting(conn, open.account_id, open.form.id, &ids).await?)
     };
-    edge.ask_within(edge.patience(), list).await
+    edge.ask(list).await
 }
 
 fn complain(field: &Field, code: &'static str, message: impl Into<String>) -> Complaint {

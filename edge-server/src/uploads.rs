@@ -31,8 +31,7 @@ use crate::{changes, config};
 /// be under way.
 pub(crate) const ANNOUNCED_FOR: chrono::TimeDelta = chrono::TimeDelta::hours(1);
 
-/// Bytes that have come are moved to their place, and noted in Postgres, within this. What was noted though nobody heard
-/// of it goes with what was never used.
+/// Bytes that have come are moved to their place within this.
 pub(crate) const KEPT_WITHIN: Duration = Duration::from_mins(2);
 
 /// How uploads are taken.
@@ -97,7 +96,7 @@ async fn take(
     let ticket = ticket.map_err(refused)?;
     check_length(request.headers(), ticket.size_bytes)?;
     let find = async |conn: &mut Conn| Ok(store::uploads::find_upload(conn, id).await?);
-    let upload = edge.ask_within(edge.patience(), find).await?.ok_or_else(gone)?;
+    let upload = edge.ask(find).await?.ok_or_else(gone)?;
     if upload.is_suspended {
         return Err(Problem::new(Code::Suspended, "this account is suspended"));
     }
@@ -164,42 +163,52 @@ async fn keep(edge: &Edge, id: Uuid, upload: &Upload, received: &Received) -> Re
     let announce = async |conn: &mut Conn| {
         Ok(store::blobs::announce_blobs(conn, account_id, &[new], now + ANNOUNCED_FOR).await?)
     };
-    edge.ask_within(edge.patience(), announce).await?;
+    edge.ask(announce).await?;
     let change = Change::Asset { asset_id: id };
     let signal = Signal::Changed(change.clone());
     let is_asset = upload.purpose == Purpose::Asset;
     let finish = async |conn: &mut Conn| {
-        let mut tx = store::begin_on(conn, KEPT_WITHIN).await?;
-        if !store::uploads::finish_upload(&mut tx, account_id, id, now).await? {
-            return Err(taken());
-        }
-        let settled = store::blobs::settle_blobs(&mut tx, account_id, &[new]).await?;
+        let settle = async {
+            if !store::uploads::finish_upload(conn, account_id, id, now).await? {
+                return Err(taken());
+            }
+            Ok(store::blobs::settle_blobs(conn, account_id, &[new]).await?)
+        };
+        let settled = edge.patiently(settle).await?;
         // Under the lock of the blob's row: nobody deletes these bytes now.
         edge.blobs.keep(received).await?;
-        for blob in settled {
-            match upload.purpose {
-                Purpose::Asset => store::assets::update_blob(&mut tx, account_id, id, blob.id).await?,
-                Purpose::Deploy => {
-                    store::deploys::update_uploaded(&mut tx, account_id, id, blob.id).await?;
-                }
-                Purpose::FormFile => {
-                    if !store::form_files::update_blob(&mut tx, account_id, id, blob.id).await? {
-                        return Err(gone());
-                    }
-                }
+        let note = async {
+            for blob in settled {
+                refer(conn, id, upload, blob.id).await?;
             }
-        }
-        if is_asset {
-            store::outbox::insert_signal(&mut tx, &signal, now, now).await?;
-        }
-        store::commit(tx).await.map_err(Problem::outcome_unknown)
+            if is_asset {
+                store::outbox::insert_signal(conn, &signal, now, now).await?;
+            }
+            Ok(())
+        };
+        edge.patiently(note).await
     };
-    edge.ask_within(KEPT_WITHIN, finish).await?;
+    edge.transact(KEPT_WITHIN, finish).await?;
     if is_asset {
         // Here at once, elsewhere a moment later.
         changes::forget(edge, change);
         if let Err(error) = edge.bus.publish(&signal).await {
             tracing::debug!(%error, "a signal is left to the outbox");
+        }
+    }
+    Ok(())
+}
+
+/// Has what the upload was for refer to its bytes.
+async fn refer(conn: &mut Conn, id: Uuid, upload: &Upload, blob_id: Uuid) -> Result<(), Problem> {
+    let account_id = upload.account_id;
+    match upload.purpose {
+        Purpose::Asset => store::assets::update_blob(conn, account_id, id, blob_id).await?,
+        Purpose::Deploy => store::deploys::update_uploaded(conn, account_id, id, blob_id).await?,
+        Purpose::FormFile => {
+            if !store::form_files::update_blob(conn, account_id, id, blob_id).await? {
+                return Err(gone());
+            }
         }
     }
     Ok(())

@@ -118,7 +118,7 @@ impl Delivery {
         if *part == Part::Whole && !events.is_empty() {
             match self.existing(&events).await {
                 Ok(sites) => events.retain(|event| sites.contains(&event.site_id)),
-                Err(_) if age(segment.id, &self.clock) < YOUNG => {}
+                Err(_) if segment.age(&self.clock) < YOUNG => {}
                 Err(error) => return Ok(waits(segment, Part::Whole, &error)),
             }
             let stored = self.store(&segment.id.to_string(), events, *doubtful).await?;
@@ -202,16 +202,6 @@ fn count_stored(events: usize) {
 fn waits(segment: &SealedSegment, part: Part, error: &NoAnswer) -> Option<Part> {
     tracing::warn!(%error, segment = %segment.id, ?part, "events wait until Postgres says whose they are");
     Some(part)
-}
-
-/// How long ago that was, of a version 7 id.
-pub(super) fn age(id: Uuid, clock: &Clock) -> Duration {
-    let begun = id.get_timestamp().map_or(Duration::ZERO, |time| {
-        let (seconds, nanoseconds) = time.to_unix();
-        Duration::new(seconds, nanoseconds)
-    });
-    let now = Duration::from_millis(u64::try_from(clock.now().timestamp_millis()).unwrap_or_default());
-    now.saturating_sub(begun)
 }
 
 fn read(path: &Path) -> Result<Lines, Unshipped> {

@@ -3,8 +3,11 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
+use chrono::{DateTime, Utc};
+use service::Clock;
 use uuid::Uuid;
 
 const OPEN: &str = "open";
@@ -29,15 +32,19 @@ pub(super) struct OpenSegment {
     pub(super) bytes: u64,
     /// Room for so many was made beforehand; zeros follow what is written.
     filled: u64,
+    /// Since when events are written to it.
+    pub(super) since: DateTime<Utc>,
 }
 
 /// A segment that never changes again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SealedSegment {
-    /// Its name, and the token it is inserted with; its age too, as it is a version 7 id.
+    /// Its name, and the token it is inserted with.
     pub(super) id: Uuid,
     pub(super) path: PathBuf,
     pub(super) bytes: u64,
+    /// When its oldest event came, about; of what an earlier process left, when it was made.
+    pub(super) since: DateTime<Utc>,
     /// An earlier process left it, and may have inserted it.
     pub(super) leftover: bool,
 }
@@ -65,11 +72,10 @@ impl Folder {
             let id = path.file_stem().and_then(|name| name.to_str()?.parse::<Uuid>().ok());
             let state = path.extension().and_then(|extension| extension.to_str());
             let (Some(id), Some(OPEN | SEALED | REFUSED)) = (id, state) else { continue };
-            let file = OpenOptions::new().read(true).write(true).open(&path)?;
-            let bytes = without_zeros(&file)?;
+            let bytes = without_zeros(&path)?;
             // What is inserted from now on must be what stays on disk, whatever happens to the machine next.
-            file.sync_all()?;
-            let segment = self.seal_file(id, &path, bytes)?;
+            File::open(&path)?.sync_all()?;
+            let segment = self.seal_file(id, &path, bytes, made_at(id))?;
             sealed.extend(segment.map(|segment| SealedSegment { leftover: true, ..segment }));
         }
         sealed.sort_by_key(|segment| segment.id);
@@ -81,7 +87,7 @@ impl Folder {
         let path = self.path_of(id, OPEN);
         let file = File::create_new(&path)?;
         File::open(&self.path)?.sync_all()?;
-        Ok(OpenSegment { id, path, file, bytes: 0, filled: 0 })
+        Ok(OpenSegment { id, path, file, bytes: 0, filled: 0, since: made_at(id) })
     }
 
     /// The same, with zeros on disk where so many bytes may come.
@@ -104,19 +110,25 @@ impl Folder {
         if segment.bytes < segment.filled {
             segment.file.set_len(segment.bytes)?;
         }
-        self.seal_file(segment.id, &segment.path, segment.bytes)
+        self.seal_file(segment.id, &segment.path, segment.bytes, segment.since)
     }
 
     /// The rename needn't be on disk to count: should the machine lose it, the segment is found under its old name,
     /// with the same content and the same id. An empty segment, as a full disk makes one with every try, goes.
-    fn seal_file(&self, id: Uuid, path: &Path, bytes: u64) -> io::Result<Option<SealedSegment>> {
+    fn seal_file(
+        &self,
+        id: Uuid,
+        path: &Path,
+        bytes: u64,
+        since: DateTime<Utc>,
+    ) -> io::Result<Option<SealedSegment>> {
         if bytes == 0 {
             fs::remove_file(path)?;
             return Ok(None);
         }
         let sealed = self.path_of(id, SEALED);
         fs::rename(path, &sealed)?;
-        Ok(Some(SealedSegment { id, path: sealed, bytes, leftover: false }))
+        Ok(Some(SealedSegment { id, path: sealed, bytes, since, leftover: false }))
     }
 
     fn path_of(&self, id: Uuid, state: &str) -> PathBuf {
@@ -124,8 +136,18 @@ impl Folder {
     }
 }
 
+/// When a version 7 id was made.
+fn made_at(id: Uuid) -> DateTime<Utc> {
+    let time = id.get_timestamp().and_then(|time| {
+        let (seconds, nanoseconds) = time.to_unix();
+        DateTime::from_timestamp(i64::try_from(seconds).ok()?, nanoseconds)
+    });
+    time.unwrap_or_default()
+}
+
 /// Cuts the zeros off that follow the lines, and gives how many bytes are left.
-fn without_zeros(mut file: &File) -> io::Result<u64> {
+fn without_zeros(path: &Path) -> io::Result<u64> {
+    let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     let mut last = [1];
     if length > 0 {
@@ -135,11 +157,9 @@ fn without_zeros(mut file: &File) -> io::Result<u64> {
     if last != [0] {
         return Ok(length);
     }
-    let mut content = Vec::new();
-    file.rewind()?;
-    file.read_to_end(&mut content)?;
+    let content = fs::read(path)?;
     let bytes = content.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1);
-    file.set_len(bytes)?;
+    OpenOptions::new().write(true).open(path)?.set_len(bytes)?;
     Ok(bytes)
 }
 
@@ -171,6 +191,11 @@ impl OpenSegment {
 }
 
 impl SealedSegment {
+    /// How long its oldest event has waited.
+    pub(super) fn age(&self, clock: &Clock) -> Duration {
+        (clock.now() - self.since).to_std().unwrap_or_default()
+    }
+
     /// Stored elsewhere: it may go.
     pub(super) fn delete(&self) -> io::Result<()> {
         fs::remove_file(&self.path)

@@ -65,6 +65,8 @@ pub(crate) struct Writer {
     entries: mpsc::Receiver<Entry>,
     open: Option<(OpenSegment, Instant)>,
     flushed: Instant,
+    /// What the last sealed segment held.
+    last_bytes: u64,
     /// Sealed and not yet handed to the shipper, oldest first.
     sealed: VecDeque<SealedSegment>,
     shipper: mpsc::Sender<SealedSegment>,
@@ -97,6 +99,7 @@ impl Journal {
             entries: incoming,
             open: None,
             flushed: Instant::now(),
+            last_bytes: 0,
             sealed: leftovers.into(),
             shipper,
             room: room.clone(),
@@ -148,11 +151,11 @@ impl Writer {
             }
         }
         self.seal();
-        self.spares.end();
         for segment in self.sealed {
             // A shipper that has given up has left the rest to the next start.
             let _left_on_disk = self.shipper.send(segment).await;
         }
+        self.spares.end();
         Ok(())
     }
 
@@ -180,6 +183,10 @@ impl Writer {
         let full = self.open.as_ref().is_some_and(|(open, _)| open.bytes >= self.limits.segment_bytes_max);
         if full || written.is_err() {
             self.seal();
+        }
+        if written.is_err() {
+            // Should the disk be full, nothing is made ready before there is room again.
+            self.last_bytes = 0;
         }
     }
 
@@ -216,6 +223,7 @@ impl Writer {
                     Some(spare) => spare,
                     None => self.folder.create(self.rng.uuid_v7(self.clock.now()))?,
                 };
+                self.spares.order(self.last_bytes, self.limits.segment_bytes_max);
                 none.insert((segment, Instant::now()))
             }
         };
@@ -225,7 +233,7 @@ impl Writer {
     /// Ends the open segment, if there is one.
     fn seal(&mut self) {
         let Some((open, _)) = self.open.take() else { return };
-        self.spares.order(open.bytes, self.limits.segment_bytes_max);
+        self.last_bytes = open.bytes;
         match self.folder.seal(&open) {
             Ok(segment) => self.sealed.extend(segment),
             // Still there under its open name: the next start seals it.

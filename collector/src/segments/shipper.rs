@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::Stores;
-use super::delivery::{Delivery, Parcel, Part, Unshipped, age};
+use super::delivery::{Delivery, Parcel, Part, Unshipped};
 use super::folder::SealedSegment;
 use super::room::Room;
 
@@ -78,7 +78,7 @@ impl Shipper {
             let Some(parcel) = next else { return Ok(()) };
             self.report_oldest(Some(&parcel));
             let (begun, bytes, came_before) = (Instant::now(), parcel.segment.bytes, self.room.came());
-            let behind = age(parcel.segment.id, &self.clock);
+            let behind = parcel.segment.age(&self.clock);
             if !self.ship_one(parcel).await? {
                 return Ok(());
             }
@@ -137,8 +137,8 @@ impl Shipper {
 
     /// The age of what has waited longest, for ClickHouse or for Postgres.
     fn report_oldest(&self, current: Option<&Parcel>) {
-        let oldest = self.held.iter().chain(current).map(|parcel| parcel.segment.id).min();
-        let seconds = oldest.map_or(0.0, |id| age(id, &self.clock).as_secs_f64());
+        let ages = self.held.iter().chain(current).map(|parcel| parcel.segment.age(&self.clock));
+        let seconds = ages.max().map_or(0.0, |age| age.as_secs_f64());
         metrics::gauge("collector_segment_oldest_seconds").set(seconds, &[]);
     }
 }

@@ -8,17 +8,13 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SendError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use service::{Clock, Rng};
 
-use super::delivery::age;
 use super::folder::{Folder, OpenSegment};
 
 /// Smaller segments are seldom flushed, so that making them ready costs more than it spares.
 const WORTHWHILE_BYTES: u64 = 64 << 10;
-/// A segment's age is told by its id. One that was made ready longer ago would seem to have waited.
-const FRESH: Duration = Duration::from_secs(10);
 
 /// The next segments, made by a thread of its own: one that is ready, and one that is in the making.
 pub(super) struct Spares {
@@ -49,7 +45,7 @@ impl Spares {
         Ok(Self { clock, orders, ready, maker })
     }
 
-    /// Orders a segment for as much as twice the last one held, unless one is in the making.
+    /// Orders a segment for as much as twice what the last one held, unless one is in the making.
     pub(super) fn order(&self, last_bytes: u64, bytes_max: u64) {
         if last_bytes >= WORTHWHILE_BYTES {
             let _in_the_making = self.orders.try_send((2 * last_bytes).min(bytes_max));
@@ -58,12 +54,9 @@ impl Spares {
 
     /// A segment, if one is ready.
     pub(super) fn take(&self) -> Option<OpenSegment> {
-        let spare = self.ready.try_recv().ok()?;
-        if age(spare.id, &self.clock) < FRESH {
-            return Some(spare);
-        }
-        spare.discard();
-        None
+        let mut spare = self.ready.try_recv().ok()?;
+        spare.since = self.clock.now();
+        Some(spare)
     }
 
     /// Leaves nothing behind.

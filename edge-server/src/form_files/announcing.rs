@@ -78,12 +78,10 @@ async fn announce(
         created_at: now,
     };
     let note = async |conn: &mut Conn| {
-        let mut tx = store::begin_on(conn, edge.patience()).await?;
-        insert(&edge, &mut tx, &open, &file).await?;
-        store::uploads::insert_upload(&mut tx, open.account_id, &upload).await?;
-        Ok(store::commit(tx).await?)
+        insert(&edge, conn, &open, &file).await?;
+        Ok(store::uploads::insert_upload(conn, open.account_id, &upload).await?)
     };
-    edge.ask_within(edge.patience(), note).await?;
+    edge.transact(edge.patience(), note).await?;
     let ticket = Ticket { id, size_bytes: ask.size_bytes, expires_at: expires_at.timestamp() };
     let body = json!({
         "objectId": id,

@@ -54,7 +54,7 @@ pub(crate) async fn download(
 
 async fn find(edge: &Edge, form_id: Option<Uuid>, id: Uuid) -> Result<ShownFile, Problem> {
     let find = async |conn: &mut Conn| Ok(store::form_files::find_fetched(conn, form_id, id).await?);
-    let file = edge.ask_within(edge.patience(), find).await?;
+    let file = edge.ask(find).await?;
     let file = file.ok_or_else(|| Problem::new(Code::NotFound, "there is no such file"))?;
     if file.is_suspended {
         let status = StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS;

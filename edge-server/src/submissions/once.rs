@@ -89,7 +89,7 @@ impl Call {
         let find = async |conn: &mut store::Conn| {
             Ok(store::idempotency::find_answer(conn, account_id, &fingerprint, after).await?)
         };
-        let sealed = edge.ask_within(edge.patience(), find).await?;
+        let sealed = edge.ask(find).await?;
         sealed.map(|sealed| self.open(&sealed, sent)).transpose()
     }
 
