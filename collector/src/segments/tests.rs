@@ -162,7 +162,7 @@ async fn a_segment_that_nothing_could_be_written_to_leaves_no_file_behind() {
 #[tokio::test]
 async fn under_load_segments_are_written_into_files_made_ready_for_them() {
     let folder = TempDir::new().unwrap();
-    let limits = Limits { segment_bytes_max: 100_000, ..LIMITS };
+    let limits = Limits { segment_bytes_max: 70_000, seal_after: Duration::from_secs(3_600), ..LIMITS };
     let Bench { journal, mut sealed, writer, .. } = bench(folder.path(), limits);
     let (mut number, mut seen) = (0, BTreeSet::new());
     let mut take = |segment: &SealedSegment| {
@@ -170,12 +170,12 @@ async fn under_load_segments_are_written_into_files_made_ready_for_them() {
         seen.append(&mut numbers(segment));
         segment.delete().unwrap();
     };
-    // A file that holds more than was written to it was made ready.
+    // One is being written, and one is ready.
     let lengths = || {
         let entries = fs::read_dir(folder.path()).unwrap();
         entries.map(|entry| entry.unwrap().metadata().map_or(0, |of| of.len())).collect::<Vec<_>>()
     };
-    while lengths().iter().filter(|length| **length == 100_000).count() < 2 {
+    while lengths().iter().filter(|length| **length == 70_000).count() < 2 {
         append(&journal, number).await.unwrap();
         number += 1;
         if let Ok(segment) = sealed.try_recv() {
