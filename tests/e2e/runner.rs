@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use harness::{System, until};
+use harness::{Client, System, until};
+use http::Method;
 
 use crate::PROGRAM;
 use crate::story::Story;
@@ -41,8 +42,8 @@ async fn killing_the_runner_leaves_no_process_behind() -> Result<()> {
     .await
 }
 
-#[test]
-fn the_commands_tell_what_runs_and_end_it() -> Result<()> {
+#[tokio::test(flavor = "multi_thread")]
+async fn the_commands_tell_what_runs_and_end_it() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let run = |arguments: &[&str]| -> Result<(bool, String)> {
         let done = Command::new(PROGRAM).args(arguments).arg("--dir").arg(folder.path()).output()?;
@@ -59,6 +60,7 @@ fn the_commands_tell_what_runs_and_end_it() -> Result<()> {
     ensure!(fine && said.matches("ready").count() == 4, "{said}");
     let (fine, said) = run(&["demo"])?;
     ensure!(fine && said.contains("page views of the last week are counted"), "{said}");
+    calls_of_the_demonstration_are_answered(&said).await?;
     let (fine, said) = run(&["logs", "postgres"])?;
     ensure!(fine && said.contains("ready to accept connections"), "{said}");
     let (fine, said) = run(&["reset", "--yes"])?;
@@ -68,6 +70,37 @@ fn the_commands_tell_what_runs_and_end_it() -> Result<()> {
     let (fine, said) = run(&["reset", "--yes"])?;
     ensure!(fine && said.contains("is empty"), "{said}");
     ensure!(!folder.path().join("postgres").exists() && !folder.path().join("secrets.json").exists());
+    Ok(())
+}
+
+/// The calls that the demonstration shows, each made as it is written: all tell something of the week.
+async fn calls_of_the_demonstration_are_answered(said: &str) -> Result<()> {
+    let mut asked = BTreeSet::new();
+    for call in said.lines().filter(|line| line.starts_with("curl ")) {
+        let words: Vec<&str> = call.split('\'').skip(1).step_by(2).collect();
+        let (url, key) = (words[0], words[1].strip_prefix("Authorization: Bearer ").context("no key")?);
+        let uri: http::Uri = url.parse()?;
+        let mut client = Client::new(uri.port_u16().context("no port")?);
+        client.key = Some(key.to_owned());
+        let answer = match words.get(3) {
+            Some(body) => client.insist(Method::POST, url, &serde_json::from_str(body)?).await?,
+            None => client.get(url).await?.json(),
+        };
+        let kind = uri.path().split('/').nth(3).unwrap_or_default();
+        let tells = match kind {
+            "query" => answer["total"].as_f64() > Some(0.0),
+            // Nobody is there but whoever looks at the demonstration.
+            "realtime" => answer["activeVisitors"].is_u64(),
+            "sessions" => answer["sessions"][0]["pages"][1]["url"].is_string(),
+            "funnel" => answer["steps"][2]["count"].as_u64() > Some(0),
+            "retention" => answer["cohorts"][0]["total"].as_u64() > Some(0),
+            "sites" => answer["name"] == "Kettle & Crumb",
+            _ => false,
+        };
+        ensure!(tells, "{call}\n{answer:#}");
+        asked.insert(kind.to_owned());
+    }
+    ensure!(asked.len() == 6, "not every kind of question is shown: {asked:?}");
     Ok(())
 }
 
