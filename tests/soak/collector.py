@@ -84,6 +84,15 @@ def collector(stack, folder, port, door):
     raise SystemExit("the collector doesn't listen")
 
 
+def unsent(folder):
+    """Bytes of events that wait in segments: the zeros of one that was made ready wait for nothing."""
+    total = 0
+    for path in pathlib.Path(folder, "segments").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            total += len(path.read_bytes().rstrip(b"\0")) if path.suffix == ".open" else path.stat().st_size
+    return total
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--away", type=int, default=600)
@@ -109,18 +118,11 @@ def main():
         process.wait()
         process = collector(stack, folder, port, door)
         time.sleep(arguments.away / 2)
-        waited = sum(path.stat().st_size for path in pathlib.Path(folder, "segments").iterdir())
+        waited = unsent(folder)
         assert int(collect.clickhouse(stack, "SELECT count() FROM events")[0]) == stored, "the door was not shut"
         door.open, opened = True, time.time()
         told = json.loads(load.communicate()[0])
-        left = None
-        while True:
-            # A segment that was made ready and is full of zeros waits for events, not for ClickHouse.
-            segments = [path for path in pathlib.Path(folder, "segments").iterdir() if path.name != "lock"]
-            with contextlib.suppress(FileNotFoundError):
-                left = [path for path in segments if path.suffix != ".open" or path.read_bytes().strip(b"\0")]
-            if left == []:
-                break
+        while left := unsent(folder):
             assert time.time() - opened < 1800, left
             time.sleep(0.2)
         caught_up = time.time() - opened
