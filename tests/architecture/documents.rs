@@ -1,0 +1,41 @@
+//! Every crate has a short README, and its decisions are pages of their own.
+
+use std::fs;
+
+use crate::source_tree::{crate_folders, files, root};
+
+const README_MAX_WORDS: usize = 300;
+
+#[test]
+fn every_crate_has_a_readme_of_at_most_300_words() {
+    let mut violations = Vec::new();
+    for folder in crate_folders() {
+        match fs::read_to_string(root().join(&folder).join("README.md")) {
+            Ok(text) if text.split_whitespace().count() <= README_MAX_WORDS => {}
+            Ok(text) => {
+                violations.push(format!("{}: {} words", folder.display(), text.split_whitespace().count()));
+            }
+            Err(error) => violations.push(format!("{}: {error}", folder.display())),
+        }
+    }
+    assert!(violations.is_empty(), "README.md is missing or too long:\n{}", violations.join("\n"));
+}
+
+#[test]
+fn every_decision_has_a_number_a_context_a_decision_and_consequences() {
+    let pages = files(&["*/docs/*.md"]);
+    assert!(pages.len() > 10, "only {} decisions found", pages.len());
+    let is_wrong = |name: &str, text: &str| {
+        let stem = name.rsplit('/').next().unwrap_or_default();
+        let is_numbered = stem.len() > 5 && stem.chars().take(4).all(|char| char.is_ascii_digit());
+        let has = |heading: &str| text.lines().any(|line| line.starts_with(heading));
+        !is_numbered || !has("## Context") || !has("## Decision") || !has("## Consequence")
+    };
+    let wrong: Vec<_> = pages
+        .iter()
+        .map(|page| (page.name(), &page.text))
+        .filter(|(name, text)| is_wrong(name, text))
+        .collect();
+    let names: Vec<_> = wrong.iter().map(|(name, _)| name).collect();
+    assert!(names.is_empty(), "expected NNNN-title.md with Context, Decision and Consequence: {names:?}");
+}

@@ -1,0 +1,12 @@
+//! The architecture as tests: crate layers, allowed libraries, module cycles, file layout, vocabulary and docs.
+
+#![expect(clippy::expect_used, reason = "a rule that cannot be evaluated has failed")]
+
+mod documents;
+mod files;
+mod layers;
+mod module_cycles;
+mod module_paths;
+mod public_docs;
+mod source_tree;
+mod vocabulary;
