@@ -1,4 +1,4 @@
-//! Deliveries under way when their worker is killed.
+//! Deliveries in flight when the job-runner is killed.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,18 @@ use crate::PROGRAM;
 const SUBMISSIONS: usize = 20;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_killed_job_runner_was_sending_is_sent_again_under_the_same_id() -> Result<()> {
+async fn deliveries_in_flight_when_the_job_runner_is_killed_are_retried_under_the_same_id() -> Result<()> {
     let mut system = System::start(PROGRAM, true, &["webhooks.timeout=3s"]).await?;
     let base = system.file.base_url.clone();
     let mut client = system.client();
-    let trial = client.insist(Method::POST, &format!("{base}/api/trial"), &Value::Null).await?;
+    let trial = client.retry_until_ok(Method::POST, &format!("{base}/api/trial"), &Value::Null).await?;
     client.key = trial["key"].as_str().map(str::to_owned);
     let receiver = Receiver::hanging(1).await?;
     let form = json!({"name": "Killed", "fields": [{"name": "n", "label": "N", "type": "number"}]});
-    let form = client.insist(Method::POST, &format!("{base}/api/forms"), &form).await?;
-    client.insist(Method::POST, &format!("{base}/api/webhooks"), &json!({"url": receiver.url})).await?;
+    let form = client.retry_until_ok(Method::POST, &format!("{base}/api/forms"), &form).await?;
+    client
+        .retry_until_ok(Method::POST, &format!("{base}/api/webhooks"), &json!({"url": receiver.url}))
+        .await?;
     let submit = form["submitUrl"].as_str().context("no submitUrl")?;
     let mut accepted = Vec::new();
     for n in 0..SUBMISSIONS {
@@ -34,16 +36,19 @@ async fn what_a_killed_job_runner_was_sending_is_sent_again_under_the_same_id() 
     system.until_ready().await?;
 
     until("every submission to be delivered", async || {
-        let told: Vec<_> = receiver.taken().iter().map(Delivery::submission_id).collect();
-        accepted.iter().all(|id| told.contains(id)).then_some(())
+        let delivered: Vec<_> = receiver.received().iter().map(Delivery::submission_id).collect();
+        accepted.iter().all(|id| delivered.contains(id)).then_some(())
     })
     .await?;
     let mut ids: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for one in receiver.taken().iter().chain([&hung]) {
+    for one in receiver.received().iter().chain([&hung]) {
         ids.entry(one.submission_id()).or_default().push(one.header("webhook-id").to_owned());
     }
-    ensure!(ids[&hung.submission_id()].len() >= 2, "it was sent again: {ids:?}");
-    let is_one = |ids: &Vec<String>| ids.iter().all(|id| *id == ids[0]);
-    ensure!(ids.len() == SUBMISSIONS && ids.values().all(is_one), "one id each: {ids:?}");
+    ensure!(ids[&hung.submission_id()].len() >= 2, "the delivery in flight was not retried: {ids:?}");
+    let are_equal = |ids: &Vec<String>| ids.iter().all(|id| *id == ids[0]);
+    ensure!(
+        ids.len() == SUBMISSIONS && ids.values().all(are_equal),
+        "a submission has several webhook ids: {ids:?}"
+    );
     Ok(())
 }

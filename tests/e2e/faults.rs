@@ -1,4 +1,4 @@
-//! What is answered stays, whatever is killed: nothing lost, nothing doubled.
+//! Acknowledged data survives kills of every service: nothing is lost and nothing is duplicated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -13,45 +13,45 @@ use crate::story::Story;
 
 const SERVICES: [&str; 4] = ["edge-server", "control-plane", "collector", "job-runner"];
 
-/// Kills a service with -9, or empties Redis.
-fn harm(system: &System, victim: &str) -> Result<()> {
+/// Kills a service with SIGKILL, or empties Redis.
+fn inject_fault(system: &System, victim: &str) -> Result<()> {
     if victim == "redis" { system.empty_redis() } else { system.kill(victim) }
 }
 
-/// The same, once everything has recovered from the harm before.
-async fn harm_again(system: &mut System, victim: &str) -> Result<()> {
+/// Waits until the system has recovered from the previous fault, then injects the next.
+async fn inject_fault_when_ready(system: &mut System, victim: &str) -> Result<()> {
     system.until_ready().await?;
-    harm(system, victim)
+    inject_fault(system, victim)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_story_goes_on_whatever_is_killed_between_its_steps() -> Result<()> {
+async fn the_story_completes_when_any_service_is_killed_between_its_steps() -> Result<()> {
     let mut system = System::start(PROGRAM, true, &[]).await?;
     for victim in SERVICES.into_iter().chain(["redis"]) {
         let mut story = Story::begin(&system).await?;
-        harm_again(&mut system, victim).await?;
+        inject_fault_when_ready(&mut system, victim).await?;
         story.a_trial_gives_a_working_key().await.context(victim)?;
-        harm_again(&mut system, victim).await?;
+        inject_fault_when_ready(&mut system, victim).await?;
         story.a_page_is_live().await.context(victim)?;
-        harm_again(&mut system, victim).await?;
-        story.an_edit_is_what_is_served().await.context(victim)?;
-        harm_again(&mut system, victim).await?;
-        story.a_form_knows_right_from_wrong().await.context(victim)?;
-        harm_again(&mut system, victim).await?;
-        story.a_webhook_listens().await.context(victim)?;
-        harm_again(&mut system, victim).await?;
-        let submission = story.an_answer_is_taken().await.context(victim)?;
-        harm_again(&mut system, victim).await?;
+        inject_fault_when_ready(&mut system, victim).await?;
+        story.an_edit_is_served().await.context(victim)?;
+        inject_fault_when_ready(&mut system, victim).await?;
+        story.a_form_validates_submissions().await.context(victim)?;
+        inject_fault_when_ready(&mut system, victim).await?;
+        story.a_webhook_is_created().await.context(victim)?;
+        inject_fault_when_ready(&mut system, victim).await?;
+        let submission = story.a_submission_is_accepted().await.context(victim)?;
+        inject_fault_when_ready(&mut system, victim).await?;
         story.it_is_stored_and_delivered(&submission).await.context(victim)?;
-        harm_again(&mut system, victim).await?;
-        story.a_site_is_counted().await.context(victim)?;
-        harm_again(&mut system, victim).await?;
-        story.a_visit_is_taken().await.context(victim)?;
-        harm_again(&mut system, victim).await?;
+        inject_fault_when_ready(&mut system, victim).await?;
+        story.an_analytics_site_is_created().await.context(victim)?;
+        inject_fault_when_ready(&mut system, victim).await?;
+        story.an_event_is_accepted().await.context(victim)?;
+        inject_fault_when_ready(&mut system, victim).await?;
         story.the_visit_is_counted_once().await.context(victim)?;
         let ids: BTreeSet<_> =
-            story.receiver.taken().iter().map(|one| one.header("webhook-id").to_owned()).collect();
-        ensure!(ids.len() == 1, "{victim}: one submission was told under {} webhook ids", ids.len());
+            story.receiver.received().iter().map(|one| one.header("webhook-id").to_owned()).collect();
+        ensure!(ids.len() == 1, "{victim}: one submission was delivered under {} webhook ids", ids.len());
         system.until_ready().await?;
     }
     Ok(())
@@ -59,7 +59,7 @@ async fn the_story_goes_on_whatever_is_killed_between_its_steps() -> Result<()> 
 
 const ROUNDS: usize = 240;
 
-/// What a burst was answered, and what got no answer and so may or may not have happened.
+/// The results of a burst. A request without a response may or may not have been processed.
 #[derive(Debug, Default)]
 struct Burst {
     submissions: BTreeSet<String>,
@@ -69,57 +69,60 @@ struct Burst {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killing_every_service_in_turn_during_a_burst_loses_nothing_and_doubles_nothing() -> Result<()> {
+async fn killing_every_service_in_turn_during_a_burst_loses_and_duplicates_nothing() -> Result<()> {
     let set = ["collector.events_per_minute=100000", "queue.lease=2s", "webhooks.timeout=1s"];
     let mut system = System::start(PROGRAM, true, &set).await?;
     let base = system.file.base_url.clone();
     let mut client = system.client();
-    let trial = client.insist(Method::POST, &format!("{base}/api/trial"), &Value::Null).await?;
+    let trial = client.retry_until_ok(Method::POST, &format!("{base}/api/trial"), &Value::Null).await?;
     client.key = trial["key"].as_str().map(str::to_owned);
-    put_on_scale(&system, &client, &base).await?;
+    set_scale_plan(&system, &client, &base).await?;
 
     let receiver = Receiver::listen(0).await?;
     let form = json!({"name": "Burst", "fields": [{"name": "n", "label": "N", "type": "number"}]});
-    let form = client.insist(Method::POST, &format!("{base}/api/forms"), &form).await?;
-    client.insist(Method::POST, &format!("{base}/api/webhooks"), &json!({"url": receiver.url})).await?;
+    let form = client.retry_until_ok(Method::POST, &format!("{base}/api/forms"), &form).await?;
+    client
+        .retry_until_ok(Method::POST, &format!("{base}/api/webhooks"), &json!({"url": receiver.url}))
+        .await?;
     let site = client
-        .insist(Method::POST, &format!("{base}/api/analytics/sites"), &json!({"name": "Burst"}))
+        .retry_until_ok(Method::POST, &format!("{base}/api/analytics/sites"), &json!({"name": "Burst"}))
         .await?;
 
     let burst = burst(&system, &client, &base, &form, &site).await?;
     system.until_ready().await?;
     ensure!(
         burst.submissions.len() > ROUNDS / 2,
-        "the burst hardly got through: {}",
+        "too few submissions were accepted: {}",
         burst.submissions.len()
     );
 
     let stored = all_submissions(&client, &base, &form).await?;
     let missing: Vec<_> = burst.submissions.difference(&stored).collect();
-    ensure!(missing.is_empty(), "answered 201 and not stored: {missing:?}");
+    ensure!(missing.is_empty(), "acknowledged but not stored: {missing:?}");
     let most = burst.submissions.len() + burst.unanswered_submissions;
     ensure!(stored.len() <= most, "{} stored of {most} sent", stored.len());
 
     until("every stored submission to be delivered", async || {
-        let told: BTreeSet<_> = receiver.taken().iter().map(harness::Delivery::submission_id).collect();
-        (told == stored).then_some(())
+        let delivered: BTreeSet<_> =
+            receiver.received().iter().map(harness::Delivery::submission_id).collect();
+        (delivered == stored).then_some(())
     })
     .await?;
     let mut ids: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for one in receiver.taken() {
+    for one in receiver.received() {
         ids.entry(one.submission_id()).or_default().insert(one.header("webhook-id").to_owned());
     }
-    let doubled: Vec<_> = ids.iter().filter(|(_, ids)| ids.len() != 1).collect();
-    ensure!(doubled.is_empty(), "told under more than one webhook id: {doubled:?}");
+    let duplicated: Vec<_> = ids.iter().filter(|(_, ids)| ids.len() != 1).collect();
+    ensure!(duplicated.is_empty(), "delivered under more than one webhook id: {duplicated:?}");
 
     let id = site["site"]["id"].as_str().unwrap_or_default();
-    let question = format!("{base}/api/analytics/query?siteId={id}&period=today");
+    let query = format!("{base}/api/analytics/query?siteId={id}&period=today");
     until("every visit to be counted", async || {
-        let total = client.get(&question).await.ok()?.json()["total"].as_u64()?;
+        let total = client.get(&query).await.ok()?.json()["total"].as_u64()?;
         (total >= burst.visits).then_some(())
     })
     .await?;
-    let total = client.get(&question).await?.json()["total"].as_u64().context("no total")?;
+    let total = client.get(&query).await?.json()["total"].as_u64().context("no total")?;
     let most = burst.visits + burst.unanswered_visits;
     ensure!(
         (burst.visits..=most).contains(&total),
@@ -129,8 +132,8 @@ async fn killing_every_service_in_turn_during_a_burst_loses_nothing_and_doubles_
     Ok(())
 }
 
-/// Submits and visits, killing the next service every so often. What is answered "not now, nothing was changed"
-/// is sent again; what gets no answer is not.
+/// Sends submissions and events and kills the next service every 20 rounds. Requests without a success response are
+/// counted, not retried.
 async fn burst(system: &System, client: &Client, base: &str, form: &Value, site: &Value) -> Result<Burst> {
     let submit = form["submitUrl"].as_str().context("no submitUrl")?;
     let collect = format!("{base}/api/collect");
@@ -141,14 +144,14 @@ async fn burst(system: &System, client: &Client, base: &str, form: &Value, site:
     for round in 0..ROUNDS {
         if round % 20 == 10 {
             let victims = [SERVICES[0], SERVICES[1], SERVICES[2], SERVICES[3], "redis"];
-            // A service may still be starting from the round before: then there is nothing to kill.
-            let _not_running = harm(system, victims[round / 20 % victims.len()]);
+            // The service may still be starting after the previous kill.
+            let _not_running = inject_fault(system, victims[round / 20 % victims.len()]);
         }
         let answers = json!({"n": round});
         match client.json(Method::POST, submit, &answers).await {
             Ok(answer) if answer.status == StatusCode::CREATED => {
                 let id = answer.json()["submissionId"].as_str().context("no submissionId")?.to_owned();
-                ensure!(burst.submissions.insert(id), "a submission id was given twice");
+                ensure!(burst.submissions.insert(id), "a submission id was returned twice");
             }
             _ => burst.unanswered_submissions += 1,
         }
@@ -181,8 +184,8 @@ async fn all_submissions(client: &Client, base: &str, form: &Value) -> Result<BT
     }
 }
 
-/// A free form takes 100 submissions: the operator puts the account on another plan.
-async fn put_on_scale(system: &System, client: &Client, base: &str) -> Result<()> {
+/// Puts the account on the plan `scale`: a form of the free plan takes only 100 submissions.
+async fn set_scale_plan(system: &System, client: &Client, base: &str) -> Result<()> {
     let account = client.get(&format!("{base}/api/account")).await?.json();
     let id = account["id"].as_str().context("no id")?;
     let done = Command::new(PROGRAM)

@@ -1,16 +1,16 @@
-//! Stories told through all four services, as real processes over real stores.
+//! End-to-end stories through all four services, as real processes over real stores.
 
+mod admin_commands;
 mod deliveries;
 mod demo;
-mod ends;
+mod early_refusals;
+mod expired_trials;
 mod faults;
-mod operator;
+mod local_runner;
 mod publishing;
-mod refusals;
 mod retries;
-mod runner;
 mod story;
 mod telemetry;
 
-/// The local runner that the stories start.
+/// The local runner that the tests start.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stack");

@@ -1,4 +1,4 @@
-//! One visitor's path through all four services.
+//! The main story: from a trial to a delivered submission and a counted visit, through all four services.
 
 use std::time::{Duration, Instant};
 
@@ -11,8 +11,7 @@ use crate::PROGRAM;
 
 const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:143.0) Gecko/20100101 Firefox/143.0";
 
-/// The story's steps, each a chapter that leaves something for the next. Between any two of them anything
-/// may be killed.
+/// The steps of the story; each leaves state for the next. Any process may be killed between two of them.
 pub(crate) struct Story {
     base: String,
     client: Client,
@@ -43,7 +42,7 @@ impl Story {
     }
 
     pub(crate) async fn a_trial_gives_a_working_key(&mut self) -> Result<()> {
-        let trial = self.client.insist(Method::POST, &self.url("/api/trial"), &Value::Null).await?;
+        let trial = self.client.retry_until_ok(Method::POST, &self.url("/api/trial"), &Value::Null).await?;
         let key = trial["key"].as_str().context("no key")?;
         ensure!(key.starts_with("st_trial_"), "{key}");
         ensure!(trial["limits"]["projects"] == 10 && trial["limits"]["webhooks"] == 1, "{trial}");
@@ -60,15 +59,17 @@ impl Story {
 
     pub(crate) async fn a_page_is_live(&mut self) -> Result<()> {
         let page = json!({"slug": "index", "title": "Hello", "html": "<h1>Hello</h1>"});
-        let page = self.client.insist(Method::POST, &self.url("/api/pages"), &page).await?;
+        let page = self.client.retry_until_ok(Method::POST, &self.url("/api/pages"), &page).await?;
         self.site = page["subdomainUrl"].as_str().context("no subdomainUrl")?.to_owned();
         self.page_id = page["id"].as_str().context("no id")?.to_owned();
         self.serves("<h1>Hello</h1>").await
     }
 
-    pub(crate) async fn an_edit_is_what_is_served(&mut self) -> Result<()> {
+    pub(crate) async fn an_edit_is_served(&mut self) -> Result<()> {
         let edit = json!({"html": "<h1>Better</h1>"});
-        self.client.insist(Method::PUT, &self.url(&format!("/api/pages/{}", self.page_id)), &edit).await?;
+        self.client
+            .retry_until_ok(Method::PUT, &self.url(&format!("/api/pages/{}", self.page_id)), &edit)
+            .await?;
         self.serves("<h1>Better</h1>").await
     }
 
@@ -76,7 +77,7 @@ impl Story {
         self.serves("<h1>Hello</h1>").await
     }
 
-    /// The same accounts and data, on a system that was started anew.
+    /// Continues with the same account on a restarted system.
     pub(crate) fn moved_to(&mut self, system: &System) {
         let key = self.client.key.take();
         self.client = system.client();
@@ -97,7 +98,7 @@ impl Story {
         .await
     }
 
-    pub(crate) async fn a_form_knows_right_from_wrong(&mut self) -> Result<()> {
+    pub(crate) async fn a_form_validates_submissions(&mut self) -> Result<()> {
         let form = json!({
             "name": "Contact",
             "fields": [
@@ -105,12 +106,12 @@ impl Story {
                 {"name": "size", "label": "Size", "type": "select", "options": ["S", "M"]},
             ],
         });
-        self.form = self.client.insist(Method::POST, &self.url("/api/forms"), &form).await?;
+        self.form = self.client.retry_until_ok(Method::POST, &self.url("/api/forms"), &form).await?;
         let submit = self.form["submitUrl"].as_str().context("no submitUrl")?;
         let refused = until("the submit address to answer", async || {
             let answer = self
                 .client
-                .json(Method::POST, submit, &json!({"email": "nobody", "size": "XL"}))
+                .json(Method::POST, submit, &json!({"email": "not-an-address", "size": "XL"}))
                 .await
                 .ok()?;
             (answer.status != StatusCode::SERVICE_UNAVAILABLE).then_some(answer)
@@ -130,9 +131,9 @@ impl Story {
         Ok(())
     }
 
-    pub(crate) async fn a_webhook_listens(&mut self) -> Result<()> {
+    pub(crate) async fn a_webhook_is_created(&mut self) -> Result<()> {
         let hook = json!({"url": self.receiver.url, "formIds": [self.form["formId"]]});
-        self.hook = self.client.insist(Method::POST, &self.url("/api/webhooks"), &hook).await?;
+        self.hook = self.client.retry_until_ok(Method::POST, &self.url("/api/webhooks"), &hook).await?;
         ensure!(
             self.hook["secret"].as_str().is_some_and(|secret| secret.starts_with("whsec_")),
             "{}",
@@ -141,15 +142,15 @@ impl Story {
         Ok(())
     }
 
-    /// Gives the submission's id.
-    pub(crate) async fn an_answer_is_taken(&mut self) -> Result<String> {
+    /// Returns the submission's id.
+    pub(crate) async fn a_submission_is_accepted(&mut self) -> Result<String> {
         let submit = self.form["submitUrl"].as_str().context("no submitUrl")?;
-        let taken = self
+        let accepted = self
             .client
-            .insist(Method::POST, submit, &json!({"email": "ada@example.com", "size": "M"}))
+            .retry_until_ok(Method::POST, submit, &json!({"email": "ada@example.com", "size": "M"}))
             .await?;
-        ensure!(taken["success"] == true, "{taken}");
-        Ok(taken["submissionId"].as_str().context("no submissionId")?.to_owned())
+        ensure!(accepted["success"] == true, "{accepted}");
+        Ok(accepted["submissionId"].as_str().context("no submissionId")?.to_owned())
     }
 
     pub(crate) async fn it_is_stored_and_delivered(&self, submission: &str) -> Result<Delivery> {
@@ -161,7 +162,7 @@ impl Story {
         })
         .await?;
         let delivery = until("the submission to be delivered", async || {
-            self.receiver.taken().into_iter().find(|delivery| delivery.submission_id() == submission)
+            self.receiver.received().into_iter().find(|delivery| delivery.submission_id() == submission)
         })
         .await?;
         let body: Value = serde_json::from_slice(&delivery.body)?;
@@ -169,7 +170,7 @@ impl Story {
             body["type"] == "submission.created" && body["data"]["fields"]["email"] == "ada@example.com",
             "{body}"
         );
-        until("the delivery log to say so", async || {
+        until("the delivery log to show it", async || {
             let log = self.delivery_log().await.ok()?;
             let mut logged = log["deliveries"].as_array()?.iter();
             logged.find(|one| one["id"] == delivery.header("webhook-id") && one["success"] == true).map(drop)
@@ -178,16 +179,17 @@ impl Story {
         Ok(delivery)
     }
 
-    pub(crate) async fn a_site_is_counted(&mut self) -> Result<()> {
+    pub(crate) async fn an_analytics_site_is_created(&mut self) -> Result<()> {
         let site = json!({"name": "Hello"});
         self.analytics =
-            self.client.insist(Method::POST, &self.url("/api/analytics/sites"), &site).await?["site"].take();
+            self.client.retry_until_ok(Method::POST, &self.url("/api/analytics/sites"), &site).await?["site"]
+                .take();
         Ok(())
     }
 
-    pub(crate) async fn a_visit_is_taken(&self) -> Result<()> {
+    pub(crate) async fn an_event_is_accepted(&self) -> Result<()> {
         let event = json!({"siteToken": self.analytics["siteToken"], "name": "page_view", "url": self.site});
-        until("the visit to be taken", async || {
+        until("the event to be accepted", async || {
             let headers = [("user-agent", BROWSER), ("content-type", "text/plain")];
             let url = self.url("/api/collect");
             let answer =
@@ -197,13 +199,13 @@ impl Story {
         .await
     }
 
-    /// Gives how long it took until the visit was counted.
+    /// Returns the time until the visit was counted.
     pub(crate) async fn the_visit_is_counted_once(&self) -> Result<Duration> {
         let began = Instant::now();
         let id = self.analytics["id"].as_str().context("no id")?;
-        let question = self.url(&format!("/api/analytics/query?siteId={id}&metric=page_views&period=today"));
+        let query = self.url(&format!("/api/analytics/query?siteId={id}&metric=page_views&period=today"));
         let total = until("the visit to be counted", async || {
-            let answer = self.client.get(&question).await.ok()?;
+            let answer = self.client.get(&query).await.ok()?;
             let total = answer.json()["total"].as_u64()?;
             (total > 0).then_some(total)
         })
@@ -214,25 +216,25 @@ impl Story {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_visitors_path_through_all_four_services() -> Result<()> {
+async fn a_visitors_journey_through_all_four_services() -> Result<()> {
     let system = System::start(PROGRAM, false, &[]).await?;
     let mut story = Story::begin(&system).await?;
     story.a_trial_gives_a_working_key().await?;
     story.a_page_is_live().await?;
-    story.an_edit_is_what_is_served().await?;
-    story.a_form_knows_right_from_wrong().await?;
-    story.a_webhook_listens().await?;
-    let submission = story.an_answer_is_taken().await?;
+    story.an_edit_is_served().await?;
+    story.a_form_validates_submissions().await?;
+    story.a_webhook_is_created().await?;
+    let submission = story.a_submission_is_accepted().await?;
     story.it_is_stored_and_delivered(&submission).await?;
-    story.a_site_is_counted().await?;
-    story.a_visit_is_taken().await?;
+    story.an_analytics_site_is_created().await?;
+    story.an_event_is_accepted().await?;
     let waited = story.the_visit_is_counted_once().await?;
     ensure!(waited < Duration::from_secs(2), "the visit was counted after {waited:?}");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_edit_is_visible_within_50_ms_of_its_answer_and_then_comes_from_memory() -> Result<()> {
+async fn an_edit_is_visible_within_50_ms_of_its_response_and_then_served_from_the_cache() -> Result<()> {
     let system = System::start(PROGRAM, false, &[]).await?;
     let mut story = Story::begin(&system).await?;
     story.a_trial_gives_a_working_key().await?;
@@ -240,7 +242,7 @@ async fn an_edit_is_visible_within_50_ms_of_its_answer_and_then_comes_from_memor
     let edit = story.url(&format!("/api/pages/{}", story.page_id));
     for round in 0..20 {
         let html = format!("<h1>{round}</h1>");
-        story.client.insist(Method::PUT, &edit, &json!({"html": html})).await?;
+        story.client.retry_until_ok(Method::PUT, &edit, &json!({"html": html})).await?;
         let answered = Instant::now();
         until("the edit to be served", async || {
             (story.client.get(&story.site).await.ok()?.text() == html).then_some(())
@@ -251,7 +253,7 @@ async fn an_edit_is_visible_within_50_ms_of_its_answer_and_then_comes_from_memor
         let second = story.client.get(&story.site).await?;
         ensure!(
             second.header("x-cache") == "hit",
-            "round {round}: the second look was a {}",
+            "round {round}: the second request was a {}",
             second.header("x-cache")
         );
     }

@@ -1,4 +1,4 @@
-//! One trace from a visitor's submit to the webhook's attempt, through two processes, a database and a queue.
+//! One trace covers a submission and its webhook attempt, across two processes, a database and a queue.
 
 use anyhow::Result;
 use harness::{System, TraceSink, until};
@@ -13,9 +13,9 @@ async fn a_submission_and_its_webhook_attempt_are_one_trace() -> Result<()> {
     let system = System::start(PROGRAM, true, &[&endpoint]).await?;
     let mut story = Story::begin(&system).await?;
     story.a_trial_gives_a_working_key().await?;
-    story.a_form_knows_right_from_wrong().await?;
-    story.a_webhook_listens().await?;
-    let submission = story.an_answer_is_taken().await?;
+    story.a_form_validates_submissions().await?;
+    story.a_webhook_is_created().await?;
+    let submission = story.a_submission_is_accepted().await?;
     story.it_is_stored_and_delivered(&submission).await?;
 
     let (attempt, submit) = until("the attempt and its submit to be exported", async || {

@@ -1,4 +1,4 @@
-//! A client as plain as a visitor's: requests to this machine, under whatever host name the story wants.
+//! A minimal HTTP client: sends requests to one system on this machine under any host name.
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -11,35 +11,32 @@ use serde_json::Value;
 
 use crate::until;
 
-/// What came back.
+/// A complete HTTP response.
 #[derive(Debug, Clone)]
-pub struct Answer {
-    /// The status.
+pub struct Response {
     pub status: StatusCode,
-    /// The headers.
     pub headers: HeaderMap,
-    /// The body as it came.
     pub body: Bytes,
 }
 
-impl Answer {
-    /// The body as JSON; null if it is none.
+impl Response {
+    /// The body as JSON, or null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// The body as text.
+    /// The body as text, with invalid UTF-8 replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// A header's value, or an empty text.
+    /// A header's value, or an empty string.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 }
 
-/// Speaks to one system's public port. Cheap to clone.
+/// A client of one system's public port. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: HyperClient<HttpConnector, Full<Bytes>>,
@@ -49,22 +46,19 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the system on that port of this machine.
+    /// A client of the system that listens on `port` of this machine.
     pub fn new(port: u16) -> Self {
         Self { http: HyperClient::builder(TokioExecutor::new()).build_http(), port, key: None }
     }
 
-    /// Sends one request. `url` may name any host of the system: it is reached on this machine all the same.
-    ///
-    /// # Errors
-    /// Nobody answers.
+    /// Sends one request. The host of `url` becomes the Host header; the connection goes to this machine.
     pub async fn send(
         &self,
         method: Method,
         url: &str,
         headers: &[(&str, &str)],
         body: Bytes,
-    ) -> Result<Answer> {
+    ) -> Result<Response> {
         let uri: http::Uri = url.parse().with_context(|| format!("reading {url}"))?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let host = uri.authority().map_or("localhost", |authority| authority.as_str());
@@ -81,31 +75,22 @@ impl Client {
         let response = self.http.request(request.body(Full::new(body))?).await?;
         let (head, body) = response.into_parts();
         let body = body.collect().await?.to_bytes();
-        Ok(Answer { status: head.status, headers: head.headers, body })
+        Ok(Response { status: head.status, headers: head.headers, body })
     }
 
-    /// A GET.
-    ///
-    /// # Errors
-    /// Nobody answers.
-    pub async fn get(&self, url: &str) -> Result<Answer> {
+    /// Sends a GET request.
+    pub async fn get(&self, url: &str) -> Result<Response> {
         self.send(Method::GET, url, &[], Bytes::new()).await
     }
 
-    /// Sends JSON.
-    ///
-    /// # Errors
-    /// Nobody answers.
-    pub async fn json(&self, method: Method, url: &str, body: &Value) -> Result<Answer> {
+    /// Sends a JSON body.
+    pub async fn json(&self, method: Method, url: &str, body: &Value) -> Result<Response> {
         self.send(method, url, &[("content-type", "application/json")], body.to_string().into()).await
     }
 
-    /// Sends JSON, and again while the service says that it is away and has changed nothing, as its problem's
-    /// `Retry-After` asks clients to.
-    ///
-    /// # Errors
-    /// It doesn't come back, or answers with another error.
-    pub async fn insist(&self, method: Method, url: &str, body: &Value) -> Result<Value> {
+    /// Sends a JSON body and retries while the response is 503, which means that nothing was changed. Fails on any other
+    /// error response.
+    pub async fn retry_until_ok(&self, method: Method, url: &str, body: &Value) -> Result<Value> {
         let answer = until(&format!("{method} {url} to be answered"), async || {
             let answer = self.json(method.clone(), url, body).await.ok()?;
             (answer.status != StatusCode::SERVICE_UNAVAILABLE).then_some(answer)

@@ -1,35 +1,31 @@
-//! What stories need: a whole system of their own, a client, a webhook receiver, and a sink for traces.
+//! Test fixtures for end-to-end stories: a private system, an HTTP client, a webhook receiver and a trace sink.
 //!
-//! Everything goes through real processes and HTTP; nothing looks inside a service. Waiting is always for a
-//! condition, and bounded.
+//! Everything goes through real processes and HTTP. Tests wait for conditions, for at most [`TIMEOUT`].
 
 mod client;
 mod receiver;
-mod sink;
 mod system;
+mod trace_sink;
 
 use std::time::{Duration, Instant};
 
-pub use client::{Answer, Client};
+pub use client::{Client, Response};
 pub use receiver::{Delivery, Receiver};
-pub use sink::{Span, TraceSink};
 pub use system::System;
+pub use trace_sink::{Span, TraceSink};
 
-/// How long a story waits for anything before it has failed.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest that a test waits for a condition before it fails.
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Asks again until there is an answer.
-///
-/// # Errors
-/// There is none after [`PATIENCE`]; `what` says what was waited for.
-pub async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> anyhow::Result<T> {
+/// Polls until `poll` returns a value. After [`TIMEOUT`] the error names `condition`.
+pub async fn until<T>(condition: &str, mut poll: impl AsyncFnMut() -> Option<T>) -> anyhow::Result<T> {
     let began = Instant::now();
-    let mut turns = tokio::time::interval(Duration::from_millis(10));
+    let mut ticks = tokio::time::interval(Duration::from_millis(10));
     loop {
-        if let Some(answer) = ask().await {
-            return Ok(answer);
+        if let Some(value) = poll().await {
+            return Ok(value);
         }
-        anyhow::ensure!(began.elapsed() < PATIENCE, "waited {PATIENCE:?} for {what}");
-        turns.tick().await;
+        anyhow::ensure!(began.elapsed() < TIMEOUT, "waited {TIMEOUT:?} for {condition}");
+        ticks.tick().await;
     }
 }

@@ -1,4 +1,4 @@
-//! A webhook receiver: takes what comes, byte for byte, and answers as it is told.
+//! A webhook receiver that records every request and responds as configured.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,22 +10,21 @@ use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-/// One request that a receiver took.
+/// A request that a receiver recorded.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// Its headers.
     pub headers: HeaderMap,
-    /// Its body, byte for byte.
+    /// The body, byte for byte.
     pub body: Bytes,
 }
 
 impl Delivery {
-    /// A header's value, or an empty text.
+    /// A header's value, or an empty string.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// The submission it tells of.
+    /// The id of the submission it is about.
     pub fn submission_id(&self) -> String {
         let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         body["data"]["submissionId"].as_str().unwrap_or_default().to_owned()
@@ -34,7 +33,7 @@ impl Delivery {
 
 #[derive(Debug, Default)]
 struct Shared {
-    taken: Vec<Delivery>,
+    received: Vec<Delivery>,
     refusals: usize,
     hung: Vec<Delivery>,
     hangs: usize,
@@ -43,24 +42,18 @@ struct Shared {
 /// A receiver on this machine.
 #[derive(Debug, Clone)]
 pub struct Receiver {
-    /// Where it listens.
+    /// The address for deliveries.
     pub url: String,
     shared: Arc<Mutex<Shared>>,
 }
 
 impl Receiver {
     /// Listens on a free port. The first `refusals` requests are answered 500.
-    ///
-    /// # Errors
-    /// There is no free port.
     pub async fn listen(refusals: usize) -> Result<Self> {
         Self::with(Shared { refusals, ..Shared::default() }).await
     }
 
     /// Listens on a free port. The first `hangs` requests are read and never answered.
-    ///
-    /// # Errors
-    /// There is no free port.
     pub async fn hanging(hangs: usize) -> Result<Self> {
         Self::with(Shared { hangs, ..Shared::default() }).await
     }
@@ -69,23 +62,23 @@ impl Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/hook", listener.local_addr()?);
         let shared = Arc::new(Mutex::new(shared));
-        let app = Router::new().fallback(take).with_state(Arc::clone(&shared));
+        let app = Router::new().fallback(receive).with_state(Arc::clone(&shared));
         tokio::spawn(async move { axum::serve(listener, app).await });
         Ok(Self { url, shared })
     }
 
-    /// Everything that was read and left without an answer so far.
+    /// The requests that were read and have no response so far.
     pub fn hung(&self) -> Vec<Delivery> {
         self.shared.lock().map(|shared| shared.hung.clone()).unwrap_or_default()
     }
 
-    /// Everything that was answered 200 so far, in its order.
-    pub fn taken(&self) -> Vec<Delivery> {
-        self.shared.lock().map(|shared| shared.taken.clone()).unwrap_or_default()
+    /// The requests that were answered with 200 so far, in order.
+    pub fn received(&self) -> Vec<Delivery> {
+        self.shared.lock().map(|shared| shared.received.clone()).unwrap_or_default()
     }
 }
 
-async fn take(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, body: Bytes) -> StatusCode {
+async fn receive(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, body: Bytes) -> StatusCode {
     let hangs = {
         let Ok(mut shared) = shared.lock() else { return StatusCode::INTERNAL_SERVER_ERROR };
         if shared.refusals > 0 {
@@ -94,7 +87,7 @@ async fn take(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, body
         }
         let hangs = shared.hangs > 0;
         shared.hangs = shared.hangs.saturating_sub(1);
-        let to = if hangs { &mut shared.hung } else { &mut shared.taken };
+        let to = if hangs { &mut shared.hung } else { &mut shared.received };
         to.push(Delivery { headers, body });
         hangs
     };

@@ -1,4 +1,4 @@
-//! A whole system of its own for one story: stores, services and folder, gone when it is dropped.
+//! A private system for one test: stores, services and a data folder, all removed on drop.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -12,22 +12,19 @@ use tempfile::TempDir;
 
 use crate::{Client, until};
 
-/// A running system. If the story fails, its logs are shown.
+/// A running system. Prints its logs if the test fails.
 #[derive(Debug)]
 pub struct System {
     command: Command,
     up: Child,
     folder: TempDir,
-    /// What runs, as it was when it became ready.
+    /// The contents of stack.json when the system became ready.
     pub file: StackFile,
 }
 
 impl System {
-    /// Starts everything with these settings beside the local ones; with `processes`, each service on its own.
-    /// `program` is the local runner.
-    ///
-    /// # Errors
-    /// It doesn't become ready.
+    /// Starts all stores and services with the settings of `set` on top of the local defaults. `program` is the local
+    /// runner; with `processes`, each service is a process.
     pub async fn start(program: &str, processes: bool, set: &[&str]) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("web-runtime-story-").tempdir()?;
         let mut command = Command::new(program);
@@ -40,10 +37,7 @@ impl System {
         Ok(system)
     }
 
-    /// Waits until every service is ready; gives what runs then.
-    ///
-    /// # Errors
-    /// One doesn't become ready, or the system has ended.
+    /// Waits until every service is ready and returns stack.json.
     pub async fn until_ready(&mut self) -> Result<StackFile> {
         let path = self.folder.path().join(StackFile::NAME);
         let pid = self.up.id();
@@ -58,10 +52,7 @@ impl System {
         .await?
     }
 
-    /// Ends everything in good order and starts it again in the same folder.
-    ///
-    /// # Errors
-    /// It doesn't end well or doesn't become ready.
+    /// Stops the system gracefully and starts it again on the same folder.
     pub async fn restart(&mut self) -> Result<()> {
         self.signal(Signal::TERM)?;
         let status = self.up.wait()?;
@@ -71,10 +62,7 @@ impl System {
         Ok(())
     }
 
-    /// Kills the runner itself with -9.
-    ///
-    /// # Errors
-    /// It isn't running.
+    /// Kills the runner with SIGKILL.
     pub fn kill_runner(&self) -> Result<()> {
         self.signal(Signal::KILL)
     }
@@ -84,34 +72,25 @@ impl System {
         Ok(kill_process(pid, signal)?)
     }
 
-    /// A client without a key.
+    /// A client without an API key.
     pub fn client(&self) -> Client {
         Client::new(self.file.http_port)
     }
 
-    /// A service's process as it is now.
-    ///
-    /// # Errors
-    /// There is no such service.
+    /// The current process id of a service.
     pub fn pid_of(&self, service: &str) -> Result<u32> {
         let text = std::fs::read(self.folder.path().join(StackFile::NAME))?;
         let file: StackFile = serde_json::from_slice(&text)?;
         Ok(file.services.get(service).context("no such service")?.pid)
     }
 
-    /// Kills a service as the kernel would when memory runs out: at once, without a word.
-    ///
-    /// # Errors
-    /// It isn't running.
+    /// Kills a service with SIGKILL, as the kernel does when memory runs out.
     pub fn kill(&self, service: &str) -> Result<()> {
         let pid = i32::try_from(self.pid_of(service)?).ok().and_then(Pid::from_raw).context("no process")?;
         Ok(kill_process(pid, Signal::KILL)?)
     }
 
-    /// Empties Redis, as if its disk had been lost.
-    ///
-    /// # Errors
-    /// Redis doesn't answer.
+    /// Empties Redis, as if its disk were lost.
     pub fn empty_redis(&self) -> Result<()> {
         let address = self.file.redis_url.trim_start_matches("redis://").trim_end_matches('/');
         let mut redis = TcpStream::connect(address)?;
@@ -122,7 +101,7 @@ impl System {
         Ok(())
     }
 
-    /// The folder of the system.
+    /// The data folder of the system.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -161,7 +140,7 @@ impl Drop for System {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a failed story's logs are what one needs to see")]
+#[expect(clippy::print_stderr, reason = "shows why the test failed")]
 fn show_logs(folder: &Path) {
     let logs =
         std::fs::read_dir(folder.join("logs")).into_iter().flatten().flatten().map(|entry| entry.path());

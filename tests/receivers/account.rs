@@ -1,4 +1,4 @@
-//! An account with a form, on a plan that limits nothing.
+//! An account with a form, on the plan `scale`.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::PROGRAM;
 
-/// The account.
+/// An account with a client and a form.
 pub(crate) struct Account {
     pub(crate) client: Client,
     base: String,
@@ -20,7 +20,7 @@ impl Account {
     pub(crate) async fn new(system: &System) -> Result<Self> {
         let base = system.file.base_url.clone();
         let mut client = system.client();
-        let trial = client.insist(Method::POST, &format!("{base}/api/trial"), &Value::Null).await?;
+        let trial = client.retry_until_ok(Method::POST, &format!("{base}/api/trial"), &Value::Null).await?;
         client.key = trial["key"].as_str().map(str::to_owned);
         let account = client.get(&format!("{base}/api/account")).await?.json();
         let id = account["id"].as_str().context("no id")?;
@@ -28,29 +28,30 @@ impl Account {
         let done =
             admin.args(["admin", "--dir"]).arg(system.folder()).args(["plan", id, "scale"]).output()?;
         ensure!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        // Whoever calls is remembered for a moment.
-        until("the plan to be known", async || {
+        // Services cache an authenticated key for up to a second.
+        until("the new plan to take effect", async || {
             let account = client.get(&format!("{base}/api/account")).await.ok()?.json();
             (account["_meta"]["plan"] == "scale").then_some(())
         })
         .await?;
         let form = json!({"name": "Contact", "fields": [{"name": "note", "label": "Note", "type": "text"}]});
-        let form = client.insist(Method::POST, &format!("{base}/api/forms"), &form).await?;
+        let form = client.retry_until_ok(Method::POST, &format!("{base}/api/forms"), &form).await?;
         let submit_url = form["submitUrl"].as_str().context("no submitUrl")?.to_owned();
         Ok(Self { client, base, submit_url })
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value> {
-        self.client.insist(Method::POST, &format!("{}{path}", self.base), body).await
+        self.client.retry_until_ok(Method::POST, &format!("{}{path}", self.base), body).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<Value> {
         Ok(self.client.get(&format!("{}{path}", self.base)).await?.json())
     }
 
-    /// Gives the submission's id.
+    /// Returns the submission's id.
     pub(crate) async fn submit(&self, note: &str) -> Result<String> {
-        let taken = self.client.insist(Method::POST, &self.submit_url, &json!({"note": note})).await?;
-        Ok(taken["submissionId"].as_str().context("no submissionId")?.to_owned())
+        let accepted =
+            self.client.retry_until_ok(Method::POST, &self.submit_url, &json!({"note": note})).await?;
+        Ok(accepted["submissionId"].as_str().context("no submissionId")?.to_owned())
     }
 }

@@ -1,5 +1,4 @@
-//! Messages for chat platforms are held against the types and validators that the platforms, or those who live by them,
-//! publish.
+//! Validates messages for chat platforms against the types and validators that the platforms and their ecosystems publish.
 
 use std::process::Command;
 
@@ -13,13 +12,13 @@ use crate::packages::{node, run_over};
 const CHATS: [Template; 5] =
     [Template::Slack, Template::Discord, Template::Telegram, Template::Teams, Template::GoogleChat];
 
-/// Complaints about each message, by what its platform publishes.
-fn complaints(messages: &[(Template, Value)]) -> Result<Vec<Vec<String>>> {
+/// Validation errors of each message, by its platform's published types.
+fn validation_errors(messages: &[(Template, Value)]) -> Result<Vec<Vec<String>>> {
     let message = |(template, body): &(Template, Value)| json!({"template": template.word(), "body": body});
     let input = serde_json::to_vec(&messages.iter().map(message).collect::<Vec<_>>())?;
     let output = run_over(Command::new("node").arg(node()?.join("formats.mjs")), &input)?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).context("the complaints can't be read")
+    serde_json::from_slice(&output.stdout).context("the validation errors can't be parsed")
 }
 
 fn submission(fields: impl IntoIterator<Item = (String, String)>) -> Value {
@@ -29,7 +28,7 @@ fn submission(fields: impl IntoIterator<Item = (String, String)>) -> Value {
 }
 
 #[test]
-fn platforms_take_every_message_of_ours() -> Result<()> {
+fn platform_validators_accept_every_message() -> Result<()> {
     let field = |at: usize, value: &str| (format!("field {at}"), value.to_owned());
     let values =
         ["Zoë", "", "  ", "<!channel> @everyone [a](https://b.c) *b* _c_ `d`", "line\nbreak\u{0}\u{1f980}"];
@@ -50,14 +49,14 @@ fn platforms_take_every_message_of_ours() -> Result<()> {
             messages.push((template, body));
         }
     }
-    for ((template, body), complaints) in messages.iter().zip(complaints(&messages)?) {
-        ensure!(complaints.is_empty(), "{}: {complaints:?} of {body}", template.word());
+    for ((template, body), errors) in messages.iter().zip(validation_errors(&messages)?) {
+        ensure!(errors.is_empty(), "{}: {errors:?} of {body}", template.word());
     }
     Ok(())
 }
 
 #[test]
-fn platforms_refuse_what_is_wrong() -> Result<()> {
+fn platform_validators_reject_invalid_messages() -> Result<()> {
     let card = |element: Value| {
         let card = json!({"type": "AdaptiveCard", "version": "1.4", "body": [element]});
         let content = "application/vnd.microsoft.card.adaptive";
@@ -74,8 +73,8 @@ fn platforms_refuse_what_is_wrong() -> Result<()> {
         (Template::Teams, card(json!({"type": "TextBlok", "text": "t"}))),
         (Template::GoogleChat, json!({"text": "t", "cardsV3": []})),
     ];
-    for ((template, body), complaints) in messages.iter().zip(complaints(&messages)?) {
-        ensure!(!complaints.is_empty(), "{} takes {body}: the check checks nothing", template.word());
+    for ((template, body), errors) in messages.iter().zip(validation_errors(&messages)?) {
+        ensure!(!errors.is_empty(), "{} accepts the invalid message {body}", template.word());
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Other people's receivers: what we send must be right for libraries and platforms that know nothing of us.
+//! Deliveries verified by third-party libraries and by the chat platforms' own types.
 
 mod account;
 mod formats;

@@ -1,4 +1,4 @@
-//! Packages of npm and PyPI, installed once into the build's own folder, pinned by the lock files here.
+//! Installs npm and PyPI packages once into the build folder, pinned by lock files.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -7,26 +7,26 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// Where the packages' scripts and pins are.
-fn here() -> PathBuf {
+/// The folder of the scripts and lock files.
+fn source_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("receivers")
 }
 
-/// A folder in which `script` of npm's packages can be run.
+/// The folder with the npm packages and the scripts that use them.
 pub(crate) fn node() -> Result<PathBuf> {
     let pins = ["package.json", "package-lock.json"];
     installed("receivers-npm", &pins, &["verify.mjs", "formats.mjs"], |folder| {
         let mut npm = Command::new("npm");
         run(npm.args(["ci", "--no-audit", "--no-fund"]).current_dir(folder))
-            .context("this test needs node and npm: other people's receivers are fetched with them")
+            .context("this test needs node and npm to install third-party receivers")
     })
 }
 
-/// A folder in which the Python of PyPI's packages is `bin/python`.
+/// A virtual environment with the PyPI packages; its interpreter is `bin/python`.
 pub(crate) fn python() -> Result<PathBuf> {
     installed("receivers-pypi", &["requirements.txt"], &["verify.py"], |folder| {
         run(Command::new("python3").args(["-m", "venv"]).arg(folder))
-            .context("this test needs Python 3: a receiver is fetched with its pip")?;
+            .context("this test needs Python 3 and pip to install a third-party receiver")?;
         let mut pip = Command::new(folder.join("bin/pip"));
         run(pip
             .args(["install", "--quiet", "--require-hashes", "--requirement"])
@@ -34,7 +34,7 @@ pub(crate) fn python() -> Result<PathBuf> {
     })
 }
 
-/// The folder of that name, installed by whoever comes first, or again when a pin has changed.
+/// The folder `name`, installed by the first caller and again after a lock file has changed. Concurrent callers wait.
 fn installed(
     name: &str,
     pins: &[&str],
@@ -45,10 +45,10 @@ fn installed(
     fs::create_dir_all(&folder)?;
     let lock = File::create(folder.join("lock"))?;
     lock.lock()?;
-    let is_same = |file: &&str| fs::read(here().join(file)).ok() == fs::read(folder.join(file)).ok();
+    let is_same = |file: &&str| fs::read(source_folder().join(file)).ok() == fs::read(folder.join(file)).ok();
     let (stamp, is_pinned) = (folder.join("installed"), pins.iter().all(is_same));
     for file in pins.iter().chain(scripts) {
-        fs::copy(here().join(file), folder.join(file))?;
+        fs::copy(source_folder().join(file), folder.join(file))?;
     }
     if !(is_pinned && stamp.exists()) {
         let _was_none = fs::remove_file(&stamp);
@@ -64,7 +64,7 @@ fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command over `input`.
+/// Runs a command with `input` as its standard input.
 pub(crate) fn run_over(command: &mut Command, input: &[u8]) -> Result<Output> {
     let mut running = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     running.stdin.take().context("no stdin")?.write_all(input)?;

@@ -1,5 +1,5 @@
-//! A platform's address is a secret: whoever has it can post. It stands in no log, no error and no file of ours,
-//! whatever goes wrong on the way there.
+//! A chat platform's webhook URL is a secret, because it authorizes posting. It must not appear in a log, an error or a
+//! file, however deliveries to it fail.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::account::Account;
 const TOKEN: &str = "T0pS3cretT0ken";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_stands_nowhere_in_clear_however_a_delivery_fails() -> Result<()> {
+async fn a_receiver_url_is_never_stored_or_logged_in_clear_when_deliveries_fail() -> Result<()> {
     let system = System::start(PROGRAM, false, &["webhooks.schedule=[\"0s\"]"]).await?;
     let account = Account::new(&system).await?;
     let refusing = Receiver::listen(usize::MAX).await?;
@@ -27,9 +27,9 @@ async fn an_address_stands_nowhere_in_clear_however_a_delivery_fails() -> Result
         json!({"url": own.replace("http:", "https:"), "template": "telegram", "telegramChatId": "42"}),
         json!({"url": format!("https://name.invalid/{TOKEN}"), "template": "teams"}),
     ];
-    // One that no delivery could go to is refused, and kept nowhere either.
-    let inwards = json!({"url": format!("https://10.0.0.1/{TOKEN}"), "template": "google-chat"});
-    ensure!(account.post("/api/webhooks", &inwards).await.is_err(), "it leads inwards");
+    // A private address is refused, and not stored either.
+    let private = json!({"url": format!("https://10.0.0.1/{TOKEN}"), "template": "google-chat"});
+    ensure!(account.post("/api/webhooks", &private).await.is_err(), "a private address was accepted");
     let mut errors = BTreeMap::new();
     let mut secrets = vec![TOKEN.to_owned()];
     let mut paths = Vec::new();
@@ -52,14 +52,14 @@ async fn an_address_stands_nowhere_in_clear_however_a_delivery_fails() -> Result
         *errors.entry(log["deliveries"][0]["error"].as_str().unwrap_or_default().to_owned()).or_insert(0) +=
             1;
     }
-    ensure!(errors.len() >= 4, "they fail in different ways: {errors:?}");
+    ensure!(errors.len() >= 4, "expected four kinds of errors: {errors:?}");
     let mut read = 0;
     search(system.folder(), &secrets, &mut read)?;
     ensure!(read > 100, "only {read} files were read");
     Ok(())
 }
 
-/// Reads every file under `folder`: logs, and what the stores have written.
+/// Searches every file under `folder`: logs and the stores' data.
 fn search(folder: &Path, secrets: &[String], read: &mut usize) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -67,12 +67,12 @@ fn search(folder: &Path, secrets: &[String], read: &mut usize) -> Result<()> {
         if kind.is_dir() {
             search(&path, secrets, read)?;
         }
-        // What goes away meanwhile is written down nowhere.
+        // A file that was deleted meanwhile stores nothing.
         let Some(bytes) = kind.is_file().then(|| fs::read(&path).ok()).flatten() else { continue };
         *read += 1;
         let text = String::from_utf8_lossy(&bytes);
         for secret in secrets {
-            ensure!(!text.contains(secret.as_str()), "{secret} stands in {}", path.display());
+            ensure!(!text.contains(secret.as_str()), "{secret} is in {}", path.display());
         }
     }
     Ok(())

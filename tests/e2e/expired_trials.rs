@@ -1,4 +1,4 @@
-//! A trial that nobody claims: everything works until its time is over, and then nothing is left of it.
+//! An unclaimed trial works until its deadline and is then purged completely.
 
 use anyhow::{Context, Result, ensure};
 use harness::{Client, System, until};
@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 
 use crate::PROGRAM;
 
-/// What visitors have seen of a trial, warm in the edge's memory.
-struct Seen {
+/// A trial whose addresses are in the edge's caches.
+struct VisitedTrial {
     client: Client,
     addresses: Vec<String>,
 }
 
-/// A trial with a page and a form that visitors have seen. None if its time was over before that: a busy machine
-/// is no failure.
-async fn seen_trial(system: &System) -> Result<Option<Seen>> {
+/// Creates a trial with a page and a form and requests them once. Returns `None` if the deadline passed before that, as
+/// on a busy machine.
+async fn visited_trial(system: &System) -> Result<Option<VisitedTrial>> {
     let base = &system.file.base_url;
     let mut client = system.client();
-    let trial = client.insist(Method::POST, &format!("{base}/api/trial"), &Value::Null).await?;
+    let trial = client.retry_until_ok(Method::POST, &format!("{base}/api/trial"), &Value::Null).await?;
     client.key = Some(trial["key"].as_str().context("no key")?.to_owned());
     let page = json!({"slug": "hello", "title": "Hello", "html": "<h1>Hello</h1>"});
     let page = client.json(Method::POST, &format!("{base}/api/pages"), &page).await?;
@@ -32,31 +32,32 @@ async fn seen_trial(system: &System) -> Result<Option<Seen>> {
             return Ok(None);
         }
     }
-    Ok((addresses.len() == 3).then_some(Seen { client, addresses }))
+    Ok((addresses.len() == 3).then_some(VisitedTrial { client, addresses }))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_trial_nobody_claims_is_gone_everywhere_when_its_time_is_over() -> Result<()> {
+async fn an_unclaimed_trial_is_purged_everywhere_after_its_deadline() -> Result<()> {
     let system = System::start(PROGRAM, false, &["trial.claim_window=2s", "purge.every=100ms"]).await?;
-    let seen =
-        until("a trial to be seen within its time", async || seen_trial(&system).await.transpose()).await??;
+    let trial =
+        until("a trial to be visited before its deadline", async || visited_trial(&system).await.transpose())
+            .await??;
     let account = format!("{}/api/account", system.file.base_url);
     until("the key to stop working", async || {
-        let answer = seen.client.get(&account).await.ok()?;
+        let answer = trial.client.get(&account).await.ok()?;
         (answer.status == StatusCode::UNAUTHORIZED).then_some(())
     })
     .await?;
-    for address in &seen.addresses {
-        // Told, and not merely too old: a minute is as long as this waits.
+    for address in &trial.addresses {
+        // Shorter than the cache's max_age, so the invalidation must have arrived.
         until(&format!("{address} to be gone"), async || {
-            (seen.client.get(address).await.ok()?.status == StatusCode::NOT_FOUND).then_some(())
+            (trial.client.get(address).await.ok()?.status == StatusCode::NOT_FOUND).then_some(())
         })
         .await?;
     }
-    let newcomer =
-        until("another trial to be seen", async || seen_trial(&system).await.transpose()).await??;
-    let short = newcomer.addresses.iter().find(|address| address.contains("/p/hello"));
-    let is_handed_on = short.is_none_or(|address| !address.contains("?site="));
-    ensure!(!is_handed_on, "the bare address was handed on: {short:?}");
+    let second =
+        until("another trial to be visited", async || visited_trial(&system).await.transpose()).await??;
+    let short = second.addresses.iter().find(|address| address.contains("/p/hello"));
+    let is_reassigned = short.is_none_or(|address| !address.contains("?site="));
+    ensure!(!is_reassigned, "the short address of the purged trial was reassigned: {short:?}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! An operator's commands on a running system, and what everybody else sees of them.
+//! Operator commands on a running system and their effects for clients and visitors.
 
 use std::process::Command;
 
@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 
 use crate::PROGRAM;
 
-/// Runs `admin` with these words; gives what it said, and fails if it did.
-fn admin(system: &System, words: &[&str]) -> Result<String> {
-    let done = Command::new(PROGRAM).arg("admin").args(words).arg("--dir").arg(system.folder()).output()?;
-    let said = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
-    ensure!(done.status.success(), "{words:?}: {said}");
-    Ok(said)
+/// Runs `admin` with these arguments and returns its output. Fails if the command fails.
+fn admin(system: &System, arguments: &[&str]) -> Result<String> {
+    let done =
+        Command::new(PROGRAM).arg("admin").args(arguments).arg("--dir").arg(system.folder()).output()?;
+    let output = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
+    ensure!(done.status.success(), "{arguments:?}: {output}");
+    Ok(output)
 }
 
 async fn until_status(client: &Client, address: &str, status: u16) -> Result<Value> {
@@ -26,19 +27,20 @@ async fn until_status(client: &Client, address: &str, status: u16) -> Result<Val
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_looks_an_account_up_suspends_it_resumes_it_and_sets_its_plan() -> Result<()> {
+async fn an_operator_can_find_suspend_resume_and_upgrade_an_account() -> Result<()> {
     let system = System::start(PROGRAM, false, &[]).await?;
     let url = |path: &str| format!("{}{path}", system.file.base_url);
     let mut client = system.client();
-    let trial = client.insist(Method::POST, &url("/api/trial"), &Value::Null).await?;
+    let trial = client.retry_until_ok(Method::POST, &url("/api/trial"), &Value::Null).await?;
     let key = trial["key"].as_str().context("no key")?.to_owned();
     client.key = Some(key.clone());
     let page = json!({"slug": "index", "title": "Hello", "html": "<h1>Hello</h1>"});
-    let page = client.insist(Method::POST, &url("/api/pages"), &page).await?;
+    let page = client.retry_until_ok(Method::POST, &url("/api/pages"), &page).await?;
     let site = page["subdomainUrl"].as_str().context("no subdomainUrl")?;
     let fields = json!([{"name": "a", "label": "A", "type": "text"}]);
-    let form =
-        client.insist(Method::POST, &url("/api/forms"), &json!({"name": "F", "fields": fields})).await?;
+    let form = client
+        .retry_until_ok(Method::POST, &url("/api/forms"), &json!({"name": "F", "fields": fields}))
+        .await?;
     let hosted = form["hostedFormUrl"].as_str().context("no hostedFormUrl")?;
     let account = client.get(&url("/api/account")).await?.json();
     let id = account["id"].as_str().context("no id")?;
@@ -46,13 +48,16 @@ async fn an_operator_looks_an_account_up_suspends_it_resumes_it_and_sets_its_pla
         until_status(&client, address, 200).await?;
     }
 
-    for sought in [id, site, account["subdomain"].as_str().unwrap_or_default(), &key, &key[..13]] {
-        let said = admin(&system, &["account", sought])?;
-        ensure!(said.contains(id) && said.contains("1 pages, 1 forms"), "{sought}: {said}");
-        ensure!(said.contains(&key[..13]) && !said.contains(&key), "a key is shown by its beginning: {said}");
+    for lookup in [id, site, account["subdomain"].as_str().unwrap_or_default(), &key, &key[..13]] {
+        let output = admin(&system, &["account", lookup])?;
+        ensure!(output.contains(id) && output.contains("1 pages, 1 forms"), "{lookup}: {output}");
+        ensure!(
+            output.contains(&key[..13]) && !output.contains(&key),
+            "only the prefix of a key may be shown: {output}"
+        );
     }
     ensure!(admin(&system, &["accounts"])?.contains(id));
-    ensure!(admin(&system, &["account", "nobody-here"]).is_err());
+    ensure!(admin(&system, &["account", "no-such-account"]).is_err());
     ensure!(admin(&system, &["suspend", "00000000-0000-0000-0000-000000000000"]).is_err());
 
     admin(&system, &["suspend", id, "--reason", "phishing"])?;
@@ -69,18 +74,18 @@ async fn an_operator_looks_an_account_up_suspends_it_resumes_it_and_sets_its_pla
     }
 
     admin(&system, &["plan", id, "pro"])?;
-    until("the plan to be known", async || {
+    until("the new plan to take effect", async || {
         let answer = client.get(&url("/api/account")).await.ok()?;
         (answer.status == StatusCode::OK && answer.json()["plan"] == "pro").then_some(())
     })
     .await
 }
 
-/// A trial that whoever signs in with this e-mail has claimed; gives its account.
-async fn claimed_by(system: &System, email: &str) -> Result<String> {
+/// Creates a trial and claims it as the owner with this e-mail address. Returns the account id.
+async fn account_claimed_by(system: &System, email: &str) -> Result<String> {
     let base = &system.file.base_url;
     let mut client = system.client();
-    let trial = client.insist(Method::POST, &format!("{base}/api/trial"), &Value::Null).await?;
+    let trial = client.retry_until_ok(Method::POST, &format!("{base}/api/trial"), &Value::Null).await?;
     client.key = None;
     let mut cookie = String::new();
     let claim = trial["claimUrl"].as_str().context("no claimUrl")?;
@@ -100,16 +105,16 @@ async fn claimed_by(system: &System, email: &str) -> Result<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_finds_accounts_by_their_holders_e_mail() -> Result<()> {
+async fn an_operator_can_find_accounts_by_their_owners_email() -> Result<()> {
     let system = System::start(PROGRAM, false, &[]).await?;
-    let own = claimed_by(&system, "ana@example.com").await?;
-    let others = claimed_by(&system, "ben@example.com").await?;
-    let said = admin(&system, &["account", "Ana@Example.com"])?;
-    ensure!(said.contains(&own) && said.contains("belongs to  ana@example.com"), "{said}");
+    let own = account_claimed_by(&system, "ana@example.com").await?;
+    let other = account_claimed_by(&system, "ben@example.com").await?;
+    let output = admin(&system, &["account", "Ana@Example.com"])?;
+    ensure!(output.contains(&own) && output.contains("belongs to  ana@example.com"), "{output}");
 
-    let second = claimed_by(&system, "ana@example.com").await?;
-    let said = admin(&system, &["account", "ana@example.com"])?;
-    ensure!(said.contains(&own) && said.contains(&second) && !said.contains(&others), "{said}");
-    ensure!(admin(&system, &["account", "nobody@example.com"]).is_err());
+    let second = account_claimed_by(&system, "ana@example.com").await?;
+    let output = admin(&system, &["account", "ana@example.com"])?;
+    ensure!(output.contains(&own) && output.contains(&second) && !output.contains(&other), "{output}");
+    ensure!(admin(&system, &["account", "unknown@example.com"]).is_err());
     Ok(())
 }
