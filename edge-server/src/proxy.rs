@@ -14,7 +14,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use web::{Code, Problem, RequestId};
 
 use crate::config;
-use crate::edge::Edge;
+use crate::state::EdgeState;
 
 /// What concerns one connection (RFC 9110, 7.6.1) or has been seen to here, and what only we may say.
 const NOT_PASSED_ON: [HeaderName; 17] = [
@@ -147,12 +147,12 @@ fn set(headers: &mut HeaderMap, name: &'static str, value: Option<String>) {
     }
 }
 
-pub(crate) async fn to_control_plane(State(edge): State<Edge>, request: Request) -> Response {
+pub(crate) async fn to_control_plane(State(edge): State<EdgeState>, request: Request) -> Response {
     let visitor = edge.proxies.visitor(request.headers(), request.extensions());
     edge.inner.pass(&edge.inner.control_plane, visitor, request).await
 }
 
-pub(crate) async fn to_collector(State(edge): State<Edge>, request: Request) -> Response {
+pub(crate) async fn to_collector(State(edge): State<EdgeState>, request: Request) -> Response {
     let visitor = edge.proxies.visitor(request.headers(), request.extensions());
     edge.inner.pass(&edge.inner.collector, visitor, request).await
 }

@@ -76,7 +76,7 @@ impl Language {
 /// What a form says in one language.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Words {
+pub(crate) struct Messages {
     /// `ltr` or `rtl`.
     pub(crate) direction: String,
     pub(crate) page: PageWords,
@@ -137,7 +137,7 @@ struct WrongWords {
     file_size: String,
 }
 
-impl Words {
+impl Messages {
     /// What a language's file says.
     ///
     /// # Errors
@@ -207,7 +207,7 @@ mod tests {
         };
         let english = counts(Language::English);
         for language in Language::ALL {
-            Words::read(language).unwrap();
+            Messages::read(language).unwrap();
             for (key, text) in counts(language) {
                 assert!(!text.is_empty(), "{language:?} {key}");
                 assert_eq!(placeholders(&text), placeholders(&english[&key]), "{language:?} {key}");

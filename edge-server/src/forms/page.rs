@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use store::forms::OpenForm;
 
-use super::languages::{Language, Words};
-use super::questions::Sheet;
-use super::{onward, showing};
+use super::languages::{Language, Messages};
+use super::view_model::FormModel;
+use super::{conditional_css, redirect_target};
 
 /// One for all forms. It stands in the page: nothing is drawn twice.
 const STYLE: &str = include_str!("../../static/form.css");
 
 /// How a page is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Manner {
+pub(crate) struct Presentation {
     pub(crate) language: Language,
     /// The visitor's address names the language; it stays when the form is sent.
     pub(crate) is_asked_for: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Notice<'a> {
     /// The form was sent, and this says so.
     pub(crate) is_thanks: bool,
     /// Where the visitor is to go from here.
-    pub(crate) onward: Option<&'a str>,
+    pub(crate) redirect_target: Option<&'a str>,
 }
 
 /// A page, and what it may do.
@@ -50,7 +50,7 @@ pub(crate) struct Page {
 /// Makes pages.
 pub(crate) struct Pages {
     templates: Environment<'static>,
-    words: Vec<Words>,
+    words: Vec<Messages>,
 }
 
 impl Pages {
@@ -65,12 +65,12 @@ impl Pages {
         ] {
             templates.add_template(name, source).with_context(|| format!("reading the template {name}"))?;
         }
-        let words = Language::ALL.into_iter().map(Words::read).collect::<anyhow::Result<_>>()?;
+        let words = Language::ALL.into_iter().map(Messages::read).collect::<anyhow::Result<_>>()?;
         Ok(Self { templates, words })
     }
 
     /// What is said in a language.
-    pub(crate) fn words(&self, language: Language) -> &Words {
+    pub(crate) fn words(&self, language: Language) -> &Messages {
         &self.words[language as usize]
     }
 
@@ -81,13 +81,13 @@ impl Pages {
     pub(crate) fn form(
         &self,
         open: &OpenForm,
-        manner: Manner,
-        sheet: &Sheet<'_>,
+        manner: Presentation,
+        sheet: &FormModel<'_>,
         token: &str,
     ) -> Result<Page, minijinja::Error> {
         let form = &open.form;
         let questions: Vec<_> = form.fields.iter().map(|field| sheet.question(field)).collect();
-        let rules = showing::rules(&form.fields);
+        let rules = conditional_css::rules(&form.fields);
         let context = json!({
             "name": form.name,
             "submit_label": form.submit_label,
@@ -101,7 +101,8 @@ impl Pages {
             "challenge": form.spam.proof_of_work.then(|| format!("/api/forms/{}/challenge", form.id)),
             "token": token,
         });
-        let target = if onward(open).is_some() && !manner.is_embedded { " http: https:" } else { "" };
+        let target =
+            if redirect_target(open).is_some() && !manner.is_embedded { " http: https:" } else { "" };
         self.render("form.html", manner, context, &rules, target)
     }
 
@@ -109,12 +110,12 @@ impl Pages {
     ///
     /// # Errors
     /// The template's.
-    pub(crate) fn notice(&self, manner: Manner, notice: &Notice<'_>) -> Result<Page, minijinja::Error> {
+    pub(crate) fn notice(&self, manner: Presentation, notice: &Notice<'_>) -> Result<Page, minijinja::Error> {
         let context = json!({
             "title": notice.title,
             "message": notice.message,
             "is_thanks": notice.is_thanks,
-            "onward": notice.onward,
+            "onward": notice.redirect_target,
         });
         self.render("notice.html", manner, context, "", "")
     }
@@ -122,7 +123,7 @@ impl Pages {
     fn render(
         &self,
         template: &str,
-        manner: Manner,
+        manner: Presentation,
         mut context: Value,
         rules: &str,
         target: &str,
@@ -133,7 +134,7 @@ impl Pages {
             "direction": words.direction,
             "t": words.page,
             "style": STYLE,
-            "showing": rules,
+            "conditional_css": rules,
             "asked_language": manner.is_asked_for,
             "embedded": manner.is_embedded,
         });

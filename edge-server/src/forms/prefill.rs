@@ -8,12 +8,12 @@ use http::HeaderMap;
 use serde_json::Value;
 
 use super::languages::Language;
-use super::page::Manner;
+use super::page::Presentation;
 
 /// Longer texts are no prefill, and would only be carried to and fro.
 const TEXT_CHARS_MAX: usize = 2_000;
 
-impl Manner {
+impl Presentation {
     /// As the query and the headers of a request ask for it.
     pub(crate) fn asked(query: &str, headers: &HeaderMap) -> Self {
         Self::asked_or(query, || Language::liked(headers))
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn an_address_says_how_the_form_is_shown_and_says_so_again() {
-        let shown = |query: &str| Manner::asked(query, &HeaderMap::new());
+        let shown = |query: &str| Presentation::asked(query, &HeaderMap::new());
         assert_eq!(shown("").query(), "");
         assert_eq!(shown("embed=1&lang=de-CH&x=y").query(), "?lang=de&embed=1");
         assert_eq!(shown("lang=xx&embed=yes").query(), "");

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use chrono::TimeDelta;
 
 use super::Ready;
-use crate::hit::Wanted;
-use crate::memory::Belief;
+use crate::sites::connection_cache::Validity;
+use crate::sites::page_lookup::PageRequest;
 
 /// Longer questions are not remembered: what so many connections hold is bounded by this.
 const ASKED_BYTES_MAX: usize = 512;
@@ -21,18 +21,18 @@ pub(crate) struct Remembered {
     languages: Option<Box<[u8]>>,
     /// Not held here: when the cache lets go of it, so do all connections.
     page: Weak<Ready>,
-    pub(super) belief: Belief,
+    pub(super) belief: Validity,
 }
 
 impl Remembered {
     /// None if the question is too long.
     pub(super) fn new(
-        wanted: &Wanted<'_>,
+        wanted: &PageRequest<'_>,
         languages: Option<&[u8]>,
         page: &Arc<Ready>,
-        belief: Belief,
+        belief: Validity,
     ) -> Option<Self> {
-        let Wanted { host, path, query, .. } = *wanted;
+        let PageRequest { host, path, query, .. } = *wanted;
         let asked = host.len() + path.len() + query.len() + languages.map_or(0, <[u8]>::len);
         (asked <= ASKED_BYTES_MAX).then(|| Self {
             host: host.into(),
@@ -45,7 +45,7 @@ impl Remembered {
     }
 
     /// The page, if just that is wanted again.
-    pub(super) fn page(&self, wanted: &Wanted<'_>, languages: Option<&[u8]>) -> Option<Arc<Ready>> {
+    pub(super) fn page(&self, wanted: &PageRequest<'_>, languages: Option<&[u8]>) -> Option<Arc<Ready>> {
         let is_same = *self.path == *wanted.path
             && *self.host == *wanted.host
             && *self.query == *wanted.query

@@ -1,0 +1,10 @@
+//! Connections of visitors: accepted, limited, and served.
+
+mod coalescing_writer;
+mod connections;
+mod counting_writer;
+mod fast_path;
+pub(crate) mod listener;
+mod min_rate_body;
+pub(crate) mod router;
+mod service;
