@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import sys
 
-import stand
+import fixture
 
 ROUNDS, SECONDS, CONNECTIONS = 7, 4, 16
 HERE = pathlib.Path(__file__).resolve().parent
@@ -34,7 +34,7 @@ def oha(url, *more):
 def measure(stack):
     service = stack["services"]["control-plane"]
     health = service["metrics_url"].replace("/metrics", "/healthz")
-    key = stand.call("POST", f"{stack['base_url']}/api/trial")["key"]
+    key = fixture.call("POST", f"{stack['base_url']}/api/trial")["key"]
     account = [f"{service['url']}/api/account", "-H", f"authorization: Bearer {key}"]
     account = (account[0], *account[1:])
     turns = []
@@ -55,7 +55,7 @@ def measure(stack):
 def main():
     if not shutil.which("oha"):
         sys.exit("oha is missing: cargo install oha --locked")
-    with stand.system() as stack:
+    with fixture.system() as stack:
         health, account, share, p50, p99 = measure(stack)
     table = f"""# An authenticated read against /healthz
 

@@ -24,7 +24,7 @@ import time
 import urllib.parse
 import urllib.request
 
-import stand
+import fixture
 
 HERE = pathlib.Path(__file__).resolve().parent
 # As many open connections as keep both servers busy though an answer waits for the disk. Browsers have one each.
@@ -91,10 +91,10 @@ def counters(metrics_url):
 
 @contextlib.contextmanager
 def nothing():
-    address = f"127.0.0.1:{stand.free_port()}"
-    subprocess.run(["cargo", "build", "--quiet", "--profile", stand.PROFILE, "--locked", "-p", "collector",
-                    "--example", "nothing"], check=True, cwd=stand.ROOT)
-    built = stand.ROOT / "target" / ("debug" if stand.PROFILE == "dev" else stand.PROFILE) / "examples" / "nothing"
+    address = f"127.0.0.1:{fixture.free_port()}"
+    subprocess.run(["cargo", "build", "--quiet", "--profile", fixture.PROFILE, "--locked", "-p", "collector",
+                    "--example", "nothing"], check=True, cwd=fixture.ROOT)
+    built = fixture.ROOT / "target" / ("debug" if fixture.PROFILE == "dev" else fixture.PROFILE) / "examples" / "nothing"
     process = subprocess.Popen([built, address])
     try:
         for _ in range(200):
@@ -114,11 +114,11 @@ def main():
     arguments = parser.parse_args()
     rows, ratios, rates = [], [], []
     settings = [f"secrets.edge_token={EDGE}"]
-    with tempfile.TemporaryDirectory() as folder, nothing() as bare, stand.system(*settings) as stack:
+    with tempfile.TemporaryDirectory() as folder, nothing() as bare, fixture.system(*settings) as stack:
         folder = pathlib.Path(folder)
-        key = stand.call("POST", f"{stack['base_url']}/api/trial")["key"]
-        stand.call("POST", f"{stack['base_url']}/api/account/upgrade", key, {"plan": "scale"})
-        site = stand.call("POST", f"{stack['base_url']}/api/analytics/sites", key, {"name": "Shop"})["site"]
+        key = fixture.call("POST", f"{stack['base_url']}/api/trial")["key"]
+        fixture.call("POST", f"{stack['base_url']}/api/account/upgrade", key, {"plan": "scale"})
+        site = fixture.call("POST", f"{stack['base_url']}/api/analytics/sites", key, {"name": "Shop"})["site"]
         service = stack["services"]["collector"]
         address = urllib.parse.urlsplit(service["url"]).netloc
         script = folder / "post.lua"
@@ -131,7 +131,7 @@ def main():
             began = time.time()
             _, _, p99 = wrk(script, address, arguments.seconds)
             rate = (counters(service["metrics_url"])[0] - before) / (time.time() - began)
-            peak = max(peak, stand.rss_mb(service["pid"]))
+            peak = max(peak, fixture.rss_mb(service["pid"]))
             stored = int(clickhouse(stack, "SELECT count() FROM events")[0])
             rates.append(rate)
             ratios.append(rate / empty)
@@ -146,7 +146,7 @@ def main():
         for _ in ("behind", "level"):
             told = subprocess.run(send, check=True, capture_output=True, text=True)
             times.append("p50 {p50:.2f} ms, p99 {p99:.2f} ms, p99.9 {p999:.2f} ms".format(**json.loads(told.stdout)))
-            peak = max(peak, stand.rss_mb(service["pid"]))
+            peak = max(peak, fixture.rss_mb(service["pid"]))
             until = time.time() + 600
             while int(clickhouse(stack, "SELECT count() FROM events")[0]) < counters(service["metrics_url"])[0]:
                 assert time.time() < until, "ClickHouse takes too long"

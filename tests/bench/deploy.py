@@ -19,7 +19,7 @@ import time
 import urllib.request
 import zipfile
 
-import stand
+import fixture
 
 ROUNDS, PAGES, SCRIPTS, PICTURES = 7, 90, 110, 300
 HERE = pathlib.Path(__file__).resolve().parent
@@ -49,12 +49,12 @@ def site(seed):
 
 def publish(base, key, zipped):
     """Seconds of the upload and of the call that processes it."""
-    begun = stand.call("POST", f"{base}/api/deploy", key, {"sizeBytes": len(zipped)})
+    begun = fixture.call("POST", f"{base}/api/deploy", key, {"sizeBytes": len(zipped)})
     began = time.monotonic()
     request = urllib.request.Request(begun["uploadUrl"], zipped, begun["uploadHeaders"], method="PUT")
     urllib.request.urlopen(request).read()
     sent = time.monotonic()
-    done = stand.call("POST", f"{base}/api/deploy/{begun['deployId']}/process", key)
+    done = fixture.call("POST", f"{base}/api/deploy/{begun['deployId']}/process", key)
     ended = time.monotonic()
     if done["errors"] or len(done["pages"]) != PAGES:
         sys.exit(f"the deploy went wrong: {done['errors']} {done['stats']}")
@@ -76,8 +76,8 @@ def measure(base):
     turns = []
     for turn in range(ROUNDS + 1):
         zipped = site(turn)
-        key = stand.call("POST", f"{base}/api/trial")["key"]
-        stand.call("POST", f"{base}/api/account/upgrade", key, {"plan": "pro"})
+        key = fixture.call("POST", f"{base}/api/trial")["key"]
+        fixture.call("POST", f"{base}/api/account/upgrade", key, {"plan": "pro"})
         upload, first = publish(base, key, zipped)
         _, again = publish(base, key, zipped)
         plain = unpack(zipped)
@@ -90,7 +90,7 @@ def measure(base):
 def main():
     if not shutil.which("unzip"):
         sys.exit("unzip is missing: apt-get install unzip")
-    with stand.system() as stack:
+    with fixture.system() as stack:
         (upload, first, again, plain), size = measure(stack["base_url"])
     table = f"""# A zip of {PAGES + SCRIPTS + PICTURES} files, published
 

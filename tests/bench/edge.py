@@ -25,7 +25,7 @@ import tempfile
 import time
 import urllib.request
 
-import stand
+import fixture
 
 HERE = pathlib.Path(__file__).resolve().parent
 CONNECTIONS = 64
@@ -106,7 +106,7 @@ def start(folder, name, command, port, h2_port, host):
 
 
 def nginx(folder, host):
-    port, h2_port = stand.free_port(), stand.free_port()
+    port, h2_port = fixture.free_port(), fixture.free_port()
     # gzip_static: it is given what it could have compressed itself.
     site = "root www; open_file_cache max=10000 inactive=1h; gzip_static on; gzip_vary on;" \
         ' add_header Cache-Control "public, max-age=0, must-revalidate"; add_header X-Content-Type-Options nosniff;'
@@ -125,7 +125,7 @@ http {{ types {{ text/html html; }} charset utf-8; access_log off; sendfile on; 
 
 
 def varnish(folder, host, backend):
-    port = stand.free_port()
+    port = fixture.free_port()
     # The page's own max-age=0 would have it ask nginx each time.
     (folder / "warm.vcl").write_text(f"""vcl 4.1;
 backend default {{ .host = "127.0.0.1"; .port = "{backend}"; }}
@@ -137,7 +137,7 @@ sub vcl_backend_response {{ set beresp.ttl = 1h; }}
 
 
 def caddy(folder, host):
-    port = stand.free_port()
+    port = fixture.free_port()
     (folder / "Caddyfile").write_text(f"""{{
   admin off
   auto_https off
@@ -157,7 +157,7 @@ http://{host}:{port} {{
 
 
 def static_web_server(folder, host):
-    port = stand.free_port()
+    port = fixture.free_port()
     command = ["static-web-server", "-a", "127.0.0.1", "-p", str(port), "-d", "www", "--compression-static", "true",
                "--compression", "false", "-n", "2"]
     return start(folder, "static-web-server", command, port, None, host)
@@ -165,11 +165,11 @@ def static_web_server(folder, host):
 
 def edge_with_a_page(stack):
     """The edge of a whole system, which has one page."""
-    key = stand.call("POST", f"{stack['base_url']}/api/trial")["key"]
+    key = fixture.call("POST", f"{stack['base_url']}/api/trial")["key"]
     page = {"slug": "index", "title": "A page", "html": page_of(PAGE_BYTES)}
-    stand.call("POST", f"{stack['base_url']}/api/pages", key, page)
+    fixture.call("POST", f"{stack['base_url']}/api/pages", key, page)
     port, pid = stack["http_port"], stack["services"]["edge-server"]["pid"]
-    return Server("edge", port, port, pid, stand.site_host(stack, key))
+    return Server("edge", port, port, pid, fixture.site_host(stack, key))
 
 
 def page_of(size):
@@ -266,7 +266,7 @@ def main():
         if not shutil.which(needed):
             sys.exit(f"{needed} is missing")
     servers = []
-    running = contextlib.nullcontext() if arguments.at else stand.system()
+    running = contextlib.nullcontext() if arguments.at else fixture.system()
     with running as stack, tempfile.TemporaryDirectory(prefix="web-runtime-bench-") as name:
         folder = pathlib.Path(name)
         folder.chmod(0o755)

@@ -16,7 +16,7 @@ import threading
 import time
 import urllib.request
 
-import stand
+import fixture
 
 HERE = pathlib.Path(__file__).resolve().parent
 FILL = """
@@ -36,11 +36,11 @@ from submissions where form_id = '{form}' order by created_at, id) to '/dev/null
 def export(url, key, pid):
     """Seconds, lines, bytes, and the most memory beyond what there was."""
     request = urllib.request.Request(url, headers={"authorization": f"Bearer {key}"})
-    before, most, done = stand.rss_mb(pid), [0], threading.Event()
+    before, most, done = fixture.rss_mb(pid), [0], threading.Event()
 
     def watch():
         while not done.wait(0.25):
-            most[0] = max(most[0], stand.rss_mb(pid))
+            most[0] = max(most[0], fixture.rss_mb(pid))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -61,20 +61,20 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     count, rows, ratios = arguments.submissions, [], []
-    with stand.system() as stack:
-        key = stand.call("POST", f"{stack['base_url']}/api/trial")["key"]
-        stand.call("POST", f"{stack['base_url']}/api/account/upgrade", key, {"plan": "pro"})
-        form = stand.call("POST", f"{stack['base_url']}/api/workflows/contact", key, {})["formId"]
-        stand.ask(stack, FILL.format(submissions=count, form=form))
+    with fixture.system() as stack:
+        key = fixture.call("POST", f"{stack['base_url']}/api/trial")["key"]
+        fixture.call("POST", f"{stack['base_url']}/api/account/upgrade", key, {"plan": "pro"})
+        form = fixture.call("POST", f"{stack['base_url']}/api/workflows/contact", key, {})["formId"]
+        fixture.query(stack, FILL.format(submissions=count, form=form))
         pid = stack["services"]["control-plane"]["pid"]
         url = f"{stack['base_url']}/api/forms/{form}/export"
         copy = COPY.format(form=form)
-        stand.ask(stack, copy)
+        fixture.query(stack, copy)
         for round in range(arguments.rounds):
             took, lines, size, grown = export(url, key, pid)
             assert lines == count + 1, (lines, count)
             began = time.perf_counter()
-            stand.ask(stack, copy)
+            fixture.query(stack, copy)
             copied = time.perf_counter() - began
             ratios.append(copied / took)
             rows.append(f"| {round + 1} | {count / took:,.0f} | {size / took / 1e6:.0f} MB/s | {count / copied:,.0f} "

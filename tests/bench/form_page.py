@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import urllib.request
 
-import stand
+import fixture
 
 HERE = pathlib.Path(__file__).resolve().parent
 CONNECTIONS = 64
@@ -33,15 +33,15 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     rows, ratios = [], []
-    with stand.system("cache.fresh_for=1h") as stack:
+    with fixture.system("cache.fresh_for=1h") as stack:
         base = f"http://127.0.0.1:{stack['http_port']}"
-        key = stand.call("POST", f"{stack['base_url']}/api/trial")["key"]
-        form = stand.call("POST", f"{stack['base_url']}/api/workflows/contact", key, {})["formId"]
+        key = fixture.call("POST", f"{stack['base_url']}/api/trial")["key"]
+        form = fixture.call("POST", f"{stack['base_url']}/api/workflows/contact", key, {})["formId"]
         ask = urllib.request.Request(f"{base}/f/{form}", headers={"Host": "localhost"})
         size = len(urllib.request.urlopen(ask).read())
         page = {"slug": "index", "title": "A page", "html": "<p>" + "x" * (size - 3)}
-        stand.call("POST", f"{stack['base_url']}/api/pages", key, page)
-        places = {"page": (f"{base}/", stand.site_host(stack, key)), "form": (f"{base}/f/{form}", "localhost")}
+        fixture.call("POST", f"{stack['base_url']}/api/pages", key, page)
+        places = {"page": (f"{base}/", fixture.site_host(stack, key)), "form": (f"{base}/f/{form}", "localhost")}
         for place in places.values():
             load(*place, 2)
         for round in range(arguments.rounds):

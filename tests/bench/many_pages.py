@@ -17,7 +17,7 @@ import threading
 import time
 import urllib.request
 
-import stand
+import fixture
 
 HERE = pathlib.Path(__file__).resolve().parent
 FILL = """
@@ -62,7 +62,7 @@ def load(stack, arguments, edge_pid, seed, seconds):
 
     def watch():
         while not done.wait(1):
-            memory.append(stand.rss_mb(edge_pid))
+            memory.append(fixture.rss_mb(edge_pid))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -83,7 +83,7 @@ def main():
     arguments = parse.parse_args()
     # An hour: what is asked is what is kept, not how often it is asked about again.
     settings = [f"cache.page_bytes={arguments.budget_mb << 20}", "cache.fresh_for=1h"]
-    with stand.system(*settings) as stack:
+    with fixture.system(*settings) as stack:
         arguments.folder = stack["log_dir"]
         print(f"filling {arguments.pages:,} pages", flush=True)
         fill = FILL.format(**vars(arguments))

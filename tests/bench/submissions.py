@@ -17,7 +17,7 @@ import statistics
 import subprocess
 import tempfile
 
-import stand
+import fixture
 
 HERE = pathlib.Path(__file__).resolve().parent
 CONNECTIONS = 32
@@ -43,7 +43,7 @@ def milliseconds(text):
 
 def edge(folder, url, seconds):
     script = folder / "post.lua"
-    script.write_text(POST.format(body=stand.json.dumps(ANSWERS)))
+    script.write_text(POST.format(body=fixture.json.dumps(ANSWERS)))
     command = ["wrk", "-t2", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", "-s", str(script), url]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     refused = re.search(r"Non-2xx or 3xx responses: (\d+)", told)
@@ -72,21 +72,21 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     rows, ratios = [], []
-    with tempfile.TemporaryDirectory() as folder, stand.system() as stack:
+    with tempfile.TemporaryDirectory() as folder, fixture.system() as stack:
         folder = pathlib.Path(folder)
-        assert stand.ask(stack, "show fsync") == "on" and stand.ask(stack, "show synchronous_commit") == "on"
-        key = stand.call("POST", f"{stack['base_url']}/api/trial")["key"]
-        stand.call("POST", f"{stack['base_url']}/api/account/upgrade", key, {"plan": "scale"})
-        made = stand.call("POST", f"{stack['base_url']}/api/workflows/contact", key, {})
-        other = stand.call("POST", f"{stack['base_url']}/api/workflows/contact", key, {})["formId"]
-        account = stand.call("GET", f"{stack['base_url']}/api/account", key)["id"]
-        payload = stand.json.dumps(ANSWERS)
+        assert fixture.query(stack, "show fsync") == "on" and fixture.query(stack, "show synchronous_commit") == "on"
+        key = fixture.call("POST", f"{stack['base_url']}/api/trial")["key"]
+        fixture.call("POST", f"{stack['base_url']}/api/account/upgrade", key, {"plan": "scale"})
+        made = fixture.call("POST", f"{stack['base_url']}/api/workflows/contact", key, {})
+        other = fixture.call("POST", f"{stack['base_url']}/api/workflows/contact", key, {})["formId"]
+        account = fixture.call("GET", f"{stack['base_url']}/api/account", key)["id"]
+        payload = fixture.json.dumps(ANSWERS)
         row = ROW.format(account=account, form=other, payload=payload)
         scripts = [COUNT.format(row=row) + ";", row + ";"]
         edge(folder, made["submitUrl"], 2)
         tallied = f"select sum(submissions) from form_tallies where form_id = '{made['formId']}'"
         counted = f"select count(*) from submissions where form_id = '{made['formId']}'"
-        before, answered = int(stand.ask(stack, counted)), 0
+        before, answered = int(fixture.query(stack, counted)), 0
         for round in range(arguments.rounds):
             taken, rate, p99 = edge(folder, made["submitUrl"], arguments.seconds)
             answered += taken
@@ -97,10 +97,10 @@ def main():
                 cells += [f"{tps:,.0f}", f"{pg_p99:.1f} ms", f"{rate / tps:.0%}"]
             rows.append(f"| {round + 1} | {' | '.join(cells)} |")
             print(rows[-1], flush=True)
-        stored = int(stand.ask(stack, counted))
+        stored = int(fixture.query(stack, counted))
         # wrk hangs up on those that are under way when its time is over.
         assert answered <= stored - before <= answered + arguments.rounds * CONNECTIONS, (answered, stored, before)
-        assert int(stand.ask(stack, tallied)) == stored, "what is stored is counted"
+        assert int(fixture.query(stack, tallied)) == stored, "what is stored is counted"
     table = "\n".join(rows)
     same, bare = (statistics.median(column) for column in zip(*ratios))
     text = f"""# Submissions a second, each on disk

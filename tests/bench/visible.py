@@ -13,7 +13,7 @@ import statistics
 import sys
 import time
 
-import stand
+import fixture
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -21,11 +21,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 def main():
     updates = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     took = []
-    with stand.system() as stack, stand.another_edge(stack) as (port, _):
-        key = stand.call("POST", f"{stack['base_url']}/api/trial")["key"]
+    with fixture.system() as stack, fixture.another_edge(stack) as (port, _):
+        key = fixture.call("POST", f"{stack['base_url']}/api/trial")["key"]
         page = {"slug": "index", "title": "T", "html": "<p>version 0"}
-        made = stand.call("POST", f"{stack['base_url']}/api/pages", key, page)
-        page_id, host = made["id"], stand.site_host(stack, key)
+        made = fixture.call("POST", f"{stack['base_url']}/api/pages", key, page)
+        page_id, host = made["id"], fixture.site_host(stack, key)
         connection = http.client.HTTPConnection("127.0.0.1", port)
 
         def shown():
@@ -36,7 +36,7 @@ def main():
             pass
         for version in range(1, updates + 1):
             wanted = f"<p>version {version}"
-            stand.call("PUT", f"{stack['base_url']}/api/pages/{page_id}", key, {"html": wanted})
+            fixture.call("PUT", f"{stack['base_url']}/api/pages/{page_id}", key, {"html": wanted})
             answered = time.perf_counter()
             while shown() != wanted:
                 pass

@@ -23,7 +23,7 @@ import tempfile
 import threading
 import time
 
-import stand
+import fixture
 
 HERE = pathlib.Path(__file__).resolve().parent
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -82,14 +82,14 @@ class Peak:
     def watch(self):
         while not self.ended.wait(0.1):
             with contextlib.suppress(OSError, AttributeError):
-                self.most = max(self.most, stand.rss_mb(self.pid))
+                self.most = max(self.most, fixture.rss_mb(self.pid))
 
     def take(self):
-        most, self.most = max(self.most, stand.rss_mb(self.pid)), 0
+        most, self.most = max(self.most, fixture.rss_mb(self.pid)), 0
         return most
 
 
-class BlackHole:
+class UnresponsiveReceiver:
     """Receivers that never answer: takes connections, and knows how many callers still wait."""
 
     def __init__(self):
@@ -119,23 +119,23 @@ class BlackHole:
 
 def set_up(stack, sink, hooks=1):
     """A form of an account on the largest plan, told to `hooks` webhooks; gives the key, the account and the form."""
-    key = stand.call("POST", f"{stack['base_url']}/api/trial")["key"]
-    account = stand.call("GET", f"{stack['base_url']}/api/account", key)["id"]
+    key = fixture.call("POST", f"{stack['base_url']}/api/trial")["key"]
+    account = fixture.call("GET", f"{stack['base_url']}/api/account", key)["id"]
     folder = pathlib.Path(stack["log_dir"]).parent
-    subprocess.run([*stand.RUNNER, "admin", "--dir", folder, "plan", account, "scale"], check=True, cwd=stand.ROOT,
+    subprocess.run([*fixture.RUNNER, "admin", "--dir", folder, "plan", account, "scale"], check=True, cwd=fixture.ROOT,
                    stdout=subprocess.DEVNULL)
-    while stand.call("GET", f"{stack['base_url']}/api/account", key)["_meta"]["plan"] != "scale":
+    while fixture.call("GET", f"{stack['base_url']}/api/account", key)["_meta"]["plan"] != "scale":
         time.sleep(0.05)  # what is known of a key is a second old
-    form, _ = told_form(stack, key, sink, hooks)
+    form, _ = create_form(stack, key, sink, hooks)
     return key, account, form
 
 
-def told_form(stack, key, sink, hooks):
+def create_form(stack, key, sink, hooks):
     """A form and the webhooks that are told of it, by their ids."""
     fields = [{"name": "email", "label": "E-mail", "type": "email"}, {"name": "message", "label": "M", "type": "textarea"}]
-    form = stand.call("POST", f"{stack['base_url']}/api/forms", key, {"name": "Load", "fields": fields})["formId"]
+    form = fixture.call("POST", f"{stack['base_url']}/api/forms", key, {"name": "Load", "fields": fields})["formId"]
     hook = {"url": f"http://127.0.0.1:{sink}/hook/", "formIds": [form]}
-    made = [stand.call("POST", f"{stack['base_url']}/api/webhooks", key, hook | {"url": hook["url"] + str(number)})
+    made = [fixture.call("POST", f"{stack['base_url']}/api/webhooks", key, hook | {"url": hook["url"] + str(number)})
             for number in range(hooks)]
     return form, [one["id"] for one in made]
 
@@ -153,10 +153,10 @@ def backlog(stack, account, count):
     subprocess.run(["psql", "-q", "-v", "ON_ERROR_STOP=1", stack["postgres_url"], "-c", statement], check=True)
 
 
-def beside_dead(stack, program, key, options, arguments):
+def beside_unresponsive(stack, program, key, options, arguments):
     """The healthy webhook in turns without and with a hundred dead ones; gives for either the runs' figures."""
-    hole = BlackHole()
-    _, dead = told_form(stack, key, hole.port, DEAD)
+    hole = UnresponsiveReceiver()
+    _, dead = create_form(stack, key, hole.port, DEAD)
     of_dead = "webhook_id in (" + ", ".join(f"'{one}'" for one in dead) + ")"
     due = f"""insert into deliveries (id, account_id, webhook_id, event, payload, next_attempt_at, created_at)
         select gen_random_uuid(), account_id, id, 'submission.created', '{{"data": {{}}}}', now(), now()
@@ -166,19 +166,19 @@ def beside_dead(stack, program, key, options, arguments):
         # The first of a pair comes first no more often than second.
         name = ["without", "with", "with", "without"][number % 4]
         if name == "with":
-            stand.ask(stack, due)
+            fixture.query(stack, due)
             hole.until(lambda waiting: waiting >= DEAD)
         steady = load(program, **options, rate=arguments.rate, count=arguments.rate * max(arguments.seconds // 4, 2))
         full = load(program, **options, count=arguments.count)
         runs[name].append((steady["delivery_p50"], full["delivered"] / full["delivering_s"]))
         print(json.dumps({name: runs[name][-1], "waiting": hole.waiting}), flush=True)
-        stand.ask(stack, f"delete from deliveries where {of_dead}")
+        fixture.query(stack, f"delete from deliveries where {of_dead}")
         hole.until(lambda waiting: waiting == 0)
     return {name: [statistics.median(column) for column in zip(*figures)] for name, figures in runs.items()}
 
 
 def measure(stack, program, arguments):
-    sink = stand.free_port()
+    sink = fixture.free_port()
     key, account, form = set_up(stack, sink)
     options = submit_options(stack, form, sink)
     runner = stack["services"]["job-runner"]["pid"]
@@ -201,7 +201,7 @@ def measure(stack, program, arguments):
     for number in range(arguments.rounds):
         run(f"saturation, run {number + 1}", count=arguments.count)
     run("saturation, long", count=4 * arguments.count)
-    dead = beside_dead(stack, program, key, options, arguments)
+    dead = beside_unresponsive(stack, program, key, options, arguments)
     # Nothing is submitted: the receiver alone counts. A tenth first, to see whether memory grows with what waits.
     del options["to"], options["path"]
     for name, count in [("backlog, a tenth", arguments.backlog // 10), ("backlog", arguments.backlog)]:
@@ -228,7 +228,7 @@ def table(rows, dead, arguments):
     parts = " · ".join(rows[0]["cpu"])
     return f"""# From submitted to delivered
 
-Made by `tests/bench/webhooks.py` ({stand.PROFILE} build): submissions of 1 KB over 32 connections, one webhook, sender
+Made by `tests/bench/webhooks.py` ({fixture.PROFILE} build): submissions of 1 KB over 32 connections, one webhook, sender
 and receiver on the same {os.cpu_count()} cores. Milliseconds: until a submission is answered, and from its answer to its
 delivery.
 
@@ -256,7 +256,7 @@ def main():
     for name, default in [("rate", 200), ("seconds", 60), ("count", 5000), ("backlog", 100_000), ("rounds", 3)]:
         parser.add_argument(f"--{name}", type=int, default=default)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, stand.system() as stack:
+    with tempfile.TemporaryDirectory() as folder, fixture.system() as stack:
         rows, dead = measure(stack, build_load(folder), arguments)
     text = table(rows, dead, arguments)
     (HERE / "webhooks.md").write_text(text)

@@ -28,7 +28,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "bench"))
 
 import collect  # noqa: E402
-import stand  # noqa: E402
+import fixture  # noqa: E402
 
 
 class Door(socketserver.ThreadingTCPServer):
@@ -72,9 +72,9 @@ class Passage(socketserver.BaseRequestHandler):
 
 
 def collector(stack, folder, port, door):
-    settings = [f"listen.main=127.0.0.1:{port}", f"listen.ops=127.0.0.1:{stand.free_port()}",
+    settings = [f"listen.main=127.0.0.1:{port}", f"listen.ops=127.0.0.1:{fixture.free_port()}",
                 f"segments.folder={folder}/segments", f"warehouse.url={door.url}", f"secrets.edge_token={collect.EDGE}"]
-    target = stand.ROOT / "target" / ("debug" if stand.PROFILE == "dev" else stand.PROFILE) / "local"
+    target = fixture.ROOT / "target" / ("debug" if fixture.PROFILE == "dev" else fixture.PROFILE) / "local"
     process = subprocess.Popen([target, "service", "collector", "--dir", pathlib.Path(stack["log_dir"]).parent,
                                 *[part for one in settings for part in ("--set", one)]], stderr=subprocess.DEVNULL)
     for _ in range(1200):
@@ -99,13 +99,13 @@ def main():
     parser.add_argument("--rate", type=int, default=2000)
     arguments = parser.parse_args()
     minute = min(60, arguments.away)
-    with tempfile.TemporaryDirectory() as folder, stand.system(f"secrets.edge_token={collect.EDGE}") as stack:
-        key = stand.call("POST", f"{stack['base_url']}/api/trial")["key"]
-        stand.call("POST", f"{stack['base_url']}/api/account/upgrade", key, {"plan": "scale"})
-        site = stand.call("POST", f"{stack['base_url']}/api/analytics/sites", key, {"name": "Shop"})["site"]
+    with tempfile.TemporaryDirectory() as folder, fixture.system(f"secrets.edge_token={collect.EDGE}") as stack:
+        key = fixture.call("POST", f"{stack['base_url']}/api/trial")["key"]
+        fixture.call("POST", f"{stack['base_url']}/api/account/upgrade", key, {"plan": "scale"})
+        site = fixture.call("POST", f"{stack['base_url']}/api/analytics/sites", key, {"name": "Shop"})["site"]
         visits = pathlib.Path(folder) / "visits"
         subprocess.run(["rustc", "--edition", "2024", "-O", "-o", visits, HERE.parent / "bench" / "visits" / "main.rs"], check=True)
-        door, port = Door(stack["clickhouse_url"]), stand.free_port()
+        door, port = Door(stack["clickhouse_url"]), fixture.free_port()
         process = collector(stack, folder, port, door)
         load = subprocess.Popen([visits, f"to=127.0.0.1:{port}", f"token={site['siteToken']}", f"edge={collect.EDGE}",
                                  f"rate={arguments.rate}", f"seconds={2 * minute + arguments.away}", "connections=32"],

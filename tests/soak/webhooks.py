@@ -26,7 +26,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "bench"))
 
-import stand  # noqa: E402
+import fixture  # noqa: E402
 import webhooks  # noqa: E402
 
 SERVICES = ["edge-server", "job-runner"]
@@ -118,9 +118,9 @@ def main():
     settings = ["webhooks.timeout=5s", "webhooks.schedule=" + json.dumps(["0s"] + ["2s"] * 30)]
     killed, stores = [], {}
     try:
-        with tempfile.TemporaryDirectory() as place, stand.system(*settings) as stack:
+        with tempfile.TemporaryDirectory() as place, fixture.system(*settings) as stack:
             program, folder = webhooks.build_load(place), pathlib.Path(stack["log_dir"]).parent
-            sink = stand.free_port()
+            sink = fixture.free_port()
             _, _, form = webhooks.set_up(stack, sink, hooks=2)
             stores |= {name: Store(name, pid) for name, pid in zip(["Postgres", "Redis"], webhooks.stores(stack))}
             options = webhooks.submit_options(stack, form, sink)
@@ -146,7 +146,7 @@ def stored(stack, form):
     end = time.monotonic() + 60
     while True:
         try:
-            return set(stand.ask(stack, f"select id from submissions where form_id = '{form}'").split())
+            return set(fixture.query(stack, f"select id from submissions where form_id = '{form}'").split())
         except subprocess.CalledProcessError:
             if time.monotonic() > end:
                 raise
@@ -158,7 +158,7 @@ def finish(told, killed, arguments):
     victims = ", ".join(f"{victim} {count}" for victim, count in counts.items())
     text = f"""# Delivered under fire
 
-Made by `tests/soak/webhooks.py` ({stand.PROFILE} build, seed {arguments.seed}): {arguments.seconds} s at {arguments.rate}
+Made by `tests/soak/webhooks.py` ({fixture.PROFILE} build, seed {arguments.seed}): {arguments.seconds} s at {arguments.rate}
 submissions a second with two webhooks each; every {arguments.every} s a kill -9 ({victims}).
 
 | answered 201 | not answered so | answered and not stored | reached both webhooks | missing | delivered more than once |

@@ -20,7 +20,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-import stand
+import fixture
 
 HERE = pathlib.Path(__file__).resolve().parent
 # How often each is asked; of so many events as take minutes, fewer times.
@@ -177,16 +177,16 @@ def compare(house, question, statements, turns):
 
 def measure(stack, millions):
     base = stack["base_url"]
-    trial = stand.call("POST", f"{base}/api/trial")
+    trial = fixture.call("POST", f"{base}/api/trial")
     key = trial["key"]
-    account = stand.call("GET", f"{base}/api/account", key)["id"]
-    site = stand.call("POST", f"{base}/api/analytics/sites", key, {"name": "Large"})["site"]["id"]
+    account = fixture.call("GET", f"{base}/api/account", key)["id"]
+    site = fixture.call("POST", f"{base}/api/analytics/sites", key, {"name": "Large"})["site"]["id"]
     today = datetime.datetime.now(datetime.timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
     house = House(stack, account, site, today - datetime.timedelta(days=29), millions * 1_000_000)
     print(f"making {millions} million events", flush=True)
     events, own = house.fill()
-    get = lambda path: lambda: stand.call("GET", f"{base}/api/analytics/{path}", key)
-    post = lambda path, body: lambda: stand.call("POST", f"{base}/api/analytics/{path}", key, {"siteId": site, **body})
+    get = lambda path: lambda: fixture.call("GET", f"{base}/api/analytics/{path}", key)
+    post = lambda path, body: lambda: fixture.call("POST", f"{base}/api/analytics/{path}", key, {"siteId": site, **body})
     steps = [{"event": "page_view", "filters": {"url": "/page/0"}}, {"event": "page_view"}, {"event": "sign up"}]
     cases = [(name, get(f"query?siteId={site}&period=30d&{query}"), lean) for name, query, lean in QUERIES]
     cases += [
@@ -207,7 +207,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--events", type=int, default=10, help="millions of events")
     millions = arguments.parse_args().events
-    with stand.system("analytics.rows=2_000_000_000") as stack:
+    with fixture.system("analytics.rows=2_000_000_000") as stack:
         events, own, kpi, rows = measure(stack, millions)
     lines = [f"| {name} | {cold:.0f} | {ours:.0f} | {p95:.0f} | {lean:.0f} | {ratio:.2f} |" for name, cold, ours, p95, lean, ratio in rows]
     text = f"""# Questions about visits, {millions} million events

@@ -70,7 +70,7 @@ def another_edge(stack, *settings, under=()):
         process.wait()
 
 
-def ask(stack, sql):
+def query(stack, sql):
     """What psql says to statements, one or several, run on the stack's Postgres."""
     command = ["psql", "-qAt", "-v", "ON_ERROR_STOP=1", stack["postgres_url"]]
     return subprocess.run(command, input=sql, check=True, capture_output=True, text=True).stdout.strip()

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 
 import edge
-import stand
+import fixture
 
 HERE = pathlib.Path(__file__).resolve().parent
 TIMES = 4000
@@ -52,7 +52,7 @@ def counted(stack, host, headers, folder):
     """Instructions and allocations of an edge that serves a warm page so many times."""
     out = pathlib.Path(folder) / "callgrind.out"
     under = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}", "--quiet"]
-    with stand.another_edge(stack, "cache.fresh_for=1h", "views.flush_every=1h", under=under) as (port, pid):
+    with fixture.another_edge(stack, "cache.fresh_for=1h", "views.flush_every=1h", under=under) as (port, pid):
         for _ in range(200):  # until the page has all its encodings
             head = ask(port, host, {"Accept-Encoding": "gzip"}, 1)
             if "content-encoding" in head:
@@ -87,11 +87,11 @@ def measure(stack, host):
 
 
 def main():
-    with stand.system() as stack:
-        key = stand.call("POST", f"{stack['base_url']}/api/trial")["key"]
+    with fixture.system() as stack:
+        key = fixture.call("POST", f"{stack['base_url']}/api/trial")["key"]
         page = {"slug": "index", "title": "A page", "html": edge.page_of(edge.PAGE_BYTES)}
-        stand.call("POST", f"{stack['base_url']}/api/pages", key, page)
-        rows = measure(stack, stand.site_host(stack, key))
+        fixture.call("POST", f"{stack['base_url']}/api/pages", key, page)
+        rows = measure(stack, fixture.site_host(stack, key))
     text = f"""# What a hit costs
 
 Made by `tests/bench/hit.py`: {TIMES:,} hits of a page of 10 KB over one connection, counted by callgrind:
