@@ -174,7 +174,7 @@ def edge_with_a_page(stack):
 
 def page_of(size):
     """HTML as people write it: much of it said before, all of it different."""
-    words = "the edge serves a page from memory to whoever asks and counts that it did".split()
+    words = "the edge serves a page from memory to every visitor and counts that it did".split()
     text, number = "<!doctype html><title>A page</title><body>", 0
     while len(text) < size:
         number += 1

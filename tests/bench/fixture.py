@@ -1,6 +1,6 @@
-"""A stand for benchmarks: the whole system with an account of its own, and more edges beside its own one.
+"""Fixtures of the benchmarks: a complete system on its own data folder, and additional edges over the same stores.
 
-BENCH_PROFILE=dev takes a debug build: to see that a benchmark runs, not for figures.
+BENCH_PROFILE=dev uses a debug build, to check that a benchmark runs.
 """
 
 import contextlib
@@ -35,23 +35,25 @@ def call(method, url, key=None, body=None):
 
 
 @contextlib.contextmanager
-def system(*settings):
-    """Runs everything, each service as a process; gives what stack.json says."""
+def system(*settings, program=None):
+    """Runs all services as processes and yields the contents of stack.json, plus `runner`, the command to administer
+    them. `program` is a local runner that was built before; without it, cargo builds this checkout's."""
+    runner = [program] if program else RUNNER
     with tempfile.TemporaryDirectory(prefix="web-runtime-bench-") as folder:
-        place = ["--dir", folder]
-        print("building and starting (release)", flush=True)
+        directory = ["--dir", folder]
+        print(f"starting {program}" if program else f"building and starting ({PROFILE})", flush=True)
         more = [part for setting in settings for part in ("--set", setting)]
-        subprocess.run([*RUNNER, "up", "--detach", "--processes", "--port", "0", *place, *more], check=True, cwd=ROOT)
+        subprocess.run([*runner, "up", "--detach", "--processes", "--port", "0", *directory, *more], check=True, cwd=ROOT)
         try:
-            yield json.loads((pathlib.Path(folder) / "stack.json").read_text())
+            yield json.loads((pathlib.Path(folder) / "stack.json").read_text()) | {"runner": runner}
         finally:
-            subprocess.run([*RUNNER, "down", *place], check=True, cwd=ROOT)
+            subprocess.run([*runner, "down", *directory], check=True, cwd=ROOT)
 
 
 @contextlib.contextmanager
 def another_edge(stack, *settings, under=()):
-    """One more edge over the same stores, run `under` another program if one is named; gives its port and its process
-    id."""
+    """Runs one more edge over the same stores, optionally `under` another program such as valgrind. Yields its port and
+    process id."""
     port = free_port()
     settings = [f"listen.main=127.0.0.1:{port}", f"listen.ops=127.0.0.1:{free_port()}", *settings]
     target = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
@@ -71,13 +73,13 @@ def another_edge(stack, *settings, under=()):
 
 
 def query(stack, sql):
-    """What psql says to statements, one or several, run on the stack's Postgres."""
+    """Runs one or several statements on the stack's Postgres and returns the output of psql."""
     command = ["psql", "-qAt", "-v", "ON_ERROR_STOP=1", stack["postgres_url"]]
     return subprocess.run(command, input=sql, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def site_host(stack, key):
-    """The host of the account's site, without port."""
+    """The host of the account's site, without the port."""
     site = call("GET", f"{stack['base_url']}/api/account", key)["siteUrl"]
     return site.split("//")[1].split("/")[0].split(":")[0]
 

@@ -122,7 +122,7 @@ def set_up(stack, sink, hooks=1):
     key = fixture.call("POST", f"{stack['base_url']}/api/trial")["key"]
     account = fixture.call("GET", f"{stack['base_url']}/api/account", key)["id"]
     folder = pathlib.Path(stack["log_dir"]).parent
-    subprocess.run([*fixture.RUNNER, "admin", "--dir", folder, "plan", account, "scale"], check=True, cwd=fixture.ROOT,
+    subprocess.run([*stack["runner"], "admin", "--dir", folder, "plan", account, "scale"], check=True, cwd=fixture.ROOT,
                    stdout=subprocess.DEVNULL)
     while fixture.call("GET", f"{stack['base_url']}/api/account", key)["_meta"]["plan"] != "scale":
         time.sleep(0.05)  # what is known of a key is a second old
