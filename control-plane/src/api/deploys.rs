@@ -246,10 +246,10 @@ async fn carry_out(
         let published = deploys::publish(&app, &call, id, zip_id, &subdomain, &site).await?;
         Ok::<_, Problem>((site, published))
     };
-    let (site, published) = match progress.beside(&app, call.account_id, id, work).await {
+    let (site, published) = match progress.report_while(&app, call.account_id, id, work).await {
         Ok(done) => done,
         Err(problem) => {
-            Progress::end(&app, call.account_id, id).await;
+            Progress::release(&app, call.account_id, id).await;
             return Err(problem);
         }
     };
@@ -289,12 +289,13 @@ async fn rollback(
     let mut conn = store::acquire(&app.db).await?;
     let deploy = find(&call, &mut conn, id).await?;
     drop(conn);
-    let undone = deploys::undo(&app, &call, &deploy).await?;
-    let view = |page: deploys::UndonePage| RestoredPage { slug: page.slug, id: page.id, status: page.status };
+    let rolled_back = deploys::rollback(&app, &call, &deploy).await?;
+    let view =
+        |page: deploys::RolledBackPage| RestoredPage { slug: page.slug, id: page.id, status: page.status };
     Ok(call.reply(RolledBack {
         deploy_id: id,
         served_deploy_id: deploy.previous_id,
-        pages: undone.pages.into_iter().map(view).collect(),
+        pages: rolled_back.pages.into_iter().map(view).collect(),
     }))
 }
 
@@ -322,7 +323,7 @@ fn not_ready(deploy: &Deploy) -> Problem {
     }
 }
 
-fn assets(app: &App, site: &deploys::Site) -> Vec<DeployedAsset> {
+fn assets(app: &App, site: &deploys::BuiltSite) -> Vec<DeployedAsset> {
     let by_content = site.files.iter().filter(|file| file.by_content);
     let view = |file: &deploys::BuiltFile| {
         let name = domain::deploys::paths::name_of(&file.path);

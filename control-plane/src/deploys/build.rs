@@ -1,5 +1,5 @@
-//! Building a site: its zip is fetched to disk, unpacked, and its files are stored as they come. Nothing refers to
-//! them yet, so that whatever breaks off here leaves nothing that lasts.
+//! Builds a site from its zip: downloads the zip to disk, unpacks it and stores its files. Nothing references the files
+//! yet, so an aborted build leaves nothing permanent.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -17,17 +17,17 @@ use web::{Code, Problem};
 
 use super::Progress;
 use super::documents::Documents;
-use super::unpack::{BuiltPage, Failed, Inflated, Unpacked, Unpacking, unpack};
+use super::unpack::{BuiltPage, InflatedFile, UnpackError, UnpackOptions, UnpackedSite, unpack};
 use crate::App;
 
 /// Files announced in one statement.
-const BATCH: usize = 64;
-/// Files stored at once.
-const AT_ONCE: usize = 8;
-/// How long stored files may wait for the deploy to be published.
-const PATIENCE: TimeDelta = TimeDelta::hours(1);
+const BATCH_SIZE: usize = 64;
+/// Files uploaded to the blob store at once.
+const MAX_CONCURRENT: usize = 8;
+/// How long stored files may stay without a published deploy that references them.
+const UNPUBLISHED_TTL: TimeDelta = TimeDelta::hours(1);
 
-/// A file, stored.
+/// A stored file.
 #[derive(Debug, Clone)]
 pub(crate) struct BuiltFile {
     pub(crate) path: String,
@@ -36,9 +36,9 @@ pub(crate) struct BuiltFile {
     pub(crate) by_content: bool,
 }
 
-/// A site that can be published.
+/// A site that is ready to be published.
 #[derive(Debug)]
-pub(crate) struct Site {
+pub(crate) struct BuiltSite {
     pub(crate) pages: Vec<BuiltPage>,
     pub(crate) documents: Arc<Documents>,
     pub(crate) files: Vec<BuiltFile>,
@@ -46,110 +46,108 @@ pub(crate) struct Site {
     pub(crate) missing: BTreeSet<String>,
 }
 
-/// Builds the site in an uploaded zip.
-///
-/// # Errors
-/// The zip is wrong, which the problem explains; or a store is away. What was stored is let go of.
+/// Builds the site in an uploaded zip. After a failure it releases the files stored so far; the problem explains a
+/// rejected zip.
 pub(crate) async fn build(
     app: &App,
     account_id: Uuid,
     zip: Name,
     size_bytes: i64,
-    file_bytes_max: i64,
+    max_file_bytes: i64,
     progress: &Progress,
-) -> Result<Site, Problem> {
-    let zip = fetch(app, zip, size_bytes).await?;
-    let (out, files) = channel(BATCH);
-    let unpacking = Unpacking {
+) -> Result<BuiltSite, Problem> {
+    let zip = download(app, zip, size_bytes).await?;
+    let (output, files) = channel(BATCH_SIZE);
+    let options = UnpackOptions {
         addresses: app.addresses.clone(),
-        file_bytes_max: u64::try_from(file_bytes_max).unwrap_or(u64::MAX),
+        max_file_bytes: u64::try_from(max_file_bytes).unwrap_or(u64::MAX),
         progress: progress.clone(),
-        out,
+        output,
         runtime: Handle::current(),
     };
-    let unpacked = tokio::task::spawn_blocking(move || unpack(zip, unpacking));
+    let unpacked = tokio::task::spawn_blocking(move || unpack(zip, options));
     let mut stored = Vec::new();
-    let kept = keep(app, account_id, files, progress, &mut stored).await;
-    let unpacked = unpacked.await.unwrap_or_else(|panic| Err(Failed::Io(std::io::Error::other(panic))));
-    match (kept, unpacked) {
+    let stored_all = store_files(app, account_id, files, progress, &mut stored).await;
+    let unpacked = unpacked.await.unwrap_or_else(|panic| Err(UnpackError::Io(std::io::Error::other(panic))));
+    match (stored_all, unpacked) {
         (Ok(()), Ok(unpacked)) => {
-            let Unpacked { pages, documents, errors, missing } = unpacked;
-            Ok(Site { pages, documents: Arc::new(documents), files: stored, errors, missing })
+            let UnpackedSite { pages, documents, errors, missing } = unpacked;
+            Ok(BuiltSite { pages, documents: Arc::new(documents), files: stored, errors, missing })
         }
-        (kept, unpacked) => {
+        (stored_all, unpacked) => {
             release(app, account_id, &stored).await;
-            // If nobody took the files, the other side says why.
+            // If unpacking stopped because its receiver was gone, the storing side has the cause.
             match unpacked {
-                Err(Failed::Wrong(wrong)) => {
-                    Err(Problem::new(Code::ValidationFailed, format!("{wrong}; nothing was published"))
-                        .hint("make the zip anew, begin a new deploy and upload it"))
+                Err(UnpackError::Archive(reason)) => {
+                    Err(Problem::new(Code::ValidationFailed, format!("{reason}; nothing was published"))
+                        .hint("fix the zip, start a new deploy and upload it"))
                 }
-                Err(Failed::Io(error)) => {
-                    tracing::error!(%error, "a zip can't be unpacked");
-                    Err(kept.err().unwrap_or_else(|| Problem::away(true)))
+                Err(UnpackError::Io(error)) => {
+                    tracing::error!(%error, "failed to unpack a zip");
+                    Err(stored_all.err().unwrap_or_else(|| Problem::away(true)))
                 }
-                _ => Err(kept.err().unwrap_or_else(|| Problem::away(true))),
+                _ => Err(stored_all.err().unwrap_or_else(|| Problem::away(true))),
             }
         }
     }
 }
 
-/// The zip, in a file that nobody else sees.
-async fn fetch(app: &App, zip: Name, size_bytes: i64) -> Result<File, Problem> {
+/// Downloads the zip into an unnamed temporary file.
+async fn download(app: &App, zip: Name, size_bytes: i64) -> Result<File, Problem> {
     let failed = |error: std::io::Error| {
-        tracing::error!(%error, "a zip can't be kept on disk");
+        tracing::error!(%error, "failed to write a zip to disk");
         Problem::away(true)
     };
     let mut file = tokio::fs::File::from_std(tempfile::tempfile().map_err(failed)?);
     let mut bytes = app.blobs.read(zip, 0..size_bytes.unsigned_abs()).await?;
-    while let Some(some) = bytes.try_next().await? {
-        file.write_all(&some).await.map_err(failed)?;
+    while let Some(chunk) = bytes.try_next().await? {
+        file.write_all(&chunk).await.map_err(failed)?;
     }
     file.flush().await.map_err(failed)?;
     Ok(file.into_std().await)
 }
 
-/// Stores the files as they come; `stored` has them even if some could not be.
-async fn keep(
+/// Stores the files as they arrive. Adds each to `stored` before its upload, so that a failed build releases all.
+async fn store_files(
     app: &App,
     account_id: Uuid,
-    mut files: Receiver<Inflated>,
+    mut files: Receiver<InflatedFile>,
     progress: &Progress,
     stored: &mut Vec<BuiltFile>,
 ) -> Result<(), Problem> {
-    let mut batch = Vec::with_capacity(BATCH);
-    while files.recv_many(&mut batch, BATCH).await > 0 {
+    let mut batch = Vec::with_capacity(BATCH_SIZE);
+    while files.recv_many(&mut batch, BATCH_SIZE).await > 0 {
         let now = app.clock.now();
-        let mut some = Vec::with_capacity(batch.len());
-        for Inflated { path, sha256, content_type, by_content, bytes, share } in batch.drain(..) {
+        let mut uploads = Vec::with_capacity(batch.len());
+        for InflatedFile { path, sha256, content_type, by_content, bytes, permit } in batch.drain(..) {
             let size_bytes = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
             let blob = NewBlob { id: app.rng.uuid_v7(now), sha256, size_bytes };
             stored.push(BuiltFile { path, blob, content_type, by_content });
-            some.push((blob, bytes, share));
+            uploads.push((blob, bytes, permit));
         }
-        // The same bytes under two paths are one blob.
-        some.sort_by_key(|(blob, ..)| blob.sha256);
-        some.dedup_by_key(|(blob, ..)| blob.sha256);
-        let blobs: Vec<NewBlob> = some.iter().map(|(blob, ..)| *blob).collect();
+        // Two paths with the same bytes share one blob.
+        uploads.sort_by_key(|(blob, ..)| blob.sha256);
+        uploads.dedup_by_key(|(blob, ..)| blob.sha256);
+        let blobs: Vec<NewBlob> = uploads.iter().map(|(blob, ..)| *blob).collect();
         let mut tx = store::begin(&app.db).await?;
-        // Who publishes takes many of these rows, and not in one go.
+        // Publishing locks many of these rows one after the other; the usage lock orders both.
         store::usage::lock(&mut tx, account_id).await?;
-        store::blobs::announce_blobs(&mut tx, account_id, &blobs, now + PATIENCE).await?;
+        store::blobs::announce_blobs(&mut tx, account_id, &blobs, now + UNPUBLISHED_TTL).await?;
         store::commit(tx).await?;
-        let put = some.into_iter().map(async |(blob, bytes, _share)| {
+        let put = uploads.into_iter().map(async |(blob, bytes, _permit)| {
             let name = Name { account_id, sha256: blob.sha256 };
             if !app.blobs.contains(name).await? {
                 app.blobs.put(name, bytes).await?;
             }
-            progress.one_done();
+            progress.file_done();
             Ok::<_, blobs::Error>(())
         });
-        futures::stream::iter(put).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+        futures::stream::iter(put).buffer_unordered(MAX_CONCURRENT).try_collect::<()>().await?;
     }
     Ok(())
 }
 
-/// Lets go of what was stored for nothing.
+/// Releases stored files that no deploy will reference.
 pub(crate) async fn release(app: &App, account_id: Uuid, stored: &[BuiltFile]) {
     let digests: Vec<[u8; 32]> = stored.iter().map(|file| file.blob.sha256).collect();
     let released = async {
@@ -159,6 +157,6 @@ pub(crate) async fn release(app: &App, account_id: Uuid, stored: &[BuiltFile]) {
         store::commit(tx).await
     };
     if let Err(error) = released.await {
-        tracing::warn!(%error, "files of a failed deploy go later");
+        tracing::warn!(%error, "failed to release the files of a failed deploy; they expire later");
     }
 }

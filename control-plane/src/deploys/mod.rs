@@ -1,14 +1,15 @@
-//! Sites from zips: unpacked, rewritten and stored ([`build`]), then published at once or not at all ([`publish`]).
+//! Deploys: a zip is unpacked, rewritten and stored ([`build`]), published in one transaction ([`publish`]), and can
+//! be rolled back ([`rollback`]). The rules for rewriting references are in `domain::deploys`.
 
 mod archive;
 mod build;
 mod documents;
 mod progress;
 mod publish;
-mod undo;
+mod rollback;
 mod unpack;
 
-pub(crate) use build::{BuiltFile, Site, build};
+pub(crate) use build::{BuiltFile, BuiltSite, build};
 pub(crate) use progress::Progress;
 pub(crate) use publish::{PublishedPage, publish};
-pub(crate) use undo::{UndonePage, undo};
+pub(crate) use rollback::{RolledBackPage, rollback};

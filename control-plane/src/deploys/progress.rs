@@ -1,4 +1,4 @@
-//! How far a deploy is, written down as it goes on; which also keeps others from it.
+//! Reports the progress of a deploy to the database. Each report also renews the deploy's lease.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -9,18 +9,18 @@ use uuid::Uuid;
 
 use crate::App;
 
-/// How many files are done. Clones count together.
+/// Counters of finished and expected files. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Progress(Arc<(AtomicI32, AtomicI32)>);
 
 impl Progress {
-    /// There are so many files.
-    pub(crate) fn expect(&self, files: usize) {
+    /// Sets the number of files.
+    pub(crate) fn set_total(&self, files: usize) {
         self.0.1.store(i32::try_from(files).unwrap_or(i32::MAX), Ordering::Relaxed);
     }
 
-    /// One more is done.
-    pub(crate) fn one_done(&self) {
+    /// Counts one finished file.
+    pub(crate) fn file_done(&self) {
         self.0.0.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -28,52 +28,52 @@ impl Progress {
         (self.0.0.load(Ordering::Relaxed), self.0.1.load(Ordering::Relaxed))
     }
 
-    /// Carries out `work` on a leased deploy while this is written down. No statement is left under way:
-    /// one that was dropped at the work's end would still be carried out, after whatever follows.
-    pub(crate) async fn beside<T>(
+    /// Runs `work` on a leased deploy and reports progress meanwhile. Waits for a report in progress before it
+    /// returns: Postgres would still execute an abandoned statement, after the statements that follow.
+    pub(crate) async fn report_while<T>(
         &self,
         app: &App,
         account_id: Uuid,
         deploy_id: Uuid,
         work: impl Future<Output = T>,
     ) -> T {
-        let over = Notify::new();
+        let stop = Notify::new();
         let work = async {
-            let done = work.await;
-            over.notify_one();
-            done
+            let output = work.await;
+            stop.notify_one();
+            output
         };
-        tokio::join!(work, self.write_down(app, account_id, deploy_id, &over)).0
+        tokio::join!(work, self.report(app, account_id, deploy_id, &stop)).0
     }
 
-    async fn write_down(&self, app: &App, account_id: Uuid, deploy_id: Uuid, over: &Notify) {
-        let mut turns = tokio::time::interval(app.deploys.progress_every);
-        turns.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    async fn report(&self, app: &App, account_id: Uuid, deploy_id: Uuid, stop: &Notify) {
+        let mut ticks = tokio::time::interval(app.deploys.progress_every);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = over.notified() => return,
-                _ = turns.tick() => {}
+                () = stop.notified() => return,
+                _ = ticks.tick() => {}
             }
-            let written = async {
+            let updated = async {
                 let until = app.clock.now() + TimeDelta::from_std(app.deploys.lease).unwrap_or_default();
                 let mut conn = store::acquire(&app.db).await?;
                 let progress = self.read();
                 store::deploys::update_progress(&mut conn, account_id, deploy_id, Some(until), progress).await
             };
-            if let Err(error) = written.await {
-                tracing::warn!(%error, "a deploy's progress is not written down");
+            if let Err(error) = updated.await {
+                tracing::warn!(%error, "failed to report the progress of a deploy");
             }
         }
     }
 
-    /// Nobody is at the deploy any more, and nothing of it is done.
-    pub(crate) async fn end(app: &App, account_id: Uuid, deploy_id: Uuid) {
-        let ended = async {
+    /// Releases the lease of a failed deploy and resets its counters.
+    pub(crate) async fn release(app: &App, account_id: Uuid, deploy_id: Uuid) {
+        let released = async {
             let mut conn = store::acquire(&app.db).await?;
             store::deploys::update_progress(&mut conn, account_id, deploy_id, None, (0, 0)).await
         };
-        if let Err(error) = ended.await {
-            tracing::warn!(%error, "a deploy that failed stays taken for a while");
+        if let Err(error) = released.await {
+            tracing::warn!(%error, "failed to release a deploy; it stays leased until its lease expires");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Publishing a built site: all of it in one transaction, seen by every visitor from its commit on.
+//! Publishes a built site in one transaction; visitors see all of it or nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ use store::usage::{self, Counter};
 use uuid::Uuid;
 use web::{Code, Problem};
 
-use super::build::{BuiltFile, Site, release};
+use super::build::{BuiltFile, BuiltSite, release};
 use crate::App;
 use crate::call::Call;
 
-/// How a page is that there is none of.
-const HIDDEN: Publication = Publication { is_published: false, publish_at: None };
+/// The previous state of a page that the deploy creates.
+const UNPUBLISHED: Publication = Publication { is_published: false, publish_at: None };
 
 /// A page of a published site.
 #[derive(Debug)]
@@ -31,42 +31,39 @@ pub(crate) struct PublishedPage {
     pub(crate) status: &'static str,
 }
 
-/// What publishing did.
+/// The result of publishing a site.
 #[derive(Debug)]
 pub(crate) struct Published {
     pub(crate) pages: Vec<PublishedPage>,
-    /// Pages of the site that are not in the zip, and stay.
+    /// Pages of the site that the zip lacks; they stay published.
     pub(crate) stale: Vec<FoundPage>,
-    /// The deploy that was served before.
+    /// The deploy that this one replaces.
     pub(crate) previous_id: Option<Uuid>,
 }
 
-/// Publishes a built site on a subdomain.
-///
-/// # Errors
-/// The key or the plan does not allow it, or a store is away; then nothing was published.
+/// Publishes a built site on a subdomain. After an error nothing is published and the stored files are released.
 pub(crate) async fn publish<S>(
     app: &App,
     call: &Call<S>,
     deploy_id: Uuid,
     zip_id: Uuid,
     subdomain: &Subdomain,
-    site: &Site,
+    site: &BuiltSite,
 ) -> Result<Published, Problem> {
-    let published = in_one_transaction(app, call, deploy_id, zip_id, subdomain, site).await;
+    let published = publish_in_transaction(app, call, deploy_id, zip_id, subdomain, site).await;
     if published.is_err() {
         release(app, call.account_id, &site.files).await;
     }
     published
 }
 
-async fn in_one_transaction<S>(
+async fn publish_in_transaction<S>(
     app: &App,
     call: &Call<S>,
     deploy_id: Uuid,
     zip_id: Uuid,
     subdomain: &Subdomain,
-    site: &Site,
+    site: &BuiltSite,
 ) -> Result<Published, Problem> {
     let (account_id, now) = (call.account_id, app.clock.now());
     let mut tx = store::begin(&app.db).await?;
@@ -76,42 +73,42 @@ async fn in_one_transaction<S>(
     let files = i32::try_from(site.pages.len() + site.files.len() + site.errors.len()).unwrap_or(i32::MAX);
     let (id, site_id) = (deploy_id, subdomain.id);
     if !store::deploys::finish_deploy(&mut tx, account_id, id, site_id, previous_id, files, now).await? {
-        return Err(Problem::new(Code::Conflict, "this deploy was published, or given up, meanwhile"));
+        return Err(Problem::new(Code::Conflict, "another process has published or abandoned this deploy"));
     }
     let found = store::deploys::undo::list_pages(&mut tx, account_id, subdomain.id).await?;
     let slugs: BTreeSet<&str> = site.pages.iter().map(|page| page.slug.as_str()).collect();
     let (known, stale): (Vec<FoundPage>, Vec<FoundPage>) =
         found.into_iter().partition(|page| slugs.contains(page.slug.as_str()));
-    check_reach(call, &mut tx, site, &known).await?;
+    check_restrictions(call, &mut tx, site, &known).await?;
 
-    let mut files = settle(&mut tx, account_id, &site.files).await?;
+    let mut files = reference_blobs(&mut tx, account_id, &site.files).await?;
     if let Some(Served { deploy_id: previous, .. }) = served
         && !stale.is_empty()
     {
-        // Pages that stay may need them.
-        let before = store::deploys::files::list_files(&mut tx, account_id, previous).await?;
+        // Pages that stay published may reference them.
+        let previous_files = store::deploys::files::list_files(&mut tx, account_id, previous).await?;
         let paths: BTreeSet<String> = files.iter().map(|file| file.path.clone()).collect();
-        files.extend(before.into_iter().filter(|file| !paths.contains(&file.path)));
+        files.extend(previous_files.into_iter().filter(|file| !paths.contains(&file.path)));
     }
     charge(call, &mut tx, served.map_or(0, |served| served.size_bytes), &files).await?;
     store::deploys::files::insert_files(&mut tx, account_id, deploy_id, &files).await?;
     store::deploys::files::update_served(&mut tx, account_id, subdomain.id, Some(deploy_id)).await?;
     let pages = write_pages(app, call, &mut tx, deploy_id, subdomain.id, site, &known).await?;
 
-    let kept = app.deploys.kept;
+    let retained = app.deploys.kept;
     let mut unneeded =
-        store::deploys::files::delete_old_files(&mut tx, account_id, subdomain.id, kept).await?;
+        store::deploys::files::delete_old_files(&mut tx, account_id, subdomain.id, retained).await?;
     unneeded.push(zip_id);
     store::blobs::release_blobs(&mut tx, account_id, &unneeded, now).await?;
     app.commit(tx, vec![Change::Site { subdomain_id: subdomain.id }]).await?;
     Ok(Published { pages, stale, previous_id })
 }
 
-/// The key may write these pages, and make those there are none of yet.
-async fn check_reach<S>(
+/// Checks that the caller's restrictions allow updating the known pages and creating the others.
+async fn check_restrictions<S>(
     call: &Call<S>,
     tx: &mut Tx,
-    site: &Site,
+    site: &BuiltSite,
     known: &[FoundPage],
 ) -> Result<(), Problem> {
     let ids: Vec<Uuid> = known.iter().map(|page| page.id).collect();
@@ -119,14 +116,18 @@ async fn check_reach<S>(
     if known.len() < site.pages.len() { call.check_new(Resource::Pages) } else { Ok(()) }
 }
 
-/// The files with their blobs, which from now on are referred to.
-async fn settle(tx: &mut Tx, account_id: Uuid, files: &[BuiltFile]) -> Result<Vec<DeployFile>, Problem> {
+/// Turns the stored blobs into referenced ones and returns the files of the deploy.
+async fn reference_blobs(
+    tx: &mut Tx,
+    account_id: Uuid,
+    files: &[BuiltFile],
+) -> Result<Vec<DeployFile>, Problem> {
     let distinct: BTreeMap<[u8; 32], NewBlob> =
         files.iter().map(|file| (file.blob.sha256, file.blob)).collect();
     let distinct: Vec<NewBlob> = distinct.into_values().collect();
     let settled = store::blobs::settle_blobs(tx, account_id, &distinct).await?;
     if settled.iter().any(|blob| blob.is_new) {
-        // Something else that had the same bytes was deleted in between, and took them along.
+        // Another file with the same bytes was deleted meanwhile, and its blob with it.
         return Err(Problem::away(true));
     }
     let ids: BTreeMap<[u8; 32], Uuid> =
@@ -143,22 +144,22 @@ async fn settle(tx: &mut Tx, account_id: Uuid, files: &[BuiltFile]) -> Result<Ve
     Ok(files.iter().filter_map(stored).collect())
 }
 
-/// Files that are served count against the plan, those they replace don't any more.
+/// Charges the served files to the plan's storage and credits the files that they replace.
 pub(super) async fn charge<S>(
     call: &Call<S>,
     tx: &mut Tx,
-    before: i64,
+    previous_bytes: i64,
     files: &[DeployFile],
 ) -> Result<(), Problem> {
-    let after: i64 = files.iter().map(|file| file.size_bytes).sum();
-    if after <= before {
-        return Ok(usage::give_back_bytes(tx, call.account_id, before - after).await?);
+    let bytes: i64 = files.iter().map(|file| file.size_bytes).sum();
+    if bytes <= previous_bytes {
+        return Ok(usage::give_back_bytes(tx, call.account_id, previous_bytes - bytes).await?);
     }
     let limit = call.limits().storage_bytes;
-    if usage::take_bytes(tx, call.account_id, after - before, limit).await? {
+    if usage::take_bytes(tx, call.account_id, bytes - previous_bytes, limit).await? {
         return Ok(());
     }
-    Err(call.storage_exceeded(after - before))
+    Err(call.storage_exceeded(bytes - previous_bytes))
 }
 
 async fn write_pages<S>(
@@ -167,36 +168,36 @@ async fn write_pages<S>(
     tx: &mut Tx,
     deploy_id: Uuid,
     subdomain_id: Uuid,
-    site: &Site,
+    site: &BuiltSite,
     known: &[FoundPage],
 ) -> Result<Vec<PublishedPage>, Problem> {
     let (account_id, now) = (call.account_id, app.clock.now());
-    let before: BTreeMap<Uuid, &FoundPage> = known.iter().map(|page| (page.id, page)).collect();
+    let previous: BTreeMap<Uuid, &FoundPage> = known.iter().map(|page| (page.id, page)).collect();
     let change_of = |page_id: Uuid| PageChange {
         page_id,
-        version_id: before.get(&page_id).and_then(|page| page.version_id),
-        publication: before.get(&page_id).map_or(HIDDEN, |page| page.publication),
+        version_id: previous.get(&page_id).and_then(|page| page.version_id),
+        publication: previous.get(&page_id).map_or(UNPUBLISHED, |page| page.publication),
     };
     let (mut published, mut changes) = (Vec::with_capacity(site.pages.len()), Vec::new());
     for page in &site.pages {
         let html = site.documents.read(page.html).await.map_err(|error| {
-            tracing::error!(%error, "a rewritten page can't be read back");
+            tracing::error!(%error, "failed to read a rewritten page from disk");
             Problem::away(true)
         })?;
-        let wanted = PageUpsert {
+        let upsert = PageUpsert {
             id: app.rng.uuid_v7(now),
             folder_id: None,
             subdomain_id,
             slug: page.slug.clone(),
             title: page.title.clone(),
             html,
-            // A file is the whole document.
+            // The file is the whole document, so it has no separate CSS.
             css: Some(None),
             metadata: None,
             is_published: Some(true),
             deploy_id: Some(deploy_id),
         };
-        let (id, status) = match store::pages::upsert_page(tx, account_id, wanted, now).await? {
+        let (id, status) = match store::pages::upsert_page(tx, account_id, upsert, now).await? {
             Upserted::Created(id) => {
                 let limit = call.limits().projects;
                 if !usage::take(tx, account_id, Counter::Projects, limit).await? {

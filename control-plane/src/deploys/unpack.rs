@@ -1,5 +1,5 @@
-//! Unpacking a zip, which blocks: files go out as they are inflated, pages are rewritten at the end, when it is known
-//! where everything is.
+//! Unpacks a zip; this blocks its thread. Files are sent out as they are inflated. Pages are rewritten last, when the
+//! addresses of all files are known.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -16,27 +16,27 @@ use tokio::sync::mpsc::Sender;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Progress;
-use super::archive::{Archive, Wrong};
-use super::documents::{Documents, Place};
+use super::archive::{Archive, ArchiveError};
+use super::documents::{Documents, Span};
 
-/// So many paths that aren't there are told; nobody reads more.
-const MISSING_MAX: usize = 1_000;
-/// Longer ones can't be in any zip.
-const PATH_BYTES_MAX: usize = 1_000;
+/// Upper bound of reported missing paths.
+const MAX_MISSING: usize = 1_000;
+/// Upper bound of a reported path; no zip entry can have a longer one.
+const MAX_PATH_BYTES: usize = 1_000;
 
-/// Inflated bytes that wait to be stored, at most, in KiB. More than any plan's largest file.
-const WAITING_KIB: usize = 64 << 10;
+/// Upper bound of inflated bytes that wait to be stored, in KiB. Larger than the largest file of any plan.
+const MAX_BUFFERED_KIB: usize = 64 << 10;
 
-/// A file of the site, inflated.
+/// An inflated file of the site.
 #[derive(Debug)]
-pub(crate) struct Inflated {
+pub(crate) struct InflatedFile {
     pub(crate) path: String,
     pub(crate) sha256: [u8; 32],
     pub(crate) content_type: &'static str,
     pub(crate) by_content: bool,
     pub(crate) bytes: Bytes,
-    /// Its share of what may wait.
-    pub(crate) share: OwnedSemaphorePermit,
+    /// The file's share of the buffer bound.
+    pub(crate) permit: OwnedSemaphorePermit,
 }
 
 /// A page of the site.
@@ -44,149 +44,148 @@ pub(crate) struct Inflated {
 pub(crate) struct BuiltPage {
     pub(crate) slug: String,
     pub(crate) title: String,
-    pub(crate) html: Place,
+    pub(crate) html: Span,
 }
 
-/// What is known once everything is unpacked.
+/// The result of unpacking, apart from the files already sent.
 #[derive(Debug)]
-pub(crate) struct Unpacked {
+pub(crate) struct UnpackedSite {
     pub(crate) pages: Vec<BuiltPage>,
     pub(crate) documents: Documents,
-    /// What was left out, and why.
+    /// One message for each file that was left out.
     pub(crate) errors: Vec<String>,
-    /// What pages and style sheets refer to and is not there.
+    /// Paths that pages and style sheets reference and the zip lacks.
     pub(crate) missing: BTreeSet<String>,
 }
 
-/// Why a zip could not be unpacked.
+/// The reason why unpacking failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failed {
-    /// By its own fault.
+pub(crate) enum UnpackError {
+    /// The zip is invalid.
     #[error(transparent)]
-    Wrong(#[from] Wrong),
-    /// By ours.
+    Archive(#[from] ArchiveError),
+    /// The disk failed.
     #[error("unpacking: {0}")]
     Io(#[from] std::io::Error),
-    /// Whoever was to store its files has given up.
-    #[error("nobody takes the files")]
-    Alone,
+    /// The task that stores the files has stopped.
+    #[error("the receiver of the files is gone")]
+    ReceiverGone,
 }
 
-/// What is needed for it.
-pub(crate) struct Unpacking {
+/// The inputs of [`unpack`].
+pub(crate) struct UnpackOptions {
     pub(crate) addresses: Addresses,
-    /// Most bytes of a file; larger ones are left out.
-    pub(crate) file_bytes_max: u64,
+    /// Larger files are left out.
+    pub(crate) max_file_bytes: u64,
     pub(crate) progress: Progress,
-    pub(crate) out: Sender<Inflated>,
+    pub(crate) output: Sender<InflatedFile>,
     pub(crate) runtime: Handle,
 }
 
 /// Unpacks the site in a zip.
-///
-/// # Errors
-/// [`Failed`].
-pub(crate) fn unpack(zip: File, with: Unpacking) -> Result<Unpacked, Failed> {
+pub(crate) fn unpack(zip: File, options: UnpackOptions) -> Result<UnpackedSite, UnpackError> {
     let archive = Archive::open(zip)?;
     let root = layout::root_of(archive.paths()).ok_or_else(|| no_pages(&archive))?;
     let below = archive.paths().filter_map(|path| path.strip_prefix(&root));
     let (documents, files): (Vec<String>, Vec<String>) =
         below.map(str::to_owned).partition(|path| paths::is_page(path));
-    with.progress.expect(documents.len() + files.len());
-    let unpacked = Unpacked {
+    options.progress.set_total(documents.len() + files.len());
+    let unpacked = UnpackedSite {
         pages: Vec::new(),
         documents: Documents::new()?,
         errors: Vec::new(),
         missing: BTreeSet::new(),
     };
-    let waiting = Arc::new(Semaphore::new(WAITING_KIB));
-    let mut work = Work { archive, root, with, waiting, targets: BTreeMap::new(), unpacked };
-    let slugs = work.slugs(documents);
+    let buffer = Arc::new(Semaphore::new(MAX_BUFFERED_KIB));
+    let mut unpacker = Unpacker { archive, root, options, buffer, targets: BTreeMap::new(), unpacked };
+    let slugs = unpacker.assign_slugs(documents);
     let (sheets, others): (Vec<_>, Vec<_>) = files.into_iter().partition(|path| is_sheet(path));
-    work.targets.extend(sheets.iter().map(|path| (path.clone(), Target::File(None))));
+    unpacker.targets.extend(sheets.iter().map(|path| (path.clone(), Target::File(None))));
     for path in others {
-        work.file(path)?;
+        unpacker.send_file(path)?;
     }
-    let links = Links::new(std::mem::take(&mut work.targets));
+    let links = Links::new(std::mem::take(&mut unpacker.targets));
     for path in sheets {
-        work.sheet(path, &links)?;
+        unpacker.send_sheet(path, &links)?;
     }
     for (path, slug) in slugs {
-        work.page(&path, slug, &links)?;
+        unpacker.add_page(&path, slug, &links)?;
     }
-    Ok(work.unpacked)
+    Ok(unpacker.unpacked)
 }
 
 fn is_sheet(path: &str) -> bool {
     media::by_name(path) == "text/css"
 }
 
-fn no_pages(archive: &Archive) -> Wrong {
+fn no_pages(archive: &Archive) -> ArchiveError {
     let zip = archive.paths().find(|path| path.to_ascii_lowercase().ends_with(".zip"));
     match zip {
-        Some(zip) => Wrong::Entry(zip.to_owned(), "it is a zip itself; upload what is in it".to_owned()),
-        None => Wrong::Whole("it has no HTML page".to_owned()),
+        Some(zip) => {
+            ArchiveError::InvalidEntry(zip.to_owned(), "it is a zip itself; upload its contents".to_owned())
+        }
+        None => ArchiveError::Unreadable("it has no HTML page".to_owned()),
     }
 }
 
-struct Work {
+struct Unpacker {
     archive: Archive,
     root: String,
-    with: Unpacking,
-    waiting: Arc<Semaphore>,
+    options: UnpackOptions,
+    buffer: Arc<Semaphore>,
     targets: BTreeMap<String, Target>,
-    unpacked: Unpacked,
+    unpacked: UnpackedSite,
 }
 
-impl Work {
-    /// Which page has which slug; what can have none is told.
-    fn slugs(&mut self, documents: Vec<String>) -> Vec<(String, String)> {
-        let mut held: BTreeMap<String, String> = BTreeMap::new();
+impl Unpacker {
+    /// Assigns each page its slug and leaves out pages without a valid one.
+    fn assign_slugs(&mut self, documents: Vec<String>) -> Vec<(String, String)> {
+        let mut taken: BTreeMap<String, String> = BTreeMap::new();
         let mut slugs = Vec::new();
         for path in documents {
             let slug = paths::slug_of(&path);
-            let complaints = pages::check_slug(&slug);
-            let why = match (complaints.first(), held.get(&slug)) {
-                (Some(complaint), _) => format!("its slug would be `{slug}`: {}", complaint.message),
-                (None, Some(other)) => format!("its slug `{slug}` is that of {other}"),
+            let errors = pages::check_slug(&slug);
+            let reason = match (errors.first(), taken.get(&slug)) {
+                (Some(error), _) => format!("its slug would be `{slug}`: {}", error.message),
+                (None, Some(other)) => format!("{other} has the same slug `{slug}`"),
                 (None, None) => {
-                    held.insert(slug.clone(), path.clone());
+                    taken.insert(slug.clone(), path.clone());
                     self.targets.insert(path.clone(), Target::Page(slug.clone()));
                     slugs.push((path, slug));
                     continue;
                 }
             };
-            self.leave_out(&path, &why);
+            self.leave_out(&path, &reason);
         }
         slugs
     }
 
-    fn leave_out(&mut self, path: &str, why: &str) {
-        self.unpacked.errors.push(format!("{path} was left out: {why}"));
-        self.with.progress.one_done();
+    fn leave_out(&mut self, path: &str, reason: &str) {
+        self.unpacked.errors.push(format!("{path} was left out: {reason}"));
+        self.options.progress.file_done();
     }
 
-    fn inflate(&mut self, path: &str, most: u64) -> Result<Option<Vec<u8>>, Failed> {
-        Ok(self.archive.read(&format!("{}{path}", self.root), most)?)
+    fn inflate(&mut self, path: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, UnpackError> {
+        Ok(self.archive.read(&format!("{}{path}", self.root), max_bytes)?)
     }
 
-    fn file(&mut self, path: String) -> Result<(), Failed> {
-        let Some(bytes) = self.inflate(&path, self.with.file_bytes_max)? else {
-            self.too_large(&path);
+    fn send_file(&mut self, path: String) -> Result<(), UnpackError> {
+        let Some(bytes) = self.inflate(&path, self.options.max_file_bytes)? else {
+            self.leave_out_too_large(&path);
             return Ok(());
         };
         let content_type = media::by_name(&path);
         let by_content = media::is_image_or_font(content_type);
         let sha256: [u8; 32] = Sha256::digest(&bytes).into();
         let address = by_content
-            .then(|| self.with.addresses.asset_by_content(&hex::encode(sha256), paths::name_of(&path)));
+            .then(|| self.options.addresses.asset_by_content(&hex::encode(sha256), paths::name_of(&path)));
         self.targets.insert(path.clone(), Target::File(address));
         self.send(path, bytes, sha256, by_content)
     }
 
-    fn sheet(&mut self, path: String, links: &Links) -> Result<(), Failed> {
-        let Some(mut bytes) = self.inflate(&path, self.with.file_bytes_max)? else {
-            self.too_large(&path);
+    fn send_sheet(&mut self, path: String, links: &Links) -> Result<(), UnpackError> {
+        let Some(mut bytes) = self.inflate(&path, self.options.max_file_bytes)? else {
+            self.leave_out_too_large(&path);
             return Ok(());
         };
         let base = Links::base(&path, None).unwrap_or_default();
@@ -200,72 +199,78 @@ impl Work {
             }
         };
         let text = std::str::from_utf8(&bytes).ok().filter(|text| text.len() <= CSS_BYTES_MAX);
-        if let Some(written) = text.and_then(|text| css::rewrite(text, link)) {
-            bytes = written.into_bytes();
+        if let Some(rewritten) = text.and_then(|text| css::rewrite(text, link)) {
+            bytes = rewritten.into_bytes();
         }
-        self.tell_missing(missing);
+        self.report_missing(missing);
         let sha256 = Sha256::digest(&bytes).into();
         self.send(path, bytes, sha256, false)
     }
 
-    fn page(&mut self, path: &str, slug: String, links: &Links) -> Result<(), Failed> {
+    fn add_page(&mut self, path: &str, slug: String, links: &Links) -> Result<(), UnpackError> {
         let too_long = format!("a page may have at most {} KB", pages::MAX_HTML_BYTES >> 10);
         let Some(bytes) = self.inflate(path, pages::MAX_HTML_BYTES as u64)? else {
             self.leave_out(path, &too_long);
             return Ok(());
         };
-        let written = match html::rewrite(path, &decode(&bytes), links) {
-            Ok(written) => written,
+        let rewritten = match html::rewrite(path, &decode(&bytes), links) {
+            Ok(rewritten) => rewritten,
             Err(error) => {
                 self.leave_out(path, &error.to_string());
                 return Ok(());
             }
         };
-        let named = if written.title.is_empty() { &slug } else { &written.title };
-        let title: String = named.chars().take(pages::TITLE_CHARS_MAX).collect();
-        let check = pages::check_content(Some(&title), Some(&written.html), None, None);
-        if let Some(complaint) = check.first() {
-            self.leave_out(path, &complaint.message);
+        let title = if rewritten.title.is_empty() { &slug } else { &rewritten.title };
+        let title: String = title.chars().take(pages::TITLE_CHARS_MAX).collect();
+        let errors = pages::check_content(Some(&title), Some(&rewritten.html), None, None);
+        if let Some(error) = errors.first() {
+            self.leave_out(path, &error.message);
             return Ok(());
         }
-        let html = self.unpacked.documents.push(&written.html)?;
-        self.tell_missing(written.missing);
+        let html = self.unpacked.documents.push(&rewritten.html)?;
+        self.report_missing(rewritten.missing);
         self.unpacked.pages.push(BuiltPage { slug, title, html });
-        self.with.progress.one_done();
+        self.options.progress.file_done();
         Ok(())
     }
 
-    fn tell_missing(&mut self, paths: BTreeSet<String>) {
-        let left = MISSING_MAX.saturating_sub(self.unpacked.missing.len());
-        let told = paths.into_iter().filter(|path| path.len() <= PATH_BYTES_MAX);
-        self.unpacked.missing.extend(told.take(left));
+    fn report_missing(&mut self, paths: BTreeSet<String>) {
+        let remaining = MAX_MISSING.saturating_sub(self.unpacked.missing.len());
+        let reported = paths.into_iter().filter(|path| path.len() <= MAX_PATH_BYTES);
+        self.unpacked.missing.extend(reported.take(remaining));
     }
 
-    fn too_large(&mut self, path: &str) {
-        let why = format!("the plan takes files of up to {} bytes", self.with.file_bytes_max);
-        self.leave_out(path, &why);
+    fn leave_out_too_large(&mut self, path: &str) {
+        let reason = format!("the plan allows files of up to {} bytes", self.options.max_file_bytes);
+        self.leave_out(path, &reason);
     }
 
-    fn send(&self, path: String, bytes: Vec<u8>, sha256: [u8; 32], by_content: bool) -> Result<(), Failed> {
-        let share = u32::try_from((bytes.len() >> 10).clamp(1, WAITING_KIB)).unwrap_or(1);
-        let share = Arc::clone(&self.waiting).acquire_many_owned(share);
-        let share = self.with.runtime.block_on(share).map_err(|_| Failed::Alone)?;
+    fn send(
+        &self,
+        path: String,
+        bytes: Vec<u8>,
+        sha256: [u8; 32],
+        by_content: bool,
+    ) -> Result<(), UnpackError> {
+        let kib = u32::try_from((bytes.len() >> 10).clamp(1, MAX_BUFFERED_KIB)).unwrap_or(1);
+        let permit = Arc::clone(&self.buffer).acquire_many_owned(kib);
+        let permit = self.options.runtime.block_on(permit).map_err(|_| UnpackError::ReceiverGone)?;
         let content_type = media::by_name(&path);
-        let file = Inflated { path, sha256, content_type, by_content, bytes: bytes.into(), share };
-        self.with.out.blocking_send(file).map_err(|_| Failed::Alone)
+        let file = InflatedFile { path, sha256, content_type, by_content, bytes: bytes.into(), permit };
+        self.options.output.blocking_send(file).map_err(|_| UnpackError::ReceiverGone)
     }
 }
 
-/// The text of a page: UTF-8, or what it says of itself within its first kilobyte.
+/// Decodes a page as UTF-8, or else in the charset it declares within its first kilobyte.
 fn decode(bytes: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return text.trim_start_matches('\u{feff}').to_owned();
     }
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(1_024)]).to_ascii_lowercase();
-    let named = head.split_once("charset=").map(|(_, rest)| rest.trim_start_matches(['"', '\'']));
-    let label =
-        named.and_then(|rest| rest.split(|c: char| !(c.is_ascii_alphanumeric() || "-_:".contains(c))).next());
+    let declared = head.split_once("charset=").map(|(_, rest)| rest.trim_start_matches(['"', '\'']));
+    let label = declared
+        .and_then(|rest| rest.split(|c: char| !(c.is_ascii_alphanumeric() || "-_:".contains(c))).next());
     let encoding = label.and_then(|label| encoding_rs::Encoding::for_label(label.as_bytes()));
-    // What browsers take for a page that says nothing.
+    // The default of browsers for a page without a declared charset.
     encoding.unwrap_or(encoding_rs::WINDOWS_1252).decode(bytes).0.into_owned()
 }

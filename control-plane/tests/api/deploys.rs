@@ -227,7 +227,7 @@ async fn a_bad_zip_publishes_nothing_and_leaves_no_bytes_referred_to() {
     broken[at] ^= 0x55;
     for (zip, says) in [
         (broken, "z.bin"),
-        (b"no zip".to_vec(), "not a zip"),
+        (b"no zip".to_vec(), "not a readable zip"),
         (zip_of(&[("a.txt", b"x")]), "no HTML page"),
         (zip_of(&[("site.zip", b"PK")]), "is a zip itself"),
     ] {

@@ -1,4 +1,4 @@
-//! Each way to attack with a zip, by its name. What the `zip` crate won't write is made by hand.
+//! One test for each attack with a zip. Bytes that the `zip` crate refuses to write are patched by hand.
 
 use std::io::{Cursor, Write};
 
@@ -7,7 +7,7 @@ use zip::write::SimpleFileOptions;
 
 use super::*;
 
-/// A zip with these files.
+/// Returns a zip with these files.
 fn zip_of(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, bytes) in files {
@@ -17,20 +17,20 @@ fn zip_of(files: &[(&str, &[u8])]) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-fn open(bytes: &[u8]) -> Result<Archive, Wrong> {
+fn open(bytes: &[u8]) -> Result<Archive, ArchiveError> {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
     Archive::open(file)
 }
 
-fn refusal(bytes: &[u8]) -> String {
+fn rejection(bytes: &[u8]) -> String {
     match open(bytes) {
-        Ok(archive) => panic!("it was taken: {:?}", archive.paths().collect::<Vec<_>>()),
-        Err(wrong) => wrong.to_string(),
+        Ok(archive) => panic!("it was accepted: {:?}", archive.paths().collect::<Vec<_>>()),
+        Err(error) => error.to_string(),
     }
 }
 
-/// The same zip with every `from` in it written as `to`, which has the same length.
+/// Replaces every `from` in the bytes with `to`, which has the same length.
 fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let mut bytes = bytes.to_vec();
@@ -43,7 +43,7 @@ fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Changes two bytes of each central entry, of which there is one.
+/// Changes two bytes of the only entry in the central directory.
 fn with_central(bytes: &[u8], offset: usize, change: impl Fn(u16) -> u16) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let at = bytes.windows(4).position(|word| word == b"PK\x01\x02").unwrap() + offset;
@@ -53,93 +53,93 @@ fn with_central(bytes: &[u8], offset: usize, change: impl Fn(u16) -> u16) -> Vec
 }
 
 #[test]
-fn an_honest_zip_is_read() {
+fn reads_a_valid_zip() {
     let mut archive =
         open(&zip_of(&[("b/c.txt", b"C"), ("a.html", b"A"), (".DS_Store", b"x"), ("__MACOSX/._a", b"x")]))
             .unwrap();
     assert_eq!(archive.paths().collect::<Vec<_>>(), ["a.html", "b/c.txt"]);
     assert_eq!(archive.read("b/c.txt", 10).unwrap().unwrap(), b"C");
-    assert_eq!(archive.read("a.html", 0).unwrap(), None, "more than was to be read");
+    assert_eq!(archive.read("a.html", 0).unwrap(), None, "longer than the limit");
 }
 
 #[test]
-fn zip_slip_is_refused_by_name() {
-    let honest = zip_of(&[("aa/index.html", b"x")]);
+fn rejects_zip_slip_and_names_the_entry() {
+    let valid = zip_of(&[("aa/index.html", b"x")]);
     for (name, why) in [
         (b"../index.html", "`..`"),
         (b"/a/index.html", "absolute"),
         (b"a\\/index.html", "backslash"),
         (b"C:/index.html", "absolute"),
     ] {
-        let said = refusal(&replaced(&honest, b"aa/index.html", name));
-        assert!(said.contains(why), "{said}");
+        let message = rejection(&replaced(&valid, b"aa/index.html", name));
+        assert!(message.contains(why), "{message}");
     }
 }
 
 #[test]
-fn names_that_are_no_text_are_refused() {
-    let honest = zip_of(&[("ab.html", b"x")]);
+fn rejects_names_that_are_not_text() {
+    let valid = zip_of(&[("ab.html", b"x")]);
     for (name, why) in [(b"a\0.html", "control"), (b"a\xff.html", "UTF-8"), (b"a\n.html", "control")] {
-        let said = refusal(&replaced(&honest, b"ab.html", name));
-        assert!(said.contains(why), "{said}");
+        let message = rejection(&replaced(&valid, b"ab.html", name));
+        assert!(message.contains(why), "{message}");
     }
 }
 
 #[test]
-fn a_symbolic_link_is_refused() {
+fn rejects_a_symbolic_link() {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     zip.add_symlink("index.html", "/etc/passwd", SimpleFileOptions::default()).unwrap();
-    let said = refusal(&zip.finish().unwrap().into_inner());
-    assert!(said.contains("symbolic link") && said.contains("index.html"), "{said}");
+    let message = rejection(&zip.finish().unwrap().into_inner());
+    assert!(message.contains("symbolic link") && message.contains("index.html"), "{message}");
 }
 
 #[test]
-fn an_encrypted_entry_is_refused() {
-    let said = refusal(&with_central(&zip_of(&[("index.html", b"x")]), 8, |flags| flags | 1));
-    assert!(said.contains("encrypted"), "{said}");
+fn rejects_an_encrypted_entry() {
+    let message = rejection(&with_central(&zip_of(&[("index.html", b"x")]), 8, |flags| flags | 1));
+    assert!(message.contains("encrypted"), "{message}");
 }
 
 #[test]
-fn an_unknown_compression_is_refused() {
-    let said = refusal(&with_central(&zip_of(&[("index.html", b"x")]), 10, |_| 14));
-    assert!(said.contains("deflate"), "{said}");
+fn rejects_an_unknown_compression() {
+    let message = rejection(&with_central(&zip_of(&[("index.html", b"x")]), 10, |_| 14));
+    assert!(message.contains("deflate"), "{message}");
 }
 
 #[test]
-fn two_entries_with_one_name_are_refused() {
+fn rejects_two_entries_with_the_same_name() {
     let two = zip_of(&[("aa.html", b"x"), ("ab.html", b"y")]);
-    let said = refusal(&replaced(&two, b"ab.html", b"aa.html"));
-    assert!(said.contains("same name"), "{said}");
+    let message = rejection(&replaced(&two, b"ab.html", b"aa.html"));
+    assert!(message.contains("same name"), "{message}");
 }
 
 #[test]
-fn two_names_for_one_path_are_refused() {
-    let said = refusal(&zip_of(&[("a/b.html", b"x"), ("a//b.html", b"y")]));
-    assert!(said.contains("same path"), "{said}");
-    let said = refusal(&zip_of(&[("a/b.html", b"x"), ("./a/b.html", b"y")]));
-    assert!(said.contains("same path"), "{said}");
+fn rejects_two_names_for_the_same_path() {
+    let message = rejection(&zip_of(&[("a/b.html", b"x"), ("a//b.html", b"y")]));
+    assert!(message.contains("same path"), "{message}");
+    let message = rejection(&zip_of(&[("a/b.html", b"x"), ("./a/b.html", b"y")]));
+    assert!(message.contains("same path"), "{message}");
 }
 
 #[test]
-fn a_file_too_many_is_refused() {
+fn rejects_too_many_files() {
     let names: Vec<String> = (0..=FILES_MAX).map(|n| format!("{n}.txt")).collect();
     let files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), b"".as_slice())).collect();
-    assert!(open(&zip_of(&files[1..])).is_ok(), "{FILES_MAX} are taken");
-    assert_eq!(refusal(&zip_of(&files)), "the zip has more than 2000 files");
+    assert!(open(&zip_of(&files[1..])).is_ok(), "{FILES_MAX} are accepted");
+    assert_eq!(rejection(&zip_of(&files)), "the zip has more than 2000 files");
 }
 
 #[test]
-fn a_zip_of_countless_entries_is_refused_before_they_are_read() {
+fn rejects_too_many_entries_before_reading_them() {
     let mut bytes = zip_of(&[("index.html", b"x")]);
     let end = bytes.len() - 22;
     for at in [8, 10] {
         bytes[end + at..end + at + 2].copy_from_slice(&u16::MAX.to_le_bytes());
     }
-    assert_eq!(refusal(&bytes), "the zip has more than 2000 files");
+    assert_eq!(rejection(&bytes), "the zip has more than 2000 files");
 }
 
 #[test]
-fn a_zip_that_counts_its_entries_elsewhere_is_refused_before_they_are_read() {
+fn rejects_a_zip64_count_before_reading_its_entries() {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     for n in 0..20_000 {
         zip.start_file(format!("{n}"), SimpleFileOptions::default()).unwrap();
@@ -148,7 +148,7 @@ fn a_zip_that_counts_its_entries_elsewhere_is_refused_before_they_are_read() {
     let end = bytes.split_off(bytes.len() - 22);
     let number = |at: usize| u64::from(u32::from_le_bytes(end[at..at + 4].try_into().unwrap()));
     let (size, from, to) = (number(12), number(16), bytes.len() as u64);
-    // APPNOTE 4.3.14 and 4.3.15: the count of a zip64, and where it stands.
+    // APPNOTE 4.3.14 and 4.3.15: the end record of a zip64 and its locator.
     bytes.extend(b"PK\x06\x06");
     bytes.extend(44_u64.to_le_bytes());
     bytes.extend([45, 0, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -160,66 +160,66 @@ fn a_zip_that_counts_its_entries_elsewhere_is_refused_before_they_are_read() {
     let mut few = end.clone();
     few[8..12].copy_from_slice(&[1, 0, 1, 0]);
     few[16..20].copy_from_slice(&u32::MAX.to_le_bytes());
-    // Also where it isn't the last end, which may turn out to be none.
+    // Also if a later end record follows, which may turn out to be invalid.
     for tail in [&few[..], &[&few[..], &end[..]].concat()] {
-        let said = refusal(&[&bytes, tail].concat());
-        assert!(said.contains("zip64"), "{said}");
+        let message = rejection(&[&bytes, tail].concat());
+        assert!(message.contains("zip64"), "{message}");
     }
 }
 
-/// Nine files of a megabyte that nearly vanish when they are packed.
+/// A zip of nine files of 1 MiB each that compress to almost nothing.
 fn bomb() -> Vec<u8> {
     let zeros = vec![0; 1 << 20];
     let names: Vec<String> = (0..9).map(|n| format!("{n}.bin")).collect();
     let files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), zeros.as_slice())).collect();
     let bytes = zip_of(&files);
-    assert!(bytes.len() < 20_000, "it is small: {}", bytes.len());
+    assert!(bytes.len() < 20_000, "the zip is small: {}", bytes.len());
     bytes
 }
 
-/// Reads all of it with so many bytes left, instead of the many that an honest site may have.
-fn read_all(bytes: &[u8], left: u64) -> Result<(), Wrong> {
+/// Reads all files with `remaining` as the bound instead of the production bound.
+fn read_all(bytes: &[u8], remaining: u64) -> Result<(), ArchiveError> {
     let mut archive = open(bytes)?;
-    assert_eq!(archive.left, 500 << 20);
-    archive.left = left;
+    assert_eq!(archive.remaining, 500 << 20);
+    archive.remaining = remaining;
     let paths: Vec<String> = archive.paths().map(str::to_owned).collect();
     paths.iter().try_for_each(|path| archive.read(path, u64::MAX - 1).map(drop))
 }
 
 #[test]
-fn a_bomb_ends_at_the_bound() {
-    assert!(matches!(read_all(&bomb(), 8 << 20), Err(Wrong::TooLarge)));
+fn a_zip_bomb_stops_at_the_bound() {
+    assert!(matches!(read_all(&bomb(), 8 << 20), Err(ArchiveError::TooLarge)));
     assert!(read_all(&bomb(), 9 << 20).is_ok());
 }
 
 #[test]
-fn a_bomb_whose_headers_say_that_it_is_small_ends_at_the_bound_too() {
-    let lying = replaced(&bomb(), &(1_u32 << 20).to_le_bytes(), &1_u32.to_le_bytes());
-    let read = read_all(&lying, 4 << 20);
-    assert!(read.is_err(), "it was read");
-    let most = open(&lying).unwrap().read("0.bin", 1_000);
-    assert!(!matches!(most, Ok(Some(_))), "no file is larger than was to be read");
+fn a_zip_bomb_with_forged_sizes_stops_at_the_bound() {
+    let forged = replaced(&bomb(), &(1_u32 << 20).to_le_bytes(), &1_u32.to_le_bytes());
+    let read = read_all(&forged, 4 << 20);
+    assert!(read.is_err(), "it was accepted");
+    let most = open(&forged).unwrap().read("0.bin", 1_000);
+    assert!(!matches!(most, Ok(Some(_))), "no file is longer than the limit");
 }
 
 #[test]
-fn wrong_bytes_are_named() {
-    let honest = zip_of(&[("index.html", b"some words that are stored or not")]);
-    let data = honest.windows(10).position(|word| word == b"index.html").unwrap() + 12;
-    let mut broken = honest.clone();
+fn a_corrupt_file_is_named() {
+    let valid = zip_of(&[("index.html", b"some words that are stored or not")]);
+    let data = valid.windows(10).position(|word| word == b"index.html").unwrap() + 12;
+    let mut broken = valid.clone();
     broken[data] ^= 0x55;
-    let said =
+    let message =
         open(&broken).and_then(|mut archive| archive.read("index.html", 1_000)).unwrap_err().to_string();
-    assert!(said.contains("index.html"), "{said}");
+    assert!(message.contains("index.html"), "{message}");
 }
 
 #[test]
-fn what_is_no_zip_is_refused() {
+fn rejects_bytes_that_are_not_a_zip() {
     for bytes in [b"".as_slice(), b"hello", b"PK\x05\x06", &[0; 100]] {
-        assert!(refusal(bytes).contains("not a zip"));
+        assert!(rejection(bytes).contains("not a readable zip"));
     }
-    let honest = zip_of(&[("index.html", b"x")]);
-    for cut in [1, 10, 30, honest.len() - 5] {
-        open(&honest[..honest.len() - cut]).map(drop).unwrap_err();
-        open(&honest[cut..]).map(drop).err();
+    let valid = zip_of(&[("index.html", b"x")]);
+    for cut in [1, 10, 30, valid.len() - 5] {
+        open(&valid[..valid.len() - cut]).map(drop).unwrap_err();
+        open(&valid[cut..]).map(drop).err();
     }
 }

@@ -1,14 +1,13 @@
-//! Undoing the deploy that is served: its site becomes what it was before.
+//! Rolls back the served deploy: its site returns to the state before it.
 //!
-//! Pages it edited go back to the version they had, as far as that is still kept, and are seen or not as they were
-//! before. Pages it made are unpublished and not deleted: they may have entries by now, and an address that should
-//! not be lost.
+//! Updated pages return to their previous version, if that is still stored, and to their previous visibility. Created
+//! pages are unpublished instead of deleted: they may have entries by now, and their address should not be lost.
 
 use contract::Change;
 use domain::pages::Wish;
 use domain::scopes::Resource;
 use store::deploys::Deploy;
-use store::deploys::undo::PageChange as Undoing;
+use store::deploys::undo::PageChange as RecordedChange;
 use store::pages::PageChange;
 use store::usage;
 use uuid::Uuid;
@@ -18,31 +17,27 @@ use super::publish::charge;
 use crate::App;
 use crate::call::Call;
 
-/// A page that a deploy had changed.
+/// A page that the deploy had changed.
 #[derive(Debug)]
-pub(crate) struct UndonePage {
+pub(crate) struct RolledBackPage {
     pub(crate) id: Uuid,
     pub(crate) slug: String,
-    /// `restored`, `unpublished`, or `kept` if the version it had is no longer kept.
+    /// `restored`, `unpublished`, or `kept` if its previous version is no longer stored.
     pub(crate) status: &'static str,
 }
 
-/// What undoing did.
+/// The result of rolling a deploy back.
 #[derive(Debug)]
-pub(crate) struct Undone {
-    pub(crate) pages: Vec<UndonePage>,
+pub(crate) struct Rollback {
+    pub(crate) pages: Vec<RolledBackPage>,
 }
 
-/// Undoes a deploy.
-///
-/// # Errors
-/// It is not the one that is served, or the one before it is no longer kept; the plan does not hold that one's files;
-/// or a store is away.
-pub(crate) async fn undo<S>(app: &App, call: &Call<S>, deploy: &Deploy) -> Result<Undone, Problem> {
+/// Rolls back a deploy. Returns 409 if it is not the served one, or the files of the previous deploy are gone.
+pub(crate) async fn rollback<S>(app: &App, call: &Call<S>, deploy: &Deploy) -> Result<Rollback, Problem> {
     let account_id = call.account_id;
     let not_served = || {
-        Problem::new(Code::Conflict, "only the deploy that is served can be rolled back")
-            .hint("roll back the newest one first: each leads to the one before it")
+        Problem::new(Code::Conflict, "only the served deploy can be rolled back")
+            .hint("roll back the newest deploy first; each leads to the previous one")
     };
     let subdomain_id = deploy.subdomain_id.ok_or_else(not_served)?;
     let mut tx = store::begin(&app.db).await?;
@@ -53,7 +48,10 @@ pub(crate) async fn undo<S>(app: &App, call: &Call<S>, deploy: &Deploy) -> Resul
     if let Some(previous_id) = deploy.previous_id {
         let previous = store::deploys::find_deploy(&mut tx, account_id, previous_id).await?;
         if !previous.is_some_and(|previous| previous.has_files) {
-            return Err(Problem::new(Code::Conflict, "the files of the deploy before it are no longer kept"));
+            return Err(Problem::new(
+                Code::Conflict,
+                "the files of the previous deploy are no longer stored",
+            ));
         }
         files = store::deploys::files::list_files(&mut tx, account_id, previous_id).await?;
     }
@@ -65,18 +63,18 @@ pub(crate) async fn undo<S>(app: &App, call: &Call<S>, deploy: &Deploy) -> Resul
     call.check_ids(&mut tx, Resource::Pages, &ids).await?;
     let mut pages = Vec::new();
     for change in changes {
-        pages.extend(undo_page(app, call, &mut tx, change).await?);
+        pages.extend(rollback_page(app, call, &mut tx, change).await?);
     }
     app.commit(tx, vec![Change::Site { subdomain_id }]).await?;
-    Ok(Undone { pages })
+    Ok(Rollback { pages })
 }
 
-async fn undo_page<S>(
+async fn rollback_page<S>(
     app: &App,
     call: &Call<S>,
     tx: &mut store::Tx,
-    Undoing { page_id, version_id, publication }: Undoing,
-) -> Result<Option<UndonePage>, Problem> {
+    RecordedChange { page_id, version_id, publication }: RecordedChange,
+) -> Result<Option<RolledBackPage>, Problem> {
     let account_id = call.account_id;
     let (content, status) = match version_id {
         None => (None, "unpublished"),
@@ -86,11 +84,11 @@ async fn undo_page<S>(
             (content, status)
         }
     };
-    // Also where what it said is no longer kept: a page nobody saw is not to be seen for that.
+    // Restores the visibility even without the old content: an unpublished page must not become visible.
     let publication =
         Wish { is_published: Some(publication.is_published), publish_at: publication.publish_at.map(Some) };
     let change = PageChange { publication, ..content.map(PageChange::from).unwrap_or_default() };
     store::pages::update_page(tx, account_id, page_id, change, app.clock.now()).await?;
     let page = store::pages::find_page(tx, account_id, page_id).await?;
-    Ok(page.map(|page| UndonePage { id: page_id, slug: page.summary.slug, status }))
+    Ok(page.map(|page| RolledBackPage { id: page_id, slug: page.summary.slug, status }))
 }
