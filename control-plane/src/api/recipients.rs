@@ -8,7 +8,7 @@ use web::{Code, Problem};
 
 use crate::App;
 use crate::call::Call;
-use crate::signin::{cookie, recipient};
+use crate::signin::{ConfirmationLink, token};
 
 impl<S> Call<S> {
     /// Has an address asked whether it may be mailed, unless that is known, or it was asked before. Before any other
@@ -49,12 +49,12 @@ impl<S> Call<S> {
             let detail = "notifyEmail is asked by mail first, and today as many were asked as may be";
             return Err(Problem::new(Code::RateLimited, detail).retry_after(rules.window.as_secs()));
         }
-        let link = recipient::Link::new(app);
+        let link = ConfirmationLink::new(app);
         let new = NewRecipient {
             id: app.rng.uuid_v7(self.now),
             address: &address,
-            token_hash: cookie::hash(&link.token),
-            sealed_link: &app.master_key.seal(LINK_PURPOSE, app.rng.bytes(), link.address(app).as_bytes()),
+            token_hash: token::hash(&link.token),
+            sealed_link: &app.master_key.seal(LINK_PURPOSE, app.rng.bytes(), link.url(app).as_bytes()),
             asked_at: self.now,
         };
         recipients::insert_recipient(conn, self.account_id, &new).await?;

@@ -1,4 +1,4 @@
-//! Section `[signin]`; `config.toml` says what each setting means.
+//! Section `[signin]`; `config.toml` documents each setting.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,82 +12,79 @@ use service::config::Secret;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Whether anybody may sign in by typing an e-mail.
+    /// Enables sign-in with any e-mail address, for localhost only.
     pub local: bool,
-    /// Hosts and networks of providers reached although the guard would refuse them.
+    /// Hosts and networks of providers exempt from the outbound guard.
     pub allow: Vec<String>,
-    /// How long somebody may take at the provider.
+    /// How long a sign-in may take.
     #[serde(with = "service::config::duration")]
     pub attempt_window: Duration,
-    /// Sign-ins one address may begin in an hour.
+    /// Sign-ins that one IP address may start per hour.
     pub attempts_per_hour: u32,
-    /// How long an unused session lasts.
+    /// Lifetime of an unused session.
     #[serde(with = "service::config::duration")]
     pub session_idle: Duration,
-    /// How long any session lasts.
+    /// Lifetime of any session.
     #[serde(with = "service::config::duration")]
     pub session_absolute: Duration,
-    /// How long a provider's own description of itself is believed.
+    /// How long a provider's metadata is cached.
     #[serde(with = "service::config::duration")]
     pub discovery_every: Duration,
-    /// Who is asked about people, by the name in the path.
+    /// The identity providers, by their name in paths.
     pub providers: BTreeMap<String, Provider>,
 }
 
-/// Section `[signin.providers.<name>]`. What is left out is known of `google` and `github`.
+/// Section `[signin.providers.<name>]`. `google` and `github` have defaults for the optional settings.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provider {
-    /// How it speaks; OpenID Connect unless the name is `github`.
+    /// The protocol; OpenID Connect unless the name is `github`.
     pub kind: Option<Kind>,
-    /// Its issuer; of GitHub, where its pages are.
+    /// The issuer. For GitHub, the base URL of its pages.
     pub issuer: Option<String>,
-    /// What it calls us.
+    /// The OAuth client id.
     pub client_id: String,
-    /// What proves that we are who it calls so.
+    /// The OAuth client secret.
     pub client_secret: Secret,
-    /// What its button says.
+    /// The label of the provider's button.
     pub label: Option<String>,
-    /// Of GitHub: where people are sent, if not the usual place at its issuer.
+    /// GitHub only: the authorization endpoint, unless it is at its usual path.
     pub authorize_url: Option<String>,
-    /// Of GitHub: where codes are exchanged, if not the usual place at its issuer.
+    /// GitHub only: the token endpoint, unless it is at its usual path.
     pub token_url: Option<String>,
-    /// Of GitHub: where it says who somebody is.
+    /// GitHub only: the API's URL of the current user.
     pub user_url: Option<String>,
 }
 
-/// How a provider speaks.
+/// The protocol of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// OpenID Connect, found by discovery.
+    /// OpenID Connect with discovery.
     Oidc,
-    /// OAuth 2 and an API that says who somebody is, as GitHub has it.
+    /// OAuth 2 with GitHub's user API.
     Github,
 }
 
 impl Config {
-    /// Refuses what would let strangers in.
-    ///
-    /// # Errors
-    /// The local sign-in page is wanted for a base URL that others can reach.
+    /// Returns an error if local sign-in is enabled for a base URL that other machines can reach.
     pub(crate) fn check(&self, addresses: &Addresses) -> anyhow::Result<()> {
         anyhow::ensure!(
             !self.local || addresses.is_local(),
-            "signin.local lets anybody be anybody, so it is only for a base URL on localhost, not for {}: configure \
-             a provider in [signin.providers] instead",
+            "signin.local accepts any e-mail address without a check, so it requires a base URL on localhost, not {}: \
+             configure a provider in [signin.providers] instead",
             addresses.base()
         );
         Ok(())
     }
 
-    /// How long an unused session lasts.
-    pub(crate) fn idle(&self) -> TimeDelta {
+    /// Lifetime of an unused session.
+    pub(crate) fn idle_timeout(&self) -> TimeDelta {
         TimeDelta::from_std(self.session_idle).unwrap_or(TimeDelta::MAX)
     }
 
-    /// How long any session lasts.
-    pub(crate) fn absolute(&self) -> TimeDelta {
+    /// Lifetime of any session.
+    pub(crate) fn max_age(&self) -> TimeDelta {
         TimeDelta::from_std(self.session_absolute).unwrap_or(TimeDelta::MAX)
     }
 }

@@ -1,36 +1,33 @@
-//! The two cookies: who is signed in, and which browser began to sign in.
+//! The two cookies: the session token, and the token that ties a sign-in to the browser that started it.
 
 use chrono::TimeDelta;
 use domain::addresses::Addresses;
 use http::{HeaderMap, HeaderValue, header};
-use sha2::{Digest, Sha256};
 
-/// Digits of a token: 256 bits.
-pub(super) const TOKEN_DIGITS: usize = 43;
+use super::token;
 
-/// The cookies as this installation calls them.
+/// Names and attributes of the cookies of this installation.
 #[derive(Debug, Clone, Copy)]
 pub struct Cookies {
     secure: bool,
 }
 
-/// Which of the two.
+/// The cookies of sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cookie {
-    /// Who is signed in.
+    /// The session token.
     Session,
-    /// Which browser began to sign in.
+    /// The token of the browser that starts a sign-in.
     Browser,
 }
 
 impl Cookies {
-    /// Browsers take `__Host-` cookies only over https, where no other host of the domain can set them. On a
-    /// machine of one's own there is no https, and no other host.
+    /// Uses `__Host-` cookies, which no other host of the domain can set. Browsers accept them over https only, so plain
+    /// http on localhost uses unprefixed names.
     pub(crate) fn new(addresses: &Addresses) -> Self {
         Self { secure: !(addresses.is_local() && addresses.base().starts_with("http:")) }
     }
 
-    /// The cookie's name here.
     pub fn name(self, cookie: Cookie) -> &'static str {
         match (cookie, self.secure) {
             (Cookie::Session, true) => "__Host-session",
@@ -40,7 +37,7 @@ impl Cookies {
         }
     }
 
-    /// The cookie's token in a request; none if it is absent or can't be one of ours.
+    /// Returns the token of the cookie, or `None` if it is absent or malformed.
     pub fn read(self, cookie: Cookie, headers: &HeaderMap) -> Option<&str> {
         let pairs = headers
             .get_all(header::COOKIE)
@@ -48,17 +45,17 @@ impl Cookies {
             .filter_map(|value| value.to_str().ok())
             .flat_map(|value| value.split(';'))
             .filter_map(|pair| pair.trim().split_once('='));
-        let (_, token) = pairs.into_iter().find(|(name, _)| *name == self.name(cookie))?;
-        (token.len() == TOKEN_DIGITS && token.bytes().all(|byte| byte.is_ascii_alphanumeric()))
-            .then_some(token)
+        let (_, value) = pairs.into_iter().find(|(name, _)| *name == self.name(cookie))?;
+        (value.len() == token::DIGITS && value.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+            .then_some(value)
     }
 
-    /// The header that gives a browser the cookie, for as long as `lasts`.
-    pub(super) fn set(self, cookie: Cookie, token: &str, lasts: TimeDelta) -> HeaderValue {
-        self.header(cookie, token, lasts.num_seconds())
+    /// Returns the `Set-Cookie` header that stores the token for `max_age`.
+    pub(super) fn set(self, cookie: Cookie, token: &str, max_age: TimeDelta) -> HeaderValue {
+        self.header(cookie, token, max_age.num_seconds())
     }
 
-    /// The header that takes the cookie away.
+    /// Returns the `Set-Cookie` header that deletes the cookie.
     pub(super) fn clear(self, cookie: Cookie) -> HeaderValue {
         self.header(cookie, "", 0)
     }
@@ -69,14 +66,9 @@ impl Cookies {
             "{}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}",
             self.name(cookie)
         );
-        // Names, digits and punctuation of ours: always a header's value.
+        // The text consists of names, digits and punctuation chosen here, so it is always a valid header value.
         HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
     }
-}
-
-/// What is stored instead of a token.
-pub fn hash(token: &str) -> [u8; 32] {
-    Sha256::digest(token.as_bytes()).into()
 }
 
 #[cfg(test)]
@@ -88,8 +80,8 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_for_this_host_alone_and_no_script_reads_it() {
-        let token = "a".repeat(TOKEN_DIGITS);
+    fn a_cookie_is_bound_to_this_host_and_hidden_from_scripts() {
+        let token = "a".repeat(token::DIGITS);
         let set = cookies("https://app.example.com").set(Cookie::Session, &token, TimeDelta::hours(1));
         assert_eq!(
             set.to_str().unwrap(),
@@ -101,13 +93,13 @@ mod tests {
         assert_eq!(
             cookies("http://intranet").name(Cookie::Session),
             "__Host-session",
-            "only localhost is one's own"
+            "only localhost is local"
         );
     }
 
     #[test]
-    fn a_token_is_found_among_other_cookies_and_nothing_else_is_taken_for_one() {
-        let token = "b".repeat(TOKEN_DIGITS);
+    fn finds_the_token_among_other_cookies_and_rejects_malformed_ones() {
+        let token = "b".repeat(token::DIGITS);
         let read = |text: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::COOKIE, text.parse().unwrap());

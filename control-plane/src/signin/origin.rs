@@ -1,4 +1,4 @@
-//! Whether a page of ours sent a request: what a cookie may do must not be another site's to start.
+//! Checks the `Origin` header, so that another site's page can't act with a visitor's cookie.
 
 use axum::extract::FromRequestParts;
 use axum::response::Response;
@@ -6,24 +6,24 @@ use domain::addresses::Addresses;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
 
-use super::pages::Notice;
+use super::templates::Notice;
 use crate::App;
 
-/// Whether a request says, as browsers do with every POST, that it comes from a page of this host.
-pub fn is_ours(headers: &HeaderMap, addresses: &Addresses) -> bool {
+/// Whether the request comes from a page of this host. Browsers send `Origin` with every POST.
+pub(crate) fn is_same_origin(headers: &HeaderMap, addresses: &Addresses) -> bool {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     origins.next().is_some_and(|origin| origin == addresses.base()) && origins.next().is_none()
 }
 
-/// A request from a page of this host. Others are refused.
+/// An extractor that rejects requests from pages of other hosts with 403.
 #[derive(Debug)]
-pub(super) struct FromOurPage;
+pub(super) struct SameOrigin;
 
-impl FromRequestParts<App> for FromOurPage {
+impl FromRequestParts<App> for SameOrigin {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Response> {
-        if is_ours(&parts.headers, &app.addresses) {
+        if is_same_origin(&parts.headers, &app.addresses) {
             return Ok(Self);
         }
         let base = app.addresses.base();
@@ -32,9 +32,9 @@ impl FromRequestParts<App> for FromOurPage {
             status: StatusCode::FORBIDDEN,
             title: "Not from here",
             text: &text,
-            onward: Some(("/account", "Go to your account")),
+            link: Some(("/account", "Go to your account")),
         };
-        Err(app.signin.pages.notice(&notice))
+        Err(app.signin.templates.notice(&notice))
     }
 }
 
@@ -43,16 +43,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_base_urls_own_origin_is_ours() {
+    fn accepts_only_the_origin_of_the_base_url() {
         let addresses = Addresses::new("https://app.example.com", "sites.test").unwrap();
-        let ours = |origins: &[&'static str]| {
+        let accepts = |origins: &[&'static str]| {
             let mut headers = HeaderMap::new();
             for origin in origins {
                 headers.append(header::ORIGIN, (*origin).parse().unwrap());
             }
-            is_ours(&headers, &addresses)
+            is_same_origin(&headers, &addresses)
         };
-        assert!(ours(&["https://app.example.com"]));
+        assert!(accepts(&["https://app.example.com"]));
         for other in [
             "http://app.example.com",
             "https://app.example.com:8443",
@@ -61,8 +61,8 @@ mod tests {
             "",
             "https://app.example.com.evil.test",
         ] {
-            assert!(!ours(&[other]), "{other}");
+            assert!(!accepts(&[other]), "{other}");
         }
-        assert!(!ours(&[]) && !ours(&["https://app.example.com", "https://evil.test"]));
+        assert!(!accepts(&[]) && !accepts(&["https://app.example.com", "https://evil.test"]));
     }
 }

@@ -1,4 +1,4 @@
-//! Sessions: begun by a sign-in, known by a cookie, ended by signing out or by time.
+//! Sessions: created by a sign-in, identified by a cookie, ended by signing out or by expiry.
 
 use axum::extract::FromRequestParts;
 use axum::response::Response;
@@ -11,86 +11,88 @@ use store::identities::{self, Vouched};
 use store::sessions::{self, NewSession, Session};
 use web::Problem;
 
-use super::cookie::{self, Cookie};
-use super::{login, pages};
+use super::cookie::Cookie;
+use super::return_to::login_path;
+use super::templates::redirect;
+use super::token;
 use crate::App;
 
-/// Sessions and sign-ins that have ended are cleared away by those who begin anew, a few at a time.
-const CLEARED_AT_ONCE: i64 = 100;
+/// Every sign-in also deletes expired sessions and attempts, at most this many of each.
+const EXPIRED_BATCH: i64 = 100;
 
-/// The session of whoever sent these headers, if it goes on. Notes now and then that it is in use.
+/// Returns the unexpired session of the request's cookie, and extends it from time to time.
 async fn find(app: &App, headers: &HeaderMap) -> Result<Option<SignedIn>, Problem> {
     let Some(token) = app.signin.cookies.read(Cookie::Session, headers) else { return Ok(None) };
-    let (now, token_hash) = (app.clock.now(), cookie::hash(token));
+    let (now, token_hash) = (app.clock.now(), token::hash(token));
     let mut conn = store::acquire(&app.db).await?;
     let found = sessions::find_session(&mut conn, &token_hash, now).await?;
     let Some(session) = found else { return Ok(None) };
     if is_to_be_noted(now, session.last_seen_at) {
-        let expires_at = expiry(now, app.signin.config.idle(), session.ends_at);
+        let expires_at = expiry(now, app.signin.config.idle_timeout(), session.ends_at);
         sessions::update_seen(&mut conn, session.id, now, expires_at).await?;
     }
     Ok(Some(SignedIn { session, token_hash }))
 }
 
-/// Signs somebody in: their identity is remembered, and this browser gets a session with a token it never had
-/// before. What it had before ends. Gives the way onwards.
+/// Signs an identity in: stores it, gives this browser a session with a new token, and ends the browser's previous
+/// session. Returns a redirect to `return_to`.
 pub(super) async fn begin(
     app: &App,
     headers: &HeaderMap,
-    who: &Vouched,
+    identity: &Vouched,
     return_to: &str,
 ) -> Result<Response, Problem> {
     let now = app.clock.now();
-    let token = super::token(&app.rng);
+    let token = token::generate(&app.rng);
     let mut tx = store::begin(&app.db).await?;
-    let identity_id = identities::upsert_identity(&mut tx, app.rng.uuid_v7(now), who, now).await?;
+    let identity_id = identities::upsert_identity(&mut tx, app.rng.uuid_v7(now), identity, now).await?;
     let accounts = identities::list_accounts(&mut tx, identity_id).await?;
-    let ends_at = now + app.signin.config.absolute();
+    let ends_at = now + app.signin.config.max_age();
     let session = NewSession {
         id: app.rng.uuid_v7(now),
-        token_hash: cookie::hash(&token),
+        token_hash: token::hash(&token),
         identity_id,
         account_id: accounts.first().map(|account| account.id),
         created_at: now,
-        expires_at: expiry(now, app.signin.config.idle(), ends_at),
+        expires_at: expiry(now, app.signin.config.idle_timeout(), ends_at),
         ends_at,
     };
-    let before = app.signin.cookies.read(Cookie::Session, headers).map(cookie::hash);
-    if let Some(token_hash) = &before {
+    let previous = app.signin.cookies.read(Cookie::Session, headers).map(token::hash);
+    if let Some(token_hash) = &previous {
         sessions::delete_session(&mut tx, token_hash).await?;
     }
     sessions::insert_session(&mut tx, &session).await?;
-    clear_away(&mut tx, now).await?;
+    delete_expired(&mut tx, now).await?;
     store::commit(tx).await.map_err(Problem::outcome_unknown)?;
-    app.callers.forget(before.as_slice());
-    let mut response = pages::go_to(return_to);
+    app.credentials.invalidate(previous.as_slice());
+    let mut response = redirect(return_to);
     let set = app.signin.cookies.set(Cookie::Session, &token, ends_at - now);
     response.headers_mut().append(http::header::SET_COOKIE, set);
     Ok(response)
 }
 
-/// Ends the session of whoever sent these headers.
+/// Ends the session of the request's cookie.
 pub(super) async fn end(app: &App, headers: &HeaderMap) -> Result<Response, Problem> {
-    if let Some(token_hash) = app.signin.cookies.read(Cookie::Session, headers).map(cookie::hash) {
+    if let Some(token_hash) = app.signin.cookies.read(Cookie::Session, headers).map(token::hash) {
         let mut conn = store::acquire(&app.db).await?;
         sessions::delete_session(&mut conn, &token_hash).await?;
-        app.callers.forget(&[token_hash]);
+        app.credentials.invalidate(&[token_hash]);
     }
-    let mut response = pages::go_to("/login");
+    let mut response = redirect("/login");
     response.headers_mut().append(http::header::SET_COOKIE, app.signin.cookies.clear(Cookie::Session));
     Ok(response)
 }
 
-async fn clear_away(conn: &mut Conn, now: DateTime<Utc>) -> Result<(), store::Error> {
-    sessions::delete_expired(conn, now, CLEARED_AT_ONCE).await?;
-    store::sign_ins::delete_expired(conn, now, CLEARED_AT_ONCE).await
+async fn delete_expired(conn: &mut Conn, now: DateTime<Utc>) -> Result<(), store::Error> {
+    sessions::delete_expired(conn, now, EXPIRED_BATCH).await?;
+    store::sign_ins::delete_expired(conn, now, EXPIRED_BATCH).await
 }
 
-/// Whoever asks, signed in or not.
+/// An extractor of the request's session, if there is one.
 #[derive(Debug)]
-pub(super) struct Visitor(pub(super) Option<Session>);
+pub(super) struct OptionalSession(pub(super) Option<Session>);
 
-impl FromRequestParts<App> for Visitor {
+impl FromRequestParts<App> for OptionalSession {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
@@ -98,11 +100,11 @@ impl FromRequestParts<App> for Visitor {
     }
 }
 
-/// Somebody signed in. Others are sent to sign in, and come back.
+/// An extractor of the request's session. Requests without one are redirected to sign in and return.
 #[derive(Debug)]
 pub(super) struct SignedIn {
     pub(super) session: Session,
-    /// By what [`crate::callers::Callers`] remembers the session.
+    /// The key of the session in the [`CredentialCache`](crate::credential_cache::CredentialCache).
     pub(super) token_hash: [u8; 32],
 }
 
@@ -113,9 +115,9 @@ impl FromRequestParts<App> for SignedIn {
         match find(app, &parts.headers).await {
             Ok(Some(found)) => Ok(found),
             Ok(None) => {
-                // What was posted is gone; the page it was posted from is not, where it has the same address.
+                // A posted form is lost; its page can be shown again only where both have the same path.
                 let is_page = parts.method == Method::GET || parts.uri.path().starts_with("/claim/");
-                Err(Ok(pages::go_to(&login::path(is_page.then(|| parts.uri.path())))))
+                Err(Ok(redirect(&login_path(is_page.then(|| parts.uri.path())))))
             }
             Err(problem) => Err(Err(problem)),
         }

@@ -1,5 +1,4 @@
-//! `/account`: whoever is signed in sees who they are and what is theirs, chooses among several accounts, gets a
-//! first one, or signs out.
+//! `/account`: shows the visitor's identity and accounts, switches between accounts, creates a first one, and signs out.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -12,13 +11,13 @@ use store::sessions::{self, Session};
 use store::{Conn, claims};
 use web::Problem;
 
-use super::origin::FromOurPage;
-use super::pages::{self, Notice};
-use super::posted;
-use super::session::{self, SignedIn};
-use crate::{App, first_site};
+use crate::signin::form::form_values;
+use crate::signin::origin::SameOrigin;
+use crate::signin::session::{self, SignedIn};
+use crate::signin::templates::{Notice, redirect};
+use crate::{App, initial_subdomain};
 
-pub(super) async fn show(
+pub(in crate::signin) async fn show(
     State(app): State<App>,
     SignedIn { session, .. }: SignedIn,
 ) -> Result<Response, Problem> {
@@ -27,7 +26,7 @@ pub(super) async fn show(
     let identity = identity.ok_or_else(|| Problem::not_found("identity"))?;
     let accounts = identities::list_accounts(&mut conn, session.identity_id).await?;
     let (current, others): (Vec<_>, Vec<_>) =
-        accounts.iter().partition(|one| Some(one.id) == session.account_id);
+        accounts.iter().partition(|account| Some(account.id) == session.account_id);
     let context = json!({
         "identity": {
             "name": identity.name,
@@ -35,14 +34,14 @@ pub(super) async fn show(
             "subject": identity.subject,
             "through": identity.issuer.trim_start_matches("https://"),
         },
-        "current": current.first().map(|one| shown(&app, one)),
-        "others": others.iter().map(|one| shown(&app, one)).collect::<Vec<_>>(),
+        "current": current.first().map(|account| account_context(&app, account)),
+        "others": others.iter().map(|account| account_context(&app, account)).collect::<Vec<_>>(),
         "base": app.addresses.base(),
     });
-    Ok(app.signin.pages.show_form("account.html", &context))
+    Ok(app.signin.templates.show_form("account.html", &context))
 }
 
-fn shown(app: &App, account: &OwnAccount) -> Value {
+fn account_context(app: &App, account: &OwnAccount) -> Value {
     let site = account.subdomain.as_deref();
     json!({
         "id": account.id,
@@ -53,33 +52,33 @@ fn shown(app: &App, account: &OwnAccount) -> Value {
     })
 }
 
-/// Works on another of one's accounts from now on.
-pub(super) async fn switch(
+/// Makes another account of the visitor the current one.
+pub(in crate::signin) async fn switch(
     State(app): State<App>,
-    _: FromOurPage,
+    _: SameOrigin,
     SignedIn { session, token_hash }: SignedIn,
     form: Bytes,
 ) -> Result<Response, Problem> {
-    let wanted = posted(&form, "account").first().and_then(|id| id.parse().ok());
+    let requested = form_values(&form, "account").first().and_then(|id| id.parse().ok());
     let mut conn = store::acquire(&app.db).await?;
-    if let Some(account_id) = wanted
+    if let Some(account_id) = requested
         && sessions::update_account(&mut conn, session.id, account_id).await?
     {
-        app.callers.forget(&[token_hash]);
-        return Ok(pages::go_to("/account"));
+        app.credentials.invalidate(&[token_hash]);
+        return Ok(redirect("/account"));
     }
-    Ok(app.signin.pages.notice(&Notice {
+    Ok(app.signin.templates.notice(&Notice {
         status: StatusCode::NOT_FOUND,
         title: "No such account",
         text: "You have no such account. Nothing was changed.",
-        onward: Some(("/account", "Go to your account")),
+        link: Some(("/account", "Go to your account")),
     }))
 }
 
-/// A first account for somebody who never had a trial. Asked twice, there is one all the same.
-pub(super) async fn create(
+/// Creates a first account for a visitor without a trial. Does nothing if there is an account already.
+pub(in crate::signin) async fn create(
     State(app): State<App>,
-    _: FromOurPage,
+    _: SameOrigin,
     SignedIn { session, token_hash }: SignedIn,
 ) -> Result<Response, Problem> {
     let mut tx = store::begin(&app.db).await?;
@@ -87,24 +86,24 @@ pub(super) async fn create(
     if identities::list_accounts(&mut tx, session.identity_id).await?.is_empty() {
         let host = insert_account(&app, &mut tx, &session).await?;
         app.commit(tx, vec![Change::Host { host }]).await?;
-        app.callers.forget(&[token_hash]);
+        app.credentials.invalidate(&[token_hash]);
     }
-    Ok(pages::go_to("/account"))
+    Ok(redirect("/account"))
 }
 
-/// A claimed account with a site of its own, for whoever is signed in. Gives the site's name.
+/// Inserts a claimed account with its initial subdomain and returns the subdomain's name.
 async fn insert_account(app: &App, conn: &mut Conn, session: &Session) -> Result<String, Problem> {
     let now = app.clock.now();
     let account_id = app.rng.uuid_v7(now);
     claims::insert_claimed(conn, account_id, now).await?;
     identities::insert_account(conn, account_id, session.identity_id, None, now).await?;
     sessions::update_account(conn, session.id, account_id).await?;
-    first_site::insert(app, conn, account_id, now).await
+    initial_subdomain::insert(app, conn, account_id, now).await
 }
 
-pub(super) async fn sign_out(
+pub(in crate::signin) async fn sign_out(
     State(app): State<App>,
-    _: FromOurPage,
+    _: SameOrigin,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     session::end(&app, &headers).await

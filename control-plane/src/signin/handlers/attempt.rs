@@ -1,5 +1,5 @@
-//! `/api/auth/oauth/{provider}`: somebody is sent out to a provider. What must hold when they come back is
-//! remembered for some minutes, by the hash of `state` and of a cookie of this browser.
+//! `/api/auth/oauth/{provider}`: redirects the visitor to a provider. The secrets of the attempt are stored, encrypted,
+//! until it expires; their key is the hash of `state` and of a cookie of this browser.
 
 use std::time::Duration;
 
@@ -12,26 +12,26 @@ use serde::{Deserialize, Serialize};
 use store::sign_ins::{self, NewSignIn};
 use web::{ClientIp, Code, Path, Problem, Query};
 
-use super::cookie::{self, Cookie};
-use super::login::Onward;
-use super::pages;
-use super::providers::{Refusal, Secrets};
 use crate::App;
+use crate::signin::cookie::Cookie;
+use crate::signin::providers::{FlowSecrets, ProviderError};
+use crate::signin::return_to::ReturnQuery;
+use crate::signin::templates::redirect;
+use crate::signin::token;
 
-/// Sign-ins that nobody came back from are cleared away by those who begin anew, a few at a time.
-const CLEARED_AT_ONCE: i64 = 100;
+/// Every new attempt also deletes expired ones, at most this many.
+const EXPIRED_BATCH: i64 = 100;
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// What must be known when they come back.
+/// The stored state of a sign-in between the redirect to the provider and the callback.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(in crate::signin) struct SignInState {
     nonce: String,
     pkce_verifier: String,
-    /// Where to go then.
-    pub(super) return_to: String,
+    pub(in crate::signin) return_to: String,
 }
 
-impl Kept {
+impl SignInState {
     const PURPOSE: &str = "sign_in";
 
     fn seal(&self, app: &App) -> Result<Vec<u8>, Problem> {
@@ -39,52 +39,52 @@ impl Kept {
         Ok(app.master_key.seal(Self::PURPOSE, app.rng.bytes::<NONCE_BYTES>(), &text))
     }
 
-    pub(super) fn open(app: &App, sealed: &[u8]) -> Result<Self, Problem> {
+    pub(in crate::signin) fn open(app: &App, sealed: &[u8]) -> Result<Self, Problem> {
         let text = app.master_key.open(Self::PURPOSE, sealed)?;
         serde_json::from_slice(&text).map_err(|error| unreadable(&error))
     }
 
-    /// The attempt's secrets, `state` being what they brought back.
-    pub(super) fn secrets(&self, state: String) -> Secrets {
-        Secrets { state, nonce: self.nonce.clone(), pkce_verifier: self.pkce_verifier.clone() }
+    /// Returns the secrets of the attempt; `state` comes from the callback.
+    pub(in crate::signin) fn secrets(&self, state: String) -> FlowSecrets {
+        FlowSecrets { state, nonce: self.nonce.clone(), pkce_verifier: self.pkce_verifier.clone() }
     }
 }
 
-pub(super) async fn begin(
+pub(in crate::signin) async fn begin(
     State(app): State<App>,
     Path(name): Path<String>,
-    Query(onward): Query<Onward>,
+    Query(query): Query<ReturnQuery>,
     ip: ClientIp,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let provider = app.signin.providers.find(&name)?;
     check_rate(&app, ip).await?;
-    let secrets = Secrets::new(&app.rng);
-    let way_out = provider.authorize(&secrets).await.map_err(|refusal| unreachable(&name, &refusal))?;
+    let secrets = FlowSecrets::new(&app.rng);
+    let authorize_url = provider.authorize(&secrets).await.map_err(|error| unreachable(&name, &error))?;
 
     let cookies = app.signin.cookies;
-    // One cookie serves all tabs of a browser.
+    // All tabs of a browser share one cookie.
     let browser = cookies.read(Cookie::Browser, &headers).map(str::to_owned);
-    let browser = browser.unwrap_or_else(|| super::token(&app.rng));
-    let window = TimeDelta::from_std(app.signin.config.attempt_window).unwrap_or(TimeDelta::MAX);
+    let browser = browser.unwrap_or_else(|| token::generate(&app.rng));
+    let ttl = TimeDelta::from_std(app.signin.config.attempt_window).unwrap_or(TimeDelta::MAX);
     let now = app.clock.now();
-    let kept = Kept {
+    let state = SignInState {
         nonce: secrets.nonce,
         pkce_verifier: secrets.pkce_verifier,
-        return_to: onward.path().to_owned(),
+        return_to: query.path().to_owned(),
     };
-    let begun = NewSignIn {
-        state_hash: cookie::hash(&secrets.state),
-        browser_hash: cookie::hash(&browser),
+    let sign_in = NewSignIn {
+        state_hash: token::hash(&secrets.state),
+        browser_hash: token::hash(&browser),
         provider: &name,
-        sealed: &kept.seal(&app)?,
-        expires_at: now + window,
+        sealed: &state.seal(&app)?,
+        expires_at: now + ttl,
     };
     let mut conn = store::acquire(&app.db).await?;
-    sign_ins::delete_expired(&mut conn, now, CLEARED_AT_ONCE).await?;
-    sign_ins::insert_sign_in(&mut conn, &begun).await?;
-    let mut response = pages::go_to(way_out.as_str());
-    response.headers_mut().append(header::SET_COOKIE, cookies.set(Cookie::Browser, &browser, window));
+    sign_ins::delete_expired(&mut conn, now, EXPIRED_BATCH).await?;
+    sign_ins::insert_sign_in(&mut conn, &sign_in).await?;
+    let mut response = redirect(authorize_url.as_str());
+    response.headers_mut().append(header::SET_COOKIE, cookies.set(Cookie::Browser, &browser, ttl));
     Ok(response)
 }
 
@@ -94,16 +94,16 @@ async fn check_rate(app: &App, ip: ClientIp) -> Result<(), Problem> {
     if decision.allowed {
         return Ok(());
     }
-    let detail = "this address has begun to sign in as often as it may for now";
+    let detail = "too many sign-ins from this IP address";
     Err(Problem::new(Code::RateLimited, detail).retry_after(decision.retry_after.as_secs().max(1)))
 }
 
 fn unreadable(error: &serde_json::Error) -> Problem {
-    tracing::error!(%error, "a sign-in that is under way can't be read or written");
-    Problem::new(Code::Internal, "this is our mistake, not yours; try again in a few seconds")
+    tracing::error!(%error, "failed to encode or decode the state of a sign-in");
+    Problem::new(Code::Internal, "an internal error; try again in a few seconds")
 }
 
-fn unreachable(provider: &str, refusal: &Refusal) -> Problem {
-    tracing::warn!(provider, %refusal, "nobody can be sent to a provider");
+fn unreachable(provider: &str, error: &ProviderError) -> Problem {
+    tracing::warn!(provider, %error, "failed to start a sign-in at a provider");
     Problem::new(Code::Unavailable, format!("{provider} can't be reached right now")).retry_after(10)
 }

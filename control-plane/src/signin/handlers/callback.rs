@@ -1,5 +1,5 @@
-//! `/api/auth/oauth/{provider}/callback`: somebody comes back. First it is made sure that this browser was sent, by
-//! us, not long ago and for the first time; then the provider is asked who it is.
+//! `/api/auth/oauth/{provider}/callback`: the return from a provider. Checks that this browser started this sign-in, that
+//! it has not expired and is used for the first time, and then fetches the identity from the provider.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -8,87 +8,95 @@ use serde::Deserialize;
 use store::sign_ins;
 use web::{Path, Problem, Query};
 
-use super::attempt::Kept;
-use super::cookie::{self, Cookie};
-use super::pages::Notice;
-use super::providers::{Brought, Provider, Refusal};
-use super::{login, session};
+use super::attempt::SignInState;
 use crate::App;
+use crate::signin::cookie::Cookie;
+use crate::signin::providers::{CallbackParams, Provider, ProviderError};
+use crate::signin::return_to::login_path;
+use crate::signin::templates::Notice;
+use crate::signin::{session, token};
 
-/// What a provider adds to our address.
+/// The query that a provider adds to the callback URL.
 #[derive(Debug, Deserialize)]
-pub(super) struct Answer {
+pub(in crate::signin) struct CallbackQuery {
     state: Option<String>,
     code: Option<String>,
     error: Option<String>,
     iss: Option<String>,
 }
 
-pub(super) async fn finish(
+pub(in crate::signin) async fn finish(
     State(app): State<App>,
     Path(name): Path<String>,
-    Query(answer): Query<Answer>,
+    Query(query): Query<CallbackQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let provider = app.signin.providers.find(&name)?;
-    let state = answer.state.unwrap_or_default();
-    let Some(begun) = take(&app, &name, &state, &headers).await? else {
-        return Ok(not_begun(&app));
+    let state = query.state.unwrap_or_default();
+    let Some(sign_in) = consume(&app, &name, &state, &headers).await? else {
+        return Ok(expired(&app));
     };
-    let Some(code) = answer.code.filter(|_| answer.error.is_none()) else {
-        tracing::info!(provider = name, error = answer.error, "somebody came back without having signed in");
-        return Ok(not_signed_in(&app, provider, &begun));
+    let Some(code) = query.code.filter(|_| query.error.is_none()) else {
+        tracing::info!(provider = name, error = query.error, "a provider returned without a code");
+        return Ok(not_signed_in(&app, provider, &sign_in));
     };
-    let secrets = begun.secrets(state);
-    let brought = Brought { code, issuer: answer.iss.as_deref() };
-    match provider.identify(brought, &secrets).await {
-        Ok(who) => session::begin(&app, &headers, &who, &begun.return_to).await,
-        Err(refusal) => {
-            tracing::warn!(provider = name, %refusal, "a sign-in is refused");
-            Ok(refused(&app, provider, &begun, &refusal))
+    let secrets = sign_in.secrets(state);
+    let params = CallbackParams { code, issuer: query.iss.as_deref() };
+    match provider.identify(params, &secrets).await {
+        Ok(identity) => session::begin(&app, &headers, &identity, &sign_in.return_to).await,
+        Err(error) => {
+            tracing::warn!(provider = name, %error, "a sign-in failed");
+            Ok(failed(&app, provider, &sign_in, &error))
         }
     }
 }
 
-/// What was remembered when this browser was sent out with this `state`; it is forgotten now.
-async fn take(app: &App, provider: &str, state: &str, headers: &HeaderMap) -> Result<Option<Kept>, Problem> {
+/// Deletes and returns the state of the sign-in that this browser started with this `state`.
+async fn consume(
+    app: &App,
+    provider: &str,
+    state: &str,
+    headers: &HeaderMap,
+) -> Result<Option<SignInState>, Problem> {
     let Some(browser) = app.signin.cookies.read(Cookie::Browser, headers) else { return Ok(None) };
     let mut conn = store::acquire(&app.db).await?;
-    let (state, browser) = (cookie::hash(state), cookie::hash(browser));
+    let (state, browser) = (token::hash(state), token::hash(browser));
     let sealed = sign_ins::take_sign_in(&mut conn, &state, &browser, provider, app.clock.now()).await?;
-    sealed.map(|sealed| Kept::open(app, &sealed)).transpose()
+    sealed.map(|sealed| SignInState::open(app, &sealed)).transpose()
 }
 
-fn not_begun(app: &App) -> Response {
-    app.signin.pages.notice(&Notice {
+fn expired(app: &App) -> Response {
+    app.signin.templates.notice(&Notice {
         status: StatusCode::BAD_REQUEST,
         title: "Please sign in again",
-        text: "This sign-in was not begun in this browser, took too long, or was already finished.",
-        onward: Some(("/login", "Sign in")),
+        text: "This sign-in was not started in this browser, took too long, or is already finished.",
+        link: Some(("/login", "Sign in")),
     })
 }
 
-fn not_signed_in(app: &App, provider: &Provider, begun: &Kept) -> Response {
-    app.signin.pages.notice(&Notice {
+fn not_signed_in(app: &App, provider: &Provider, sign_in: &SignInState) -> Response {
+    app.signin.templates.notice(&Notice {
         status: StatusCode::BAD_REQUEST,
         title: "You are not signed in",
         text: &format!("{} did not sign you in: it was cancelled or refused there.", provider.label),
-        onward: Some((&login::path(Some(&begun.return_to)), "Try again")),
+        link: Some((&login_path(Some(&sign_in.return_to)), "Try again")),
     })
 }
 
-fn refused(app: &App, provider: &Provider, begun: &Kept, refusal: &Refusal) -> Response {
+fn failed(app: &App, provider: &Provider, sign_in: &SignInState, error: &ProviderError) -> Response {
     let label = &provider.label;
-    let (status, text) = match refusal {
-        Refusal::Away(_) => (StatusCode::BAD_GATEWAY, format!("{label} gives no answer right now.")),
-        Refusal::Unbelievable(_) => {
-            (StatusCode::BAD_REQUEST, format!("What came back from {label} could not be verified."))
+    let (status, text) = match error {
+        ProviderError::Unavailable(_) => {
+            (StatusCode::BAD_GATEWAY, format!("{label} does not respond right now."))
+        }
+        ProviderError::Invalid(_) => {
+            (StatusCode::BAD_REQUEST, format!("The response of {label} could not be verified."))
         }
     };
-    app.signin.pages.notice(&Notice {
+    app.signin.templates.notice(&Notice {
         status,
         title: "You are not signed in",
         text: &text,
-        onward: Some((&login::path(Some(&begun.return_to)), "Try again")),
+        link: Some((&login_path(Some(&sign_in.return_to)), "Try again")),
     })
 }

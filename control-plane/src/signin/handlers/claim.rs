@@ -1,5 +1,5 @@
-//! `/claim/{token}`: a trial becomes somebody's for good. Looking at the page changes nothing, as previews of links
-//! look at it too; the form on it claims, once.
+//! `/claim/{token}`: makes a trial a permanent account of the visitor. A GET changes nothing, because link previews
+//! fetch the page too; its form claims the trial, once.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -14,137 +14,138 @@ use store::{accounts, identities, keys, sessions, subdomains};
 use uuid::Uuid;
 use web::{Path, Problem};
 
-use super::origin::FromOurPage;
-use super::pages::Notice;
-use super::session::{SignedIn, Visitor};
-use super::{cookie, login, pages, posted};
 use crate::App;
+use crate::signin::form::form_values;
+use crate::signin::origin::SameOrigin;
+use crate::signin::return_to::login_path;
+use crate::signin::session::{OptionalSession, SignedIn};
+use crate::signin::templates::{Notice, redirect};
+use crate::signin::token;
 
-/// One that were left out of the page could not be revoked on it.
+/// The page lists every key, so that each can be revoked.
 const ALL_KEYS: i64 = i64::MAX;
 
-/// Why a link can't be used to claim.
-enum Spent {
-    ByThem,
-    BySomebodyElse,
+/// The reason why a link can't be used to claim.
+enum Unclaimable {
+    ClaimedByVisitor,
+    ClaimedByOther,
     Expired,
     Unknown,
 }
 
-pub(super) async fn show(
+pub(in crate::signin) async fn show(
     State(app): State<App>,
-    Path(token): Path<String>,
-    Visitor(session): Visitor,
+    Path(claim_token): Path<String>,
+    OptionalSession(session): OptionalSession,
 ) -> Result<Response, Problem> {
-    let token_hash = cookie::hash(&token);
+    let token_hash = token::hash(&claim_token);
     let mut conn = store::acquire(&app.db).await?;
     let trial = claims::find_trial(&mut conn, &token_hash).await?;
     let trial = match check(&app, &mut conn, &token_hash, trial, session.as_ref()).await? {
         Ok(trial) => trial,
-        Err(spent) => return Ok(spent.page(&app)),
+        Err(reason) => return Ok(reason.page(&app)),
     };
     let site = subdomains::find_subdomain(&mut conn, trial.account_id, None).await?;
     let mut context = json!({
         "site": site.map(|site| app.addresses.page(&site.name, domain::pages::INDEX)),
         "deadline": trial.claim_deadline.map(|at| at.format("%-d %B %Y, %H:%M UTC").to_string()),
     });
-    let path = format!("/claim/{token}");
+    let path = format!("/claim/{claim_token}");
     let Some(session) = session else {
-        context["signIn"] = json!(login::path(Some(&path)));
-        return Ok(app.signin.pages.show(StatusCode::OK, "claim.html", &context));
+        context["signIn"] = json!(login_path(Some(&path)));
+        return Ok(app.signin.templates.show(StatusCode::OK, "claim.html", &context));
     };
     let now = app.clock.now();
     let mut keys = keys::list_keys(&mut conn, trial.account_id, None, ALL_KEYS).await?;
     keys.retain(|key| key.expires_at.is_none_or(|at| at > now));
-    let shown = |key: keys::Key| {
+    let key_context = |key: keys::Key| {
         let used = key.last_used_at.map(|at| at.format("%-d %B %Y, %H:%M UTC").to_string());
         json!({ "id": key.id, "prefix": key.shown_prefix, "label": key.label, "lastUsed": used })
     };
     context["claim"] = json!({
         "path": path,
         "as": session.email.or(session.name),
-        "keys": keys.into_iter().map(shown).collect::<Vec<_>>(),
+        "keys": keys.into_iter().map(key_context).collect::<Vec<_>>(),
     });
-    Ok(app.signin.pages.show_form("claim.html", &context))
+    Ok(app.signin.templates.show_form("claim.html", &context))
 }
 
-pub(super) async fn claim(
+pub(in crate::signin) async fn claim(
     State(app): State<App>,
-    Path(token): Path<String>,
-    _: FromOurPage,
+    Path(claim_token): Path<String>,
+    _: SameOrigin,
     SignedIn { session, token_hash: session_hash }: SignedIn,
     form: Bytes,
 ) -> Result<Response, Problem> {
-    let token_hash = cookie::hash(&token);
+    let token_hash = token::hash(&claim_token);
     let now = app.clock.now();
     let mut tx = store::begin(&app.db).await?;
-    // Before the account, as whoever makes a key does.
+    // Locks the keys before the account, in the same order as key creation.
     if let Some(trial) = claims::find_trial(&mut tx, &token_hash).await? {
         keys::lock_all(&mut tx, trial.account_id).await?;
     }
     let trial = claims::lock_trial(&mut tx, &token_hash).await?;
     let trial = match check(&app, &mut tx, &token_hash, trial, Some(&session)).await? {
         Ok(trial) => trial,
-        Err(spent) => return Ok(spent.page(&app)),
+        Err(reason) => return Ok(reason.page(&app)),
     };
     let account_id = trial.account_id;
     claims::update_claimed(&mut tx, account_id, now).await?;
     identities::insert_account(&mut tx, account_id, session.identity_id, Some(&token_hash), now).await?;
-    let unwanted: Vec<Uuid> = posted(&form, "revoke").iter().filter_map(|id| id.parse().ok()).collect();
-    keys::revoke_keys(&mut tx, account_id, &unwanted, now).await?;
+    let revoked: Vec<Uuid> = form_values(&form, "revoke").iter().filter_map(|id| id.parse().ok()).collect();
+    keys::revoke_keys(&mut tx, account_id, &revoked, now).await?;
     sessions::update_account(&mut tx, session.id, account_id).await?;
-    // Search engines are let in from now on.
+    // The pages become visible to search engines, so the edges must reload them.
     let changes = accounts::changes_of(&mut tx, account_id).await?;
     app.commit(tx, changes).await?;
-    app.callers.forget_account(account_id);
-    app.callers.forget(&[session_hash]);
-    Ok(pages::go_to("/account"))
+    app.credentials.invalidate_account(account_id);
+    app.credentials.invalidate(&[session_hash]);
+    Ok(redirect("/account"))
 }
 
-/// The trial, if it can be claimed now.
+/// Returns the trial if it can be claimed now.
 async fn check(
     app: &App,
     conn: &mut Conn,
     token_hash: &[u8; 32],
     trial: Option<Trial>,
     session: Option<&Session>,
-) -> Result<Result<Trial, Spent>, Problem> {
+) -> Result<Result<Trial, Unclaimable>, Problem> {
     if let Some(trial) = trial {
         let open = is_open(app.clock.now(), trial.claim_deadline);
-        return Ok(if open { Ok(trial) } else { Err(Spent::Expired) });
+        return Ok(if open { Ok(trial) } else { Err(Unclaimable::Expired) });
     }
     let claimant = claims::find_claimant(conn, token_hash).await?;
     Ok(Err(match claimant {
-        Some(identity) if session.is_some_and(|session| session.identity_id == identity) => Spent::ByThem,
-        Some(_) => Spent::BySomebodyElse,
-        None => Spent::Unknown,
+        Some(identity) if session.is_some_and(|session| session.identity_id == identity) => {
+            Unclaimable::ClaimedByVisitor
+        }
+        Some(_) => Unclaimable::ClaimedByOther,
+        None => Unclaimable::Unknown,
     }))
 }
 
-impl Spent {
+impl Unclaimable {
     fn page(&self, app: &App) -> Response {
         let sign_in = Some(("/login", "Sign in"));
-        let (status, title, text, onward) = match self {
-            Self::ByThem => {
-                let text = "You have claimed this trial; the link can't be used again.";
+        let (status, title, text, link) = match self {
+            Self::ClaimedByVisitor => {
+                let text = "You have already claimed this trial; the link works only once.";
                 (StatusCode::GONE, "This is yours already", text, Some(("/account", "Go to your account")))
             }
-            Self::BySomebodyElse => {
-                let text =
-                    "This link was used, and each works once. If it was you, sign in to see the account.";
+            Self::ClaimedByOther => {
+                let text = "This link has been used, and each link works only once. If you used it, sign in to see the account.";
                 (StatusCode::GONE, "Already claimed", text, sign_in)
             }
             Self::Expired => {
-                let text =
-                    "The time to claim this trial is over. Unclaimed trials are deleted with all their data.";
+                let text = "This trial has expired. Unclaimed trials are deleted with all their data.";
                 (StatusCode::GONE, "Too late to claim", text, sign_in)
             }
             Self::Unknown => {
-                let text = "This link leads to nothing: it is mistyped, or the trial was not claimed in time and is \
-                            deleted.";
+                let text = "This link is mistyped, or its trial expired and was deleted.";
                 (StatusCode::NOT_FOUND, "Nothing to claim", text, sign_in)
             }
         };
-        app.signin.pages.notice(&Notice { status, title, text, onward })
+        app.signin.templates.notice(&Notice { status, title, text, link })
     }
 }

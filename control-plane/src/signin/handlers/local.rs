@@ -1,5 +1,5 @@
-//! `/login/local`: on a machine of one's own, whoever types an e-mail is whoever they say. The service refuses to
-//! start with this page at any other base URL.
+//! `/login/local`: sign-in with any e-mail address, for development. The service refuses to start with it unless the
+//! base URL is on localhost.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -10,38 +10,39 @@ use serde_json::json;
 use store::identities::Vouched;
 use web::{Problem, Query};
 
-use super::login::Onward;
-use super::origin::FromOurPage;
-use super::{posted, session};
 use crate::App;
+use crate::signin::form::form_values;
+use crate::signin::origin::SameOrigin;
+use crate::signin::return_to::ReturnQuery;
+use crate::signin::session;
 
-/// No provider's issuer: those are addresses.
+/// The issuer of local identities. It is not a URL, so no provider can have it.
 const ISSUER: &str = "local";
 
-pub(super) async fn show(State(app): State<App>, Query(onward): Query<Onward>) -> Response {
-    app.signin.pages.show_form("local.html", &json!({ "returnTo": onward.path() }))
+pub(in crate::signin) async fn show(State(app): State<App>, Query(query): Query<ReturnQuery>) -> Response {
+    app.signin.templates.show_form("local.html", &json!({ "returnTo": query.path() }))
 }
 
-pub(super) async fn sign_in(
+pub(in crate::signin) async fn sign_in(
     State(app): State<App>,
-    _: FromOurPage,
+    _: SameOrigin,
     headers: HeaderMap,
     form: Bytes,
 ) -> Result<Response, Problem> {
-    let given = posted(&form, "returnTo");
-    let return_to = return_path(given.first().map(String::as_str));
-    let typed = posted(&form, "email").first().and_then(|email| shown(email));
+    let requested = form_values(&form, "returnTo");
+    let return_to = return_path(requested.first().map(String::as_str));
+    let typed = form_values(&form, "email").first().and_then(|email| shown(email));
     let Some(email) = typed.filter(|email| email.contains('@')) else {
         let context =
             json!({ "returnTo": return_to, "wrong": "Type an e-mail address, like ada@example.com." });
-        return Ok(app.signin.pages.show_form("local.html", &context));
+        return Ok(app.signin.templates.show_form("local.html", &context));
     };
-    let who = Vouched {
+    let identity = Vouched {
         issuer: ISSUER.to_owned(),
         subject: email.to_lowercase(),
         email: Some(email),
         email_verified: false,
         name: None,
     };
-    session::begin(&app, &headers, &who, return_to).await
+    session::begin(&app, &headers, &identity, return_to).await
 }

@@ -1,6 +1,5 @@
-//! `/account/mails/{token}`: whoever is to be mailed of a form's submissions says yes, or no. Looking at the page
-//! changes nothing, as scanners of mail look at it too. The mail is all that proves whose the address is: nobody needs
-//! an account here.
+//! `/account/mails/{token}`: the recipient of submission mails gives or refuses consent. A GET changes nothing, because
+//! mail scanners fetch links too. Access to the mail proves ownership of the address, so no account is needed.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -10,25 +9,25 @@ use serde_json::json;
 use store::recipients::{Recipient, find_by_token, update_agreed};
 use web::{Path, Problem};
 
-use super::origin::FromOurPage;
-use super::pages::Notice;
-use super::{cookie, posted, token};
 use crate::App;
+use crate::signin::form::form_values;
+use crate::signin::origin::SameOrigin;
+use crate::signin::templates::Notice;
+use crate::signin::token;
 
-/// The way to the page of somebody who is asked.
-pub(crate) struct Link {
-    /// What nobody guesses.
+/// The link that is mailed to a recipient.
+pub(crate) struct ConfirmationLink {
     pub(crate) token: String,
 }
 
-impl Link {
-    /// One that leads to nobody yet.
+impl ConfirmationLink {
+    /// Returns a link with a new random token.
     pub(crate) fn new(app: &App) -> Self {
-        Self { token: token(&app.rng) }
+        Self { token: token::generate(&app.rng) }
     }
 
-    /// As it stands in mails.
-    pub(crate) fn address(&self, app: &App) -> String {
+    /// The URL to mail.
+    pub(crate) fn url(&self, app: &App) -> String {
         format!("{}{}", app.addresses.base(), path(&self.token))
     }
 }
@@ -37,32 +36,35 @@ fn path(token: &str) -> String {
     format!("/account/mails/{token}")
 }
 
-pub(super) async fn show(State(app): State<App>, Path(token): Path<String>) -> Result<Response, Problem> {
+pub(in crate::signin) async fn show(
+    State(app): State<App>,
+    Path(link_token): Path<String>,
+) -> Result<Response, Problem> {
     let mut conn = store::acquire(&app.db).await?;
-    let Some(recipient) = find_by_token(&mut conn, &cookie::hash(&token)).await? else {
-        return Ok(nobody(&app));
+    let Some(recipient) = find_by_token(&mut conn, &token::hash(&link_token)).await? else {
+        return Ok(not_found(&app));
     };
-    Ok(page(&app, &token, &recipient))
+    Ok(page(&app, &link_token, &recipient))
 }
 
-pub(super) async fn answer(
+pub(in crate::signin) async fn answer(
     State(app): State<App>,
-    Path(token): Path<String>,
-    _: FromOurPage,
+    Path(link_token): Path<String>,
+    _: SameOrigin,
     form: Bytes,
 ) -> Result<Response, Problem> {
     let mut tx = store::begin(&app.db).await?;
-    let Some(mut recipient) = find_by_token(&mut tx, &cookie::hash(&token)).await? else {
-        return Ok(nobody(&app));
+    let Some(mut recipient) = find_by_token(&mut tx, &token::hash(&link_token)).await? else {
+        return Ok(not_found(&app));
     };
-    let answer = posted(&form, "answer");
+    let answer = form_values(&form, "answer");
     if let [answer] = answer.as_slice() {
         let has_agreed = answer == "yes";
         update_agreed(&mut tx, recipient.account_id, recipient.id, has_agreed).await?;
         recipient.has_agreed = Some(has_agreed);
     }
     store::commit(tx).await.map_err(Problem::outcome_unknown)?;
-    Ok(page(&app, &token, &recipient))
+    Ok(page(&app, &link_token, &recipient))
 }
 
 fn page(app: &App, token: &str, recipient: &Recipient) -> Response {
@@ -73,14 +75,14 @@ fn page(app: &App, token: &str, recipient: &Recipient) -> Response {
         "isAsked": recipient.has_agreed.is_none(),
         "hasAgreed": recipient.has_agreed == Some(true),
     });
-    app.signin.pages.show_form("recipient.html", &context)
+    app.signin.templates.show_form("recipient.html", &context)
 }
 
-fn nobody(app: &App) -> Response {
-    app.signin.pages.notice(&Notice {
+fn not_found(app: &App) -> Response {
+    app.signin.templates.notice(&Notice {
         status: StatusCode::NOT_FOUND,
-        title: "Nobody is asked here",
-        text: "This link leads to nothing: it is mistyped, or too old. You will get no mails.",
-        onward: None,
+        title: "Unknown link",
+        text: "This link is mistyped or has expired. You will get no mails.",
+        link: None,
     })
 }

@@ -1,4 +1,4 @@
-//! Calls to providers: those of the libraries that speak their protocols go through `outbound`, like all others.
+//! The HTTP client of the OAuth libraries. It sends their requests through `outbound`, which guards all outgoing calls.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -8,27 +8,24 @@ use bytes::Bytes;
 use oauth2::{AsyncHttpClient, HttpRequest, HttpResponse};
 use outbound::{Client, Error, Request};
 
-/// Somebody waits at their browser.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The keys of a large provider.
-const MOST_BYTES: usize = 512 * 1024;
+/// A visitor waits for the response.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Upper bound of a response; the key sets of large providers fit.
+const MAX_BODY_BYTES: usize = 512 * 1024;
 
-/// The way to providers. Cheap to clone.
+/// An HTTP client for providers. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Calls(Client);
+pub(super) struct ProviderClient(Client);
 
-impl Calls {
-    /// Calls to the public internet, and to what is named in `allow`.
-    ///
-    /// # Errors
-    /// An entry of `allow` can't be read.
+impl ProviderClient {
+    /// Returns a client for the public internet and the hosts and networks in `allow`.
     pub(super) fn new(allow: &[String]) -> anyhow::Result<Self> {
         let allow =
             allow.iter().map(|entry| entry.parse()).collect::<Result<_, _>>().context("signin.allow")?;
         let config = outbound::Config {
             allow,
-            total_timeout: PATIENCE,
-            max_body_bytes: MOST_BYTES,
+            total_timeout: TIMEOUT,
+            max_body_bytes: MAX_BODY_BYTES,
             ..outbound::Config::default()
         };
         Ok(Self(Client::new(config)?))
@@ -44,15 +41,15 @@ impl Calls {
             timeout: None,
             whole_body: true,
         };
-        let answer = self.0.send(request).await?;
-        let mut response = HttpResponse::new(answer.body.to_vec());
-        *response.status_mut() = answer.status;
-        *response.headers_mut() = answer.headers;
+        let received = self.0.send(request).await?;
+        let mut response = HttpResponse::new(received.body.to_vec());
+        *response.status_mut() = received.status;
+        *response.headers_mut() = received.headers;
         Ok(response)
     }
 }
 
-impl<'c> AsyncHttpClient<'c> for Calls {
+impl<'c> AsyncHttpClient<'c> for ProviderClient {
     type Error = Error;
     type Future = Pin<Box<dyn Future<Output = Result<HttpResponse, Error>> + Send + 'c>>;
 

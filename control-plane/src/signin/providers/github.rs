@@ -1,4 +1,4 @@
-//! GitHub: OAuth 2 without a signed token, so its API is asked who the code is about.
+//! GitHub: OAuth 2 without an ID token, so the identity comes from the user API.
 
 use anyhow::Context;
 use http::header;
@@ -14,23 +14,23 @@ use service::config::ExposeSecret;
 use store::identities::Vouched;
 use url::Url;
 
-use super::calls::Calls;
-use super::{Brought, Refusal, Secrets};
+use super::client::ProviderClient;
+use super::flow::{CallbackParams, FlowSecrets, ProviderError};
 use crate::signin::config;
 
 const USER_URL: &str = "https://api.github.com/user";
 
-type Client = BasicClient<EndpointSet, EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointSet>;
+type OAuthClient = BasicClient<EndpointSet, EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointSet>;
 
-/// GitHub, or something that speaks like it.
+/// GitHub, or a service with the same API.
 pub(super) struct GitHub {
     issuer: String,
-    client: Client,
+    oauth: OAuthClient,
     user_url: String,
-    calls: Calls,
+    http: ProviderClient,
 }
 
-/// Somebody, as the API has them. The number stays when they rename themselves.
+/// A user of the API. The id stays the same after a rename.
 #[derive(Deserialize)]
 struct User {
     id: u64,
@@ -50,28 +50,29 @@ impl GitHub {
         issuer: &str,
         settings: &config::Provider,
         callback: String,
-        calls: Calls,
+        http: ProviderClient,
     ) -> anyhow::Result<Self> {
         let issuer = issuer.trim_end_matches('/').to_owned();
-        let at =
-            |given: &Option<String>, path: &str| given.clone().unwrap_or_else(|| format!("{issuer}{path}"));
+        let at = |setting: &Option<String>, path: &str| {
+            setting.clone().unwrap_or_else(|| format!("{issuer}{path}"))
+        };
         let authorize = AuthUrl::new(at(&settings.authorize_url, "/login/oauth/authorize"));
         let token = TokenUrl::new(at(&settings.token_url, "/login/oauth/access_token"));
-        let client = BasicClient::new(ClientId::new(settings.client_id.clone()))
+        let oauth = BasicClient::new(ClientId::new(settings.client_id.clone()))
             .set_client_secret(ClientSecret::new(settings.client_secret.expose_secret().to_owned()))
             .set_auth_type(AuthType::RequestBody)
-            .set_auth_uri(authorize.context("authorize_url is no address")?)
-            .set_token_uri(token.context("token_url is no address")?)
+            .set_auth_uri(authorize.context("authorize_url is not a URL")?)
+            .set_token_uri(token.context("token_url is not a URL")?)
             .set_redirect_uri(RedirectUrl::new(callback)?);
         let user_url = settings.user_url.clone().unwrap_or_else(|| USER_URL.to_owned());
-        Ok(Self { issuer, client, user_url, calls })
+        Ok(Self { issuer, oauth, user_url, http })
     }
 
-    pub(super) fn authorize(&self, secrets: &Secrets) -> Url {
+    pub(super) fn authorize(&self, secrets: &FlowSecrets) -> Url {
         let verifier = PkceCodeVerifier::new(secrets.pkce_verifier.clone());
         let state = CsrfToken::new(secrets.state.clone());
         let (url, _) = self
-            .client
+            .oauth
             .authorize_url(move || state)
             .add_scope(Scope::new("read:user".to_owned()))
             .add_scope(Scope::new("user:email".to_owned()))
@@ -80,21 +81,25 @@ impl GitHub {
         url
     }
 
-    pub(super) async fn identify(&self, brought: Brought<'_>, secrets: &Secrets) -> Result<Vouched, Refusal> {
-        if brought.issuer.is_some_and(|issuer| issuer.trim_end_matches('/') != self.issuer) {
-            return Err(Refusal::Unbelievable("another issuer sent it".to_owned()));
+    pub(super) async fn identify(
+        &self,
+        params: CallbackParams<'_>,
+        secrets: &FlowSecrets,
+    ) -> Result<Vouched, ProviderError> {
+        if params.issuer.is_some_and(|issuer| issuer.trim_end_matches('/') != self.issuer) {
+            return Err(ProviderError::Invalid("another issuer sent the callback".to_owned()));
         }
         let exchange = self
-            .client
-            .exchange_code(AuthorizationCode::new(brought.code))
+            .oauth
+            .exchange_code(AuthorizationCode::new(params.code))
             .set_pkce_verifier(PkceCodeVerifier::new(secrets.pkce_verifier.clone()));
-        let tokens = exchange.request_async(&self.calls).await.map_err(|error| match error {
-            RequestTokenError::Request(error) => Refusal::Away(error.to_string()),
-            // It answers 200 to a wrong code too, only without a token in it.
-            other => Refusal::Unbelievable(other.to_string()),
+        let tokens = exchange.request_async(&self.http).await.map_err(|error| match error {
+            RequestTokenError::Request(error) => ProviderError::Unavailable(error.to_string()),
+            // GitHub returns 200 without a token for a wrong code.
+            other => ProviderError::Invalid(other.to_string()),
         })?;
         let token = tokens.access_token().secret();
-        let user: User = self.ask(&self.user_url, token).await?;
+        let user: User = self.get(&self.user_url, token).await?;
         let email = self.primary_email(token).await;
         Ok(Vouched {
             issuer: self.issuer.clone(),
@@ -105,28 +110,28 @@ impl GitHub {
         })
     }
 
-    /// Nobody is recognised by it, so without it we go on.
+    /// Returns the primary e-mail address. A failure is not fatal, because the address does not identify the user.
     async fn primary_email(&self, token: &str) -> Option<Email> {
         let url = format!("{}/emails", self.user_url);
-        match self.ask::<Vec<Email>>(&url, token).await {
-            Ok(all) => all.into_iter().find(|email| email.primary),
+        match self.get::<Vec<Email>>(&url, token).await {
+            Ok(emails) => emails.into_iter().find(|email| email.primary),
             Err(error) => {
-                tracing::warn!(%error, "a provider doesn't tell an e-mail");
+                tracing::warn!(%error, "failed to fetch the e-mail address of a user");
                 None
             }
         }
     }
 
-    async fn ask<T: DeserializeOwned>(&self, url: &str, token: &str) -> Result<T, Refusal> {
-        let away = |error: &dyn std::fmt::Display| Refusal::Away(error.to_string());
+    async fn get<T: DeserializeOwned>(&self, url: &str, token: &str) -> Result<T, ProviderError> {
+        let unavailable = |error: &dyn std::fmt::Display| ProviderError::Unavailable(error.to_string());
         let request = http::Request::get(url)
             .header(header::AUTHORIZATION, format!("Bearer {token}"))
             .header(header::ACCEPT, "application/vnd.github+json");
-        let request: HttpRequest = request.body(Vec::new()).map_err(|error| away(&error))?;
-        let answer = self.calls.call(request).await.map_err(|error| away(&error))?;
-        if !answer.status().is_success() {
-            return Err(away(&answer.status()));
+        let request: HttpRequest = request.body(Vec::new()).map_err(|error| unavailable(&error))?;
+        let response = self.http.call(request).await.map_err(|error| unavailable(&error))?;
+        if !response.status().is_success() {
+            return Err(unavailable(&response.status()));
         }
-        serde_json::from_slice(answer.body()).map_err(|error| away(&error))
+        serde_json::from_slice(response.body()).map_err(|error| unavailable(&error))
     }
 }

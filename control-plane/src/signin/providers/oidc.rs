@@ -1,4 +1,4 @@
-//! OpenID Connect: a provider describes itself, and signs what it says of people.
+//! OpenID Connect: the provider publishes its metadata and signs ID tokens.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,12 +23,12 @@ use service::config::ExposeSecret;
 use store::identities::Vouched;
 use url::Url;
 
-use super::calls::Calls;
-use super::{Brought, Refusal, Secrets};
+use super::client::ProviderClient;
+use super::flow::{CallbackParams, FlowSecrets, ProviderError};
 use crate::signin::config;
 
-/// A provider signs with its own key. Never "none", never with a secret that we know too.
-const SIGNATURES: [Alg; 8] = [
+/// Accepted signatures: asymmetric ones only, neither "none" nor HMAC with the shared client secret.
+const ALLOWED_ALGORITHMS: [Alg; 8] = [
     Alg::RsaSsaPkcs1V15Sha256,
     Alg::RsaSsaPkcs1V15Sha384,
     Alg::RsaSsaPkcs1V15Sha512,
@@ -39,9 +39,9 @@ const SIGNATURES: [Alg; 8] = [
     Alg::EdDsa,
 ];
 
-/// What a provider says of itself, its keys included.
-type Description = ProviderMetadata<
-    NamesItself,
+/// The metadata of a provider, including its keys.
+type Metadata = ProviderMetadata<
+    IssuerMetadata,
     CoreAuthDisplay,
     CoreClientAuthMethod,
     CoreClaimName,
@@ -55,7 +55,7 @@ type Description = ProviderMetadata<
     CoreSubjectIdentifierType,
 >;
 
-/// A client of a provider that has described itself.
+/// A client with the endpoints of the metadata.
 type Client = CoreClient<
     EndpointSet,
     EndpointNotSet,
@@ -65,23 +65,23 @@ type Client = CoreClient<
     EndpointMaybeSet,
 >;
 
-/// Whether people come back with the provider's name in the address (RFC 9207).
+/// Metadata of RFC 9207: whether callbacks carry the issuer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct NamesItself {
+struct IssuerMetadata {
     #[serde(default)]
     authorization_response_iss_parameter_supported: bool,
 }
 
-impl AdditionalProviderMetadata for NamesItself {}
+impl AdditionalProviderMetadata for IssuerMetadata {}
 
-/// One provider.
+/// An OpenID Connect provider.
 pub(super) struct Oidc {
     issuer: IssuerUrl,
     client_id: ClientId,
     client_secret: Option<ClientSecret>,
     callback: RedirectUrl,
-    calls: Calls,
-    known: Fresh<(), Arc<Description>>,
+    http: ProviderClient,
+    metadata: Fresh<(), Arc<Metadata>>,
     clock: Clock,
 }
 
@@ -90,26 +90,26 @@ impl Oidc {
         issuer: &str,
         settings: &config::Provider,
         callback: String,
-        discovery_every: Duration,
-        calls: Calls,
+        discovery_max_age: Duration,
+        http: ProviderClient,
         clock: Clock,
     ) -> anyhow::Result<Self> {
         let secret = settings.client_secret.expose_secret();
         let bounds =
-            Bounds { max_bytes: 1, fresh_for: discovery_every, retry_after: Duration::from_secs(10) };
+            Bounds { max_bytes: 1, fresh_for: discovery_max_age, retry_after: Duration::from_secs(10) };
         Ok(Self {
-            issuer: IssuerUrl::new(issuer.to_owned()).context("issuer is no address")?,
+            issuer: IssuerUrl::new(issuer.to_owned()).context("issuer is not a URL")?,
             client_id: ClientId::new(settings.client_id.clone()),
             client_secret: (!secret.is_empty()).then(|| ClientSecret::new(secret.to_owned())),
             callback: RedirectUrl::new(callback)?,
-            calls,
-            known: Fresh::new(bounds, |(), _| 1),
+            http,
+            metadata: Fresh::new(bounds, |(), _| 1),
             clock,
         })
     }
 
-    pub(super) async fn authorize(&self, secrets: &Secrets) -> Result<Url, Refusal> {
-        let client = self.client(&*self.describe().await?);
+    pub(super) async fn authorize(&self, secrets: &FlowSecrets) -> Result<Url, ProviderError> {
+        let client = self.client(&*self.fetch_metadata().await?);
         let verifier = PkceCodeVerifier::new(secrets.pkce_verifier.clone());
         let (state, nonce) = (CsrfToken::new(secrets.state.clone()), Nonce::new(secrets.nonce.clone()));
         let (url, _, _) = client
@@ -121,114 +121,121 @@ impl Oidc {
         Ok(url)
     }
 
-    pub(super) async fn identify(&self, brought: Brought<'_>, secrets: &Secrets) -> Result<Vouched, Refusal> {
-        let description = self.describe().await?;
-        self.check_sender(&description, brought.issuer)?;
-        let client = self.client(&description);
+    pub(super) async fn identify(
+        &self,
+        params: CallbackParams<'_>,
+        secrets: &FlowSecrets,
+    ) -> Result<Vouched, ProviderError> {
+        let metadata = self.fetch_metadata().await?;
+        self.check_issuer(&metadata, params.issuer)?;
+        let client = self.client(&metadata);
         let exchange = client
-            .exchange_code(AuthorizationCode::new(brought.code))
-            .map_err(|error| Refusal::Away(error.to_string()))?
+            .exchange_code(AuthorizationCode::new(params.code))
+            .map_err(|error| ProviderError::Unavailable(error.to_string()))?
             .set_pkce_verifier(PkceCodeVerifier::new(secrets.pkce_verifier.clone()));
-        let tokens = exchange.request_async(&self.calls).await.map_err(|error| match error {
-            RequestTokenError::Request(error) => Refusal::Away(error.to_string()),
-            RequestTokenError::ServerResponse(answer) => Refusal::Unbelievable(answer.to_string()),
-            other => Refusal::Away(other.to_string()),
+        let tokens = exchange.request_async(&self.http).await.map_err(|error| match error {
+            RequestTokenError::Request(error) => ProviderError::Unavailable(error.to_string()),
+            RequestTokenError::ServerResponse(response) => ProviderError::Invalid(response.to_string()),
+            other => ProviderError::Unavailable(other.to_string()),
         })?;
-        let id_token =
-            tokens.id_token().ok_or_else(|| Refusal::Unbelievable("there is no ID token".to_owned()))?;
+        let id_token = tokens
+            .id_token()
+            .ok_or_else(|| ProviderError::Invalid("the response has no ID token".to_owned()))?;
         let claims = self.verify(client, id_token, &Nonce::new(secrets.nonce.clone())).await?;
-        let mut who = Vouched {
+        let mut identity = Vouched {
             issuer: self.issuer.to_string(),
             subject: claims.subject().to_string(),
             email: claims.email().and_then(|email| domain::sign_ins::shown(email)),
             email_verified: claims.email_verified().unwrap_or_default(),
             name: claims.name().and_then(|name| domain::sign_ins::shown(name.get(None)?)),
         };
-        // Many providers say more to those who ask with the access token.
-        if who.email.is_none()
-            && let Some(more) = self.ask_more(&description, tokens.access_token(), &claims).await
+        // Many providers return the e-mail address only from the userinfo endpoint.
+        if identity.email.is_none()
+            && let Some(user_info) = self.fetch_user_info(&metadata, tokens.access_token(), &claims).await
         {
-            who.email = more.email().and_then(|email| domain::sign_ins::shown(email));
-            who.email_verified = more.email_verified().unwrap_or_default();
-            who.name = who.name.or_else(|| domain::sign_ins::shown(more.name()?.get(None)?));
+            identity.email = user_info.email().and_then(|email| domain::sign_ins::shown(email));
+            identity.email_verified = user_info.email_verified().unwrap_or_default();
+            identity.name = identity.name.or_else(|| domain::sign_ins::shown(user_info.name()?.get(None)?));
         }
-        Ok(who)
+        Ok(identity)
     }
 
-    /// What the provider says of itself, remembered for a while.
-    async fn describe(&self) -> Result<Arc<Description>, Refusal> {
-        let ask = async {
-            let asked = Description::discover_async(self.issuer.clone(), &self.calls).await;
-            asked.map(Arc::new).map_err(|error| match error {
-                DiscoveryError::Request(error) => Refusal::Away(error.to_string()),
-                other => Refusal::Away(format!("its description of itself can't be used: {other}")),
+    /// Returns the cached metadata, or fetches it.
+    async fn fetch_metadata(&self) -> Result<Arc<Metadata>, ProviderError> {
+        let fetch = async {
+            let fetched = Metadata::discover_async(self.issuer.clone(), &self.http).await;
+            fetched.map(Arc::new).map_err(|error| match error {
+                DiscoveryError::Request(error) => ProviderError::Unavailable(error.to_string()),
+                other => ProviderError::Unavailable(format!("its metadata is invalid: {other}")),
             })
         };
-        Ok(self.known.get(&(), Instant::now(), ask).await?.value)
+        Ok(self.metadata.get(&(), Instant::now(), fetch).await?.value)
     }
 
-    fn client(&self, description: &Description) -> Client {
-        let methods = description.token_endpoint_auth_methods_supported();
-        let takes = |method| methods.is_none_or(|methods| methods.contains(&method));
-        let auth_type = if takes(CoreClientAuthMethod::ClientSecretBasic) {
+    fn client(&self, metadata: &Metadata) -> Client {
+        let methods = metadata.token_endpoint_auth_methods_supported();
+        let supports = |method| methods.is_none_or(|methods| methods.contains(&method));
+        let auth_type = if supports(CoreClientAuthMethod::ClientSecretBasic) {
             AuthType::BasicAuth
         } else {
             AuthType::RequestBody
         };
         let (client_id, secret) = (self.client_id.clone(), self.client_secret.clone());
-        CoreClient::from_provider_metadata(description.clone(), client_id, secret)
+        CoreClient::from_provider_metadata(metadata.clone(), client_id, secret)
             .set_redirect_uri(self.callback.clone())
             .set_auth_type(auth_type)
     }
 
-    /// Refuses what another provider sent: it would have the code exchanged in the wrong place (RFC 9207).
-    fn check_sender(&self, description: &Description, issuer: Option<&str>) -> Result<(), Refusal> {
-        let must_say = description.additional_metadata().authorization_response_iss_parameter_supported;
+    /// Rejects a callback of another issuer, which could redirect the code exchange to the wrong provider (RFC 9207).
+    fn check_issuer(&self, metadata: &Metadata, issuer: Option<&str>) -> Result<(), ProviderError> {
+        let is_required = metadata.additional_metadata().authorization_response_iss_parameter_supported;
         match issuer {
             Some(issuer) if issuer == self.issuer.as_str() => Ok(()),
-            None if !must_say => Ok(()),
-            Some(_) => Err(Refusal::Unbelievable("another issuer sent it".to_owned())),
-            None => Err(Refusal::Unbelievable("it doesn't say who sent it".to_owned())),
+            None if !is_required => Ok(()),
+            Some(_) => Err(ProviderError::Invalid("another issuer sent the callback".to_owned())),
+            None => Err(ProviderError::Invalid("the callback lacks its issuer".to_owned())),
         }
     }
 
-    /// What a token says, if the provider signed it for us, for this attempt, and not long ago. A signature by a key
-    /// we don't know may be by a new one, so the provider is asked once more.
+    /// Returns the claims of an ID token that is signed by the provider, addressed to this client, made for this attempt
+    /// and not expired. The provider may have rotated its keys, so a failed signature check reloads them once.
     async fn verify(
         &self,
         client: Client,
         id_token: &CoreIdToken,
         nonce: &Nonce,
-    ) -> Result<CoreIdTokenClaims, Refusal> {
-        let read = |client: &Client| {
+    ) -> Result<CoreIdTokenClaims, ProviderError> {
+        let verify = |client: &Client| {
             let clock = self.clock.clone();
-            let verifier =
-                client.id_token_verifier().set_allowed_algs(SIGNATURES).set_time_fn(move || clock.now());
+            let verifier = client
+                .id_token_verifier()
+                .set_allowed_algs(ALLOWED_ALGORITHMS)
+                .set_time_fn(move || clock.now());
             id_token.claims(&verifier, nonce).cloned()
         };
-        let claims = match read(&client) {
+        let claims = match verify(&client) {
             Err(ClaimsVerificationError::SignatureVerification(_)) => {
-                self.known.invalidate(&());
-                read(&self.client(&*self.describe().await?))
+                self.metadata.invalidate(&());
+                verify(&self.client(&*self.fetch_metadata().await?))
             }
             other => other,
         };
-        claims.map_err(|error| Refusal::Unbelievable(error.to_string()))
+        claims.map_err(|error| ProviderError::Invalid(error.to_string()))
     }
 
-    /// What the provider says of the same person elsewhere. Nobody is recognised by it, so without it we go on.
-    async fn ask_more(
+    /// Returns the userinfo of the same subject. A failure is not fatal, because it does not identify the user.
+    async fn fetch_user_info(
         &self,
-        description: &Description,
+        metadata: &Metadata,
         access_token: &AccessToken,
         claims: &CoreIdTokenClaims,
     ) -> Option<CoreUserInfoClaims> {
-        let client = self.client(description);
+        let client = self.client(metadata);
         let request = client.user_info(access_token.clone(), Some(claims.subject().clone())).ok()?;
-        match request.request_async(&self.calls).await {
-            Ok(more) => Some(more),
+        match request.request_async(&self.http).await {
+            Ok(user_info) => Some(user_info),
             Err(error) => {
-                tracing::warn!(%error, "a provider doesn't tell an e-mail");
+                tracing::warn!(%error, "failed to fetch the userinfo of a user");
                 None
             }
         }
