@@ -16,20 +16,20 @@ use service::{Check, Clock, Rng, Shutdown};
 use warehouse::Warehouse;
 use web::{EdgeTrust, Problem};
 
-use crate::callers::Callers;
+use crate::body_budget::BodyBudget;
 use crate::config::{Config, Deploys, Idempotency, Recipients, Subdomains, Trial, Upgrade, Webhooks};
+use crate::credential_cache::CredentialCache;
 use crate::exports::Exports;
-use crate::large::Room;
-use crate::questioning::Questioning;
-use crate::signin::SignIn;
+use crate::query_admission::QueryAdmission;
+use crate::signin::state::SignIn;
 use crate::uploads::Uploads;
 
 /// The control plane's parts. Cheap to clone.
 #[derive(Clone)]
-pub struct App(Arc<Parts>);
+pub struct App(Arc<AppInner>);
 
 /// See [`App`].
-pub struct Parts {
+pub struct AppInner {
     /// Postgres.
     pub db: store::Db,
     /// ClickHouse.
@@ -39,7 +39,7 @@ pub struct Parts {
     /// Counts over all replicas.
     pub limiter: cache::Limiter,
     /// Who calls, by key.
-    pub callers: Callers,
+    pub credentials: CredentialCache,
     /// How addresses are written.
     pub addresses: Addresses,
     /// Where bytes of users are.
@@ -69,9 +69,9 @@ pub struct Parts {
     /// Whom forms may have asked whether they want mails.
     pub recipients: Recipients,
     /// The turns that questions to the warehouse take.
-    pub questioning: Questioning,
-    /// The room that large bodies share.
-    pub large_bodies: Room,
+    pub query_admission: QueryAdmission,
+    /// Bounds large request bodies in memory.
+    pub body_budget: BodyBudget,
     /// Whom to believe about a caller's address.
     pub edge_trust: EdgeTrust,
     /// Now.
@@ -81,12 +81,12 @@ pub struct Parts {
 }
 
 /// How long the relay leaves a signal to whoever wrote it.
-const LEFT_TO_THE_FAST_PATH: TimeDelta = TimeDelta::seconds(1);
+const RELAY_DELAY: TimeDelta = TimeDelta::seconds(1);
 
 impl Deref for App {
-    type Target = Parts;
+    type Target = AppInner;
 
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &AppInner {
         &self.0
     }
 }
@@ -103,14 +103,14 @@ impl App {
     /// # Errors
     /// A setting can't be used.
     pub fn new(config: &Config) -> anyhow::Result<Self> {
-        Self::at(config, Clock::system())
+        Self::with_clock(config, Clock::system())
     }
 
     /// As [`App::new`], by a clock that may be moved.
     ///
     /// # Errors
     /// As there.
-    pub fn at(config: &Config, clock: Clock) -> anyhow::Result<Self> {
+    pub fn with_clock(config: &Config, clock: Clock) -> anyhow::Result<Self> {
         let secrets = &config.secrets;
         let master_key = MasterKey::from_hex(secrets.master_key.expose_secret()).context(
             "secrets.master_key must be 64 hexadecimal digits; make one with `openssl rand -hex 32`",
@@ -119,8 +119,13 @@ impl App {
             .context("secrets.key_pepper must have at least 16 characters")?;
         let db = store::connect(&config.store)?;
         let addresses = Addresses::new(&config.http.base_url, &config.http.sites_domain)?;
-        Ok(Self(Arc::new(Parts {
-            callers: Callers::new(db.clone(), pepper, config.keys.cache, config.signin.idle()),
+        Ok(Self(Arc::new(AppInner {
+            credentials: CredentialCache::new(
+                db.clone(),
+                pepper,
+                config.keys.cache,
+                config.signin.idle_timeout(),
+            ),
             db,
             warehouse: warehouse::connect(&config.warehouse),
             bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,
@@ -150,8 +155,8 @@ impl App {
             idempotency: config.idempotency.clone(),
             exports: Exports::new(&config.exports),
             recipients: config.recipients.clone(),
-            questioning: Questioning::new(&config.analytics),
-            large_bodies: Room::new(&config.large_bodies),
+            query_admission: QueryAdmission::new(&config.analytics),
+            body_budget: BodyBudget::new(&config.large_bodies),
             edge_trust: EdgeTrust::new(secrets.edge_token.expose_secret()),
             clock,
             rng: Rng::system(),
@@ -168,7 +173,7 @@ impl App {
         let signals: Vec<Signal> = changes.into_iter().map(Signal::Changed).collect();
         let mut rows = Vec::new();
         for signal in &signals {
-            rows.push(store::outbox::insert_signal(&mut tx, signal, now, now + LEFT_TO_THE_FAST_PATH).await?);
+            rows.push(store::outbox::insert_signal(&mut tx, signal, now, now + RELAY_DELAY).await?);
         }
         store::commit(tx).await.map_err(Problem::outcome_unknown)?;
         let mut sent = Vec::new();
@@ -179,7 +184,7 @@ impl App {
             }
         }
         if !sent.is_empty() {
-            tokio::spawn(forget(self.db.clone(), sent));
+            tokio::spawn(delete_sent(self.db.clone(), sent));
         }
         Ok(())
     }
@@ -216,12 +221,12 @@ impl App {
 }
 
 /// Deletes outbox rows whose signals were sent. Should it fail, they are sent once more, which does no harm.
-async fn forget(db: store::Db, rows: Vec<i64>) {
-    let forgotten = async {
+async fn delete_sent(db: store::Db, rows: Vec<i64>) {
+    let deleted = async {
         let mut conn = store::acquire(&db).await?;
         store::outbox::delete(&mut conn, &rows).await
     };
-    if let Err(error) = forgotten.await {
+    if let Err(error) = deleted.await {
         tracing::debug!(%error, "sent signals will be sent again");
     }
 }

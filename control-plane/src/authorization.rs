@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::reach::OutOfReach;
-use domain::scopes::{Action, Resource, Scope};
-use serde_json::json;
+use domain::scopes::Resource;
 use store::subdomains::Subdomain;
 use store::things::Place;
 use store::{Conn, Part};
@@ -33,7 +32,7 @@ impl<S> Call<S> {
             places.into_iter().map(|place| (place.id, place.folder_id)).collect();
         for id in ids {
             let folder_id = folders.get(id).ok_or_else(|| Problem::not_found(noun(kind)))?;
-            self.reach().covers(kind, *id, *folder_id).map_err(|why| forbidden(why, kind))?;
+            self.restrictions().covers(kind, *id, *folder_id).map_err(|why| forbidden(why, kind))?;
         }
         Ok(())
     }
@@ -42,32 +41,23 @@ impl<S> Call<S> {
     ///
     /// # Errors
     /// The database's.
-    pub async fn within_reach(
+    pub async fn list_allowed(
         &self,
         conn: &mut Conn,
         kind: Resource,
         ids: &[Uuid],
     ) -> Result<BTreeSet<Uuid>, Problem> {
         let places = store::things::find_places(conn, self.account_id, kind, ids).await?;
-        let covered = |place: &Place| self.reach().covers(kind, place.id, place.folder_id).is_ok();
+        let covered = |place: &Place| self.restrictions().covers(kind, place.id, place.folder_id).is_ok();
         Ok(places.into_iter().filter(covered).map(|place| place.id).collect())
-    }
-
-    /// What the request asks for beyond its operation's own scope needs another.
-    ///
-    /// # Errors
-    /// The key does not have it.
-    pub fn also_needs(&self, resource: Resource, action: Action) -> Result<(), Problem> {
-        let scope = Scope::new(resource, action);
-        if self.scopes().allows(scope) { Ok(()) } else { Err(lacks(scope)) }
     }
 
     /// What was a thing of this kind, and lay there, may be touched.
     ///
     /// # Errors
     /// It is out of the key's reach.
-    pub fn check_place(&self, kind: Resource, id: Uuid, folder_id: Option<Uuid>) -> Result<(), Problem> {
-        self.reach().covers(kind, id, folder_id).map_err(|why| forbidden(why, kind))
+    pub fn check_in_folder(&self, kind: Resource, id: Uuid, folder_id: Option<Uuid>) -> Result<(), Problem> {
+        self.restrictions().covers(kind, id, folder_id).map_err(|why| forbidden(why, kind))
     }
 
     /// A new thing of this kind may be made in the wanted folder; gives the folder it is to lie in, which is the
@@ -75,14 +65,14 @@ impl<S> Call<S> {
     ///
     /// # Errors
     /// The folder is not the account's, or the key may not make such a thing there.
-    pub async fn folder_of_new(
+    pub async fn new_resource_folder(
         &self,
         conn: &mut Conn,
         kind: Resource,
         wanted: Option<Uuid>,
     ) -> Result<Option<Uuid>, Problem> {
         self.check_new(kind)?;
-        let Some(folder_id) = wanted else { return Ok(self.reach().folder_id) };
+        let Some(folder_id) = wanted else { return Ok(self.restrictions().folder_id) };
         self.check_id(conn, Resource::Folders, folder_id).await?;
         Ok(Some(folder_id))
     }
@@ -94,7 +84,7 @@ impl<S> Call<S> {
     pub async fn subdomain(&self, conn: &mut Conn, wanted: Option<Uuid>) -> Result<Subdomain, Problem> {
         let found = store::subdomains::find_subdomain(conn, self.account_id, wanted).await?;
         let found = found.ok_or_else(|| Problem::not_found("subdomain"))?;
-        let covered = self.reach().covers(Resource::Subdomains, found.id, None);
+        let covered = self.restrictions().covers(Resource::Subdomains, found.id, None);
         covered.map_err(|why| forbidden(why, Resource::Subdomains))?;
         Ok(found)
     }
@@ -115,7 +105,7 @@ impl<S> Call<S> {
     /// # Errors
     /// The key is kept to listed ones.
     pub fn check_new(&self, kind: Resource) -> Result<(), Problem> {
-        self.reach().covers_new(kind).map_err(|why| forbidden(why, kind))
+        self.restrictions().covers_new(kind).map_err(|why| forbidden(why, kind))
     }
 
     /// What is the whole account's may be changed.
@@ -123,41 +113,35 @@ impl<S> Call<S> {
     /// # Errors
     /// The key is kept to a folder.
     pub fn check_whole_account(&self, kind: Resource) -> Result<(), Problem> {
-        self.reach().covers_account().map_err(|why| forbidden(why, kind))
+        self.restrictions().covers_account().map_err(|why| forbidden(why, kind))
     }
 
     /// The part of a listing that is asked for and may be seen.
     ///
     /// # Errors
     /// The paging can't be read.
-    pub fn part(&self, kind: Resource, paging: &Paging) -> Result<Part, Problem> {
+    pub fn list_filter(&self, kind: Resource, paging: &Paging) -> Result<Part, Problem> {
         let (limit, after) = paging.read()?;
-        let ids = self.reach().ids_of(kind).map(|ids| ids.iter().copied().collect());
-        Ok(Part { folder_id: self.reach().folder_id, ids, after, limit })
+        let ids = self.restrictions().ids_of(kind).map(|ids| ids.iter().copied().collect());
+        Ok(Part { folder_id: self.restrictions().folder_id, ids, after, limit })
     }
 
     /// The same of a listing that may be asked for one folder's things alone.
     ///
     /// # Errors
     /// The paging can't be read; or the folder is not the account's, or out of the key's reach.
-    pub async fn part_in(
+    pub async fn list_filter_in(
         &self,
         conn: &mut Conn,
         kind: Resource,
         paging: &Paging,
         folder_id: Option<Uuid>,
     ) -> Result<Part, Problem> {
-        let part = self.part(kind, paging)?;
+        let part = self.list_filter(kind, paging)?;
         let Some(folder_id) = folder_id else { return Ok(part) };
         self.check_id(conn, Resource::Folders, folder_id).await?;
         Ok(Part { folder_id: Some(folder_id), ..part })
     }
-}
-
-/// The key lacks a scope.
-pub(crate) fn lacks(scope: Scope) -> Problem {
-    let detail = format!("this API key does not have the scope `{scope}`");
-    Problem::new(Code::InsufficientScope, detail).with("requiredScope", json!(scope.to_string()))
 }
 
 fn forbidden(why: OutOfReach, kind: Resource) -> Problem {

@@ -22,7 +22,7 @@ use web::{Code, Created, Envelope, Meta, MetaSlot, MetaUsage, Problem, Reply, Re
 use crate::App;
 
 /// A scope as a type, so that it can stand in a signature.
-pub trait Needs: Send + Sync + 'static {
+pub trait RequiredScope: Send + Sync + 'static {
     /// What the caller's key must allow.
     const SCOPE: Scope;
 }
@@ -31,13 +31,13 @@ macro_rules! scopes {
     ($($name:ident = $resource:ident $action:ident;)+) => {
         /// The scopes handlers ask for.
         pub mod scope {
-            use super::{Action, Needs, Resource, Scope};
+            use super::{Action, RequiredScope, Resource, Scope};
             $(
                 #[doc = concat!("[`Resource::", stringify!($resource), "`], [`Action::", stringify!($action), "`]")]
                 #[derive(Debug)]
                 pub struct $name;
 
-                impl Needs for $name {
+                impl RequiredScope for $name {
                     const SCOPE: Scope = Scope::new(Resource::$resource, Action::$action);
                 }
             )+
@@ -122,7 +122,7 @@ impl<S> Call<S> {
     }
 
     /// To which things the caller is kept.
-    pub fn reach(&self) -> &Reach {
+    pub fn restrictions(&self) -> &Reach {
         &self.caller.reach
     }
 
@@ -164,6 +164,12 @@ impl<S> Call<S> {
             .hint("delete assets that are no longer needed, or upgrade: GET /api/account/upgrade")
     }
 
+    /// Requires a scope beyond the operation's own, for an optional part of the request.
+    pub fn require_scope(&self, resource: Resource, action: Action) -> Result<(), Problem> {
+        let scope = Scope::new(resource, action);
+        if self.scopes().allows(scope) { Ok(()) } else { Err(missing_scope(scope)) }
+    }
+
     /// The plan does not include what was asked for.
     pub fn plan_restricted(&self, what: &str) -> Problem {
         let detail = format!("the {} plan does not include {what}", self.plan().word());
@@ -176,26 +182,32 @@ impl<S> Call<S> {
 /// Where larger plans are explained.
 const UPGRADE_PATH: &str = "/api/account/upgrade";
 
-impl<S: Needs> FromRequestParts<App> for Call<S> {
+impl<S: RequiredScope> FromRequestParts<App> for Call<S> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let now = app.clock.now();
-        let caller = crate::callers::authenticate(app, parts).await?;
-        let request_id = leave_meta(parts, &caller);
+        let caller = crate::authentication::authenticate(app, parts).await?;
+        let request_id = provide_meta(parts, &caller);
         if caller.account.suspended_at.is_some() {
             return Err(Problem::new(Code::Suspended, "this account is suspended; write to the operator"));
         }
         if !caller.scopes.allows(S::SCOPE) {
-            return Err(crate::reach::lacks(S::SCOPE));
+            return Err(missing_scope(S::SCOPE));
         }
         Ok(Self { account_id: caller.account.id, now, caller, request_id, scope: PhantomData })
     }
 }
 
+/// The caller lacks a scope.
+fn missing_scope(scope: Scope) -> Problem {
+    let detail = format!("this API key does not have the scope `{scope}`");
+    Problem::new(Code::InsufficientScope, detail).with("requiredScope", json!(scope.to_string()))
+}
+
 /// Leaves how to write `_meta` to the frame, which asks for it should the call end in a problem. Gives the request's
 /// id.
-pub(crate) fn leave_meta(parts: &Parts, caller: &Arc<Caller>) -> Arc<str> {
+pub(crate) fn provide_meta(parts: &Parts, caller: &Arc<Caller>) -> Arc<str> {
     if let Some(MetaSlot(slot)) = parts.extensions.get() {
         let caller = Arc::clone(caller);
         // Whoever was first has left the same.
@@ -230,7 +242,7 @@ pub fn usage_of(plan: Plan, usage: &Usage, months: &Months) -> MetaUsage {
     }
 }
 
-impl<S: Needs> OperationInput for Call<S> {
+impl<S: RequiredScope> OperationInput for Call<S> {
     fn operation_input(ctx: &mut GenContext, operation: &mut Operation) {
         let rule: SecurityRequirement =
             [("apiKey".to_owned(), vec![S::SCOPE.to_string()])].into_iter().collect();

@@ -53,9 +53,9 @@ pub struct Config {
     /// Whom forms may have asked whether they want mails.
     pub recipients: Recipients,
     /// What questions to the warehouse may take.
-    pub analytics: crate::questioning::Analytics,
+    pub analytics: crate::query_admission::Analytics,
     /// How many large bodies are taken at once.
-    pub large_bodies: crate::large::LargeBodies,
+    pub large_bodies: crate::body_budget::LargeBodies,
 }
 
 /// Section `[http]`.

@@ -10,33 +10,27 @@ use cache::{Bounds, Fresh};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::keys::{self, KeyKind, Pepper};
 use domain::sessions;
-use http::request::Parts;
-use http::{HeaderMap, header};
 use store::Conn;
 use store::callers::{Caller, Credential};
 use store::keys::Secret;
 use uuid::Uuid;
 use web::{Code, Problem};
 
-use crate::App;
-use crate::signin::cookie::{self, Cookie};
-use crate::signin::origin;
-
 /// Bytes an entry takes, about.
 const ENTRY_BYTES: u32 = 1_024;
 
 /// The look-up of callers.
-pub struct Callers {
+pub struct CredentialCache {
     db: store::Db,
     pepper: Pepper,
     session_idle: TimeDelta,
     known: Fresh<[u8; 32], Option<Arc<Caller>>>,
 }
 
-impl Callers {
+impl CredentialCache {
     /// Look-ups in `db`, remembered for `remember`. A session in use goes on for `session_idle`.
-    pub fn new(db: store::Db, pepper: Pepper, remember: Duration, session_idle: TimeDelta) -> Self {
-        let bounds = Bounds { max_bytes: 64 << 20, fresh_for: remember, retry_after: remember };
+    pub fn new(db: store::Db, pepper: Pepper, max_age: Duration, session_idle: TimeDelta) -> Self {
+        let bounds = Bounds { max_bytes: 64 << 20, fresh_for: max_age, retry_after: max_age };
         let known = Fresh::new(bounds, |_, _| ENTRY_BYTES);
         Self { db, pepper, session_idle, known }
     }
@@ -102,7 +96,7 @@ impl Callers {
             let mut conn = store::acquire(&self.db).await?;
             let caller = ask(&mut conn).await?;
             if let Some(caller) = &caller {
-                self.note_use(&mut conn, &caller.credential, now).await;
+                self.record_use(&mut conn, &caller.credential, now).await;
             }
             Ok::<_, store::Error>(caller.map(Arc::new))
         });
@@ -116,7 +110,7 @@ impl Callers {
     }
 
     /// Notes that a credential is in use, at most once a minute. Should it fail, the call goes on.
-    async fn note_use(&self, conn: &mut Conn, credential: &Credential, now: DateTime<Utc>) {
+    async fn record_use(&self, conn: &mut Conn, credential: &Credential, now: DateTime<Utc>) {
         let noted = match credential {
             Credential::Key { id, last_used_at, .. } => {
                 if last_used_at.is_some_and(|at| now - at < TimeDelta::minutes(1)) {
@@ -139,7 +133,7 @@ impl Callers {
 
     /// Asks again about keys that were rotated or revoked, and sessions that have ended or turned to another account:
     /// here at once, elsewhere within the second.
-    pub fn forget(&self, fingerprints: &[impl AsRef<[u8]>]) {
+    pub fn invalidate(&self, fingerprints: &[impl AsRef<[u8]>]) {
         for bytes in fingerprints {
             if let Ok(fingerprint) = bytes.as_ref().try_into() {
                 self.known.remove(&fingerprint);
@@ -148,37 +142,8 @@ impl Callers {
     }
 
     /// Asks again about everybody who calls for an account.
-    pub fn forget_account(&self, account_id: Uuid) {
+    pub fn invalidate_account(&self, account_id: Uuid) {
         self.known
             .remove_where(|_, caller| caller.as_ref().is_some_and(|caller| caller.account.id == account_id));
     }
-}
-
-/// Who makes a request: by the key in its header, or by the cookie of a browser.
-///
-/// # Errors
-/// It carries no credential, or one that is not valid; or the cookie came with a write that another site's page may
-/// have sent.
-pub(crate) async fn authenticate(app: &App, parts: &Parts) -> Result<Arc<Caller>, Problem> {
-    let now = app.clock.now();
-    if let Some(key) = bearer(&parts.headers) {
-        return app.callers.by_key(key, now).await;
-    }
-    let Some(token) = app.signin.cookies.read(Cookie::Session, &parts.headers) else {
-        let detail = "this call needs an API key in its `Authorization: Bearer <key>` header";
-        return Err(Problem::new(Code::Unauthenticated, detail).hint("get one with POST /api/trial"));
-    };
-    let caller = app.callers.by_session(cookie::hash(token), now).await?;
-    if !parts.method.is_safe() && !origin::is_ours(&parts.headers, &app.addresses) {
-        let detail = format!("a signed-in browser may do this only from a page of {}", app.addresses.base());
-        return Err(Problem::new(Code::ForeignOrigin, detail)
-            .hint("send an `Origin` header with that address, or use an API key"));
-    }
-    Ok(caller)
-}
-
-/// The key in the `Authorization` header. Another scheme is no key of ours.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }

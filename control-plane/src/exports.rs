@@ -19,18 +19,18 @@ pub struct Exports {
     held: Held,
     share: usize,
     /// How long one waits for a place.
-    wait: Duration,
+    queue_timeout: Duration,
     /// How long a reader may take nothing.
-    pub patience: Duration,
+    pub stall_timeout: Duration,
     /// How long an export may take.
-    pub within: Duration,
+    pub timeout: Duration,
 }
 
 type Held = Arc<Mutex<HashMap<Uuid, usize>>>;
 
 /// A place that is taken until this is dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct ExportPermit {
     _share: Share,
     _permit: OwnedSemaphorePermit,
 }
@@ -41,9 +41,9 @@ impl Exports {
             room: Arc::new(Semaphore::new(config.at_once)),
             held: Held::default(),
             share: config.per_account,
-            wait: config.wait,
-            patience: config.patience,
-            within: config.within,
+            queue_timeout: config.wait,
+            stall_timeout: config.patience,
+            timeout: config.within,
         }
     }
 
@@ -51,14 +51,14 @@ impl Exports {
     ///
     /// # Errors
     /// It has as many as it may, or all are taken: come back.
-    pub async fn enter(&self, account_id: Uuid) -> Result<Place, Problem> {
+    pub async fn acquire(&self, account_id: Uuid) -> Result<ExportPermit, Problem> {
         let Some(share) = Share::take(&self.held, account_id, self.share) else {
             let detail = format!("an account has at most {} exports under way", self.share);
             return Err(Problem::new(Code::RateLimited, detail).retry_after(COME_BACK_SECONDS));
         };
         let room = Arc::clone(&self.room).acquire_owned();
-        match tokio::time::timeout(self.wait, room).await {
-            Ok(Ok(permit)) => Ok(Place { _share: share, _permit: permit }),
+        match tokio::time::timeout(self.queue_timeout, room).await {
+            Ok(Ok(permit)) => Ok(ExportPermit { _share: share, _permit: permit }),
             _ => {
                 let detail = "as many exports are under way as there may be; nothing was changed";
                 Err(Problem::new(Code::Unavailable, detail).retry_after(COME_BACK_SECONDS))

@@ -5,17 +5,20 @@
 
 pub mod api;
 mod app;
+mod authentication;
+mod authorization;
+mod body_budget;
 mod call;
-mod callers;
 mod config;
+mod credential_cache;
 mod deploys;
 mod exports;
-mod first_site;
 mod idempotency;
-mod large;
-mod questioning;
-mod rates;
-mod reach;
+mod initial_subdomain;
+mod large_json;
+mod query_admission;
+mod rate_limit;
+
 pub mod signin;
 mod uploads;
 

@@ -34,7 +34,7 @@ pub struct Analytics {
 
 /// The turns that questions take.
 #[derive(Debug)]
-pub struct Questioning {
+pub struct QueryAdmission {
     config: Analytics,
     all: Arc<Semaphore>,
     accounts: Mutex<HashMap<Uuid, Arc<Semaphore>>>,
@@ -42,12 +42,12 @@ pub struct Questioning {
 
 /// A question's turn; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct QueryPermit {
     _of_account: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
 }
 
-impl Questioning {
+impl QueryAdmission {
     /// Nobody asks yet.
     pub(crate) fn new(config: &Analytics) -> Self {
         let all = Arc::new(Semaphore::new(config.at_once));
@@ -61,11 +61,11 @@ impl Questioning {
     }
 
     /// A turn, first of the account's own, then of all: whoever asks much waits behind themselves.
-    pub(crate) async fn turn(&self, account_id: Uuid) -> Result<Turn, Problem> {
-        let (own, all) = (self.turns_of(account_id), Arc::clone(&self.all));
+    pub(crate) async fn acquire(&self, account_id: Uuid) -> Result<QueryPermit, Problem> {
+        let (own, all) = (self.account_semaphore(account_id), Arc::clone(&self.all));
         let turn = async {
             let of_account = own.acquire_owned().await.ok()?;
-            Some(Turn { _of_account: of_account, _of_all: all.acquire_owned().await.ok()? })
+            Some(QueryPermit { _of_account: of_account, _of_all: all.acquire_owned().await.ok()? })
         };
         match tokio::time::timeout(self.config.patience, turn).await {
             Ok(Some(turn)) => Ok(turn),
@@ -73,7 +73,7 @@ impl Questioning {
         }
     }
 
-    fn turns_of(&self, account_id: Uuid) -> Arc<Semaphore> {
+    fn account_semaphore(&self, account_id: Uuid) -> Arc<Semaphore> {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         // Whoever asks nothing now has nothing to remember.
         accounts.retain(|_, turns| Arc::strong_count(turns) > 1);
@@ -88,7 +88,7 @@ fn busy() -> Problem {
 }
 
 /// What to say of a question that was not answered.
-pub(crate) fn unanswered(error: warehouse::Error) -> Problem {
+pub(crate) fn query_problem(error: warehouse::Error) -> Problem {
     match error.excess() {
         None => Problem::from(error),
         Some(Excess::Rows) => {
@@ -109,8 +109,8 @@ pub(crate) fn unanswered(error: warehouse::Error) -> Problem {
 mod tests {
     use super::*;
 
-    fn questioning(at_once: usize, per_account: usize) -> Questioning {
-        Questioning::new(&Analytics {
+    fn query_admission(at_once: usize, per_account: usize) -> QueryAdmission {
+        QueryAdmission::new(&Analytics {
             time: Duration::from_secs(1),
             memory_mib: 1,
             rows: 1,
@@ -122,23 +122,23 @@ mod tests {
 
     #[tokio::test]
     async fn an_account_that_asks_much_leaves_turns_to_others() {
-        let questioning = questioning(3, 2);
+        let query_admission = query_admission(3, 2);
         let (much, little) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let first = questioning.turn(much).await.unwrap();
-        let _second = questioning.turn(much).await.unwrap();
-        assert_eq!(questioning.turn(much).await.unwrap_err().code(), Code::Unavailable);
-        let _other = questioning.turn(little).await.unwrap();
-        assert_eq!(questioning.turn(Uuid::from_u128(3)).await.unwrap_err().code(), Code::Unavailable);
+        let first = query_admission.acquire(much).await.unwrap();
+        let _second = query_admission.acquire(much).await.unwrap();
+        assert_eq!(query_admission.acquire(much).await.unwrap_err().code(), Code::Unavailable);
+        let _other = query_admission.acquire(little).await.unwrap();
+        assert_eq!(query_admission.acquire(Uuid::from_u128(3)).await.unwrap_err().code(), Code::Unavailable);
         drop(first);
-        assert!(questioning.turn(much).await.is_ok());
+        assert!(query_admission.acquire(much).await.is_ok());
     }
 
     #[tokio::test]
     async fn accounts_that_ask_nothing_are_forgotten() {
-        let questioning = questioning(3, 2);
+        let query_admission = query_admission(3, 2);
         for account in 0..100 {
-            drop(questioning.turn(Uuid::from_u128(account)).await.unwrap());
+            drop(query_admission.acquire(Uuid::from_u128(account)).await.unwrap());
         }
-        assert_eq!(questioning.accounts.lock().unwrap().len(), 1);
+        assert_eq!(query_admission.accounts.lock().unwrap().len(), 1);
     }
 }

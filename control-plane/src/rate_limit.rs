@@ -16,19 +16,19 @@ pub(crate) struct Policy {
 }
 
 /// Whether a call may go on, and what its answer says of that.
-pub(crate) struct Counted {
+pub(crate) struct RateLimitResult {
     pub(crate) headers: HeaderMap,
-    pub(crate) outcome: Result<(), Problem>,
+    pub(crate) result: Result<(), Problem>,
 }
 
 /// Counts one call of `who` together with all replicas; `detail` is what it is told if it may not.
-pub(crate) async fn count(app: &App, who: &str, policies: &[Policy], detail: &str) -> Counted {
+pub(crate) async fn check(app: &App, caller: &str, policies: &[Policy], detail: &str) -> RateLimitResult {
     let rules: Vec<Rule> = policies.iter().map(|policy| policy.rule).collect();
-    let decision = app.limiter.hit(who, &rules, app.clock.now()).await;
+    let decision = app.limiter.hit(caller, &rules, app.clock.now()).await;
     let refused = || Problem::new(Code::RateLimited, detail).retry_after(seconds(decision.retry_after));
-    Counted {
+    RateLimitResult {
         headers: headers(policies, &decision),
-        outcome: if decision.allowed { Ok(()) } else { Err(refused()) },
+        result: if decision.allowed { Ok(()) } else { Err(refused()) },
     }
 }
 

@@ -99,7 +99,7 @@ async fn update(
     let account = store::accounts::find_account(&mut tx, call.account_id).await?;
     let account = account.ok_or_else(|| Problem::not_found("account"))?;
     app.commit(tx, vec![]).await?;
-    app.callers.forget_account(call.account_id);
+    app.credentials.invalidate_account(call.account_id);
     Ok(call.reply(view(&app, &account)))
 }
 

@@ -93,7 +93,7 @@ async fn create(
     }
     let limit = call.limits().projects;
     let mut tx = store::begin(&app.db).await?;
-    let folder_id = call.folder_of_new(&mut tx, Resource::Analytics, wanted.folder_id).await?;
+    let folder_id = call.new_resource_folder(&mut tx, Resource::Analytics, wanted.folder_id).await?;
     if let Some(id) = wanted.subdomain_id {
         call.check_id(&mut tx, Resource::Subdomains, id).await?;
         // It counts every page there, so that a key that is kept to some would see visits of the others.
@@ -131,7 +131,12 @@ async fn list(
 ) -> Result<Reply<Sites>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
     let part = call
-        .part_in(&mut conn, Resource::Analytics, &Paging::new(query.limit, query.cursor), query.folder_id)
+        .list_filter_in(
+            &mut conn,
+            Resource::Analytics,
+            &Paging::new(query.limit, query.cursor),
+            query.folder_id,
+        )
         .await?;
     let mut rows = store::sites::list_sites(&mut conn, call.account_id, &part).await?;
     drop(conn);

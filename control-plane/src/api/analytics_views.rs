@@ -16,7 +16,7 @@ use web::Problem;
 
 use crate::App;
 use crate::call::Call;
-use crate::questioning::unanswered;
+use crate::query_admission::query_problem;
 
 /// Faults told of one question.
 const COMPLAINTS_MAX: usize = 20;
@@ -119,9 +119,9 @@ pub(super) async fn ask<'a, S, T, F>(
 where
     F: Future<Output = Result<T, warehouse::Error>>,
 {
-    let _turn = app.questioning.turn(call.account_id).await?;
-    let questions = app.warehouse.questions(site_id, app.questioning.limits());
-    question(questions).await.map_err(unanswered)
+    let _permit = app.query_admission.acquire(call.account_id).await?;
+    let questions = app.warehouse.questions(site_id, app.query_admission.limits());
+    question(questions).await.map_err(query_problem)
 }
 
 /// A site with all there is to know of it; drops of the last 24 hours are counted by whole hours.
@@ -143,8 +143,8 @@ pub(super) async fn counted<S>(app: &App, call: &Call<S>, sites: Vec<Site>) -> V
     }
     let ids: Vec<Uuid> = sites.iter().map(|site| site.id).collect();
     let counts = async {
-        let _turn = app.questioning.turn(call.account_id).await?;
-        app.warehouse.count_events_by_site(&ids).await.map_err(unanswered)
+        let _permit = app.query_admission.acquire(call.account_id).await?;
+        app.warehouse.count_events_by_site(&ids).await.map_err(query_problem)
     };
     let counts = counts.await.inspect_err(|problem| {
         tracing::warn!(code = problem.code().word(), "sites are told without their counts");

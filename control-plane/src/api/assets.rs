@@ -158,7 +158,7 @@ async fn list(
         check_page(&call, &mut conn, page_id).await?;
     }
     // An asset is within reach if its page is.
-    let part = call.part(Resource::Pages, &Paging::new(limit, cursor))?;
+    let part = call.list_filter(Resource::Pages, &Paging::new(limit, cursor))?;
     let mut rows = store::assets::list_assets(&mut conn, call.account_id, &part, page_id).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     let view = |asset: Asset| AssetView {

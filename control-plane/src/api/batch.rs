@@ -5,7 +5,7 @@ use axum::extract::State;
 use contract::Change;
 use domain::Complaint;
 use domain::pages::{self, BATCH_MAX};
-use domain::scopes::{Action, Resource, Scope};
+use domain::scopes::{Action, Resource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -17,8 +17,7 @@ use web::{Problem, Reply, read_item};
 
 use crate::App;
 use crate::call::{Call, scope};
-use crate::large::Large;
-use crate::reach::lacks;
+use crate::large_json::LargeJson;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -113,19 +112,18 @@ struct Place {
 pub(super) async fn batch(
     call: Call<scope::PagesCreate>,
     State(app): State<App>,
-    Large { body, room }: Large<Batch>,
+    LargeJson { body, permit }: LargeJson<Batch>,
 ) -> Result<Reply<Outcomes>, Problem> {
     let Batch { pages, subdomain_id, folder_id, upsert } = body;
     check_count("pages", pages.len())?;
-    let edits = Scope::new(Resource::Pages, Action::Update);
-    if upsert && !call.scopes().allows(edits) {
-        return Err(lacks(edits));
+    if upsert {
+        call.require_scope(Resource::Pages, Action::Update)?;
     }
     let mut conn = store::acquire(&app.db).await?;
     let folder_id = match (folder_id, upsert) {
         // Whether new ones may be made at all is seen once there is one: pages that are there may be edited.
-        (None, true) => call.reach().folder_id,
-        (wanted, _) => call.folder_of_new(&mut conn, Resource::Pages, wanted).await?,
+        (None, true) => call.restrictions().folder_id,
+        (wanted, _) => call.new_resource_folder(&mut conn, Resource::Pages, wanted).await?,
     };
     let place = Place { subdomain: call.subdomain(&mut conn, subdomain_id).await?, folder_id, upsert };
     drop(conn);
@@ -150,7 +148,7 @@ pub(super) async fn batch(
         }
         results.push(outcome(&app, &place, index, slug, done));
     }
-    drop(room);
+    drop(permit);
     let count = |status| results.iter().filter(|result| result.status == status).count();
     let [created, updated, unchanged, failed] =
         [Status::Created, Status::Updated, Status::Unchanged, Status::Error].map(count);

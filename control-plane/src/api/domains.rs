@@ -77,7 +77,7 @@ async fn list(
     Query(paging): Query<Paging>,
 ) -> Result<Reply<Domains>, Problem> {
     call.check_whole_account(Resource::Domains)?;
-    let part = call.part(Resource::Domains, &paging)?;
+    let part = call.list_filter(Resource::Domains, &paging)?;
     let mut conn = store::acquire(&app.db).await?;
     let mut rows = store::domains::list_domains(&mut conn, call.account_id, &part).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });

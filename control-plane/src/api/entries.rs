@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use contract::Change;
 use domain::Cursor;
 use domain::entries::{self, DATA_BYTES_MAX, ENTRIES_MAX};
-use domain::scopes::{Action, Resource, Scope};
+use domain::scopes::{Action, Resource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -17,7 +17,6 @@ use web::{Code, Created, Deleted, Json, Listed, Paging, Path, Problem, Query, Re
 use super::page_views::EntryView;
 use crate::App;
 use crate::call::{Call, scope};
-use crate::reach::lacks;
 
 /// The endpoints.
 pub(super) fn resource() -> web::Resource<App> {
@@ -158,7 +157,7 @@ async fn archives(
     Query(paging): Query<Paging>,
 ) -> Result<Reply<Archives>, Problem> {
     // An archive lies where its page lay.
-    let part = call.part(Resource::Pages, &paging)?;
+    let part = call.list_filter(Resource::Pages, &paging)?;
     let mut conn = store::acquire(&app.db).await?;
     let mut rows = list_archives(&mut conn, call.account_id, &part).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
@@ -176,7 +175,7 @@ async fn restore(
     call.check_id(&mut tx, Resource::Pages, id).await?;
     let archive = store::archives::find_archive(&mut tx, call.account_id, archive_id).await?;
     let archive = archive.ok_or_else(|| Problem::not_found("archive"))?;
-    call.check_place(Resource::Pages, archive.page_id, archive.folder_id)?;
+    call.check_in_folder(Resource::Pages, archive.page_id, archive.folder_id)?;
     let (account_id, now) = (call.account_id, call.now);
     let restored = store::archives::restore_entries(&mut tx, account_id, id, archive_id, now).await?;
     let (entries, total, template) = match restored {
@@ -189,10 +188,9 @@ async fn restore(
         }
         Restored::NoPage => return Err(Problem::not_found("page")),
     };
-    let edits = Scope::new(Resource::Pages, Action::Update);
-    if template && !call.scopes().allows(edits) {
+    if template {
         // To give a page a template is to edit it.
-        return Err(lacks(edits));
+        call.require_scope(Resource::Pages, Action::Update)?;
     }
     let page = store::pages::find_page(&mut tx, call.account_id, id).await?;
     let page = page.ok_or_else(|| Problem::not_found("page"))?;

@@ -24,7 +24,7 @@ use web::{Path, Problem};
 
 use crate::App;
 use crate::call::{Call, scope};
-use crate::exports::Place;
+use crate::exports::ExportPermit;
 
 /// The endpoints.
 pub(super) fn resource() -> web::Resource<App> {
@@ -90,9 +90,9 @@ async fn export(
     drop(conn);
     let name = file_name(&form.name, &call.now.format("%Y-%m-%d").to_string());
 
-    let place = app.exports.enter(call.account_id).await?;
+    let permit = app.exports.acquire(call.account_id).await?;
     let (sender, mut chunks) = mpsc::channel(CHUNKS);
-    tokio::spawn(write(app, call.account_id, form, sender, place));
+    tokio::spawn(write(app, call.account_id, form, sender, permit));
     // Until there is a beginning, there may still be a problem.
     let Some(Chunk::Bytes(first)) = chunks.recv().await else { return Err(Problem::away(true)) };
     let rest = futures::stream::unfold(Some(chunks), next);
@@ -121,8 +121,8 @@ async fn next(
 
 /// Writes the file into the channel. Whoever has gone, takes nothing for too long, or takes too long in all, gets no more:
 /// with this ends the connection to Postgres, and with that the work there.
-async fn write(app: App, account_id: Uuid, form: Form, to: mpsc::Sender<Chunk>, _place: Place) {
-    let (patience, within) = (app.exports.patience, app.exports.within);
+async fn write(app: App, account_id: Uuid, form: Form, to: mpsc::Sender<Chunk>, _permit: ExportPermit) {
+    let (stall_timeout, timeout) = (app.exports.stall_timeout, app.exports.timeout);
     let written = async {
         let mut conn = store::acquire_own(&app.db).await?;
         let mut pieces = export_submissions(&mut conn, account_id, form.id, &form.fields).await?;
@@ -132,16 +132,16 @@ async fn write(app: App, account_id: Uuid, form: Form, to: mpsc::Sender<Chunk>, 
             chunk.extend_from_slice(&piece);
             if chunk.len() >= CHUNK_BYTES {
                 let full = std::mem::replace(&mut chunk, BytesMut::with_capacity(CHUNK_BYTES));
-                if !is_taken(&to, Chunk::Bytes(full.freeze()), patience).await {
+                if !is_taken(&to, Chunk::Bytes(full.freeze()), stall_timeout).await {
                     return Ok(false);
                 }
             }
         }
-        let is_taken_whole = is_taken(&to, Chunk::Bytes(chunk.freeze()), patience).await
-            && is_taken(&to, Chunk::End, patience).await;
+        let is_taken_whole = is_taken(&to, Chunk::Bytes(chunk.freeze()), stall_timeout).await
+            && is_taken(&to, Chunk::End, stall_timeout).await;
         Ok::<_, store::Error>(is_taken_whole)
     };
-    match tokio::time::timeout(within, written).await {
+    match tokio::time::timeout(timeout, written).await {
         Ok(Ok(true)) => {}
         Ok(Ok(false)) => tracing::info!(form.id = %form.id, "an export's reader takes no more"),
         Ok(Err(error)) => tracing::warn!(form.id = %form.id, %error, "an export is broken off"),
@@ -149,8 +149,8 @@ async fn write(app: App, account_id: Uuid, form: Form, to: mpsc::Sender<Chunk>, 
     }
 }
 
-async fn is_taken(to: &mpsc::Sender<Chunk>, chunk: Chunk, patience: Duration) -> bool {
-    to.send_timeout(chunk, patience).await.is_ok()
+async fn is_taken(to: &mpsc::Sender<Chunk>, chunk: Chunk, stall_timeout: Duration) -> bool {
+    to.send_timeout(chunk, stall_timeout).await.is_ok()
 }
 
 /// The line of names; of fields they are letters, digits, `_` and `-`.

@@ -147,9 +147,10 @@ async fn list(
     State(app): State<App>,
     Query(paging): Query<Paging>,
 ) -> Result<Reply<Folders>, Problem> {
-    let part = call.part(Resource::Folders, &paging)?;
+    let part = call.list_filter(Resource::Folders, &paging)?;
     let mut conn = store::acquire(&app.db).await?;
-    let mut rows = store::folders::list_folders(&mut conn, call.account_id, &part, call.reach()).await?;
+    let mut rows =
+        store::folders::list_folders(&mut conn, call.account_id, &part, call.restrictions()).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     Ok(call
         .reply(Folders { folders: rows.into_iter().map(view).collect(), listed: listed.clone() })
@@ -208,12 +209,12 @@ async fn delete(
     let revoked = store::keys::revoke_keys_of_folder(&mut tx, call.account_id, id, call.now).await?;
     store::folders::delete_folder(&mut tx, call.account_id, id).await?;
     app.commit(tx, vec![]).await?;
-    app.callers.forget(&revoked);
+    app.credentials.invalidate(&revoked);
     Ok(call.reply(Deleted::now()))
 }
 
 async fn find<S>(call: &Call<S>, conn: &mut store::Conn, id: Uuid) -> Result<Folder, Problem> {
-    let folder = store::folders::find_folder(conn, call.account_id, id, call.reach()).await?;
+    let folder = store::folders::find_folder(conn, call.account_id, id, call.restrictions()).await?;
     folder.ok_or_else(|| Problem::not_found("folder"))
 }
 
@@ -221,7 +222,7 @@ async fn find<S>(call: &Call<S>, conn: &mut store::Conn, id: Uuid) -> Result<Fol
 fn shown<S>(call: &Call<S>, thing: Thing) -> Option<ThingView> {
     let kind = Resource::from_word(&thing.kind)?;
     let may_read = call.scopes().allows(Scope::new(kind, Action::Read))
-        && call.reach().ids_of(kind).is_none_or(|ids| ids.contains(&thing.id));
+        && call.restrictions().ids_of(kind).is_none_or(|ids| ids.contains(&thing.id));
     let view =
         ThingView { r#type: moves::word(kind), id: thing.id, name: thing.name, created_at: thing.created_at };
     may_read.then_some(view)

@@ -52,13 +52,13 @@ pub(super) struct EditedForm {
     unique_by: Option<Option<Vec<String>>>,
     /// Whether anybody may see its results.
     public_results: Option<bool>,
-    /// Exactly the webhooks to be told of its submissions, beside those told of every form. Needs `webhooks:update`.
+    /// Exactly the webhooks to be told of its submissions, beside those told of every form. RequiredScope `webhooks:update`.
     webhook_ids: Option<Vec<Uuid>>,
     /// Null takes it out of its folder.
     #[serde(default, deserialize_with = "web::present")]
     #[schemars(with = "Option<Uuid>")]
     folder_id: Option<Option<Uuid>>,
-    /// The page that gets an entry of each submission; null for none. Needs `entries:create`.
+    /// The page that gets an entry of each submission; null for none. RequiredScope `entries:create`.
     #[serde(default, deserialize_with = "web::present")]
     #[schemars(with = "Option<Uuid>")]
     auto_entry_page_id: Option<Option<Uuid>>,

@@ -26,7 +26,7 @@ impl<S> Call<S> {
         if webhooks.is_empty() {
             return Ok(links);
         }
-        let visible = self.within_reach(conn, Resource::Webhooks, &webhooks).await?;
+        let visible = self.list_allowed(conn, Resource::Webhooks, &webhooks).await?;
         Ok(links.into_iter().filter(|(_, webhook_id)| visible.contains(webhook_id)).collect())
     }
 
@@ -40,7 +40,7 @@ impl<S> Call<S> {
         form_id: Uuid,
         wanted: &[Uuid],
     ) -> Result<(), Problem> {
-        self.also_needs(Resource::Webhooks, Action::Update)?;
+        self.require_scope(Resource::Webhooks, Action::Update)?;
         self.check_ids(conn, Resource::Webhooks, wanted).await?;
         let wanted: BTreeSet<Uuid> = wanted.iter().copied().collect();
         let linked = self.visible_links(conn, &[form_id]).await?;
@@ -61,7 +61,7 @@ impl<S> Call<S> {
     /// # Errors
     /// The key may not make entries, or the page is not the account's, or out of the key's reach, or has no template.
     pub(super) async fn check_entry_page(&self, conn: &mut Conn, page_id: Uuid) -> Result<(), Problem> {
-        self.also_needs(Resource::Entries, Action::Create)?;
+        self.require_scope(Resource::Entries, Action::Create)?;
         self.check_id(conn, Resource::Pages, page_id).await?;
         let page = store::pages::find_page(conn, self.account_id, page_id).await?;
         let page = page.ok_or_else(|| Problem::not_found("page"))?;

@@ -63,13 +63,13 @@ pub(super) struct NewForm {
     max_submissions: Option<i64>,
     /// Whether anybody may see its results; false unless told otherwise.
     public_results: Option<bool>,
-    /// Webhooks told of its submissions. Needs `webhooks:update`.
+    /// Webhooks told of its submissions. RequiredScope `webhooks:update`.
     #[serde(default)]
     webhook_ids: Vec<Uuid>,
     /// The folder it lies in.
     folder_id: Option<Uuid>,
     /// The page that gets an entry of each submission, by its `entryTemplate`: the placeholders are the fields' names.
-    /// Needs `entries:create`.
+    /// RequiredScope `entries:create`.
     auto_entry_page_id: Option<Uuid>,
     /// How hosted and embedded forms keep programs out.
     spam: Option<GivenSpamGuard>,
@@ -117,7 +117,7 @@ pub(super) async fn make<S>(
     if let Some(address) = &new.notify_email {
         call.ask_recipient(app, &mut tx, address).await?;
     }
-    new.folder_id = call.folder_of_new(&mut tx, Resource::Forms, folder_id).await?;
+    new.folder_id = call.new_resource_folder(&mut tx, Resource::Forms, folder_id).await?;
     if let Some(page_id) = new.auto_entry_page_id {
         call.check_entry_page(&mut tx, page_id).await?;
     }
@@ -181,7 +181,7 @@ async fn list(
 ) -> Result<Reply<Forms>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
     let part = call
-        .part_in(&mut conn, Resource::Forms, &Paging::new(query.limit, query.cursor), query.folder_id)
+        .list_filter_in(&mut conn, Resource::Forms, &Paging::new(query.limit, query.cursor), query.folder_id)
         .await?;
     let mut rows = store::forms::list_forms(&mut conn, call.account_id, &part).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });

@@ -106,7 +106,7 @@ async fn create(
     let text = keys::make(KeyKind::Live, &app.rng.bytes());
     let new = NewKey {
         id: app.rng.uuid_v7(call.now),
-        secret: app.callers.secret(KeyKind::Live, &text),
+        secret: app.credentials.secret(KeyKind::Live, &text),
         label: wanted.label.trim().to_owned(),
         scopes,
         reach: asked.clone().inherited_from(&caller.reach),
@@ -183,10 +183,10 @@ async fn rotate(
     let claimed = call.caller.account.claimed_at.is_some();
     let kind = if claimed { KeyKind::Live } else { KeyKind::of_prefix(&key.shown_prefix) };
     let text = keys::make(kind, &app.rng.bytes());
-    let secret = app.callers.secret(kind, &text);
+    let secret = app.credentials.secret(kind, &text);
     store::keys::update_secret(&mut tx, call.account_id, &key, &secret, call.now).await?;
     app.commit(tx, vec![]).await?;
-    app.callers.forget(&[key.fingerprint.clone()]);
+    app.credentials.invalidate(&[key.fingerprint.clone()]);
     key.shown_prefix = secret.shown_prefix;
     Ok(call.reply(KeyWithText { key: text, view: view(key) }))
 }
@@ -200,7 +200,7 @@ async fn revoke(
     let key = reachable(&call, &mut tx, id).await?;
     let revoked = store::keys::revoke_keys(&mut tx, call.account_id, &[key.id], call.now).await?;
     app.commit(tx, vec![]).await?;
-    app.callers.forget(&revoked);
+    app.credentials.invalidate(&revoked);
     Ok(call.reply(Revoked { deleted: Deleted::now(), revoked: revoked.len() }))
 }
 

@@ -114,7 +114,7 @@ pub fn router(app: &App) -> Router {
     };
     router
         .merge(system::document_route(&document))
-        .route_layer(crate::idempotency::OnceLayer(app.clone()))
+        .route_layer(crate::idempotency::IdempotencyLayer(app.clone()))
         .merge(crate::signin::routes(app))
         .fallback(async || {
             Problem::new(Code::NotFound, "there is no such path; GET /api/openapi.json lists all")

@@ -20,7 +20,7 @@ use super::page_views::{PageView, WholePage, millis};
 use super::{batch, deletion};
 use crate::App;
 use crate::call::{Call, scope};
-use crate::large;
+use crate::large_json;
 
 const MAX_BODY_BYTES: usize = 4 << 20;
 
@@ -35,7 +35,7 @@ pub(super) fn resource() -> web::Resource<App> {
         .delete("/api/pages/batch", deletion::delete_batch, "Delete up to 200 pages, each for itself")
         .body_limit(MAX_BODY_BYTES)
         .post("/api/pages/batch", batch::batch, "Publish up to 200 pages, each for itself")
-        .body_limit(large::MAX_BYTES)
+        .body_limit(large_json::MAX_BYTES)
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -132,7 +132,7 @@ async fn create(
         return Err(Problem::validation(complaints));
     }
     let mut tx = store::begin(&app.db).await?;
-    let folder_id = call.folder_of_new(&mut tx, Resource::Pages, page.folder_id).await?;
+    let folder_id = call.new_resource_folder(&mut tx, Resource::Pages, page.folder_id).await?;
     let subdomain = call.subdomain(&mut tx, page.subdomain_id).await?;
     let wish = Wish { is_published: page.is_published, publish_at: page.publish_at.map(Some) };
     let new = store::pages::NewPage {
@@ -195,7 +195,8 @@ async fn list(
 ) -> Result<Reply<Pages>, Problem> {
     let PagesQuery { collection, folder_id, limit, cursor } = query;
     let mut conn = store::acquire(&app.db).await?;
-    let part = call.part_in(&mut conn, Resource::Pages, &Paging::new(limit, cursor), folder_id).await?;
+    let part =
+        call.list_filter_in(&mut conn, Resource::Pages, &Paging::new(limit, cursor), folder_id).await?;
     let mut rows = store::pages::list_pages(&mut conn, call.account_id, &part, collection.as_deref()).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     Ok(call

@@ -72,9 +72,9 @@ async fn list(
     State(app): State<App>,
     Query(paging): Query<Paging>,
 ) -> Result<Reply<Subdomains>, Problem> {
-    let part = call.part(Resource::Subdomains, &paging)?;
+    let part = call.list_filter(Resource::Subdomains, &paging)?;
     let mut conn = store::acquire(&app.db).await?;
-    let pages = call.reach().ids_of(Resource::Pages);
+    let pages = call.restrictions().ids_of(Resource::Pages);
     let mut rows = store::names::list_subdomains(&mut conn, call.account_id, &part, pages).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     let view = |row: store::names::ListedSubdomain| SubdomainView {
@@ -156,7 +156,7 @@ async fn rename(
         store::names::update_name(&mut tx, call.account_id, &first, &name, call.now, kept_until).await?;
         let hosts = [first.name, name.clone()].map(|host| Change::Host { host });
         app.commit(tx, hosts.into()).await?;
-        app.callers.forget_account(call.account_id);
+        app.credentials.invalidate_account(call.account_id);
     }
     let url = app.addresses.site(&name);
     Ok(call.reply(FirstSubdomain { id: first.id, subdomain: name, url }))

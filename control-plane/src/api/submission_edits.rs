@@ -80,7 +80,7 @@ pub(super) async fn upsert(
         let data = finish(&call, &app, tx, &form, changed).await?;
         return Ok(CreatedOrChanged::Changed(call.reply(Written { data, created: false })));
     }
-    call.also_needs(Resource::Submissions, Action::Create)?;
+    call.require_scope(Resource::Submissions, Action::Create)?;
     let new = NewSubmission {
         id: app.rng.uuid_v7(call.now),
         external_id: Some(given.external_id),

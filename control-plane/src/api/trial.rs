@@ -17,8 +17,8 @@ use store::accounts::NewTrial;
 use store::keys::NewKey;
 use web::{ClientIp, Created, Envelope, Headed, Problem, Resource};
 
-use crate::rates::{self, Policy};
-use crate::{App, first_site};
+use crate::rate_limit::{self, Policy};
+use crate::{App, initial_subdomain};
 
 /// The endpoints.
 pub(super) fn resource() -> Resource<App> {
@@ -46,14 +46,14 @@ async fn create(State(app): State<App>, ip: ClientIp) -> Headed<Result<Created<T
         Policy { name: "hour", rule: of(app.trial.per_hour, 1) },
         Policy { name: "day", rule: of(app.trial.per_day, 24) },
     ];
-    let who = format!("trial:{}", ip.network());
+    let caller = format!("trial:{}", ip.network());
     let detail = "this address has made as many trials as it may for now";
-    let counted = rates::count(&app, &who, &policies, detail).await;
-    let made = match counted.outcome {
+    let checked = rate_limit::check(&app, &caller, &policies, detail).await;
+    let made = match checked.result {
         Ok(()) => make(&app).await,
         Err(refused) => Err(refused),
     };
-    Headed(counted.headers, made)
+    Headed(checked.headers, made)
 }
 
 async fn make(app: &App) -> Result<Created<TrialView>, Problem> {
@@ -68,7 +68,7 @@ async fn make(app: &App) -> Result<Created<TrialView>, Problem> {
     };
     let new_key = NewKey {
         id: app.rng.uuid_v7(now),
-        secret: app.callers.secret(KeyKind::Trial, &key),
+        secret: app.credentials.secret(KeyKind::Trial, &key),
         label: "trial".to_owned(),
         scopes: ScopeSet::FULL,
         reach: Reach::default(),
@@ -79,7 +79,7 @@ async fn make(app: &App) -> Result<Created<TrialView>, Problem> {
     let mut tx = store::begin(&app.db).await?;
     store::accounts::insert_trial(&mut tx, &trial).await?;
     store::keys::insert_key(&mut tx, trial.id, &new_key).await?;
-    let name = first_site::insert(app, &mut tx, trial.id, now).await?;
+    let name = initial_subdomain::insert(app, &mut tx, trial.id, now).await?;
     let change = contract::Change::Host { host: name };
     app.commit(tx, vec![change]).await?;
 

@@ -93,7 +93,7 @@ pub(super) async fn upgrade(
     store::accounts::update_plan(&mut tx, call.account_id, requested_plan).await?;
     let changes = store::accounts::changes_of(&mut tx, call.account_id).await?;
     app.commit(tx, changes).await?;
-    app.callers.forget_account(call.account_id);
+    app.credentials.invalidate_account(call.account_id);
     let done = Upgraded { plan: requested_plan, requested_plan, status: "active", steps: vec![] };
     Ok(DoneOrBegun::Done(call.reply(done)))
 }

@@ -113,7 +113,7 @@ async fn list(
     State(app): State<App>,
     Query(paging): Query<Paging>,
 ) -> Result<Reply<Webhooks>, Problem> {
-    let part = call.part(Resource::Webhooks, &paging)?;
+    let part = call.list_filter(Resource::Webhooks, &paging)?;
     let mut conn = store::acquire(&app.db).await?;
     let mut rows = store::webhooks::list_webhooks(&mut conn, call.account_id, &part).await?;
     let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });

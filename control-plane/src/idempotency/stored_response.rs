@@ -1,4 +1,4 @@
-//! An answer that can be put away and given again.
+//! The form in which a response is stored under an `Idempotency-Key`.
 
 use axum::body::{Body, to_bytes};
 use axum::response::{IntoResponse, Response};
@@ -10,62 +10,66 @@ use web::Problem;
 
 use super::digest::Digest;
 
-/// Says that an answer is given again.
+/// The header that marks a replayed response.
 const REPLAYED: &str = "idempotent-replayed";
 
+/// A response and the digest of the request it belongs to. The field names are stored data.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Answer {
+pub(super) struct StoredResponse {
     request: Digest,
     status: u16,
     headers: Vec<(String, String)>,
-    said: Said,
+    #[serde(rename = "said")]
+    body: StoredBody,
 }
 
-/// Problems are kept as such: the frame gives each its own request's id and `_meta`.
+/// A problem is stored as such: the frame writes the replaying request's own id and `_meta` into it.
 #[derive(Serialize, Deserialize)]
-enum Said {
+enum StoredBody {
     Problem(Box<Problem>),
-    Body(String),
+    #[serde(rename = "Body")]
+    Text(String),
 }
 
-impl Answer {
-    /// What the handler answered, to be kept, and to be sent; only the latter if its body is no text.
+impl StoredResponse {
+    /// Splits a handler's response into the form to store and the response to send. Returns only the latter, as an
+    /// error, if the body is not text.
     pub(super) async fn read(response: Response, request: Digest) -> Result<(Self, Response), Response> {
         let (parts, body) = response.into_parts();
         let header = |(name, value): (&HeaderName, &HeaderValue)| {
             Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
         };
-        let kept = parts.headers.iter().filter(|(name, _)| *name != CONTENT_LENGTH).filter_map(header);
-        let (status, headers) = (parts.status.as_u16(), kept.collect());
+        let headers = parts.headers.iter().filter(|(name, _)| *name != CONTENT_LENGTH).filter_map(header);
+        let (status, headers) = (parts.status.as_u16(), headers.collect());
         if let Some(problem) = parts.extensions.get::<Problem>().cloned() {
-            let said = Said::Problem(Box::new(problem));
-            return Ok((Self { request, status, headers, said }, Response::from_parts(parts, body)));
+            let stored = StoredBody::Problem(Box::new(problem));
+            return Ok((Self { request, status, headers, body: stored }, Response::from_parts(parts, body)));
         }
         let Ok(bytes) = to_bytes(body, usize::MAX).await else {
             return Err(Problem::away(false).into_response());
         };
-        let again = Response::from_parts(parts, Body::from(bytes.clone()));
+        let response = Response::from_parts(parts, Body::from(bytes.clone()));
         match String::from_utf8(bytes.into()) {
-            Ok(text) => Ok((Self { request, status, headers, said: Said::Body(text) }, again)),
-            Err(_no_text) => Err(again),
+            Ok(text) => Ok((Self { request, status, headers, body: StoredBody::Text(text) }, response)),
+            Err(_not_text) => Err(response),
         }
     }
 
-    /// The request it answered.
+    /// The digest of the first request.
     pub(super) fn request(&self) -> &Digest {
         &self.request
     }
 
-    /// How long that was.
+    /// The body length of the first request.
     pub(super) fn request_bytes(&self) -> u64 {
         self.request.bytes
     }
 
-    /// The answer to the request `id`, which is the same request once more.
-    pub(super) fn give_again(self, id: &str) -> Response {
-        let mut response = match self.said {
-            Said::Problem(problem) => problem.into_response(),
-            Said::Body(text) => Body::from(with_request_id(text, id)).into_response(),
+    /// Returns the response again, for the request `id`.
+    pub(super) fn replay(self, id: &str) -> Response {
+        let mut response = match self.body {
+            StoredBody::Problem(problem) => problem.into_response(),
+            StoredBody::Text(text) => Body::from(with_request_id(text, id)).into_response(),
         };
         *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or_default();
         for (name, value) in &self.headers {
@@ -78,12 +82,12 @@ impl Answer {
     }
 }
 
-/// The same text but for `_meta.requestId`, which is this request's.
+/// Replaces `_meta.requestId` with the id of the replaying request.
 fn with_request_id(text: String, id: &str) -> String {
     let Ok(mut body) = serde_json::from_str::<Value>(&text) else { return text };
     match body.pointer_mut("/_meta/requestId") {
-        Some(place) => {
-            *place = json!(id);
+        Some(value) => {
+            *value = json!(id);
             body.to_string()
         }
         None => text,

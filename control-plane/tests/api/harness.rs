@@ -170,7 +170,7 @@ impl Api {
     pub(crate) async fn put_on(&self, account_id: Uuid, plan: Plan) {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         assert!(store::accounts::update_plan(&mut conn, account_id, plan).await.unwrap());
-        self.app.callers.forget_account(account_id);
+        self.app.credentials.invalidate_account(account_id);
     }
 
     /// Whose key it is.
@@ -210,7 +210,7 @@ impl Api {
         let made = keys::make(KeyKind::Live, &rng.bytes());
         let new = NewKey {
             id: rng.uuid_v7(clock.now()),
-            secret: self.app.callers.secret(KeyKind::Live, &made),
+            secret: self.app.credentials.secret(KeyKind::Live, &made),
             label: "test".to_owned(),
             scopes,
             reach,
@@ -238,7 +238,7 @@ impl Api {
         identities::insert_account(&mut conn, account_id, identity_id, None, now).await.unwrap();
         let session = NewSession {
             id: rng.uuid_v7(now),
-            token_hash: control_plane::signin::cookie::hash(&token),
+            token_hash: control_plane::signin::token::hash(&token),
             identity_id,
             account_id: Some(account_id),
             created_at: now,
@@ -287,7 +287,7 @@ impl Api {
 fn app(settings: &[String], clock: Clock) -> App {
     let sources = Sources { set: settings.to_vec(), ..Sources::default() };
     let config: Config = load(DEFAULTS, &sources).unwrap().config;
-    App::at(&config, clock).unwrap()
+    App::with_clock(&config, clock).unwrap()
 }
 
 /// Sends one request to a replica; a null body is none.

@@ -42,7 +42,7 @@ impl Stand {
         let (a, b) = (Provider::start(&clock).await, Provider::start(&clock).await);
         let database = sandbox::test::database().await;
         let config = settings(&database, &a, &b, set).await;
-        let app = App::at(&config, clock.clone()).unwrap();
+        let app = App::with_clock(&config, clock.clone()).unwrap();
         Self { router: control_plane::router(&app), app, database, clock, a, b }
     }
 

@@ -1,0 +1,41 @@
+//! Authenticates a request: the caller of its API key, or of the session cookie of a browser.
+
+use std::sync::Arc;
+
+use http::request::Parts;
+use http::{HeaderMap, header};
+use store::callers::Caller;
+use web::{Code, Problem};
+
+use crate::App;
+use crate::signin::cookie::Cookie;
+use crate::signin::{origin, token};
+
+/// Who makes a request: by the key in its header, or by the cookie of a browser.
+///
+/// # Errors
+/// It carries no credential, or one that is not valid; or the cookie came with a write that another site's page may
+/// have sent.
+pub(crate) async fn authenticate(app: &App, parts: &Parts) -> Result<Arc<Caller>, Problem> {
+    let now = app.clock.now();
+    if let Some(key) = bearer(&parts.headers) {
+        return app.credentials.by_key(key, now).await;
+    }
+    let Some(session_token) = app.signin.cookies.read(Cookie::Session, &parts.headers) else {
+        let detail = "this call needs an API key in its `Authorization: Bearer <key>` header";
+        return Err(Problem::new(Code::Unauthenticated, detail).hint("get one with POST /api/trial"));
+    };
+    let caller = app.credentials.by_session(token::hash(session_token), now).await?;
+    if !parts.method.is_safe() && !origin::is_same_origin(&parts.headers, &app.addresses) {
+        let detail = format!("a signed-in browser may do this only from a page of {}", app.addresses.base());
+        return Err(Problem::new(Code::ForeignOrigin, detail)
+            .hint("send an `Origin` header with that address, or use an API key"));
+    }
+    Ok(caller)
+}
+
+/// The key in the `Authorization` header. Another scheme is no key of ours.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+}
