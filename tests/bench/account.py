@@ -3,9 +3,9 @@
 
     tests/bench/account.py            about two minutes; needs oha (`cargo install oha --locked`)
 
-Both are asked directly at the control plane, over 127.0.0.1, by the same number of connections, in turns. The
-median of the turns counts: a single figure of one machine says little. Then /api/account is asked at half the rate
-it reached, and the latency is corrected for what a waiting client would not have sent. Writes tests/bench/account.md.
+Both are requested from the control plane directly, over 127.0.0.1, with the same number of connections, in alternation. The
+median counts. Then /api/account is loaded at half the rate it reached, with latency corrected for coordinated omission.
+Writes tests/bench/account.md.
 """
 
 import json
@@ -24,11 +24,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 def oha(url, *more):
     """Requests per second and the p50 and p99 latency in milliseconds."""
     command = ["oha", "--no-tui", "--output-format", "json", "-z", f"{SECONDS}s", "-c", str(CONNECTIONS), *more, url]
-    told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    if set(told["statusCodeDistribution"]) != {"200"}:
-        sys.exit(f"{url} answered {told['statusCodeDistribution']}")
-    latency = told["latencyPercentiles"]
-    return told["summary"]["requestsPerSec"], latency["p50"] * 1000, latency["p99"] * 1000
+    output = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    if set(output["statusCodeDistribution"]) != {"200"}:
+        sys.exit(f"{url} answered {output['statusCodeDistribution']}")
+    latency = output["latencyPercentiles"]
+    return output["summary"]["requestsPerSec"], latency["p50"] * 1000, latency["p99"] * 1000
 
 
 def measure(stack):
@@ -40,9 +40,9 @@ def measure(stack):
     turns = []
     for turn in range(ROUNDS + 1):
         pair = (oha(health), oha(account[0], *account[1:]))
-        if turn > 0:  # the first one warms up
+        if turn > 0:  # the first round warms up
             turns.append(pair)
-        print(f"  turn {turn}: /healthz {pair[0][0]:,.0f}/s, /api/account {pair[1][0]:,.0f}/s", flush=True)
+        print(f"  round {turn}: /healthz {pair[0][0]:,.0f}/s, /api/account {pair[1][0]:,.0f}/s", flush=True)
     health_rate = statistics.median(pair[0][0] for pair in turns)
     account_rate = statistics.median(pair[1][0] for pair in turns)
     share = statistics.median(pair[1][0] / pair[0][0] for pair in turns)
@@ -59,7 +59,7 @@ def main():
         health, account, share, p50, p99 = measure(stack)
     table = f"""# An authenticated read against /healthz
 
-Made by `tests/bench/account.py`: {ROUNDS} turns of {SECONDS} s each, {CONNECTIONS} connections, medians.
+Made by `tests/bench/account.py`: {ROUNDS} rounds of {SECONDS} s each, {CONNECTIONS} connections, medians.
 
 | | requests/s | share |
 | --- | ---: | ---: |

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How fast are the questions about visits? Each endpoint against the leanest statement that gives the same answer.
+"""How fast are analytics queries? Each endpoint beside the leanest hand-written statement with the same result.
 
-    tests/bench/questions.py               about ten minutes
-    tests/bench/questions.py --events 100  the same over 100 million events; half an hour, and 15 GB of disk
+    tests/bench/analytics.py               about ten minutes
+    tests/bench/analytics.py --events 100  the same over 100 million events; half an hour, and 15 GB of disk
 
-Traffic of 200 sites over 30 days, half of it of one site, is made in ClickHouse itself by INSERT … SELECT: visits
-first, then their events. Then each question is asked of the API about the large site and, in turn with it, of
-ClickHouse by a statement written by hand; both over HTTP on this machine. "Cold" is the first time after the caches of
-marks and uncompressed blocks were dropped (the system's own cache of files stays). Writes tests/bench/questions.md.
+Traffic of 200 sites over 30 days, half of it of one site, is generated in ClickHouse by INSERT … SELECT: visits first,
+then their events. Then each query runs through the API for the large site and, alternating with it, as a hand-written
+statement in ClickHouse, both over HTTP on this machine. "Cold" is the first run after the caches of marks and
+uncompressed blocks were dropped (the page cache of the kernel stays). Writes tests/bench/analytics.md.
 """
 
 import argparse
@@ -23,8 +23,8 @@ import urllib.request
 import fixture
 
 HERE = pathlib.Path(__file__).resolve().parent
-# How often each is asked; of so many events as take minutes, fewer times.
-TURNS = {10: (9, 3), 100: (5, 2)}
+# Warm and cold repetitions by millions of events.
+REPETITIONS = {10: (9, 3), 100: (5, 2)}
 # Events per visit of the traffic below.
 EVENTS_PER_VISIT = 3.74
 
@@ -57,7 +57,7 @@ SELECT site_id, toUUID('{account}'), visitor, start, start + toIntervalMilliseco
   views, views + (h % 7 = 0), views < 2 AND h % 7 != 0, 'shop.example', paths[1], paths[-1], referrer_host, channel, utm_source, country, device, browser, 'Linux', 30000, 3, 0
 FROM ({visits})
 """
-RETURNS = """
+REREPETITIONS = """
 INSERT INTO returns (site_id, account_id, returner, name, day, epoch)
 SELECT DISTINCT site_id, toUUID('{account}'), cityHash64(person, toStartOfMonth(start)), 'page_view', toDate(start), toStartOfMonth(start) FROM ({visits})
 WHERE cityHash64(person, toDate(start)) % 4 = 0
@@ -70,7 +70,7 @@ JOIN = """FROM (SELECT visitor, received_at, {columns} FROM events WHERE {events
 INNER JOIN (SELECT visitor, start, ended FROM sessions FINAL WHERE {visits}) AS v USING (visitor) WHERE received_at >= start AND received_at <= ended"""
 SECONDS = "toUnixTimestamp64Milli(ended) - toUnixTimestamp64Milli(start)"
 
-# Name, question, the leanest statements that give the same.
+# Name, query, the leanest statements with the same result.
 QUERIES = [
     ("page_views", "metric=page_views", [f"SELECT count() FROM events WHERE {E} AND name = 'page_view'"]),
     ("unique_visitors", "metric=unique_visitors", [f"SELECT uniqExact(visitor) FROM sessions FINAL WHERE {S}"]),
@@ -102,12 +102,12 @@ QUERIES = [
     ("page_views of a campaign", "metric=page_views&filters.utm_source=newsletter", [
         f"SELECT sum(page_views) FROM sessions FINAL WHERE {S} AND utm_source = 'newsletter'"]),
 ]
-# One row of figures; the bar is 60 ms at 10 million events.
+# All figures of a row; the bar is 60 ms at 10 million events.
 KPI = f"SELECT sum(page_views), uniqExact(visitor), count(), sum(bounce), sum({SECONDS}) FROM sessions FINAL WHERE {S}"
 FUNNEL = ("SELECT level, count() FROM (SELECT windowFunnel(90000000, 'strict_once')(toUInt64(toUnixTimestamp64Milli(received_at)), a, b, c) AS level "
     + JOIN.format(columns="name = 'page_view' AND path = '/page/0' AS a, name = 'page_view' AS b, name = 'sign up' AS c",
                   events=E + " AND name IN ('page_view', 'sign up')", visits=S) + " GROUP BY visitor, start) GROUP BY level")
-# Beside who returned, the answer says on which days ids began anew.
+# Besides cohorts, the response lists the days on which visitor ids were reset.
 RETENTION = ["""SELECT toMonday(first) AS came, arrayJoin(periods) AS there, count() FROM (SELECT min(day) AS first, groupUniqArray(toMonday(day)) AS periods
 FROM returns WHERE site_id = '{site}' AND name = 'page_view' GROUP BY returner) GROUP BY came, there""",
              "SELECT DISTINCT epoch FROM returns WHERE site_id = '{site}'"]
@@ -116,8 +116,8 @@ LIST = [f"SELECT count() FROM sessions FINAL WHERE {S7} AND page_views >= 2",
 REALTIME = ["SELECT uniqExact(visitor) FROM events WHERE site_id = '{site}' AND received_at >= now64(3) - INTERVAL 5 MINUTE AND name != 'engagement'"]
 
 
-class House:
-    """ClickHouse, asked directly."""
+class ClickHouse:
+    """Sends statements to ClickHouse directly."""
 
     def __init__(self, stack, account, site, first, count):
         self.url = stack["clickhouse_url"]
@@ -128,7 +128,7 @@ class House:
             self.names[name] = at.isoformat(" ", "seconds")
         self.visits = int(count / EVENTS_PER_VISIT)
 
-    def ask(self, sql, **more):
+    def query(self, sql, **more):
         query = {"do_not_merge_across_partitions_select_final": 1, "database": "webruntime", **self.user, **more}
         address = f"{self.url}/?{urllib.parse.urlencode(query)}"
         try:
@@ -140,17 +140,17 @@ class House:
         for offset in range(0, self.visits, step):
             names = {**self.names, "offset": offset, "count": min(step, self.visits - offset)}
             visits = VISITS.format(**names)
-            for insert in (EVENTS, SESSIONS, RETURNS):
-                self.ask(insert.format(visits=visits, **names), max_memory_usage=12 << 30)
-        # Each insert holds visits of all days. In life parts overlap on the day they come in, and are merged soon.
+            for insert in (EVENTS, SESSIONS, REREPETITIONS):
+                self.query(insert.format(visits=visits, **names), max_memory_usage=12 << 30)
+        # Each insert holds visits of all days. In production, parts overlap only within a day and are merged soon.
         for table in ("events", "sessions", "returns"):
-            self.ask(f"OPTIMIZE TABLE {table} FINAL")
-        return [int(number) for number in self.ask(
+            self.query(f"OPTIMIZE TABLE {table} FINAL")
+        return [int(number) for number in self.query(
             f"SELECT count(), countIf(site_id = '{self.names['site']}') FROM events").split()]
 
-    def forget(self):
-        self.ask("SYSTEM DROP MARK CACHE")
-        self.ask("SYSTEM DROP UNCOMPRESSED CACHE")
+    def drop_caches(self):
+        self.query("SYSTEM DROP MARK CACHE")
+        self.query("SYSTEM DROP UNCOMPRESSED CACHE")
 
 
 def took(work):
@@ -159,17 +159,17 @@ def took(work):
     return (time.perf_counter() - start) * 1000
 
 
-def compare(house, question, statements, turns):
-    """Milliseconds of question and statements: cold, then warm in turns."""
-    lean = [statement.format(**house.names) for statement in statements]
-    hand = lambda: [house.ask(statement) for statement in lean]
-    warm, cool = turns
+def compare(clickhouse, query, statements, repetitions):
+    """Milliseconds of the query and the statements: cold, then warm in alternation."""
+    lean = [statement.format(**clickhouse.names) for statement in statements]
+    hand = lambda: [clickhouse.query(statement) for statement in lean]
+    warm, cool = repetitions
     cold = []
     for _ in range(cool):
-        house.forget()
-        cold.append(took(question))
-    question(), hand()
-    turns = [(took(question), took(hand)) for _ in range(warm)]
+        clickhouse.drop_caches()
+        cold.append(took(query))
+    query(), hand()
+    turns = [(took(query), took(hand)) for _ in range(warm)]
     ours, theirs = [statistics.median(turn[at] for turn in turns) for at in (0, 1)]
     p95 = statistics.quantiles([turn[0] for turn in turns], n=20)[-1]
     return statistics.median(cold), ours, p95, theirs, statistics.median(turn[0] / turn[1] for turn in turns)
@@ -182,9 +182,9 @@ def measure(stack, millions):
     account = fixture.call("GET", f"{base}/api/account", key)["id"]
     site = fixture.call("POST", f"{base}/api/analytics/sites", key, {"name": "Large"})["site"]["id"]
     today = datetime.datetime.now(datetime.timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
-    house = House(stack, account, site, today - datetime.timedelta(days=29), millions * 1_000_000)
-    print(f"making {millions} million events", flush=True)
-    events, own = house.fill()
+    clickhouse = ClickHouse(stack, account, site, today - datetime.timedelta(days=29), millions * 1_000_000)
+    print(f"generating {millions} million events", flush=True)
+    events, own = clickhouse.fill()
     get = lambda path: lambda: fixture.call("GET", f"{base}/api/analytics/{path}", key)
     post = lambda path, body: lambda: fixture.call("POST", f"{base}/api/analytics/{path}", key, {"siteId": site, **body})
     steps = [{"event": "page_view", "filters": {"url": "/page/0"}}, {"event": "page_view"}, {"event": "sign up"}]
@@ -195,11 +195,11 @@ def measure(stack, millions):
         ("funnel of 3 steps", post("funnel", {"period": "30d", "steps": steps}), [FUNNEL]),
         ("retention by week", post("retention", {"period": "30d", "granularity": "week"}), RETENTION),
     ]
-    rows, turns = [], TURNS.get(millions, TURNS[10])
-    for name, question, lean in cases:
-        rows.append((name, *compare(house, question, lean, turns)))
+    rows, repetitions = [], REPETITIONS.get(millions, REPETITIONS[10])
+    for name, query, lean in cases:
+        rows.append((name, *compare(clickhouse, query, lean, repetitions)))
         print("  {}: cold {:.0f}, {:.0f} ms, p95 {:.0f}; by hand {:.0f}: {:.2f}".format(*rows[-1]), flush=True)
-    kpi = statistics.median(took(lambda: house.ask(KPI.format(**house.names))) for _ in range(turns[0]))
+    kpi = statistics.median(took(lambda: clickhouse.query(KPI.format(**clickhouse.names))) for _ in range(repetitions[0]))
     return events, own, kpi, rows
 
 
@@ -210,19 +210,19 @@ def main():
     with fixture.system("analytics.rows=2_000_000_000") as stack:
         events, own, kpi, rows = measure(stack, millions)
     lines = [f"| {name} | {cold:.0f} | {ours:.0f} | {p95:.0f} | {lean:.0f} | {ratio:.2f} |" for name, cold, ours, p95, lean, ratio in rows]
-    text = f"""# Questions about visits, {millions} million events
+    text = f"""# Analytics queries, {millions} million events
 
-`tests/bench/questions.py --events {millions}`: {events:,} events of 200 sites in 30 days, {own:,} of them of the site asked about; milliseconds.
-"By hand" is the leanest ClickHouse statement that gives the same answer, asked in turn. The bar is 1.3 times that.
+`tests/bench/analytics.py --events {millions}`: {events:,} events of 200 sites in 30 days, {own:,} of them of the queried site; milliseconds.
+"By hand" is the leanest ClickHouse statement with the same result, run in alternation. The bar is 1.3 times that.
 
-| question, 30 days | cold | warm | p95 | by hand | times |
+| query, 30 days | cold | warm | p95 | by hand | times |
 | --- | --- | --- | --- | --- | --- |
 """ + "\n".join(lines) + f"""
 
 All figures of a row at once (page views, visitors, visits, bounces, durations), warm: {kpi:.0f} ms; the bar is 60 ms at 10
 million events on 2 threads.
 """
-    name = "questions.md" if millions == 10 else f"questions-{millions}m.md"
+    name = "analytics.md" if millions == 10 else f"analytics-{millions}m.md"
     (HERE / name).write_text(text)
     print(text)
 

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""How many events a second does one collector take, each on disk before it is answered?
+"""How many events per second does one collector accept, each on disk before its response?
 
     tests/bench/collect.py                        ten minutes; needs wrk, rustc and psql
     tests/bench/collect.py --seconds 5 --rounds 1 to see that it runs
 
-wrk posts page views as a tracker does, from some 90,000 of 200,000 addresses a turn, over 256 connections that stay open,
-in turns to the collector and to the same server with nothing behind it (`collector/examples/nothing.rs`). What is compared
-are ratios within a round. Then the same at half the rate, evenly, for the time an answer takes: while ClickHouse still
-takes what has come before, and again once it has all. Afterwards every 204 must be a row, and the visits must be made of
-exactly these rows. Writes tests/bench/collect.md.
+wrk posts page views as a tracker does, from about 90,000 of 200,000 addresses per run, over 256 keep-alive connections,
+alternating between the collector and the same HTTP server without any processing (`collector/examples/nothing.rs`). Ratios
+are taken within a round. Then latency is measured at half the rate: once while ClickHouse works off its backlog, and once
+without a backlog. Afterwards every 204 must be a row, and visits must consist of exactly these rows. Writes tests/bench/collect.md.
 """
 
 import argparse
@@ -27,7 +26,7 @@ import urllib.request
 import fixture
 
 HERE = pathlib.Path(__file__).resolve().parent
-# As many open connections as keep both servers busy though an answer waits for the disk. Browsers have one each.
+# Enough connections to keep both servers busy although a response waits for the disk.
 CONNECTIONS = 256
 EDGE = "the-benchmarks-own"
 POST = """
@@ -68,11 +67,11 @@ def milliseconds(text):
 
 def wrk(script, address, seconds):
     command = ["wrk", "-t2", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", "-s", str(script), f"http://{address}"]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert "Non-2xx" not in told, told
-    taken = int(re.search(r"(\d+) requests in", told).group(1))
-    rate = float(re.search(r"Requests/sec:\s+([\d.]+)", told).group(1))
-    return taken, rate, milliseconds(re.search(r"^\s+99%\s+(\S+)", told, re.MULTILINE).group(1))
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert "Non-2xx" not in output, output
+    taken = int(re.search(r"(\d+) requests in", output).group(1))
+    rate = float(re.search(r"Requests/sec:\s+([\d.]+)", output).group(1))
+    return taken, rate, milliseconds(re.search(r"^\s+99%\s+(\S+)", output, re.MULTILINE).group(1))
 
 
 def clickhouse(stack, sql):
@@ -143,16 +142,16 @@ def main():
         send = [visits, f"to={address}", f"token={site['siteToken']}", f"edge={EDGE}", f"rate={half}",
                 f"seconds={arguments.seconds}", f"connections={CONNECTIONS}"]
         times = []
-        for _ in ("behind", "level"):
-            told = subprocess.run(send, check=True, capture_output=True, text=True)
-            times.append("p50 {p50:.2f} ms, p99 {p99:.2f} ms, p99.9 {p999:.2f} ms".format(**json.loads(told.stdout)))
+        for _ in ("with backlog", "without backlog"):
+            output = subprocess.run(send, check=True, capture_output=True, text=True)
+            times.append("p50 {p50:.2f} ms, p99 {p99:.2f} ms, p99.9 {p999:.2f} ms".format(**json.loads(output.stdout)))
             peak = max(peak, fixture.rss_mb(service["pid"]))
             until = time.time() + 600
             while int(clickhouse(stack, "SELECT count() FROM events")[0]) < counters(service["metrics_url"])[0]:
-                assert time.time() < until, "ClickHouse takes too long"
+                assert time.time() < until, "ClickHouse is too slow"
                 time.sleep(0.5)
         accepted, dropped = counters(service["metrics_url"])
-        # wrk hangs up on those under way when a turn ends: they are stored, and nobody counted their answer.
+        # wrk closes connections with requests in flight when a run ends: these events are stored but not counted as accepted.
         stored, ids = map(int, clickhouse(stack, "SELECT count(), uniqExact(id) FROM events"))
         hung_up = CONNECTIONS * (arguments.rounds + 1)
         assert stored == ids and accepted <= stored <= accepted + hung_up, (stored, ids, accepted)
@@ -165,20 +164,20 @@ def main():
         disk = clickhouse(stack, "SELECT table, sum(bytes_on_disk) / sum(rows) FROM system.parts WHERE active AND table IN"
                                  " ('events', 'sessions') GROUP BY table ORDER BY table")
     table = "\n".join(rows)
-    text = f"""# Events a second, each on disk before it is answered
+    text = f"""# Events per second, each on disk before its response
 
-Made by `tests/bench/collect.py`: {CONNECTIONS} connections, {arguments.seconds} s a turn, two cores shared with wrk,
-Postgres, Redis and ClickHouse. {accepted:,} events were answered with 204 and {stored:,} are stored, each once, and in visits: those
-that are more were under way when wrk hung up.
+Made by `tests/bench/collect.py`: {CONNECTIONS} connections, {arguments.seconds} s per run, two cores shared with wrk,
+Postgres, Redis and ClickHouse. {accepted:,} events got a 204 and {stored:,} are stored, each once, and in visits; the
+difference was in flight when wrk closed its connections.
 Dropped: {dropped or "none"}.
 
-| round | events stored before | accepted/s | p99 | the same server doing nothing | ratio |
+| round | events stored before | accepted/s | p99 | the same server without processing | ratio |
 | ---: | ---: | ---: | ---: | ---: | ---: |
 {table}
 
 Median of the ratios: {statistics.median(ratios):.0%} (the bar: at least 50 %), of the rates {statistics.median(rates):,.0f}/s (20,000).
 At half of that, {half:,}/s: {times[1]} (the bar of p99: 20 ms);
-while ClickHouse still takes what came before: {times[0]}.
+while ClickHouse works off its backlog: {times[0]}.
 Memory of the collector at its peak: {peak:.0f} MB (150).
 Bytes on disk: {float(disk[1]):.1f} an event, {float(disk[3]):.1f} a visit.
 """

@@ -3,7 +3,7 @@
 
     tests/bench/deploy.py            about two minutes after the build; needs unzip
 
-In turns, each into a site of its own, medians. A third figure deploys the same zip once more into the same site, as
+Alternating, each run into a new site, medians. A third figure deploys the same zip again into the same site, because
 most deploys change little. Writes tests/bench/deploy.md.
 """
 
@@ -26,12 +26,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def site(seed):
-    """A zip of 500 files: pages that refer to style sheets, scripts and pictures, which are all different."""
+    """A zip of 500 different files: pages that refer to style sheets, scripts and images."""
     chance = random.Random(seed)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for n in range(PICTURES):
-            # A PNG's beginning is enough to be taken for one.
+            # A PNG signature is enough to be recognised as an image.
             archive.writestr(f"dist/images/{n}.png", b"\x89PNG\r\n\x1a\n" + chance.randbytes(12_000))
         for n in range(SCRIPTS):
             kind, text = ("css", f".c{n}{{background:url(../images/{n}.png)}}") if n % 2 else ("js", f"let n{n} = {n};")
@@ -48,7 +48,7 @@ def site(seed):
 
 
 def publish(base, key, zipped):
-    """Seconds of the upload and of the call that processes it."""
+    """Seconds for the upload and for the request that processes it."""
     begun = fixture.call("POST", f"{base}/api/deploy", key, {"sizeBytes": len(zipped)})
     began = time.monotonic()
     request = urllib.request.Request(begun["uploadUrl"], zipped, begun["uploadHeaders"], method="PUT")
@@ -81,8 +81,8 @@ def measure(base):
         upload, first = publish(base, key, zipped)
         _, again = publish(base, key, zipped)
         plain = unpack(zipped)
-        print(f"  turn {turn}: upload {upload:.2f} s, process {first:.2f} s, again {again:.2f} s, unzip {plain:.2f} s", flush=True)
-        if turn > 0:  # the first one warms up
+        print(f"  round {turn}: upload {upload:.2f} s, process {first:.2f} s, again {again:.2f} s, unzip {plain:.2f} s", flush=True)
+        if turn > 0:  # the first round warms up
             turns.append((upload, first, again, plain))
     return [statistics.median(column) for column in zip(*turns)], len(zipped)
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""How fast is a warm page? The edge beside nginx, Varnish, Caddy and static-web-server, in one run and in turns.
+"""How fast is a warm page? The edge beside nginx, Varnish, Caddy and static-web-server, in one alternating run.
 
     tests/bench/edge.py                       a quarter of an hour; needs wrk, h2load, nginx, varnishd and caddy
     tests/bench/edge.py --seconds 3 --only nginx,edge --scenarios plain
 
-All serve the same 10 KB over 127.0.0.1 to one load thread with 64 connections that stay open. Every round runs every
-server once, and what is compared are ratios within a round: from hour to hour the same server moves by 15 %. CPU per
-request comes from /proc. What isn't installed is left out, and says so. Writes tests/bench/edge.md.
+All serve the same 10 KB over 127.0.0.1 to one load thread with 64 keep-alive connections. Every round runs every server
+once, and ratios are taken within a round, because the same server varies by 15 % from hour to hour. CPU per request
+comes from /proc. Servers that are not installed are left out and named. Writes tests/bench/edge.md.
 
-An edge that runs already is taken with --at URL --site HOST --pid PID.
+Measures a running edge with --at URL --site HOST --pid PID.
 """
 
 import argparse
@@ -31,7 +31,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 CONNECTIONS = 64
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = 10 * 1024
-# Chrome's, of a first visit; wrk adds Host.
+# Chrome's headers of a first visit; wrk adds Host.
 BROWSER = {
     "Connection": "keep-alive",
     "Cache-Control": "max-age=0",
@@ -51,27 +51,27 @@ BROWSER = {
 SCENARIOS = {
     "plain": ("Host alone", 1.1),
     "browser": ("a browser's 15 headers, the same bytes", 1.0),
-    "compressed": ("the same, each server's best encoding", None),
-    "conditional": ("If-None-Match, answered 304", 1.15),
+    "compressed": ("the same, with each server's best encoding", None),
+    "conditional": ("If-None-Match with a 304 response", 1.15),
     "h2": ("HTTP/2 without TLS: h2load, 16 connections of 8 streams", 1.0),
 }
 
 
 class Server:
-    """A running server: where it is, and what it costs."""
+    """A running server: its addresses and its resource usage."""
 
     def __init__(self, name, port, h2_port, pid, host, process=None):
         self.name, self.port, self.h2_port, self.pid, self.host = name, port, h2_port, pid, host
         self.process = process
 
     def pids(self):
-        """The process and all below it."""
-        found, look = [], [self.pid]
-        while look:
-            pid = look.pop()
+        """The process and its descendants."""
+        found, queue = [], [self.pid]
+        while queue:
+            pid = queue.pop()
             found.append(pid)
             for tasks in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-                look.extend(int(child) for child in tasks.read_text().split())
+                queue.extend(int(child) for child in tasks.read_text().split())
         return found
 
     def cpu_seconds(self):
@@ -96,7 +96,7 @@ class Server:
                 return self.get()
             except OSError:
                 time.sleep(0.05)
-        sys.exit(f"{self.name} does not come up")
+        sys.exit(f"{self.name} does not start")
 
 
 def start(folder, name, command, port, h2_port, host):
@@ -107,7 +107,7 @@ def start(folder, name, command, port, h2_port, host):
 
 def nginx(folder, host):
     port, h2_port = fixture.free_port(), fixture.free_port()
-    # gzip_static: it is given what it could have compressed itself.
+    # gzip_static: serves a file that was compressed before.
     site = "root www; open_file_cache max=10000 inactive=1h; gzip_static on; gzip_vary on;" \
         ' add_header Cache-Control "public, max-age=0, must-revalidate"; add_header X-Content-Type-Options nosniff;'
     others = "".join(f"server {{ listen 127.0.0.1:{port}; server_name s{n}.localhost; root www; }}\n" for n in range(1000))
@@ -126,7 +126,7 @@ http {{ types {{ text/html html; }} charset utf-8; access_log off; sendfile on; 
 
 def varnish(folder, host, backend):
     port = fixture.free_port()
-    # The page's own max-age=0 would have it ask nginx each time.
+    # Overrides the page's max-age=0, which would revalidate each request.
     (folder / "warm.vcl").write_text(f"""vcl 4.1;
 backend default {{ .host = "127.0.0.1"; .port = "{backend}"; }}
 sub vcl_backend_response {{ set beresp.ttl = 1h; }}
@@ -164,7 +164,7 @@ def static_web_server(folder, host):
 
 
 def edge_with_a_page(stack):
-    """The edge of a whole system, which has one page."""
+    """The edge of a complete system with one page."""
     key = fixture.call("POST", f"{stack['base_url']}/api/trial")["key"]
     page = {"slug": "index", "title": "A page", "html": page_of(PAGE_BYTES)}
     fixture.call("POST", f"{stack['base_url']}/api/pages", key, page)
@@ -173,7 +173,7 @@ def edge_with_a_page(stack):
 
 
 def page_of(size):
-    """HTML as people write it: much of it said before, all of it different."""
+    """HTML that compresses like real pages: repeated words in different order."""
     words = "the edge serves a page from memory to every visitor and counts that it did".split()
     text, number = "<!doctype html><title>A page</title><body>", 0
     while len(text) < size:
@@ -185,24 +185,24 @@ def page_of(size):
 def run_wrk(server, headers, seconds):
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", "-H", f"Host: {server.host}"]
     command += [part for name, value in headers.items() for part in ("-H", f"{name}: {value}")]
-    told = subprocess.run([*command, f"http://127.0.0.1:{server.port}/"], check=True, capture_output=True, text=True).stdout
-    if "Non-2xx" in told or "Socket errors" in told:
-        print(f"    {server.name}: {told}", flush=True)
+    output = subprocess.run([*command, f"http://127.0.0.1:{server.port}/"], check=True, capture_output=True, text=True).stdout
+    if "Non-2xx" in output or "Socket errors" in output:
+        print(f"    {server.name}: {output}", flush=True)
     unit = {"us": 0.001, "ms": 1, "s": 1000}
-    at = {share: float(value) * unit[word] for share, value, word in re.findall(r"(50|99)%\s+([\d.]+)(us|ms|s)\b", told)}
-    total = int(re.search(r"(\d+) requests in", told).group(1))
-    return total, float(re.search(r"Requests/sec:\s+([\d.]+)", told).group(1)), at["50"], at["99"]
+    at = {share: float(value) * unit[word] for share, value, word in re.findall(r"(50|99)%\s+([\d.]+)(us|ms|s)\b", output)}
+    total = int(re.search(r"(\d+) requests in", output).group(1))
+    return total, float(re.search(r"Requests/sec:\s+([\d.]+)", output).group(1)), at["50"], at["99"]
 
 
 def run_h2load(server, headers, seconds):
     command = ["h2load", "-t1", "-c16", "-m8", f"-D{seconds}", f"--connect-to=127.0.0.1:{server.h2_port}",
                f"http://{server.host}:{server.h2_port}/"]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    total = int(re.search(r"(\d+) succeeded", told).group(1))
-    times = re.search(r"time for request:\s+(\S+)\s+(\S+)\s+(\S+)", told).groups()
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    total = int(re.search(r"(\d+) succeeded", output).group(1))
+    times = re.search(r"time for request:\s+(\S+)\s+(\S+)\s+(\S+)", output).groups()
     unit = {"us": 0.001, "ms": 1, "s": 1000}
     most, mean = (float(re.match(r"[\d.]+", t).group()) * unit[re.sub(r"[\d.]", "", t)] for t in times[1:])
-    return total, float(re.search(r"([\d.]+) req/s", told).group(1)), mean, most
+    return total, float(re.search(r"([\d.]+) req/s", output).group(1)), mean, most
 
 
 def measure(server, scenario, seconds):
@@ -210,7 +210,7 @@ def measure(server, scenario, seconds):
     headers = {"plain": {}, "h2": {}, "browser": BROWSER}.get(scenario)
     if scenario == "compressed":
         headers = {**BROWSER, "Accept-Encoding": "gzip, deflate, br, zstd"}
-        for _ in range(3):  # the first of these makes it, the next find it
+        for _ in range(3):  # the first request starts the compression
             server.get(headers)
             time.sleep(0.2)
     elif scenario == "conditional":
@@ -233,9 +233,9 @@ def rounds(servers, scenario, arguments):
 
 
 def table(scenario, results):
-    told, bar = SCENARIOS[scenario]
+    description, bar = SCENARIOS[scenario]
     latency = "mean and longest" if scenario == "h2" else "p50 and p99"
-    lines = [f"## {scenario}: {told}", "", f"Latency: {latency}, in ms."]
+    lines = [f"## {scenario}: {description}", "", f"Latency: {latency}, in ms."]
     if bar:
         lines[-1] += f" The bar: {bar} × nginx" + (" at 0.95 × its CPU." if scenario == "plain" else ".")
     lines += ["", "| | requests/s | × nginx | latency | | CPU µs/request | × nginx | RSS MB |", "| --- | " + "---: | " * 7]
@@ -288,7 +288,7 @@ def main():
             servers += [run() for name, (program, run) in others.items() if name in only and name not in missing]
             for server in servers:
                 _, same = server.until_ready()
-                assert same == page, f"{server.name} serves something else"
+                assert same == page, f"{server.name} serves a different page"
             servers.append(edge)
             tables = [table(scenario, rounds(servers, scenario, arguments)) for scenario in arguments.scenarios.split(",")]
         finally:
@@ -296,10 +296,10 @@ def main():
                 if server.process:
                     os.killpg(server.process.pid, signal.SIGTERM)
                     server.process.wait()
-    text = f"""# A warm page, beside other servers
+    text = f"""# A warm page beside other servers
 
 Made by `tests/bench/edge.py`: the same {len(page):,} bytes, one load thread, {CONNECTIONS} connections, {arguments.rounds} rounds of
-{arguments.seconds} s each in which every server has its turn, medians; ratios are taken within a round.
+{arguments.seconds} s each that run every server once; medians; ratios are taken within a round.
 {"Not installed here: " + ", ".join(missing) + "." if missing else ""}
 
 """ + "\n\n".join(tables) + "\n"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How fast is an export, and does it take memory? A million submissions as CSV, beside psql's \\copy of the same rows.
+"""How fast is an export, and how much memory does it need? A million submissions as CSV, beside psql's \\copy of the same rows.
 
     tests/bench/export.py                                two minutes; needs psql
     tests/bench/export.py --submissions 50000 --rounds 1  to see that it runs
 
-Both read the same rows of the same Postgres, in the same order, and write as many columns. The control plane's memory is
-read four times a second. Writes tests/bench/export.md.
+Both read the same rows of the same Postgres in the same order and write as many columns. The control plane's memory is
+sampled four times per second. Writes tests/bench/export.md.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from submissions where form_id = '{form}' order by created_at, id) to '/dev/null
 
 
 def export(url, key, pid):
-    """Seconds, lines, bytes, and the most memory beyond what there was."""
+    """Seconds, lines, bytes, and the peak memory above the memory before."""
     request = urllib.request.Request(url, headers={"authorization": f"Bearer {key}"})
     before, most, done = fixture.rss_mb(pid), [0], threading.Event()
 
@@ -85,11 +85,11 @@ def main():
 
 Made by `tests/bench/export.py`: CSV through edge and control plane, beside `psql \\copy` of the same rows.
 
-| round | rows/s | | \\copy, rows/s | export / \\copy | memory it took |
+| round | rows/s | | \\copy, rows/s | export / \\copy | additional memory |
 | ---: | ---: | ---: | ---: | ---: | ---: |
 {table}
 
-Median of the ratios: {statistics.median(ratios):.0%}. The bar: at least 50 %, and memory that stays where it is.
+Median of the ratios: {statistics.median(ratios):.0%}. The bar: at least 50 %, and constant memory.
 """
     (HERE / "export.md").write_text(text)
     print(text)

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""A million pages and a cache that holds a part of them: hit rate, latency, and whether memory stays in its budget.
+"""A million pages and a cache for a part of them: hit rate, latency, and whether memory stays within its budget.
 
     tests/bench/many_pages.py                                         a quarter of an hour, ten minutes of it load
     tests/bench/many_pages.py --pages 20000 --sites 200 --seconds 20  to see that it runs; needs wrk and psql
 
-The pages are put straight into Postgres. wrk asks for them by Zipf's law (the n-th most wanted page is wanted 1/n as
-often as the first), so that a few are in every visitor's way and most are hardly ever asked for. Resident memory is
-read every second. Writes tests/bench/many_pages.md.
+The pages are inserted into Postgres directly. wrk requests them by Zipf's law (the n-th most popular page 1/n as often as
+the first), so that a few pages get most requests. Resident memory is sampled every second. Writes tests/bench/many_pages.md.
 """
 
 import argparse
@@ -36,12 +35,12 @@ select ('00000000-0000-4002-8000-' || lpad(to_hex(n), 12, '0'))::uuid,
 from generate_series(0, {pages} - 1) n;
 analyze pages;
 """
-# The inverse of 1/n summed up, near enough: n = pages ^ u for an evenly spread u.
-WANTED = """
+# Approximates the inverse of the harmonic sum: n = pages ^ u for a uniform u.
+REQUESTS = """
 local pages, sites, domain = {pages}, {sites}, "{domain}"
 function request()
   local n = math.floor(pages ^ math.random()) - 1
-  -- Which are wanted most has nothing to do with how old they are.
+  -- Spreads popularity independently of age.
   n = (n * 7919) % pages
   return wrk.format("GET", "/page-" .. n, {{ ["Host"] = "bench-" .. (n % sites + 1) .. "." .. domain }})
 end
@@ -52,12 +51,12 @@ function init() math.randomseed({seed}) end
 def served(metrics_url):
     text = urllib.request.urlopen(metrics_url).read().decode()
     counts = re.findall(r'^edge_page_serve_total\{from="(\w+)"\} (\d+)', text, re.MULTILINE)
-    return {how: int(count) for how, count in counts}
+    return {status: int(count) for status, count in counts}
 
 
 def load(stack, arguments, edge_pid, seed, seconds):
-    script = pathlib.Path(arguments.folder) / "wanted.lua"
-    script.write_text(WANTED.format(pages=arguments.pages, sites=arguments.sites, domain=stack["sites_domain"], seed=seed))
+    script = pathlib.Path(arguments.folder) / "requests.lua"
+    script.write_text(REQUESTS.format(pages=arguments.pages, sites=arguments.sites, domain=stack["sites_domain"], seed=seed))
     memory, done = [], threading.Event()
 
     def watch():
@@ -67,10 +66,10 @@ def load(stack, arguments, edge_pid, seed, seconds):
     watcher = threading.Thread(target=watch)
     watcher.start()
     command = ["wrk", "-t1", "-c64", f"-d{seconds}s", "--latency", "-s", str(script), f"http://127.0.0.1:{stack['http_port']}/"]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     done.set()
     watcher.join()
-    return told, memory
+    return output, memory
 
 
 def main():
@@ -81,7 +80,7 @@ def main():
     parse.add_argument("--budget-mb", type=int, default=256)
     parse.add_argument("--seconds", type=int, default=600)
     arguments = parse.parse_args()
-    # An hour: what is asked is what is kept, not how often it is asked about again.
+    # One hour: measures the cache's capacity, not its revalidation.
     settings = [f"cache.page_bytes={arguments.budget_mb << 20}", "cache.fresh_for=1h"]
     with fixture.system(*settings) as stack:
         arguments.folder = stack["log_dir"]
@@ -91,20 +90,20 @@ def main():
         edge = stack["services"]["edge-server"]
         load(stack, arguments, edge["pid"], 1, max(5, arguments.seconds // 10))
         before, began = served(edge["metrics_url"]), time.time()
-        told, memory = load(stack, arguments, edge["pid"], 2, arguments.seconds)
+        output, memory = load(stack, arguments, edge["pid"], 2, arguments.seconds)
         after = served(edge["metrics_url"])
-    counted = {how: after[how] - before.get(how, 0) for how in after}
+    counted = {status: after[status] - before.get(status, 0) for status in after}
     total = sum(counted.values())
-    rate = re.search(r"Requests/sec:\s+([\d.]+)", told).group(1)
-    p50, p99 = (re.search(rf"{share}%\s+(\S+)", told).group(1) for share in (50, 99))
+    rate = re.search(r"Requests/sec:\s+([\d.]+)", output).group(1)
+    p50, p99 = (re.search(rf"{share}%\s+(\S+)", output).group(1) for share in (50, 99))
     half = len(memory) // 2
-    failed = re.search(r"Non-2xx.*: (\d+)", told)
+    failed = re.search(r"Non-2xx.*: (\d+)", output)
     text = f"""# A million pages, and memory for a part of them
 
 Made by `tests/bench/many_pages.py`: {arguments.pages:,} pages of {arguments.kilobytes} KB on {arguments.sites:,} sites, asked for by Zipf's law for
 {time.time() - began:.0f} s after a tenth of that to warm up; {arguments.budget_mb} MB for pages.
 
-| hit rate | requests/s | p50 | p99 | RSS at first | after half | at the end | most |
+| hit rate | requests/s | p50 | p99 | RSS at the start | halfway | at the end | peak |
 | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 | {counted.get("hit", 0) / total:.1%} | {float(rate):,.0f} | {p50} | {p99} | {memory[0]:.0f} MB | {memory[half]:.0f} MB | {memory[-1]:.0f} MB | {max(memory):.0f} MB |
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What does a hit cost? Instructions and allocations for each, counted by callgrind.
+"""What does a cache hit cost? Instructions and allocations per request, counted by callgrind.
 
-    tests/bench/hit.py            two minutes; needs valgrind and h2load
+    tests/bench/page_cost.py            two minutes; needs valgrind and h2load
 
-Counting has no noise, and begins when the page is warm. Over HTTP/1.1 the requests come one after the other over one
-connection, so that each also pays for one sleep and one wake-up of its thread, which under load many share; over
-HTTP/2 they come eight at a time. The kernel's part isn't seen. Writes tests/bench/hit.md.
+Counts have no noise and start when the page is warm. Over HTTP/1.1 requests are sequential on one connection, so each
+also pays for one park and one wake-up of its thread, which many requests share under load; over HTTP/2 eight are
+concurrent. The kernel is not included. Writes tests/bench/page_cost.md.
 """
 
 import pathlib
@@ -28,8 +28,8 @@ KINDS = {
 }
 
 
-def ask(port, host, headers, times):
-    """Asks so many times over one connection; gives the last answer's headers."""
+def send(port, host, headers, times):
+    """Sends `times` requests over one connection and returns the last response's headers."""
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     request = f"GET / HTTP/1.1\r\nHost: {host}\r\n{lines}\r\n".encode()
     with socket.create_connection(("127.0.0.1", port)) as connection, connection.makefile("rb") as answers:
@@ -43,25 +43,25 @@ def ask(port, host, headers, times):
     return head
 
 
-def ask_over_http2(port, host, times):
+def send_over_http2(port, host, times):
     to = [f"--connect-to=127.0.0.1:{port}", f"http://{host}:{port}/"]
     subprocess.run(["h2load", "-t1", "-c1", "-m8", f"-n{times}", *to], check=True, stdout=subprocess.DEVNULL)
 
 
 def counted(stack, host, headers, folder):
-    """Instructions and allocations of an edge that serves a warm page so many times."""
+    """Instructions and allocations per request of an edge that serves a warm page."""
     out = pathlib.Path(folder) / "callgrind.out"
     under = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}", "--quiet"]
     with fixture.another_edge(stack, "cache.fresh_for=1h", "views.flush_every=1h", under=under) as (port, pid):
-        for _ in range(200):  # until the page has all its encodings
-            head = ask(port, host, {"Accept-Encoding": "gzip"}, 1)
+        for _ in range(200):  # until all encodings of the page exist
+            head = send(port, host, {"Accept-Encoding": "gzip"}, 1)
             if "content-encoding" in head:
                 break
         if headers is None:
-            etag = ask(port, host, edge.BROWSER, 1)["etag"]
+            etag = send(port, host, edge.BROWSER, 1)["etag"]
             headers = {**edge.BROWSER, "If-None-Match": etag}
-        serve = (lambda times: ask_over_http2(port, host, times)) if headers == "h2" else (
-            lambda times: ask(port, host, headers, times))
+        serve = (lambda times: send_over_http2(port, host, times)) if headers == "h2" else (
+            lambda times: send(port, host, headers, times))
         serve(200)
         count = lambda on: subprocess.run(["callgrind_control", "-i", on, str(pid)], check=True, stdout=subprocess.DEVNULL)
         count("on")
@@ -69,7 +69,7 @@ def counted(stack, host, headers, folder):
         count("off")
     text = out.read_text()
     total = int(re.search(r"^totals: (\d+)", text, re.MULTILINE).group(1))
-    # A name stands where it is used first, as the one who calls or the one called.
+    # callgrind writes a function's name at its first use, as caller or as callee.
     names = dict(re.findall(r"fn=\((\d+)\) (\S+)", text))
     frees = {number for number, name in names.items() if name == "mi_free"}
     calls = re.findall(r"^cfn=\((\d+)\).*\ncalls=(\d+)", text, re.MULTILINE)
@@ -92,16 +92,16 @@ def main():
         page = {"slug": "index", "title": "A page", "html": edge.page_of(edge.PAGE_BYTES)}
         fixture.call("POST", f"{stack['base_url']}/api/pages", key, page)
         rows = measure(stack, fixture.site_host(stack, key))
-    text = f"""# What a hit costs
+    text = f"""# The cost of a cache hit
 
-Made by `tests/bench/hit.py`: {TIMES:,} hits of a page of 10 KB over one connection, counted by callgrind:
-what the edge does beside the kernel, and how often it gives memory back.
+Made by `tests/bench/page_cost.py`: {TIMES:,} requests for a warm page of 10 KB over one connection, counted by callgrind
+in user space. Allocations are counted as calls of `free`.
 
 | | instructions | allocations |
 | --- | ---: | ---: |
 {rows}
 """
-    (HERE / "hit.md").write_text(text)
+    (HERE / "page_cost.md").write_text(text)
     print(text)
 
 

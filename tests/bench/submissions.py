@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""How many submissions are taken a second, each on disk before it is answered? The edge beside pgbench.
+"""How many submissions are accepted per second, each on disk before its response? The edge beside pgbench.
 
     tests/bench/submissions.py                       five minutes; needs wrk, pgbench and psql
     tests/bench/submissions.py --seconds 5 --rounds 1 to see that it runs
 
-Both write into the same Postgres, with fsync on, over 32 connections: wrk posts to a form's submit endpoint, and pgbench
-writes what a submission writes, its row and its count, as one prepared statement that is its own transaction. By the side
-it also writes the row alone. They take turns, and what is compared are ratios within a round. Afterwards every 2xx must be
-a row, and counted. Writes tests/bench/submissions.md.
+Both write to the same Postgres, with fsync on, over 32 connections: wrk posts to a form's submit endpoint, and pgbench
+writes the same row and counter as one prepared statement in its own transaction. A third run inserts the row alone. They
+alternate, and ratios are taken within a round. Afterwards every 2xx must be a row, and counted. Writes tests/bench/submissions.md.
 """
 
 import argparse
@@ -25,7 +24,7 @@ ANSWERS = {"name": "Ana Example", "email": "ana@example.com", "message": "Hello!
 ROW = """
 insert into submissions (id, account_id, form_id, payload, created_at, updated_at)
 values (gen_random_uuid(), '{account}', '{form}', '{payload}', now(), now())"""
-# As the edge counts: each connection in a row of its own, so that none waits for another.
+# Counts as the edge does: one counter row per connection, so that none waits for another.
 COUNT = """
 with stored as ({row} returning form_id)
 insert into form_tallies as t (form_id, slot, submissions) select form_id, pg_backend_pid() % 64, 1 from stored
@@ -45,12 +44,12 @@ def edge(folder, url, seconds):
     script = folder / "post.lua"
     script.write_text(POST.format(body=fixture.json.dumps(ANSWERS)))
     command = ["wrk", "-t2", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", "-s", str(script), url]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    refused = re.search(r"Non-2xx or 3xx responses: (\d+)", told)
-    assert refused is None, told
-    taken = int(re.search(r"(\d+) requests in", told).group(1))
-    rate = float(re.search(r"Requests/sec:\s+([\d.]+)", told).group(1))
-    return taken, rate, milliseconds(re.search(r"^\s+99%\s+(\S+)", told, re.MULTILINE).group(1))
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    refused = re.search(r"Non-2xx or 3xx responses: (\d+)", output)
+    assert refused is None, output
+    accepted = int(re.search(r"(\d+) requests in", output).group(1))
+    rate = float(re.search(r"Requests/sec:\s+([\d.]+)", output).group(1))
+    return accepted, rate, milliseconds(re.search(r"^\s+99%\s+(\S+)", output, re.MULTILINE).group(1))
 
 
 def pgbench(folder, url, script, seconds):
@@ -58,12 +57,12 @@ def pgbench(folder, url, script, seconds):
     path.write_text(script)
     command = ["pgbench", "-n", "-M", "prepared", "-c", str(CONNECTIONS), "-j", "2", "-T", str(seconds), "-f", str(path),
                "-l", "--log-prefix", str(folder / "took"), url]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     took = []
     for log in folder.glob("took.*"):
         took.extend(int(line.split()[2]) / 1000 for line in log.read_text().splitlines())
         log.unlink()
-    return float(re.search(r"tps = ([\d.]+)", told).group(1)), statistics.quantiles(took, n=100)[98]
+    return float(re.search(r"tps = ([\d.]+)", output).group(1)), statistics.quantiles(took, n=100)[98]
 
 
 def main():
@@ -84,12 +83,12 @@ def main():
         row = ROW.format(account=account, form=other, payload=payload)
         scripts = [COUNT.format(row=row) + ";", row + ";"]
         edge(folder, made["submitUrl"], 2)
-        tallied = f"select sum(submissions) from form_tallies where form_id = '{made['formId']}'"
+        counter = f"select sum(submissions) from form_tallies where form_id = '{made['formId']}'"
         counted = f"select count(*) from submissions where form_id = '{made['formId']}'"
         before, answered = int(fixture.query(stack, counted)), 0
         for round in range(arguments.rounds):
-            taken, rate, p99 = edge(folder, made["submitUrl"], arguments.seconds)
-            answered += taken
+            accepted, rate, p99 = edge(folder, made["submitUrl"], arguments.seconds)
+            answered += accepted
             theirs = [pgbench(folder, stack["postgres_url"], script, arguments.seconds) for script in scripts]
             ratios.append([rate / tps for tps, _ in theirs])
             cells = [f"{rate:,.0f}", f"{p99:.1f} ms"]
@@ -98,19 +97,19 @@ def main():
             rows.append(f"| {round + 1} | {' | '.join(cells)} |")
             print(rows[-1], flush=True)
         stored = int(fixture.query(stack, counted))
-        # wrk hangs up on those that are under way when its time is over.
+        # wrk closes connections with requests in flight when its time is over.
         assert answered <= stored - before <= answered + arguments.rounds * CONNECTIONS, (answered, stored, before)
-        assert int(fixture.query(stack, tallied)) == stored, "what is stored is counted"
+        assert int(fixture.query(stack, counter)) == stored, "the counter differs from the stored rows"
     table = "\n".join(rows)
     same, bare = (statistics.median(column) for column in zip(*ratios))
-    text = f"""# Submissions a second, each on disk
+    text = f"""# Submissions per second, each on disk
 
-Made by `tests/bench/submissions.py`: {CONNECTIONS} connections, {arguments.seconds} s a turn, fsync on, the same Postgres.
-{answered:,} were answered 201, and as many are stored and counted.
+Made by `tests/bench/submissions.py`: {CONNECTIONS} connections, {arguments.seconds} s per run, fsync on, the same Postgres.
+{answered:,} got a 201, and as many are stored and counted.
 
-The edge reads a request over HTTP, checks it against its form, looks for webhooks, makes sure that nobody edits the form,
-and answers when row and count are committed. `pgbench -M prepared` writes the same row and the same count, of constants, as
-one statement that commits itself: no `begin`, no look at form or webhooks. The bare insert leaves out the count too.
+The edge parses an HTTP request, validates it against its form, looks up webhooks, checks that the form is not being edited,
+and responds when row and counter are committed. `pgbench -M prepared` writes the same row and counter from constants as
+one auto-committed statement: no `begin`, no form or webhooks. The bare insert leaves out the counter too.
 
 | round | edge | p99 | pgbench: row and count | p99 | edge / pgbench | pgbench: bare insert | p99 | edge / bare |
 | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |

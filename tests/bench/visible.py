@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How soon does every edge show what was published? From the answer to the update to the new page on a second edge.
+"""How soon does every edge serve an update? From the response of the update to the new page on a second edge.
 
     tests/bench/visible.py [UPDATES]          two minutes for 1,000
 
-Two processes serve the same site. A page is updated through the API, and from the moment that is answered the second
-edge is asked again and again, over one connection, until it shows the new version. Writes tests/bench/visible.md.
+Two processes serve the same site. A page is updated through the API; from its response on, the second edge is polled over
+one connection until it serves the new version. Writes tests/bench/visible.md.
 """
 
 import http.client
@@ -35,18 +35,18 @@ def main():
         while shown() != "<p>version 0":
             pass
         for version in range(1, updates + 1):
-            wanted = f"<p>version {version}"
-            fixture.call("PUT", f"{stack['base_url']}/api/pages/{page_id}", key, {"html": wanted})
+            expected = f"<p>version {version}"
+            fixture.call("PUT", f"{stack['base_url']}/api/pages/{page_id}", key, {"html": expected})
             answered = time.perf_counter()
-            while shown() != wanted:
+            while shown() != expected:
                 pass
             took.append((time.perf_counter() - answered) * 1000)
     cuts = statistics.quantiles(took, n=100)
-    text = f"""# From published to visible
+    text = f"""# From update to visible
 
-Made by `tests/bench/visible.py`: {updates:,} updates of a page, each awaited on a second edge.
+Made by `tests/bench/visible.py`: {updates:,} updates of a page, each polled on a second edge.
 
-| p50 | p99 | longest |
+| p50 | p99 | max |
 | ---: | ---: | ---: |
 | {statistics.median(took):.1f} ms | {cuts[98]:.1f} ms | {max(took):.1f} ms |
 

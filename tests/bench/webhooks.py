@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""How fast is a submission delivered? From visitors' submits through edge, Postgres and job-runner to a receiver.
+"""How fast is a submission delivered? From a submit through edge, Postgres and job-runner to a receiver.
 
     tests/bench/webhooks.py                   six minutes; needs rustc and psql
     tests/bench/webhooks.py --rate 50 --seconds 8 --count 500 --backlog 5000 --rounds 1      to see that it runs
 
-A whole system of its own, each service a process, Postgres with fsync, Redis with its append-only file. Sender and
-receiver are one process (`load/main.rs`), so that one clock measures both: submissions of 1 KB over 32 connections, one
-webhook. First at 200 a second, then as many as are taken, then both again in turns without and with a hundred other
-webhooks whose receiver never answers and which have thousands of deliveries due, then 100,000 deliveries that are due all
-at once. CPU and memory come from /proc. Writes tests/bench/webhooks.md.
+A complete system with each service as a process, Postgres with fsync, Redis with its append-only file. Sender and receiver
+are one process (`load/main.rs`), so that one clock measures both: submissions of 1 KB over 32 connections, one webhook.
+First at 200 per second, then at saturation, then both again, alternating without and with a hundred other webhooks whose
+receiver never responds and which have thousands of due deliveries, then 100,000 deliveries that are due at once. CPU and
+memory come from /proc. Writes tests/bench/webhooks.md.
 """
 
 import argparse
@@ -31,15 +31,15 @@ DEAD = 100
 
 
 def build_load(folder):
-    """The program that submits and receives."""
+    """Builds the program that submits and receives."""
     program = pathlib.Path(folder) / "load"
     subprocess.run(["rustc", "--edition", "2024", "-O", HERE / "load" / "main.rs", "-o", program], check=True)
     return program
 
 
 def load(program, **options):
-    told = subprocess.run([program, *[f"{key}={value}" for key, value in options.items()]], check=True, capture_output=True)
-    return json.loads(told.stdout)
+    output = subprocess.run([program, *[f"{key}={value}" for key, value in options.items()]], check=True, capture_output=True)
+    return json.loads(output.stdout)
 
 
 def stat(pid):
@@ -57,14 +57,14 @@ def children(pid):
 
 
 def stores(stack):
-    """The process ids of Postgres and Redis, which the runner holds."""
+    """The process ids of Postgres and Redis, children of the local runner."""
     names = {pid: pathlib.Path(f"/proc/{pid}/comm").read_text().strip() for pid in children(stack["pid"])}
     by_name = {name: pid for pid, name in names.items()}
     return by_name["postgres"], by_name["redis-server"]
 
 
 def cpu_seconds(pid):
-    """Of a process and its children, those that have ended included."""
+    """CPU time of a process and its children, including those that have exited."""
     total = sum(stat(pid)[1])
     for child in children(pid):
         with contextlib.suppress(OSError):
@@ -73,7 +73,7 @@ def cpu_seconds(pid):
 
 
 class Peak:
-    """The most memory a process has held since it was last asked."""
+    """The peak memory of a process since the last reading."""
 
     def __init__(self, pid):
         self.pid, self.most, self.ended = pid, 0, threading.Event()
@@ -84,13 +84,13 @@ class Peak:
             with contextlib.suppress(OSError, AttributeError):
                 self.most = max(self.most, fixture.rss_mb(self.pid))
 
-    def take(self):
+    def read(self):
         most, self.most = max(self.most, fixture.rss_mb(self.pid)), 0
         return most
 
 
 class UnresponsiveReceiver:
-    """Receivers that never answer: takes connections, and knows how many callers still wait."""
+    """Accepts connections and never responds; counts the callers that still wait."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
@@ -99,9 +99,9 @@ class UnresponsiveReceiver:
 
     def listen(self):
         while True:
-            threading.Thread(target=self.hold, args=(self.listener.accept()[0],), daemon=True).start()
+            threading.Thread(target=self.wait, args=(self.listener.accept()[0],), daemon=True).start()
 
-    def hold(self, caller):
+    def wait(self, caller):
         self.count(1)
         with caller, contextlib.suppress(OSError):
             while caller.recv(65536):
@@ -112,26 +112,26 @@ class UnresponsiveReceiver:
         with self.lock:
             self.waiting += change
 
-    def until(self, wanted):
-        while not wanted(self.waiting):
+    def until(self, condition):
+        while not condition(self.waiting):
             time.sleep(0.05)
 
 
 def set_up(stack, sink, hooks=1):
-    """A form of an account on the largest plan, told to `hooks` webhooks; gives the key, the account and the form."""
+    """Creates an account on the largest plan with a form and `hooks` webhooks. Returns its key, its id and the form's id."""
     key = fixture.call("POST", f"{stack['base_url']}/api/trial")["key"]
     account = fixture.call("GET", f"{stack['base_url']}/api/account", key)["id"]
     folder = pathlib.Path(stack["log_dir"]).parent
     subprocess.run([*stack["runner"], "admin", "--dir", folder, "plan", account, "scale"], check=True, cwd=fixture.ROOT,
                    stdout=subprocess.DEVNULL)
     while fixture.call("GET", f"{stack['base_url']}/api/account", key)["_meta"]["plan"] != "scale":
-        time.sleep(0.05)  # what is known of a key is a second old
+        time.sleep(0.05)  # services cache a key for up to a second
     form, _ = create_form(stack, key, sink, hooks)
     return key, account, form
 
 
 def create_form(stack, key, sink, hooks):
-    """A form and the webhooks that are told of it, by their ids."""
+    """Creates a form with `hooks` webhooks. Returns their ids."""
     fields = [{"name": "email", "label": "E-mail", "type": "email"}, {"name": "message", "label": "M", "type": "textarea"}]
     form = fixture.call("POST", f"{stack['base_url']}/api/forms", key, {"name": "Load", "fields": fields})["formId"]
     hook = {"url": f"http://127.0.0.1:{sink}/hook/", "formIds": [form]}
@@ -145,7 +145,7 @@ def submit_options(stack, form, sink):
 
 
 def backlog(stack, account, count):
-    """Deliveries that all came due while nobody sent any, as in an hour's stop."""
+    """Inserts deliveries that became due while none were sent, as after an outage of an hour."""
     statement = f"""
         insert into deliveries (id, account_id, webhook_id, event, payload, next_attempt_at, created_at)
         select gen_random_uuid(), account_id, webhook_id, event, payload, now() - interval '1 hour' * random(), now()
@@ -154,7 +154,7 @@ def backlog(stack, account, count):
 
 
 def beside_unresponsive(stack, program, key, options, arguments):
-    """The healthy webhook in turns without and with a hundred dead ones; gives for either the runs' figures."""
+    """Runs the healthy webhook alternating without and with a hundred unresponsive ones. Returns the medians of both."""
     hole = UnresponsiveReceiver()
     _, dead = create_form(stack, key, hole.port, DEAD)
     of_dead = "webhook_id in (" + ", ".join(f"'{one}'" for one in dead) + ")"
@@ -163,7 +163,7 @@ def beside_unresponsive(stack, program, key, options, arguments):
         from webhooks, generate_series(1, 50) where id in ({of_dead.partition("(")[2]}"""
     runs = {"without": [], "with": []}
     for number in range(2 * arguments.rounds):
-        # The first of a pair comes first no more often than second.
+        # Both are first equally often.
         name = ["without", "with", "with", "without"][number % 4]
         if name == "with":
             fixture.query(stack, due)
@@ -185,27 +185,27 @@ def measure(stack, program, arguments):
     postgres, redis = stores(stack)
     parts = {"job-runner": runner, "edge": stack["services"]["edge-server"]["pid"], "Postgres": postgres, "Redis": redis}
     peak, rows = Peak(runner), []
-    load(program, **options, count=500)  # warm
+    load(program, **options, count=500)  # warms up
 
     def run(name, **more):
         before = {part: cpu_seconds(pid) for part, pid in parts.items()}
-        told = load(program, **{**options, **more})
-        each = max(told["delivered"], 1)
-        told |= {"name": name, "rss": peak.take(), "rate": told["delivered"] / max(told["delivering_s"], 0.001)}
-        told["cpu"] = {part: (cpu_seconds(pid) - before[part]) / each * 1000 for part, pid in parts.items()}
-        rows.append(told)
-        print(json.dumps(told), flush=True)
-        return told
+        output = load(program, **{**options, **more})
+        each = max(output["delivered"], 1)
+        output |= {"name": name, "rss": peak.read(), "rate": output["delivered"] / max(output["delivering_s"], 0.001)}
+        output["cpu"] = {part: (cpu_seconds(pid) - before[part]) / each * 1000 for part, pid in parts.items()}
+        rows.append(output)
+        print(json.dumps(output), flush=True)
+        return output
 
     run(f"{arguments.rate} a second", rate=arguments.rate, count=arguments.rate * arguments.seconds)
     for number in range(arguments.rounds):
         run(f"saturation, run {number + 1}", count=arguments.count)
     run("saturation, long", count=4 * arguments.count)
     dead = beside_unresponsive(stack, program, key, options, arguments)
-    # Nothing is submitted: the receiver alone counts. A tenth first, to see whether memory grows with what waits.
+    # Receives only. A tenth first, to see whether memory grows with the backlog.
     del options["to"], options["path"]
     for name, count in [("backlog, a tenth", arguments.backlog // 10), ("backlog", arguments.backlog)]:
-        peak.take()
+        peak.read()
         waiting = threading.Thread(target=lambda: (time.sleep(0.5), backlog(stack, account, count)))
         waiting.start()
         run(name, count=count)
@@ -226,13 +226,13 @@ def table(rows, dead, arguments):
     steady, drained = statistics.median(rates), rows[-1]["rate"]
     lines = "\n".join(line(row) for row in rows)
     parts = " · ".join(rows[0]["cpu"])
-    return f"""# From submitted to delivered
+    return f"""# From submission to delivery
 
 Made by `tests/bench/webhooks.py` ({fixture.PROFILE} build): submissions of 1 KB over 32 connections, one webhook, sender
-and receiver on the same {os.cpu_count()} cores. Milliseconds: until a submission is answered, and from its answer to its
+and receiver on the same {os.cpu_count()} cores. Milliseconds: until the response to a submission, and from that response to its
 delivery.
 
-| run | accepted/s | accept p50 / p99 | delivered/s | delivery p50 / p99 | job-runner | CPU ms each: {parts} | missing / doubled |
+| run | accepted/s | accept p50 / p99 | delivered/s | delivery p50 / p99 | job-runner | CPU ms per delivery: {parts} | missing / doubled |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 {lines}
 
@@ -240,13 +240,13 @@ The bars: accepted = delivered at 1,500 a second (1.5 times Svix 1.100's 756–1
 p50 below 14 ms and p99 below 29 ms at 200 a second; the backlog at no less than 80 % of the steady rate, which is
 {drained / steady:.0%} here ({arguments.backlog:,} deliveries due at once).
 
-The same webhook beside {DEAD} others of the account whose receiver takes connections and never answers, with 50
-deliveries each due at the start of each run; medians of {arguments.rounds} runs each, in turns:
+The same webhook beside {DEAD} others of the account whose receiver accepts connections and never responds, with 50
+deliveries each due at the start of each run; medians of {arguments.rounds} runs each, alternating:
 
 | | p50 at {arguments.rate} a second | delivered/s at saturation |
 | --- | ---: | ---: |
 | alone | {dead['without'][0]:.2f} ms | {dead['without'][1]:,.0f} |
-| beside dead ones | {dead['with'][0]:.2f} ms | {dead['with'][1]:,.0f} |
+| beside unresponsive ones | {dead['with'][0]:.2f} ms | {dead['with'][1]:,.0f} |
 | change (the bar: 10 % slower) | {dead['with'][0] / dead['without'][0] - 1:+.1%} | {dead['with'][1] / dead['without'][1] - 1:+.1%} |
 """
 

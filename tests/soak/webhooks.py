@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Is every submission kept and delivered, whatever is killed? Ten minutes under fire, then a count by id.
+"""Is every submission stored and delivered when processes are killed? Ten minutes of faults, then a count by id.
 
     tests/soak/webhooks.py                    eleven minutes; needs rustc and psql
-    tests/soak/webhooks.py --seconds 90 --every 10          to see that it runs
+    tests/soak/webhooks.py --seconds 90 --every 10          to check that it runs
 
-100 submissions a second to two webhooks each, while every 30 s one of edge-server, job-runner, Redis and Postgres is
-killed with -9, in random order, each once before any a second time. The system brings its services back by itself; the
-stores, which it only borrows here, this script brings back. In the end each submission that was answered 201 must stand in
-Postgres and have reached both webhooks; how many were delivered twice is told, and is no fault: they carry the same
-webhook-id. Writes tests/soak/webhooks.md.
+Sends 100 submissions per second to two webhooks each, while every 30 s one of edge-server, job-runner, Redis and Postgres
+is killed with SIGKILL, in random order, each once before any a second time. The local runner restarts services; this
+script restarts stores. In the end every submission that got a 201 must be in Postgres and have reached both webhooks.
+Duplicate deliveries are reported; they are allowed, because they carry the same webhook-id. Writes tests/soak/webhooks.md.
 """
 
 import argparse
@@ -44,7 +43,7 @@ def runs(pid):
 
 
 class Store:
-    """A store of the system, brought back as it was started: same program, same user, same folder."""
+    """A store of the system, restarted with the same program, user and folder."""
 
     def __init__(self, name, pid):
         self.name, self.pid = name, pid
@@ -54,7 +53,7 @@ class Store:
         self.command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode().rstrip("\0").split("\0")
         self.folder = os.readlink(f"/proc/{pid}/cwd")
         if name == "Redis":
-            # It writes a title over what it was started with: program and address.
+            # Redis overwrites its command line with a title: program and address.
             port = self.command[0].rpartition(":")[2]
             self.command = [os.readlink(f"/proc/{pid}/exe"), "--bind", "127.0.0.1", "--port", port, "--save", "",
                             "--appendonly", "yes", "--appendfsync", "everysec", "--dir", self.folder]
@@ -62,20 +61,20 @@ class Store:
         self.log = open(os.devnull, "wb")
 
     def kill(self):
-        # A postmaster that is gone leaves its children behind for a moment; the next one waits for none.
-        family = [self.pid, *webhooks.children(self.pid)]
-        for pid in family:
+        # The children of a killed postmaster live on for a moment, and the next one does not wait for them.
+        processes = [self.pid, *webhooks.children(self.pid)]
+        for pid in processes:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
         if self.process:
             self.process.wait()
-        while any(runs(pid) for pid in family):
+        while any(runs(pid) for pid in processes):
             time.sleep(0.01)
 
     def start(self):
-        # Made anew by the server; the old one names a process id that may be somebody else's by now.
+        # The server writes a new one; the old process id may be reused by now.
         if self.name == "Postgres":
             data = pathlib.Path(self.command[self.command.index("-D") + 1])
             (data / "postmaster.pid").unlink(missing_ok=True)
@@ -85,26 +84,26 @@ class Store:
         self.pid = self.process.pid
 
     def stop(self):
-        """What this script brought back nobody else ends."""
+        """Stops a store that this script restarted."""
         if self.process:
             self.process.send_signal(signal.SIGINT)
             self.process.wait()
 
 
-def fire(folder, stores, every, until, told):
-    """Kills one after the other until the time is up."""
-    turn = []
+def inject_faults(folder, stores, every, until, killed):
+    """Kills one process every `every` seconds until the deadline."""
+    round = []
     while time.monotonic() + every < until:
         time.sleep(every)
-        turn = turn or random.sample([*SERVICES, *stores], 4)
-        victim = turn.pop()
+        round = round or random.sample([*SERVICES, *stores], 4)
+        victim = round.pop()
         if victim in stores:
             stores[victim].kill()
             time.sleep(random.uniform(0.2, 2))
             stores[victim].start()
         else:
             os.kill(pid_of(folder, victim), signal.SIGKILL)
-        told.append(victim)
+        killed.append(victim)
         print(f"killed {victim}", flush=True)
 
 
@@ -114,35 +113,35 @@ def main():
         parser.add_argument(f"--{name}", type=int, default=default)
     arguments = parser.parse_args()
     random.seed(arguments.seed)
-    # What a killed job-runner had under way is due again when its lease is over, a quarter of a minute after this.
+    # Deliveries in flight of a killed job-runner are due again when their lease expires, 15 s after this timeout.
     settings = ["webhooks.timeout=5s", "webhooks.schedule=" + json.dumps(["0s"] + ["2s"] * 30)]
     killed, stores = [], {}
     try:
-        with tempfile.TemporaryDirectory() as place, fixture.system(*settings) as stack:
-            program, folder = webhooks.build_load(place), pathlib.Path(stack["log_dir"]).parent
+        with tempfile.TemporaryDirectory() as temporary, fixture.system(*settings) as stack:
+            program, folder = webhooks.build_load(temporary), pathlib.Path(stack["log_dir"]).parent
             sink = fixture.free_port()
             _, _, form = webhooks.set_up(stack, sink, hooks=2)
             stores |= {name: Store(name, pid) for name, pid in zip(["Postgres", "Redis"], webhooks.stores(stack))}
             options = webhooks.submit_options(stack, form, sink)
             until = time.monotonic() + arguments.seconds
-            shots = threading.Thread(target=fire, args=(folder, stores, arguments.every, until, killed))
-            shots.start()
-            ids = pathlib.Path(place) / "answered"
-            told = webhooks.load(program, **options, hooks=2, rate=arguments.rate, seconds=arguments.seconds,
+            faults = threading.Thread(target=inject_faults, args=(folder, stores, arguments.every, until, killed))
+            faults.start()
+            ids = pathlib.Path(temporary) / "answered"
+            output = webhooks.load(program, **options, hooks=2, rate=arguments.rate, seconds=arguments.seconds,
                                  count=10**9, patience=90, ids=ids)
-            shots.join()
+            faults.join()
             answered = set(ids.read_text().split())
-            told["lost"] = len(answered - stored(stack, form))
-            finish(told, killed, arguments)
+            output["lost"] = len(answered - stored(stack, form))
+            finish(output, killed, arguments)
     finally:
         for store in stores.values():
             store.stop()
-    if told["missing"] or told["lost"]:
-        sys.exit(f"{told['lost']} submissions are not stored, {told['missing']} did not reach both webhooks")
+    if output["missing"] or output["lost"]:
+        sys.exit(f"{output['lost']} submissions are not stored, {output['missing']} did not reach both webhooks")
 
 
 def stored(stack, form):
-    """The ids of what Postgres has, once it is back."""
+    """The ids of the submissions in Postgres, once it has recovered."""
     end = time.monotonic() + 60
     while True:
         try:
@@ -153,17 +152,17 @@ def stored(stack, form):
             time.sleep(0.2)
 
 
-def finish(told, killed, arguments):
+def finish(output, killed, arguments):
     counts = {victim: killed.count(victim) for victim in [*SERVICES, "Postgres", "Redis"]}
     victims = ", ".join(f"{victim} {count}" for victim, count in counts.items())
-    text = f"""# Delivered under fire
+    text = f"""# Deliveries under faults
 
 Made by `tests/soak/webhooks.py` ({fixture.PROFILE} build, seed {arguments.seed}): {arguments.seconds} s at {arguments.rate}
-submissions a second with two webhooks each; every {arguments.every} s a kill -9 ({victims}).
+submissions per second with two webhooks each; every {arguments.every} s a SIGKILL ({victims}).
 
-| answered 201 | not answered so | answered and not stored | reached both webhooks | missing | delivered more than once |
+| acknowledged | not acknowledged | acknowledged and not stored | reached both webhooks | missing | delivered more than once |
 | ---: | ---: | ---: | ---: | ---: | ---: |
-| {told['accepted']:,} | {told['unanswered']:,} | {told['lost']} | {told['accepted'] - told['missing']:,} | {told['missing']} | {told['doubled']:,} |
+| {output['accepted']:,} | {output['unanswered']:,} | {output['lost']} | {output['accepted'] - output['missing']:,} | {output['missing']} | {output['doubled']:,} |
 """
     (HERE / "webhooks.md").write_text(text)
     print(text)
