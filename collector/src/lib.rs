@@ -84,7 +84,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
 
     let mut lifecycle = Lifecycle::new(shutdown.clone());
     lifecycle.spawn("salts", name_visitor.look_after_salts(shutdown.clone()));
-    lifecycle.spawn("rate limit", rate_limit.tell(clock, shutdown.clone()));
+    lifecycle.spawn("rate limit", rate_limit.share_counts(clock, shutdown.clone()));
     lifecycle.spawn("drops", drops.write(collector.drops_every, shutdown.clone()));
     lifecycle.spawn("site news", find_site.listen(bus, shutdown.clone()));
     // These end one after the other: no more requests, then no more lines (and nothing left to count), then nothing

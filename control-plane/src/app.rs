@@ -129,7 +129,7 @@ impl App {
             db,
             warehouse: warehouse::connect(&config.warehouse),
             bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,
-            limiter: cache::Limiter::connect_patiently(
+            limiter: cache::Limiter::connect_with_timeout(
                 &config.redis.url,
                 &config.redis.prefix,
                 secrets.key_pepper.expose_secret().as_bytes(),

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cache::{Bounds, Fresh};
+use cache::{Bounds, StaleOnErrorCache};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::keys::{self, KeyKind, Pepper};
 use domain::sessions;
@@ -24,14 +24,14 @@ pub struct CredentialCache {
     db: store::Db,
     pepper: Pepper,
     session_idle: TimeDelta,
-    known: Fresh<[u8; 32], Option<Arc<Caller>>>,
+    known: StaleOnErrorCache<[u8; 32], Option<Arc<Caller>>>,
 }
 
 impl CredentialCache {
     /// Look-ups in `db`, remembered for `remember`. A session in use goes on for `session_idle`.
     pub fn new(db: store::Db, pepper: Pepper, max_age: Duration, session_idle: TimeDelta) -> Self {
-        let bounds = Bounds { max_bytes: 64 << 20, fresh_for: max_age, retry_after: max_age };
-        let known = Fresh::new(bounds, |_, _| ENTRY_BYTES);
+        let bounds = Bounds { max_bytes: 64 << 20, max_age: max_age, retry_interval: max_age };
+        let known = StaleOnErrorCache::new(bounds, |_, _| ENTRY_BYTES);
         Self { db, pepper, session_idle, known }
     }
 

@@ -132,7 +132,7 @@ pub struct Cache {
 impl Cache {
     /// The bounds of a cache of at most `max_bytes`.
     pub(crate) fn bounds(&self, max_bytes: u64) -> cache::Bounds {
-        cache::Bounds { max_bytes, fresh_for: self.fresh_for, retry_after: Duration::from_secs(1) }
+        cache::Bounds { max_bytes, max_age: self.fresh_for, retry_interval: Duration::from_secs(1) }
     }
 }
 

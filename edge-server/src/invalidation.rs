@@ -17,7 +17,7 @@ pub(crate) async fn listen(edge: EdgeState, check: Check, shutdown: Shutdown) ->
         match event {
             BusEvent::Message(Signal::Changed(change)) => forget(&edge, change),
             BusEvent::Message(Signal::OutboxFilled | Signal::DeliveriesDue { .. }) => {}
-            BusEvent::MayHaveMissed => {
+            BusEvent::Lagged => {
                 edge.sites.forget_all();
                 edge.pages.forget_all();
                 edge.holders.forget_all();

@@ -33,7 +33,7 @@ pub(crate) async fn run(
             () = shutdown.requested() => return Ok(()),
             _ = ticks.tick() => {}
             Some(event) = events.next() => {
-                if !matches!(event, BusEvent::Message(Signal::OutboxFilled) | BusEvent::MayHaveMissed) {
+                if !matches!(event, BusEvent::Message(Signal::OutboxFilled) | BusEvent::Lagged) {
                     continue;
                 }
                 // A burst of signals is one reason to look, not many.

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use cache::{Bounds, Bus, BusEvent, Fresh};
+use cache::{Bounds, Bus, BusEvent, StaleOnErrorCache};
 use contract::{Change, Signal};
 use domain::tracking::{Dropped, Hit};
 use futures::StreamExt as _;
@@ -20,7 +20,7 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(crate) struct FindSite {
     lookups: LookUps,
-    known: Fresh<String, Option<SiteOwner>>,
+    known: StaleOnErrorCache<String, Option<SiteOwner>>,
 }
 
 /// Whose site it is.
@@ -43,11 +43,12 @@ impl Site {
 
 impl FindSite {
     pub(crate) fn new(lookups: LookUps, fresh_for: Duration) -> Self {
-        let bounds = Bounds { max_bytes: REMEMBERED_BYTES_MAX, fresh_for, retry_after: ASK_AGAIN_AFTER };
+        let bounds =
+            Bounds { max_bytes: REMEMBERED_BYTES_MAX, max_age: fresh_for, retry_interval: ASK_AGAIN_AFTER };
         // The token, its owner, and what the cache itself needs for an entry.
         let weigh =
             |token: &String, _: &Option<SiteOwner>| u32::try_from(token.len() + 200).unwrap_or(u32::MAX);
-        Self { lookups, known: Fresh::new(bounds, weigh) }
+        Self { lookups, known: StaleOnErrorCache::new(bounds, weigh) }
     }
 
     pub(crate) async fn step(&self, hit: &Hit) -> Result<Site, Dropped> {
@@ -68,7 +69,7 @@ impl FindSite {
 
     /// Whose site that was when it was last looked up, if it ever was.
     pub(crate) fn peek(&self, hit: &Hit) -> Option<SiteOwner> {
-        self.known.last(&hit.site_token).flatten()
+        self.known.peek_stale(&hit.site_token).flatten()
     }
 
     async fn load(&self, site_token: &str) -> Result<Option<SiteOwner>, NoAnswer> {
@@ -86,7 +87,7 @@ impl FindSite {
                     self.known.remove(&site_token);
                 }
                 BusEvent::Message(_) => {}
-                BusEvent::MayHaveMissed => self.known.expire_all(),
+                BusEvent::Lagged => self.known.mark_all_stale(),
             }
         }
         Ok(())

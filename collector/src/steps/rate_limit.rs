@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use cache::{Meter, Rule};
+use cache::{ApproximateLimiter, Rule};
 use domain::tracking::Dropped;
 use service::{Clock, Shutdown};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -15,7 +15,7 @@ const TELL_EVERY: Duration = Duration::from_millis(50);
 
 /// Lets each address through so many times a minute.
 #[derive(Clone)]
-pub(crate) struct RateLimit(Meter);
+pub(crate) struct RateLimit(ApproximateLimiter);
 
 impl RateLimit {
     pub(crate) fn connect(
@@ -24,7 +24,7 @@ impl RateLimit {
         per_minute: u32,
     ) -> Result<Self, cache::Error> {
         let rule = Rule { limit: per_minute, window: Duration::from_secs(60) };
-        Ok(Self(Meter::connect(&redis.url, &redis.prefix, pepper, rule)?))
+        Ok(Self(ApproximateLimiter::connect(&redis.url, &redis.prefix, pepper, rule)?))
     }
 
     /// Whoever may say when something happened sends the events of a week within a minute: that is no flood.
@@ -37,11 +37,11 @@ impl RateLimit {
     }
 
     /// Keeps the others up to date.
-    pub(crate) async fn tell(self, clock: Clock, shutdown: Shutdown) -> anyhow::Result<()> {
+    pub(crate) async fn share_counts(self, clock: Clock, shutdown: Shutdown) -> anyhow::Result<()> {
         let mut ticks = interval_at(Instant::now() + TELL_EVERY, TELL_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while shutdown.unless_requested(ticks.tick()).await.is_some() {
-            self.0.tell(clock.now()).await;
+            self.0.share_counts(clock.now()).await;
         }
         Ok(())
     }

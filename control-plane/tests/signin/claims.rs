@@ -202,7 +202,7 @@ async fn edges_are_told_that_a_site_is_no_trials_any_more() {
     let host = account["subdomain"].as_str().unwrap().to_owned();
     let mut browser = stand.signed_in("ada").await;
     let mut heard = std::pin::pin!(stand.app.bus.subscribe());
-    assert_eq!(heard.next().await, Some(BusEvent::MayHaveMissed));
+    assert_eq!(heard.next().await, Some(BusEvent::Lagged));
     browser.post(&trial.path, &[]).await;
     assert_eq!(heard.next().await, Some(BusEvent::Message(Signal::Changed(Change::Host { host }))));
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use cache::Fresh;
+use cache::StaleOnErrorCache;
 use chrono::{DateTime, Utc};
 use domain::Complaint;
 use domain::answers::Answers;
@@ -44,8 +44,8 @@ const GZIP: usize = 0;
 /// The forms known so far.
 pub(crate) struct FormCache {
     lookups: LookUps,
-    pub(super) known: Fresh<Uuid, Option<Arc<OpenForm>>>,
-    pub(super) ready: Fresh<(Uuid, Presentation), Arc<Ready>>,
+    pub(super) known: StaleOnErrorCache<Uuid, Option<Arc<OpenForm>>>,
+    pub(super) ready: StaleOnErrorCache<(Uuid, Presentation), Arc<Ready>>,
     pub(super) forgotten: Generation,
     fresh_for: Duration,
     pages: Pages,
@@ -83,8 +83,8 @@ impl FormCache {
         };
         Ok(Self {
             lookups,
-            known: Fresh::new(config.bounds(MAX_BYTES), weigh),
-            ready: Fresh::new(config.bounds(MAX_BYTES), |_, page: &Arc<Ready>| weight(page.weight())),
+            known: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh),
+            ready: StaleOnErrorCache::new(config.bounds(MAX_BYTES), |_, page: &Arc<Ready>| weight(page.weight())),
             forgotten: Generation::default(),
             fresh_for: config.fresh_for,
             pages: Pages::new()?,
@@ -129,8 +129,9 @@ impl FormCache {
     ) -> Result<Option<Shut>, Problem> {
         let (id, why) = (open.form.id, closed_reason(open, now));
         let asked_lately = Instant::now() + self.fresh_for.saturating_sub(FULL_FOR);
-        let is_new =
-            || self.known.peek_until(&id, Instant::now()).is_some_and(|(_, until)| until > asked_lately);
+        let is_new = || {
+            self.known.peek_with_expiry(&id, Instant::now()).is_some_and(|(_, until)| until > asked_lately)
+        };
         if why != Some(Shut::Full) || is_new() {
             return Ok(why);
         }
@@ -140,7 +141,7 @@ impl FormCache {
 
     /// Asks again about every form.
     pub(crate) fn forget_all(&self) {
-        self.known.expire_all();
+        self.known.mark_all_stale();
         self.forgotten.note();
     }
 
@@ -238,7 +239,7 @@ impl FormCache {
     /// The page of an untouched form, kept ready.
     pub(super) async fn ready(&self, open: &Arc<OpenForm>, manner: Presentation) -> Option<Arc<Ready>> {
         let key = (open.form.id, manner);
-        let last = self.ready.last(&key);
+        let last = self.ready.peek_stale(&key);
         if last.is_some_and(|page| !page.is_of(open)) {
             self.ready.remove(&key);
         }

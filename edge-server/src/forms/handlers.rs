@@ -43,7 +43,7 @@ pub(crate) fn find(
     }
     let as_of = forms.forgotten.count();
     let id = form_at(edge, wanted)?;
-    let (open, until) = forms.known.peek_until(&id, now)?;
+    let (open, until) = forms.known.peek_with_expiry(&id, now)?;
     let open = open.filter(|open| !open.suspended)?;
     let today = edge.clock.now();
     if closed_reason(&open, today).is_some() {

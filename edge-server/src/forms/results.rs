@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
-use cache::{Bounds, Fresh};
+use cache::{Bounds, StaleOnErrorCache};
 use domain::results;
 use http::{HeaderValue, header};
 use serde_json::json;
@@ -26,7 +26,7 @@ const REST: u32 = 10;
 
 /// The results counted so far.
 pub(crate) struct Results {
-    known: Fresh<Uuid, Arc<Counted>>,
+    known: StaleOnErrorCache<Uuid, Arc<Counted>>,
 }
 
 struct Counted {
@@ -38,8 +38,8 @@ struct Counted {
 impl Results {
     pub(crate) fn new() -> Self {
         let weigh = |_: &Uuid, counted: &Arc<Counted>| weight(256 + counted.body.len());
-        let bounds = Bounds { max_bytes: MAX_BYTES, fresh_for: FRESH_FOR, retry_after: FRESH_FOR };
-        Self { known: Fresh::new(bounds, weigh) }
+        let bounds = Bounds { max_bytes: MAX_BYTES, max_age: FRESH_FOR, retry_interval: FRESH_FOR };
+        Self { known: StaleOnErrorCache::new(bounds, weigh) }
     }
 
     async fn find(&self, db: &store::Db, open: &Arc<OpenForm>) -> Result<bytes::Bytes, Problem> {
@@ -48,7 +48,7 @@ impl Results {
         let counted = tokio::spawn(async move {
             let id = open.form.id;
             let count = async {
-                match known.last(&id).filter(|last| Instant::now() < last.good_until) {
+                match known.peek_stale(&id).filter(|last| Instant::now() < last.good_until) {
                     Some(last) => Ok(last),
                     None => count(&db, &open).await.map(Arc::new),
                 }

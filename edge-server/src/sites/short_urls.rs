@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use cache::Fresh;
+use cache::StaleOnErrorCache;
 use http::{HeaderMap, HeaderValue, Method, header};
 use web::{Path, Problem};
 
@@ -24,13 +24,13 @@ const MAX_BYTES: u64 = 64 << 20;
 /// Which site's page holds a bare address, as far as it was asked for.
 pub(crate) struct ShortUrlCache {
     lookups: LookUps,
-    known: Fresh<String, Option<String>>,
+    known: StaleOnErrorCache<String, Option<String>>,
 }
 
 impl ShortUrlCache {
     pub(crate) fn new(lookups: LookUps, config: &Cache) -> Self {
         let weigh = |slug: &String, _: &Option<String>| weight(128 + slug.len());
-        Self { lookups, known: Fresh::new(config.bounds(MAX_BYTES), weigh) }
+        Self { lookups, known: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh) }
     }
 
     /// The name of the site whose page holds the address.
@@ -46,7 +46,7 @@ impl ShortUrlCache {
 
     /// Asks again about every address.
     pub(crate) fn forget_all(&self) {
-        self.known.expire_all();
+        self.known.mark_all_stale();
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use cache::{Fresh, Served};
+use cache::{Served, StaleOnErrorCache};
 use chrono::{DateTime, Utc};
 use store::subdomains::Site;
 
@@ -27,7 +27,7 @@ pub(crate) struct Remembered {
 /// The hosts known so far: subdomains by their names, which have no dot, and custom domains whole.
 pub(crate) struct SiteCache {
     lookups: LookUps,
-    known: Fresh<String, Known>,
+    known: StaleOnErrorCache<String, Known>,
     forgotten: Generation,
 }
 
@@ -36,7 +36,7 @@ impl SiteCache {
         let weigh = |host: &String, _: &Known| weight(256 + host.len());
         Self {
             lookups,
-            known: Fresh::new(config.bounds(config.host_bytes), weigh),
+            known: StaleOnErrorCache::new(config.bounds(config.host_bytes), weigh),
             forgotten: Generation::default(),
         }
     }
@@ -44,7 +44,7 @@ impl SiteCache {
     /// The site of a host if that is known right now, to be remembered under what was `written`.
     pub(crate) fn peek(&self, host: SiteHost<'_>, written: &str, now: Instant) -> Option<Remembered> {
         let as_of = self.forgotten.count();
-        let (site, until) = self.known.peek_until(host.key(), now)?;
+        let (site, until) = self.known.peek_with_expiry(host.key(), now)?;
         Some(Remembered { host: written.into(), site: site?, belief: Validity { until, as_of } })
     }
 
@@ -85,7 +85,7 @@ impl SiteCache {
 
     /// Asks again about every host.
     pub(crate) fn forget_all(&self) {
-        self.known.expire_all();
+        self.known.mark_all_stale();
         self.forgotten.note();
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
-use cache::Fresh;
+use cache::StaleOnErrorCache;
 use chrono::SecondsFormat;
 use http::header;
 use uuid::Uuid;
@@ -24,13 +24,13 @@ const MAX_BYTES: u64 = 16 << 20;
 /// The site maps asked for so far, by site and by the origin they are written for.
 pub(crate) struct SitemapCache {
     lookups: LookUps,
-    kept: Fresh<(Uuid, Arc<str>), Bytes>,
+    kept: StaleOnErrorCache<(Uuid, Arc<str>), Bytes>,
 }
 
 impl SitemapCache {
     pub(crate) fn new(lookups: LookUps, config: &Cache) -> Self {
         let weigh = |key: &(Uuid, Arc<str>), map: &Bytes| weight(256 + key.1.len() + map.len());
-        Self { lookups, kept: Fresh::new(config.bounds(MAX_BYTES), weigh) }
+        Self { lookups, kept: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh) }
     }
 
     async fn find(&self, subdomain_id: Uuid, origin: String) -> Result<Bytes, NoAnswer> {
@@ -51,7 +51,7 @@ impl SitemapCache {
 
     /// Asks again about all.
     pub(crate) fn forget_all(&self) {
-        self.kept.expire_all();
+        self.kept.mark_all_stale();
     }
 }
 

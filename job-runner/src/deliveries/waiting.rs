@@ -33,7 +33,7 @@ impl Waiting {
                 webhook_ids.into_iter().for_each(|id| self.join(id));
                 Heard::Some
             }
-            BusEvent::Message(Signal::DeliveriesDue { .. }) | BusEvent::MayHaveMissed => Heard::Anybody,
+            BusEvent::Message(Signal::DeliveriesDue { .. }) | BusEvent::Lagged => Heard::Anybody,
             BusEvent::Message(_) => Heard::Nothing,
         }
     }
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(line(&waiting), [TWO, ONE]);
         assert_eq!(waiting.hear(BusEvent::Message(Signal::OutboxFilled)), Heard::Nothing);
         assert_eq!(waiting.hear(due(&[])), Heard::Anybody);
-        assert_eq!(waiting.hear(BusEvent::MayHaveMissed), Heard::Anybody);
+        assert_eq!(waiting.hear(BusEvent::Lagged), Heard::Anybody);
     }
 
     #[test]

@@ -47,7 +47,7 @@ async fn a_signal_whose_writer_was_killed_is_sent_all_the_same() {
     let account = Account::new().await;
     let bus: cache::Bus<Signal> = cache::Bus::connect(&account.redis.url, &account.redis.prefix).unwrap();
     let mut heard = std::pin::pin!(bus.subscribe());
-    assert_eq!(heard.next().await, Some(cache::BusEvent::MayHaveMissed));
+    assert_eq!(heard.next().await, Some(cache::BusEvent::Lagged));
     let signal = Signal::Changed(Change::Form { form_id: Uuid::nil() });
     let mut conn = store::acquire(&account.database.db).await.unwrap();
     store::outbox::insert_signal(&mut conn, &signal, now(), now()).await.unwrap();

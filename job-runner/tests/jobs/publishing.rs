@@ -57,7 +57,7 @@ async fn a_page_is_published_within_a_second_of_its_time_and_edges_are_told_once
     let account = Account::new().await;
     let bus: cache::Bus<Signal> = cache::Bus::connect(&account.redis.url, &account.redis.prefix).unwrap();
     let mut heard = std::pin::pin!(bus.subscribe());
-    assert_eq!(heard.next().await, Some(cache::BusEvent::MayHaveMissed));
+    assert_eq!(heard.next().await, Some(cache::BusEvent::Lagged));
     let site = account.site().await;
     let _running = account.run(&[]).await;
     let due = now() + TimeDelta::milliseconds(1_500);

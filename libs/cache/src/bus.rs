@@ -36,7 +36,7 @@ pub enum BusEvent<M> {
     /// Somebody published this.
     Message(M),
     /// The subscription begins, here or anew: what was said before is gone.
-    MayHaveMissed,
+    Lagged,
 }
 
 impl<M> Clone for Bus<M> {
@@ -80,7 +80,7 @@ impl<M: Serialize + DeserializeOwned> Bus<M> {
     }
 
     /// Listens for as long as the stream is polled. It never ends: it connects again by itself, each time saying
-    /// [`BusEvent::MayHaveMissed`] before the first message.
+    /// [`BusEvent::Lagged`] before the first message.
     pub fn subscribe(&self) -> impl Stream<Item = BusEvent<M>> + Send + use<M> {
         let ear = Ear { client: self.client.clone(), channel: self.channel.clone(), line: None };
         futures::stream::unfold(ear, async |mut ear| {
@@ -100,17 +100,17 @@ impl Ear {
     async fn next<M: DeserializeOwned>(&mut self) -> BusEvent<M> {
         let Some(line) = &mut self.line else {
             self.line = Some(self.connect().await);
-            return BusEvent::MayHaveMissed;
+            return BusEvent::Lagged;
         };
         let Some(written) = hear(line).await else {
             tracing::warn!(channel = self.channel, "the invalidation bus is cut, connecting again");
             self.line = Some(self.connect().await);
-            return BusEvent::MayHaveMissed;
+            return BusEvent::Lagged;
         };
         serde_json::from_slice(&written).map(BusEvent::Message).unwrap_or_else(|error| {
             // Of another version: it may concern anything here.
             tracing::warn!(%error, "a message this version can't read");
-            BusEvent::MayHaveMissed
+            BusEvent::Lagged
         })
     }
 

@@ -2,19 +2,19 @@
 //! they have changed, and the counters of rate limits. Nothing here is the truth, and nothing here fails a caller
 //! because Redis is away.
 
+mod approximate_limiter;
 mod bus;
 mod config;
-mod fresh;
 mod limiter;
 mod memo;
-mod meter;
+mod stale_on_error;
 
+pub use approximate_limiter::ApproximateLimiter;
 pub use bus::{Bus, BusEvent};
 pub use config::Config;
-pub use fresh::{Bounds, Fresh, Served};
 pub use limiter::{Decision, Limiter, Rule};
 pub use memo::Memo;
-pub use meter::Meter;
+pub use stale_on_error::{Bounds, Fresh, Served};
 
 /// Why something in Redis couldn't be reached or used.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use cache::{Bounds, Fresh};
+use cache::{Bounds, StaleOnErrorCache};
 use openidconnect::core::{
     CoreAuthDisplay, CoreAuthenticationFlow, CoreClaimName, CoreClaimType, CoreClient, CoreClientAuthMethod,
     CoreGrantType, CoreIdToken, CoreIdTokenClaims, CoreJsonWebKey, CoreJweContentEncryptionAlgorithm,
@@ -81,7 +81,7 @@ pub(super) struct Oidc {
     client_secret: Option<ClientSecret>,
     callback: RedirectUrl,
     http: ProviderClient,
-    metadata: Fresh<(), Arc<Metadata>>,
+    metadata: StaleOnErrorCache<(), Arc<Metadata>>,
     clock: Clock,
 }
 
@@ -96,14 +96,14 @@ impl Oidc {
     ) -> anyhow::Result<Self> {
         let secret = settings.client_secret.expose_secret();
         let bounds =
-            Bounds { max_bytes: 1, fresh_for: discovery_max_age, retry_after: Duration::from_secs(10) };
+            Bounds { max_bytes: 1, max_age: discovery_max_age, retry_interval: Duration::from_secs(10) };
         Ok(Self {
             issuer: IssuerUrl::new(issuer.to_owned()).context("issuer is not a URL")?,
             client_id: ClientId::new(settings.client_id.clone()),
             client_secret: (!secret.is_empty()).then(|| ClientSecret::new(secret.to_owned())),
             callback: RedirectUrl::new(callback)?,
             http,
-            metadata: Fresh::new(bounds, |(), _| 1),
+            metadata: StaleOnErrorCache::new(bounds, |(), _| 1),
             clock,
         })
     }

@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use axum::response::{IntoResponse, Response};
-use cache::Fresh;
+use cache::StaleOnErrorCache;
 use domain::media;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -40,7 +40,7 @@ enum Address {
 /// The files known so far; addresses without one too.
 pub(crate) struct Assets {
     lookups: LookUps,
-    known: Fresh<Address, Option<ShownFile>>,
+    known: StaleOnErrorCache<Address, Option<ShownFile>>,
 }
 
 impl Assets {
@@ -48,7 +48,7 @@ impl Assets {
         let weigh = |_: &Address, file: &Option<ShownFile>| {
             weight(192 + file.as_ref().map_or(0, |file| file.filename.len() + file.content_type.len()))
         };
-        Self { lookups, known: Fresh::new(config.bounds(MAX_BYTES), weigh) }
+        Self { lookups, known: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh) }
     }
 
     async fn find(&self, address: Address) -> Result<Option<ShownFile>, NoAnswer> {
@@ -76,7 +76,7 @@ impl Assets {
 
     /// Asks again about every file.
     pub(crate) fn forget_all(&self) {
-        self.known.expire_all();
+        self.known.mark_all_stale();
     }
 }
 

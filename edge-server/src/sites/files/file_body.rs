@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use blobs::{Blobs, Name};
-use cache::{Bounds, Fresh};
+use cache::{Bounds, StaleOnErrorCache};
 use domain::Fault;
 use futures::TryStreamExt;
 use http::request::Parts;
@@ -27,14 +27,14 @@ const KEPT_FOR: Duration = Duration::from_secs(24 * 3_600);
 /// The bytes of small files, as far as they were asked for.
 pub(crate) struct FileBodyCache {
     blobs: Blobs,
-    kept: Fresh<Name, Bytes>,
+    kept: StaleOnErrorCache<Name, Bytes>,
 }
 
 impl FileBodyCache {
     pub(crate) fn new(blobs: Blobs, max_bytes: u64) -> Self {
-        let bounds = Bounds { max_bytes, fresh_for: KEPT_FOR, retry_after: Duration::from_secs(1) };
+        let bounds = Bounds { max_bytes, max_age: KEPT_FOR, retry_interval: Duration::from_secs(1) };
         let weigh = |_: &Name, bytes: &Bytes| weight(128 + bytes.len());
-        Self { blobs, kept: Fresh::new(bounds, weigh) }
+        Self { blobs, kept: StaleOnErrorCache::new(bounds, weigh) }
     }
 
     async fn read(&self, name: Name, size: u64, range: Range<u64>) -> Result<Body, blobs::Error> {

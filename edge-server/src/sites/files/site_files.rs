@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::time::Instant;
 
 use axum::response::Response;
-use cache::{Fresh, Served};
+use cache::{Served, StaleOnErrorCache};
 use domain::media;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, header};
@@ -27,7 +27,7 @@ const PATH_BYTES_MAX: usize = 1_024;
 /// The files known so far, by site and path; paths without one too.
 pub(crate) struct Files {
     lookups: LookUps,
-    known: Fresh<(Uuid, String), Option<ShownFile>>,
+    known: StaleOnErrorCache<(Uuid, String), Option<ShownFile>>,
 }
 
 impl Files {
@@ -36,7 +36,7 @@ impl Files {
             let about = file.as_ref().map_or(0, |file| file.filename.len() + file.content_type.len() + 96);
             weight(192 + key.1.len() + about)
         };
-        Self { lookups, known: Fresh::new(config.bounds(MAX_BYTES), weigh) }
+        Self { lookups, known: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh) }
     }
 
     async fn find(&self, subdomain_id: Uuid, path: &str) -> Result<Served<Option<ShownFile>>, NoAnswer> {
@@ -57,7 +57,7 @@ impl Files {
 
     /// Asks again about every file.
     pub(crate) fn forget_all(&self) {
-        self.known.expire_all();
+        self.known.mark_all_stale();
     }
 }
 

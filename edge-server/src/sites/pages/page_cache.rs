@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use cache::{Fresh, Served};
+use cache::{Served, StaleOnErrorCache};
 use equivalent::Equivalent;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
@@ -41,7 +41,7 @@ impl Equivalent<PageKey> for PageRef<'_> {
 /// The pages kept so far, by site and slug; slugs without a page are kept too.
 pub(crate) struct Pages {
     lookups: LookUps,
-    kept: Fresh<PageKey, Option<Rendered>>,
+    kept: StaleOnErrorCache<PageKey, Option<Rendered>>,
     may_wait: Arc<Semaphore>,
     at_a_time: Arc<Semaphore>,
 }
@@ -53,7 +53,7 @@ impl Pages {
         };
         Self {
             lookups,
-            kept: Fresh::new(config.bounds(config.page_bytes), weigh),
+            kept: StaleOnErrorCache::new(config.bounds(config.page_bytes), weigh),
             may_wait: Arc::new(Semaphore::new(MAY_WAIT)),
             at_a_time: Arc::new(Semaphore::new(AT_A_TIME)),
         }
@@ -95,7 +95,7 @@ impl Pages {
             html = tracker::insert_tracker(html, &tag);
         }
         // Asked about again and found unchanged, a version keeps its encodings.
-        let last = self.kept.last(key).flatten().filter(|last| last.is(document.id, &html));
+        let last = self.kept.peek_stale(key).flatten().filter(|last| last.is(document.id, &html));
         Ok(Some(last.unwrap_or_else(|| Rendered::new(document.id, html))))
     }
 
@@ -106,13 +106,13 @@ impl Pages {
         tokio::spawn(async move {
             let _turn = at_a_time.acquire().await;
             // Meanwhile it may have been replaced, or others were asked for more and took its place.
-            if !kept.last(&key).flatten().is_some_and(|here| here.is_same(&page)) {
+            if !kept.peek_stale(&key).flatten().is_some_and(|here| here.is_same(&page)) {
                 return;
             }
             let of = page.clone();
             if let Ok(compressed) = tokio::task::spawn_blocking(move || of.compressed()).await {
                 let is_it = |here: &Option<Rendered>| here.as_ref().is_some_and(|here| here.is_same(&page));
-                kept.revise(&key, is_it, Some(compressed));
+                kept.replace_if(&key, is_it, Some(compressed));
             }
             drop(waiting);
         });
@@ -136,6 +136,6 @@ impl Pages {
 
     /// Asks again about every page.
     pub(crate) fn forget_all(&self) {
-        self.kept.expire_all();
+        self.kept.mark_all_stale();
     }
 }

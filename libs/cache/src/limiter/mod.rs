@@ -70,14 +70,14 @@ impl Limiter {
     /// # Errors
     /// Only if the URL can't be understood.
     pub fn connect(url: &str, prefix: &str, pepper: &[u8]) -> Result<Self, Error> {
-        Self::connect_patiently(url, prefix, pepper, PATIENCE)
+        Self::connect_with_timeout(url, prefix, pepper, PATIENCE)
     }
 
     /// As [`Limiter::connect`], waiting for Redis as long as `patience` (else 150 ms) before counting alone.
     ///
     /// # Errors
     /// Only if the URL can't be understood.
-    pub fn connect_patiently(
+    pub fn connect_with_timeout(
         url: &str,
         prefix: &str,
         pepper: &[u8],

@@ -16,7 +16,7 @@ const ADDRESS: &str = "203.0.113.77";
 
 /// Counts with the others however busy this machine is.
 fn patient(url: &str, prefix: &str, pepper: &[u8]) -> Limiter {
-    Limiter::connect_patiently(url, prefix, pepper, Duration::from_secs(30)).unwrap()
+    Limiter::connect_with_timeout(url, prefix, pepper, Duration::from_secs(30)).unwrap()
 }
 
 /// Ten minutes before the end of an hour, far from midnight.

@@ -11,14 +11,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-const FRESH_FOR: Duration = Duration::from_secs(60);
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+const MAX_AGE: Duration = Duration::from_secs(60);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 type Answer = Result<Served<u32>, &'static str>;
 
-fn cache() -> Fresh<String, u32> {
-    let bounds = Bounds { max_bytes: 1_000, fresh_for: FRESH_FOR, retry_after: RETRY_AFTER };
-    Fresh::new(bounds, |_, _| 10)
+fn cache() -> StaleOnErrorCache<String, u32> {
+    let bounds = Bounds { max_bytes: 1_000, max_age: MAX_AGE, retry_interval: RETRY_INTERVAL };
+    StaleOnErrorCache::new(bounds, |_, _| 10)
 }
 
 fn key() -> String {
@@ -26,7 +26,7 @@ fn key() -> String {
 }
 
 /// A call whose load is already decided, run to its end.
-fn get(cache: &Fresh<String, u32>, now: Instant, loaded: Result<u32, &'static str>) -> Answer {
+fn get(cache: &StaleOnErrorCache<String, u32>, now: Instant, loaded: Result<u32, &'static str>) -> Answer {
     cache.get(&key(), now, async { loaded }).now_or_never().unwrap()
 }
 
@@ -42,10 +42,10 @@ fn stale(value: u32) -> Answer {
 fn a_value_is_loaded_once_and_again_when_it_is_no_longer_fresh() {
     let (cache, now) = (cache(), Instant::now());
     assert_eq!(get(&cache, now, Ok(1)), fresh(1, false));
-    assert_eq!(get(&cache, now + FRESH_FOR / 2, Ok(2)), fresh(1, true));
-    assert_eq!(cache.peek("host/page", now + FRESH_FOR / 2), Some(1));
-    assert_eq!(cache.peek("host/page", now + FRESH_FOR), None);
-    assert_eq!(get(&cache, now + FRESH_FOR, Ok(3)), fresh(3, false));
+    assert_eq!(get(&cache, now + MAX_AGE / 2, Ok(2)), fresh(1, true));
+    assert_eq!(cache.peek("host/page", now + MAX_AGE / 2), Some(1));
+    assert_eq!(cache.peek("host/page", now + MAX_AGE), None);
+    assert_eq!(get(&cache, now + MAX_AGE, Ok(3)), fresh(3, false));
 }
 
 #[test]
@@ -53,10 +53,10 @@ fn a_stale_value_is_served_when_reloading_fails_and_the_store_is_left_alone_for_
     let (cache, now) = (cache(), Instant::now());
     assert_eq!(get(&cache, now, Err("down")), Err("down"));
     assert_eq!(get(&cache, now, Ok(1)), fresh(1, false));
-    let later = now + FRESH_FOR;
+    let later = now + MAX_AGE;
     assert_eq!(get(&cache, later, Err("down")), stale(1));
-    assert_eq!(get(&cache, later + RETRY_AFTER / 2, Ok(2)), stale(1), "not tried again yet");
-    assert_eq!(get(&cache, later + RETRY_AFTER, Ok(2)), fresh(2, false));
+    assert_eq!(get(&cache, later + RETRY_INTERVAL / 2, Ok(2)), stale(1), "not tried again yet");
+    assert_eq!(get(&cache, later + RETRY_INTERVAL, Ok(2)), fresh(2, false));
 }
 
 #[test]
@@ -79,9 +79,9 @@ fn an_invalidated_value_is_reloaded_and_only_served_if_that_fails() {
 fn everything_expires_at_once_and_a_removed_value_is_gone_for_good() {
     let (cache, now) = (cache(), Instant::now());
     get(&cache, now, Ok(1)).unwrap();
-    cache.expire_all();
+    cache.mark_all_stale();
     assert_eq!(get(&cache, now, Err("down")), stale(1));
-    assert_eq!(get(&cache, now + RETRY_AFTER, Ok(2)), fresh(2, false));
+    assert_eq!(get(&cache, now + RETRY_INTERVAL, Ok(2)), fresh(2, false));
     cache.remove(&key());
     assert_eq!(get(&cache, now, Err("down")), Err("down"), "suspended pages aren't served stale");
     get(&cache, now, Ok(3)).unwrap();
@@ -92,17 +92,17 @@ fn everything_expires_at_once_and_a_removed_value_is_gone_for_good() {
 #[test]
 fn a_revised_value_is_as_old_as_it_was_and_undoes_nothing() {
     let (cache, now) = (cache(), Instant::now());
-    assert!(!cache.revise(&key(), |_| true, 2), "nothing is here");
+    assert!(!cache.replace_if(&key(), |_| true, 2), "nothing is here");
     get(&cache, now, Ok(1)).unwrap();
-    assert!(!cache.revise(&key(), |here| *here == 7, 2), "something else is here");
-    assert!(cache.revise(&key(), |here| *here == 1, 2));
-    assert_eq!(cache.peek_until("host/page", now), Some((2, now + FRESH_FOR)));
-    assert_eq!((cache.peek("host/page", now + FRESH_FOR), cache.last("host/page")), (None, Some(2)));
+    assert!(!cache.replace_if(&key(), |here| *here == 7, 2), "something else is here");
+    assert!(cache.replace_if(&key(), |here| *here == 1, 2));
+    assert_eq!(cache.peek_with_expiry("host/page", now), Some((2, now + MAX_AGE)));
+    assert_eq!((cache.peek("host/page", now + MAX_AGE), cache.last("host/page")), (None, Some(2)));
     cache.invalidate(&key());
-    assert!(cache.revise(&key(), |_| true, 3));
+    assert!(cache.replace_if(&key(), |_| true, 3));
     assert_eq!(cache.peek("host/page", now), None, "out of date still");
     cache.remove(&key());
-    assert!(!cache.revise(&key(), |_| true, 4));
+    assert!(!cache.replace_if(&key(), |_| true, 4));
     assert_eq!(cache.last("host/page"), None);
 }
 
@@ -124,7 +124,7 @@ struct Call {
 }
 
 impl Call {
-    fn make(cache: &Fresh<String, u32>, truth: &Rc<Cell<u32>>, now: Instant) -> Self {
+    fn make(cache: &StaleOnErrorCache<String, u32>, truth: &Rc<Cell<u32>>, now: Instant) -> Self {
         let (gate, opened) = oneshot::channel();
         let (cache, read) = (cache.clone(), Rc::clone(truth));
         let answer = Box::pin(async move {
@@ -233,7 +233,7 @@ proptest! {
                 }
                 Step::WriteElsewhereAndMiss => {
                     truth.set(truth.get() + 1);
-                    cache.expire_all();
+                    cache.mark_all_stale();
                 }
                 Step::Delete => {
                     truth.set(truth.get() + 1);

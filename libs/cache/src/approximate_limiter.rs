@@ -28,7 +28,7 @@ const KEYS_MAX: usize = 16_384;
 
 /// Counts hits by key and fixed window. Clones share the counts.
 #[derive(Clone)]
-pub struct Meter(Arc<Shared>);
+pub struct ApproximateLimiter(Arc<Shared>);
 
 struct Shared {
     rule: Rule,
@@ -66,7 +66,7 @@ struct News {
     hits: u32,
 }
 
-impl Meter {
+impl ApproximateLimiter {
     /// Opens the counters. Redis may be down. `pepper` keys the hash under which keys stand in Redis, and must be
     /// the same in all processes that count together. Must be called within a Tokio runtime.
     ///
@@ -116,7 +116,7 @@ impl Meter {
     }
 
     /// Tells the others what was counted here, and learns what they counted. To be called again and again.
-    pub async fn tell(&self, now: DateTime<Utc>) {
+    pub async fn share_counts(&self, now: DateTime<Utc>) {
         let window = self.window_of(now);
         let news: Vec<News> = (0..SHARDS).flat_map(|at| self.take_news(at, window)).collect();
         if news.is_empty() {

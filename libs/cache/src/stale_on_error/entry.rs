@@ -4,19 +4,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-pub(super) struct Stored<V> {
+pub(super) struct Entry<V> {
     pub(super) value: V,
     /// When loading began: what changed since may not be in it.
     loaded: Instant,
     epoch: u64,
-    outdated: AtomicBool,
+    is_stale: AtomicBool,
     /// When a reload last failed, and in which epoch.
     failed: Mutex<Option<(Instant, u64)>>,
 }
 
-impl<V> Stored<V> {
+impl<V> Entry<V> {
     pub(super) fn new(value: V, loaded: Instant, epoch: u64) -> Self {
-        Self { value, loaded, epoch, outdated: AtomicBool::new(false), failed: Mutex::new(None) }
+        Self { value, loaded, epoch, is_stale: AtomicBool::new(false), failed: Mutex::new(None) }
     }
 
     /// Another value in this one's place.
@@ -26,33 +26,33 @@ impl<V> Stored<V> {
             value,
             loaded: self.loaded,
             epoch: self.epoch,
-            outdated: AtomicBool::new(self.outdated.load(Ordering::SeqCst)),
+            is_stale: AtomicBool::new(self.is_stale.load(Ordering::SeqCst)),
             failed: Mutex::new(failed),
         }
     }
 
-    pub(super) fn is_fresh(&self, now: Instant, epoch: u64, fresh_for: Duration) -> bool {
+    pub(super) fn is_fresh(&self, now: Instant, epoch: u64, max_age: Duration) -> bool {
         self.epoch == epoch
-            && !self.outdated.load(Ordering::SeqCst)
-            && now.saturating_duration_since(self.loaded) < fresh_for
+            && !self.is_stale.load(Ordering::SeqCst)
+            && now.saturating_duration_since(self.loaded) < max_age
     }
 
-    pub(super) fn fresh_until(&self, fresh_for: Duration) -> Instant {
-        self.loaded + fresh_for
+    pub(super) fn expires_at(&self, max_age: Duration) -> Instant {
+        self.loaded + max_age
     }
 
     /// Must be reloaded before it is used; an earlier failure to do so is no excuse any more.
-    pub(super) fn outdate(&self) {
-        self.outdated.store(true, Ordering::SeqCst);
+    pub(super) fn mark_stale(&self) {
+        self.is_stale.store(true, Ordering::SeqCst);
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    pub(super) fn note_failure(&self, now: Instant, epoch: u64) {
+    pub(super) fn record_failure(&self, now: Instant, epoch: u64) {
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, epoch));
     }
 
-    pub(super) fn failed_lately(&self, now: Instant, epoch: u64, retry_after: Duration) -> bool {
+    pub(super) fn failed_recently(&self, now: Instant, epoch: u64, retry_interval: Duration) -> bool {
         let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.is_some_and(|(at, of)| of == epoch && now.saturating_duration_since(at) < retry_after)
+        failed.is_some_and(|(at, of)| of == epoch && now.saturating_duration_since(at) < retry_interval)
     }
 }

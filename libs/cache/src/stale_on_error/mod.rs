@@ -1,17 +1,17 @@
 //! Values kept in this process that are fresh, or else reloaded before they are used, or else, when they can't be,
 //! served stale and marked so. That last step is what keeps a warm page up while every store is down.
 
-mod flight;
-mod stored;
+mod entry;
+mod in_flight;
 
 use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use entry::Entry;
 use equivalent::Equivalent;
-use flight::{Flights, Role};
-use stored::Stored;
+use in_flight::{InFlightLoads, Role};
 
 /// How much is kept and for how long it counts.
 #[derive(Clone, Copy, Debug)]
@@ -19,9 +19,9 @@ pub struct Bounds {
     /// The weight of everything kept, by the weigher's measure.
     pub max_bytes: u64,
     /// How long after it was loaded a value may be used without asking again.
-    pub fresh_for: Duration,
+    pub max_age: Duration,
     /// How long after a failed reload the stale value is served without trying again.
-    pub retry_after: Duration,
+    pub retry_interval: Duration,
 }
 
 /// A value and how it was come by.
@@ -36,26 +36,26 @@ pub struct Served<V> {
 }
 
 /// A cache of values by key. Clones share it. Absence is cached too, where `V` is an `Option`.
-pub struct Fresh<K, V> {
-    values: moka::sync::Cache<K, Arc<Stored<V>>>,
-    flights: Arc<Flights<K>>,
+pub struct StaleOnErrorCache<K, V> {
+    values: moka::sync::Cache<K, Arc<Entry<V>>>,
+    in_flight: Arc<InFlightLoads<K>>,
     /// Values of an earlier epoch are stale.
     epoch: Arc<AtomicU64>,
     bounds: Bounds,
 }
 
-impl<K, V> Clone for Fresh<K, V> {
+impl<K, V> Clone for StaleOnErrorCache<K, V> {
     fn clone(&self) -> Self {
         Self {
             values: self.values.clone(),
-            flights: Arc::clone(&self.flights),
+            in_flight: Arc::clone(&self.in_flight),
             epoch: Arc::clone(&self.epoch),
             bounds: self.bounds,
         }
     }
 }
 
-impl<K, V> Fresh<K, V>
+impl<K, V> StaleOnErrorCache<K, V>
 where
     K: Hash + Eq + Clone + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
@@ -64,9 +64,9 @@ where
     pub fn new(bounds: Bounds, weigher: impl Fn(&K, &V) -> u32 + Send + Sync + 'static) -> Self {
         let values = moka::sync::Cache::builder()
             .max_capacity(bounds.max_bytes)
-            .weigher(move |key, stored: &Arc<Stored<V>>| weigher(key, &stored.value))
+            .weigher(move |key, stored: &Arc<Entry<V>>| weigher(key, &stored.value))
             .build();
-        Self { values, flights: Arc::default(), epoch: Arc::default(), bounds }
+        Self { values, in_flight: Arc::default(), epoch: Arc::default(), bounds }
     }
 
     /// The value if it is here and fresh: no waiting, no allocation but what `V::clone` needs.
@@ -74,21 +74,21 @@ where
     where
         Q: Equivalent<K> + Hash + ?Sized,
     {
-        self.peek_until(key, now).map(|(value, _)| value)
+        self.peek_with_expiry(key, now).map(|(value, _)| value)
     }
 
     /// The same, with the time at which it is no longer fresh, whatever happens.
-    pub fn peek_until<Q>(&self, key: &Q, now: Instant) -> Option<(V, Instant)>
+    pub fn peek_with_expiry<Q>(&self, key: &Q, now: Instant) -> Option<(V, Instant)>
     where
         Q: Equivalent<K> + Hash + ?Sized,
     {
         let stored = self.values.get(key)?;
-        let is_fresh = stored.is_fresh(now, self.epoch(), self.bounds.fresh_for);
-        is_fresh.then(|| (stored.value.clone(), stored.fresh_until(self.bounds.fresh_for)))
+        let is_fresh = stored.is_fresh(now, self.epoch(), self.bounds.max_age);
+        is_fresh.then(|| (stored.value.clone(), stored.expires_at(self.bounds.max_age)))
     }
 
     /// What is here, fresh or not. For those who reload and find that nothing has changed.
-    pub fn last<Q>(&self, key: &Q) -> Option<V>
+    pub fn peek_stale<Q>(&self, key: &Q) -> Option<V>
     where
         Q: Equivalent<K> + Hash + ?Sized,
     {
@@ -97,9 +97,9 @@ where
 
     /// Puts `revised` in the place of a value that is still here, `is_it` says: the same in another form, as old
     /// and as fresh as it was. `false` and nothing changed if another has come, or it is gone.
-    pub fn revise(&self, key: &K, is_it: impl FnOnce(&V) -> bool, revised: V) -> bool {
-        // Under the lock that those take who remove and outdate: neither is undone.
-        self.flights.undisturbed(|| {
+    pub fn replace_if(&self, key: &K, is_it: impl FnOnce(&V) -> bool, revised: V) -> bool {
+        // Under the lock that those take who remove and mark_stale: neither is undone.
+        self.in_flight.with_lock(|| {
             let here = self.values.get(key).filter(|stored| is_it(&stored.value));
             let revised = here.map(|stored| Arc::new(stored.with(revised)));
             revised.map(|stored| self.values.insert(key.clone(), stored)).is_some()
@@ -121,11 +121,11 @@ where
             if let Some(served) = self.served(key, now) {
                 return Ok(served);
             }
-            match self.flights.join(key) {
-                Role::Lead(flight) => return self.lead(key, now, load, flight).await,
-                Role::Follow(flight) => {
+            match self.in_flight.join(key) {
+                Role::Leader(flight) => return self.lead(key, now, load, flight).await,
+                Role::Follower(flight) => {
                     if flight.failed().await {
-                        return self.instead(key, now, load).await;
+                        return self.after_failed_load(key, now, load).await;
                     }
                 }
             }
@@ -134,9 +134,9 @@ where
 
     /// This value is out of date: it is loaded again before it is used.
     pub fn invalidate(&self, key: &K) {
-        self.flights.outdate(key, || {
+        self.in_flight.mark_stale(key, || {
             if let Some(stored) = self.values.get(key) {
-                stored.outdate();
+                stored.mark_stale();
             }
         });
     }
@@ -144,28 +144,28 @@ where
     /// Every value for which `concerns` holds is out of date.
     pub fn invalidate_where(&self, concerns: impl Fn(&K, &V) -> bool) {
         // What is being loaded can't be looked at yet: all of it counts as concerned.
-        self.flights.outdate_all(|| {
+        self.in_flight.mark_all_stale(|| {
             for (key, stored) in &self.values {
                 if concerns(&key, &stored.value) {
-                    stored.outdate();
+                    stored.mark_stale();
                 }
             }
         });
     }
 
     /// Everything here may be out of date.
-    pub fn expire_all(&self) {
+    pub fn mark_all_stale(&self) {
         self.epoch.fetch_add(1, Ordering::SeqCst);
     }
 
     /// This value must not be served again, not even stale: it was deleted or suspended.
     pub fn remove(&self, key: &K) {
-        self.flights.forbid(key, || self.values.invalidate(key));
+        self.in_flight.mark_removed(key, || self.values.invalidate(key));
     }
 
     /// No value for which `concerns` holds may be served again, not even stale.
     pub fn remove_where(&self, concerns: impl Fn(&K, &V) -> bool) {
-        self.flights.forbid_all(|| {
+        self.in_flight.mark_all_removed(|| {
             for (key, stored) in &self.values {
                 if concerns(&key, &stored.value) {
                     self.values.invalidate(&*key);
@@ -184,8 +184,8 @@ where
     /// What can be served without loading: a fresh value, or a stale one whose reload failed a moment ago.
     fn served(&self, key: &K, now: Instant) -> Option<Served<V>> {
         let stored = self.values.get(key)?;
-        let stale = !stored.is_fresh(now, self.epoch(), self.bounds.fresh_for);
-        let usable = !stale || stored.failed_lately(now, self.epoch(), self.bounds.retry_after);
+        let stale = !stored.is_fresh(now, self.epoch(), self.bounds.max_age);
+        let usable = !stale || stored.failed_recently(now, self.epoch(), self.bounds.retry_interval);
         usable.then(|| Served { value: stored.value.clone(), stale, hit: true })
     }
 
@@ -194,7 +194,7 @@ where
         key: &K,
         now: Instant,
         load: F,
-        flight: flight::Lead<K>,
+        flight: in_flight::Leader<K>,
     ) -> Result<Served<V>, E>
     where
         F: Future<Output = Result<V, E>>,
@@ -202,12 +202,12 @@ where
         let epoch = self.epoch();
         match load.await {
             Ok(value) => {
-                let stored = Arc::new(Stored::new(value.clone(), now, epoch));
-                flight.land(|outcome| {
-                    if outcome.is_outdated() {
-                        stored.outdate();
+                let stored = Arc::new(Entry::new(value.clone(), now, epoch));
+                flight.complete(|outcome| {
+                    if outcome.is_stale() {
+                        stored.mark_stale();
                     }
-                    if !outcome.is_forbidden() {
+                    if !outcome.is_removed() {
                         self.values.insert(key.clone(), stored);
                     }
                 });
@@ -216,7 +216,7 @@ where
             Err(error) => {
                 let stored = self.values.get(key);
                 if let Some(stored) = &stored {
-                    stored.note_failure(now, epoch);
+                    stored.record_failure(now, epoch);
                 }
                 flight.fail();
                 stored
@@ -228,12 +228,12 @@ where
 
     /// After somebody else's load has failed: the stale value, else a load of one's own that isn't kept. Waiting
     /// in line to fail one after the other would take the callers far longer.
-    async fn instead<E, F>(&self, key: &K, now: Instant, load: F) -> Result<Served<V>, E>
+    async fn after_failed_load<E, F>(&self, key: &K, now: Instant, load: F) -> Result<Served<V>, E>
     where
         F: Future<Output = Result<V, E>>,
     {
         if let Some(stored) = self.values.get(key) {
-            let stale = !stored.is_fresh(now, self.epoch(), self.bounds.fresh_for);
+            let stale = !stored.is_fresh(now, self.epoch(), self.bounds.max_age);
             return Ok(Served { value: stored.value.clone(), stale, hit: true });
         }
         load.await.map(|value| Served { value, stale: false, hit: false })
