@@ -10,7 +10,7 @@ use domain::keys::{self, KeyKind};
 use domain::reach::Reach;
 use domain::scopes::ScopeSet;
 use http::{Method, StatusCode};
-use sandbox::test::MortalRedis;
+use sandbox::test::KillableRedis;
 use serde_json::{Value, json};
 use service::Clock;
 use store::keys::NewKey;
@@ -136,7 +136,7 @@ async fn another_replica_follows_a_rotation_and_a_revocation_within_a_second() {
 
 #[tokio::test]
 async fn another_replica_follows_within_a_second_with_redis_dead_too() {
-    let mut redis = MortalRedis::start().await;
+    let mut redis = KillableRedis::start().await;
     let api = Api::start(&[&format!("redis.url={}", redis.url())]).await;
     let trial = api.trial().await;
     redis.kill().await;

@@ -104,8 +104,8 @@ impl Child {
         }
     }
 
-    fn ended(&self) -> Ended {
-        Ended { name: self.name, status: *self.exited.borrow(), tail: tail(&self.log) }
+    fn ended(&self) -> ChildExit {
+        ChildExit { name: self.name, status: *self.exited.borrow(), tail: tail(&self.log) }
     }
 
     /// Waits until it has ended by itself.
@@ -181,22 +181,22 @@ fn die_with(parent: Pid, farewell: Signal) -> io::Result<()> {
 
 /// A child that ended before it answered.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct ChildExit {
     name: &'static str,
     status: Option<ExitStatus>,
     tail: String,
 }
 
-impl Ended {
+impl ChildExit {
     /// Whether it ended because somebody else has its port.
-    pub(crate) fn port_was_taken(&self) -> bool {
+    pub(crate) fn port_in_use(&self) -> bool {
         self.tail.contains("ddress already in use") || self.tail.contains("Address in use")
     }
 }
 
-impl std::error::Error for Ended {}
+impl std::error::Error for ChildExit {}
 
-impl fmt::Display for Ended {
+impl fmt::Display for ChildExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let status = self.status.map_or_else(|| "an unknown status".to_owned(), |status| status.to_string());
         write!(f, "{} ended with {status} before it answered; its log ends:\n{}", self.name, self.tail)

@@ -4,9 +4,8 @@
 mod account;
 pub mod child;
 pub mod clickhouse;
-pub mod front;
-pub mod hold;
-pub mod places;
+pub mod clickhouse_http;
+pub mod dirs;
 pub mod port;
 pub mod postgres;
 pub mod programs;
@@ -14,12 +13,13 @@ pub mod progress;
 pub mod redis;
 pub mod s3;
 mod secret;
+pub mod supervisor;
 pub mod test;
-mod vacant;
+mod wait_for_exit;
 
 use std::path::PathBuf;
 
-use places::Temporary;
+use dirs::TempDir;
 
 /// Where a backend's data lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,11 +31,11 @@ pub enum Data {
 }
 
 impl Data {
-    fn folder(&self, kind: &str) -> anyhow::Result<(PathBuf, Option<Temporary>)> {
+    fn folder(&self, kind: &str) -> anyhow::Result<(PathBuf, Option<TempDir>)> {
         match self {
             Self::Persistent(dir) => Ok((dir.clone(), None)),
             Self::Temporary => {
-                let temporary = Temporary::new(kind)?;
+                let temporary = TempDir::new(kind)?;
                 Ok((temporary.path.clone(), Some(temporary)))
             }
         }

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use sandbox::front::{self, FrontArgs};
-use sandbox::hold::{self, Backend};
+use sandbox::clickhouse_http::{self, ClickhouseHttpArgs};
 use sandbox::programs::Source;
 use sandbox::progress::{Progress, Step};
+use sandbox::supervisor::{self, Backend};
 
 /// Private Postgres, Redis and ClickHouse for tests and trials
 ///
@@ -18,9 +18,9 @@ use sandbox::progress::{Progress, Step};
 #[command(
     version,
     after_help = "Examples:
-  sandbox hold postgres                a Postgres until Ctrl-D; its URL in one line of JSON
-  sandbox hold clickhouse --fetched    the same over ClickHouse's engine, whatever is installed
-  psql $(sandbox hold postgres < /dev/tty | jq -r .url)"
+  sandbox run  postgres                a Postgres until Ctrl-D; its URL in one line of JSON
+  sandbox run  clickhouse --fetched    the same over ClickHouse's engine, whatever is installed
+  psql $(sandbox run  postgres < /dev/tty | jq -r .url)"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -33,7 +33,7 @@ enum Command {
     ///
     /// Prints one line of JSON once it answers: url, pid, and ClickHouse's user and password. Everything it
     /// wrote is deleted at the end.
-    Hold {
+    Run {
         /// What to start
         backend: Backend,
         /// Use the fetched program even if another is installed
@@ -41,7 +41,7 @@ enum Command {
         fetched: bool,
     },
     /// Serve ClickHouse's HTTP interface over libchdb
-    ClickhouseFront(FrontArgs),
+    ClickhouseHttp(ClickhouseHttpArgs),
 }
 
 fn main() -> ExitCode {
@@ -58,9 +58,9 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<()> {
     match command {
-        Command::Hold { backend, fetched } => {
+        Command::Run { backend, fetched } => {
             let source = if fetched { Source::Fetched } else { Source::Any };
-            let front: Vec<OsString> = vec![std::env::current_exe()?.into(), "clickhouse-front".into()];
+            let http_command: Vec<OsString> = vec![std::env::current_exe()?.into(), "clickhouse-http".into()];
             let runtime =
                 tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
             // What takes a blink needs no line in every test's output.
@@ -68,9 +68,9 @@ fn run(command: Command) -> Result<()> {
                 Step::Starting { .. } | Step::Ready { .. } => {}
                 slow => say(&slow.to_string()),
             });
-            runtime.block_on(hold::hold(backend, source, front, &progress))
+            runtime.block_on(supervisor::run(backend, source, http_command, &progress))
         }
-        Command::ClickhouseFront(args) => front::run(args),
+        Command::ClickhouseHttp(args) => clickhouse_http::run(args),
     }
 }
 

@@ -7,8 +7,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::child::Ended;
-use crate::{places, secret};
+use crate::child::ChildExit;
+use crate::{dirs, secret};
 
 const ATTEMPTS: usize = 5;
 
@@ -39,7 +39,7 @@ pub struct Reserved {
 /// # Errors
 /// There is none, or the folder of locks can't be made.
 pub fn reserve() -> Result<Reserved> {
-    let folder = places::temporary_base().join("ports");
+    let folder = dirs::temporary_base().join("ports");
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     for _ in 0..1_000 {
         let span = RESERVABLE.end - RESERVABLE.start;
@@ -61,7 +61,8 @@ pub(crate) async fn start_on<T>(wanted: u16, start: impl AsyncFn(u16) -> Result<
     loop {
         match start(free()?).await {
             Err(error)
-                if attempt < ATTEMPTS && error.downcast_ref::<Ended>().is_some_and(Ended::port_was_taken) =>
+                if attempt < ATTEMPTS
+                    && error.downcast_ref::<ChildExit>().is_some_and(ChildExit::port_in_use) =>
             {
                 attempt += 1;
             }

@@ -79,7 +79,7 @@ impl Progress {
         Self::new(|_| {})
     }
 
-    pub(crate) fn tell(&self, step: Step) {
+    pub(crate) fn report(&self, step: Step) {
         (self.0)(step);
     }
 }

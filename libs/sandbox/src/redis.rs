@@ -11,11 +11,11 @@ use tokio::net::TcpStream;
 
 use crate::Data;
 use crate::child::Child;
-use crate::places::Temporary;
+use crate::dirs::TempDir;
 use crate::port;
 use crate::programs::{self, Source};
 use crate::progress::{Progress, Step};
-use crate::vacant::until_vacant;
+use crate::wait_for_exit::wait_for_exit;
 
 const WHAT: &str = "Redis";
 /// A long append-only file takes a while to read.
@@ -48,7 +48,7 @@ pub struct Redis {
     child: Child,
     port: u16,
     // After the child: it goes once nobody lives in it.
-    _temporary: Option<Temporary>,
+    _temporary: Option<TempDir>,
 }
 
 impl Redis {
@@ -63,10 +63,10 @@ impl Redis {
         let (home, temporary) = options.data.folder("redis")?;
         let data = home.join("data");
         std::fs::create_dir_all(&data).with_context(|| format!("creating {}", data.display()))?;
-        until_vacant(&data).await?;
+        wait_for_exit(&data).await?;
         let log = options.log.clone().unwrap_or_else(|| home.join("log"));
 
-        progress.tell(Step::Starting { what: WHAT });
+        progress.report(Step::Starting { what: WHAT });
         let (child, port) = port::start_on(options.port, async |port| {
             let child =
                 Child::spawn(WHAT, command(&program, &data, port, temporary.is_some()), Signal::TERM, &log)?;
@@ -74,7 +74,7 @@ impl Redis {
             Ok((child, port))
         })
         .await?;
-        progress.tell(Step::Ready { what: WHAT });
+        progress.report(Step::Ready { what: WHAT });
         Ok(Self { child, port, _temporary: temporary })
     }
 

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use tokio::net::TcpStream;
 
 use crate::child::Child;
-use crate::places::{self, Temporary};
+use crate::dirs::{self, TempDir};
 use crate::port;
 
 const WHAT: &str = "S3";
@@ -22,7 +22,7 @@ pub struct S3 {
     child: Child,
     port: u16,
     // After the child: it goes once nobody lives in it.
-    temporary: Temporary,
+    temporary: TempDir,
 }
 
 impl S3 {
@@ -39,7 +39,7 @@ impl S3 {
     /// No program can be had, or it ends instead of answering.
     pub async fn start() -> Result<Self> {
         let program = tokio::task::spawn_blocking(program).await??;
-        let temporary = Temporary::new("s3")?;
+        let temporary = TempDir::new("s3")?;
         let root = temporary.path.join("data");
         std::fs::create_dir_all(root.join(Self::BUCKET))?;
         let log = temporary.path.join("log");
@@ -78,7 +78,7 @@ impl S3 {
 /// The server's program: installed, else built once for this user with cargo, which takes two minutes.
 fn program() -> Result<PathBuf> {
     let name = format!("s3s-fs-{VERSION}");
-    let home = places::cache()?.join(&name);
+    let home = dirs::cache()?.join(&name);
     let built = home.join("bin/s3s-fs");
     if built.is_file() {
         return Ok(built);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sandbox::Data;
-use sandbox::places;
+use sandbox::dirs;
 use sandbox::postgres::{self, Postgres};
 use sandbox::programs::Source;
 use sandbox::progress::Progress;
@@ -58,7 +58,7 @@ async fn survives_a_kill(source: Source) {
     let third = postgres(dir.path(), source).await.unwrap();
     store::execute_raw(&connect(&third), "SELECT 1 / (count(*) - 1) FROM kept").await.unwrap();
     drop(third);
-    places::erase(dir.path()).unwrap();
+    dirs::erase(dir.path()).unwrap();
 }
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn a_recycled_process_id_in_postgress_note_does_not_keep_it_from_starting(
     let strangers = text.replacen(text.lines().next().unwrap(), &std::process::id().to_string(), 1);
     std::fs::write(&note, strangers).unwrap();
     postgres(dir.path(), Source::Any).await.unwrap().stop().await.unwrap();
-    places::erase(dir.path()).unwrap();
+    dirs::erase(dir.path()).unwrap();
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn a_server_that_cannot_start_says_why_at_once() {
     };
     let said = Postgres::start(options, &Progress::silent()).await.unwrap_err().to_string();
     assert!(said.contains("ddress already in use"), "{said}");
-    places::erase(dir.path()).unwrap();
+    dirs::erase(dir.path()).unwrap();
 }
 
 #[tokio::test]

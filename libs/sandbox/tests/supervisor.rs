@@ -9,11 +9,11 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use sandbox::hold::Announcement;
+use sandbox::supervisor::Announcement;
 
 const BACKENDS: [&str; 3] = ["postgres", "redis", "clickhouse"];
 
-struct Held {
+struct SupervisedBackend {
     supervisor: Child,
     announcement: Announcement,
     /// The backend, watched before anything can happen to it.
@@ -21,16 +21,21 @@ struct Held {
     folder: PathBuf,
 }
 
-fn hold(backend: &str) -> Held {
+fn supervise(backend: &str) -> SupervisedBackend {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sandbox"));
     let mut supervisor =
-        command.args(["hold", backend]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        command.args(["run", backend]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(supervisor.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let announcement: Announcement = serde_json::from_str(&line).unwrap();
     let pid = Pid::from_raw(i32::try_from(announcement.pid).unwrap()).unwrap();
     let folder = std::fs::read_link(format!("/proc/{}/cwd", announcement.pid)).unwrap();
-    Held { supervisor, announcement, backend: pidfd_open(pid, PidfdFlags::empty()).unwrap(), folder }
+    SupervisedBackend {
+        supervisor,
+        announcement,
+        backend: pidfd_open(pid, PidfdFlags::empty()).unwrap(),
+        folder,
+    }
 }
 
 /// Waits for the end itself; the limit only fails the test.
@@ -43,7 +48,7 @@ fn assert_ends(process: &OwnedFd, whose: &str) {
 #[test]
 fn a_backend_goes_with_its_files_when_its_keepers_end_of_the_pipe_closes() {
     for name in BACKENDS {
-        let mut held = hold(name);
+        let mut held = supervise(name);
         assert!(held.announcement.url.contains("127.0.0.1"), "{name}");
         assert!(held.folder.is_dir(), "{name}");
         drop(held.supervisor.stdin.take());
@@ -55,7 +60,7 @@ fn a_backend_goes_with_its_files_when_its_keepers_end_of_the_pipe_closes() {
 
 #[test]
 fn a_backend_ends_when_its_supervisor_is_killed() {
-    let mut all = BACKENDS.map(hold);
+    let mut all = BACKENDS.map(supervise);
     for held in &mut all {
         held.supervisor.kill().unwrap();
         held.supervisor.wait().unwrap();
@@ -64,7 +69,7 @@ fn a_backend_ends_when_its_supervisor_is_killed() {
         assert_ends(&held.backend, name);
     }
     // The folders of the killed are swept by whoever comes next.
-    drop(hold("redis").supervisor.wait_with_output().unwrap());
+    drop(supervise("redis").supervisor.wait_with_output().unwrap());
     for held in &all {
         assert!(!held.folder.exists(), "{} stays", held.folder.display());
     }

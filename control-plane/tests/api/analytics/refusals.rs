@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use contract::events::Event;
 use http::{Method, StatusCode};
-use sandbox::test::within;
+use sandbox::test::with_timeout;
 use serde_json::{Value, json};
 use service::Clock;
 use tokio::io::AsyncReadExt as _;
@@ -179,7 +179,7 @@ async fn who_hangs_up_ends_the_question_and_gives_its_turn_back() {
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
         drop(asking);
         let mut asked = Vec::new();
-        within(connection.read_to_end(&mut asked)).await.unwrap();
+        with_timeout(connection.read_to_end(&mut asked)).await.unwrap();
         assert!(String::from_utf8_lossy(&asked).contains("readonly=2"));
     }
 }

@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use cache::{Bus, BusEvent};
 use futures::StreamExt as _;
-use sandbox::test::{MortalRedis, until, within};
+use sandbox::test::{KillableRedis, until, with_timeout};
 
 use crate::support::{command, redis};
 
@@ -14,12 +14,12 @@ async fn every_listener_hears_what_is_said_after_it_began_to_listen() {
     let bus = Bus::<Vec<String>>::connect(&url, &prefix).unwrap();
     bus.publish(&vec!["before".into()]).await.unwrap();
     let (mut one, mut other) = (pin!(bus.subscribe()), pin!(bus.clone().subscribe()));
-    assert_eq!(within(one.next()).await, Some(BusEvent::Lagged));
-    assert_eq!(within(other.next()).await, Some(BusEvent::Lagged));
+    assert_eq!(with_timeout(one.next()).await, Some(BusEvent::Lagged));
+    assert_eq!(with_timeout(other.next()).await, Some(BusEvent::Lagged));
     let message = vec!["page".to_owned(), "\u{e9}".to_owned()];
     bus.publish(&message).await.unwrap();
-    assert_eq!(within(one.next()).await, Some(BusEvent::Message(message.clone())));
-    assert_eq!(within(other.next()).await, Some(BusEvent::Message(message)));
+    assert_eq!(with_timeout(one.next()).await, Some(BusEvent::Message(message.clone())));
+    assert_eq!(with_timeout(other.next()).await, Some(BusEvent::Message(message)));
 }
 
 #[tokio::test]
@@ -27,17 +27,17 @@ async fn channels_of_other_prefixes_are_not_heard_and_unreadable_messages_count_
     let (url, prefix) = redis().await;
     let numbers = Bus::<u32>::connect(&url, &prefix).unwrap();
     let mut heard = pin!(numbers.subscribe());
-    within(heard.next()).await;
+    with_timeout(heard.next()).await;
     Bus::<u32>::connect(&url, &format!("{prefix}-other")).unwrap().publish(&1).await.unwrap();
     Bus::<String>::connect(&url, &prefix).unwrap().publish(&"of another version".into()).await.unwrap();
     numbers.publish(&2).await.unwrap();
-    assert_eq!(within(heard.next()).await, Some(BusEvent::Lagged));
-    assert_eq!(within(heard.next()).await, Some(BusEvent::Message(2)));
+    assert_eq!(with_timeout(heard.next()).await, Some(BusEvent::Lagged));
+    assert_eq!(with_timeout(heard.next()).await, Some(BusEvent::Message(2)));
 }
 
 #[tokio::test]
 async fn a_listener_comes_back_by_itself_when_redis_does() {
-    let mut server = MortalRedis::start().await;
+    let mut server = KillableRedis::start().await;
     server.kill().await;
     let bus = Bus::<u32>::connect(server.url(), "b").unwrap();
     assert!(bus.publish(&1).await.is_err());
@@ -50,22 +50,22 @@ async fn a_listener_comes_back_by_itself_when_redis_does() {
         }
     });
     for round in 0..2 {
-        server.start_again().await;
-        assert_eq!(within(events.recv()).await, Some(BusEvent::Lagged), "round {round}");
+        server.restart().await;
+        assert_eq!(with_timeout(events.recv()).await, Some(BusEvent::Lagged), "round {round}");
         until(async || bus.publish(&round).await.is_ok()).await;
-        assert_eq!(within(events.recv()).await, Some(BusEvent::Message(round)));
+        assert_eq!(with_timeout(events.recv()).await, Some(BusEvent::Message(round)));
         server.kill().await;
     }
 }
 
 #[tokio::test]
 async fn a_connection_cut_by_the_server_is_noticed_and_made_anew() {
-    let server = MortalRedis::start().await;
+    let server = KillableRedis::start().await;
     let bus = Bus::<u32>::connect(server.url(), "b").unwrap();
     let mut heard = pin!(bus.subscribe());
-    within(heard.next()).await;
+    with_timeout(heard.next()).await;
     command(server.url(), &["CLIENT", "KILL", "TYPE", "pubsub"]).await;
-    assert_eq!(within(heard.next()).await, Some(BusEvent::Lagged));
+    assert_eq!(with_timeout(heard.next()).await, Some(BusEvent::Lagged));
     bus.publish(&3).await.unwrap();
-    assert_eq!(within(heard.next()).await, Some(BusEvent::Message(3)));
+    assert_eq!(with_timeout(heard.next()).await, Some(BusEvent::Message(3)));
 }

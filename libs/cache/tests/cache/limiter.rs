@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use cache::{Limiter, Rule};
 use chrono::{DateTime, TimeDelta, Utc};
 
-use sandbox::test::MortalRedis;
+use sandbox::test::KillableRedis;
 
 use crate::support::{command, redis};
 
@@ -60,7 +60,7 @@ async fn a_hundred_hits_at_once_get_exactly_as_many_as_allowed() {
 
 #[tokio::test]
 async fn no_address_stands_in_redis_and_counters_end_with_their_window() {
-    let server = MortalRedis::start().await;
+    let server = KillableRedis::start().await;
     let limiter = patient(server.url(), "l", b"pepper");
     assert!(limiter.hit(ADDRESS, &RULES, start()).await.allowed);
     let keys: Vec<String> = ::redis::from_redis_value(command(server.url(), &["KEYS", "*"]).await).unwrap();
@@ -78,7 +78,7 @@ async fn no_address_stands_in_redis_and_counters_end_with_their_window() {
 
 #[tokio::test]
 async fn without_redis_a_process_goes_on_from_what_it_knew_and_quickly() {
-    let mut server = MortalRedis::start().await;
+    let mut server = KillableRedis::start().await;
     let limiter = patient(server.url(), "l", b"pepper");
     let now = start();
     for _ in 0..3 {
@@ -97,7 +97,7 @@ async fn without_redis_a_process_goes_on_from_what_it_knew_and_quickly() {
 
 #[tokio::test]
 async fn a_stalled_redis_holds_nobody_up() {
-    let server = MortalRedis::start().await;
+    let server = KillableRedis::start().await;
     let limiter = Limiter::connect(server.url(), "l", b"pepper").unwrap();
     assert!(limiter.hit(ADDRESS, &RULES, start()).await.allowed);
     command(server.url(), &["CLIENT", "PAUSE", "3000"]).await;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Worker, command, redis, task};
 use queue::{Config, Queue, Task};
-use sandbox::test::{MortalRedis, until, within};
+use sandbox::test::{KillableRedis, until, with_timeout};
 use tokio::io::AsyncBufReadExt as _;
 use tokio::sync::mpsc;
 
@@ -39,12 +39,12 @@ async fn the_job_of_a_dropped_worker_is_run_by_another_after_its_lease() {
         }
     });
     queue.push(vec![task("a", 1)]).await.unwrap();
-    within(running.recv()).await.unwrap();
+    with_timeout(running.recv()).await.unwrap();
     let (other, mut arrived) = telling(&queue);
     let outlived = tokio::time::timeout(LEASE * 3, arrived.recv()).await;
     assert!(outlived.is_err(), "a living worker's lease is renewed as long as the job takes");
     drop(doomed);
-    assert_eq!(within(arrived.recv()).await, Some(1));
+    assert_eq!(with_timeout(arrived.recv()).await, Some(1));
     until(async || queue.depth().await.unwrap() == 0).await;
     other.stop().await;
 }
@@ -64,10 +64,10 @@ async fn the_job_of_a_killed_process_is_run_by_another() {
         .spawn()
         .unwrap();
     let mut lines = tokio::io::BufReader::new(child.stdout.take().unwrap()).lines();
-    while within(lines.next_line()).await.unwrap().unwrap() != "started" {}
+    while with_timeout(lines.next_line()).await.unwrap().unwrap() != "started" {}
     child.kill().await.unwrap();
     let (worker, mut arrived) = telling(&queue);
-    assert_eq!(within(arrived.recv()).await, Some(1));
+    assert_eq!(with_timeout(arrived.recv()).await, Some(1));
     until(async || queue.depth().await.unwrap() == 0).await;
     worker.stop().await;
 }
@@ -90,34 +90,34 @@ async fn worker_that_never_finishes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_survives_redis_being_killed_and_started_again_empty() {
-    let mut server = MortalRedis::start().await;
+    let mut server = KillableRedis::start().await;
     let queue = Queue::<u32>::connect(&Config::new(server.url(), "q")).await.unwrap();
     let (worker, mut arrived) = telling(&queue);
     push_until_taken(&queue, 1).await;
-    assert_eq!(within(arrived.recv()).await, Some(1));
+    assert_eq!(with_timeout(arrived.recv()).await, Some(1));
     server.kill().await;
     assert!(queue.push(vec![task(2, 2)]).await.is_err(), "the caller keeps what couldn't be pushed");
-    server.start_again().await;
+    server.restart().await;
     push_until_taken(&queue, 3).await;
-    assert_eq!(within(arrived.recv()).await, Some(3));
+    assert_eq!(with_timeout(arrived.recv()).await, Some(3));
     worker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_opens_and_a_worker_starts_while_redis_is_down() {
-    let mut server = MortalRedis::start().await;
+    let mut server = KillableRedis::start().await;
     server.kill().await;
     let queue = Queue::<u32>::connect(&Config::new(server.url(), "q")).await.unwrap();
     let (worker, mut arrived) = telling(&queue);
-    server.start_again().await;
+    server.restart().await;
     push_until_taken(&queue, 1).await;
-    assert_eq!(within(arrived.recv()).await, Some(1));
+    assert_eq!(with_timeout(arrived.recv()).await, Some(1));
     worker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_survives_redis_being_emptied_under_running_jobs() {
-    let server = MortalRedis::start().await;
+    let server = KillableRedis::start().await;
     let queue =
         Queue::<u32>::connect(&Config { lease: LEASE, ..Config::new(server.url(), "q") }).await.unwrap();
     let (entered, mut running) = mpsc::unbounded_channel();
@@ -131,29 +131,29 @@ async fn a_worker_survives_redis_being_emptied_under_running_jobs() {
         }
     });
     push_until_taken(&queue, 1).await;
-    assert_eq!(within(running.recv()).await, Some(1));
+    assert_eq!(with_timeout(running.recv()).await, Some(1));
     command(server.url(), &["FLUSHALL"]).await;
     assert_eq!(queue.depth().await.unwrap(), 0);
     push_until_taken(&queue, 2).await;
-    assert_eq!(within(running.recv()).await, Some(2));
+    assert_eq!(with_timeout(running.recv()).await, Some(2));
     gate.cancel();
     until(async || queue.depth().await.unwrap() == 0).await;
     push_until_taken(&queue, 1).await;
-    assert_eq!(within(running.recv()).await, Some(1), "the id is free again");
+    assert_eq!(with_timeout(running.recv()).await, Some(1), "the id is free again");
     worker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_sits_out_a_stall_of_two_seconds() {
-    let server = MortalRedis::start().await;
+    let server = KillableRedis::start().await;
     let queue = Queue::<u32>::connect(&Config::new(server.url(), "q")).await.unwrap();
     let (worker, mut arrived) = telling(&queue);
     push_until_taken(&queue, 1).await;
-    within(arrived.recv()).await.unwrap();
+    with_timeout(arrived.recv()).await.unwrap();
     command(server.url(), &["CLIENT", "PAUSE", "2000"]).await;
     let began = Instant::now();
     assert_eq!(queue.push(vec![task(2, 2)]).await.unwrap(), 1, "a slow answer is not an error");
-    assert_eq!(within(arrived.recv()).await, Some(2));
+    assert_eq!(with_timeout(arrived.recv()).await, Some(2));
     assert!(began.elapsed() >= Duration::from_millis(1_500), "the server did stall");
     worker.stop().await;
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::support::{Worker, keys, redis, task};
 use queue::{Config, Queue, Task};
-use sandbox::test::{until, within};
+use sandbox::test::{until, with_timeout};
 use tokio::sync::{Semaphore, mpsc};
 
 async fn config() -> Config {
@@ -30,7 +30,7 @@ async fn a_job_arrives_whole_and_leaves_nothing_behind() {
         traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
     };
     assert_eq!(queue.push(vec![sent.clone()]).await.unwrap(), 1);
-    assert_eq!(within(arrived.recv()).await.unwrap(), sent);
+    assert_eq!(with_timeout(arrived.recv()).await.unwrap(), sent);
     until(async || queue.depth().await.unwrap() == 0).await;
     worker.stop().await;
     assert_eq!(keys(&config).await, Vec::<String>::new());
@@ -47,10 +47,10 @@ async fn an_unfinished_id_is_taken_once_and_a_finished_one_again() {
         let seen = seen.clone();
         async move { seen.send(task.job).unwrap() }
     });
-    assert_eq!((within(arrived.recv()).await, within(arrived.recv()).await), (Some(1), Some(3)));
+    assert_eq!((with_timeout(arrived.recv()).await, with_timeout(arrived.recv()).await), (Some(1), Some(3)));
     until(async || queue.depth().await.unwrap() == 0).await;
     queue.push(vec![task("a", 5)]).await.unwrap();
-    assert_eq!(within(arrived.recv()).await, Some(5));
+    assert_eq!(with_timeout(arrived.recv()).await, Some(5));
     worker.stop().await;
 }
 
@@ -90,7 +90,7 @@ async fn a_backlog_of_twenty_thousand_passes_through_two_workers_each_job_once()
         pending.drain(..taken);
         assert!(queue.depth().await.unwrap() <= 500);
     }
-    let all = within(left.acquire_many(JOBS)).await.unwrap();
+    let all = with_timeout(left.acquire_many(JOBS)).await.unwrap();
     drop(all);
     until(async || queue.depth().await.unwrap() == 0).await;
     for worker in workers {
@@ -118,7 +118,7 @@ async fn no_more_jobs_run_at_once_than_allowed() {
     });
     queue.push((0..200).map(|n| task(n, n)).collect()).await.unwrap();
     for _ in 0..200 {
-        within(told.recv()).await.unwrap();
+        with_timeout(told.recv()).await.unwrap();
     }
     worker.stop().await;
     assert!((2..=4).contains(&most.load(Ordering::SeqCst)), "{most:?} at once");
@@ -139,8 +139,8 @@ async fn shutdown_lets_running_jobs_end_and_leaves_the_rest_to_others() {
         }
     });
     queue.push((0..10).map(|n| task(n, n)).collect()).await.unwrap();
-    within(running.recv()).await.unwrap();
-    within(running.recv()).await.unwrap();
+    with_timeout(running.recv()).await.unwrap();
+    with_timeout(running.recv()).await.unwrap();
     worker.ask_to_stop();
     gate.add_permits(2);
     worker.stop().await;
@@ -153,7 +153,7 @@ async fn shutdown_lets_running_jobs_end_and_leaves_the_rest_to_others() {
         async move { seen.send(()).unwrap() }
     });
     for _ in 0..8 {
-        within(arrived.recv()).await.unwrap();
+        with_timeout(arrived.recv()).await.unwrap();
     }
     next.stop().await;
 }
@@ -175,7 +175,7 @@ async fn a_panicking_job_is_run_a_bounded_number_of_times_and_harms_no_other() {
     queue.push(vec![task("later", 2)]).await.unwrap();
     let mut runs = vec![];
     while runs.last() != Some(&2) {
-        runs.push(within(arrived.recv()).await.unwrap());
+        runs.push(with_timeout(arrived.recv()).await.unwrap());
     }
     worker.stop().await;
     assert_eq!(runs.iter().filter(|job| **job == 13).count(), 3, "{runs:?}");
@@ -194,7 +194,7 @@ async fn a_job_of_another_version_is_dropped_and_the_next_one_runs() {
         let seen = seen.clone();
         async move { seen.send(task.job).unwrap() }
     });
-    assert_eq!(within(arrived.recv()).await, Some(2));
+    assert_eq!(with_timeout(arrived.recv()).await, Some(2));
     until(async || queue.depth().await.unwrap() == 0).await;
     worker.stop().await;
 }

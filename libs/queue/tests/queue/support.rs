@@ -42,7 +42,7 @@ impl Worker {
 
     pub(crate) async fn stop(self) {
         self.stop.cancel();
-        sandbox::test::within(self.running).await.unwrap();
+        sandbox::test::with_timeout(self.running).await.unwrap();
     }
 }
 

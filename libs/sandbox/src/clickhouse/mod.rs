@@ -1,4 +1,4 @@
-//! A private ClickHouse: the real server if it is installed, else [`crate::front`] as a child process. Both
+//! A private ClickHouse: the real server if it is installed, else [`crate::clickhouse_http`] as a child process. Both
 //! are told apart by nobody: what comes out is a URL, an account and a password.
 
 mod server;
@@ -14,11 +14,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::child::Child;
-use crate::places::Temporary;
+use crate::dirs::TempDir;
 use crate::port;
 use crate::programs::{self, ClickHouse as Program, Source};
 use crate::progress::{Progress, Step};
-use crate::vacant::until_vacant;
+use crate::wait_for_exit::wait_for_exit;
 use crate::{Data, secret};
 
 const WHAT: &str = "ClickHouse";
@@ -37,8 +37,8 @@ pub struct Options {
     pub log: Option<PathBuf>,
     /// Where the program comes from.
     pub source: Source,
-    /// The command that ends up in [`crate::front::main`], such as `[this program, "clickhouse-front"]`.
-    pub front_command: Vec<OsString>,
+    /// The command that ends up in [`crate::clickhouse_http::main`], such as `[this program, "clickhouse-http"]`.
+    pub http_command: Vec<OsString>,
     /// Statements that run at a time in a front.
     pub connections: usize,
     /// How much it gives way to other processes, from 0 to 19.
@@ -48,13 +48,13 @@ pub struct Options {
 impl Options {
     /// For tests: temporary, on a free port.
     #[must_use]
-    pub fn temporary(front_command: Vec<OsString>) -> Self {
+    pub fn temporary(http_command: Vec<OsString>) -> Self {
         Self {
             data: Data::Temporary,
             port: 0,
             log: None,
             source: Source::Any,
-            front_command,
+            http_command,
             connections: 4,
             niceness: 0,
         }
@@ -68,7 +68,7 @@ pub struct ClickHouse {
     port: u16,
     password: String,
     // After the child: it goes once nobody lives in it.
-    _temporary: Option<Temporary>,
+    _temporary: Option<TempDir>,
 }
 
 impl ClickHouse {
@@ -83,11 +83,11 @@ impl ClickHouse {
         let (home, temporary) = options.data.folder("clickhouse")?;
         let data = home.join("data");
         std::fs::create_dir_all(&data).with_context(|| format!("creating {}", data.display()))?;
-        until_vacant(&data).await?;
+        wait_for_exit(&data).await?;
         let password = secret::keep(&home.join("password"))?;
         let log = options.log.clone().unwrap_or_else(|| home.join("log"));
 
-        progress.tell(Step::Starting { what: WHAT });
+        progress.report(Step::Starting { what: WHAT });
         let (child, port) = port::start_on(options.port, async |port| {
             let command = match &program {
                 Program::Server(server) => server::command(server, &home, port, &password)?,
@@ -101,7 +101,7 @@ impl ClickHouse {
             Ok((child, port))
         })
         .await?;
-        progress.tell(Step::Ready { what: WHAT });
+        progress.report(Step::Ready { what: WHAT });
         Ok(Self { child, port, password, _temporary: temporary })
     }
 
@@ -146,7 +146,7 @@ fn giving_way(command: &Command, niceness: u8) -> Command {
 }
 
 fn front(options: &Options, library: &Path, home: &Path, port: u16) -> Result<Command> {
-    let (program, words) = options.front_command.split_first().context("no command to run the front with")?;
+    let (program, words) = options.http_command.split_first().context("no command to run the front with")?;
     let mut command = Command::new(program);
     command.args(words).arg("--lib").arg(library).arg("--data").arg(home.join("data"));
     command.arg("--listen").arg(port::on_loopback(port).to_string());

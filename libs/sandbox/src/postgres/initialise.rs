@@ -13,7 +13,7 @@ use crate::account::Account;
 use crate::child::pidfd;
 use crate::programs::Postgres as Programs;
 use crate::progress::{Progress, Step};
-use crate::{places, secret};
+use crate::{dirs, secret};
 
 /// Makes `home/data` and `home/password`, if they aren't there.
 pub(super) async fn in_place(
@@ -48,13 +48,13 @@ fn template(programs: &Programs, account: Option<Account>, progress: &Progress) 
     let key =
         Sha256::new().chain_update(version).chain_update(programs.server.as_os_str().as_encoded_bytes());
     let name: String = hex::encode(key.finalize()).chars().take(16).collect();
-    let cache = places::cache_reached_by(account.as_ref())?;
+    let cache = dirs::cache_readable_by(account.as_ref())?;
     let home = cache.join(format!("postgres-template-{name}"));
     let lock = File::create(home.with_extension("lock"))?;
     lock.lock()?;
     if !home.is_dir() {
         let partial = home.with_extension("partial");
-        places::remove(&partial)?;
+        dirs::remove(&partial)?;
         fs::create_dir(&partial)?;
         fs::set_permissions(&partial, Permissions::from_mode(0o755))?;
         make(programs, &partial, account, progress)?;
@@ -68,13 +68,13 @@ fn make(programs: &Programs, home: &Path, account: Option<Account>, progress: &P
     if data.is_dir() {
         return Ok(());
     }
-    progress.tell(Step::Initialising { what: super::WHAT });
+    progress.report(Step::Initialising { what: super::WHAT });
     let password = home.join("password");
     secret::keep(&password)?;
     let mut outcome = Ok(());
     // By Unicode where this machine's C library knows that locale, by bytes alone where it doesn't.
     for locale in ["C.UTF-8", "C"] {
-        places::remove(&partial)?;
+        dirs::remove(&partial)?;
         fs::DirBuilder::new().mode(0o700).create(&partial)?;
         if let Some(account) = account {
             account.own(&partial)?;

@@ -1,6 +1,6 @@
 //! A private Postgres server.
 
-mod home;
+mod data_dir;
 mod initialise;
 mod ready;
 
@@ -13,11 +13,11 @@ use rustix::process::Signal;
 
 use crate::account::Account;
 use crate::child::Child;
-use crate::places::Temporary;
+use crate::dirs::TempDir;
 use crate::port;
 use crate::programs::{self, Source};
 use crate::progress::{Progress, Step};
-use crate::vacant::until_vacant;
+use crate::wait_for_exit::wait_for_exit;
 use crate::{Data, secret};
 
 const WHAT: &str = "Postgres";
@@ -54,7 +54,7 @@ pub struct Postgres {
     port: u16,
     password: String,
     // After the child: it goes once nobody lives in it.
-    _temporary: Option<Temporary>,
+    _temporary: Option<TempDir>,
 }
 
 impl Postgres {
@@ -72,19 +72,19 @@ impl Postgres {
         let source = options.source;
         let programs = tokio::task::spawn_blocking(move || programs::postgres(source, &teller)).await??;
         let (wanted, temporary) = options.data.folder("postgres")?;
-        let home = home::settle(&wanted, account.as_ref())?;
+        let home = data_dir::resolve(&wanted, account.as_ref())?;
         if temporary.is_some() {
             initialise::from_template(&programs, &home, account, progress).await?;
         } else {
             initialise::in_place(&programs, &home, account, progress).await?;
         }
         let data = home.join("data");
-        until_vacant(&data).await?;
+        wait_for_exit(&data).await?;
         initialise::forget_recycled_process(&data)?;
         let password = secret::read(&home.join("password"))?;
         let log = options.log.clone().unwrap_or_else(|| home.join("log"));
 
-        progress.tell(Step::Starting { what: WHAT });
+        progress.report(Step::Starting { what: WHAT });
         let (child, port) = port::start_on(options.port, async |port| {
             let mut command = Command::new(&programs.server);
             if let Some(account) = account {
@@ -101,7 +101,7 @@ impl Postgres {
             Ok((child, port))
         })
         .await?;
-        progress.tell(Step::Ready { what: WHAT });
+        progress.report(Step::Ready { what: WHAT });
         Ok(Self { child, port, password, _temporary: temporary })
     }
 

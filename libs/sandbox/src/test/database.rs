@@ -7,8 +7,8 @@ use store::Config;
 use tokio::sync::OnceCell;
 use url::Url;
 
-use super::keeper::{announced, must};
-use crate::hold::Backend;
+use super::backends::{announced, must};
+use crate::supervisor::Backend;
 
 /// Connections of one test's pool; the server takes 300.
 const CONNECTIONS: u32 = 10;

@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use super::keeper::must;
-use crate::places::Temporary;
+use super::backends::must;
+use crate::dirs::TempDir;
 
 /// A folder of this test's own. Dropped, it goes.
 #[derive(Debug)]
-pub struct TestFolder(Temporary);
+pub struct TestFolder(TempDir);
 
 /// A folder of this test's own.
 #[must_use]
 pub fn folder() -> TestFolder {
-    TestFolder(must(Temporary::new("folder")))
+    TestFolder(must(TempDir::new("folder")))
 }
 
 impl TestFolder {

@@ -5,18 +5,18 @@
 //! The backends are held by supervisors, processes of the `sandbox` program: a test process that is killed
 //! leaves nothing behind. What can't be had fails the test that asked, by panic.
 
+mod backends;
 mod clickhouse;
 mod database;
 mod folder;
-mod keeper;
-mod mortal;
+mod killable;
 mod program;
 mod redis;
-mod waiting;
+mod wait;
 
 pub use clickhouse::{TestClickHouse, clickhouse};
 pub use database::{TestDatabase, database};
 pub use folder::{TestFolder, folder};
-pub use mortal::MortalRedis;
+pub use killable::KillableRedis;
 pub use redis::{TestRedis, redis};
-pub use waiting::{eventually, until, within};
+pub use wait::{eventually, until, with_timeout};

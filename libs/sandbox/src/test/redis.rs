@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::keeper::announced;
-use crate::hold::Backend;
+use super::backends::announced;
+use crate::supervisor::Backend;
 
 static COUNT: AtomicU32 = AtomicU32::new(1);
 

@@ -14,9 +14,9 @@ use crate::account::Account;
 /// Root's programs lie here and not in /root: Postgres runs as a user who can't look in there.
 const ROOT_CACHE: &str = "/var/cache/web-runtime";
 /// Where root puts what an unprivileged backend could not reach in the folder it was wanted in …
-pub(crate) const ELSEWHERE: &str = "/var/lib/web-runtime";
+pub(crate) const RELOCATED_ROOT: &str = "/var/lib/web-runtime";
 /// … and the link in that folder that leads there.
-pub(crate) const MOVED: &str = "moved";
+pub(crate) const RELOCATION_LINK: &str = "moved";
 
 /// The folder of fetched programs: `WEBRUNTIME_CACHE_DIR`, else the user's cache. Readable by all.
 ///
@@ -34,7 +34,7 @@ pub fn cache() -> Result<PathBuf> {
 }
 
 /// As [`cache`], but where `account` can reach it.
-pub(crate) fn cache_reached_by(account: Option<&Account>) -> Result<PathBuf> {
+pub(crate) fn cache_readable_by(account: Option<&Account>) -> Result<PathBuf> {
     let cache = cache()?;
     match account {
         Some(account) if !account.reaches(&cache) => make_readable(PathBuf::from(ROOT_CACHE)),
@@ -63,12 +63,12 @@ pub(crate) fn temporary_base() -> PathBuf {
 /// A folder that goes when it is dropped, or, should this process be killed, when the next one is made: its
 /// lock says whether anybody still lives in it.
 #[derive(Debug)]
-pub(crate) struct Temporary {
+pub(crate) struct TempDir {
     pub(crate) path: PathBuf,
     _lock: File,
 }
 
-impl Temporary {
+impl TempDir {
     pub(crate) fn new(kind: &str) -> Result<Self> {
         let base = temporary_base();
         fs::create_dir_all(&base).with_context(|| format!("creating {}", base.display()))?;
@@ -76,7 +76,7 @@ impl Temporary {
             bail!("{} belongs to another user; set TMPDIR to a folder of your own", base.display());
         }
         fs::set_permissions(&base, fs::Permissions::from_mode(0o755))?;
-        // Held while folders come and go, so that none is swept between its making and its locking.
+        // SupervisedBackend while folders come and go, so that none is swept between its making and its locking.
         let gate = File::create(base.join("lock"))?;
         gate.lock()?;
         sweep(&base);
@@ -88,7 +88,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TempDir {
     fn drop(&mut self) {
         if let Err(error) = erase(&self.path) {
             tracing::warn!(%error, path = %self.path.display(), "a temporary folder stays");
@@ -101,8 +101,8 @@ impl Drop for Temporary {
 /// # Errors
 /// Something of it can't be deleted.
 pub fn erase(dir: &Path) -> Result<()> {
-    if let Ok(elsewhere) = fs::read_link(dir.join(MOVED))
-        && elsewhere.starts_with(ELSEWHERE)
+    if let Ok(elsewhere) = fs::read_link(dir.join(RELOCATION_LINK))
+        && elsewhere.starts_with(RELOCATED_ROOT)
     {
         remove(&elsewhere)?;
     }
@@ -142,11 +142,11 @@ mod tests {
 
     #[test]
     fn a_killed_process_leaves_a_folder_that_the_next_one_sweeps() {
-        let first = Temporary::new("test").unwrap();
+        let first = TempDir::new("test").unwrap();
         let abandoned = first.path.with_file_name(format!("test-abandoned-{}", std::process::id()));
         fs::create_dir(&abandoned).unwrap();
         File::create(abandoned.join("lock")).unwrap();
-        let second = Temporary::new("test").unwrap();
+        let second = TempDir::new("test").unwrap();
         assert!(!abandoned.exists() && first.path.exists());
         let path = second.path.clone();
         drop(second);

@@ -13,13 +13,13 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::FrontArgs;
-use super::answer::{Outline, plain, refusal};
+use super::ClickhouseHttpArgs;
 use super::body::receive;
 use super::engine::Engine;
 use super::exception::Exception;
 use super::job::{Event, Job, Outlet};
 use super::request::{Account, Request};
+use super::response::{Outline, plain, refusal};
 use crate::secret;
 
 /// Requests under way get this long to end after SIGTERM.
@@ -34,7 +34,7 @@ struct Front {
     account: Account,
 }
 
-pub(super) async fn serve(args: FrontArgs) -> Result<()> {
+pub(super) async fn serve(args: ClickhouseHttpArgs) -> Result<()> {
     let password = match &args.password_file {
         Some(file) => secret::read(file)?,
         None => String::new(),

@@ -3,7 +3,7 @@
 use clickhouse::{Client, Compression, Row};
 use serde::{Deserialize, Serialize};
 
-use crate::asking::client;
+use crate::client::client;
 
 const ROWS: u64 = 1_000_000;
 

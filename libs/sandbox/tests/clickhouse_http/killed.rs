@@ -6,7 +6,7 @@ use sandbox::Data;
 use sandbox::clickhouse::Options;
 use serde::Serialize;
 
-use crate::asking::{front, of_front, options};
+use crate::client::{front, of_front, options};
 
 #[derive(Row, Serialize)]
 struct Numbered {

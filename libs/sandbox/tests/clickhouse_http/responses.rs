@@ -5,7 +5,7 @@ use bytes::Bytes;
 use clickhouse::error::Error;
 use sandbox::test::{TestClickHouse, clickhouse};
 
-use crate::asking::{ask, client, of, post};
+use crate::client::{ask, client, of, post};
 
 #[tokio::test]
 async fn wrong_statements_get_clickhouses_codes_and_statuses() {

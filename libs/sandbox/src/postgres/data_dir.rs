@@ -12,13 +12,13 @@ use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
 
 use crate::account::Account;
-use crate::places::{ELSEWHERE, MOVED, remove};
+use crate::dirs::{RELOCATED_ROOT, RELOCATION_LINK, remove};
 
 /// Names the folder whose files lie here.
 const OF: &str = "of";
 
 /// The folder for the files of the wanted one: itself, or a place elsewhere that its link leads to.
-pub(super) fn settle(wanted: &Path, account: Option<&Account>) -> Result<PathBuf> {
+pub(super) fn resolve(wanted: &Path, account: Option<&Account>) -> Result<PathBuf> {
     fs::create_dir_all(wanted).with_context(|| format!("creating {}", wanted.display()))?;
     let wanted = wanted.canonicalize()?;
     if account.is_none_or(|account| account.reaches(&wanted)) {
@@ -26,14 +26,14 @@ pub(super) fn settle(wanted: &Path, account: Option<&Account>) -> Result<PathBuf
     }
     let name: String =
         hex::encode(Sha256::digest(wanted.as_os_str().as_encoded_bytes())).chars().take(16).collect();
-    let real = Path::new(ELSEWHERE).join(name);
-    let link = wanted.join(MOVED);
+    let real = Path::new(RELOCATED_ROOT).join(name);
+    let link = wanted.join(RELOCATION_LINK);
     if fs::read_link(&link).is_ok_and(|target| target == real) && real.is_dir() {
         return Ok(real);
     }
     // Without our link, the folder is new, and what lies elsewhere belonged to one of the same name.
     remove(&real)?;
-    sweep(Path::new(ELSEWHERE), &env::temp_dir());
+    sweep(Path::new(RELOCATED_ROOT), &env::temp_dir());
     fs::create_dir_all(&real).with_context(|| format!("creating {}", real.display()))?;
     fs::write(real.join(OF), wanted.as_os_str().as_bytes())?;
     symlink(&real, &link).with_context(|| format!("linking {}", link.display()))?;

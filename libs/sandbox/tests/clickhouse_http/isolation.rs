@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sandbox::test::clickhouse;
 
-use crate::asking::{client, of, post};
+use crate::client::{client, of, post};
 
 #[tokio::test]
 async fn settings_parameters_database_and_temporary_tables_end_with_their_request() {

@@ -44,7 +44,12 @@ pub struct Announcement {
 ///
 /// # Errors
 /// It can't be started or stopped.
-pub async fn hold(backend: Backend, source: Source, front: Vec<OsString>, progress: &Progress) -> Result<()> {
+pub async fn run(
+    backend: Backend,
+    source: Source,
+    http_command: Vec<OsString>,
+    progress: &Progress,
+) -> Result<()> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let mut kept = input_ends()?;
     let ending = async {
@@ -58,7 +63,7 @@ pub async fn hold(backend: Backend, source: Source, front: Vec<OsString>, progre
     // Dropped half-way, a start takes its child and its folder along.
     let held = tokio::select! {
         () = &mut ending => return Ok(()),
-        held = Held::start(backend, source, front, progress) => held?,
+        held = SupervisedBackend::start(backend, source, http_command, progress) => held?,
     };
     announce(&held.announcement())?;
     // A test's output pipe must not stay open for as long as we clean up after it.
@@ -69,17 +74,17 @@ pub async fn hold(backend: Backend, source: Source, front: Vec<OsString>, progre
     held.stop().await
 }
 
-enum Held {
+enum SupervisedBackend {
     Postgres(postgres::Postgres),
     Redis(redis::Redis),
     ClickHouse(clickhouse::ClickHouse),
 }
 
-impl Held {
+impl SupervisedBackend {
     async fn start(
         backend: Backend,
         source: Source,
-        front: Vec<OsString>,
+        http_command: Vec<OsString>,
         progress: &Progress,
     ) -> Result<Self> {
         Ok(match backend {
@@ -92,7 +97,7 @@ impl Held {
                 Self::Redis(redis::Redis::start(options, progress).await?)
             }
             Backend::Clickhouse => {
-                let options = clickhouse::Options { source, ..clickhouse::Options::temporary(front) };
+                let options = clickhouse::Options { source, ..clickhouse::Options::temporary(http_command) };
                 Self::ClickHouse(clickhouse::ClickHouse::start(options, progress).await?)
             }
         })

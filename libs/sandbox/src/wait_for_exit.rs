@@ -12,7 +12,7 @@ use crate::child::{pidfd, wait};
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Waits until no process works in `dir`: each backend here has its data folder as current directory.
-pub(crate) async fn until_vacant(dir: &Path) -> Result<()> {
+pub(crate) async fn wait_for_exit(dir: &Path) -> Result<()> {
     let dir = dir.canonicalize().with_context(|| format!("finding {}", dir.display()))?;
     tokio::task::spawn_blocking(move || inhabitants(&dir).try_for_each(|pid| see_off(pid, &dir))).await?
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use sandbox::test::clickhouse;
 
-use crate::asking::{Answer, post};
+use crate::client::{Answer, post};
 
 /// `wait_end_of_query` has the engine hand everything out at once.
 async fn both_ways(sql: &str) -> (Answer, Answer) {

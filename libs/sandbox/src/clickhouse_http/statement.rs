@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::words::{Kind, Token, Tokens};
+use super::lexer::{Kind, Token, Tokens};
 
 /// An INSERT whose rows stand behind it.
 #[derive(Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Gives what `work` does; it may take as long as any machine should need.
 #[track_caller]
-pub fn within<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
+pub fn with_timeout<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
     let place = Location::caller();
     async move {
         let done = tokio::time::timeout(PATIENCE, work).await;
@@ -20,7 +20,7 @@ pub fn within<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
 /// Asks until there is an answer.
 #[track_caller]
 pub fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> impl Future<Output = T> {
-    within(async move {
+    with_timeout(async move {
         let mut turns = tokio::time::interval(PAUSE);
         loop {
             if let Some(answer) = ask().await {

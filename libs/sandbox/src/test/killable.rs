@@ -3,19 +3,19 @@
 use anyhow::Context as _;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::keeper::must;
+use super::backends::must;
 use crate::progress::Progress;
 use crate::redis::{Options, Redis};
 
 /// A Redis of the test's own, which it may kill. Started again it is empty, as one without persistence is.
 #[derive(Debug)]
-pub struct MortalRedis {
+pub struct KillableRedis {
     running: Option<Redis>,
     url: String,
     port: u16,
 }
 
-impl MortalRedis {
+impl KillableRedis {
     /// Starts one on a free port.
     pub async fn start() -> Self {
         let redis = must(Redis::start(Options::temporary(), &Progress::silent()).await);
@@ -37,7 +37,7 @@ impl MortalRedis {
     }
 
     /// Starts it again on the same port.
-    pub async fn start_again(&mut self) {
+    pub async fn restart(&mut self) {
         let options = Options { port: self.port, ..Options::temporary() };
         self.running = Some(must(Redis::start(options, &Progress::silent()).await));
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::asking::{of, post};
+use crate::client::{of, post};
 
 #[derive(Row, Serialize, Deserialize)]
 struct Pair {

@@ -16,7 +16,7 @@ use url::form_urlencoded;
 
 /// The command of a front, whatever is installed.
 pub(crate) fn options() -> Options {
-    let command: Vec<OsString> = vec![env!("CARGO_BIN_EXE_sandbox").into(), "clickhouse-front".into()];
+    let command: Vec<OsString> = vec![env!("CARGO_BIN_EXE_sandbox").into(), "clickhouse-http".into()];
     Options { source: Source::Fetched, ..Options::temporary(command) }
 }
 

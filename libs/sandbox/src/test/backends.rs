@@ -8,17 +8,17 @@ use std::sync::OnceLock;
 use anyhow::{Context as _, Result};
 
 use super::program;
-use crate::hold::{Announcement, Backend};
+use crate::supervisor::{Announcement, Backend};
 
-struct Kept {
+struct SupervisedBackend {
     announcement: Announcement,
     /// Its standard input closes when this process ends, however it ends.
     _supervisor: Child,
 }
 
-static POSTGRES: OnceLock<Result<Kept, String>> = OnceLock::new();
-static REDIS: OnceLock<Result<Kept, String>> = OnceLock::new();
-static CLICKHOUSE: OnceLock<Result<Kept, String>> = OnceLock::new();
+static POSTGRES: OnceLock<Result<SupervisedBackend, String>> = OnceLock::new();
+static REDIS: OnceLock<Result<SupervisedBackend, String>> = OnceLock::new();
+static CLICKHOUSE: OnceLock<Result<SupervisedBackend, String>> = OnceLock::new();
 
 /// Where the backend answers. The first to ask starts it; the others wait for that.
 pub(super) async fn announced(backend: Backend) -> Announcement {
@@ -34,16 +34,16 @@ pub(super) async fn announced(backend: Backend) -> Announcement {
     must(asked.await.map_err(anyhow::Error::from).and_then(|answer| answer.map_err(anyhow::Error::msg)))
 }
 
-fn keep(name: &str) -> Result<Kept> {
+fn keep(name: &str) -> Result<SupervisedBackend> {
     let mut command = Command::new(program::sandbox()?);
     // A group of its own: Ctrl-C ends the tests, and their end ends the supervisor.
-    command.args(["hold", name]).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+    command.args(["run", name]).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
     let mut supervisor = command.spawn().context("starting the sandbox")?;
     let mut line = String::new();
     BufReader::new(supervisor.stdout.take().context("no output")?).read_line(&mut line)?;
     let announcement = serde_json::from_str(&line)
         .with_context(|| format!("the sandbox gave no {name}; what it said stands above"))?;
-    Ok(Kept { announcement, _supervisor: supervisor })
+    Ok(SupervisedBackend { announcement, _supervisor: supervisor })
 }
 
 /// A test without its backend has failed.

@@ -4,7 +4,6 @@
 //! It serves what the `clickhouse` crate asks (see the README for what it doesn't) in ClickHouse's own words:
 //! codes, statuses, headers, formats. Everything else only ever sees a ClickHouse URL.
 
-mod answer;
 mod body;
 mod chdb;
 mod engine;
@@ -12,10 +11,11 @@ mod exception;
 mod formats;
 mod frames;
 mod job;
+mod lexer;
 mod request;
+mod response;
 mod serve;
 mod statement;
-mod words;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ use clap::{Args, FromArgMatches as _};
 
 /// What a front is told on its command line.
 #[derive(Debug, Clone, Args)]
-pub struct FrontArgs {
+pub struct ClickhouseHttpArgs {
     /// The libchdb.so to load
     #[arg(long)]
     pub lib: PathBuf,
@@ -47,21 +47,22 @@ pub struct FrontArgs {
     pub connections: usize,
 }
 
-/// Serves until SIGTERM or SIGINT. `args` are the words after the subcommand, see [`FrontArgs`]; may be
+/// Serves until SIGTERM or SIGINT. `args` are the words after the subcommand, see [`ClickhouseHttpArgs`]; may be
 /// called from any program's `main`, inside an async runtime or not.
 ///
 /// # Errors
 /// The arguments can't be read, the library or the data can't be opened, the address is taken.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> Result<()> {
-    let command = FrontArgs::augment_args(clap::Command::new("clickhouse-front").no_binary_name(true));
-    run(FrontArgs::from_arg_matches(&command.try_get_matches_from(args)?)?)
+    let command =
+        ClickhouseHttpArgs::augment_args(clap::Command::new("clickhouse-http").no_binary_name(true));
+    run(ClickhouseHttpArgs::from_arg_matches(&command.try_get_matches_from(args)?)?)
 }
 
 /// Serves until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// The library or the data can't be opened, the address is taken.
-pub fn run(args: FrontArgs) -> Result<()> {
+pub fn run(args: ClickhouseHttpArgs) -> Result<()> {
     // A thread of its own: a runtime can't be begun inside another. The engine parses deep statements by
     // recursion, so its threads get a main thread's stack.
     let thread = std::thread::Builder::new().name("front".to_owned()).spawn(move || {
