@@ -6,6 +6,7 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+pub mod admission;
 mod clock;
 pub mod config;
 pub mod http;
@@ -20,8 +21,9 @@ mod shutdown;
 pub mod telemetry;
 pub mod tls;
 
+pub use admission::Admission;
 pub use clock::Clock;
-pub use lifecycle::{Ended, Lifecycle};
+pub use lifecycle::{ExitReason, Lifecycle};
 pub use listeners::Listeners;
 pub use main_program::{Started, run_main};
 pub use random::Rng;
