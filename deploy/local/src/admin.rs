@@ -2,8 +2,8 @@
 //! that they follow within a second.
 #![expect(clippy::print_stdout, reason = "these commands answer a person")]
 
+mod lookup;
 mod overview;
-mod sought;
 
 use anyhow::{Context, Result, bail, ensure};
 use chrono::{DateTime, Utc};
@@ -100,7 +100,7 @@ async fn list(conn: &mut Conn, limit: i64) -> Result<()> {
 }
 
 async fn show(conn: &mut Conn, word: &str, sites_domain: &str, now: DateTime<Utc>) -> Result<()> {
-    let sought = sought::read(word, sites_domain);
+    let sought = lookup::parse(word, sites_domain);
     match overviews::find_accounts(conn, &sought).await?.as_slice() {
         [] => {
             bail!("no account answers to `{word}`: give an id, a name, a key's beginning or an e-mail")

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use sandbox::front::FrontArgs;
+use sandbox::clickhouse_http::ClickhouseHttpArgs;
 
 use crate::admin;
 use crate::services::Which;
@@ -48,7 +48,7 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Service(Service),
     #[command(hide = true)]
-    ClickhouseFront(FrontArgs),
+    ClickhouseHttp(ClickhouseHttpArgs),
 }
 
 #[derive(Debug, Clone, Args)]

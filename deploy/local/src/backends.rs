@@ -11,7 +11,7 @@ use sandbox::{Data, clickhouse, postgres, redis};
 
 use crate::folder::Folder;
 use crate::progress::Progress;
-use crate::wishes::Wishes;
+use crate::user_settings::UserSettings;
 
 /// Where the stores answer.
 #[derive(Debug, Clone)]
@@ -34,13 +34,17 @@ pub(crate) struct Backends {
 
 impl Backends {
     /// Starts what the user didn't name, all at once, and brings the schemas up to date.
-    pub(crate) async fn start(folder: &Folder, wishes: &Wishes, progress: &Progress) -> Result<Self> {
+    pub(crate) async fn start(
+        folder: &Folder,
+        user_settings: &UserSettings,
+        progress: &Progress,
+    ) -> Result<Self> {
         let (postgres, redis, clickhouse) = tokio::try_join!(
-            start_postgres(folder, wishes, progress),
-            start_redis(folder, wishes, progress),
-            start_clickhouse(folder, wishes, progress),
+            start_postgres(folder, user_settings, progress),
+            start_redis(folder, user_settings, progress),
+            start_clickhouse(folder, user_settings, progress),
         )?;
-        let named = |key: &str| wishes.get(key).unwrap_or_default().to_owned();
+        let named = |key: &str| user_settings.get(key).unwrap_or_default().to_owned();
         let or_named = |url: Option<String>, key: &str| url.unwrap_or_else(|| named(key));
         let urls = Urls {
             postgres: or_named(postgres.as_ref().map(Postgres::url), "store.url"),
@@ -54,19 +58,19 @@ impl Backends {
         };
         let started = Self { urls, postgres, redis, clickhouse };
         progress.step("bringing the schemas up to date");
-        started.migrate(wishes).await?;
+        started.migrate(user_settings).await?;
         Ok(started)
     }
 
-    async fn migrate(&self, wishes: &Wishes) -> Result<()> {
+    async fn migrate(&self, user_settings: &UserSettings) -> Result<()> {
         let db = store::connect(&store::Config { url: self.urls.postgres.clone(), max_connections: 2 })?;
         store::migrate(&db).await.context("bringing Postgres up to date")?;
         let warehouse = warehouse::connect(&warehouse::Config {
             url: self.urls.clickhouse.clone(),
-            database: wishes.get("warehouse.database").unwrap_or("webruntime").to_owned(),
-            user: wishes.get("warehouse.user").unwrap_or(&self.urls.clickhouse_user).to_owned(),
+            database: user_settings.get("warehouse.database").unwrap_or("webruntime").to_owned(),
+            user: user_settings.get("warehouse.user").unwrap_or(&self.urls.clickhouse_user).to_owned(),
             password: self.urls.clickhouse_password.clone(),
-            cluster: wishes.get("warehouse.cluster").unwrap_or_default().to_owned(),
+            cluster: user_settings.get("warehouse.cluster").unwrap_or_default().to_owned(),
         });
         warehouse.migrate().await.context("bringing ClickHouse up to date")
     }
@@ -86,8 +90,12 @@ impl Backends {
     }
 }
 
-async fn start_postgres(folder: &Folder, wishes: &Wishes, progress: &Progress) -> Result<Option<Postgres>> {
-    if wishes.get("store.url").is_some() {
+async fn start_postgres(
+    folder: &Folder,
+    user_settings: &UserSettings,
+    progress: &Progress,
+) -> Result<Option<Postgres>> {
+    if user_settings.get("store.url").is_some() {
         return Ok(None);
     }
     let options = postgres::Options {
@@ -100,8 +108,12 @@ async fn start_postgres(folder: &Folder, wishes: &Wishes, progress: &Progress) -
     Ok(Some(Postgres::start(options, &progress.for_sandbox()).await?))
 }
 
-async fn start_redis(folder: &Folder, wishes: &Wishes, progress: &Progress) -> Result<Option<Redis>> {
-    if wishes.get("redis.url").is_some() {
+async fn start_redis(
+    folder: &Folder,
+    user_settings: &UserSettings,
+    progress: &Progress,
+) -> Result<Option<Redis>> {
+    if user_settings.get("redis.url").is_some() {
         return Ok(None);
     }
     let options = redis::Options {
@@ -115,19 +127,19 @@ async fn start_redis(folder: &Folder, wishes: &Wishes, progress: &Progress) -> R
 
 async fn start_clickhouse(
     folder: &Folder,
-    wishes: &Wishes,
+    user_settings: &UserSettings,
     progress: &Progress,
 ) -> Result<Option<ClickHouse>> {
-    if wishes.get("warehouse.url").is_some() {
+    if user_settings.get("warehouse.url").is_some() {
         return Ok(None);
     }
-    let front: Vec<OsString> = vec![std::env::current_exe()?.into(), "clickhouse-front".into()];
+    let http_command: Vec<OsString> = vec![std::env::current_exe()?.into(), "clickhouse-http".into()];
     let options = clickhouse::Options {
         data: Data::Persistent(folder.part("clickhouse")),
         port: 0,
         log: Some(folder.logs()?.join("clickhouse.log")),
         source: Source::Any,
-        front_command: front,
+        http_command,
         connections: 4,
         // Its merges and recounts have time; whoever sends an event or a form waits.
         niceness: 5,

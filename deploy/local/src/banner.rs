@@ -13,7 +13,7 @@ use crate::stack_file::StackFile;
 const TRIAL: &str = "trial.json";
 
 /// Prints the greeting; `how_to_stop` says what stops everything.
-pub(crate) async fn greet(folder: &Folder, file: &StackFile, how_to_stop: &str) -> Result<()> {
+pub(crate) async fn print(folder: &Folder, file: &StackFile, how_to_stop: &str) -> Result<()> {
     let client = Client::new()?;
     let base = &file.base_url;
     let (trial, account) = trial(&client, folder, base).await?;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-use sandbox::front;
+use sandbox::clickhouse_http;
 
 use crate::arguments::{Cli, Command};
 use crate::folder::Folder;
@@ -24,7 +24,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         Command::Demo(place) => on_runtime(demo::run(Folder::open(&place.dir)?))?,
         Command::Admin(asked) => on_runtime(admin::run(Folder::open(&asked.dir)?, asked.command))?,
         Command::Service(asked) => services::run(asked.which, &Folder::open(&asked.place.dir)?, asked.set)?,
-        Command::ClickhouseFront(args) => front::run(args)?,
+        Command::ClickhouseHttp(args) => clickhouse_http::run(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

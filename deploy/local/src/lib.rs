@@ -6,11 +6,11 @@
 mod admin;
 mod arguments;
 mod backends;
+mod banner;
 mod client;
 mod commands;
 mod demo;
 mod folder;
-mod greeting;
 mod locations;
 mod logs;
 mod progress;
@@ -20,7 +20,7 @@ mod stack;
 mod stack_file;
 mod state;
 mod supervise;
-mod wishes;
+mod user_settings;
 
 use std::process::ExitCode;
 

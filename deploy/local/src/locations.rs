@@ -10,14 +10,14 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use chrono::{DateTime, TimeDelta, Utc};
-use sandbox::{places, programs};
+use sandbox::{dirs, programs};
 use serde::{Deserialize, Serialize};
 use service::Clock;
 
 use crate::arguments::Up;
 use crate::folder::Folder;
 use crate::progress::Progress;
-use crate::wishes::Wishes;
+use crate::user_settings::UserSettings;
 
 /// Links to the files, in the folder.
 pub(crate) const LINKS: &str = "locations";
@@ -42,7 +42,7 @@ struct Failed {
 pub(crate) async fn files(
     folder: &Folder,
     up: &Up,
-    wishes: &Wishes,
+    user_settings: &UserSettings,
     progress: &Progress,
 ) -> Result<Vec<PathBuf>> {
     let links = folder.part(LINKS);
@@ -50,12 +50,12 @@ pub(crate) async fn files(
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
         _ => {}
     }
-    if up.port == 0 || wishes.get(SETTING).is_some() {
+    if up.port == 0 || user_settings.get(SETTING).is_some() {
         return Ok(Vec::new());
     }
     let told = progress.for_sandbox();
     let found = tokio::task::spawn_blocking(move || {
-        let cache = Folder::open(&places::cache()?)?;
+        let cache = Folder::open(&dirs::cache()?)?;
         unless_it_failed_lately(&cache, Clock::system().now(), || programs::locations(&told))
     });
     let files = match found.await? {

@@ -9,7 +9,7 @@ use toml::Table;
 
 use crate::folder::Folder;
 use crate::stack_file::NAMES;
-use crate::wishes;
+use crate::user_settings;
 
 /// What a child runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -37,7 +37,7 @@ pub(crate) fn run(which: Which, folder: &Folder, set: Vec<String>) -> Result<()>
         Which::Collector => (collector, collector),
         Which::JobRunner => (jobs, jobs),
     };
-    let telemetry = child.load::<Table>(settings_of)?.chassis.telemetry;
+    let telemetry = child.load::<Table>(settings_of)?.base.telemetry;
     let _telemetry = telemetry::init(&telemetry, name)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -77,7 +77,7 @@ impl Child<'_> {
     {
         let ended = async {
             let loaded = self.load(name)?;
-            let listeners = Listeners::bind(&loaded.chassis.listen)?;
+            let listeners = Listeners::bind(&loaded.base.listen)?;
             run(loaded.config, listeners, self.shutdown.clone()).await
         };
         let ended = ended.await.with_context(|| name.to_owned());
@@ -89,9 +89,11 @@ impl Child<'_> {
         let file = self.folder.part(&format!("settings/{name}.toml"));
         let mut sources = Sources::from_process(Some(file), self.set.clone());
         // One list is shared by four services: each takes what it knows. `up` has seen that somebody does.
-        let known = wishes::keys_of(name)?;
+        let known = user_settings::keys_of(name)?;
         sources.set.retain(|entry| entry.split_once('=').is_none_or(|(key, _)| known.have(key.trim())));
-        sources.environment.retain(|(name, _)| wishes::key_of(name).is_none_or(|key| known.have(&key)));
-        Ok(load(wishes::defaults_of(name), &sources)?)
+        sources
+            .environment
+            .retain(|(name, _)| user_settings::key_of(name).is_none_or(|key| known.have(&key)));
+        Ok(load(user_settings::defaults_of(name), &sources)?)
     }
 }

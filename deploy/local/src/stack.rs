@@ -12,15 +12,15 @@ use tokio::sync::Mutex;
 
 use crate::arguments::Up;
 use crate::backends::{Backends, Urls};
+use crate::banner;
 use crate::client::Client;
 use crate::folder::Folder;
-use crate::greeting;
 use crate::locations;
 use crate::progress::Progress;
 use crate::settings::{Secrets, Settings};
 use crate::stack_file::{NAMES, Service, StackFile};
-use crate::supervise::{Kept, keep};
-use crate::wishes::Wishes;
+use crate::supervise::{SupervisedProcess, supervise};
+use crate::user_settings::UserSettings;
 
 const SITES_DOMAIN: &str = "localhost";
 /// A first start on a slow machine.
@@ -51,7 +51,7 @@ async fn start(
     up: &Up,
     progress: &Progress,
 ) -> Result<(Backends, StackFile, Vec<port::Reserved>)> {
-    let wishes = Wishes::new(&up.set)?;
+    let user_settings = UserSettings::new(&up.set)?;
     let reserved = (0..2 * NAMES.len()).map(|_| port::reserve()).collect::<Result<Vec<_>>>()?;
     let mut ports: Vec<u16> = reserved.iter().map(|one| one.port).collect();
     if up.port != 0 {
@@ -59,15 +59,16 @@ async fn start(
         ports[0] = up.port;
     }
     let http_port = ports[0];
-    let base_url =
-        wishes.get("http.base_url").map_or_else(|| format!("http://localhost:{http_port}"), str::to_owned);
-    let sites_domain = wishes.get("http.sites_domain").unwrap_or(SITES_DOMAIN).to_owned();
+    let base_url = user_settings
+        .get("http.base_url")
+        .map_or_else(|| format!("http://localhost:{http_port}"), str::to_owned);
+    let sites_domain = user_settings.get("http.sites_domain").unwrap_or(SITES_DOMAIN).to_owned();
     if !Addresses::new(&base_url, &sites_domain)?.is_local() {
         bail!("a local run is for this machine alone: http.base_url must be on localhost, not {base_url}");
     }
     let (backends, location_files) = tokio::try_join!(
-        Backends::start(folder, &wishes, progress),
-        locations::files(folder, up, &wishes, progress),
+        Backends::start(folder, &user_settings, progress),
+        locations::files(folder, up, &user_settings, progress),
     )?;
     let file = describe(folder, &backends.urls, base_url, sites_domain, &ports)?;
     let settings = Settings {
@@ -77,7 +78,7 @@ async fn start(
         secrets: &Secrets::of(folder)?,
         services: &file.services,
         location_files: &location_files,
-        local_sign_in: !wishes.has_any_below("signin.providers"),
+        local_sign_in: !user_settings.has_any_below("signin.providers"),
     };
     settings.write(folder)?;
     Ok((backends, file, reserved))
@@ -133,12 +134,12 @@ async fn watch(
     let shared = Arc::new(Mutex::new(file.clone()));
     let mut keepers = tokio::task::JoinSet::new();
     for kept in processes(folder, up)? {
-        keepers.spawn(keep(kept, folder.clone(), Arc::clone(&shared), shutdown.clone()));
+        keepers.spawn(supervise(kept, folder.clone(), Arc::clone(&shared), shutdown.clone()));
     }
     let ready = async {
         Client::new()?.until_ready(&file, PATIENCE).await?;
         progress.done();
-        if up.detached { Ok(()) } else { greeting::greet(folder, &file, "Ctrl-C").await }
+        if up.detached { Ok(()) } else { banner::print(folder, &file, "Ctrl-C").await }
     };
     let greeted = tokio::select! {
         () = shutdown.requested() => Ok(()),
@@ -155,12 +156,12 @@ async fn watch(
     greeted
 }
 
-fn processes(folder: &Folder, up: &Up) -> Result<Vec<Kept>> {
+fn processes(folder: &Folder, up: &Up) -> Result<Vec<SupervisedProcess>> {
     let logs = folder.logs()?;
     let kept = |name: &'static str, which: &str, services: Vec<&'static str>| {
         let mut arguments = vec![which.to_owned(), "--dir".to_owned(), folder.path().display().to_string()];
         arguments.extend(up.set.iter().flat_map(|entry| ["--set".to_owned(), entry.clone()]));
-        Kept { name, services, arguments, log: logs.join(format!("{name}.log")) }
+        SupervisedProcess { name, services, arguments, log: logs.join(format!("{name}.log")) }
     };
     if up.processes {
         return Ok(NAMES.into_iter().map(|name| kept(name, name, vec![name])).collect());

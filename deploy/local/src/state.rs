@@ -10,9 +10,9 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::arguments::Up;
+use crate::banner;
 use crate::client::Client;
 use crate::folder::Folder;
-use crate::greeting;
 use crate::stack_file::StackFile;
 
 /// A first start fetches programs.
@@ -47,7 +47,7 @@ pub(crate) async fn detach(folder: &Folder, up: &Up) -> Result<()> {
         if let Some(file) = file
             && client.until_ready(&file, Duration::ZERO).await.is_ok()
         {
-            return greeting::greet(folder, &file, "`cargo run -- down`").await;
+            return banner::print(folder, &file, "`cargo run -- down`").await;
         }
         if began.elapsed() > PATIENCE {
             bail!("it is not ready after {PATIENCE:?}; its words are in {}", log_path.display());
@@ -120,7 +120,7 @@ pub(crate) fn reset(folder: &Folder, yes: bool) -> Result<()> {
             return Ok(());
         }
     }
-    sandbox::places::erase(&folder.part("postgres"))?;
+    sandbox::dirs::erase(&folder.part("postgres"))?;
     for name in ["redis", "clickhouse", "segments", "settings", "locations", "logs"] {
         match std::fs::remove_dir_all(folder.part(name)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),

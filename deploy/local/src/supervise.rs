@@ -19,7 +19,7 @@ const GROWN_UP: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// A process to keep alive.
-pub(crate) struct Kept {
+pub(crate) struct SupervisedProcess {
     /// What it is called, to the command line and in logs.
     pub(crate) name: &'static str,
     /// The services it holds.
@@ -34,7 +34,12 @@ pub(crate) struct Kept {
 pub(crate) type Shared = Arc<Mutex<StackFile>>;
 
 /// Keeps one process alive until `shutdown`, then ends it in good order.
-pub(crate) async fn keep(kept: Kept, folder: Folder, file: Shared, shutdown: Shutdown) -> Result<()> {
+pub(crate) async fn supervise(
+    kept: SupervisedProcess,
+    folder: Folder,
+    file: Shared,
+    shutdown: Shutdown,
+) -> Result<()> {
     let mut pause = Duration::ZERO;
     loop {
         let mut command = Command::new(std::env::current_exe()?);

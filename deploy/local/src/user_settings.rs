@@ -3,34 +3,38 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail};
+use service::config::{BASE_DEFAULTS, Defaults};
 use toml::Table;
 
 use crate::stack_file::NAMES;
 
 /// The user's own settings, as far as they decide what is started here.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Wishes(Vec<(String, String)>);
+pub(crate) struct UserSettings(Vec<(String, String)>);
 
-impl Wishes {
+impl UserSettings {
     /// From `--set`, or else the environment.
     pub(crate) fn new(set: &[String]) -> Result<Self> {
-        let mut wishes = Vec::new();
+        let mut user_settings = Vec::new();
         for (name, value) in service::config::Sources::from_process(None, Vec::new()).environment {
             if let Some(key) = key_of(&name) {
-                wishes.push((key, value));
+                user_settings.push((key, value));
             }
         }
         for entry in set {
             let (key, value) = entry.split_once('=').with_context(|| format!("--set {entry} has no `=`"))?;
-            wishes.push((key.trim().to_owned(), value.to_owned()));
+            user_settings.push((key.trim().to_owned(), value.to_owned()));
         }
         let known = NAMES.into_iter().map(keys_of).collect::<Result<Vec<_>>>()?;
-        for (key, _) in &wishes {
+        for (key, _) in &user_settings {
             if !known.iter().any(|keys| keys.have(key)) {
+                if let Some(new) = new_path_of(key) {
+                    bail!("`{key}` is now called `{new}`");
+                }
                 bail!("no service has a setting `{key}`; each service's config.toml lists its own");
             }
         }
-        Ok(Self(wishes))
+        Ok(Self(user_settings))
     }
 
     /// What was wished for a key, if anything.
@@ -52,13 +56,18 @@ pub(crate) fn key_of(variable: &str) -> Option<String> {
 }
 
 /// A service's commented defaults.
-pub(crate) fn defaults_of(name: &str) -> &'static str {
+pub(crate) fn defaults_of(name: &str) -> Defaults {
     match name {
         "edge-server" => edge_server::DEFAULTS,
         "control-plane" => control_plane::DEFAULTS,
         "collector" => collector::DEFAULTS,
         _ => job_runner::DEFAULTS,
     }
+}
+
+/// Returns the new path of a key that any service has renamed.
+fn new_path_of(key: &str) -> Option<String> {
+    NAMES.into_iter().map(defaults_of).chain([BASE_DEFAULTS]).find_map(|defaults| defaults.new_path(key))
 }
 
 /// The keys a service knows.
@@ -81,11 +90,11 @@ fn is_below(key: &str, section: &str) -> bool {
     key.strip_prefix(section).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// Every key of a service's defaults, the chassis' included.
+/// Every key of a service's defaults, those of the base configuration included.
 pub(crate) fn keys_of(name: &str) -> Result<Keys> {
     let mut keys = Keys::default();
-    for text in [defaults_of(name), service::config::CHASSIS_DEFAULTS] {
-        let table: Table = toml::from_str(text)?;
+    for defaults in [defaults_of(name), BASE_DEFAULTS] {
+        let table: Table = toml::from_str(defaults.toml)?;
         for (section, value) in table {
             for (key, value) in value.as_table().into_iter().flatten() {
                 let key = format!("{section}.{key}");
@@ -105,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_section_of_the_operators_own_names_takes_any_name() {
-        let wished = |set: &str| Wishes::new(&[set.to_owned()]);
+        let wished = |set: &str| UserSettings::new(&[set.to_owned()]);
         let provider = wished("signin.providers.example.client_id=x").unwrap();
         assert!(provider.has_any_below("signin.providers"));
         assert!(!wished("signin.local=true").unwrap().has_any_below("signin.providers"));

@@ -6,7 +6,7 @@ use store::overviews::Sought;
 use uuid::Uuid;
 
 /// Reads the word. Of a whole key only its beginning is used; of an address, its host.
-pub(crate) fn read(word: &str, sites_domain: &str) -> Sought {
+pub(crate) fn parse(word: &str, sites_domain: &str) -> Sought {
     let word = word.trim();
     if let Ok(id) = Uuid::try_parse(word) {
         return Sought::Id(id);
@@ -32,7 +32,7 @@ mod tests {
     #[test]
     fn a_word_is_understood_in_whatever_form_it_was_copied() {
         let id = Uuid::from_u128(7);
-        assert_eq!(read(&format!(" {id}\n"), "localhost"), Sought::Id(id));
+        assert_eq!(parse(&format!(" {id}\n"), "localhost"), Sought::Id(id));
         let name = Sought::Name("quiet-otter".to_owned());
         for word in [
             "quiet-otter",
@@ -41,17 +41,17 @@ mod tests {
             "http://quiet-otter.localhost:8080/about?x=1",
             "quiet-otter.localhost:8080",
         ] {
-            assert_eq!(read(word, "localhost"), name, "{word}");
+            assert_eq!(parse(word, "localhost"), name, "{word}");
         }
-        assert_eq!(read("Ana@example.com ", "localhost"), Sought::Email("Ana@example.com".to_owned()));
-        assert_eq!(read("https://shop.example/", "localhost"), Sought::Name("shop.example".to_owned()));
+        assert_eq!(parse("Ana@example.com ", "localhost"), Sought::Email("Ana@example.com".to_owned()));
+        assert_eq!(parse("https://shop.example/", "localhost"), Sought::Name("shop.example".to_owned()));
     }
 
     #[test]
     fn of_a_key_only_what_may_be_shown_is_used() {
         let key = keys::make(KeyKind::Live, &[7; 32]);
         let shown = keys::shown_prefix(KeyKind::Live, &key);
-        assert_eq!(read(&key, "localhost"), Sought::KeyPrefix(shown.clone()));
-        assert_eq!(read(&shown, "localhost"), Sought::KeyPrefix(shown));
+        assert_eq!(parse(&key, "localhost"), Sought::KeyPrefix(shown.clone()));
+        assert_eq!(parse(&shown, "localhost"), Sought::KeyPrefix(shown));
     }
 }
