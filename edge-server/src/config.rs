@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use serde::Deserialize;
-use service::config::Secret;
+use service::config::{Defaults, RenamedKeys, Secret};
 
 /// The commented defaults.
-pub const DEFAULTS: &str = include_str!("../config.toml");
+pub const DEFAULTS: Defaults = Defaults { toml: include_str!("../config.toml"), renamed_keys: RENAMED_KEYS };
+
+/// Keys of earlier releases, `(old path, new path)`. The old one is refused with the new one's name.
+const RENAMED_KEYS: &RenamedKeys = &[];
 
 /// How long components may take to end.
 pub const GRACE: Duration = Duration::from_secs(15);

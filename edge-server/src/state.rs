@@ -9,7 +9,7 @@ use contract::Signal;
 use domain::addresses::Addresses;
 use domain::sealing::MasterKey;
 use service::config::ExposeSecret;
-use service::metrics::Tally;
+use service::metrics::FastCounter;
 use service::{Clock, Rng};
 use tokio::time::timeout;
 use web::Problem;
@@ -54,7 +54,7 @@ pub struct Parts {
     /// How often pages were viewed.
     pub(crate) views: Views,
     /// How many pages were served, in the order of [`CacheStatus::ALL`].
-    served: [Tally; 3],
+    served: [FastCounter; 3],
     /// Which form asks what.
     pub(crate) forms: FormCache,
     /// Where submissions of plain forms are stored.
@@ -118,7 +118,7 @@ impl EdgeState {
             holders: ShortUrlCache::new(lookups.clone(), &config.cache),
             site_maps: SitemapCache::new(lookups.clone(), &config.cache),
             views: Views::new(lookups.clone()),
-            served: service::metrics::tallies(
+            served: service::metrics::fast_counters(
                 "edge_page_serve_total",
                 "from",
                 CacheStatus::ALL.map(CacheStatus::word),

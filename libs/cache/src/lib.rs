@@ -14,7 +14,7 @@ pub use bus::{Bus, BusEvent};
 pub use config::Config;
 pub use limiter::{Decision, Limiter, Rule};
 pub use memo::Memo;
-pub use stale_on_error::{Bounds, Fresh, Served};
+pub use stale_on_error::{Bounds, Served, StaleOnErrorCache};
 
 /// Why something in Redis couldn't be reached or used.
 #[derive(Debug, thiserror::Error)]

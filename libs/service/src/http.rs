@@ -19,10 +19,10 @@ use crate::Shutdown;
 pub const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Requests still running this long after shutdown was asked for are cut off.
-pub const DRAIN: Duration = Duration::from_secs(10);
+pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Serves `app` over HTTP/1 and cleartext HTTP/2 until `shutdown`, then lets open requests end for at most
-/// [`DRAIN`]. Each request carries `ConnectInfo<SocketAddr>` of its peer.
+/// [`DRAIN_TIMEOUT`]. Each request carries `ConnectInfo<SocketAddr>` of its peer.
 ///
 /// # Errors
 /// None at present: failing accepts are retried, as axum's listener does.
@@ -49,7 +49,7 @@ pub async fn serve(mut listener: TcpListener, app: Router, shutdown: Shutdown) -
         });
     }
     drop(listener);
-    if tokio::time::timeout(DRAIN, connections.shutdown()).await.is_err() {
+    if tokio::time::timeout(DRAIN_TIMEOUT, connections.shutdown()).await.is_err() {
         tracing::warn!("requests still running after the drain time were cut off");
     }
     Ok(())

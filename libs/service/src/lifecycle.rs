@@ -12,7 +12,7 @@ use crate::Shutdown;
 
 /// Why a service ended other than by being asked to.
 #[derive(Debug, thiserror::Error)]
-pub enum Ended {
+pub enum ExitReason {
     /// A component ended although nobody had asked it to.
     #[error("component `{name}` died: {reason:#}")]
     Died {
@@ -23,7 +23,7 @@ pub enum Ended {
     },
     /// A component failed while it was shutting down.
     #[error("component `{name}` failed while shutting down: {reason:#}")]
-    FailedLast {
+    FailedDuringShutdown {
         /// The component's name.
         name: &'static str,
         /// Its own error or its panic's message.
@@ -31,7 +31,7 @@ pub enum Ended {
     },
     /// Components were still running when the grace period ended, and were cut off.
     #[error("still running {grace:?} after shutdown was asked for, cut off: {}", names.join(", "))]
-    Overran {
+    TimedOut {
         /// The components' names, sorted.
         names: Vec<&'static str>,
         /// The time they had.
@@ -101,7 +101,7 @@ impl Lifecycle {
     ///
     /// # Errors
     /// The first thing that went wrong: a component died, failed while ending, or had to be cut off.
-    pub async fn run(mut self, grace: Duration) -> Result<(), Ended> {
+    pub async fn run(mut self, grace: Duration) -> Result<(), ExitReason> {
         let mut outcome = Ok(());
         let shutdown = self.shutdown.clone();
         tokio::select! {
@@ -113,7 +113,7 @@ impl Lifecycle {
             } else {
                 let reason = result.err().unwrap_or_else(|| anyhow::anyhow!("it returned"));
                 tracing::error!(component = name, error = format!("{reason:#}"), "component died");
-                outcome = Err(Ended::Died { name, reason });
+                outcome = Err(ExitReason::Died { name, reason });
                 shutdown.request();
             },
         }
@@ -122,13 +122,13 @@ impl Lifecycle {
             let mut names: Vec<_> = self.components.values().map(|component| component.name).collect();
             names.sort_unstable();
             tracing::error!(?names, "components didn't end in time and are cut off");
-            outcome = outcome.and(Err(Ended::Overran { names, grace }));
+            outcome = outcome.and(Err(ExitReason::TimedOut { names, grace }));
             self.running.shutdown().await;
         }
         outcome
     }
 
-    async fn drain(&mut self, outcome: &mut Result<(), Ended>) {
+    async fn drain(&mut self, outcome: &mut Result<(), ExitReason>) {
         loop {
             if self.components.values().all(|component| component.last) {
                 self.drained.request();
@@ -150,11 +150,11 @@ impl Lifecycle {
 }
 
 /// How a component ended that had been asked to.
-fn note_last(outcome: &mut Result<(), Ended>, name: &'static str, result: anyhow::Result<()>) {
+fn note_last(outcome: &mut Result<(), ExitReason>, name: &'static str, result: anyhow::Result<()>) {
     let Err(reason) = result else { return };
     tracing::error!(component = name, error = format!("{reason:#}"), "component failed while ending");
     if outcome.is_ok() {
-        *outcome = Err(Ended::FailedLast { name, reason });
+        *outcome = Err(ExitReason::FailedDuringShutdown { name, reason });
     }
 }
 

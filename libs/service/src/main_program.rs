@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use serde::de::DeserializeOwned;
 
-use crate::config::{self, CHASSIS_DEFAULTS, Chassis, Sources};
+use crate::config::{self, BASE_DEFAULTS, BaseConfig, Defaults, Sources};
 use crate::{Listeners, Shutdown, telemetry, tls};
 
 const TEACHING: &str = "\
@@ -41,7 +41,7 @@ pub struct Started<C> {
     /// Its own settings.
     pub config: C,
     /// The settings every service has.
-    pub chassis: Chassis,
+    pub base: BaseConfig,
     /// Its sockets, bound.
     pub listeners: Listeners,
     /// Requested by SIGTERM and SIGINT.
@@ -59,12 +59,13 @@ pub struct Started<C> {
 ///     })
 /// }
 /// ```
-pub fn run_main<C, F, Fut>(name: &'static str, defaults: &str, run: F) -> ExitCode
+pub fn run_main<C, F, Fut>(name: &'static str, defaults: impl Into<Defaults>, run: F) -> ExitCode
 where
     C: DeserializeOwned,
     F: FnOnce(Started<C>) -> Fut,
     Fut: Future<Output = anyhow::Result<()>>,
 {
+    let defaults = defaults.into();
     let command = <Arguments as clap::CommandFactory>::command().name(name);
     let arguments = match <Arguments as clap::FromArgMatches>::from_arg_matches(&command.get_matches()) {
         Ok(arguments) => arguments,
@@ -73,7 +74,7 @@ where
     if arguments.print_config {
         #[expect(clippy::print_stdout, reason = "printing is what was asked for")]
         {
-            println!("{defaults}{CHASSIS_DEFAULTS}");
+            println!("{}{}", defaults.toml, BASE_DEFAULTS.toml);
         }
         return ExitCode::SUCCESS;
     }
@@ -89,16 +90,21 @@ where
     }
 }
 
-fn start<C, F, Fut>(name: &'static str, defaults: &str, arguments: Arguments, run: F) -> anyhow::Result<()>
+fn start<C, F, Fut>(
+    name: &'static str,
+    defaults: Defaults,
+    arguments: Arguments,
+    run: F,
+) -> anyhow::Result<()>
 where
     C: DeserializeOwned,
     F: FnOnce(Started<C>) -> Fut,
     Fut: Future<Output = anyhow::Result<()>>,
 {
     let sources = Sources::from_process(arguments.config, arguments.set);
-    let config::Loaded { config, chassis, unused } = config::load(defaults, &sources)?;
+    let config::Loaded { config, base, unused } = config::load(defaults, &sources)?;
     tls::install();
-    let _telemetry = telemetry::init(&chassis.telemetry, name)?;
+    let _telemetry = telemetry::init(&base.telemetry, name)?;
     if !unused.is_empty() {
         tracing::info!(?unused, "settings of sections this service doesn't have");
     }
@@ -106,11 +112,11 @@ where
     runtime.block_on(async {
         let shutdown = Shutdown::new();
         shutdown.on_signals()?;
-        let listeners = Listeners::bind(&chassis.listen)?;
+        let listeners = Listeners::bind(&base.listen)?;
         tracing::info!(
             main = %listeners.main.local_addr()?, ops = %listeners.ops.local_addr()?, "{name} listens"
         );
-        let outcome = run(Started { config, chassis, listeners, shutdown }).await;
+        let outcome = run(Started { config, base, listeners, shutdown }).await;
         tracing::info!("{name} has ended");
         outcome
     })

@@ -32,16 +32,16 @@ pub struct Histogram {
     name: &'static str,
 }
 
-/// Counts up, as cheaply as can be. See [`tallies`].
+/// Counts up, as cheaply as can be. See [`fast_counters`].
 #[derive(Clone, Debug, Default)]
-pub struct Tally(Arc<[Lane; LANES]>);
+pub struct FastCounter(Arc<[Shard; SHARDS]>);
 
 /// Threads count in different places, each a cache line of its own, so that they don't wait for one another.
-const LANES: usize = 8;
+const SHARDS: usize = 8;
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Lane(AtomicU64);
+struct Shard(AtomicU64);
 
 /// Holds the last value it was given.
 #[derive(Clone, Debug)]
@@ -54,22 +54,22 @@ impl Counter {
     }
 }
 
-impl Tally {
+impl FastCounter {
     /// Adds `amount`.
     pub fn add(&self, amount: u64) {
         thread_local! {
-            static LANE: usize = NEXT_LANE.fetch_add(1, Ordering::Relaxed) % LANES;
+            static SHARD: usize = NEXT_SHARD.fetch_add(1, Ordering::Relaxed) % SHARDS;
         }
-        let lane = LANE.with(|lane| *lane);
-        self.0[lane].0.fetch_add(amount, Ordering::Relaxed);
+        let shard = SHARD.with(|shard| *shard);
+        self.0[shard].0.fetch_add(amount, Ordering::Relaxed);
     }
 
     fn read(&self) -> u64 {
-        self.0.iter().map(|lane| lane.0.load(Ordering::Relaxed)).sum()
+        self.0.iter().map(|shard| shard.0.load(Ordering::Relaxed)).sum()
     }
 }
 
-static NEXT_LANE: AtomicUsize = AtomicUsize::new(0);
+static NEXT_SHARD: AtomicUsize = AtomicUsize::new(0);
 
 impl Histogram {
     /// Records one value, in the unit of the instrument's name.
@@ -115,30 +115,31 @@ pub fn gauge(name: &'static str) -> Gauge {
     cached(&instruments.gauges, name, || Gauge(instruments.meter.f64_gauge(name).build()))
 }
 
-/// One counter for each value of a label, to be held by whoever counts on a hot path: [`Tally::add`] is one step of
+/// One counter for each value of a label, to be held by whoever counts on a hot path: [`FastCounter::add`] is one step of
 /// one number, with no look-up. Made when first asked for.
 #[must_use]
-pub fn tallies<const N: usize>(
+pub fn fast_counters<const N: usize>(
     name: &'static str,
     label: &'static str,
     values: [&'static str; N],
-) -> [Tally; N] {
+) -> [FastCounter; N] {
     let instruments = instruments();
-    let made = cached(&instruments.tallies, name, || {
-        let tallies: Vec<(&'static str, Tally)> = values.map(|value| (value, Tally::default())).into();
-        let read = tallies.clone();
+    let made = cached(&instruments.fast_counters, name, || {
+        let fast_counters: Vec<(&'static str, FastCounter)> =
+            values.map(|value| (value, FastCounter::default())).into();
+        let read = fast_counters.clone();
         let observe = move |into: &dyn otel::AsyncInstrument<u64>| {
-            for (value, tally) in &read {
-                into.observe(tally.read(), &[KeyValue::new(label, *value)]);
+            for (value, counter) in &read {
+                into.observe(counter.read(), &[KeyValue::new(label, *value)]);
             }
         };
         let _counter_lives_in_the_meter =
             instruments.meter.u64_observable_counter(name).with_callback(observe).build();
-        tallies
+        fast_counters
     });
     values.map(|value| {
         let found = made.iter().find(|(known, _)| *known == value);
-        found.map_or_else(Tally::default, |(_, tally)| tally.clone())
+        found.map_or_else(FastCounter::default, |(_, counter)| counter.clone())
     })
 }
 
@@ -156,7 +157,7 @@ struct Instruments {
     counters: RwLock<HashMap<&'static str, Counter>>,
     histograms: RwLock<HashMap<&'static str, Histogram>>,
     gauges: RwLock<HashMap<&'static str, Gauge>>,
-    tallies: RwLock<HashMap<&'static str, Vec<(&'static str, Tally)>>>,
+    fast_counters: RwLock<HashMap<&'static str, Vec<(&'static str, FastCounter)>>>,
 }
 
 static INSTRUMENTS: OnceLock<Instruments> = OnceLock::new();
@@ -199,8 +200,8 @@ impl Instruments {
         }
         let provider = provider.build();
         let meter = provider.meter("webruntime");
-        let (counters, histograms, gauges, tallies) = Default::default();
-        Self { provider, registry, meter, counters, histograms, gauges, tallies }
+        let (counters, histograms, gauges, fast_counters) = Default::default();
+        Self { provider, registry, meter, counters, histograms, gauges, fast_counters }
     }
 }
 
@@ -233,8 +234,8 @@ mod tests {
 
     #[test]
     fn tallies_of_one_name_are_one_whoever_holds_them_and_are_shown_by_label() {
-        let [a, b] = tallies("test_thing_count_total", "kind", ["a", "b"]);
-        let [again, _] = tallies("test_thing_count_total", "kind", ["a", "b"]);
+        let [a, b] = fast_counters("test_thing_count_total", "kind", ["a", "b"]);
+        let [again, _] = fast_counters("test_thing_count_total", "kind", ["a", "b"]);
         let threads: Vec<_> = (0..20)
             .map(|_| {
                 let a = a.clone();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use service::{Ended, Lifecycle, Shutdown};
+use service::{ExitReason, Lifecycle, Shutdown};
 
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -72,7 +72,7 @@ async fn a_component_that_wont_end_is_cut_off_after_the_grace_period() {
     let began = Instant::now();
     let grace = Duration::from_millis(50);
     let outcome = lifecycle.run(grace).await.unwrap_err();
-    assert!(matches!(outcome, Ended::Overran { names, .. } if names == ["stubborn"]));
+    assert!(matches!(outcome, ExitReason::TimedOut { names, .. } if names == ["stubborn"]));
     assert!(began.elapsed() < Duration::from_secs(2));
 }
 

@@ -57,7 +57,7 @@ async fn one_trace_runs_through_both_services_to_the_collector() {
     let (endpoint, mut spans, mut signals) = collector().await;
     let set = vec![format!("telemetry.otlp_endpoint={endpoint}"), "telemetry.log=error".into()];
     let loaded = config::load::<Nothing>("", &Sources { set, ..Sources::default() }).unwrap();
-    let guard = telemetry::init(&loaded.chassis.telemetry, "test").unwrap();
+    let guard = telemetry::init(&loaded.base.telemetry, "test").unwrap();
 
     // The first service: hands its context on by header.
     let sent = tracing::info_span!("submit").in_scope(|| {
@@ -90,7 +90,7 @@ async fn one_trace_runs_through_both_services_to_the_collector() {
     assert!(both.contains(&"logs") && both.contains(&"metrics"), "{both:?}");
 
     // Another service in the same process turns it on again: nothing changes, nothing breaks.
-    drop(telemetry::init(&loaded.chassis.telemetry, "second").unwrap());
+    drop(telemetry::init(&loaded.base.telemetry, "second").unwrap());
     let guard = flush.await.unwrap();
     tracing::info_span!("last words").in_scope(|| {});
     tokio::task::spawn_blocking(move || drop(guard)).await.unwrap();

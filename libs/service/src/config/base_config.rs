@@ -1,19 +1,24 @@
-//! The sections every service has, so that no service writes them down again.
+//! The configuration sections that every service has.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
 use serde::Deserialize;
 
+use super::Defaults;
 use crate::telemetry;
 
-/// The commented defaults of the sections in [`Chassis`], but for `[listen]`, which each service gives itself.
-pub const CHASSIS_DEFAULTS: &str = include_str!("chassis.toml");
+/// The commented defaults of the sections in [`BaseConfig`]. `[listen]` is not among them: its ports differ between
+/// services, so each service's own default file has it.
+pub const BASE_DEFAULTS: Defaults = Defaults {
+    toml: include_str!("base_config.toml"),
+    renamed_keys: &[("telemetry.otlp_metrics_every", "telemetry.otlp_metrics_interval")],
+};
 
-/// The sections every service has.
+/// The configuration sections that every service has.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Chassis {
-    /// `[listen]`; free ports on the loopback address where a service's defaults have no such section.
+pub struct BaseConfig {
+    /// `[listen]`. Defaults to free loopback ports if the service's default file has no such section.
     #[serde(default)]
     pub listen: Listen,
     /// `[telemetry]`
@@ -24,9 +29,9 @@ pub struct Chassis {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listen {
-    /// For the service's own traffic.
+    /// Address of the service's own traffic.
     pub main: SocketAddr,
-    /// For health, readiness and metrics.
+    /// Address of the health, readiness and metrics endpoints.
     pub ops: SocketAddr,
 }
 

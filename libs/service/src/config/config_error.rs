@@ -1,48 +1,47 @@
-//! Why settings were refused, told so that the reader knows which line to change.
+//! The error of rejected settings. Its text names the line to change.
 
 use std::path::PathBuf;
 
-/// A refused setting. Texts are not repeated where any text would do: they may be secrets.
+/// A rejected setting. The text doesn't repeat the value of a setting that accepts any text: it may be a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The built-in default file is broken; a fault of the program's.
+    /// The built-in default file is invalid, which is a bug of the program.
     #[error("the built-in defaults: {reason}")]
-    Defaults {
-        /// What is wrong with them.
-        reason: String,
-    },
-    /// The settings file can't be read.
+    Defaults { reason: String },
+    /// The settings file can't be read or parsed.
     #[error("{}: {reason}", path.display())]
-    File {
-        /// Its path as given.
-        path: PathBuf,
-        /// The system's or the parser's words.
-        reason: String,
-    },
-    /// A `--set` that isn't `section.key=value`.
+    File { path: PathBuf, reason: String },
+    /// A `--set` entry that isn't `section.key=value`.
     #[error("--set {entry}: expected section.key=value")]
-    Form {
-        /// What stood before the first `=`, if any.
-        entry: String,
-    },
-    /// No such key.
+    Form { entry: String },
+    /// The key doesn't exist.
     #[error("{origin}: unknown key `{key}`{}", hint(suggestion.as_deref()))]
     Unknown {
-        /// Where it was set.
+        /// The file, variable or option that sets the key.
         origin: String,
-        /// Its full path.
+        /// The key's full path.
         key: String,
-        /// The nearest key that exists.
+        /// The most similar key that exists.
         suggestion: Option<String>,
+    },
+    /// The key existed in an earlier release and has another name now.
+    #[error("{origin}: `{key}` is now called `{new}`")]
+    Renamed {
+        /// The file, variable or option that sets the key.
+        origin: String,
+        /// The old name, as a full path.
+        key: String,
+        /// The new name, as a full path.
+        new: String,
     },
     /// A value of the wrong type or outside its bounds.
     #[error("{origin}: `{key}`: {reason}")]
     Value {
-        /// Where it was set.
+        /// The file, variable or option that sets the value.
         origin: String,
-        /// Its full path.
+        /// The key's full path.
         key: String,
-        /// What was expected.
+        /// The expected form.
         reason: String,
     },
 }

@@ -1,23 +1,17 @@
-//! Durations as people write them: `"30s"`, `"24h"`, `"1h 30m"`. Use as `#[serde(with = "service::config::duration")]`.
+//! Durations such as `"30s"`, `"24h"` or `"1h 30m"`. Use as `#[serde(with = "service::config::duration")]`.
 
 use std::time::Duration;
 
 use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
 /// Reads a duration such as `"24h"`.
-///
-/// # Errors
-/// If it isn't a text or not a duration.
 pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(from)?;
     humantime::parse_duration(&text)
         .map_err(|error| D::Error::custom(format!("not a duration such as \"30s\" or \"24h\": {error}")))
 }
 
-/// Writes a duration as it would be read.
-///
-/// # Errors
-/// Those of the format written to.
+/// Writes a duration in the form [`deserialize`] reads.
 pub fn serialize<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(&humantime::format_duration(*duration))
 }
@@ -28,10 +22,7 @@ pub mod list {
 
     use serde::{Deserialize as _, Deserializer, de::Error as _};
 
-    /// Reads a list of durations.
-    ///
-    /// # Errors
-    /// If it isn't a list, or names the first text in it that isn't a duration.
+    /// Reads a list of durations. The error names the first text in it that isn't one.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Duration>, D::Error> {
         let texts = Vec::<String>::deserialize(from)?;
         let read = |text: &String| {

@@ -1,29 +1,31 @@
-//! Lays file, environment and `--set` over the defaults, refusing what the defaults don't have.
+//! Merges the settings file, the environment and `--set` over the defaults. Rejects every key that the defaults lack.
 
 use std::collections::HashMap;
 
 use toml::{Table, Value};
 
+use super::defaults::Schema;
 use super::{ENVIRONMENT_PREFIX, Error, OTLP_VARIABLE, Sources, typed};
 
-/// One value on its way in: where it was written, where it goes, what it says.
+/// One value from the environment or `--set`.
 struct Entry<'a> {
+    /// The variable or option that sets the value, for error messages.
     origin: String,
     path: Vec<String>,
     text: &'a str,
 }
 
-/// All layers as one.
+/// All layers as one table.
 pub(super) struct Merged {
     pub(super) table: Table,
-    /// Where each value was set that isn't a default's, by its path.
+    /// The source of every value that isn't a default, by the value's path.
     pub(super) origins: HashMap<String, String>,
-    /// Entries for sections the defaults don't have.
+    /// The origins of entries whose section the defaults lack.
     pub(super) unused: Vec<String>,
 }
 
 impl Merged {
-    /// Where the value at `path` was set, itself or the list or section it is part of.
+    /// Returns the source of the value at `path`, or of the list or section it is part of.
     pub(super) fn origin(&self, path: &str) -> &str {
         let wider = std::iter::successors(Some(path), |path| path.rfind(['.', '[']).map(|end| &path[..end]));
         let set = wider.filter_map(|path| self.origins.get(path)).next();
@@ -31,21 +33,27 @@ impl Merged {
     }
 }
 
-pub(super) fn merge(defaults: &Table, sources: &Sources) -> Result<Merged, Error> {
+pub(super) fn merge(schema: &Schema, sources: &Sources) -> Result<Merged, Error> {
+    let defaults = &schema.table;
     let mut merged = Merged { table: defaults.clone(), origins: HashMap::new(), unused: Vec::new() };
     if let Some(path) = &sources.file {
         let wrong = |reason: String| Error::File { path: path.clone(), reason };
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
         let file: Table = toml::from_str(&text).map_err(|error| wrong(error.message().to_owned()))?;
         let origin = path.display().to_string();
+        refuse_renamed(schema, &file, &mut Vec::new(), &origin)?;
         let Merged { table, origins, .. } = &mut merged;
         overlay(table, defaults, file, &mut Vec::new(), &origin, origins)?;
     }
     for entry in from_environment(&sources.environment).chain(from_set(&sources.set)) {
         let entry = entry?;
+        let path = entry.path.join(".");
+        if let Some(new) = schema.new_path(&path) {
+            return Err(Error::Renamed { origin: entry.origin, key: path, new });
+        }
         let known = entry.path.first().is_some_and(|section| defaults.contains_key(section));
         if known {
-            merged.origins.insert(entry.path.join("."), entry.origin.clone());
+            merged.origins.insert(path, entry.origin.clone());
             put(&mut merged.table, defaults, entry)?;
         } else {
             merged.unused.push(entry.origin);
@@ -54,8 +62,25 @@ pub(super) fn merge(defaults: &Table, sources: &Sources) -> Result<Merged, Error
     Ok(merged)
 }
 
+fn refuse_renamed(schema: &Schema, from: &Table, path: &mut Vec<String>, origin: &str) -> Result<(), Error> {
+    for (key, value) in from {
+        path.push(key.clone());
+        match value {
+            Value::Table(table) if !table.is_empty() => refuse_renamed(schema, table, path, origin)?,
+            _ => {
+                let key = path.join(".");
+                if let Some(new) = schema.new_path(&key) {
+                    return Err(Error::Renamed { origin: origin.to_owned(), key, new });
+                }
+            }
+        }
+        path.pop();
+    }
+    Ok(())
+}
+
 fn from_environment(variables: &[(String, String)]) -> impl Iterator<Item = Result<Entry<'_>, Error>> {
-    // The standard OTLP variable first, so that our own name for it wins.
+    // The standard OTLP variable comes first, so that our own variable overrides it.
     let standard = variables.iter().filter(|(name, _)| name == OTLP_VARIABLE).map(|(name, text)| Entry {
         origin: name.clone(),
         path: vec!["telemetry".into(), "otlp_endpoint".into()],
@@ -111,7 +136,7 @@ fn put(merged: &mut Table, defaults: &Table, entry: Entry<'_>) -> Result<(), Err
     for (depth, key) in parents.iter().enumerate() {
         let deeper = path.get(..=depth).unwrap_or_default();
         match (into.get_mut(key), defaults.get(key)) {
-            // An empty default table takes any key: names that only the operator knows.
+            // An empty default table accepts any key: the operator chooses the names.
             (Some(Value::Table(open)), Some(Value::Table(default))) if default.is_empty() => {
                 let rest = path.get(depth + 1..).unwrap_or_default();
                 return put_open(open, rest, text).map_err(|reason| wrong(&path, &origin, reason));

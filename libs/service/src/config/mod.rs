@@ -1,45 +1,49 @@
-//! Settings in layers: a commented default file built into the program (it is the manual), then a file, then the
-//! environment, then `--set`. The defaults say which keys exist and of what type they are; nothing else is taken.
+//! Layered settings: a commented default file built into the program, then a settings file, then the environment, then
+//! `--set`. The default file is the manual and the schema: it fixes the keys and their types, and every other key is
+//! an error.
 //!
-//! An environment variable `WEBRUNTIME_<SECTION>__<KEY>` and a `--set section.key=value` name the same thing. One
-//! such list serves all four services: an entry whose section a service doesn't have is ignored by it and
-//! reported back, while a wrong key in a section it has is refused.
+//! An environment variable `WEBRUNTIME_<SECTION>__<KEY>` and `--set section.key=value` name the same setting. All four
+//! services can share one list of them: a service ignores an entry whose section it doesn't have and reports it in
+//! [`Loaded::unused`], but rejects an unknown key in a section it has.
 
-mod chassis;
+mod base_config;
+mod config_error;
+mod defaults;
 pub mod duration;
 mod layers;
-mod refusal;
 mod typed;
 
 use std::path::PathBuf;
 
+use defaults::Schema;
 use layers::Merged;
 use serde::de::DeserializeOwned;
 use toml::Table;
 
-pub use chassis::{CHASSIS_DEFAULTS, Chassis, Listen};
-pub use refusal::Error;
+pub use base_config::{BASE_DEFAULTS, BaseConfig, Listen};
+pub use config_error::Error;
+pub use defaults::{Defaults, RenamedKeys};
 pub use secrecy::{ExposeSecret, SecretString as Secret};
 
-/// The start of every environment variable that is a setting.
+/// The prefix of every environment variable that is a setting.
 pub const ENVIRONMENT_PREFIX: &str = "WEBRUNTIME_";
 
-/// The standard variable that turns OTLP on, whatever program it is set for.
+/// The standard OpenTelemetry variable that turns OTLP on.
 pub(crate) const OTLP_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
-/// Where settings come from besides the defaults, weakest first.
+/// The sources of settings besides the defaults, weakest first.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// A TOML file with any part of the default file's keys.
+    /// A TOML file with any subset of the default file's keys.
     pub file: Option<PathBuf>,
-    /// Environment variables; those that don't start with [`ENVIRONMENT_PREFIX`] are passed over.
+    /// Environment variables. Those without [`ENVIRONMENT_PREFIX`] are ignored.
     pub environment: Vec<(String, String)>,
-    /// `section.key=value`, the strongest.
+    /// `section.key=value` entries, the strongest source.
     pub set: Vec<String>,
 }
 
 impl Sources {
-    /// The given file and `--set` list with this process's environment.
+    /// Returns the given file and `--set` list with this process's environment.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "this is where settings are read from the environment")]
     pub fn from_process(file: Option<PathBuf>, set: Vec<String>) -> Self {
@@ -49,47 +53,38 @@ impl Sources {
     }
 }
 
-/// A service's settings, and what was said to somebody else.
+/// A service's settings.
 #[derive(Clone, Debug)]
 pub struct Loaded<C> {
     /// The service's own sections.
     pub config: C,
     /// The sections every service has: `[listen]`, `[telemetry]`.
-    pub chassis: Chassis,
-    /// Environment and `--set` entries (names only) whose section this service doesn't have.
+    pub base: BaseConfig,
+    /// Names of environment and `--set` entries whose section this service doesn't have.
     pub unused: Vec<String>,
 }
 
-/// Reads a service's settings: `defaults_toml` overlaid by `sources`.
+/// Loads a service's settings: its default file, overlaid by `sources`.
 ///
-/// `C` holds the default file's sections without `[listen]`, and should derive `deny_unknown_fields`, so that the
-/// file and the struct can't drift apart. The chassis adds `[telemetry]`.
+/// `C` has the default file's sections without `[listen]`. It should derive `deny_unknown_fields`, so that the file
+/// and the struct can't drift apart. [`BASE_DEFAULTS`] adds `[telemetry]`.
 ///
 /// # Errors
-/// Names the key and where the wrong value came from.
-pub fn load<C: DeserializeOwned>(defaults_toml: &str, sources: &Sources) -> Result<Loaded<C>, Error> {
-    let defaults = defaults(defaults_toml)?;
-    let mut merged = layers::merge(&defaults, sources)?;
-    let mut shared = Table::new();
+/// Names the wrong key and its source. The old name of a renamed key is an error that names the new one.
+pub fn load<C: DeserializeOwned>(
+    defaults: impl Into<Defaults>,
+    sources: &Sources,
+) -> Result<Loaded<C>, Error> {
+    let schema = Schema::new(defaults.into())?;
+    let mut merged = layers::merge(&schema, sources)?;
+    let mut base = Table::new();
     for section in ["listen", "telemetry"] {
         if let Some(value) = merged.table.remove(section) {
-            shared.insert(section.into(), value);
+            base.insert(section.into(), value);
         }
     }
     let own = std::mem::take(&mut merged.table);
-    Ok(Loaded { config: read(own, &merged)?, chassis: read(shared, &merged)?, unused: merged.unused })
-}
-
-fn defaults(defaults_toml: &str) -> Result<Table, Error> {
-    let wrong = |reason: String| Error::Defaults { reason };
-    let mut defaults: Table = toml::from_str(defaults_toml).map_err(|error| wrong(error.to_string()))?;
-    let shared: Table = toml::from_str(CHASSIS_DEFAULTS).map_err(|error| wrong(error.to_string()))?;
-    for (section, value) in shared {
-        if defaults.insert(section.clone(), value).is_some() {
-            return Err(wrong(format!("[{section}] belongs to the chassis")));
-        }
-    }
-    Ok(defaults)
+    Ok(Loaded { config: read(own, &merged)?, base: read(base, &merged)?, unused: merged.unused })
 }
 
 fn read<T: DeserializeOwned>(table: Table, merged: &Merged) -> Result<T, Error> {

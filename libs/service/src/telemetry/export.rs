@@ -50,7 +50,8 @@ impl Providers {
             .build();
         let numbers =
             MetricExporter::builder().with_http().with_endpoint(format!("{base}/v1/metrics")).build();
-        let meter = metrics::export_to(numbers.with_context(context)?, config.otlp_metrics_every, resource);
+        let meter =
+            metrics::export_to(numbers.with_context(context)?, config.otlp_metrics_interval, resource);
         Ok(Self { tracer, logger, meter })
     }
 

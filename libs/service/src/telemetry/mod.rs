@@ -30,7 +30,7 @@ pub struct Config {
     pub otlp_endpoint: String,
     /// How often metrics are sent there.
     #[serde(with = "crate::config::duration")]
-    pub otlp_metrics_every: Duration,
+    pub otlp_metrics_interval: Duration,
 }
 
 /// How log lines look.

@@ -1,0 +1,86 @@
+//! A service's default file and the former names of its keys.
+
+use toml::{Table, Value};
+
+use super::{BASE_DEFAULTS, Error};
+
+/// Pairs of an old and a new key path, such as `("cache.host_bytes", "cache.max_host_bytes")`.
+pub type RenamedKeys = [(&'static str, &'static str)];
+
+/// A service's commented default file, and the keys that had another name in an earlier release.
+///
+/// ```
+/// # use service::config::{Defaults, Sources, load};
+/// # #[derive(Debug, serde::Deserialize)] struct Config { upstreams: toml::Table }
+/// const DEFAULTS: Defaults = Defaults {
+///     toml: "[upstreams]\nresponse_timeout = '60s'",
+///     renamed_keys: &[("inner", "upstreams"), ("inner.answer_within", "upstreams.response_timeout")],
+/// };
+/// let sources = Sources { set: vec!["inner.answer_within=5s".into()], ..Sources::default() };
+/// let error = load::<Config>(DEFAULTS, &sources).unwrap_err().to_string();
+/// assert!(error.ends_with("`inner.answer_within` is now called `upstreams.response_timeout`"));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Defaults {
+    /// The default file. It serves as the manual, and its keys and types are the schema of every other source.
+    pub toml: &'static str,
+    /// Renamed keys and sections. An old path is refused with an error that names the new one, in the settings file,
+    /// the environment and `--set` alike. The entry of a section, `("inner", "upstreams")`, covers all keys in it
+    /// that have no entry of their own.
+    pub renamed_keys: &'static RenamedKeys,
+}
+
+impl From<&'static str> for Defaults {
+    fn from(toml: &'static str) -> Self {
+        Self { toml, renamed_keys: &[] }
+    }
+}
+
+impl Defaults {
+    /// Returns the new path of a renamed key, or `None` if the key was not renamed.
+    #[must_use]
+    pub fn new_path(&self, old_path: &str) -> Option<String> {
+        let sections = std::iter::successors(Some(old_path), |path| path.rfind('.').map(|end| &path[..end]));
+        sections.into_iter().find_map(|section| {
+            let (_, new) = self.renamed_keys.iter().find(|(old, _)| *old == section)?;
+            Some(format!("{new}{}", &old_path[section.len()..]))
+        })
+    }
+}
+
+/// The defaults of one service and of [`BASE_DEFAULTS`] as one table.
+pub(super) struct Schema {
+    pub(super) table: Table,
+    own: Defaults,
+}
+
+impl Schema {
+    pub(super) fn new(own: Defaults) -> Result<Self, Error> {
+        let wrong = |reason: String| Error::Defaults { reason };
+        let mut table: Table = toml::from_str(own.toml).map_err(|error| wrong(error.to_string()))?;
+        let base: Table = toml::from_str(BASE_DEFAULTS.toml).map_err(|error| wrong(error.to_string()))?;
+        for (section, value) in base {
+            if table.insert(section.clone(), value).is_some() {
+                return Err(wrong(format!("[{section}] belongs to the base configuration")));
+            }
+        }
+        let schema = Self { table, own };
+        for (old, new) in own.renamed_keys {
+            if schema.has(old) || !schema.has(new) {
+                return Err(wrong(format!("renamed key `{old}`: `{new}` must exist, and `{old}` must not")));
+            }
+        }
+        Ok(schema)
+    }
+
+    /// Returns the new path of a renamed key.
+    pub(super) fn new_path(&self, old_path: &str) -> Option<String> {
+        self.own.new_path(old_path).or_else(|| BASE_DEFAULTS.new_path(old_path))
+    }
+
+    fn has(&self, path: &str) -> bool {
+        let mut keys = path.split('.');
+        let first = keys.next().and_then(|key| self.table.get(key));
+        keys.fold(first, |value, key| value.and_then(Value::as_table)?.get(key)).is_some()
+    }
+}
