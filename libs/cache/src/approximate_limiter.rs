@@ -1,9 +1,9 @@
-//! A rate limit that costs next to nothing on a hot path: hits are counted in this process, and told to the others
-//! only of keys that come near the limit, many at a time.
+//! A rate limit for hot paths. Hits are counted in this process. Counts of keys near the limit are shared with the
+//! other processes in batches.
 //!
-//! A process alone is exact. Several together let through at most what each counts before it tells, a fifth of the
-//! limit, and what comes between two tellings; who sends at once to one of them gets exactly the limit. While Redis
-//! is away each counts for itself, with what it last knew of the others.
+//! One process alone is exact. Several let through at most a fifth of the limit each before they share a count, and the
+//! hits between two exchanges. A client that uses a single process gets exactly the limit. While Redis is unavailable,
+//! each process counts for itself and adds the last known counts of the others.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -18,13 +18,13 @@ use sha2::Sha256;
 
 use crate::{Error, Rule};
 
-/// No caller waits for this: it is only that one telling shouldn't run into the next for long.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// A key is told to the others once it has used this part of the limit.
-const NEAR: u32 = 5;
+/// Timeout of an exchange. No hit waits for it; it keeps one exchange from delaying the next.
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(1);
+/// A key's count is shared once it reaches this fraction (1/5) of the limit.
+const SHARE_FROM: u32 = 5;
 const SHARDS: usize = 64;
-/// Keys counted at a time in each shard; in a window with more, the rest is let through uncounted.
-const KEYS_MAX: usize = 16_384;
+/// Keys counted at a time in each shard. Further keys of the same window are let through uncounted.
+const MAX_KEYS: usize = 16_384;
 
 /// Counts hits by key and fixed window. Clones share the counts.
 #[derive(Clone)]
@@ -37,29 +37,29 @@ struct Shared {
     connection: ConnectionManager,
     prefix: String,
     pepper: Box<[u8]>,
-    away: AtomicBool,
+    is_unavailable: AtomicBool,
 }
 
 #[derive(Default)]
 struct Shard {
     window: u64,
     counts: HashMap<u128, Count>,
-    /// Keys with hits to be told.
-    news: Vec<u128>,
+    /// Keys with hits to share.
+    pending: Vec<u128>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Count {
-    /// Hits let through here, …
+    /// Hits let through by this process.
     own: u32,
-    /// … of those, what the others know, …
-    told: u32,
-    /// … and how many the others let through, as far as known.
+    /// The part of `own` that the other processes know.
+    shared: u32,
+    /// Hits let through by the other processes, as far as known.
     others: u32,
 }
 
-/// Hits of a key to be told.
-struct News {
+/// Hits of a key to share.
+struct Increment {
     shard: usize,
     key: u128,
     window: u64,
@@ -67,15 +67,13 @@ struct News {
 }
 
 impl ApproximateLimiter {
-    /// Opens the counters. Redis may be down. `pepper` keys the hash under which keys stand in Redis, and must be
-    /// the same in all processes that count together. Must be called within a Tokio runtime.
-    ///
-    /// # Errors
-    /// Only if the URL can't be understood.
+    /// Creates a limiter. Redis may be down. `pepper` is the key of the hash under which Redis stores keys; all
+    /// processes that share a limit must use the same. Must be called within a Tokio runtime. Fails only if the URL is
+    /// invalid.
     pub fn connect(url: &str, prefix: &str, pepper: &[u8], rule: Rule) -> Result<Self, Error> {
         let config = ConnectionManagerConfig::new()
-            .set_response_timeout(Some(PATIENCE))
-            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(Some(EXCHANGE_TIMEOUT))
+            .set_connection_timeout(Some(EXCHANGE_TIMEOUT))
             .set_number_of_retries(0);
         Ok(Self(Arc::new(Shared {
             rule,
@@ -84,20 +82,20 @@ impl ApproximateLimiter {
             connection: ConnectionManager::new_lazy_with_config(redis::Client::open(url)?, config)?,
             prefix: prefix.to_owned(),
             pepper: pepper.into(),
-            away: AtomicBool::new(false),
+            is_unavailable: AtomicBool::new(false),
         })))
     }
 
-    /// Counts one hit of `key`, and gives whether it is within the limit; what isn't is not counted.
+    /// Counts one hit of `key` and returns whether it is within the limit. Rejected hits are not counted.
     pub fn hit(&self, key: u128, now: DateTime<Utc>) -> bool {
-        let (at, window) = (self.shard_of(key), self.window_of(now));
+        let (index, window) = (self.shard_of(key), self.window_of(now));
         let limit = self.0.rule.limit;
-        let mut shard = self.shard(at);
+        let mut shard = self.shard(index);
         if shard.window != window {
             *shard = Shard { window, ..Shard::default() };
         }
-        let full = shard.counts.len() >= KEYS_MAX;
-        let Shard { counts, news, .. } = &mut *shard;
+        let full = shard.counts.len() >= MAX_KEYS;
+        let Shard { counts, pending, .. } = &mut *shard;
         if full && !counts.contains_key(&key) {
             return true;
         }
@@ -106,79 +104,83 @@ impl ApproximateLimiter {
             return false;
         }
         count.own += 1;
-        // Once for each telling: before it, what isn't told yet is more than this one.
-        let untold = count.own - count.told;
-        let near = (limit / NEAR).max(1);
-        if count.own == near || (count.own > near && untold == 1) {
-            news.push(key);
+        // Adds the key once per exchange: later hits find more than one unshared hit.
+        let unshared = count.own - count.shared;
+        let share_from = (limit / SHARE_FROM).max(1);
+        if count.own == share_from || (count.own > share_from && unshared == 1) {
+            pending.push(key);
         }
         true
     }
 
-    /// Tells the others what was counted here, and learns what they counted. To be called again and again.
+    /// Adds this process's pending hits to the shared counts and reads the totals. Call it periodically.
     pub async fn share_counts(&self, now: DateTime<Utc>) {
         let window = self.window_of(now);
-        let news: Vec<News> = (0..SHARDS).flat_map(|at| self.take_news(at, window)).collect();
-        if news.is_empty() {
+        let increments: Vec<Increment> =
+            (0..SHARDS).flat_map(|index| self.take_pending(index, window)).collect();
+        if increments.is_empty() {
             return;
         }
-        let life = self.0.rule.window.as_secs().saturating_add(2).cast_signed();
+        let ttl = self.0.rule.window.as_secs().saturating_add(2).cast_signed();
         let mut pipeline = redis::pipe();
-        for News { key, window, hits, .. } in &news {
+        for Increment { key, window, hits, .. } in &increments {
             let name = self.name(*key, *window);
-            pipeline.incr(&name, *hits).expire(&name, life).ignore();
+            pipeline.incr(&name, *hits).expire(&name, ttl).ignore();
         }
         let mut connection = self.0.connection.clone();
         let totals = pipeline.query_async::<Vec<u32>>(&mut connection).await;
-        let was_away = self.0.away.swap(totals.is_err(), Ordering::Relaxed);
+        let was_unavailable = self.0.is_unavailable.swap(totals.is_err(), Ordering::Relaxed);
         match totals {
-            Ok(totals) => news.iter().zip(totals).for_each(|(news, total)| self.learn(news, total)),
+            Ok(totals) => increments
+                .iter()
+                .zip(totals)
+                .for_each(|(increment, total)| self.update_others(increment, total)),
             Err(error) => {
-                if !was_away {
-                    tracing::warn!(%error, "a rate limit is counted by this process alone for now");
+                if !was_unavailable {
+                    tracing::warn!(%error, "Redis is unavailable: this process counts a rate limit alone");
                 }
-                news.iter().for_each(|news| self.untell(news));
+                increments.iter().for_each(|increment| self.put_back(increment));
             }
         }
     }
 
-    fn take_news(&self, at: usize, window: u64) -> Vec<News> {
-        let mut shard = self.shard(at);
-        let Shard { window: own, counts, news } = &mut *shard;
+    fn take_pending(&self, index: usize, window: u64) -> Vec<Increment> {
+        let mut shard = self.shard(index);
+        let Shard { window: own, counts, pending } = &mut *shard;
         if *own != window {
-            news.clear();
+            pending.clear();
         }
         let take = |key| {
             let count = counts.get_mut(&key)?;
-            let hits = count.own - count.told;
-            count.told = count.own;
-            (hits > 0).then_some(News { shard: at, key, window, hits })
+            let hits = count.own - count.shared;
+            count.shared = count.own;
+            (hits > 0).then_some(Increment { shard: index, key, window, hits })
         };
-        news.drain(..).filter_map(take).collect()
+        pending.drain(..).filter_map(take).collect()
     }
 
-    fn learn(&self, news: &News, total: u32) {
-        let mut shard = self.shard(news.shard);
-        if shard.window == news.window
-            && let Some(count) = shard.counts.get_mut(&news.key)
+    fn update_others(&self, increment: &Increment, total: u32) {
+        let mut shard = self.shard(increment.shard);
+        if shard.window == increment.window
+            && let Some(count) = shard.counts.get_mut(&increment.key)
         {
-            count.others = total.saturating_sub(count.told);
+            count.others = total.saturating_sub(count.shared);
         }
     }
 
-    /// They don't know after all. It is said again with the next.
-    fn untell(&self, news: &News) {
-        let mut shard = self.shard(news.shard);
-        if shard.window == news.window
-            && let Some(count) = shard.counts.get_mut(&news.key)
+    /// Puts an increment back that Redis didn't receive; the next exchange sends it again.
+    fn put_back(&self, increment: &Increment) {
+        let mut shard = self.shard(increment.shard);
+        if shard.window == increment.window
+            && let Some(count) = shard.counts.get_mut(&increment.key)
         {
-            count.told = count.told.saturating_sub(news.hits);
-            shard.news.push(news.key);
+            count.shared = count.shared.saturating_sub(increment.hits);
+            shard.pending.push(increment.key);
         }
     }
 
-    fn shard(&self, at: usize) -> MutexGuard<'_, Shard> {
-        self.0.shards[at].lock().unwrap_or_else(PoisonError::into_inner)
+    fn shard(&self, index: usize) -> MutexGuard<'_, Shard> {
+        self.0.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn shard_of(&self, key: u128) -> usize {
@@ -190,7 +192,7 @@ impl ApproximateLimiter {
         u64::try_from(now.timestamp_millis()).unwrap_or_default() / length
     }
 
-    /// Keys are often addresses: Redis gets them only as a keyed hash.
+    /// The counter's name in Redis. It holds a keyed hash, because keys are often IP addresses.
     fn name(&self, key: u128, window: u64) -> String {
         let Ok(mac) = Hmac::<Sha256>::new_from_slice(&self.0.pepper) else { return String::new() };
         let tag =

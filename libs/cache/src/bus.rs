@@ -1,5 +1,5 @@
-//! Messages to every process that listens, over Redis publish/subscribe. It keeps nothing: who wasn't connected
-//! has missed what was said, and is told so.
+//! A message bus over Redis publish/subscribe. It stores nothing: a process without a connection misses messages, and
+//! its subscriber is notified of that.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use serde::de::DeserializeOwned;
 
 use crate::Error;
 
-/// A publish that takes longer is given up: the caller has the outbox for what must arrive.
-const PUBLISH_WITHIN: Duration = Duration::from_secs(2);
+/// Timeout of a publish. A message that must arrive is in the outbox as well.
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A silent connection is asked this often whether it still lives, and must answer within [`ANSWER_WITHIN`].
-const ASK_EVERY: Duration = Duration::from_secs(5);
-const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+/// A connection without messages is pinged at this interval and must respond within [`RESPONSE_TIMEOUT`].
+const PING_INTERVAL: Duration = Duration::from_secs(5);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Pauses between attempts to connect: doubled from the first to the last.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LAST_PAUSE: Duration = Duration::from_secs(1);
+/// Backoff between attempts to connect: doubles from the first to the last.
+const MIN_BACKOFF: Duration = Duration::from_millis(50);
+const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
 /// A channel of messages of one type. Clones share its connection.
 pub struct Bus<M> {
@@ -30,12 +30,12 @@ pub struct Bus<M> {
     messages: PhantomData<fn(M) -> M>,
 }
 
-/// What a subscriber hears.
+/// An event of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BusEvent<M> {
-    /// Somebody published this.
+    /// A published message.
     Message(M),
-    /// The subscription begins, here or anew: what was said before is gone.
+    /// The subscription began or was re-established, or a message was unreadable. Earlier messages may be lost.
     Lagged,
 }
 
@@ -51,103 +51,102 @@ impl<M> Clone for Bus<M> {
 }
 
 impl<M: Serialize + DeserializeOwned> Bus<M> {
-    /// Opens the channel `<prefix>:bus`. Redis may be down: it is connected to when it is there. Must be called
-    /// within a Tokio runtime.
-    ///
-    /// # Errors
-    /// Only if the URL can't be understood.
+    /// Opens the channel `<prefix>:bus`. Redis may be down: the connection is made on first use. Must be called within
+    /// a Tokio runtime. Fails only if the URL is invalid.
     pub fn connect(url: &str, prefix: &str) -> Result<Self, Error> {
         let client = redis::Client::open(url)?;
         let config = ConnectionManagerConfig::new()
-            .set_response_timeout(Some(PUBLISH_WITHIN))
-            .set_connection_timeout(Some(PUBLISH_WITHIN))
+            .set_response_timeout(Some(PUBLISH_TIMEOUT))
+            .set_connection_timeout(Some(PUBLISH_TIMEOUT))
             .set_number_of_retries(1);
         let publisher = ConnectionManager::new_lazy_with_config(client.clone(), config)?;
         Ok(Self { client, publisher, channel: format!("{prefix}:bus"), messages: PhantomData })
     }
 
-    /// Says something to everybody who listens now.
-    ///
-    /// # Errors
-    /// If Redis can't be reached within two seconds; it may have been said all the same.
+    /// Publishes a message to all current subscribers. After a timeout, it may have been published all the same.
     pub async fn publish(&self, message: &M) -> Result<(), Error> {
-        let written = serde_json::to_string(message)?;
+        let payload = serde_json::to_string(message)?;
         let mut publisher = self.publisher.clone();
-        let publish = redis::cmd("PUBLISH").arg(&self.channel).arg(written).to_owned();
-        let heard = tokio::time::timeout(PUBLISH_WITHIN, publish.query_async::<u64>(&mut publisher)).await;
-        heard.map_err(|_elapsed| Error::Timeout)??;
+        let publish = redis::cmd("PUBLISH").arg(&self.channel).arg(payload).to_owned();
+        let receivers =
+            tokio::time::timeout(PUBLISH_TIMEOUT, publish.query_async::<u64>(&mut publisher)).await;
+        receivers.map_err(|_elapsed| Error::Timeout)??;
         Ok(())
     }
 
-    /// Listens for as long as the stream is polled. It never ends: it connects again by itself, each time saying
-    /// [`BusEvent::Lagged`] before the first message.
+    /// Returns an endless stream of events. It reconnects by itself and yields [`BusEvent::Lagged`] before the first
+    /// message of each connection. It receives messages only while it is polled.
     pub fn subscribe(&self) -> impl Stream<Item = BusEvent<M>> + Send + use<M> {
-        let ear = Ear { client: self.client.clone(), channel: self.channel.clone(), line: None };
-        futures::stream::unfold(ear, async |mut ear| {
-            let event = ear.next().await;
-            Some((event, ear))
+        let subscriber =
+            Subscriber { client: self.client.clone(), channel: self.channel.clone(), connection: None };
+        futures::stream::unfold(subscriber, async |mut subscriber| {
+            let event = subscriber.next().await;
+            Some((event, subscriber))
         })
     }
 }
 
-struct Ear {
+struct Subscriber {
     client: redis::Client,
     channel: String,
-    line: Option<PubSub>,
+    connection: Option<PubSub>,
 }
 
-impl Ear {
+impl Subscriber {
     async fn next<M: DeserializeOwned>(&mut self) -> BusEvent<M> {
-        let Some(line) = &mut self.line else {
-            self.line = Some(self.connect().await);
+        let Some(connection) = &mut self.connection else {
+            self.connection = Some(self.connect().await);
             return BusEvent::Lagged;
         };
-        let Some(written) = hear(line).await else {
-            tracing::warn!(channel = self.channel, "the invalidation bus is cut, connecting again");
-            self.line = Some(self.connect().await);
+        let Some(payload) = receive(connection).await else {
+            tracing::warn!(
+                channel = self.channel,
+                "lost the connection of the invalidation bus; reconnecting"
+            );
+            self.connection = Some(self.connect().await);
             return BusEvent::Lagged;
         };
-        serde_json::from_slice(&written).map(BusEvent::Message).unwrap_or_else(|error| {
-            // Of another version: it may concern anything here.
-            tracing::warn!(%error, "a message this version can't read");
+        serde_json::from_slice(&payload).map(BusEvent::Message).unwrap_or_else(|error| {
+            // A message of another version may concern any cached value.
+            tracing::warn!(%error, "ignored a bus message that this version can't read");
             BusEvent::Lagged
         })
     }
 
     async fn connect(&self) -> PubSub {
-        let mut wait = FIRST_PAUSE;
+        let mut backoff = MIN_BACKOFF;
         loop {
             let attempt = async {
-                let mut line = self.client.get_async_pubsub().await?;
-                line.subscribe(&self.channel).await?;
-                redis::RedisResult::Ok(line)
+                let mut connection = self.client.get_async_pubsub().await?;
+                connection.subscribe(&self.channel).await?;
+                redis::RedisResult::Ok(connection)
             };
-            match tokio::time::timeout(ANSWER_WITHIN, attempt).await {
-                Ok(Ok(line)) => return line,
-                Ok(Err(error)) => tracing::debug!(%error, "the invalidation bus can't be reached"),
-                Err(_elapsed) => tracing::debug!("the invalidation bus gives no answer"),
+            match tokio::time::timeout(RESPONSE_TIMEOUT, attempt).await {
+                Ok(Ok(connection)) => return connection,
+                Ok(Err(error)) => tracing::debug!(%error, "can't connect to the invalidation bus"),
+                Err(_elapsed) => tracing::debug!("connecting to the invalidation bus timed out"),
             }
-            pause(wait).await;
-            wait = LAST_PAUSE.min(wait * 2);
+            pause(backoff).await;
+            backoff = MAX_BACKOFF.min(backoff * 2);
         }
     }
 }
 
-/// The next message; `None` when the line is dead, also if nobody ever said so.
-async fn hear(line: &mut PubSub) -> Option<Vec<u8>> {
+/// Returns the next message, or `None` if the connection is closed or no longer responds to pings.
+async fn receive(connection: &mut PubSub) -> Option<Vec<u8>> {
     loop {
-        let heard = tokio::time::timeout(ASK_EVERY, line.on_message().next()).await;
-        if let Ok(message) = heard {
+        let message = tokio::time::timeout(PING_INTERVAL, connection.on_message().next()).await;
+        if let Ok(message) = message {
             return Some(message?.get_payload_bytes().to_vec());
         }
-        let answer = tokio::time::timeout(ANSWER_WITHIN, line.ping::<redis::Value>()).await;
-        if !matches!(answer, Ok(Ok(_))) {
+        let pong = tokio::time::timeout(RESPONSE_TIMEOUT, connection.ping::<redis::Value>()).await;
+        if !matches!(pong, Ok(Ok(_))) {
             return None;
         }
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the pause before Redis is tried again")]
+#[expect(clippy::disallowed_methods, reason = "the backoff before Redis is tried again")]
 async fn pause(pause: Duration) {
     tokio::time::sleep(pause).await;
 }

@@ -2,12 +2,12 @@
 
 use serde::Deserialize;
 
-/// Where Redis is, and what stands before everything of ours in it.
+/// The address of Redis and the prefix of our keys in it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// `redis://host:port`.
     pub url: String,
-    /// Stands before every key and channel, so that installations can share a Redis.
+    /// Prefix of every key and channel, so that several installations can share one Redis.
     pub prefix: String,
 }

@@ -1,4 +1,4 @@
-//! Values that cost something to work out and never change: kept while they are in use, made again when forgotten.
+//! A cache of computed values that never change.
 
 use std::hash::Hash;
 
@@ -13,20 +13,20 @@ where
     K: Hash + Eq + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// An empty one.
-    pub fn new(most_entries: u64) -> Self {
-        Self(moka::sync::Cache::new(most_entries))
+    /// An empty cache of at most `max_entries` values.
+    pub fn new(max_entries: u64) -> Self {
+        Self(moka::sync::Cache::new(max_entries))
     }
 
-    /// The value; made now if it isn't here. Of callers at the same moment each may make it.
-    pub fn get_or<Q>(&self, key: &Q, make: impl FnOnce() -> V) -> V
+    /// Returns the cached value, or computes and caches it. Concurrent callers may each compute it.
+    pub fn get_or<Q>(&self, key: &Q, compute: impl FnOnce() -> V) -> V
     where
         Q: Equivalent<K> + Hash + ToOwned<Owned = K> + ?Sized,
     {
         self.0.get(key).unwrap_or_else(|| {
-            let made = make();
-            self.0.insert(key.to_owned(), made.clone());
-            made
+            let computed = compute();
+            self.0.insert(key.to_owned(), computed.clone());
+            computed
         })
     }
 }
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_made_once_while_it_is_kept() {
+    fn a_cached_value_is_computed_once() {
         let memo: Memo<String, usize> = Memo::new(10);
         assert_eq!(memo.get_or("four", || 4), 4);
         assert_eq!(memo.get_or("four", || 5), 4);

@@ -1,5 +1,5 @@
--- Counts one hit in every window, unless one of them is full; answers the counts before it.
--- KEYS: a counter for each window   ARGV: for each, its limit and its life in ms
+-- Counts one hit in every window unless one of them is full. Returns the counts before the hit.
+-- KEYS: the counter of each window   ARGV: the limit and the TTL in ms of each window
 local counts, full = {}, false
 for i, key in ipairs(KEYS) do
   counts[i] = tonumber(redis.call('GET', key) or 0)

@@ -1,39 +1,39 @@
-//! Counts of this process alone, for while Redis is away.
+//! Counters of this process, used while Redis is unavailable.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::window::Window;
 
-/// Enough for the visitors of one process; beyond it the least used counters are forgotten.
-const MOST_COUNTERS: u64 = 100_000;
+/// Enough for the visitors of one process. Beyond it, the least used counters are evicted.
+const MAX_COUNTERS: u64 = 100_000;
 
 #[derive(Clone)]
 pub(super) struct Local {
     counters: moka::sync::Cache<String, Arc<AtomicU32>>,
-    /// Judging and counting of several windows is one step.
+    /// Makes the check and the increment of several windows atomic.
     counting: Arc<Mutex<()>>,
 }
 
 impl Local {
     pub(super) fn new() -> Self {
-        // Forgotten a day after the last hit: no shorter than the longest window in use.
-        let a_day = std::time::Duration::from_hours(24);
-        let counters = moka::sync::Cache::builder().max_capacity(MOST_COUNTERS).time_to_idle(a_day).build();
+        // No shorter than the longest window in use.
+        let ttl = std::time::Duration::from_hours(24);
+        let counters = moka::sync::Cache::builder().max_capacity(MAX_COUNTERS).time_to_idle(ttl).build();
         Self { counters, counting: Arc::default() }
     }
 
-    /// Takes over what Redis counted, so that counting goes on from there if it goes away.
-    pub(super) fn learn(&self, windows: &[Window], counts: &[u32]) {
+    /// Stores the counts from Redis, so that counting continues from them if Redis becomes unavailable.
+    pub(super) fn update(&self, windows: &[Window], counts: &[u32]) {
         let full = windows.iter().zip(counts).any(|(window, count)| *count >= window.rule.limit);
         for (window, count) in windows.iter().zip(counts) {
             self.counter(window).fetch_max(count + u32::from(!full), Ordering::SeqCst);
         }
     }
 
-    /// Counts one hit unless a window is full; answers the counts before it.
+    /// Counts one hit unless a window is full. Returns the counts before it.
     pub(super) fn hit(&self, windows: &[Window]) -> Vec<u32> {
-        let _one_step = self.counting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.counting.lock().unwrap_or_else(PoisonError::into_inner);
         let counters: Vec<_> = windows.iter().map(|window| self.counter(window)).collect();
         let counts: Vec<u32> = counters.iter().map(|counter| counter.load(Ordering::SeqCst)).collect();
         if windows.iter().zip(&counts).all(|(window, count)| *count < window.rule.limit) {

@@ -1,18 +1,18 @@
-//! The arithmetic of fixed windows, without any store.
+//! Arithmetic of fixed windows, without a store.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::{Decision, Rule};
+use super::rule::{Decision, Rule};
 
-/// One rule's window at a certain time, for a certain key.
+/// A rule's window at a point in time, for one key.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     pub(super) rule: Rule,
-    /// Names key, length and beginning: the next window is another counter.
+    /// The counter's name: key, length and number of the window.
     pub(super) name: String,
-    /// Until the window ends.
+    /// Time until the window ends.
     left: Duration,
 }
 
@@ -24,18 +24,19 @@ impl Window {
         Self { rule, name, left: Duration::from_millis(length_ms - now_ms % length_ms) }
     }
 
-    /// How long its counter is kept: a little over, for processes whose clocks run behind.
-    pub(super) fn life_ms(&self) -> u64 {
+    /// The counter's TTL: one second longer than the window, for processes with slow clocks.
+    pub(super) fn ttl_ms(&self) -> u64 {
         u64::try_from(self.left.as_millis()).unwrap_or(u64::MAX).saturating_add(1_000)
     }
 }
 
-/// Judges by the counts before this hit.
+/// Decides about a hit by the counts before it.
 pub(super) fn decide(windows: &[Window], counts: &[u32]) -> Decision {
-    let judged = || windows.iter().zip(counts);
-    let broken =
-        judged().filter(|(window, count)| **count >= window.rule.limit).max_by_key(|(window, _)| window.left);
-    if let Some((window, _)) = broken {
+    let counted = || windows.iter().zip(counts);
+    let exceeded = counted()
+        .filter(|(window, count)| **count >= window.rule.limit)
+        .max_by_key(|(window, _)| window.left);
+    if let Some((window, _)) = exceeded {
         let (Rule { limit, window }, left) = (window.rule, window.left);
         return Decision {
             allowed: false,
@@ -47,7 +48,7 @@ pub(super) fn decide(windows: &[Window], counts: &[u32]) -> Decision {
         };
     }
     let remaining = |(window, count): &(&Window, &u32)| window.rule.limit.saturating_sub(**count + 1);
-    match judged().min_by_key(remaining) {
+    match counted().min_by_key(remaining) {
         Some(nearest) => Decision {
             allowed: true,
             limit: nearest.0.rule.limit,
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_nearest_to_its_limit_is_reported() {
+    fn reports_the_rule_with_the_fewest_hits_left() {
         let both = windows(&[Rule { limit: 5, window: HOUR }, Rule { limit: 20, window: DAY }]);
         let decision = decide(&both, &[1, 18]);
         assert_eq!((decision.allowed, decision.limit, decision.remaining), (true, 20, 1));
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn of_broken_rules_the_one_that_lasts_longest_says_when_to_come_back() {
+    fn of_exceeded_rules_the_longest_sets_retry_after() {
         let both = windows(&[Rule { limit: 5, window: HOUR }, Rule { limit: 20, window: DAY }]);
         assert_eq!(decide(&both, &[5, 7]).retry_after, Duration::from_mins(30));
         let decision = decide(&both, &[5, 20]);
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn without_rules_everything_is_allowed() {
+    fn allows_every_hit_without_rules() {
         assert!(decide(&[], &[]).allowed);
     }
 }

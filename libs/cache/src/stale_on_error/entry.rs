@@ -1,4 +1,4 @@
-//! One value in the cache and what is known about its age.
+//! A cached value and its age.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -6,53 +6,53 @@ use std::time::{Duration, Instant};
 
 pub(super) struct Entry<V> {
     pub(super) value: V,
-    /// When loading began: what changed since may not be in it.
-    loaded: Instant,
+    /// The start of the load: the value may lack any later change.
+    loaded_at: Instant,
     epoch: u64,
     is_stale: AtomicBool,
-    /// When a reload last failed, and in which epoch.
-    failed: Mutex<Option<(Instant, u64)>>,
+    /// The time and epoch of the last failed reload.
+    failure: Mutex<Option<(Instant, u64)>>,
 }
 
 impl<V> Entry<V> {
-    pub(super) fn new(value: V, loaded: Instant, epoch: u64) -> Self {
-        Self { value, loaded, epoch, is_stale: AtomicBool::new(false), failed: Mutex::new(None) }
+    pub(super) fn new(value: V, loaded_at: Instant, epoch: u64) -> Self {
+        Self { value, loaded_at, epoch, is_stale: AtomicBool::new(false), failure: Mutex::new(None) }
     }
 
-    /// Another value in this one's place.
+    /// Returns an entry with another value and the same age and state.
     pub(super) fn with(&self, value: V) -> Self {
-        let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let failure = *self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         Self {
             value,
-            loaded: self.loaded,
+            loaded_at: self.loaded_at,
             epoch: self.epoch,
             is_stale: AtomicBool::new(self.is_stale.load(Ordering::SeqCst)),
-            failed: Mutex::new(failed),
+            failure: Mutex::new(failure),
         }
     }
 
     pub(super) fn is_fresh(&self, now: Instant, epoch: u64, max_age: Duration) -> bool {
         self.epoch == epoch
             && !self.is_stale.load(Ordering::SeqCst)
-            && now.saturating_duration_since(self.loaded) < max_age
+            && now.saturating_duration_since(self.loaded_at) < max_age
     }
 
     pub(super) fn expires_at(&self, max_age: Duration) -> Instant {
-        self.loaded + max_age
+        self.loaded_at + max_age
     }
 
-    /// Must be reloaded before it is used; an earlier failure to do so is no excuse any more.
+    /// Marks the value stale. A reload that failed earlier is retried at once.
     pub(super) fn mark_stale(&self) {
         self.is_stale.store(true, Ordering::SeqCst);
-        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     pub(super) fn record_failure(&self, now: Instant, epoch: u64) {
-        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, epoch));
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, epoch));
     }
 
     pub(super) fn failed_recently(&self, now: Instant, epoch: u64, retry_interval: Duration) -> bool {
-        let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.is_some_and(|(at, of)| of == epoch && now.saturating_duration_since(at) < retry_interval)
+        let failure = *self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.is_some_and(|(at, of)| of == epoch && now.saturating_duration_since(at) < retry_interval)
     }
 }

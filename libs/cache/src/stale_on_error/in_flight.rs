@@ -1,5 +1,5 @@
-//! The loads under way: one for a key, with everybody else waiting for it, and each told when its key is
-//! invalidated meanwhile. Telling and landing take the same lock, so an old value can't slip in between.
+//! The loads in flight: one per key, for which concurrent callers wait. An invalidation marks the loads it concerns under
+//! the same lock that completes them, so a load never stores an old value as fresh.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,46 +7,41 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-pub(super) struct InFlightLoads<K>(Mutex<HashMap<K, InFlightLoad>>);
+pub(super) struct InFlightLoads<K>(Mutex<HashMap<K, Load>>);
 
-struct InFlightLoad {
-    outcome: LoadResult,
-    /// Says `true` when the load has failed; dropped when it has ended in any way.
+struct Load {
+    result: LoadResult,
+    /// Becomes `true` when the load fails. The sender is dropped when the load ends in any way.
     failed: watch::Receiver<bool>,
 }
 
-/// What happened to a key while it was being loaded.
+/// The validity of a loaded value, by the invalidations during its load. Later variants outrank earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LoadResult {
-    Current,
+    /// The key was not invalidated.
+    Fresh,
+    /// The key was invalidated: the value may be served only if a reload fails.
     Stale,
+    /// The key was removed: the value must not be stored.
     Removed,
 }
 
-impl LoadResult {
-    pub(super) fn is_stale(self) -> bool {
-        self == Self::Stale
-    }
-
-    pub(super) fn is_removed(self) -> bool {
-        self == Self::Removed
-    }
-}
-
+/// The role of a caller that needs a key to be loaded.
 pub(super) enum Role<K: Hash + Eq> {
     Leader(Leader<K>),
     Follower(Follower),
 }
 
-/// The right to load a key. Dropped before it lands, as when its caller gave up, it leaves the key to the next.
+/// The right to load a key. Dropping it before the load ends, as a cancelled caller does, passes the key to the next
+/// caller.
 pub(super) struct Leader<K: Hash + Eq> {
-    in_flight: Arc<InFlightLoads<K>>,
+    loads: Arc<InFlightLoads<K>>,
     key: K,
     failed: watch::Sender<bool>,
     completed: bool,
 }
 
-/// A place in the waiting room of a key that is being loaded.
+/// A caller that waits for the load of another one.
 pub(super) struct Follower(watch::Receiver<bool>);
 
 impl<K> Default for InFlightLoads<K> {
@@ -57,15 +52,16 @@ impl<K> Default for InFlightLoads<K> {
 
 impl<K: Hash + Eq + Clone> InFlightLoads<K> {
     pub(super) fn join(self: &Arc<Self>, key: &K) -> Role<K> {
-        let mut in_flight = self.lock();
-        if let Some(flight) = in_flight.get(key) {
-            return Role::Follower(Follower(flight.failed.clone()));
+        let mut loads = self.lock();
+        if let Some(load) = loads.get(key) {
+            return Role::Follower(Follower(load.failed.clone()));
         }
         let (failed, receiver) = watch::channel(false);
-        in_flight.insert(key.clone(), InFlightLoad { outcome: LoadResult::Current, failed: receiver });
-        Role::Leader(Leader { in_flight: Arc::clone(self), key: key.clone(), failed, completed: false })
+        loads.insert(key.clone(), Load { result: LoadResult::Fresh, failed: receiver });
+        Role::Leader(Leader { loads: Arc::clone(self), key: key.clone(), failed, completed: false })
     }
 
+    /// Marks the load of a key stale, then runs `and` under the lock.
     pub(super) fn mark_stale(&self, key: &K, and: impl FnOnce()) {
         self.mark(Some(key), LoadResult::Stale, and);
     }
@@ -74,6 +70,7 @@ impl<K: Hash + Eq + Clone> InFlightLoads<K> {
         self.mark(None, LoadResult::Stale, and);
     }
 
+    /// Marks the load of a key removed, then runs `and` under the lock.
     pub(super) fn mark_removed(&self, key: &K, and: impl FnOnce()) {
         self.mark(Some(key), LoadResult::Removed, and);
     }
@@ -82,60 +79,60 @@ impl<K: Hash + Eq + Clone> InFlightLoads<K> {
         self.mark(None, LoadResult::Removed, and);
     }
 
-    /// Nothing lands, is is_stale or forbidden while this runs.
+    /// Runs `work` under the lock: no load completes and no key is invalidated meanwhile.
     pub(super) fn with_lock<T>(&self, work: impl FnOnce() -> T) -> T {
-        let _flights = self.lock();
+        let _guard = self.lock();
         work()
     }
 
-    fn mark(&self, key: Option<&K>, outcome: LoadResult, and: impl FnOnce()) {
-        let mut in_flight = self.lock();
+    fn mark(&self, key: Option<&K>, result: LoadResult, and: impl FnOnce()) {
+        let mut loads = self.lock();
         match key {
-            Some(key) => in_flight.get_mut(key).into_iter().for_each(|flight| flight.worsen(outcome)),
-            None => in_flight.values_mut().for_each(|flight| flight.worsen(outcome)),
+            Some(key) => loads.get_mut(key).into_iter().for_each(|load| load.mark(result)),
+            None => loads.values_mut().for_each(|load| load.mark(result)),
         }
         and();
     }
 }
 
 impl<K> InFlightLoads<K> {
-    fn lock(&self) -> MutexGuard<'_, HashMap<K, InFlightLoad>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<K, Load>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl InFlightLoad {
-    fn worsen(&mut self, outcome: LoadResult) {
-        self.outcome = self.outcome.max(outcome);
+impl Load {
+    fn mark(&mut self, result: LoadResult) {
+        self.result = self.result.max(result);
     }
 }
 
 impl<K: Hash + Eq> Leader<K> {
-    /// Ends the load; `put` stores the value, knowing what happened meanwhile, before anything else can happen.
-    pub(super) fn complete(mut self, put: impl FnOnce(LoadResult)) {
-        // From here on the key may be in the air again, under somebody else's lead.
+    /// Ends the load. `store` stores the value under the lock; it receives the invalidations during the load.
+    pub(super) fn complete(mut self, store: impl FnOnce(LoadResult)) {
+        // From here on the key may be in flight again, with another leader.
         self.completed = true;
-        let mut in_flight = self.in_flight.lock();
-        let outcome = in_flight.remove(&self.key).map_or(LoadResult::Current, |flight| flight.outcome);
-        put(outcome);
+        let mut loads = self.loads.lock();
+        let result = loads.remove(&self.key).map_or(LoadResult::Fresh, |load| load.result);
+        store(result);
     }
 
-    /// Ends the load and sends the waiting ones their own way.
+    /// Ends the load as failed and wakes the followers.
     pub(super) fn fail(self) {
-        let _nobody_waits = self.failed.send(true);
+        let _no_followers = self.failed.send(true);
     }
 }
 
 impl<K: Hash + Eq> Drop for Leader<K> {
     fn drop(&mut self) {
         if !self.completed {
-            self.in_flight.lock().remove(&self.key);
+            self.loads.lock().remove(&self.key);
         }
     }
 }
 
 impl Follower {
-    /// Waits for the load to end; whether it failed (rather than completed or was given up).
+    /// Waits for the load to end. Returns whether it failed, rather than completed or was cancelled.
     pub(super) async fn failed(mut self) -> bool {
         self.0.wait_for(|failed| *failed).await.is_ok()
     }

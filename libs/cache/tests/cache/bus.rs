@@ -1,4 +1,4 @@
-//! Messages arrive, and a listener always learns that it may have missed some.
+//! Messages arrive, and a subscriber that may have missed some is notified.
 
 use std::pin::pin;
 
@@ -9,7 +9,7 @@ use sandbox::test::{KillableRedis, until, with_timeout};
 use crate::support::{command, redis};
 
 #[tokio::test]
-async fn every_listener_hears_what_is_said_after_it_began_to_listen() {
+async fn every_subscriber_receives_messages_published_after_it_subscribed() {
     let (url, prefix) = redis().await;
     let bus = Bus::<Vec<String>>::connect(&url, &prefix).unwrap();
     bus.publish(&vec!["before".into()]).await.unwrap();
@@ -23,30 +23,30 @@ async fn every_listener_hears_what_is_said_after_it_began_to_listen() {
 }
 
 #[tokio::test]
-async fn channels_of_other_prefixes_are_not_heard_and_unreadable_messages_count_as_missed() {
+async fn ignores_other_prefixes_and_reports_unreadable_messages_as_lag() {
     let (url, prefix) = redis().await;
     let numbers = Bus::<u32>::connect(&url, &prefix).unwrap();
-    let mut heard = pin!(numbers.subscribe());
-    with_timeout(heard.next()).await;
+    let mut events = pin!(numbers.subscribe());
+    with_timeout(events.next()).await;
     Bus::<u32>::connect(&url, &format!("{prefix}-other")).unwrap().publish(&1).await.unwrap();
     Bus::<String>::connect(&url, &prefix).unwrap().publish(&"of another version".into()).await.unwrap();
     numbers.publish(&2).await.unwrap();
-    assert_eq!(with_timeout(heard.next()).await, Some(BusEvent::Lagged));
-    assert_eq!(with_timeout(heard.next()).await, Some(BusEvent::Message(2)));
+    assert_eq!(with_timeout(events.next()).await, Some(BusEvent::Lagged));
+    assert_eq!(with_timeout(events.next()).await, Some(BusEvent::Message(2)));
 }
 
 #[tokio::test]
-async fn a_listener_comes_back_by_itself_when_redis_does() {
+async fn a_subscriber_reconnects_when_redis_returns() {
     let mut server = KillableRedis::start().await;
     server.kill().await;
     let bus = Bus::<u32>::connect(server.url(), "b").unwrap();
     assert!(bus.publish(&1).await.is_err());
-    let (heard, mut events) = tokio::sync::mpsc::unbounded_channel();
-    let listening = bus.subscribe();
+    let (forward, mut events) = tokio::sync::mpsc::unbounded_channel();
+    let subscription = bus.subscribe();
     tokio::spawn(async move {
-        let mut listening = pin!(listening);
-        while let Some(event) = listening.next().await {
-            heard.send(event).unwrap();
+        let mut subscription = pin!(subscription);
+        while let Some(event) = subscription.next().await {
+            forward.send(event).unwrap();
         }
     });
     for round in 0..2 {
@@ -59,13 +59,13 @@ async fn a_listener_comes_back_by_itself_when_redis_does() {
 }
 
 #[tokio::test]
-async fn a_connection_cut_by_the_server_is_noticed_and_made_anew() {
+async fn reconnects_after_the_server_closed_the_connection() {
     let server = KillableRedis::start().await;
     let bus = Bus::<u32>::connect(server.url(), "b").unwrap();
-    let mut heard = pin!(bus.subscribe());
-    with_timeout(heard.next()).await;
+    let mut events = pin!(bus.subscribe());
+    with_timeout(events.next()).await;
     command(server.url(), &["CLIENT", "KILL", "TYPE", "pubsub"]).await;
-    assert_eq!(with_timeout(heard.next()).await, Some(BusEvent::Lagged));
+    assert_eq!(with_timeout(events.next()).await, Some(BusEvent::Lagged));
     bus.publish(&3).await.unwrap();
-    assert_eq!(with_timeout(heard.next()).await, Some(BusEvent::Message(3)));
+    assert_eq!(with_timeout(events.next()).await, Some(BusEvent::Message(3)));
 }

@@ -1,4 +1,4 @@
-//! Limits are counted together, and go on being counted while Redis is away.
+//! Limits are shared by all processes and still enforced while Redis is unavailable.
 
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,8 @@ const RULES: [Rule; 2] =
     [Rule { limit: 5, window: HOUR }, Rule { limit: 7, window: Duration::from_hours(24) }];
 const ADDRESS: &str = "203.0.113.77";
 
-/// Counts with the others however busy this machine is.
-fn patient(url: &str, prefix: &str, pepper: &[u8]) -> Limiter {
+/// A limiter that waits for Redis even on a busy machine.
+fn connect(url: &str, prefix: &str, pepper: &[u8]) -> Limiter {
     Limiter::connect_with_timeout(url, prefix, pepper, Duration::from_secs(30)).unwrap()
 }
 
@@ -25,10 +25,10 @@ fn start() -> DateTime<Utc> {
 }
 
 #[tokio::test]
-async fn every_window_is_enforced_across_processes_and_opens_again() {
+async fn every_window_is_enforced_across_processes_until_it_ends() {
     let (url, prefix) = redis().await;
-    let one = patient(&url, &prefix, b"pepper");
-    let other = patient(&url, &prefix, b"pepper");
+    let one = connect(&url, &prefix, b"pepper");
+    let other = connect(&url, &prefix, b"pepper");
     let now = start();
     for n in 0..5 {
         let decision = if n % 2 == 0 { &one } else { &other }.hit(ADDRESS, &RULES, now).await;
@@ -38,20 +38,20 @@ async fn every_window_is_enforced_across_processes_and_opens_again() {
     let refused = other.hit(ADDRESS, &RULES, now).await;
     assert_eq!((refused.allowed, refused.limit, refused.remaining), (false, 5, 0));
     assert_eq!(refused.retry_after, Duration::from_mins(10));
-    assert!(one.hit("198.51.100.1", &RULES, now).await.allowed, "another key, another count");
+    assert!(one.hit("198.51.100.1", &RULES, now).await.allowed, "each key has its own count");
 
     let next_hour = now + TimeDelta::minutes(10);
     assert!(one.hit(ADDRESS, &RULES, next_hour).await.allowed);
-    assert!(one.hit(ADDRESS, &RULES, next_hour).await.allowed, "what was refused wasn't counted");
+    assert!(one.hit(ADDRESS, &RULES, next_hour).await.allowed, "rejected hits are not counted");
     let day_full = other.hit(ADDRESS, &RULES, next_hour).await;
     assert_eq!((day_full.allowed, day_full.limit), (false, 7));
     assert_eq!(day_full.retry_after, Duration::from_hours(14));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_hits_at_once_get_exactly_as_many_as_allowed() {
+async fn concurrent_hits_get_exactly_the_limit() {
     let (url, prefix) = redis().await;
-    let limiter = patient(&url, &prefix, b"pepper");
+    let limiter = connect(&url, &prefix, b"pepper");
     let rules = [Rule { limit: 10, window: HOUR }];
     let hits = (0..100).map(|_| limiter.hit("key", &rules, start()));
     let decisions = futures::future::join_all(hits).await;
@@ -59,9 +59,9 @@ async fn a_hundred_hits_at_once_get_exactly_as_many_as_allowed() {
 }
 
 #[tokio::test]
-async fn no_address_stands_in_redis_and_counters_end_with_their_window() {
+async fn redis_stores_no_address_and_counters_expire_with_their_window() {
     let server = KillableRedis::start().await;
-    let limiter = patient(server.url(), "l", b"pepper");
+    let limiter = connect(server.url(), "l", b"pepper");
     assert!(limiter.hit(ADDRESS, &RULES, start()).await.allowed);
     let keys: Vec<String> = ::redis::from_redis_value(command(server.url(), &["KEYS", "*"]).await).unwrap();
     assert_eq!(keys.len(), 2, "{keys:?}");
@@ -70,16 +70,16 @@ async fn no_address_stands_in_redis_and_counters_end_with_their_window() {
         let left: i64 = ::redis::from_redis_value(command(server.url(), &["PTTL", key]).await).unwrap();
         assert!((1..=86_401_000).contains(&left), "{left}");
     }
-    let peppered = patient(server.url(), "l", b"other");
+    let peppered = connect(server.url(), "l", b"other");
     peppered.hit(ADDRESS, &RULES, start()).await;
     let keys: Vec<String> = ::redis::from_redis_value(command(server.url(), &["KEYS", "*"]).await).unwrap();
     assert_eq!(keys.len(), 4, "the hash depends on the pepper");
 }
 
 #[tokio::test]
-async fn without_redis_a_process_goes_on_from_what_it_knew_and_quickly() {
+async fn without_redis_a_process_continues_from_the_last_known_counts_without_delay() {
     let mut server = KillableRedis::start().await;
-    let limiter = patient(server.url(), "l", b"pepper");
+    let limiter = connect(server.url(), "l", b"pepper");
     let now = start();
     for _ in 0..3 {
         assert!(limiter.hit(ADDRESS, &RULES, now).await.allowed);
@@ -96,7 +96,7 @@ async fn without_redis_a_process_goes_on_from_what_it_knew_and_quickly() {
 }
 
 #[tokio::test]
-async fn a_stalled_redis_holds_nobody_up() {
+async fn a_stalled_redis_delays_no_call() {
     let server = KillableRedis::start().await;
     let limiter = Limiter::connect(server.url(), "l", b"pepper").unwrap();
     assert!(limiter.hit(ADDRESS, &RULES, start()).await.allowed);

@@ -1,4 +1,4 @@
-//! Bus and limiter against a real Redis: one program, so that both parts share what they stand on.
+//! The bus and the limiters against a real Redis. One test program, so that they share the server.
 #![expect(clippy::unwrap_used, reason = "a test's own plumbing may fail loudly")]
 
 mod approximate_limiter;

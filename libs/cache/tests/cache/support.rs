@@ -1,12 +1,12 @@
-//! A Redis to use, and how to say a word to it.
+//! Access to the tests' Redis.
 
-/// The Redis all tests share, and a prefix of this test's own.
+/// Returns the URL of the shared Redis and a prefix for this test.
 pub(crate) async fn redis() -> (String, String) {
     let sandbox::test::TestRedis { url, prefix, .. } = sandbox::test::redis().await;
     (url, prefix)
 }
 
-/// Sends one command on a connection of its own.
+/// Sends one command over a new connection.
 pub(crate) async fn command(url: &str, words: &[&str]) -> redis::Value {
     let client = redis::Client::open(url).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
