@@ -51,8 +51,8 @@ use aide::openapi::OpenApi;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
-use service::metrics::Histogram;
-use web::{Code, Frame, Problem, Resource};
+use service::metrics::HttpServerRequestDuration;
+use web::{Answered, Code, Frame, Problem, Resource};
 
 use crate::App;
 
@@ -94,9 +94,9 @@ pub fn document() -> OpenApi {
     web::document_of("Web Runtime", DESCRIPTION, resources()).1
 }
 
-/// How long answers take. Held, as looking it up by its name is felt on every request.
-static ANSWERS: LazyLock<Histogram> =
-    LazyLock::new(|| service::metrics::histogram("control_plane_request_answer_seconds"));
+/// Kept, because the lookup by name would cost on every request.
+static REQUEST_DURATION: LazyLock<HttpServerRequestDuration> =
+    LazyLock::new(service::metrics::http_server_request_duration);
 
 /// The API's router, with the frame around every request.
 pub fn router(app: &App) -> Router {
@@ -108,8 +108,8 @@ pub fn router(app: &App) -> Router {
             service::telemetry::continue_from(span, service::telemetry::extract(headers).as_deref());
         },
         count: |answered| {
-            let labels = [("route", answered.route), ("status", answered.status.as_str())];
-            ANSWERS.record_elapsed(answered.elapsed, &labels);
+            let Answered { method, route, status, elapsed } = *answered;
+            REQUEST_DURATION.record(method, route, status, elapsed);
         },
     };
     router

@@ -84,7 +84,9 @@ impl FormCache {
         Ok(Self {
             lookups,
             known: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh),
-            ready: StaleOnErrorCache::new(config.bounds(MAX_BYTES), |_, page: &Arc<Ready>| weight(page.weight())),
+            ready: StaleOnErrorCache::new(config.bounds(MAX_BYTES), |_, page: &Arc<Ready>| {
+                weight(page.weight())
+            }),
             forgotten: Generation::default(),
             fresh_for: config.fresh_for,
             pages: Pages::new()?,

@@ -1,6 +1,6 @@
 //! The rooms behind the door: by `Host`, a request is for a site, for the base host, or for nobody here.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::body::Body;
@@ -9,8 +9,9 @@ use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use http::{StatusCode, header};
+use service::metrics::HttpServerRequestDuration;
 use tower::ServiceExt;
-use web::{Code, Frame, Problem};
+use web::{Answered, Code, Frame, Problem};
 
 use crate::forms::{challenges, embed, results};
 use crate::sites::classify_host::HostKind;
@@ -57,6 +58,10 @@ impl HostRouter {
     }
 }
 
+/// Kept, because the lookup by name would cost on every request.
+static REQUEST_DURATION: LazyLock<HttpServerRequestDuration> =
+    LazyLock::new(service::metrics::http_server_request_duration);
+
 fn base_router(edge: &EdgeState) -> Router {
     let ids = edge.clone();
     let frame = Frame {
@@ -64,9 +69,8 @@ fn base_router(edge: &EdgeState) -> Router {
         // A stranger's trace is not ours to continue.
         continue_trace: |_, _| {},
         count: |answered| {
-            let labels = [("route", answered.route), ("status", answered.status.as_str())];
-            service::metrics::histogram("edge_request_answer_seconds")
-                .record_elapsed(answered.elapsed, &labels);
+            let Answered { method, route, status, elapsed } = *answered;
+            REQUEST_DURATION.record(method, route, status, elapsed);
         },
     };
     Router::new()
