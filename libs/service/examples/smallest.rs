@@ -1,4 +1,4 @@
-//! The smallest whole service: one component, ready as soon as it runs, stopped by SIGTERM or Ctrl-C.
+//! A minimal service with one component. It is ready as soon as it runs, and SIGTERM or Ctrl-C stop it.
 //! `cargo run -p service --example smallest -- --set greeting.text=Hi`
 
 use std::process::ExitCode;
@@ -10,13 +10,13 @@ use service::{Lifecycle, Listeners, Readiness, Shutdown};
 
 const DEFAULTS: &str = r#"
 [listen]
-# Takes the service's own traffic.
+# Address of the service's own traffic.
 main = "127.0.0.1:8080"
-# Answers /healthz, /readyz and /metrics.
+# Address of /healthz, /readyz and /metrics.
 ops = "127.0.0.1:9080"
 
 [greeting]
-# What every visitor is told.
+# The text of every response.
 text = "Hello"
 "#;
 

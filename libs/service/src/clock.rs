@@ -1,14 +1,12 @@
-//! The one place that asks what time it is. Rules that depend on time (claim windows, retries, retention) are
-//! tested by moving this clock, never by waiting.
+//! The only source of the current time. Tests of time-dependent rules (claim windows, retries, retention) move this clock
+//! instead of waiting.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 
-/// Wall-clock time, either the machine's or one that stands still until it is moved.
-///
-/// Clones share the same time.
+/// Wall-clock time: the machine's, or a manual clock that stands still until it is moved. Clones share the time.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
@@ -26,16 +24,16 @@ impl Clock {
         Self(Source::System)
     }
 
-    /// A clock that stands at `start` until `advance` or `set` is called.
+    /// A clock that shows `start` until `advance` or `set` is called.
     #[must_use]
     pub fn manual(start: DateTime<Utc>) -> Self {
         Self(Source::Manual(Arc::new(AtomicI64::new(start.timestamp_micros()))))
     }
 
-    /// The time now, to the millisecond: what the API shows is then exactly what is stored. A manual clock keeps
-    /// microseconds, as Postgres does.
+    /// Returns the current time in whole milliseconds, so that the API shows exactly the stored value. A manual clock
+    /// keeps microseconds, as Postgres does.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "this is where the handed-in clock reads the real one")]
+    #[expect(clippy::disallowed_methods, reason = "the injected clock reads the real one here")]
     pub fn now(&self) -> DateTime<Utc> {
         match &self.0 {
             Source::System => Utc::now().trunc_subsecs(3),
@@ -45,14 +43,14 @@ impl Clock {
         }
     }
 
-    /// Moves a manual clock (backwards too); the system's clock doesn't listen.
+    /// Moves a manual clock, also backwards. Has no effect on the system clock.
     pub fn advance(&self, by: TimeDelta) {
         if let Source::Manual(micros) = &self.0 {
             micros.fetch_add(by.num_microseconds().unwrap_or(i64::MAX), Ordering::SeqCst);
         }
     }
 
-    /// Puts a manual clock to a certain time; the system's clock doesn't listen.
+    /// Sets a manual clock. Has no effect on the system clock.
     pub fn set(&self, to: DateTime<Utc>) {
         if let Source::Manual(micros) = &self.0 {
             micros.store(to.timestamp_micros(), Ordering::SeqCst);
@@ -65,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manual_clock_moves_only_when_told_and_is_shared_by_its_clones() {
+    fn clones_share_a_manual_clock_that_moves_only_on_demand() {
         let start = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
         let clock = Clock::manual(start);
         let other = clock.clone();

@@ -1,5 +1,5 @@
-//! The inner services' HTTP server: axum behind hyper, with the bounds axum's own `serve` lacks, a limit on how
-//! long request headers may dribble in and on how long open connections may hold up a shutdown.
+//! The HTTP server of the inner services: axum on hyper, with two limits that axum's own `serve` lacks: a timeout of
+//! the request headers, and one of open connections at shutdown.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,17 +15,15 @@ use tower::ServiceExt as _;
 
 use crate::Shutdown;
 
-/// A client that hasn't sent its request headers by then is cut off.
+/// Timeout of a request's headers. A slower client is disconnected.
 pub const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Requests still running this long after shutdown was asked for are cut off.
+/// Time for running requests after shutdown is requested. Later, their connections are closed.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Serves `app` over HTTP/1 and cleartext HTTP/2 until `shutdown`, then lets open requests end for at most
-/// [`DRAIN_TIMEOUT`]. Each request carries `ConnectInfo<SocketAddr>` of its peer.
-///
-/// # Errors
-/// None at present: failing accepts are retried, as axum's listener does.
+/// Serves `app` over HTTP/1 and cleartext HTTP/2 until `shutdown`, then drains running requests for at most
+/// [`DRAIN_TIMEOUT`]. Each request has the `ConnectInfo<SocketAddr>` of its peer. Failed accepts are retried, as axum's
+/// listener does.
 pub async fn serve(mut listener: TcpListener, app: Router, shutdown: Shutdown) -> anyhow::Result<()> {
     let mut server = auto::Builder::new(TokioExecutor::new());
     server.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_READ_TIMEOUT);
@@ -33,7 +31,7 @@ pub async fn serve(mut listener: TcpListener, app: Router, shutdown: Shutdown) -
     let connections = GracefulShutdown::new();
 
     while let Some((stream, peer)) = shutdown.unless_requested(accept(&mut listener)).await {
-        // Answers are small and written whole; waiting to fill a packet only delays them.
+        // Responses are small and written whole. Waiting to fill a packet would only delay them.
         let _best_effort = stream.set_nodelay(true);
         let app = app.clone().map_request(move |mut request: Request<_>| {
             request.extensions_mut().insert(ConnectInfo::<SocketAddr>(peer));
@@ -50,12 +48,12 @@ pub async fn serve(mut listener: TcpListener, app: Router, shutdown: Shutdown) -
     }
     drop(listener);
     if tokio::time::timeout(DRAIN_TIMEOUT, connections.shutdown()).await.is_err() {
-        tracing::warn!("requests still running after the drain time were cut off");
+        tracing::warn!("closed connections whose requests were still running after the drain timeout");
     }
     Ok(())
 }
 
 async fn accept(listener: &mut TcpListener) -> (tokio::net::TcpStream, SocketAddr) {
-    // The trait's accept, not the socket's own: it retries, and pauses when file descriptors run out.
+    // The trait's accept retries, and pauses when file descriptors run out; the socket's own does not.
     axum::serve::Listener::accept(listener).await
 }

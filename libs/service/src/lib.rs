@@ -1,8 +1,9 @@
-//! The chassis: what all four services need before they can do anything of their own. It reads their settings,
-//! starts and stops their components, tells the outside how they are, and hands in time and randomness, so that
-//! a service is a plain `run(config, listeners, shutdown)` which tests can call as often as they like.
+//! The runtime of the four services: settings, component lifecycle, sockets, telemetry, health endpoints, clock and
+//! randomness. A service itself is a plain `run(config, listeners, shutdown)`, which tests can call as often as they
+//! like.
 
-/// For every program that leans on this crate: answers are many small pieces, which it hands out faster.
+/// The allocator of every program that depends on this crate: responses are many small allocations, which mimalloc serves
+/// faster than the C library.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,6 +1,6 @@
-//! A service's components live and die together. Each registers under a name; one that ends before anybody asked
-//! it to has died, and takes the service down with an error that says which. Shutdown is one path for all causes:
-//! token, readiness false, components end, a bounded wait.
+//! The lifecycle of a service's components. Each has a name. A component that ends before shutdown is requested has died:
+//! it stops the service with an error that names it. All causes share one shutdown path: the token is requested, the
+//! service is no longer ready, the components end, and the wait for them is bounded.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -10,31 +10,24 @@ use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::Shutdown;
 
-/// Why a service ended other than by being asked to.
+/// The reason why a service ended without or in spite of a requested shutdown.
 #[derive(Debug, thiserror::Error)]
 pub enum ExitReason {
-    /// A component ended although nobody had asked it to.
+    /// A component ended before shutdown was requested.
     #[error("component `{name}` died: {reason:#}")]
     Died {
-        /// The component's name.
         name: &'static str,
-        /// Its own error, its panic's message, or that it simply returned.
+        /// The component's error, its panic message, or that it returned.
         reason: anyhow::Error,
     },
     /// A component failed while it was shutting down.
-    #[error("component `{name}` failed while shutting down: {reason:#}")]
-    FailedDuringShutdown {
-        /// The component's name.
-        name: &'static str,
-        /// Its own error or its panic's message.
-        reason: anyhow::Error,
-    },
-    /// Components were still running when the grace period ended, and were cut off.
-    #[error("still running {grace:?} after shutdown was asked for, cut off: {}", names.join(", "))]
+    #[error("component `{name}` failed during shutdown: {reason:#}")]
+    FailedDuringShutdown { name: &'static str, reason: anyhow::Error },
+    /// Components were still running when the grace period ended, and were aborted.
+    #[error("aborted after a grace period of {grace:?}: {}", names.join(", "))]
     TimedOut {
-        /// The components' names, sorted.
+        /// Component names, sorted.
         names: Vec<&'static str>,
-        /// The time they had.
         grace: Duration,
     },
 }
@@ -42,7 +35,7 @@ pub enum ExitReason {
 #[derive(Clone, Copy)]
 struct Component {
     name: &'static str,
-    /// Outlives the ordinary ones: it reports on them.
+    /// Runs until the ordinary components have ended, because it reports on them.
     last: bool,
 }
 
@@ -55,25 +48,26 @@ pub struct Lifecycle {
 }
 
 impl Lifecycle {
-    /// No components yet; `shutdown` is what they are all asked to stop by.
+    /// A lifecycle without components. `shutdown` is the token that stops them all.
     #[must_use]
     pub fn new(shutdown: Shutdown) -> Self {
         Self { shutdown, drained: Shutdown::new(), running: JoinSet::new(), components: HashMap::new() }
     }
 
-    /// The token components wait on.
+    /// Returns the token that components wait on.
     #[must_use]
     pub fn shutdown(&self) -> Shutdown {
         self.shutdown.clone()
     }
 
-    /// Requested once every ordinary component has ended: what those of [`Self::spawn_last`] wait on.
+    /// Returns the token that components of [`Self::spawn_last`] wait on. It is requested once every ordinary component
+    /// has ended.
     #[must_use]
     pub fn drained(&self) -> Shutdown {
         self.drained.clone()
     }
 
-    /// Starts a component. Ending before shutdown is requested, in whatever way, counts as dying.
+    /// Starts a component. If it ends before shutdown is requested, in any way, it counts as dead.
     pub fn spawn<F>(&mut self, name: &'static str, component: F)
     where
         F: Future<Output = anyhow::Result<()>> + Send + 'static,
@@ -81,7 +75,7 @@ impl Lifecycle {
         self.start(Component { name, last: false }, component);
     }
 
-    /// Starts a component that goes on until the ordinary ones have ended, and waits on [`Self::drained`].
+    /// Starts a component that runs until the ordinary ones have ended. It waits on [`Self::drained`].
     pub fn spawn_last<F>(&mut self, name: &'static str, component: F)
     where
         F: Future<Output = anyhow::Result<()>> + Send + 'static,
@@ -97,19 +91,17 @@ impl Lifecycle {
         self.components.insert(id, component);
     }
 
-    /// Runs until shutdown is requested or a component dies, then gives the rest `grace` to end.
-    ///
-    /// # Errors
-    /// The first thing that went wrong: a component died, failed while ending, or had to be cut off.
+    /// Runs until shutdown is requested or a component dies, then waits up to `grace` for the rest to end. Returns the
+    /// first failure.
     pub async fn run(mut self, grace: Duration) -> Result<(), ExitReason> {
         let mut outcome = Ok(());
         let shutdown = self.shutdown.clone();
         tokio::select! {
             biased;
             () = shutdown.requested() => {}
-            // Both may have happened by now: who ends after the request has done as asked.
+            // Both may be true by now. A component that ends after the request has not died.
             Some((name, result)) = self.next_ended() => if shutdown.is_requested() {
-                note_last(&mut outcome, name, result);
+                record_last(&mut outcome, name, result);
             } else {
                 let reason = result.err().unwrap_or_else(|| anyhow::anyhow!("it returned"));
                 tracing::error!(component = name, error = format!("{reason:#}"), "component died");
@@ -121,7 +113,7 @@ impl Lifecycle {
         if drained.is_err() {
             let mut names: Vec<_> = self.components.values().map(|component| component.name).collect();
             names.sort_unstable();
-            tracing::error!(?names, "components didn't end in time and are cut off");
+            tracing::error!(?names, "components did not end in time and are aborted");
             outcome = outcome.and(Err(ExitReason::TimedOut { names, grace }));
             self.running.shutdown().await;
         }
@@ -134,7 +126,7 @@ impl Lifecycle {
                 self.drained.request();
             }
             let Some((name, result)) = self.next_ended().await else { return };
-            note_last(outcome, name, result);
+            record_last(outcome, name, result);
         }
     }
 
@@ -149,10 +141,10 @@ impl Lifecycle {
     }
 }
 
-/// How a component ended that had been asked to.
-fn note_last(outcome: &mut Result<(), ExitReason>, name: &'static str, result: anyhow::Result<()>) {
+/// Records the result of a component that ended after shutdown was requested.
+fn record_last(outcome: &mut Result<(), ExitReason>, name: &'static str, result: anyhow::Result<()>) {
     let Err(reason) = result else { return };
-    tracing::error!(component = name, error = format!("{reason:#}"), "component failed while ending");
+    tracing::error!(component = name, error = format!("{reason:#}"), "component failed during shutdown");
     if outcome.is_ok() {
         *outcome = Err(ExitReason::FailedDuringShutdown { name, reason });
     }

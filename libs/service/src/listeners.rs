@@ -1,4 +1,4 @@
-//! The sockets a service is handed: already bound, so that tests give it port 0 and know the port before it runs.
+//! The sockets of a service. They are bound before it runs, so that a test can use port 0 and know the actual port.
 
 use std::net::SocketAddr;
 
@@ -6,41 +6,36 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use crate::config::Listen;
 
-/// A service's two front doors.
+/// A service's two listening sockets.
 #[derive(Debug)]
 pub struct Listeners {
-    /// Takes the service's own traffic.
+    /// Accepts the service's own traffic.
     pub main: TcpListener,
-    /// Answers `/healthz`, `/readyz` and `/metrics`; for the inside only.
+    /// Serves `/healthz`, `/readyz` and `/metrics`. Not for traffic from outside.
     pub ops: TcpListener,
 }
 
 impl Listeners {
-    /// Binds both addresses. Must be called within a Tokio runtime.
-    ///
-    /// # Errors
-    /// Names the address that can't be bound.
+    /// Binds both addresses. Must be called within a Tokio runtime. The error names the address that can't be bound.
     pub fn bind(listen: &Listen) -> anyhow::Result<Self> {
         Ok(Self { main: bind("listen.main", listen.main)?, ops: bind("listen.ops", listen.ops)? })
     }
 
-    /// Free ports on the loopback address.
-    ///
-    /// # Errors
-    /// If the machine has no free port.
+    /// Binds free ports on the loopback address.
     pub fn on_free_ports() -> anyhow::Result<Self> {
         Self::bind(&Listen::default())
     }
 }
 
-/// Connections that were made and not yet taken up, at most; the system may have a lower limit (`net.core.somaxconn`).
-/// Whoever comes when there are more tries again after a second, so that the usual 128 would show in a moment's rush.
+/// Maximum number of established connections that are not yet accepted. The system may have a lower limit
+/// (`net.core.somaxconn`). A client beyond it retries after a second, so the usual 128 would delay clients in a short
+/// burst.
 const BACKLOG: u32 = 4_096;
 
 fn bind(key: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listen = || {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-        // A restart needn't wait until the connections of before are forgotten.
+        // Lets a restarted service bind while old connections are in TIME_WAIT.
         #[cfg(not(windows))]
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
@@ -59,15 +54,15 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_rush_of_connections_waits_to_be_taken_up_and_is_not_sent_away() {
+    async fn a_burst_of_connections_waits_in_the_backlog() {
         let listener = bind("listen.main", ([127, 0, 0, 1], 0).into()).unwrap();
         let address = listener.local_addr().unwrap();
-        let mut rush = JoinSet::new();
+        let mut burst = JoinSet::new();
         for _ in 0..500 {
-            rush.spawn(TcpStream::connect(address));
+            burst.spawn(TcpStream::connect(address));
         }
-        // One that is sent away comes again after a second.
-        let made = tokio::time::timeout(Duration::from_millis(900), rush.join_all()).await.unwrap();
-        assert!(made.iter().all(Result::is_ok));
+        // A rejected client would retry after a second.
+        let connected = tokio::time::timeout(Duration::from_millis(900), burst.join_all()).await.unwrap();
+        assert!(connected.iter().all(Result::is_ok));
     }
 }

@@ -1,5 +1,5 @@
-//! What each service's `main` would otherwise repeat: arguments, settings, TLS provider, telemetry, sockets,
-//! signals. It ends with exit code 0 only if the service was asked to stop and did.
+//! The `main` of every service: arguments, settings, TLS provider, telemetry, sockets, signals. The exit code is 0 only if
+//! the service stopped because of a requested shutdown.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,45 +10,45 @@ use serde::de::DeserializeOwned;
 use crate::config::{self, BASE_DEFAULTS, BaseConfig, Defaults, Sources};
 use crate::{Listeners, Shutdown, telemetry, tls};
 
-const TEACHING: &str = "\
-Every setting stands, with its default and its meaning, in one commented file: --print-config prints it.
-A setting is taken from --set, else from the environment, else from --config, else from that file:
+const AFTER_HELP: &str = "\
+One commented file documents every setting and its default: --print-config prints it.
+A setting comes from --set, else from the environment, else from --config, else from that file:
 
   --set postgres.max_connections=20
   WEBRUNTIME_POSTGRES__MAX_CONNECTIONS=20
   [postgres]
   max_connections = 20
 
-Unknown keys are refused. Entries for sections this service doesn't have are left to the other services.";
+Unknown keys are errors. Entries for sections this service doesn't have are ignored.";
 
 #[derive(Debug, Parser)]
-#[command(after_help = TEACHING, disable_version_flag = true)]
+#[command(after_help = AFTER_HELP, disable_version_flag = true)]
 struct Arguments {
     /// A TOML file with the settings that differ from the defaults.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// One setting, as section.key=value; may be given many times.
+    /// One setting, as section.key=value. Repeatable.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Print the commented defaults, which are the manual, and end.
+    /// Print the commented defaults, which are the manual, and exit.
     #[arg(long)]
     print_config: bool,
 }
 
-/// What a service is started with.
+/// The inputs of a service's `run`.
 #[derive(Debug)]
 pub struct Started<C> {
-    /// Its own settings.
+    /// The service's own settings.
     pub config: C,
-    /// The settings every service has.
+    /// The settings that every service has.
     pub base: BaseConfig,
-    /// Its sockets, bound.
+    /// The bound sockets.
     pub listeners: Listeners,
-    /// Requested by SIGTERM and SIGINT.
+    /// The shutdown token, requested by SIGTERM and SIGINT.
     pub shutdown: Shutdown,
 }
 
-/// A whole `main`: `name` is the program's, `defaults` its commented default file, `run` the service.
+/// Runs a service as a program and returns its exit code. `name` is the program's name.
 ///
 /// ```no_run
 /// # #[derive(serde::Deserialize)] struct Config {}
@@ -72,7 +72,7 @@ where
         Err(error) => error.exit(),
     };
     if arguments.print_config {
-        #[expect(clippy::print_stdout, reason = "printing is what was asked for")]
+        #[expect(clippy::print_stdout, reason = "--print-config prints to standard output")]
         {
             println!("{}{}", defaults.toml, BASE_DEFAULTS.toml);
         }
@@ -81,7 +81,7 @@ where
     match start(name, defaults, arguments, run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            #[expect(clippy::print_stderr, reason = "logging may not be set up yet")]
+            #[expect(clippy::print_stderr, reason = "logging may not be initialized yet")]
             {
                 eprintln!("{name}: {error:#}");
             }
@@ -106,7 +106,7 @@ where
     tls::install();
     let _telemetry = telemetry::init(&base.telemetry, name)?;
     if !unused.is_empty() {
-        tracing::info!(?unused, "settings of sections this service doesn't have");
+        tracing::info!(?unused, "ignored settings of sections this service does not have");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -114,10 +114,10 @@ where
         shutdown.on_signals()?;
         let listeners = Listeners::bind(&base.listen)?;
         tracing::info!(
-            main = %listeners.main.local_addr()?, ops = %listeners.ops.local_addr()?, "{name} listens"
+            main = %listeners.main.local_addr()?, ops = %listeners.ops.local_addr()?, "{name} is listening"
         );
         let outcome = run(Started { config, base, listeners, shutdown }).await;
-        tracing::info!("{name} has ended");
+        tracing::info!("{name} has stopped");
         outcome
     })
 }

@@ -1,4 +1,4 @@
-//! The inner port: alive, ready, and the numbers. It takes no traffic of users and is never routed from outside.
+//! The ops endpoints: liveness, readiness and metrics. Their port takes no user traffic and is not reachable from outside.
 
 use anyhow::Context as _;
 use axum::Router;
@@ -12,21 +12,18 @@ use crate::{Readiness, Shutdown, http as server, metrics};
 
 /// Serves `/healthz`, `/readyz` and `/metrics` until `shutdown`.
 ///
-/// Hand it [`crate::Lifecycle::drained`] through [`crate::Lifecycle::spawn_last`], so that `/readyz` answers 503
-/// while the rest of the service is draining.
-///
-/// # Errors
-/// If the listener can't be used.
+/// Start it with [`crate::Lifecycle::spawn_last`] and [`crate::Lifecycle::drained`], so that `/readyz` returns 503 while
+/// the rest of the service drains.
 pub async fn serve(listener: TcpListener, readiness: Readiness, shutdown: Shutdown) -> anyhow::Result<()> {
     server::serve(listener, router(readiness), shutdown).await.context("ops endpoints")
 }
 
-/// The three endpoints as a router, for a service that wants to add its own inner ones.
+/// The three endpoints as a router, for a service that adds internal ones of its own.
 pub fn router(readiness: Readiness) -> Router {
     Router::new()
         .route("/healthz", get(|| async { "alive\n" }))
         .route("/readyz", get(ready))
-        .route("/metrics", get(numbers))
+        .route("/metrics", get(metrics_text))
         .with_state(readiness)
 }
 
@@ -37,6 +34,6 @@ async fn ready(State(readiness): State<Readiness>) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-async fn numbers() -> Response {
+async fn metrics_text() -> Response {
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], metrics::render()).into_response()
 }

@@ -1,4 +1,4 @@
-//! The one source of randomness: keys, ids and jitter come from here, so that a test can seed them.
+//! The only source of randomness, for keys, ids and jitter. A test can seed it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,9 +7,7 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use uuid::Uuid;
 
-/// Cryptographically strong randomness, or the same sequence for the same seed.
-///
-/// Clones draw from one sequence.
+/// Cryptographically secure randomness, or a reproducible sequence from a seed. Clones share one sequence.
 #[derive(Clone, Debug)]
 pub struct Rng(Source);
 
@@ -20,19 +18,19 @@ enum Source {
 }
 
 impl Rng {
-    /// Seeded by the operating system and reseeded as it goes; fit for secrets.
+    /// A generator that the operating system seeds, and periodically reseeds. Suitable for secrets.
     #[must_use]
     pub fn system() -> Self {
         Self(Source::System)
     }
 
-    /// The same values for the same seed, for tests.
+    /// A generator for tests that returns the same values for the same seed.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self(Source::Seeded(Arc::new(Mutex::new(StdRng::seed_from_u64(seed)))))
     }
 
-    /// `N` random bytes.
+    /// Returns `N` random bytes.
     #[must_use]
     pub fn bytes<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
@@ -40,24 +38,24 @@ impl Rng {
         bytes
     }
 
-    /// A time-ordered id: its first 48 bits are `now` in milliseconds, so that it sorts by age.
+    /// Returns a UUIDv7. Its first 48 bits are `now` in milliseconds, so ids sort by age.
     #[must_use]
     pub fn uuid_v7(&self, now: DateTime<Utc>) -> Uuid {
         let millis = u64::try_from(now.timestamp_millis()).unwrap_or_default();
         uuid::Builder::from_unix_timestamp_millis(millis, &self.bytes()).into_uuid()
     }
 
-    /// A number from 0 (inclusive) to 1 (exclusive), evenly spread.
+    /// Returns a uniformly distributed number from 0 (inclusive) to 1 (exclusive).
     #[must_use]
     pub fn fraction(&self) -> f64 {
-        // 53 bits are all a double holds between 0 and 1.
+        // A double between 0 and 1 has 53 significant bits.
         let bits = u64::from_le_bytes(self.bytes()) >> 11;
         #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]
         let fraction = bits as f64 / (1_u64 << 53) as f64;
         fraction
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is where the handed-in randomness comes from")]
+    #[expect(clippy::disallowed_methods, reason = "the injected randomness comes from here")]
     fn fill(&self, bytes: &mut [u8]) {
         match &self.0 {
             Source::System => rand::rng().fill_bytes(bytes),
@@ -71,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_gives_the_same_values_and_the_system_never_does() {
+    fn a_seed_reproduces_its_values_and_the_system_does_not() {
         assert_eq!(Rng::seeded(7).bytes::<32>(), Rng::seeded(7).bytes::<32>());
         assert_ne!(Rng::seeded(7).bytes::<32>(), Rng::seeded(8).bytes::<32>());
         assert_ne!(Rng::system().bytes::<32>(), Rng::system().bytes::<32>());
@@ -87,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn fractions_lie_in_the_unit_interval_and_spread() {
+    fn fractions_are_spread_over_the_unit_interval() {
         let rng = Rng::seeded(3);
         let drawn: Vec<f64> = (0..10_000).map(|_| rng.fraction()).collect();
         assert!(drawn.iter().all(|f| (0.0..1.0).contains(f)));

@@ -1,5 +1,5 @@
-//! Whether the service may take traffic: each thing it depends on keeps a named check, and a service that is
-//! shutting down is never ready.
+//! Readiness: whether the service may receive traffic. Each dependency has a named check, and a service that is shutting
+//! down is never ready.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,31 +22,31 @@ struct State {
     reason: Option<String>,
 }
 
-/// What `/readyz` answers.
+/// The response of `/readyz`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// All checks hold and nobody has asked to stop.
+    /// Whether all checks pass and no shutdown is requested.
     pub ready: bool,
     shutting_down: bool,
     checks: BTreeMap<&'static str, State>,
 }
 
 impl Readiness {
-    /// Ready until a check says otherwise or `shutdown` is requested.
+    /// Ready until a check fails or `shutdown` is requested.
     #[must_use]
     pub fn new(shutdown: &Shutdown) -> Self {
         Self { shutdown: shutdown.clone(), checks: Arc::default() }
     }
 
-    /// Adds a check, failed until its owner says `ok`.
+    /// Adds a check. It counts as failed until [`Check::ok`] is called.
     #[must_use]
     pub fn register(&self, name: &'static str) -> Check {
         let check = Check { name, checks: Arc::clone(&self.checks) };
-        check.failed("not tried yet");
+        check.failed("not checked yet");
         check
     }
 
-    /// How things stand now.
+    /// Returns the current state of all checks.
     #[must_use]
     pub fn report(&self) -> Report {
         let checks = lock(&self.checks).clone();
@@ -55,7 +55,7 @@ impl Readiness {
     }
 }
 
-/// One check's handle, held by whoever knows how that thing is.
+/// The handle of one check, held by the component that uses the dependency.
 #[derive(Clone, Debug)]
 pub struct Check {
     name: &'static str,
@@ -63,12 +63,12 @@ pub struct Check {
 }
 
 impl Check {
-    /// It works.
+    /// Reports that the dependency works.
     pub fn ok(&self) {
         self.set(State { ok: true, reason: None });
     }
 
-    /// It doesn't, for this reason (shown inside only; no secrets).
+    /// Reports that the dependency fails. `/readyz` shows the reason, so it must contain no secrets.
     pub fn failed(&self, reason: impl Into<String>) {
         self.set(State { ok: false, reason: Some(reason.into()) });
     }
@@ -79,6 +79,6 @@ impl Check {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A map insert can't leave the map torn, so a poisoned lock is still good.
+    // A panic can't leave the map inconsistent, so a poisoned lock is still usable.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
-//! The process's TLS provider. The house builds rustls with ring alone, and libraries that leave the choice to
-//! the program find it here.
+//! The process's TLS provider. rustls is built with ring alone, and libraries that leave the choice to the program use
+//! the provider installed here.
 
-/// Makes ring the provider of every TLS connection in this process; calling it again changes nothing.
+/// Installs ring as the TLS provider of this process. Repeated calls have no effect.
 pub fn install() {
-    // An error says that a provider is already installed: ring is the only one compiled in.
-    let _already_there = rustls::crypto::ring::default_provider().install_default();
+    // An error means that a provider is installed already, and ring is the only one compiled in.
+    let _already_installed = rustls::crypto::ring::default_provider().install_default();
 }

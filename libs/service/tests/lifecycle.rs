@@ -1,4 +1,4 @@
-//! Components live and die together.
+//! Components start, fail and stop together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,29 +8,29 @@ use service::{ExitReason, Lifecycle, Shutdown};
 
 const GRACE: Duration = Duration::from_secs(5);
 
-async fn waits_for(shutdown: Shutdown) -> anyhow::Result<()> {
+async fn wait_for(shutdown: Shutdown) -> anyhow::Result<()> {
     shutdown.requested().await;
     Ok(())
 }
 
 #[tokio::test]
-async fn a_component_that_fails_takes_the_service_down_under_its_name() {
+async fn a_failed_component_stops_the_service_with_its_name() {
     let mut lifecycle = Lifecycle::new(Shutdown::new());
     let (shutdown, ended) = (lifecycle.shutdown(), Arc::new(AtomicBool::new(false)));
-    let told = Arc::clone(&ended);
+    let has_ended = Arc::clone(&ended);
     lifecycle.spawn("patient", async move {
         shutdown.requested().await;
-        told.store(true, Ordering::SeqCst);
+        has_ended.store(true, Ordering::SeqCst);
         Ok(())
     });
     lifecycle.spawn("relay", async { anyhow::bail!("lost its database") });
     let outcome = lifecycle.run(GRACE).await.unwrap_err();
     assert_eq!(outcome.to_string(), "component `relay` died: lost its database");
-    assert!(ended.load(Ordering::SeqCst), "the others were asked to end and waited for");
+    assert!(ended.load(Ordering::SeqCst), "the others were stopped and waited for");
 }
 
 #[tokio::test]
-async fn a_component_that_returns_or_panics_unasked_has_died() {
+async fn a_component_that_returns_or_panics_before_shutdown_has_died() {
     let mut lifecycle = Lifecycle::new(Shutdown::new());
     lifecycle.spawn("sweeper", async { Ok(()) });
     let outcome = lifecycle.run(GRACE).await.unwrap_err();
@@ -43,14 +43,14 @@ async fn a_component_that_returns_or_panics_unasked_has_died() {
 }
 
 #[tokio::test]
-async fn a_requested_shutdown_ends_well_and_the_last_components_end_last() {
+async fn a_requested_shutdown_succeeds_and_last_components_end_last() {
     let shutdown = Shutdown::new();
     let mut lifecycle = Lifecycle::new(shutdown.clone());
     let (release, held) = tokio::sync::oneshot::channel::<()>();
     let drained = lifecycle.drained();
     lifecycle.spawn("drains", async move { Ok(held.await?) });
-    lifecycle.spawn("server", waits_for(lifecycle.shutdown()));
-    lifecycle.spawn_last("ops", waits_for(lifecycle.drained()));
+    lifecycle.spawn("server", wait_for(lifecycle.shutdown()));
+    lifecycle.spawn_last("ops", wait_for(lifecycle.drained()));
     shutdown.request();
     let running = tokio::spawn(lifecycle.run(GRACE));
     for _ in 0..100 {
@@ -63,11 +63,11 @@ async fn a_requested_shutdown_ends_well_and_the_last_components_end_last() {
 }
 
 #[tokio::test]
-async fn a_component_that_wont_end_is_cut_off_after_the_grace_period() {
+async fn a_component_that_does_not_end_is_aborted_after_the_grace_period() {
     let shutdown = Shutdown::new();
     let mut lifecycle = Lifecycle::new(shutdown.clone());
     lifecycle.spawn("stubborn", std::future::pending());
-    lifecycle.spawn("server", waits_for(lifecycle.shutdown()));
+    lifecycle.spawn("server", wait_for(lifecycle.shutdown()));
     shutdown.request();
     let began = Instant::now();
     let grace = Duration::from_millis(50);
@@ -77,7 +77,7 @@ async fn a_component_that_wont_end_is_cut_off_after_the_grace_period() {
 }
 
 #[tokio::test]
-async fn a_failure_while_shutting_down_is_told_but_doesnt_stop_the_others_from_ending() {
+async fn a_failure_during_shutdown_is_reported_and_the_others_still_end() {
     let shutdown = Shutdown::new();
     let mut lifecycle = Lifecycle::new(shutdown.clone());
     let requested = lifecycle.shutdown();
@@ -85,21 +85,21 @@ async fn a_failure_while_shutting_down_is_told_but_doesnt_stop_the_others_from_e
         requested.requested().await;
         anyhow::bail!("disk full")
     });
-    lifecycle.spawn("server", waits_for(lifecycle.shutdown()));
+    lifecycle.spawn("server", wait_for(lifecycle.shutdown()));
     shutdown.request();
     let outcome = lifecycle.run(GRACE).await.unwrap_err();
-    assert_eq!(outcome.to_string(), "component `writer` failed while shutting down: disk full");
+    assert_eq!(outcome.to_string(), "component `writer` failed during shutdown: disk full");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_ends_at_the_very_moment_of_the_request_has_not_died() {
+async fn a_component_that_ends_at_the_moment_of_the_request_has_not_died() {
     for _ in 0..500 {
         let shutdown = Shutdown::new();
         let mut lifecycle = Lifecycle::new(shutdown.clone());
-        lifecycle.spawn("server", waits_for(lifecycle.shutdown()));
-        lifecycle.spawn("relay", waits_for(lifecycle.shutdown()));
-        let asking = tokio::spawn(async move { shutdown.request() });
+        lifecycle.spawn("server", wait_for(lifecycle.shutdown()));
+        lifecycle.spawn("relay", wait_for(lifecycle.shutdown()));
+        let requesting = tokio::spawn(async move { shutdown.request() });
         lifecycle.run(GRACE).await.unwrap();
-        asking.await.unwrap();
+        requesting.await.unwrap();
     }
 }

@@ -1,9 +1,9 @@
-//! A `traceparent` from outside is a stranger's text.
+//! A `traceparent` header from outside is untrusted input.
 
 use service::telemetry;
 
 #[test]
-fn with_otlp_off_a_traceparent_is_neither_read_nor_made_up() {
+fn with_otlp_off_no_traceparent_is_read_or_created() {
     let mut headers = http::HeaderMap::new();
     headers.insert("traceparent", http::HeaderValue::from_static("00-zz-zz-01"));
     assert_eq!(telemetry::extract(&headers), None);

@@ -1,4 +1,4 @@
-//! The inner port and the inner server, over real connections.
+//! The ops endpoints and the HTTP server, over real connections.
 #![expect(clippy::unwrap_used, reason = "a test's own plumbing may fail loudly")]
 
 use std::net::SocketAddr;
@@ -11,18 +11,18 @@ use service::{Lifecycle, Listeners, Readiness, Shutdown, metrics};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// One request on a connection of its own; the whole answer as text.
-async fn ask(address: SocketAddr, path: &str) -> String {
+/// Sends one request over a new connection and returns the whole response as text.
+async fn get_text(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: inside\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    response
 }
 
 #[tokio::test]
-async fn readiness_follows_its_checks_and_turns_false_while_draining() {
+async fn readiness_follows_its_checks_and_is_false_while_draining() {
     let listeners = Listeners::on_free_ports().unwrap();
     let ops = listeners.ops.local_addr().unwrap();
     let shutdown = Shutdown::new();
@@ -34,27 +34,30 @@ async fn readiness_follows_its_checks_and_turns_false_while_draining() {
     lifecycle.spawn_last("ops", service::ops::serve(listeners.ops, readiness, lifecycle.drained()));
     let running = tokio::spawn(lifecycle.run(Duration::from_secs(5)));
 
-    assert!(ask(ops, "/healthz").await.starts_with("HTTP/1.1 200"));
-    let answer = ask(ops, "/readyz").await;
-    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
-    assert!(answer.contains(r#""postgres":{"ok":false,"reason":"not tried yet"}"#), "{answer}");
+    assert!(get_text(ops, "/healthz").await.starts_with("HTTP/1.1 200"));
+    let response = get_text(ops, "/readyz").await;
+    assert!(response.starts_with("HTTP/1.1 503"), "{response}");
+    assert!(response.contains(r#""postgres":{"ok":false,"reason":"not checked yet"}"#), "{response}");
     postgres.ok();
     redis.failed("connection refused");
-    assert!(ask(ops, "/readyz").await.contains(r#""redis":{"ok":false,"reason":"connection refused"}"#));
+    assert!(get_text(ops, "/readyz").await.contains(r#""redis":{"ok":false,"reason":"connection refused"}"#));
     redis.ok();
-    let answer = ask(ops, "/readyz").await;
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let response = get_text(ops, "/readyz").await;
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
 
     shutdown.request();
-    let answer = ask(ops, "/readyz").await;
-    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains(r#""shutting_down":true"#), "{answer}");
+    let response = get_text(ops, "/readyz").await;
+    assert!(
+        response.starts_with("HTTP/1.1 503") && response.contains(r#""shutting_down":true"#),
+        "{response}"
+    );
     release.send(()).unwrap();
     running.await.unwrap().unwrap();
-    assert!(TcpStream::connect(ops).await.is_err(), "the port is closed once all has drained");
+    assert!(TcpStream::connect(ops).await.is_err(), "the port is closed after draining");
 }
 
 #[tokio::test]
-async fn metrics_show_each_name_once_as_written_with_the_process_own_figures() {
+async fn metrics_have_their_exact_names_and_include_the_process() {
     metrics::counter("test_event_dropped_total").add(2, &[("reason", "bot")]);
     metrics::counter("test_event_dropped_total").add(1, &[("reason", "bot")]);
     metrics::histogram("test_attempt_duration_ms").record_elapsed(Duration::from_millis(7), &[]);
@@ -68,7 +71,7 @@ async fn metrics_show_each_name_once_as_written_with_the_process_own_figures() {
 }
 
 #[tokio::test]
-async fn a_request_under_way_is_answered_after_shutdown_was_asked_for() {
+async fn a_running_request_completes_after_shutdown_was_requested() {
     let listeners = Listeners::on_free_ports().unwrap();
     let address = listeners.main.local_addr().unwrap();
     let shutdown = Shutdown::new();
@@ -84,11 +87,11 @@ async fn a_request_under_way_is_answered_after_shutdown_was_asked_for() {
         }),
     );
     let server = tokio::spawn(service::http::serve(listeners.main, app, shutdown.clone()));
-    let request = tokio::spawn(async move { ask(address, "/slow").await });
+    let request = tokio::spawn(async move { get_text(address, "/slow").await });
     seen.recv().await.unwrap();
     shutdown.request();
     gate.request();
-    let answer = request.await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("127.0.0.1"), "{answer}");
+    let response = request.await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 200") && response.ends_with("127.0.0.1"), "{response}");
     server.await.unwrap().unwrap();
 }

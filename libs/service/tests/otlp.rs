@@ -1,5 +1,5 @@
-//! With an OTLP endpoint configured, one trace runs from one service to the next and arrives at a real collector's
-//! address. Alone in its file: telemetry is the process's, and this test turns it on.
+//! With an OTLP endpoint configured, one trace spans two services and is exported. The only test in its file, because
+//! telemetry is initialized once per process.
 #![expect(clippy::unwrap_used, reason = "a test's own plumbing may fail loudly")]
 
 use std::time::Duration;
@@ -16,19 +16,19 @@ use service::{Listeners, Shutdown, metrics, telemetry};
 use tokio::sync::mpsc;
 
 #[derive(Debug, serde::Deserialize)]
-struct Nothing {}
+struct NoConfig {}
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A collector: `/v1/traces` hands on its spans, the other two signals their mere size.
+/// A collector that forwards the spans of `/v1/traces` and reports the arrival of the other two signals.
 async fn collector() -> (String, mpsc::UnboundedReceiver<Span>, mpsc::UnboundedReceiver<&'static str>) {
     let listeners = Listeners::on_free_ports().unwrap();
     let address = listeners.main.local_addr().unwrap();
     let (spans, received) = mpsc::unbounded_channel();
     let (signals, arrived) = mpsc::unbounded_channel();
-    let (logs, numbers) = (signals.clone(), signals);
+    let (logs, metrics) = (signals.clone(), signals);
     let app = Router::new()
         .route(
             "/v1/traces",
@@ -39,7 +39,7 @@ async fn collector() -> (String, mpsc::UnboundedReceiver<Span>, mpsc::UnboundedR
             }),
         )
         .route("/v1/logs", post(async move |_: Bytes| logs.send("logs").unwrap()))
-        .route("/v1/metrics", post(async move |_: Bytes| numbers.send("metrics").unwrap()));
+        .route("/v1/metrics", post(async move |_: Bytes| metrics.send("metrics").unwrap()));
     tokio::spawn(service::http::serve(listeners.main, app, Shutdown::new()));
     (format!("http://{address}"), received, arrived)
 }
@@ -49,24 +49,24 @@ async fn next<T>(received: &mut mpsc::UnboundedReceiver<T>) -> T {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_trace_runs_through_both_services_to_the_collector() {
+async fn one_trace_spans_both_services_and_reaches_the_collector() {
     let mut headers = HeaderMap::new();
     tracing::info_span!("before telemetry").in_scope(|| telemetry::inject(&mut headers));
-    assert!(headers.is_empty() && telemetry::traceparent().is_none(), "off until it is turned on");
+    assert!(headers.is_empty() && telemetry::traceparent().is_none(), "off until initialized");
 
     let (endpoint, mut spans, mut signals) = collector().await;
     let set = vec![format!("telemetry.otlp_endpoint={endpoint}"), "telemetry.log=error".into()];
-    let loaded = config::load::<Nothing>("", &Sources { set, ..Sources::default() }).unwrap();
+    let loaded = config::load::<NoConfig>("", &Sources { set, ..Sources::default() }).unwrap();
     let guard = telemetry::init(&loaded.base.telemetry, "test").unwrap();
 
-    // The first service: hands its context on by header.
+    // The first service propagates its context by header.
     let sent = tracing::info_span!("submit").in_scope(|| {
         metrics::counter("test_submission_accepted_total").add(1, &[]);
         tracing::info!("accepted");
         telemetry::inject(&mut headers);
         telemetry::traceparent().unwrap()
     });
-    // The second: continues it, though it only has the header.
+    // The second service continues the trace from the header.
     let received = telemetry::extract(&headers).unwrap();
     assert_eq!(received, sent);
     let attempt = tracing::info_span!("attempt");
@@ -89,10 +89,10 @@ async fn one_trace_runs_through_both_services_to_the_collector() {
     let both = [next(&mut signals).await, next(&mut signals).await];
     assert!(both.contains(&"logs") && both.contains(&"metrics"), "{both:?}");
 
-    // Another service in the same process turns it on again: nothing changes, nothing breaks.
+    // A second initialization in the same process has no effect.
     drop(telemetry::init(&loaded.base.telemetry, "second").unwrap());
     let guard = flush.await.unwrap();
-    tracing::info_span!("last words").in_scope(|| {});
+    tracing::info_span!("last span").in_scope(|| {});
     tokio::task::spawn_blocking(move || drop(guard)).await.unwrap();
-    assert_eq!(next(&mut spans).await.name, "last words", "what waits is sent when the guard is dropped");
+    assert_eq!(next(&mut spans).await.name, "last span", "dropping the guard exports the buffered spans");
 }

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use serde::Deserialize;
 
-use super::Defaults;
+use super::defaults::Defaults;
 use crate::telemetry;
 
 /// The commented defaults of the sections in [`BaseConfig`]. `[listen]` is not among them: its ports differ between

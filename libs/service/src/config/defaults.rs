@@ -1,9 +1,5 @@
 //! A service's default file and the former names of its keys.
 
-use toml::{Table, Value};
-
-use super::{BASE_DEFAULTS, Error};
-
 /// Pairs of an old and a new key path, such as `("cache.host_bytes", "cache.max_host_bytes")`.
 pub type RenamedKeys = [(&'static str, &'static str)];
 
@@ -45,42 +41,5 @@ impl Defaults {
             let (_, new) = self.renamed_keys.iter().find(|(old, _)| *old == section)?;
             Some(format!("{new}{}", &old_path[section.len()..]))
         })
-    }
-}
-
-/// The defaults of one service and of [`BASE_DEFAULTS`] as one table.
-pub(super) struct Schema {
-    pub(super) table: Table,
-    own: Defaults,
-}
-
-impl Schema {
-    pub(super) fn new(own: Defaults) -> Result<Self, Error> {
-        let wrong = |reason: String| Error::Defaults { reason };
-        let mut table: Table = toml::from_str(own.toml).map_err(|error| wrong(error.to_string()))?;
-        let base: Table = toml::from_str(BASE_DEFAULTS.toml).map_err(|error| wrong(error.to_string()))?;
-        for (section, value) in base {
-            if table.insert(section.clone(), value).is_some() {
-                return Err(wrong(format!("[{section}] belongs to the base configuration")));
-            }
-        }
-        let schema = Self { table, own };
-        for (old, new) in own.renamed_keys {
-            if schema.has(old) || !schema.has(new) {
-                return Err(wrong(format!("renamed key `{old}`: `{new}` must exist, and `{old}` must not")));
-            }
-        }
-        Ok(schema)
-    }
-
-    /// Returns the new path of a renamed key.
-    pub(super) fn new_path(&self, old_path: &str) -> Option<String> {
-        self.own.new_path(old_path).or_else(|| BASE_DEFAULTS.new_path(old_path))
-    }
-
-    fn has(&self, path: &str) -> bool {
-        let mut keys = path.split('.');
-        let first = keys.next().and_then(|key| self.table.get(key));
-        keys.fold(first, |value, key| value.and_then(Value::as_table)?.get(key)).is_some()
     }
 }

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use toml::{Table, Value};
 
-use super::defaults::Schema;
-use super::{ENVIRONMENT_PREFIX, Error, OTLP_VARIABLE, Sources, typed};
+use super::config_error::Error;
+use super::schema::Schema;
+use super::sources::{ENVIRONMENT_PREFIX, OTLP_VARIABLE, Sources};
+use super::typed;
 
 /// One value from the environment or `--set`.
 struct Entry<'a> {

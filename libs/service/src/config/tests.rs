@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::Deserialize;
+use toml::Table;
 
 use super::*;
 
@@ -164,7 +165,7 @@ fn rejects_the_old_name_of_a_base_key() {
         text.ends_with("`telemetry.otlp_metrics_every` is now called `telemetry.otlp_metrics_interval`"),
         "{text}"
     );
-    assert!(defaults::Schema::new(BASE_DEFAULTS).is_err(), "its sections belong to no service");
+    assert!(schema::Schema::new(BASE_DEFAULTS).is_err(), "its sections belong to no service");
     for (_, new) in BASE_DEFAULTS.renamed_keys {
         let set = Sources { set: vec![format!("{new}=1s")], ..Sources::default() };
         load::<Config>(DEFAULTS, &set).unwrap();

@@ -1,9 +1,9 @@
-//! A value has the type of its default: a password of digits stays a text, and `"false"` in the environment is no
-//! truthy text where a boolean is meant.
+//! Types of values. A value has the type of its default: a password of digits stays a string, and `"false"` in the
+//! environment is a boolean where the default is one.
 
 use toml::{Table, Value};
 
-/// Reads a text from the environment or `--set` as what the default is.
+/// Parses a text from the environment or `--set` as the default's type.
 pub(super) fn parse(text: &str, default: &Value) -> Result<Value, String> {
     let expected = |what: &str| format!("expected {what}");
     match default {
@@ -35,12 +35,12 @@ pub(super) fn check(value: Value, default: &Value) -> Result<Value, String> {
     }
 }
 
-/// A value for a key that has no default to take its type from: a text unless it is a literal of TOML's.
+/// Parses the value of a key without a default: a TOML literal, or else a string.
 pub(super) fn guess(text: &str) -> Value {
     literal(text).unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// `a, b` with items of the first default item's type; texts where the default list is empty.
+/// Parses `a, b`. Items have the type of the default list's first item; if that list is empty, they are strings.
 fn list(text: &str, sample: Option<&Value>) -> Result<Value, String> {
     let texts = Value::String(String::new());
     let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());

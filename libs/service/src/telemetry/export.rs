@@ -1,5 +1,5 @@
-//! OTLP over HTTP and protobuf for all three signals, on threads of the exporters' own: their blocking client is
-//! the one that works there.
+//! Export of traces, logs and metrics by OTLP over HTTP and protobuf. The exporters have threads of their own, on which
+//! only the blocking HTTP client works.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use tracing::Subscriber;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{EnvFilter, Layer};
 
-use super::Config;
+use super::config::Config;
 use crate::metrics;
 
-/// What leaves the process, whatever the log level is. The exporters' own HTTP client is left out: a span for
-/// each export would be exported in turn, without end.
+/// The filter of exported signals, independent of the log level. It excludes the exporters' own HTTP client: each export
+/// would create a span to export, without end.
 const EXPORTED: &str = "info,hyper=off,hyper_util=off,h2=off,reqwest=off,rustls=off,opentelemetry=off";
 
-/// How long the last export may take before the process ends without it.
+/// Timeout of the last export, at shutdown.
 const LAST_EXPORT: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
@@ -48,10 +48,13 @@ impl Providers {
             .with_batch_exporter(logs.with_context(context)?)
             .with_resource(resource.clone())
             .build();
-        let numbers =
+        let metrics_exporter =
             MetricExporter::builder().with_http().with_endpoint(format!("{base}/v1/metrics")).build();
-        let meter =
-            metrics::export_to(numbers.with_context(context)?, config.otlp_metrics_interval, resource);
+        let meter = metrics::export_to(
+            metrics_exporter.with_context(context)?,
+            config.otlp_metrics_interval,
+            resource,
+        );
         Ok(Self { tracer, logger, meter })
     }
 
@@ -71,20 +74,20 @@ impl Providers {
     }
 
     pub(super) fn flush(&self) {
-        let flushed = [self.tracer.force_flush(), self.logger.force_flush(), self.meter.force_flush()];
-        for error in flushed.into_iter().filter_map(Result::err) {
-            tracing::warn!(%error, "telemetry could not be sent");
+        let results = [self.tracer.force_flush(), self.logger.force_flush(), self.meter.force_flush()];
+        for error in results.into_iter().filter_map(Result::err) {
+            tracing::warn!(%error, "telemetry could not be exported");
         }
     }
 
     pub(super) fn shut_down(&self) {
-        let ended = [
+        let results = [
             self.tracer.shutdown_with_timeout(LAST_EXPORT),
             self.logger.shutdown_with_timeout(LAST_EXPORT),
             self.meter.shutdown_with_timeout(LAST_EXPORT),
         ];
-        for error in ended.into_iter().filter_map(Result::err) {
-            tracing::warn!(%error, "the last telemetry could not be sent");
+        for error in results.into_iter().filter_map(Result::err) {
+            tracing::warn!(%error, "the last telemetry could not be exported");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! W3C trace context at the doors: taken from a request or a job, handed on to the next one. With OTLP off there
-//! is nothing to hand on, and these cost one atomic read.
+//! W3C trace context: extracted from a request or job and propagated to the next one. With OTLP off, each function costs
+//! one atomic read.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use opentelemetry::propagation::TextMapPropagator as _;
@@ -8,12 +8,12 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-use super::tracing_is_on;
+use super::state::tracing_is_on;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// The current span as a `traceparent` value, to travel with a job or a request; `None` with OTLP off or outside
-/// any exported span.
+/// Returns the current span as a `traceparent` value for a job or a request. Returns `None` with OTLP off or outside an
+/// exported span.
 #[must_use]
 pub fn traceparent() -> Option<String> {
     if !tracing_is_on() {
@@ -25,15 +25,15 @@ pub fn traceparent() -> Option<String> {
     span.is_valid().then(|| format!("00-{}-{}-{flags:02x}", span.trace_id(), span.span_id()))
 }
 
-/// Puts the current span's `traceparent` on an outgoing request, if there is one.
+/// Adds the current span's `traceparent`, if it has one, to the headers of an outgoing request.
 pub fn inject(headers: &mut HeaderMap) {
     if let Some(value) = traceparent().and_then(|text| HeaderValue::try_from(text).ok()) {
         headers.insert(TRACEPARENT, value);
     }
 }
 
-/// The `traceparent` of an incoming request; `None` with OTLP off. Whether the sender may be believed is for the
-/// caller to say.
+/// Returns the `traceparent` of an incoming request, or `None` with OTLP off. The caller decides whether to trust the
+/// sender.
 #[must_use]
 pub fn extract(headers: &HeaderMap) -> Option<String> {
     if !tracing_is_on() {
@@ -42,15 +42,15 @@ pub fn extract(headers: &HeaderMap) -> Option<String> {
     headers.get(TRACEPARENT)?.to_str().ok().map(str::to_owned)
 }
 
-/// Makes `span` part of the trace that `traceparent` names. Call it before the span is entered; what can't be
-/// parsed is passed over, and the span starts a trace of its own.
+/// Adds `span` to the trace of `traceparent`. Call it before the span is entered. With an invalid value, the span starts a
+/// trace of its own.
 pub fn continue_from(span: &Span, traceparent: Option<&str>) {
     let Some(traceparent) = traceparent.filter(|_| tracing_is_on()) else { return };
     let carrier =
         std::collections::HashMap::from([(TRACEPARENT.as_str().to_owned(), traceparent.to_owned())]);
     let parent = TraceContextPropagator::new().extract(&carrier);
     if parent.span().span_context().is_valid() {
-        // Refused only for a span nobody exports, which needs no parent.
+        // Fails only for a span that is not exported and so needs no parent.
         let _not_exported = span.set_parent(parent);
     }
 }
