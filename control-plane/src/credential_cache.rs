@@ -30,7 +30,7 @@ pub struct CredentialCache {
 impl CredentialCache {
     /// Look-ups in `db`, remembered for `remember`. A session in use goes on for `session_idle`.
     pub fn new(db: store::Db, pepper: Pepper, max_age: Duration, session_idle: TimeDelta) -> Self {
-        let bounds = Bounds { max_bytes: 64 << 20, max_age: max_age, retry_interval: max_age };
+        let bounds = Bounds { max_bytes: 64 << 20, max_age, retry_interval: max_age };
         let known = StaleOnErrorCache::new(bounds, |_, _| ENTRY_BYTES);
         Self { db, pepper, session_idle, known }
     }
