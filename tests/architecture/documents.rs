@@ -1,4 +1,4 @@
-//! Every crate has a short README, and its decisions are pages of their own.
+//! Every crate has a short README, decisions are pages of their own, and paths in documents exist.
 
 use std::fs;
 
@@ -38,4 +38,29 @@ fn every_decision_has_a_number_a_context_a_decision_and_consequences() {
         .collect();
     let names: Vec<_> = wrong.iter().map(|(name, _)| name).collect();
     assert!(names.is_empty(), "expected NNNN-title.md with Context, Decision and Consequence: {names:?}");
+}
+
+/// What stands between backticks or in the target of a link, if it looks like a path of this repository.
+fn paths_in(text: &str) -> impl Iterator<Item = &str> {
+    let quoted = text.split('`').skip(1).step_by(2);
+    let linked = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let is_path = |path: &&str| {
+        let names_file = path.ends_with(".rs") || path.ends_with(".md") || path.ends_with(".toml");
+        names_file && path.contains('/') && !path.contains([' ', '*', '<', '{', ':'])
+    };
+    quoted.chain(linked).filter(is_path)
+}
+
+#[test]
+fn paths_in_documents_exist() {
+    let mut missing = Vec::new();
+    for page in files(&["*.md"]) {
+        for path in paths_in(&page.text) {
+            let path = path.split('#').next().unwrap_or_default();
+            if !root().join(path).exists() && !root().join(page.folder()).join(path).exists() {
+                missing.push(format!("{}: {path}", page.name()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "these paths do not exist:\n{}", missing.join("\n"));
 }

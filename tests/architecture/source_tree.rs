@@ -35,7 +35,7 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace")
 }
 
-/// Every text file that git tracks, or would after `git add`, whose name matches one of `patterns`.
+/// Every text file that git tracks, or would after `git add`, and that matches one of `patterns`.
 pub(crate) fn files(patterns: &[&str]) -> Vec<File> {
     let listed = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard", "--"])

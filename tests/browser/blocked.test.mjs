@@ -1,4 +1,4 @@
-// What ad blockers make of the tracker: every request of a visit, held against EasyPrivacy.
+// Ad blockers and the tracker: every request of a visit is checked against EasyPrivacy.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -7,7 +7,7 @@ import { FiltersEngine, Request } from "@ghostery/adblocker";
 import { launch, start } from "./system.mjs";
 import { LIKE_PEOPLE, Site, serve } from "./visits.mjs";
 
-// The whole list as a package has it is of 2019. What came nearer to us since, as of August 2026, stands here.
+// The packaged list dates from 2019. Later rules that are close to our addresses, as of August 2026, are added here.
 const list = createRequire(import.meta.url).resolve("ad-block/test/data/easyprivacy.txt");
 const SINCE = ["/api/collect|$ping,xmlhttprequest", "/_vercel/insights/script.js", "/_sess/script.js", "$ping,third-party"];
 
@@ -22,7 +22,7 @@ after(async () => {
   await system?.stop();
 });
 
-/** Which of these requests are blocked. Lists except local addresses from much, so they get real ones. */
+/** The blocked ones of these requests. Local addresses become public ones, because lists exempt local addresses. */
 function blocked(requests) {
   const real = (url) => {
     const { hostname, pathname, search } = new URL(url);
@@ -34,7 +34,7 @@ function blocked(requests) {
   return requests.filter((request) => blocker.match(of(request)).match).map(({ type, url }) => `${type} ${new URL(url).pathname}`);
 }
 
-/** Everything a browser asks for while it looks at an address, and leaves it. */
+/** All requests of a browser that opens and leaves a page. */
 async function visit(address, site) {
   const context = await browser.newContext();
   const page = await context.newPage();
@@ -48,7 +48,7 @@ async function visit(address, site) {
   return requests.filter(({ from }) => from.startsWith("http"));
 }
 
-test("the blocker blocks what it should, our documented address among it", () => {
+test("the blocker blocks known trackers and the documented collect URL", () => {
   const from = "http://127.0.0.1/";
   const others = ["https://www.google-analytics.com/collect", "https://stats.g.doubleclick.net/dc.js"];
   for (const url of others) {
@@ -59,7 +59,7 @@ test("the blocker blocks what it should, our documented address among it", () =>
   assert.deepEqual(blocked([documented, beacon]), ["fetch /api/collect", "ping /_wr/collect"]);
 });
 
-test("on a hosted site nothing of the tracker is blocked", async () => {
+test("no tracker request of a hosted site is blocked", async () => {
   const site = await Site.make(system, { index: "<head><title>Home</title></head><body>Hello" });
   const requests = await visit(site.url, site);
   const paths = new Set(requests.map(({ url }) => new URL(url).pathname));
@@ -67,7 +67,7 @@ test("on a hosted site nothing of the tracker is blocked", async () => {
   assert.deepEqual(blocked(requests), []);
 });
 
-test("nor on a page elsewhere, by the rules that name no host", async () => {
+test("no tracker request of a third-party page is blocked by generic rules", async () => {
   const site = await Site.make(system);
   const pages = await serve({ "/": `<!doctype html><title>Shop</title>${site.tag()}` });
   const requests = await visit(pages.address, site);

@@ -1,10 +1,9 @@
-// Forms as visitors meet them: filled in and sent in Chromium, with script and without, by themselves and on somebody
-// else's page.
+// Hosted forms in Chromium: filled in and submitted with and without script, standalone and embedded.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import http from "node:http";
 import { after, before, test } from "node:test";
-import { Person, call } from "./person.mjs";
+import { BrowserUser, call } from "./browser_user.mjs";
 import { start, until } from "./system.mjs";
 
 const PNG = Buffer.from(
@@ -12,7 +11,7 @@ const PNG = Buffer.from(
   "base64",
 );
 const FILE = { name: "portrait.png", mimeType: "image/png", buffer: PNG };
-/** Whoever answers sooner is taken for a robot. */
+/** A faster submission is classified as spam. */
 const MIN_SECONDS = 2;
 
 const FIELDS = [
@@ -29,7 +28,7 @@ const FIELDS = [
   { name: "source", label: "Source", type: "hidden" },
   { name: "more", label: "I need a room", type: "checkbox" },
   { name: "nights", label: "How many nights?", type: "number", min: 1, showIf: { field: "more", equals: true } },
-  { name: "terms", label: "I agree to the house rules", type: "checkbox", required: true },
+  { name: "terms", label: "I agree to the terms", type: "checkbox", required: true },
 ];
 
 let system, key;
@@ -66,43 +65,43 @@ async function fill(page) {
   await page.getByLabel("Portrait").setInputFiles(FILE);
   await page.getByLabel("I need a room").check();
   await page.getByLabel("How many nights?").fill("3");
-  await page.getByLabel("I agree to the house rules").check();
+  await page.getByLabel("I agree to the terms").check();
 }
 
-/** Until nobody can take this for a robot's haste: the page's token is as old as the form asks for. */
-async function takeTime(page) {
+/** Waits until the page's token is older than the minimum fill time. */
+async function waitMinSeconds(page) {
   const token = await page.locator("[name='form.token']").inputValue();
   const shown = Number(Buffer.from(token, "base64url").readBigInt64BE(0)) * 1000;
   await until("a person's pace", () => Date.now() > shown + MIN_SECONDS * 1000 + 50);
 }
 
-async function sit(options = {}) {
-  // Axe is let in past the page's own policy; the policy is held where script is as it would be.
-  return Person.sitDown(system, { bypassCSP: true, ...options });
+async function openForm(options = {}) {
+  // Injecting axe needs a bypass of the page's CSP; the stories without axe keep it.
+  return BrowserUser.start(system, { bypassCSP: true, ...options });
 }
 
 for (const javaScriptEnabled of [true, false]) {
   const how = javaScriptEnabled ? "with script" : "without script";
-  test(`all twelve types of fields are filled in and sent ${how}`, async () => {
+  test(`all twelve field types are submitted ${how}`, async () => {
     const form = await makeForm({ successMessage: "See you in May, Ada!" });
-    const ada = await Person.sitDown(system, { javaScriptEnabled });
+    const ada = await BrowserUser.start(system, { javaScriptEnabled });
     const blocked = [];
     ada.page.on("console", (message) => message.type() === "error" && blocked.push(message.text()));
     await ada.open(`/f/${form}?source=newsletter&email=typed%40before.test&nothing=1`);
-    await ada.sees("An afternoon with the Analytical Engine");
+    await ada.seesHeading("An afternoon with the Analytical Engine");
     assert.equal(await ada.page.getByLabel("E-mail").inputValue(), "typed@before.test");
     assert.equal(await ada.page.getByLabel("How many nights?").isVisible(), false);
     await fill(ada.page);
-    await takeTime(ada.page);
-    await ada.picture(`form-filled-${javaScriptEnabled ? "script" : "plain"}`);
+    await waitMinSeconds(ada.page);
+    await ada.screenshot(`form-filled-${javaScriptEnabled ? "script" : "plain"}`);
     await ada.click("button", "Send");
-    await ada.sees("Thank you");
-    await ada.reads("See you in May, Ada!");
+    await ada.seesHeading("Thank you");
+    await ada.seesText("See you in May, Ada!");
     assert.match(ada.page.url(), new RegExp(`/f/${form}/thanks$`));
     await ada.page.reload();
-    await ada.sees("Thank you");
+    await ada.seesHeading("Thank you");
     const [one, ...more] = await submissions(form);
-    assert.equal(more.length, 0, "a reload sends nothing again");
+    assert.equal(more.length, 0, "a reload must not submit again");
     assert.equal(one.status, "received", JSON.stringify(one));
     const { photo, ...answers } = one.payload;
     assert.deepEqual(answers, {
@@ -123,16 +122,16 @@ for (const javaScriptEnabled of [true, false]) {
     const file = await fetch(new URL(`/api/forms/${form}/files/${photo}`, system.base));
     assert.deepEqual(Buffer.from(await file.arrayBuffer()), PNG);
     assert.match(file.headers.get("content-disposition"), /^attachment/);
-    assert.deepEqual(blocked, [], "the page keeps its own policy");
+    assert.deepEqual(blocked, [], "the page violates its own CSP");
     await ada.context.close();
   });
 
-  test(`what is wrong is said at the top and beside each answer ${how}, and nothing is lost`, async () => {
+  test(`errors are shown in a summary and at each field ${how}, and no input is lost`, async () => {
     const form = await makeForm();
-    const ada = await (javaScriptEnabled ? sit() : Person.sitDown(system, { javaScriptEnabled }));
+    const ada = await (javaScriptEnabled ? openForm() : BrowserUser.start(system, { javaScriptEnabled }));
     await ada.open(`/f/${form}`);
     await fill(ada.page);
-    // Browsers let these pass.
+    // Browsers accept these values.
     await ada.page.getByLabel("E-mail").fill("ada@nowhere");
     await ada.page.getByLabel("Telephone").fill("call me");
     await ada.page.getByLabel("I need a room").check();
@@ -141,7 +140,7 @@ for (const javaScriptEnabled of [true, false]) {
     await ada.page.getByRole("alert").waitFor();
     assert.match(await ada.page.title(), /^Please check: /);
     const summary = ada.page.getByRole("alert");
-    assert.equal(await summary.evaluate((node) => node === document.activeElement), true, "it has the focus");
+    assert.equal(await summary.evaluate((node) => node === document.activeElement), true, "the summary has no focus");
     assert.deepEqual(await summary.getByRole("link").allInnerTexts(), ["E-mail", "Telephone"]);
     const email = ada.page.getByLabel("E-mail");
     assert.equal(await email.getAttribute("aria-invalid"), "true");
@@ -149,17 +148,17 @@ for (const javaScriptEnabled of [true, false]) {
     assert.match(await ada.page.locator(`#${described}`).innerText(), /name@example\.com/);
     assert.equal(await ada.page.getByLabel("Full name").inputValue(), "Ada Lovelace");
     assert.equal(await ada.page.getByLabel("Poetry").isChecked(), true);
-    await ada.reads("Already sent: portrait.png");
-    if (javaScriptEnabled) await ada.looksAt("form-errors");
+    await ada.seesText("Already sent: portrait.png");
+    if (javaScriptEnabled) await ada.checkAccessibility("form-errors");
     await summary.getByRole("link", { name: "E-mail" }).click();
-    assert.equal(await email.evaluate((node) => node === document.activeElement), true, "a link leads to its field");
+    assert.equal(await email.evaluate((node) => node === document.activeElement), true, "the link must focus its field");
     await email.fill("ada@example.com");
     await ada.page.getByLabel("Telephone").fill("+44 20 7946 0000");
     await ada.click("button", "Send");
-    await ada.sees("Thank you");
+    await ada.seesHeading("Thank you");
     const [one] = await submissions(form);
     assert.equal(one.payload.email, "ada@example.com");
-    assert.match(one.payload.photo, /^[0-9a-f-]{36}$/, "the file came with the first attempt");
+    assert.match(one.payload.photo, /^[0-9a-f-]{36}$/, "the file of the first attempt is missing");
     await ada.context.close();
   });
 }
@@ -171,11 +170,11 @@ for (const [name, options, query] of [
   ["arabic", { locale: "ar" }, ""],
   ["japanese-mobile-dark", { viewport: { width: 375, height: 740 }, colorScheme: "dark" }, "?lang=ja"],
 ]) {
-  test(`the form, its mistakes and its thanks shut nobody out: ${name}`, async () => {
+  test(`the form, its errors and its thanks are accessible: ${name}`, async () => {
     const form = await makeForm();
-    const ada = await sit(options);
+    const ada = await openForm(options);
     await ada.open(`/f/${form}${query}`);
-    await ada.looksAt(`form-${name}`);
+    await ada.checkAccessibility(`form-${name}`);
     const [width, scroll] = await ada.page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
     assert.ok(scroll <= width, `${name} scrolls sideways: ${scroll} > ${width}`);
     const small = await ada.page.evaluate(() =>
@@ -184,23 +183,23 @@ for (const [name, options, query] of [
         .filter((node) => node.getBoundingClientRect().height < 24)
         .map((node) => node.outerHTML),
     );
-    assert.deepEqual(small, [], "targets of 24 px");
+    assert.deepEqual(small, [], "targets smaller than 24 px");
     if (name === "arabic") assert.equal(await ada.page.evaluate(() => getComputedStyle(document.body).direction), "rtl");
     await ada.page.evaluate(() => (document.querySelector("form").noValidate = true));
-    await ada.page.locator("#field-email").fill("nobody");
+    await ada.page.locator("#field-email").fill("ada");
     await ada.page.locator("button[type=submit]").click();
     await ada.page.getByRole("alert").waitFor();
-    await ada.looksAt(`form-${name}-errors`);
+    await ada.checkAccessibility(`form-${name}-errors`);
     await ada.open(`/f/${form}/thanks${query}`);
-    await ada.looksAt(`form-${name}-thanks`);
+    await ada.checkAccessibility(`form-${name}-thanks`);
     await ada.context.close();
   });
 }
 
-test("a form that sends its visitors on does so", async () => {
+test("a form with a redirect URL redirects its visitors", async () => {
   const target = `${system.base}/login`;
   const form = await makeForm({ fields: [FIELDS[0]], redirectUrl: target });
-  const ada = await Person.sitDown(system);
+  const ada = await BrowserUser.start(system);
   await ada.open(`/f/${form}`);
   await ada.page.getByLabel("Full name").fill("Ada");
   await ada.click("button", "Send");
@@ -208,45 +207,45 @@ test("a form that sends its visitors on does so", async () => {
   await ada.context.close();
 });
 
-test("where work is asked for, a browser does it, and the visitor waits no longer than a moment", async () => {
+test("a proof-of-work challenge is solved by the browser without a noticeable delay", async () => {
   const form = await makeForm({ fields: [FIELDS[0]], spam: { proofOfWork: true } });
-  const ada = await Person.sitDown(system);
+  const ada = await BrowserUser.start(system);
   await ada.open(`/f/${form}`);
   await ada.page.getByLabel("Full name").fill("Ada");
-  await takeTime(ada.page);
+  await waitMinSeconds(ada.page);
   await ada.click("button", "Send");
-  await ada.sees("Thank you");
+  await ada.seesHeading("Thank you");
   const [one] = await submissions(form);
   assert.deepEqual([one.status, one.payload], ["received", { name: "Ada" }]);
   await ada.context.close();
-  const plain = await Person.sitDown(system, { javaScriptEnabled: false });
+  const plain = await BrowserUser.start(system, { javaScriptEnabled: false });
   await plain.open(`/f/${form}`);
   await plain.page.locator("noscript .error").waitFor();
-  await plain.picture("form-work-plain");
+  await plain.screenshot("form-work-plain");
   await plain.context.close();
 });
 
-test("a closed form and a form that isn't there say so", async () => {
+test("a closed form and a missing form show a message", async () => {
   const form = await makeForm({ closesAt: new Date(Date.now() - 60_000).toISOString() });
-  const ada = await sit();
+  const ada = await openForm();
   await ada.open(`/f/${form}`);
-  await ada.reads("This form is closed.");
-  await ada.looksAt("form-closed");
+  await ada.seesText("This form is closed.");
+  await ada.checkAccessibility("form-closed");
   await ada.open("/f/00000000-0000-0000-0000-000000000000?lang=de");
-  await ada.sees("Kein Formular");
+  await ada.seesHeading("Kein Formular");
   await ada.context.close();
 });
 
-test("a robot that fills in what nobody sees, or is done at once, is thanked and kept apart", async () => {
+test("a robot that fills in the honeypot or submits at once is thanked and stored as spam", async () => {
   const form = await makeForm({ fields: [FIELDS[0]] });
-  const robot = await Person.sitDown(system);
+  const robot = await BrowserUser.start(system);
   await robot.open(`/f/${form}`);
   await robot.page.getByLabel("Full name").fill("Bot");
-  const trap = robot.page.locator("[name='contact.website']");
-  assert.equal(await trap.evaluate((node) => node.getBoundingClientRect().right < 0), true, "nobody sees it");
-  await trap.evaluate((node) => (node.value = "http://spam.test"));
+  const honeypot = robot.page.locator("[name='contact.website']");
+  assert.equal(await honeypot.evaluate((node) => node.getBoundingClientRect().right < 0), true, "the honeypot is visible");
+  await honeypot.evaluate((node) => (node.value = "http://spam.test"));
   await robot.click("button", "Send");
-  await robot.sees("Thank you");
+  await robot.seesHeading("Thank you");
   const [one] = await submissions(form);
   assert.equal(one.status, "spam");
   assert.deepEqual(await submissions(form, "received"), []);
@@ -262,14 +261,14 @@ const ATTACKS = {
   "a template": "{{ 7 * 7 }}{% include 'form.html' %}",
 };
 for (const [attack, text] of Object.entries(ATTACKS)) {
-  test(`an owner's labels and a visitor's answers run nothing: ${attack}`, async () => {
+  test(`XSS through an owner's labels or a visitor's input has no effect: ${attack}`, async () => {
     const kinds = ["text", "email", "textarea", "number", "url", "tel", "date", "hidden", "checkbox", "file"];
     const fields = kinds.map((type) => ({ name: type, label: text, type, placeholder: text }));
     for (const type of ["select", "multiselect"]) fields.push({ name: type, label: text, type, options: [text, "b"] });
     fields.push({ name: "last", label: text, type: "text", showIf: { field: "select", equals: text } });
     const form = await makeForm({ name: text, fields, submitLabel: text, successMessage: text });
-    // Without the page's policy: what is written must be text by itself.
-    const ada = await sit();
+    // Without CSP: escaping alone must prevent it.
+    const ada = await openForm();
     const query = new URLSearchParams(kinds.map((kind) => [kind, text]));
     const quiet = async (where) => {
       const seen = await ada.page.evaluate(() => [globalThis.hacked, document.querySelectorAll("main svg[onload], main img, main script").length]);
@@ -288,7 +287,7 @@ for (const [attack, text] of Object.entries(ATTACKS)) {
   });
 }
 
-/** A page of somebody else's, with the one line on it. */
+/** A third-party page with the embed line. */
 async function host(html) {
   const server = http.createServer((_, answer) => answer.setHeader("content-type", "text/html").end(html)).listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -297,12 +296,12 @@ async function host(html) {
 }
 const line = (form, more = "") => `<script src="${system.base}/embed.js" data-form="${form}"${more}></script>`;
 
-test("one line puts a form on somebody's page, as high as it is", async () => {
+test("the embed line puts a form on a third-party page at its full height", async () => {
   const form = await makeForm();
   const page = await host(`<!doctype html><title>Hosts</title><body style="font-family: serif"><h1>My page</h1>
     <p>Before the form.</p>${line(form)}<p id="after">After the form.</p>
     <script>addEventListener("wr:submitted", (event) => (globalThis.told = event.detail));</script>`);
-  const ada = await Person.sitDown(system, { viewport: { width: 1000, height: 1900 } });
+  const ada = await BrowserUser.start(system, { viewport: { width: 1000, height: 1900 } });
   await ada.page.goto(`${page.address}?utm_source=x&f_source=friend&f_name=Ada&secret=1`);
   const element = ada.page.locator("iframe");
   const frame = ada.page.frameLocator("iframe");
@@ -316,15 +315,15 @@ test("one line puts a form on somebody's page, as high as it is", async () => {
   const before = await outer();
   await frame.getByLabel("I need a room").check();
   await until("the frame to grow with it", async () => (await outer()) > before);
-  await ada.picture("form-embedded");
-  // A stranger's word is not believed.
+  await ada.screenshot("form-embedded");
+  // Messages of other origins are ignored.
   await ada.page.evaluate(() => postMessage({ v: "wr1", type: "height", height: 60 }, "*"));
   await frame.getByLabel("I need a room").uncheck();
   await until("only the form's own word to count", async () => (await outer()) === before);
   assert.equal(await frame.getByLabel("Full name").inputValue(), "Ada");
   await frame.getByLabel("E-mail").fill("ada@example.com");
   await frame.getByLabel("Meal").selectOption("Fish");
-  await frame.getByLabel("I agree to the house rules").check();
+  await frame.getByLabel("I agree to the terms").check();
   await frame.getByRole("button", { name: "Send" }).click();
   await frame.getByRole("heading", { name: "Thank you" }).waitFor();
   await until("the page to be told", () => ada.page.evaluate(() => globalThis.told?.formId));
@@ -334,28 +333,28 @@ test("one line puts a form on somebody's page, as high as it is", async () => {
   page.stop();
 });
 
-test("in a head, or as a popup, the line works as well", async () => {
+test("the embed line works in the head and as a popup", async () => {
   const form = await makeForm();
   const page = await host(`<!doctype html><html><head><title>Hosts</title>${line(form)}</head><body><h1>Mine</h1>
     ${line(form, ' data-mode="popup" data-label="Write to us"')}</body></html>`);
-  const ada = await Person.sitDown(system, { viewport: { width: 1000, height: 800 } });
+  const ada = await BrowserUser.start(system, { viewport: { width: 1000, height: 800 } });
   await ada.page.goto(page.address);
   await ada.page.locator("body > iframe").waitFor();
   await ada.click("button", "Write to us");
   const dialog = ada.page.getByRole("dialog");
   await dialog.frameLocator("iframe").getByLabel("Full name").waitFor();
-  await ada.picture("form-popup");
+  await ada.screenshot("form-popup");
   await ada.click("button", "Close");
   await dialog.waitFor({ state: "hidden" });
   await ada.context.close();
   page.stop();
 });
 
-test("a framed form takes the page around it on, and only where the owner said", async () => {
+test("a framed form redirects the surrounding page, and only to the configured URL", async () => {
   const target = `${system.base}/login`;
   const form = await makeForm({ fields: [FIELDS[0]], redirectUrl: target });
   const page = await host(`<!doctype html><title>Hosts</title><body>${line(form)}`);
-  const ada = await Person.sitDown(system);
+  const ada = await BrowserUser.start(system);
   await ada.page.goto(page.address);
   const frame = ada.page.frameLocator("iframe");
   await frame.getByLabel("Full name").fill("Ada");

@@ -1,7 +1,7 @@
-// An OpenID provider as a process of its own: node provider.mjs HOST, forked by whoever needs one.
+// An OpenID provider in its own process: node provider.mjs HOST. Tests fork it.
 //
-// It tells its issuer at once, and begins when it is told where people are to be sent back to. Somebody who signs in
-// as `ada` has the e-mail ada@example.com, at every provider.
+// It sends its issuer to the parent at once and starts when it receives the callback URL. A user who signs in as `ada`
+// has the e-mail address ada@example.com, at every provider.
 import { createServer } from "node:http";
 import Provider from "oidc-provider";
 

@@ -1,16 +1,16 @@
-// Whole sites as people publish them: five builds from npm, zipped as they are, deployed, and every page opened.
+// Real sites: five builds from npm, zipped unchanged, deployed, and every page opened.
 import assert from "node:assert/strict";
 import { readFile, readdir } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import { zipSync } from "fflate";
-import { Person, call } from "./person.mjs";
+import { BrowserUser, call } from "./browser_user.mjs";
 import { start } from "./system.mjs";
 
 const packages = dirname(createRequire(import.meta.url).resolve("axe-core/package.json")) + "/..";
 
-/** Each with what is zipped of it, how many pages that makes, something its first page shows, and what is left out. */
+/** Each with its folder, its number of pages, text of its first page, and the files that are left out. */
 const SITES = [
   { name: "html5-boilerplate", folder: "dist", pages: 2, shows: "This is HTML5 Boilerplate" },
   { name: "startbootstrap-clean-blog", folder: ".", pages: 4, shows: "Clean Blog" },
@@ -31,7 +31,7 @@ before(async () => {
 });
 after(() => system?.stop());
 
-/** Every file of a folder, by its path within. */
+/** Every file of a folder by relative path. */
 async function filesOf(folder) {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
@@ -51,7 +51,7 @@ async function deploy(key, zip) {
   return done.body;
 }
 
-/** Opens an address; gives what failed on the way, of what is this system's to answer, and what is on the page. */
+/** Opens a URL and returns the failed requests to this system and the text of the page. */
 async function visit(person, address) {
   const failed = [];
   const ours = (url) => new URL(url).hostname.endsWith("localhost");
@@ -78,18 +78,18 @@ async function visit(person, address) {
 }
 
 for (const { name, folder, pages, shows, errors = [] } of SITES) {
-  test(`${name} is deployed as it is, and every page of it shows without a failed request`, async () => {
+  test(`${name} is deployed unchanged, and every page loads without a failed request`, async () => {
     const trial = (await call(system.base, "POST", "/api/trial")).body;
     const { key } = trial;
-    // Here plans are changed at once; the larger sites hold more than a trial may.
+    // The larger sites exceed a trial's limits; locally an upgrade is instant.
     await call(system.base, "POST", "/api/account/upgrade", { key, body: { plan: "pro" } });
     const zip = zipSync(await filesOf(join(packages, name, folder)), { level: 1 });
     const site = await deploy(key, zip);
     assert.deepEqual(site.errors, errors);
     assert.equal(site.pages.length, pages, site.pages.map((page) => page.slug).join(" "));
 
-    const visitor = await Person.sitDown(system);
-    // What lies on other machines is not ours to answer, and there may be no way there.
+    const visitor = await BrowserUser.start(system);
+    // Requests to other hosts may fail without network access.
     await visitor.context.route(
       (url) => !url.hostname.endsWith("localhost"),
       (route) => route.abort(),
@@ -101,7 +101,7 @@ for (const { name, folder, pages, shows, errors = [] } of SITES) {
       assert.ok(seen.elements > 0, `${page.subdomainUrl} is empty`);
       if (page.slug === "index") {
         assert.ok(seen.text.toLowerCase().includes(shows.toLowerCase()), seen.text.slice(0, 300));
-        await visitor.picture(`site-${name}`);
+        await visitor.screenshot(`site-${name}`);
       }
     }
     await visitor.context.close();

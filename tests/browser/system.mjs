@@ -1,4 +1,4 @@
-// A whole system of one's own, with two identity providers and a browser: what every story begins with.
+// The fixture of every story: a private system, two identity providers and a browser.
 import { fork, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -6,28 +6,28 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
 
-const PATIENCE_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 
-/** Asks again until there is an answer. */
-export async function until(what, ask) {
-  const end = Date.now() + PATIENCE_MS;
+/** Polls until `poll` returns a value. */
+export async function until(condition, poll) {
+  const end = Date.now() + TIMEOUT_MS;
   for (;;) {
-    const answer = await ask();
-    if (answer) return answer;
-    if (Date.now() > end) throw new Error(`waited in vain for ${what}`);
+    const value = await poll();
+    if (value) return value;
+    if (Date.now() > end) throw new Error(`timed out waiting for ${condition}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
 
-/** Starts everything; `stop` ends it. Settings are as `section.key=value`. */
+/** Starts everything; `stop` ends it. Settings have the form `section.key=value`. */
 export async function start(...settings) {
-  // Cookies know no ports: two providers under one address would sign each other's people out.
+  // Cookies ignore ports: two providers on one address would sign out each other's users.
   const providers = [await Provider.start("a", "127.0.0.1"), await Provider.start("b", "127.0.0.2")];
   const dir = await mkdtemp(join(tmpdir(), "web-runtime-browser-"));
   const set = [...providers.flatMap((provider) => provider.settings()), ...settings];
-  if (!process.env.STACK) throw new Error("tests/browser/run says which program is started");
-  const orders = ["up", "--port", "0", "--dir", dir, ...set.flatMap((entry) => ["--set", entry])];
-  const up = spawn(process.env.STACK, orders, {
+  if (!process.env.STACK) throw new Error("STACK is not set: start this with tests/browser/run");
+  const arguments_ = ["up", "--port", "0", "--dir", dir, ...set.flatMap((entry) => ["--set", entry])];
+  const up = spawn(process.env.STACK, arguments_, {
     stdio: ["ignore", "ignore", "inherit"],
   });
   const file = await until("the system to be ready", () => ready(dir, up));
@@ -43,27 +43,27 @@ export async function start(...settings) {
   return { base: file.base_url, stack: file, browser, stop };
 }
 
-/** A browser. Options are Playwright's. */
+/** Starts a browser with Playwright's options. */
 export function launch({ args = [], ...options } = {}) {
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    // Root, as in containers, has no sandbox.
+    // Chromium's sandbox does not work as root.
     args: process.getuid?.() === 0 ? ["--no-sandbox", ...args] : args,
     ...options,
   });
 }
 
-/** What runs, once every service says that it may take traffic. */
+/** Returns stack.json once every service is ready. */
 async function ready(dir, up) {
   if (up.exitCode !== null) throw new Error(`the system ended with ${up.exitCode}`);
   const text = await readFile(join(dir, "stack.json"), "utf8").catch(() => null);
   if (!text) return null;
   const file = JSON.parse(text);
-  const asked = Object.values(file.services).map(async ({ metrics_url }) => {
-    const answer = await fetch(metrics_url.replace("/metrics", "/readyz")).catch(() => null);
-    return answer?.ok;
+  const checks = Object.values(file.services).map(async ({ metrics_url }) => {
+    const response = await fetch(metrics_url.replace("/metrics", "/readyz")).catch(() => null);
+    return response?.ok;
   });
-  return (await Promise.all(asked)).every(Boolean) && file;
+  return (await Promise.all(checks)).every(Boolean) && file;
 }
 
 class Provider {

@@ -1,4 +1,4 @@
-// The tracker as browsers run it, from the page to what is stored.
+// The tracker in a real browser, from the page to the stored events.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
@@ -18,24 +18,24 @@ after(async () => {
   await system?.stop();
 });
 
-/** A tab, and what it has sent to be counted so far. Options are those of a browser context. */
+/** A tab and the events it has sent. Options are those of a browser context. */
 async function tab(options) {
   const context = await browser.newContext(options);
   const page = await context.newPage();
   const requests = watch(context);
   const sent = async () => {
-    // The browser tells of requests in their order, but when it likes: of what came before this one by then.
+    // Playwright reports requests in order but late; this request flushes the earlier ones.
     await page.evaluate(() => fetch("/barrier").then((answer) => answer.text()));
     return requests.map((request) => ({ request, ...JSON.parse(request.postData()) }));
   };
   return { context, page, sent, close: () => context.close() };
 }
 
-/** A page elsewhere that carries the tag. */
+/** A third-party page with the tag. */
 const page = (site, { title = "Page", attributes = "", head = "", body = "" } = {}) =>
   `<!doctype html><html><head><title>${title}</title>${head}${site.tag(attributes)}</head><body>${body}</body></html>`;
 
-/** Takes a loaded page's focus, or gives it back: the browser's own, not the one that drivers pretend. */
+/** Moves the real focus away from a page, or back; Playwright emulates focus otherwise. */
 async function otherTab(context, page) {
   const session = await context.newCDPSession(page);
   await session.send("Emulation.setFocusEmulationEnabled", { enabled: false });
@@ -53,7 +53,7 @@ async function otherTab(context, page) {
   };
 }
 
-/** Tabs that nobody drives: only they are hidden and prepared as people's are. */
+/** Tabs without Playwright: only these become hidden and are prerendered. */
 async function undriven() {
   const session = await browser.newBrowserCDPSession();
   const targets = [];
@@ -61,7 +61,7 @@ async function undriven() {
     open: async (url, { background = false } = {}) => {
       const { targetId } = await session.send("Target.createTarget", { url, background });
       targets.push(targetId);
-      // The driver looks at every new tab for a moment; while it does, the browser prepares no pages.
+      // Playwright attaches to every new tab for a moment, which prevents prerendering.
       const info = async () => (await session.send("Target.getTargetInfo", { targetId })).targetInfo;
       await until("the driver to let go", async () => !(await info()).attached);
       return { show: () => session.send("Target.activateTarget", { targetId }) };
@@ -73,13 +73,13 @@ async function undriven() {
   };
 }
 
-test("what visitors get is what the minifier makes of the source", async () => {
+test("the served tracker is the minified source", async () => {
   const { outputFiles } = await build({ entryPoints: [source.pathname], minify: true, target: "es2018", write: false });
-  const kept = await readFile(new URL("tracker.min.js", source), "utf8");
-  assert.equal(kept, outputFiles[0].text, "run `npm run tracker` in tests/browser");
+  const minified = await readFile(new URL("tracker.min.js", source), "utf8");
+  assert.equal(minified, outputFiles[0].text, "run `npm run tracker` in tests/browser");
 });
 
-test("a visit to three pages of a hosted site is counted without a tag, a cookie or anything stored", async () => {
+test("a visit to three pages of a hosted site is counted without a tag, cookies or storage", async () => {
   const link = (to, text) => `<p><a href="${to}">${text}</a></p>`;
   const site = await Site.make(system, {
     index: `<head><title>Home</title></head><body>${link("/about", "About")}`,
@@ -88,7 +88,7 @@ test("a visit to three pages of a hosted site is counted without a tag, a cookie
   });
   const ada = await tab();
   await ada.page.goto(`${site.url}?utm_source=news&token=s3cret#top`, { referer: "https://www.weblog.example/post?id=1" });
-  // One after the other: two requests of a browser may overtake each other.
+  // Sequential, because concurrent requests may be reordered.
   await site.named("page_view", 1);
   await ada.page.getByRole("link", { name: "About" }).click();
   await site.named("page_view", 2);
@@ -103,13 +103,13 @@ test("a visit to three pages of a hosted site is counted without a tag, a cookie
       { host, path: "/contact", title: "Contact", referrer_host: "", utm_source: "" },
     ],
   );
-  // The pages that were left said how far they were seen.
+  // Pages that were left have sent their scroll depth.
   const left = await site.named("engagement", 2);
   assert.deepEqual(left.map(({ path, scroll_depth }) => [path, scroll_depth]), [["/", 100], ["/about", 100]]);
   assert.equal(new Set([...views, ...left].map(({ visitor }) => visitor)).size, 1);
 
   for (const { request } of await ada.sent()) {
-    assert.equal(request.method(), "POST", "nobody asks before");
+    assert.equal(request.method(), "POST", "there was a preflight request");
     assert.match(request.headers()["content-type"], /^text\/plain/);
     assert.equal(request.headers().cookie, undefined);
     assert.doesNotMatch(request.postData(), /#top/);
@@ -118,7 +118,7 @@ test("a visit to three pages of a hosted site is counted without a tag, a cookie
   await ada.close();
 });
 
-test("a page under its short address is counted too, though it may store nothing and is nobody's origin", async () => {
+test("a sandboxed page under its short URL is counted, without storage or an origin", async () => {
   const site = await Site.make(system, { index: "<head><title>Home</title></head><body>Hello" });
   const { pages } = await fetch(`${system.base}/api/pages`, { headers: { authorization: `Bearer ${site.key}` } }).then((answer) => answer.json());
   const ada = await tab();
@@ -128,7 +128,7 @@ test("a page under its short address is counted too, though it may store nothing
   await ada.close();
 });
 
-test("a tag of one's own on a hosted page counts nothing twice", async () => {
+test("an additional tag on a hosted page does not count twice", async () => {
   const site = await Site.make(system);
   const twice = await serve({ "/": page(site, { body: site.tag() }) });
   const ada = await tab();
@@ -139,7 +139,7 @@ test("a tag of one's own on a hosted page counts nothing twice", async () => {
   twice.stop();
 });
 
-test("an app that changes its address is counted by its paths, with the title each has by then", async () => {
+test("a single-page app is counted by path, with the title of each path", async () => {
   const site = await Site.make(system);
   const app = await serve({ "/": page(site, { title: "Start" }) });
   const ada = await tab();
@@ -156,7 +156,7 @@ test("an app that changes its address is counted by its paths, with the title ea
   await seen(1);
   await go("pushState", "/list", "List");
   await seen(2);
-  // The same page in another state, and a page that puts itself in order.
+  // A state change on the same path and a replaced URL are not views.
   await go("pushState", "/list?sort=name#row-7", "List");
   await go("replaceState", "/list?sort=size", "List");
   await go("pushState", "/items/1", "Item 1");
@@ -169,7 +169,7 @@ test("an app that changes its address is counted by its paths, with the title ea
       ["/", "Start", "weblog.example"],
       ["/list", "List", ""],
       ["/items/1", "Item 1", ""],
-      // Titles go back with the app's own doing.
+      // The app restores its titles.
       ["/list", "Item 1", ""],
     ],
   );
@@ -179,7 +179,7 @@ test("an app that changes its address is counted by its paths, with the title ea
   app.stop();
 });
 
-test("where pages are told apart by what stands behind #, so are views", async () => {
+test("with hash routing, views are counted per hash", async () => {
   const site = await Site.make(system);
   const link = '<a href="#/users/1?tab=2">User</a>';
   const app = await serve({ "/app": page(site, { attributes: " data-hash", body: link }), "/plain": page(site, { body: link }) });
@@ -201,30 +201,30 @@ test("where pages are told apart by what stands behind #, so are views", async (
   app.stop();
 });
 
-/** Says to the page's own host that the tracker has run by now, and whether anybody could see it. */
+/** Reports to the page's host that the tracker has run, and whether the page was visible. */
 const READY = `<script>
   document.addEventListener("DOMContentLoaded", () => fetch("/ready" + location.pathname + "/" + document.visibilityState));
 </script>`;
 
-test("a tab opened in the background is a view once somebody looks", async () => {
+test("a background tab becomes a view when it is shown", async () => {
   const site = await Site.make(system);
   const pages = await serve({ "/front": page(site), "/back": page(site, { body: READY }) });
   const people = await undriven();
   await people.open(`${pages.address}/front`);
   await site.named("page_view", 1);
   const back = await people.open(`${pages.address}/back`, { background: true });
-  await until("the tab to be there", () => pages.asked.includes("/ready/back/hidden"));
+  await until("the tab to be there", () => pages.requested.includes("/ready/back/hidden"));
   const shownAt = Date.now();
   await back.show();
   const views = await site.named("page_view", 2);
   assert.deepEqual(views.map(({ path }) => path), ["/front", "/back"]);
   assert.ok(views[1].at >= shownAt, `${views[1].at - shownAt} ms`);
-  assert.equal((await site.named("engagement", 1))[0].path, "/front", "which nobody sees now");
+  assert.equal((await site.named("engagement", 1))[0].path, "/front", "the hidden page must send its engagement");
   await people.close();
   pages.stop();
 });
 
-test("a page that the browser prepares is no view before it is shown", async () => {
+test("a prerendered page is a view only when it is shown", async () => {
   const site = await Site.make(system);
   const rules = { prerender: [{ urls: ["/shown", "/never"], eagerness: "immediate" }] };
   const body = `<script>
@@ -245,7 +245,7 @@ test("a page that the browser prepares is no view before it is shown", async () 
   await people.open(`${pages.address}/`);
   await site.named("page_view", 1);
   content["/gate"] = "prepare";
-  const both = () => ["/shown", "/never"].every((path) => pages.asked.includes(`/ready${path}/hidden`));
+  const both = () => ["/shown", "/never"].every((path) => pages.requested.includes(`/ready${path}/hidden`));
   await until("both to be prepared", both);
   const shownAt = Date.now();
   content["/gate"] = "go";
@@ -256,7 +256,7 @@ test("a page that the browser prepares is no view before it is shown", async () 
   pages.stop();
 });
 
-test("a page that comes back from where the browser kept it is viewed again", async () => {
+test("a page restored from the back/forward cache is viewed again", async () => {
   const site = await Site.make(system);
   const pages = await serve({ "/one": page(site), "/two": page(site) });
   const ada = await tab();
@@ -268,68 +268,68 @@ test("a page that comes back from where the browser kept it is viewed again", as
   await ada.page.evaluate(() => history.back());
   const views = await site.named("page_view", 3);
   assert.deepEqual(views.map(({ path }) => path), ["/one", "/two", "/one"]);
-  assert.equal(await ada.page.evaluate(() => globalThis.kept), true, "it was kept");
+  assert.equal(await ada.page.evaluate(() => globalThis.kept), true, "it was reloaded instead");
   await ada.close();
   pages.stop();
 });
 
-test("time counts while somebody has the page in front of them, and is told once it is worth it", async () => {
+test("time counts while the page is visible and focused, and is sent in useful steps", async () => {
   const site = await Site.make(system);
   const pages = await serve({ "/": page(site, { body: '<div style="height: 5000px"></div><style>body { margin: 0 }</style>' }) });
   const ada = await tab({ viewport: { width: 1000, height: 1000 } });
-  // Tens of minutes, so that the seconds of a busy machine don't matter.
+  // Tens of minutes, so that delays of a busy machine do not matter.
   await ada.page.clock.install();
   const ten = 600_000;
   const pass = (times) => ada.page.clock.fastForward(times * ten);
   const scroll = (to) =>
     ada.page.evaluate((to) => new Promise((done) => (addEventListener("scroll", done, { once: true }), scrollTo(0, to))), to);
-  const told = async (count) =>
+  const engagement = async (count) =>
     (await site.named("engagement", count)).map(({ engagement_ms, scroll_depth }) => [Math.round(engagement_ms / ten), scroll_depth]);
   await ada.page.goto(pages.address);
   const { leave, comeBack } = await otherTab(ada.context, ada.page);
   const glance = [0, 20];
-  assert.deepEqual(await told(1), [glance], "another tab was opened");
+  assert.deepEqual(await engagement(1), [glance], "another tab took the focus");
   await comeBack();
   await pass(2);
   await scroll(1500);
   await scroll(500);
   await leave();
-  assert.deepEqual(await told(2), [glance, [2, 50]]);
+  assert.deepEqual(await engagement(2), [glance, [2, 50]]);
   await pass(7);
   await comeBack();
   await leave();
   await comeBack();
   await pass(1);
   await leave();
-  // Neither the time away nor the look in between.
-  assert.deepEqual(await told(3), [glance, [2, 50], [1, 50]]);
+  // Neither the time in the background nor the short focus between.
+  assert.deepEqual(await engagement(3), [glance, [2, 50], [1, 50]]);
   await comeBack();
   await scroll(4000);
   await ada.page.goto("about:blank");
-  assert.deepEqual(await told(4), [glance, [2, 50], [1, 50], [0, 100]]);
+  assert.deepEqual(await engagement(4), [glance, [2, 50], [1, 50], [0, 100]]);
   await ada.close();
   pages.stop();
 });
 
-test("a site's own events come with their properties, also those from before the tracker was there", async () => {
+test("custom events arrive with their properties, including those queued before the tracker loaded", async () => {
   const site = await Site.make(system);
   const early = `<script>
     window.wr = window.wr || function () { (wr.q = wr.q || []).push(arguments) };
-    wr("signup", { plan: "pro", seats: 3, trial: true });
+    wr("signup", { plan: "pro", users: 3, trial: true });
   </script>`;
   const pages = await serve({ "/": page(site, { head: early }) });
   const ada = await tab();
   await ada.page.goto(`${pages.address}/?token=s3cret`);
   await ada.page.evaluate(() => wr("play"));
   const [signup] = await site.named("signup", 1);
-  assert.deepEqual([signup.path, signup.props], ["/", { plan: "pro", seats: "3", trial: "true" }]);
+  assert.deepEqual([signup.path, signup.props], ["/", { plan: "pro", users: "3", trial: "true" }]);
   assert.deepEqual((await site.named("play", 1))[0].props, {});
   await site.named("page_view", 1);
   await ada.close();
   pages.stop();
 });
 
-test("links that lead away and files are told apart, by whatever button, and nothing else is told", async () => {
+test("outbound links and downloads are counted for every mouse button, and nothing else is", async () => {
   const site = await Site.make(system);
   const away = "http://elsewhere.localhost:9/a/b?secret=1#c";
   const body = `<a href="${away}"><b>Away</b></a> <a href="/report.PDF?v=2">Report</a> <a href="/x" download>Saved</a>
@@ -366,7 +366,7 @@ test("links that lead away and files are told apart, by whatever button, and not
   pages.stop();
 });
 
-test("a page that isn't there is told as such, with the page that led there", async () => {
+test("a missing page is counted as not_found, with the linking page", async () => {
   const body = (title) => `<head><title>${title}</title></head><body><a href="/nowhere?x=1">Broken</a>`;
   const site = await Site.make(system, { index: body("Home"), 404: body("Not here") });
   const ada = await tab();
@@ -375,7 +375,7 @@ test("a page that isn't there is told as such, with the page that led there", as
   await site.named("page_view", 2);
   const [missing] = await site.named("not_found", 1);
   assert.deepEqual([missing.path, missing.props], ["/nowhere", { from: site.url }]);
-  // Pages of servers that answer 200 whatever happens say so themselves.
+  // Pages that are served with 200 declare it themselves.
   const other = await Site.make(system);
   const pages = await serve({ "/": page(other), "/gone": page(other, { body: "<p data-not-found>Gone" }) });
   await ada.page.goto(pages.address);
@@ -386,13 +386,13 @@ test("a page that isn't there is told as such, with the page that led there", as
   pages.stop();
 });
 
-const WISHES = {
-  "who asks not to be tracked": [() => Object.defineProperty(navigator, "doNotTrack", { value: "1" }), " data-ignore-dnt"],
-  "whose browser says so of everything": [() => Object.defineProperty(navigator, "globalPrivacyControl", { value: true }), " data-ignore-dnt"],
-  "that is a program": [() => Object.defineProperty(navigator, "webdriver", { value: true }), " data-robots"],
+const SIGNALS = {
+  "who sends Do Not Track": [() => Object.defineProperty(navigator, "doNotTrack", { value: "1" }), " data-ignore-dnt"],
+  "with Global Privacy Control": [() => Object.defineProperty(navigator, "globalPrivacyControl", { value: true }), " data-ignore-dnt"],
+  "that is automated": [() => Object.defineProperty(navigator, "webdriver", { value: true }), " data-robots"],
 };
-for (const [who, [script, unless]] of Object.entries(WISHES)) {
-  test(`a visitor ${who} is left alone, unless the tag says otherwise`, async () => {
+for (const [who, [script, unless]] of Object.entries(SIGNALS)) {
+  test(`a visitor ${who} is not tracked, unless the tag overrides it`, async () => {
     const site = await Site.make(system);
     const pages = await serve({ "/": page(site), "/unless": page(site, { attributes: unless }) });
     const ada = await tab();
@@ -408,7 +408,7 @@ for (const [who, [script, unless]] of Object.entries(WISHES)) {
   });
 }
 
-test("a visitor who opts out is left alone until they opt in again", async () => {
+test("a visitor who opts out is not tracked until they opt in again", async () => {
   const site = await Site.make(system);
   const pages = await serve({ "/": page(site) });
   const ada = await tab();
@@ -417,17 +417,17 @@ test("a visitor who opts out is left alone until they opt in again", async () =>
   await ada.page.evaluate(() => wr("opt_out"));
   await ada.page.reload();
   await ada.page.evaluate(() => wr("signup"));
-  assert.equal((await ada.sent()).length, 1, "not even that they left");
+  assert.equal((await ada.sent()).length, 1, "an opted-out visitor sent an event");
   await ada.page.evaluate(() => wr("opt_in"));
   await ada.page.reload();
   await site.named("page_view", 2);
   const { origins } = await ada.context.storageState();
-  assert.deepEqual(origins, [], "and nothing stays stored");
+  assert.deepEqual(origins, [], "the opt-out left data in storage");
   await ada.close();
   pages.stop();
 });
 
-test("work on somebody's own machine is no visit, unless the tag says so or the whole system is there", async () => {
+test("visits on localhost are not counted, unless the tag enables it or the system itself is local", async () => {
   const site = await Site.make(system);
   const script = await (await fetch(`${system.base}/script.js`)).text();
   const far = (attributes) =>

@@ -1,11 +1,11 @@
-// What stories about visits need: counted sites, pages of somebody else's, and what came of it in ClickHouse.
+// Fixtures of the stories about visits: analytics sites, third-party pages, and the stored events in ClickHouse.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import http from "node:http";
-import { call } from "./person.mjs";
+import { call } from "./browser_user.mjs";
 import { until } from "./system.mjs";
 
-/** A browser as people have it: not driven by a program, as far as pages can tell, and keeping pages for "back". */
+/** A browser that pages cannot recognise as automated and that keeps pages in the back/forward cache. */
 export const LIKE_PEOPLE = {
   args: [
     "--disable-blink-features=AutomationControlled",
@@ -14,9 +14,9 @@ export const LIKE_PEOPLE = {
   ignoreDefaultArgs: ["--disable-back-forward-cache"],
 };
 
-/** An account's counted site. */
+/** An account's analytics site. */
 export class Site {
-  /** With `pages` (HTML by slug) they are hosted here, and counted without a tag of their own. */
+  /** With `pages` (HTML by slug), the pages are hosted by the system and counted without a tag. */
   static async make(system, pages) {
     const { key } = (await call(system.base, "POST", "/api/trial")).body;
     const ask = async (path, body) => {
@@ -37,12 +37,12 @@ export class Site {
     return Object.assign(new Site(), { system, key, url, id: site.id, token: site.siteToken });
   }
 
-  /** The tag for pages elsewhere. Attributes are as they stand in it: ` data-hash`. */
+  /** The script tag for third-party pages, with attributes such as ` data-hash`. */
   tag(attributes = "") {
     return `<script defer src="${this.system.base}/script.js" data-site="${this.token}"${attributes}></script>`;
   }
 
-  /** Everything stored of it, in order of time. */
+  /** All stored events of the site, by time. */
   async events() {
     const { clickhouse_url, clickhouse_user, clickhouse_password } = this.system.stack;
     const columns =
@@ -58,7 +58,7 @@ export class Site {
     return text.split("\n").filter(Boolean).map(read);
   }
 
-  /** The same, once there are so many of that name: all in a browser's time, these in order. */
+  /** The events of one name, once `count` of them are stored. */
   async named(name, count) {
     const here = async () => (await this.events()).filter((event) => event.name === name);
     await until(`${count} × ${name}`, async () => (await here()).length >= count);
@@ -68,26 +68,26 @@ export class Site {
   }
 }
 
-/** Pages of somebody else's, by path, on this machine; what else they ask for is remembered as `asked`. */
+/** Serves third-party pages by path; other requests are recorded in `requested`. */
 export async function serve(pages) {
-  const asked = [];
+  const requested = [];
   const server = http.createServer((request, answer) => {
     const page = pages[new URL(request.url, "http://here").pathname];
-    if (page === undefined) asked.push(request.url);
+    if (page === undefined) requested.push(request.url);
     answer.statusCode = page === undefined ? 404 : 200;
     answer.setHeader("content-type", "text/html").end(page ?? "<!doctype html><title>Nothing</title>");
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
-  // A story that fails doesn't come to its end.
+  // A failed story does not call stop.
   server.unref();
   const stop = () => {
     server.closeAllConnections();
     server.close();
   };
-  return { address: `http://127.0.0.1:${server.address().port}`, port: server.address().port, asked, stop };
+  return { address: `http://127.0.0.1:${server.address().port}`, port: server.address().port, requested, stop };
 }
 
-/** What a page's browser sends to be counted, as it is sent. */
+/** Records the events that a browser sends. */
 export function watch(context) {
   const sent = [];
   context.on("request", (request) => {

@@ -8,7 +8,7 @@ use http::{Method, StatusCode};
 
 use crate::PROGRAM;
 
-/// For each printed call, the JSON pointers whose values must not be empty.
+/// For each printed call, the JSON pointers to values that must not be empty.
 const NOT_EMPTY: [&[&str]; 10] = [
     &["/total", "/series/0/value", "/series/5/value", "/comparison/from"],
     &["/total", "/breakdown/0/value", "/breakdown/4/key"],

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::PROGRAM;
 
-/// A trial whose addresses are in the edge's caches.
+/// A trial with addresses in the edge's caches.
 struct VisitedTrial {
     client: Client,
     addresses: Vec<String>,

@@ -1,6 +1,6 @@
-// Says what is wrong with messages, by what the chat platforms publish of them:
-//   node formats.mjs < [{"template": "slack", "body": {…}}, …]   prints [[complaint, …], …]
-// Types are held against TypeScript's strictest reading; where a platform's validator runs, it runs.
+// Validates messages against the types and validators that chat platforms publish:
+//   node formats.mjs < [{"template": "slack", "body": {…}}, …]   prints [[error, …], …]
+// Types are checked with TypeScript in strict mode; a platform's own validator runs where there is one.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
@@ -10,7 +10,7 @@ import ts from "typescript";
 const { AdaptiveCard, SerializationContext } = createRequire(import.meta.url)("adaptivecards/dist/adaptivecards.js");
 
 const TYPES = {
-  // Its own type takes blocks of any kind as well; here they must be known ones.
+  // The published type accepts any block; here blocks must be known ones.
   slack: 'import("@slack/webhook").IncomingWebhookSendArguments & { blocks: import("@slack/types").KnownBlock[] }',
   discord: 'import("discord-api-types/v10").RESTPostAPIWebhookWithTokenJSONBody',
   telegram: 'Parameters<import("@grammyjs/types").ApiMethods<never>["sendMessage"]>[0]',
@@ -32,18 +32,18 @@ const VALIDATORS = {
     });
   },
   teams({ type, attachments }) {
-    const complaints = type === "message" ? [] : [`a ${type}`];
+    const errors = type === "message" ? [] : [`a ${type}`];
     for (const { contentType, content } of attachments) {
       const context = new SerializationContext();
       const card = new AdaptiveCard();
       card.parse(content, context);
       for (let at = 0; at < context.eventCount; at++) {
-        complaints.push(context.getEventAt(at).message);
+        errors.push(context.getEventAt(at).message);
       }
-      complaints.push(...card.validateProperties().validationEvents.map((event) => event.message));
-      if (contentType !== "application/vnd.microsoft.card.adaptive") complaints.push(contentType);
+      errors.push(...card.validateProperties().validationEvents.map((event) => event.message));
+      if (contentType !== "application/vnd.microsoft.card.adaptive") errors.push(contentType);
     }
-    return complaints;
+    return errors;
   },
 };
 
@@ -62,10 +62,10 @@ host.readFile = (name) => sources.get(name) ?? readFile(name);
 host.getSourceFile = (name, version) =>
   sources.has(name) ? ts.createSourceFile(name, sources.get(name), version) : getSourceFile(name, version);
 const program = ts.createProgram([...sources.keys()], options, host);
-const complaints = messages.map(({ template, body }) => VALIDATORS[template]?.(body) ?? []);
+const errors = messages.map(({ template, body }) => VALIDATORS[template]?.(body) ?? []);
 for (const { file, messageText } of ts.getPreEmitDiagnostics(program)) {
   const at = /message(\d+)\.ts$/.exec(file?.fileName ?? "");
   if (!at) throw new Error(ts.flattenDiagnosticMessageText(messageText, "\n"));
-  complaints[at[1]].push(ts.flattenDiagnosticMessageText(messageText, "\n"));
+  errors[at[1]].push(ts.flattenDiagnosticMessageText(messageText, "\n"));
 }
-console.log(JSON.stringify(complaints));
+console.log(JSON.stringify(errors));

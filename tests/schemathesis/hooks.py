@@ -1,4 +1,4 @@
-"""What the API's document can only name: how its own formats are written, and the one key that must stay."""
+"""Formats that the API document only names, and the one key that must stay valid."""
 
 import base64
 import os
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 OWN_KEYS = set(os.environ.get("OWN_KEY_IDS", "").split())
 
-# A cursor is opaque: 8 bytes of a time and 16 of an id, as an answer gave them.
+# A cursor is opaque: 8 bytes of a timestamp and 16 of an id.
 CURSORS = st.builds(
     lambda time, row: base64.urlsafe_b64encode(time.to_bytes(8, "big") + row.bytes).decode().rstrip("="),
     st.integers(0, 4_000_000_000_000_000),
@@ -25,13 +25,13 @@ schemathesis.openapi.format("uri", LABELS.map(lambda label: f"https://{label}.ex
 
 @schemathesis.hook
 def filter_case(context, case):
-    """The key of this run is neither rotated nor revoked: everything after it would be refused."""
+    """Never rotates or revokes the key of this run, because all later requests would be refused."""
     return (case.path_parameters or {}).get("id") not in OWN_KEYS
 
 
 @schemathesis.hook
 def map_headers(context, headers):
-    """A call that is made under the same key again is answered as it was the first time, so each has its own."""
+    """Gives each request its own Idempotency-Key, because a repeated key returns the stored response."""
     if headers and "Idempotency-Key" in headers:
         headers["Idempotency-Key"] = uuid.uuid4().hex
     return headers

@@ -128,7 +128,7 @@ def main():
             faults.start()
             ids = pathlib.Path(temporary) / "answered"
             output = webhooks.load(program, **options, hooks=2, rate=arguments.rate, seconds=arguments.seconds,
-                                 count=10**9, patience=90, ids=ids)
+                                 count=10**9, timeout=90, ids=ids)
             faults.join()
             answered = set(ids.read_text().split())
             output["lost"] = len(answered - stored(stack, form))

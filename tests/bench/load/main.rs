@@ -3,16 +3,16 @@
 //!
 //!     load KEY=VALUE...
 //!       sink=PORT           receives webhooks there, at any path; each path is a webhook
-//!       hooks=1             how many of them every submission is told to
+//!       hooks=1             webhooks that receive every submission
 //!       to=HOST:PORT path=PATH   the form's address; without it nothing is submitted
-//!       connections=32      that stay open; each sends its next when the last was answered
-//!       rate=0              submissions a second at even pauses; 0 for as many as are taken
-//!       count=5000          submissions, or `seconds=N`; without `to`, deliveries that are waited for
+//!       connections=32      keep-alive connections; each sends its next request after the last response
+//!       rate=0              submissions per second, evenly spaced; 0 for saturation
+//!       count=5000          submissions, or `seconds=N`; without `to`, deliveries to wait for
 //!       bytes=1000          of each submission
-//!       ids=FILE            where the ids of those that were answered 201 are written, a line each
-//!       patience=60         seconds without a delivery until the rest is given up
+//!       ids=FILE            file for the ids of acknowledged submissions, one per line
+//!       timeout=60          seconds without a delivery until the rest counts as missing
 //!
-//! Prints one line of JSON. Connections that break are made anew; what got no answer is counted apart.
+//! Prints one line of JSON. Broken connections are reopened; requests without a response are counted separately.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Deliveries by submission (or by webhook-id, where nothing is submitted): how often each webhook got it, and when
-/// the last of them had it for the first time.
+/// Deliveries by submission id (by webhook-id without submissions): how often each webhook received it, and when the last
+/// webhook first received it.
 type Delivered = Arc<Mutex<HashMap<String, (HashMap<String, u64>, Instant)>>>;
 
 struct Taken {
@@ -88,7 +88,7 @@ fn main() {
         }
     };
     let (mut had, mut progress) = (whole(&delivered), Instant::now());
-    while had < expected && progress.elapsed().as_secs() < number("patience", 60) {
+    while had < expected && progress.elapsed().as_secs() < number("timeout", 60) {
         thread::sleep(Duration::from_millis(if by_submission { 100 } else { 20 }));
         let has = whole(&delivered);
         if has > had {
@@ -110,7 +110,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// Gives what was answered 201, and how many got no such answer.
+    /// Returns the acknowledged submissions and the number of others.
     fn run(self) -> (Vec<Taken>, u64) {
         let (mut taken, mut lost, mut connection) = (Vec::new(), 0, None);
         loop {
@@ -129,7 +129,7 @@ impl Sender {
                 None => {
                     connection = None;
                     lost += 1;
-                    // A service that was killed is back in a moment; hammering it would only say so more often.
+                    // A killed service restarts within moments; retrying at once would only fail again.
                     thread::sleep(Duration::from_millis(20));
                 }
             }
@@ -155,7 +155,7 @@ impl Sender {
     }
 }
 
-/// One message: its first line, its headers in lower case, its body.
+/// One HTTP message: first line, lower-case headers, body.
 fn read(stream: &mut BufReader<TcpStream>) -> Option<(String, String, Vec<u8>)> {
     let (mut first, mut headers) = (String::new(), String::new());
     stream.read_line(&mut first).ok().filter(|length| *length > 0)?;

@@ -1,17 +1,16 @@
-//! Sends page views to a collector at an even rate, from many addresses, and says how long the answers took. Needs
-//! nothing but std: `../collect.py` and `../../soak/collector.py` build it with `rustc`.
+//! Sends page views to a collector at an even rate from many addresses and reports response times. Needs only std: `../collect.py` and `../../soak/collector.py` build it with `rustc`.
 //!
 //!     visits KEY=VALUE...
 //!       to=HOST:PORT        the collector
 //!       token=SITE          the site's token
-//!       edge=TOKEN          what an edge shows, so that addresses are believed
-//!       connections=32      that stay open, and are made anew when they break
-//!       rate=1000           page views a second over all of them; 0 for as many as are answered
+//!       edge=TOKEN          the edge's token, so that forwarded addresses are trusted
+//!       connections=32      keep-alive connections, reopened when they break
+//!       rate=1000           page views a second over all of them; 0 for saturation
 //!       seconds=10
 //!       visitors=200000     addresses they come from
 //!
-//! Prints one line of JSON: sent, answered, and the answers' 50th, 99th and 99.9th percentile in milliseconds. What
-//! was sent and not answered may have been taken.
+//! Prints one line of JSON: sent, answered, and the 50th, 99th and 99.9th percentile of response times in milliseconds.
+//! An unanswered event may have been stored.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
@@ -31,11 +30,11 @@ const AGENTS: [&str; 5] = [
 const REFERRERS: [&str; 5] =
     ["", "https://www.google.com/", "https://news.ycombinator.com/item?id=1", "https://t.co/a", "https://blog.example/x"];
 
-/// Threads that send. Each looks after its share of the connections, so that little of the machine goes to sending.
+/// Sender threads. Each serves its share of the connections, which keeps the sender cheap.
 const THREADS: u64 = 4;
-/// From one look at all of them to the next.
+/// The interval between polls of all connections.
 const LOOK_EVERY: Duration = Duration::from_micros(100);
-/// What is still unanswered after the end may take so long.
+/// How long to wait for responses after the last request.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 struct Sender {
@@ -50,7 +49,7 @@ struct Sender {
     until: Instant,
 }
 
-/// A connection, and the request that is under way on it.
+/// A connection and its request in flight.
 #[derive(Default)]
 struct Line {
     stream: Option<TcpStream>,
@@ -98,7 +97,7 @@ fn main() {
 }
 
 impl Sender {
-    /// How long each answer took, counted from when its turn was.
+    /// Response times, counted from the scheduled send time.
     fn run(self) -> Vec<Duration> {
         let mut took = Vec::new();
         let mut lines: Vec<Line> = (0..self.connections).map(|_| Line::default()).collect();
@@ -121,7 +120,7 @@ impl Sender {
         took
     }
 
-    /// The next request and when its turn was, if that has come.
+    /// The next request and its scheduled time, if that has passed.
     fn turn(&self) -> Option<(u64, Instant)> {
         if self.rate == 0 {
             return Some((self.next.fetch_add(1, Ordering::Relaxed), Instant::now()));
@@ -158,7 +157,7 @@ impl Sender {
 }
 
 impl Line {
-    /// What doesn't go out is not answered: the connection is made anew for the next.
+    /// A failed write counts as unanswered, and the connection is reopened.
     fn send(&mut self, to: &str, request: &str, due: Instant) {
         if self.stream.is_none() {
             self.stream = TcpStream::connect(to).ok();
@@ -176,7 +175,7 @@ impl Line {
         }
     }
 
-    /// How long the answer took, if it is there.
+    /// The response time, if the response has arrived.
     fn look(&mut self) -> Option<Duration> {
         let due = self.due?;
         let mut more = [0; 2048];

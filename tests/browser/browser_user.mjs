@@ -1,4 +1,4 @@
-// Somebody at a browser: what they do, in their words.
+// A user in a browser: actions and checks in a user's terms.
 import assert from "node:assert/strict";
 import { mkdir } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -6,13 +6,13 @@ import { createRequire } from "node:module";
 const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const screenshots = new URL("screenshots/", import.meta.url);
 
-export class Person {
+export class BrowserUser {
   /** Options are those of a browser context: `javaScriptEnabled`, `colorScheme`, `viewport`. */
-  static async sitDown({ base, browser }, options = {}) {
+  static async start({ base, browser }, options = {}) {
     const context = await browser.newContext(options);
     context.setDefaultTimeout(30_000);
     const page = await context.newPage();
-    return Object.assign(new Person(), { base, context, page });
+    return Object.assign(new BrowserUser(), { base, context, page });
   }
 
   async open(path) {
@@ -23,16 +23,16 @@ export class Person {
     await this.page.getByRole(role, { name }).click();
   }
 
-  /** Waits until the page's heading is this. */
-  async sees(heading) {
+  /** Waits until the page has this heading. */
+  async seesHeading(heading) {
     await this.page.getByRole("heading", { level: 1, name: heading, exact: true }).waitFor();
   }
 
-  async reads(text) {
+  async seesText(text) {
     await this.page.getByText(text).first().waitFor();
   }
 
-  /** From a page with its button, through the provider's own pages, and back. */
+  /** Signs in through the provider's pages, starting at a page with its button. */
   async signInAt(provider, name) {
     await this.click("link", `Continue with Provider ${provider}`);
     const login = this.page.locator("input[name=login]");
@@ -49,33 +49,33 @@ export class Person {
     await back.waitFor();
   }
 
-  /** On the page where one types any e-mail. */
+  /** Signs in on the local sign-in page, which accepts any e-mail address. */
   async signInLocally(email) {
     await this.open("/login/local");
     await this.page.getByLabel("E-mail").fill(email);
     await this.click("button", "Sign in");
-    await this.sees("Your account");
+    await this.seesHeading("Your account");
   }
 
-  /** A picture of the page, for people to judge. */
-  async picture(name) {
+  /** Saves a screenshot for visual review. */
+  async screenshot(name) {
     await mkdir(screenshots, { recursive: true });
     await this.page.screenshot({ path: new URL(`${name}.png`, screenshots).pathname, fullPage: true });
   }
 
-  /** That nobody is shut out of this page, as far as a program can tell; and a picture. */
-  async looksAt(name) {
-    await this.picture(name);
+  /** Checks the page with axe and saves a screenshot. */
+  async checkAccessibility(name) {
+    await this.screenshot(name);
     await this.page.addScriptTag({ path: axe });
     const { violations } = await this.page.evaluate(() => globalThis.axe.run());
-    const told = violations.map((one) => `${one.id}: ${one.help} ${one.nodes.map((node) => node.html)}`);
-    assert.deepEqual(told, [], `${name} shuts somebody out`);
+    const found = violations.map((one) => `${one.id}: ${one.help} ${one.nodes.map((node) => node.html)}`);
+    assert.deepEqual(found, [], `${name} has accessibility violations`);
   }
 }
 
-/** A call of the API, with a key if there is one. */
+/** Sends an API request, with a key if given. */
 export async function call(base, method, path, { key, body } = {}) {
   const headers = { ...(key && { authorization: `Bearer ${key}` }), ...(body && { "content-type": "application/json" }) };
-  const answer = await fetch(new URL(path, base), { method, headers, body: body && JSON.stringify(body) });
-  return { status: answer.status, headers: answer.headers, body: await answer.json().catch(() => null) };
+  const response = await fetch(new URL(path, base), { method, headers, body: body && JSON.stringify(body) });
+  return { status: response.status, headers: response.headers, body: await response.json().catch(() => null) };
 }
