@@ -1,4 +1,4 @@
-//! What every handler is handed: the stores, the addresses, the secrets, time and chance.
+//! The shared state of all handlers: stores, caches, limiters, secrets, settings, clock and random numbers.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -24,63 +24,63 @@ use crate::query_admission::QueryAdmission;
 use crate::signin::state::SignIn;
 use crate::uploads::Uploads;
 
-/// The control plane's parts. Cheap to clone.
+/// The shared state of the control plane. Cheap to clone.
 #[derive(Clone)]
 pub struct App(Arc<AppInner>);
 
-/// See [`App`].
+/// The fields of [`App`].
 pub struct AppInner {
     /// Postgres.
     pub db: store::Db,
     /// ClickHouse.
     pub warehouse: Warehouse,
-    /// Tells edges at once what has changed.
+    /// Publishes changes to the edges.
     pub bus: cache::Bus<Signal>,
-    /// Counts over all replicas.
+    /// Rate limits shared by all replicas.
     pub limiter: cache::Limiter,
-    /// Who calls, by key.
+    /// Looks up and caches credentials.
     pub credentials: CredentialCache,
-    /// How addresses are written.
+    /// Builds public URLs.
     pub addresses: Addresses,
-    /// Where bytes of users are.
+    /// The blob store.
     pub blobs: blobs::Blobs,
-    /// How upload addresses are given out.
+    /// Signs upload URLs.
     pub uploads: Uploads,
-    /// How sites are made from zips.
+    /// Section `[deploys]`.
     pub deploys: Deploys,
-    /// Seals webhook addresses and secrets.
+    /// Encrypts webhook URLs and secrets.
     pub master_key: MasterKey,
-    /// How trials are made.
+    /// Section `[trial]`.
     pub trial: Trial,
-    /// How subdomains are renamed.
+    /// Section `[subdomains]`.
     pub subdomains: Subdomains,
-    /// How plans are changed.
+    /// Section `[upgrade]`.
     pub upgrade: Upgrade,
-    /// How people sign in.
+    /// The state of sign-in.
     pub signin: SignIn,
-    /// How webhooks are tested, and what of them is kept.
+    /// Section `[webhooks]`.
     pub webhooks: Webhooks,
-    /// What the outgoing guard lets through.
+    /// Exemptions from the outbound guard.
     pub outbound_allow: Vec<outbound::Allow>,
-    /// How calls are made once.
+    /// Section `[idempotency]`.
     pub idempotency: Idempotency,
-    /// How submissions are exported.
+    /// Admits exports of submissions.
     pub exports: Exports,
-    /// Whom forms may have asked whether they want mails.
+    /// Section `[recipients]`.
     pub recipients: Recipients,
-    /// The turns that questions to the warehouse take.
+    /// Admits analytics queries.
     pub query_admission: QueryAdmission,
     /// Bounds large request bodies in memory.
     pub body_budget: BodyBudget,
-    /// Whom to believe about a caller's address.
+    /// Authenticates the edge, whose client IP header is trusted.
     pub edge_trust: EdgeTrust,
-    /// Now.
+    /// The current time.
     pub clock: Clock,
-    /// Chance.
+    /// Random numbers and ids.
     pub rng: Rng,
 }
 
-/// How long the relay leaves a signal to whoever wrote it.
+/// How long the relay leaves a new outbox row to the process that wrote it.
 const RELAY_DELAY: TimeDelta = TimeDelta::seconds(1);
 
 impl Deref for App {
@@ -98,18 +98,12 @@ impl FromRef<App> for EdgeTrust {
 }
 
 impl App {
-    /// Puts the parts together. Nothing is connected to yet: the service starts while its stores are away.
-    ///
-    /// # Errors
-    /// A setting can't be used.
+    /// Builds the state from its settings. Connects to nothing yet: the service starts even if its stores are unavailable.
     pub fn new(config: &Config) -> anyhow::Result<Self> {
         Self::with_clock(config, Clock::system())
     }
 
-    /// As [`App::new`], by a clock that may be moved.
-    ///
-    /// # Errors
-    /// As there.
+    /// As [`App::new`], with a clock that tests can move.
     pub fn with_clock(config: &Config, clock: Clock) -> anyhow::Result<Self> {
         let secrets = &config.secrets;
         let master_key = MasterKey::from_hex(secrets.master_key.expose_secret()).context(
@@ -123,7 +117,7 @@ impl App {
             credentials: CredentialCache::new(
                 db.clone(),
                 pepper,
-                config.keys.cache,
+                config.keys.cache_ttl,
                 config.signin.idle_timeout(),
             ),
             db,
@@ -133,12 +127,12 @@ impl App {
                 &config.redis.url,
                 &config.redis.prefix,
                 secrets.key_pepper.expose_secret().as_bytes(),
-                config.trial.patience,
+                config.trial.redis_timeout,
             )?,
             signin: SignIn::new(&config.signin, &addresses, &clock)?,
             addresses,
             blobs: blobs::Blobs::connect(&config.blobs)?,
-            uploads: Uploads::new(secrets.edge_token.expose_secret(), config.uploads.expire_after),
+            uploads: Uploads::new(secrets.edge_token.expose_secret(), config.uploads.url_ttl),
             deploys: config.deploys.clone(),
             master_key,
             trial: config.trial.clone(),
@@ -163,11 +157,11 @@ impl App {
         })))
     }
 
-    /// Commits a transaction and tells what it changed: for certain through the outbox, and at once over the
-    /// bus, so that an edge serves the new page before the caller has our answer.
+    /// Commits a transaction and publishes its changes to the edges: reliably through the outbox, and immediately over
+    /// the bus, so that an edge serves the new page before the caller gets the response.
     ///
     /// # Errors
-    /// The transaction could not be committed; the problem says whether it may have been all the same.
+    /// The problem says whether the transaction may have been committed nevertheless.
     pub async fn commit(&self, mut tx: store::Tx, changes: Vec<contract::Change>) -> Result<(), Problem> {
         let now = self.clock.now();
         let signals: Vec<Signal> = changes.into_iter().map(Signal::Changed).collect();
@@ -180,7 +174,9 @@ impl App {
         for (signal, row) in signals.iter().zip(rows) {
             match self.bus.publish(signal).await {
                 Ok(()) => sent.push(row),
-                Err(error) => tracing::warn!(%error, "a signal is left to the outbox"),
+                Err(error) => {
+                    tracing::warn!(%error, "failed to publish a signal; the outbox will deliver it")
+                }
             }
         }
         if !sent.is_empty() {
@@ -189,28 +185,21 @@ impl App {
         Ok(())
     }
 
-    /// Commits a transaction that has written what follows from it into the outbox, and sends these signals so that it
-    /// follows at once.
-    ///
-    /// # Errors
-    /// As [`App::commit`].
+    /// Commits a transaction that has written its own outbox rows, and publishes these signals to speed them up.
     pub async fn commit_and_send(&self, tx: store::Tx, signals: Vec<Signal>) -> Result<(), Problem> {
         store::commit(tx).await.map_err(Problem::outcome_unknown)?;
         for signal in &signals {
             if let Err(error) = self.bus.publish(signal).await {
-                tracing::warn!(%error, "a signal is left to the outbox");
+                tracing::warn!(%error, "failed to publish a signal; the outbox will deliver it");
             }
         }
         Ok(())
     }
 
-    /// Keeps the readiness check up to date.
-    ///
-    /// # Errors
-    /// None: it ends with `shutdown`.
+    /// Pings Postgres every second and updates the readiness check, until `shutdown`.
     pub async fn watch_postgres(self, check: Check, shutdown: Shutdown) -> anyhow::Result<()> {
-        let mut every = tokio::time::interval(Duration::from_secs(1));
-        while shutdown.unless_requested(every.tick()).await.is_some() {
+        let mut ticks = tokio::time::interval(Duration::from_secs(1));
+        while shutdown.unless_requested(ticks.tick()).await.is_some() {
             match store::ping(&self.db).await {
                 Ok(()) => check.ok(),
                 Err(error) => check.failed(error.to_string()),
@@ -220,13 +209,13 @@ impl App {
     }
 }
 
-/// Deletes outbox rows whose signals were sent. Should it fail, they are sent once more, which does no harm.
+/// Deletes the outbox rows of published signals. After a failure they are published again, which is harmless.
 async fn delete_sent(db: store::Db, rows: Vec<i64>) {
     let deleted = async {
         let mut conn = store::acquire(&db).await?;
         store::outbox::delete(&mut conn, &rows).await
     };
     if let Err(error) = deleted.await {
-        tracing::debug!(%error, "sent signals will be sent again");
+        tracing::debug!(%error, "failed to delete outbox rows; their signals will be published again");
     }
 }

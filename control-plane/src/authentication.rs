@@ -11,30 +11,27 @@ use crate::App;
 use crate::signin::cookie::Cookie;
 use crate::signin::{origin, token};
 
-/// Who makes a request: by the key in its header, or by the cookie of a browser.
-///
-/// # Errors
-/// It carries no credential, or one that is not valid; or the cookie came with a write that another site's page may
-/// have sent.
+/// Returns the caller of a request. A session cookie authenticates a write only if the request has this host's `Origin`.
 pub(crate) async fn authenticate(app: &App, parts: &Parts) -> Result<Arc<Caller>, Problem> {
     let now = app.clock.now();
     if let Some(key) = bearer(&parts.headers) {
         return app.credentials.by_key(key, now).await;
     }
     let Some(session_token) = app.signin.cookies.read(Cookie::Session, &parts.headers) else {
-        let detail = "this call needs an API key in its `Authorization: Bearer <key>` header";
+        let detail = "this call requires an API key in the header `Authorization: Bearer <key>`";
         return Err(Problem::new(Code::Unauthenticated, detail).hint("get one with POST /api/trial"));
     };
     let caller = app.credentials.by_session(token::hash(session_token), now).await?;
     if !parts.method.is_safe() && !origin::is_same_origin(&parts.headers, &app.addresses) {
-        let detail = format!("a signed-in browser may do this only from a page of {}", app.addresses.base());
+        let detail =
+            format!("with a session cookie this call is allowed only from pages of {}", app.addresses.base());
         return Err(Problem::new(Code::ForeignOrigin, detail)
             .hint("send an `Origin` header with that address, or use an API key"));
     }
     Ok(caller)
 }
 
-/// The key in the `Authorization` header. Another scheme is no key of ours.
+/// Returns the key of a `Bearer` header; other schemes carry no API key.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())

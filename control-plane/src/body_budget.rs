@@ -15,13 +15,13 @@ pub(crate) const MAX_BYTES: usize = 160 << 20;
 #[serde(deny_unknown_fields)]
 pub struct LargeBodies {
     /// MiB of large bodies in memory at once.
-    pub in_flight_mib: u32,
+    pub max_in_flight_mib: u32,
     /// How long a request waits for its share of the budget.
     #[serde(with = "service::config::duration")]
-    pub wait: Duration,
+    pub queue_timeout: Duration,
     /// How long a body may take to arrive.
     #[serde(with = "service::config::duration")]
-    pub arrive: Duration,
+    pub receive_timeout: Duration,
 }
 
 /// The budget that all large bodies share. One permit of its semaphore stands for one MiB.
@@ -33,22 +33,22 @@ pub struct BodyBudget {
 
 impl BodyBudget {
     pub(crate) fn new(config: &LargeBodies) -> Self {
-        let mebibytes = Arc::new(Semaphore::new(config.in_flight_mib as usize));
+        let mebibytes = Arc::new(Semaphore::new(config.max_in_flight_mib as usize));
         Self { config: config.clone(), mebibytes }
     }
 
     /// How long a body may take to arrive.
     pub(crate) fn receive_timeout(&self) -> Duration {
-        self.config.arrive
+        self.config.receive_timeout
     }
 
     /// Waits for the share of a body of this size; without a size it reserves [`MAX_BYTES`]. Returns 503 after the
     /// queue timeout. Dropping the permit releases the share.
     pub(crate) async fn acquire(&self, bytes: Option<usize>) -> Result<OwnedSemaphorePermit, Problem> {
         let mebibytes = bytes.unwrap_or(MAX_BYTES).min(MAX_BYTES).div_ceil(1 << 20);
-        let share = u32::try_from(mebibytes).unwrap_or(u32::MAX).clamp(1, self.config.in_flight_mib);
+        let share = u32::try_from(mebibytes).unwrap_or(u32::MAX).clamp(1, self.config.max_in_flight_mib);
         let waiting = Arc::clone(&self.mebibytes).acquire_many_owned(share);
-        match tokio::time::timeout(self.config.wait, waiting).await {
+        match tokio::time::timeout(self.config.queue_timeout, waiting).await {
             Ok(Ok(permit)) => Ok(permit),
             Ok(Err(_)) | Err(_) => {
                 let detail = "too many large requests are in progress; nothing was changed";
@@ -64,8 +64,12 @@ mod tests {
 
     #[tokio::test]
     async fn rejects_a_body_beyond_the_budget() {
-        let wait = Duration::from_millis(10);
-        let budget = BodyBudget::new(&LargeBodies { in_flight_mib: 4, wait, arrive: wait });
+        let queue_timeout = Duration::from_millis(10);
+        let budget = BodyBudget::new(&LargeBodies {
+            max_in_flight_mib: 4,
+            queue_timeout,
+            receive_timeout: queue_timeout,
+        });
         let small = budget.acquire(Some(10)).await.unwrap();
         let larger = budget.acquire(Some((2 << 20) + 1)).await.unwrap();
         assert_eq!(budget.acquire(Some(1)).await.unwrap_err().code(), Code::Unavailable);

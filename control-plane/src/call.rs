@@ -1,4 +1,4 @@
-//! The first argument of a handler: who calls, and that they may.
+//! The first argument of a handler: the authenticated caller, whose key allows the operation.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use web::{Code, Created, Envelope, Meta, MetaSlot, MetaUsage, Problem, Reply, Re
 
 use crate::App;
 
-/// A scope as a type, so that it can stand in a signature.
+/// A scope as a type, so that a handler's signature names the scope it requires.
 pub trait RequiredScope: Send + Sync + 'static {
-    /// What the caller's key must allow.
+    /// The scope that the caller's key must have.
     const SCOPE: Scope;
 }
 
 macro_rules! scopes {
     ($($name:ident = $resource:ident $action:ident;)+) => {
-        /// The scopes handlers ask for.
+        /// The scopes that handlers require.
         pub mod scope {
             use super::{Action, RequiredScope, Resource, Scope};
             $(
@@ -100,33 +100,33 @@ scopes! {
 /// An authenticated call whose key allows `S`.
 #[derive(Debug)]
 pub struct Call<S> {
-    /// Whose data this call may touch: the first thing every store function is given.
+    /// The caller's account, which every store function takes.
     pub account_id: Uuid,
-    /// When the call came in.
+    /// The time of the request.
     pub now: DateTime<Utc>,
-    /// Who calls.
+    /// The caller.
     pub caller: Arc<Caller>,
     request_id: Arc<str>,
     scope: PhantomData<S>,
 }
 
 impl<S> Call<S> {
-    /// What the account pays for.
+    /// The account's plan.
     pub fn plan(&self) -> Plan {
         self.caller.account.plan
     }
 
-    /// What the plan allows.
+    /// The limits of the plan.
     pub fn limits(&self) -> Limits {
         self.plan().limits()
     }
 
-    /// To which things the caller is kept.
+    /// The resources that the caller is restricted to.
     pub fn restrictions(&self) -> &Reach {
         &self.caller.reach
     }
 
-    /// What the caller may do.
+    /// The caller's scopes.
     pub fn scopes(&self) -> ScopeSet {
         self.caller.scopes
     }
@@ -141,27 +141,30 @@ impl<S> Call<S> {
         Created(Envelope::new(data, Some(meta(&self.caller, &self.request_id))))
     }
 
-    /// The plan's limit is reached: nothing was created.
+    /// The problem of a reached plan limit.
     pub fn quota_exceeded(&self, what: &str, limit: i64) -> Problem {
-        let detail = format!("the {} plan allows {limit} {what}, and they are all used", self.plan().word());
+        let detail =
+            format!("the {} plan allows {limit} {what}, and all of them are used", self.plan().word());
         Problem::new(Code::QuotaExceeded, detail)
             .with("limit", json!(limit))
             .with("used", json!(limit))
             .with("upgradeUrl", json!(UPGRADE_PATH))
-            .hint("delete what is no longer needed, or upgrade: GET /api/account/upgrade")
+            .hint("delete unused ones, or upgrade: GET /api/account/upgrade")
     }
 
-    /// So many bytes more would pass what the plan stores: nothing was stored.
+    /// The problem of an upload that would exceed the plan's storage.
     pub fn storage_exceeded(&self, bytes: i64) -> Problem {
         let limit = self.limits().storage_bytes;
         let used = self.caller.usage.storage_bytes;
-        let detail =
-            format!("the {} plan stores {limit} bytes, and {bytes} more would pass that", self.plan().word());
+        let detail = format!(
+            "the {} plan stores {limit} bytes, and {bytes} more would exceed that",
+            self.plan().word()
+        );
         Problem::new(Code::QuotaExceeded, detail)
             .with("limit", json!(limit))
             .with("used", json!(used))
             .with("upgradeUrl", json!(UPGRADE_PATH))
-            .hint("delete assets that are no longer needed, or upgrade: GET /api/account/upgrade")
+            .hint("delete unused assets, or upgrade: GET /api/account/upgrade")
     }
 
     /// Requires a scope beyond the operation's own, for an optional part of the request.
@@ -170,7 +173,7 @@ impl<S> Call<S> {
         if self.scopes().allows(scope) { Ok(()) } else { Err(missing_scope(scope)) }
     }
 
-    /// The plan does not include what was asked for.
+    /// The problem of a feature that the plan lacks.
     pub fn plan_restricted(&self, what: &str) -> Problem {
         let detail = format!("the {} plan does not include {what}", self.plan().word());
         Problem::new(Code::PlanRestricted, detail)
@@ -179,7 +182,7 @@ impl<S> Call<S> {
     }
 }
 
-/// Where larger plans are explained.
+/// The path that lists the plans.
 const UPGRADE_PATH: &str = "/api/account/upgrade";
 
 impl<S: RequiredScope> FromRequestParts<App> for Call<S> {
@@ -205,13 +208,12 @@ fn missing_scope(scope: Scope) -> Problem {
     Problem::new(Code::InsufficientScope, detail).with("requiredScope", json!(scope.to_string()))
 }
 
-/// Leaves how to write `_meta` to the frame, which asks for it should the call end in a problem. Gives the request's
-/// id.
+/// Passes the caller's `_meta` to the frame, which adds it to a problem response. Returns the request id.
 pub(crate) fn provide_meta(parts: &Parts, caller: &Arc<Caller>) -> Arc<str> {
     if let Some(MetaSlot(slot)) = parts.extensions.get() {
         let caller = Arc::clone(caller);
-        // Whoever was first has left the same.
-        let _first = slot.set(Box::new(move |request_id| meta(&caller, request_id)));
+        // An earlier call has set the same value.
+        let _already_set = slot.set(Box::new(move |request_id| meta(&caller, request_id)));
     }
     parts.extensions.get::<RequestId>().map(|id| Arc::clone(&id.0)).unwrap_or_default()
 }
@@ -227,7 +229,7 @@ fn meta(caller: &Caller, request_id: &str) -> Meta {
     }
 }
 
-/// What is used of a plan.
+/// The usage of a plan's limits.
 pub fn usage_of(plan: Plan, usage: &Usage, months: &Months) -> MetaUsage {
     let limits = plan.limits();
     let used = |used: i64, limit: i64| Used { used, limit };

@@ -1,4 +1,4 @@
-//! The control plane's settings; `config.toml` beside `src` says what each means.
+//! The control plane's settings. `config.toml` documents each setting and holds the defaults.
 
 use std::time::Duration;
 
@@ -9,55 +9,94 @@ use service::config::{Defaults, RenamedKeys, Secret};
 /// The commented defaults.
 pub const DEFAULTS: Defaults = Defaults { toml: include_str!("../config.toml"), renamed_keys: RENAMED_KEYS };
 
-/// Keys of earlier releases, `(old path, new path)`. The old one is refused with the new one's name.
-const RENAMED_KEYS: &RenamedKeys = &[];
+/// Keys of earlier releases, as `(old path, new path)`.
+const RENAMED_KEYS: &RenamedKeys = &[
+    ("analytics.at_once", "analytics.max_concurrent"),
+    ("analytics.at_once_per_account", "analytics.max_concurrent_per_account"),
+    ("analytics.memory_mib", "analytics.max_memory_mib"),
+    ("analytics.patience", "analytics.queue_timeout"),
+    ("analytics.rows", "analytics.max_rows"),
+    ("analytics.time", "analytics.timeout"),
+    ("deploys.kept", "deploys.max_retained"),
+    ("deploys.lease", "deploys.lease_ttl"),
+    ("deploys.open_max", "deploys.max_open"),
+    ("deploys.progress_every", "deploys.progress_interval"),
+    ("exports.at_once", "exports.max_concurrent"),
+    ("exports.patience", "exports.stall_timeout"),
+    ("exports.per_account", "exports.max_concurrent_per_account"),
+    ("exports.wait", "exports.queue_timeout"),
+    ("exports.within", "exports.timeout"),
+    ("idempotency.kept_for", "idempotency.retention"),
+    ("idempotency.lease", "idempotency.lease_ttl"),
+    ("keys.cache", "keys.cache_ttl"),
+    ("large_bodies.arrive", "large_bodies.receive_timeout"),
+    ("large_bodies.in_flight_mib", "large_bodies.max_in_flight_mib"),
+    ("large_bodies.wait", "large_bodies.queue_timeout"),
+    ("recipients.per_account", "recipients.max_per_account"),
+    ("recipients.per_address", "recipients.max_per_address"),
+    ("signin.attempt_window", "signin.attempt_ttl"),
+    ("signin.attempts_per_hour", "signin.max_attempts_per_hour"),
+    ("signin.discovery_every", "signin.discovery_max_age"),
+    ("signin.session_absolute", "signin.session_max_age"),
+    ("signin.session_idle", "signin.session_idle_timeout"),
+    ("subdomains.name_kept", "subdomains.redirect_ttl"),
+    ("subdomains.renames_per_day", "subdomains.max_renames_per_day"),
+    ("trial.patience", "trial.redis_timeout"),
+    ("trial.per_day", "trial.max_per_day"),
+    ("trial.per_hour", "trial.max_per_hour"),
+    ("uploads.expire_after", "uploads.url_ttl"),
+    ("webhooks.previous_secret_for", "webhooks.previous_secret_ttl"),
+    ("webhooks.retry_max", "webhooks.max_retries_per_call"),
+    ("webhooks.retry_within", "webhooks.retry_max_age"),
+    ("webhooks.test_wait", "webhooks.test_timeout"),
+];
 
-/// How long components may take to end.
+/// Upper bound of a graceful shutdown.
 pub const GRACE: Duration = Duration::from_secs(15);
 
-/// Everything the control plane can be told.
+/// All settings of the control plane.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Its public addresses.
+    /// Public addresses.
     pub http: Http,
     /// Postgres.
     pub store: store::Config,
-    /// ClickHouse.
+    /// The analytics database.
     pub warehouse: warehouse::Config,
     /// Redis.
     pub redis: cache::Config,
-    /// Where bytes of users are.
+    /// The blob store.
     pub blobs: blobs::Config,
-    /// How upload addresses are given out.
+    /// Signed upload URLs.
     pub uploads: Uploads,
-    /// How sites are made from zips.
+    /// Deploys of sites from zips.
     pub deploys: Deploys,
-    /// What must never be shown.
+    /// Secrets, which are never logged.
     pub secrets: Secrets,
-    /// How trials are made.
+    /// Trials.
     pub trial: Trial,
-    /// How keys are looked up.
+    /// API keys.
     pub keys: Keys,
-    /// How subdomains are renamed.
+    /// Subdomains.
     pub subdomains: Subdomains,
-    /// How plans are changed.
+    /// Plan changes.
     pub upgrade: Upgrade,
-    /// How people sign in.
+    /// Sign-in.
     pub signin: crate::signin::Config,
-    /// How webhooks are tested, and what of them is kept.
+    /// Webhooks.
     pub webhooks: Webhooks,
-    /// What the outgoing guard lets through.
+    /// The outbound guard.
     pub outbound: Outbound,
-    /// How calls are made once.
+    /// Calls with an `Idempotency-Key`.
     pub idempotency: Idempotency,
-    /// How submissions are exported.
+    /// Exports of submissions.
     pub exports: Exports,
-    /// Whom forms may have asked whether they want mails.
+    /// Confirmation of mail recipients.
     pub recipients: Recipients,
-    /// What questions to the warehouse may take.
+    /// Limits of analytics queries.
     pub analytics: crate::query_admission::Analytics,
-    /// How many large bodies are taken at once.
+    /// The budget of large request bodies.
     pub large_bodies: crate::body_budget::LargeBodies,
 }
 
@@ -65,9 +104,9 @@ pub struct Config {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Http {
-    /// The address visitors and API clients use.
+    /// The public URL of pages and API.
     pub base_url: String,
-    /// The domain of all sites.
+    /// The parent domain of all sites.
     pub sites_domain: String,
 }
 
@@ -75,11 +114,11 @@ pub struct Http {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Secrets {
-    /// Seals secrets at rest.
+    /// Encrypts secrets at rest.
     pub master_key: Secret,
-    /// Mixed into key fingerprints.
+    /// Keys the fingerprints of API keys.
     pub key_pepper: Secret,
-    /// Proves an edge.
+    /// Authenticates an edge.
     pub edge_token: Secret,
 }
 
@@ -87,73 +126,73 @@ pub struct Secrets {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Uploads {
-    /// How long an address is good.
+    /// Lifetime of an upload URL.
     #[serde(with = "service::config::duration")]
-    pub expire_after: Duration,
+    pub url_ttl: Duration,
 }
 
 /// Section `[deploys]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Deploys {
-    /// Deploys of one account that wait for their zip or with it.
-    pub open_max: i64,
-    /// How long a dead process keeps others from a deploy.
+    /// Unprocessed deploys per account.
+    pub max_open: i64,
+    /// Lifetime of the lease on a deploy in process.
     #[serde(with = "service::config::duration")]
-    pub lease: Duration,
-    /// How often progress is written down.
+    pub lease_ttl: Duration,
+    /// Interval of progress reports.
     #[serde(with = "service::config::duration")]
-    pub progress_every: Duration,
-    /// How many deploys of a site can be gone back to.
-    pub kept: i64,
+    pub progress_interval: Duration,
+    /// Deploys per site whose files are retained for rollbacks.
+    pub max_retained: i64,
 }
 
 /// Section `[recipients]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipients {
-    /// In what time they are counted.
+    /// The window of both limits.
     #[serde(with = "service::config::duration")]
     pub window: Duration,
-    /// Addresses that one account has asked.
-    pub per_account: i64,
-    /// Accounts that have one address asked.
-    pub per_address: i64,
+    /// Confirmation mails per account.
+    pub max_per_account: i64,
+    /// Accounts that may have one address asked.
+    pub max_per_address: i64,
 }
 
 /// Section `[trial]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trial {
-    /// How long a trial may be claimed.
+    /// How long a trial can be claimed.
     #[serde(with = "service::config::duration")]
     pub claim_window: Duration,
-    /// Trials of one address in an hour.
-    pub per_hour: u32,
-    /// Trials of one address in a day.
-    pub per_day: u32,
-    /// How long a trial waits for the counters that replicas share.
+    /// Trials per IP address and hour.
+    pub max_per_hour: u32,
+    /// Trials per IP address and day.
+    pub max_per_day: u32,
+    /// Timeout of the shared counters in Redis.
     #[serde(with = "service::config::duration")]
-    pub patience: Duration,
+    pub redis_timeout: Duration,
 }
 
 /// Section `[upgrade]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Upgrade {
-    /// Who changes the plan.
+    /// Whether a call changes the plan itself.
     pub mode: UpgradeMode,
-    /// What a person does to get a larger plan, where the operator changes it.
+    /// Instructions for the owner in manual mode.
     pub steps: Vec<String>,
 }
 
-/// Who changes a plan.
+/// How the plan of an account changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum UpgradeMode {
-    /// The call itself.
+    /// The upgrade call changes the plan.
     Instant,
-    /// The operator.
+    /// The operator changes the plan.
     Manual,
 }
 
@@ -161,63 +200,63 @@ pub enum UpgradeMode {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subdomains {
-    /// How often in 24 hours.
-    pub renames_per_day: u32,
-    /// How long the name that was given up stays its account's.
+    /// Renames per subdomain in 24 hours.
+    pub max_renames_per_day: u32,
+    /// How long the old name redirects and stays reserved.
     #[serde(with = "service::config::duration")]
-    pub name_kept: Duration,
+    pub redirect_ttl: Duration,
 }
 
 /// Section `[keys]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Keys {
-    /// How long a look-up may be remembered.
+    /// How long a looked-up credential is cached.
     #[serde(with = "service::config::duration")]
-    pub cache: Duration,
+    pub cache_ttl: Duration,
 }
 
 /// Section `[exports]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exports {
-    /// Files written at once.
-    pub at_once: usize,
-    /// Of these, for one account.
-    pub per_account: usize,
-    /// How long one waits for a place.
+    /// Exports in progress.
+    pub max_concurrent: usize,
+    /// Exports in progress per account.
+    pub max_concurrent_per_account: usize,
+    /// How long an export waits for its permit.
     #[serde(with = "service::config::duration")]
-    pub wait: Duration,
-    /// How long a file may take.
+    pub queue_timeout: Duration,
+    /// Upper bound of an export's duration.
     #[serde(with = "service::config::duration")]
-    pub within: Duration,
-    /// How long a reader may take nothing.
+    pub timeout: Duration,
+    /// How long a client may read nothing.
     #[serde(with = "service::config::duration")]
-    pub patience: Duration,
+    pub stall_timeout: Duration,
 }
 
 /// Section `[webhooks]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Webhooks {
-    /// How long a secret signs on that was replaced.
+    /// How long a replaced secret still signs.
     #[serde(with = "service::config::duration")]
-    pub previous_secret_for: Duration,
-    /// How long the call that tests a webhook waits for its receiver.
+    pub previous_secret_ttl: Duration,
+    /// How long a webhook test waits for the receiver.
     #[serde(with = "service::config::duration")]
-    pub test_wait: Duration,
-    /// How long ago deliveries may have failed that are sent again all at once.
+    pub test_timeout: Duration,
+    /// Maximum age of failed deliveries that a call retries.
     #[serde(with = "service::config::duration")]
-    pub retry_within: Duration,
-    /// How many of them one call takes up.
-    pub retry_max: i64,
+    pub retry_max_age: Duration,
+    /// Deliveries that one call retries.
+    pub max_retries_per_call: i64,
 }
 
 /// Section `[outbound]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outbound {
-    /// Hosts and networks that webhooks may have although the guard would refuse them.
+    /// Hosts and networks exempt from the outbound guard.
     pub allow: Vec<String>,
 }
 
@@ -225,10 +264,10 @@ pub struct Outbound {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Idempotency {
-    /// How long an answer is given again.
+    /// How long a response is stored.
     #[serde(with = "service::config::duration")]
-    pub kept_for: Duration,
-    /// How long a dead process keeps others from its calls.
+    pub retention: Duration,
+    /// Lifetime of the lease on a call in progress.
     #[serde(with = "service::config::duration")]
-    pub lease: Duration,
+    pub lease_ttl: Duration,
 }

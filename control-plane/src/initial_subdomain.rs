@@ -1,4 +1,4 @@
-//! The site every account begins with, under a name nobody can guess from another's.
+//! The first subdomain of a new account, under a random name.
 
 use chrono::{DateTime, Utc};
 use domain::plans::Plan;
@@ -10,10 +10,8 @@ use web::{Code, Problem};
 
 use crate::App;
 
-/// Gives a new account its site; gives the site's name.
-///
-/// # Errors
-/// Several names in a row were taken, of 2^35; or Postgres is away.
+/// Inserts the first subdomain of an account and returns its name. Returns 503 if several random names of 2^35 in a row
+/// were taken.
 pub(crate) async fn insert(
     app: &App,
     conn: &mut Conn,
@@ -23,7 +21,5 @@ pub(crate) async fn insert(
     usage::take(conn, account_id, Counter::Subdomains, Plan::Free.limits().subdomains).await?;
     let suggest = || subdomains::suggest(app.rng.bytes());
     let name = names::insert_suggested(conn, account_id, app.rng.uuid_v7(now), now, suggest).await?;
-    name.ok_or_else(|| {
-        Problem::new(Code::Unavailable, "no free site name was found; try again").retry_after(1)
-    })
+    name.ok_or_else(|| Problem::new(Code::Unavailable, "found no free site name; try again").retry_after(1))
 }

@@ -1,7 +1,7 @@
-//! The management API: what an account configures, by key.
+//! The management API, and the pages for signing in and claiming trials.
 //!
-//! A handler is read in its signature ([`call::Call`] says who may), checks with `domain`, asks `store` or
-//! `warehouse`, and replies. What takes long is written to the outbox and done by the job-runner.
+//! A handler declares its required scope in its signature ([`call::Call`]), validates with `domain`, queries `store` or
+//! `warehouse`, and replies. Long work is written to the outbox for the job-runner.
 
 pub mod api;
 mod app;
@@ -29,10 +29,7 @@ use service::{Lifecycle, Listeners, Readiness, Shutdown};
 pub use app::App;
 pub use config::{Config, DEFAULTS};
 
-/// Runs the service until `shutdown`.
-///
-/// # Errors
-/// A setting can't be used, or a component died.
+/// Runs the service until `shutdown`, or until a component fails.
 pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> anyhow::Result<()> {
     let readiness = Readiness::new(&shutdown);
     let app = App::new(&config).context("control-plane")?;
@@ -47,7 +44,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     Ok(())
 }
 
-/// The API's router, framed.
+/// Returns the router of the API and the sign-in pages.
 pub fn router(app: &App) -> Router {
     api::router(app)
 }

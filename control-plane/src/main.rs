@@ -1,4 +1,4 @@
-//! The management API as a program. `--help` teaches, `--print-config` prints the manual.
+//! The `control-plane` program. `--help` lists its options, `--print-config` prints the commented defaults.
 
 use std::process::ExitCode;
 

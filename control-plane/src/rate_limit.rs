@@ -1,5 +1,5 @@
-//! Rate limits as callers are told of them: `RateLimit-Policy` says the rules, `RateLimit` where the caller stands
-//! (draft-ietf-httpapi-ratelimit-headers-10), and a refusal when to come back.
+//! Rate limits and their response headers: `RateLimit-Policy` lists the rules, `RateLimit` the remaining quota
+//! (draft-ietf-httpapi-ratelimit-headers-10), and a rejection carries `Retry-After`.
 
 use std::time::Duration;
 
@@ -9,26 +9,26 @@ use web::{Code, Problem};
 
 use crate::App;
 
-/// A rule and what it is called.
+/// A named rule.
 pub(crate) struct Policy {
     pub(crate) name: &'static str,
     pub(crate) rule: Rule,
 }
 
-/// Whether a call may go on, and what its answer says of that.
+/// The headers of the response, and the problem of a rejected call.
 pub(crate) struct RateLimitResult {
     pub(crate) headers: HeaderMap,
     pub(crate) result: Result<(), Problem>,
 }
 
-/// Counts one call of `who` together with all replicas; `detail` is what it is told if it may not.
+/// Counts one call of `caller` across all replicas. `detail` explains a rejection.
 pub(crate) async fn check(app: &App, caller: &str, policies: &[Policy], detail: &str) -> RateLimitResult {
     let rules: Vec<Rule> = policies.iter().map(|policy| policy.rule).collect();
     let decision = app.limiter.hit(caller, &rules, app.clock.now()).await;
-    let refused = || Problem::new(Code::RateLimited, detail).retry_after(seconds(decision.retry_after));
+    let rejected = || Problem::new(Code::RateLimited, detail).retry_after(seconds(decision.retry_after));
     RateLimitResult {
         headers: headers(policies, &decision),
-        result: if decision.allowed { Ok(()) } else { Err(refused()) },
+        result: if decision.allowed { Ok(()) } else { Err(rejected()) },
     }
 }
 
@@ -36,20 +36,20 @@ fn headers(policies: &[Policy], decision: &Decision) -> HeaderMap {
     let rules = policies
         .iter()
         .map(|Policy { name, rule }| format!(r#""{name}";q={};w={}"#, rule.limit, rule.window.as_secs()));
-    // Only the rule that decided is told: the one nearest to its limit.
+    // Reports only the decisive rule, the one closest to its limit.
     let decisive = Rule { limit: decision.limit, window: decision.window };
-    let decided = policies.iter().filter(|policy| policy.rule == decisive).map(|policy| {
+    let remaining = policies.iter().filter(|policy| policy.rule == decisive).map(|policy| {
         format!(r#""{}";r={};t={}"#, policy.name, decision.remaining, seconds(decision.reset_after))
     });
     let lists = [
         ("ratelimit-policy", rules.collect::<Vec<_>>().join(", ")),
-        ("ratelimit", decided.collect::<Vec<_>>().join(", ")),
+        ("ratelimit", remaining.collect::<Vec<_>>().join(", ")),
     ];
     let header = |(name, list)| Some((HeaderName::from_static(name), HeaderValue::try_from(list).ok()?));
     lists.into_iter().filter_map(header).collect()
 }
 
-/// Whole seconds, never too few.
+/// Whole seconds, rounded up.
 fn seconds(left: Duration) -> u64 {
     left.as_secs() + u64::from(left.subsec_nanos() > 0)
 }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rules_are_told_and_where_the_caller_stands() {
+    fn headers_report_the_rules_and_the_remaining_quota() {
         let rule = |limit, window| Rule { limit, window: Duration::from_secs(window) };
         let policies =
             [Policy { name: "hour", rule: rule(5, 3_600) }, Policy { name: "day", rule: rule(20, 86_400) }];

@@ -1,4 +1,4 @@
-//! Signed addresses of uploads, as the edge takes them.
+//! Signed upload URLs, which the edge verifies.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use store::uploads::NewUpload;
 
-/// How upload addresses are given out.
+/// Signs upload URLs.
 #[derive(Debug)]
 pub struct Uploads {
     signer: Signer,
-    expire_after: Duration,
+    url_ttl: Duration,
 }
 
-/// What must be sent with an upload.
+/// The headers that the upload request must carry.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct UploadHeaders {
     #[serde(rename = "Content-Type")]
@@ -24,26 +24,25 @@ pub(crate) struct UploadHeaders {
 }
 
 impl UploadHeaders {
-    /// The bytes are of that type.
     pub(crate) fn new(content_type: &str) -> Self {
         Self { content_type: content_type.to_owned() }
     }
 }
 
 impl Uploads {
-    /// Addresses signed with what is derived from a secret that the edge shares.
-    pub(crate) fn new(secret: &str, expire_after: Duration) -> Self {
-        Self { signer: Signer::new(secret.as_bytes()), expire_after }
+    /// Derives the signing key from a secret shared with the edge.
+    pub(crate) fn new(secret: &str, url_ttl: Duration) -> Self {
+        Self { signer: Signer::new(secret.as_bytes()), url_ttl }
     }
 
-    /// Until when an address of now is good, to the second.
-    pub(crate) fn expiry(&self, now: DateTime<Utc>) -> DateTime<Utc> {
-        let after = TimeDelta::from_std(self.expire_after).unwrap_or(TimeDelta::MAX);
-        now.checked_add_signed(after).unwrap_or(DateTime::<Utc>::MAX_UTC).trunc_subsecs(0)
+    /// Returns the expiry of a URL signed now, in whole seconds.
+    pub(crate) fn expires_at(&self, now: DateTime<Utc>) -> DateTime<Utc> {
+        let ttl = TimeDelta::from_std(self.url_ttl).unwrap_or(TimeDelta::MAX);
+        now.checked_add_signed(ttl).unwrap_or(DateTime::<Utc>::MAX_UTC).trunc_subsecs(0)
     }
 
-    /// Where an upload goes.
-    pub(crate) fn address(&self, addresses: &Addresses, upload: &NewUpload<'_>) -> String {
+    /// Returns the signed URL of an upload.
+    pub(crate) fn url(&self, addresses: &Addresses, upload: &NewUpload<'_>) -> String {
         let NewUpload { id, size_bytes, expires_at, .. } = upload;
         let ticket = Ticket { id: *id, size_bytes: *size_bytes, expires_at: expires_at.timestamp() };
         format!("{}{}", addresses.base(), self.signer.address(&ticket))

@@ -121,7 +121,7 @@ async fn create(
         purpose: Purpose::Asset,
         content_type: &asset.content_type,
         size_bytes: asset.size_bytes,
-        expires_at: app.uploads.expiry(call.now),
+        expires_at: app.uploads.expires_at(call.now),
         created_at: call.now,
     };
     let mut tx = store::begin(&app.db).await?;
@@ -135,7 +135,7 @@ async fn create(
 
     let announced = AnnouncedAsset {
         id: asset.id,
-        upload_url: app.uploads.address(&app.addresses, &upload),
+        upload_url: app.uploads.url(&app.addresses, &upload),
         upload_method: "PUT",
         upload_headers: UploadHeaders::new(upload.content_type),
         public_url: app.addresses.asset(asset.id, &asset.filename),

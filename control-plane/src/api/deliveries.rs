@@ -153,13 +153,13 @@ async fn retry_failed(
     Path(webhook_id): Path<Uuid>,
     Json(Since { since }): Json<Since>,
 ) -> Result<Reply<Retried>, Problem> {
-    let within = TimeDelta::from_std(app.webhooks.retry_within).unwrap_or(TimeDelta::days(14));
+    let within = TimeDelta::from_std(app.webhooks.retry_max_age).unwrap_or(TimeDelta::days(14));
     let is_too_early = instants::check("since", Some(since)).is_some() || since < call.now - within;
     if is_too_early {
         let message = format!("since may lie at most {} hours back", within.num_hours());
         return Err(Problem::validation(vec![Complaint::new("since", "range", message)]));
     }
-    let most = app.webhooks.retry_max;
+    let most = app.webhooks.max_retries_per_call;
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Webhooks, webhook_id).await?;
     check_is_active(&call, &mut tx, webhook_id).await?;

@@ -162,13 +162,13 @@ async fn create(
         purpose: Purpose::Deploy,
         content_type: CONTENT_TYPE,
         size_bytes,
-        expires_at: app.uploads.expiry(call.now),
+        expires_at: app.uploads.expires_at(call.now),
         created_at: call.now,
     };
     let mut tx = store::begin(&app.db).await?;
     store::usage::lock(&mut tx, call.account_id).await?;
-    if store::deploys::count_open(&mut tx, call.account_id).await? >= app.deploys.open_max {
-        let detail = format!("{} deploys of this account are begun and not processed", app.deploys.open_max);
+    if store::deploys::count_open(&mut tx, call.account_id).await? >= app.deploys.max_open {
+        let detail = format!("{} deploys of this account are begun and not processed", app.deploys.max_open);
         return Err(
             Problem::new(Code::Conflict, detail).hint("process one of them, or wait until they expire")
         );
@@ -178,7 +178,7 @@ async fn create(
     app.commit(tx, vec![]).await?;
     let begun = BegunDeploy {
         deploy_id: upload.id,
-        upload_url: app.uploads.address(&app.addresses, &upload),
+        upload_url: app.uploads.url(&app.addresses, &upload),
         upload_method: "PUT",
         upload_headers: UploadHeaders::new(CONTENT_TYPE),
         expires_at: upload.expires_at,
@@ -232,7 +232,7 @@ async fn carry_out(
     let deploy = find(&call, &mut conn, id).await?;
     let subdomain = call.subdomain(&mut conn, wanted.and_then(|wanted| wanted.subdomain_id)).await?;
     let (zip_id, sha256) = deploy.zip.ok_or_else(|| not_ready(&deploy))?;
-    let until = call.now + TimeDelta::from_std(app.deploys.lease).unwrap_or_default();
+    let until = call.now + TimeDelta::from_std(app.deploys.lease_ttl).unwrap_or_default();
     if !store::deploys::lease_deploy(&mut conn, call.account_id, id, call.now, until).await? {
         return Err(Problem::new(Code::Conflict, "this deploy is being processed")
             .hint("see how far it is with GET /api/deploy/{id}"));

@@ -45,7 +45,9 @@ impl<S> Call<S> {
                 format!("an account asks at most {RECIPIENTS_MAX} addresses whether it may mail them");
             return Err(Problem::new(Code::QuotaExceeded, detail));
         }
-        if asked.lately_by_account >= rules.per_account || asked.lately_at_address >= rules.per_address {
+        if asked.lately_by_account >= rules.max_per_account
+            || asked.lately_at_address >= rules.max_per_address
+        {
             let detail = "notifyEmail is asked by mail first, and today as many were asked as may be";
             return Err(Problem::new(Code::RateLimited, detail).retry_after(rules.window.as_secs()));
         }

@@ -144,15 +144,16 @@ async fn rename(
     call.check_id(&mut tx, Resource::Subdomains, first.id).await?;
     if first.name != name {
         let rules = &app.subdomains;
-        if let Err(wait) = subdomains::note_rename(&mut first.renamed_at, call.now, rules.renames_per_day) {
+        if let Err(wait) = subdomains::note_rename(&mut first.renamed_at, call.now, rules.max_renames_per_day)
+        {
             let detail =
-                format!("a subdomain may be renamed at most {} times in 24 hours", rules.renames_per_day);
+                format!("a subdomain may be renamed at most {} times in 24 hours", rules.max_renames_per_day);
             return Err(Problem::new(Code::RateLimited, detail).retry_after(wait));
         }
         if !store::names::reserve_name(&mut tx, call.account_id, &name, call.now).await? {
             return Err(taken(&name));
         }
-        let kept_until = call.now + rules.name_kept;
+        let kept_until = call.now + rules.redirect_ttl;
         store::names::update_name(&mut tx, call.account_id, &first, &name, call.now, kept_until).await?;
         let hosts = [first.name, name.clone()].map(|host| Change::Host { host });
         app.commit(tx, hosts.into()).await?;

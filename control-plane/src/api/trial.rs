@@ -43,8 +43,8 @@ struct TrialView {
 async fn create(State(app): State<App>, ip: ClientIp) -> Headed<Result<Created<TrialView>, Problem>> {
     let of = |limit, hours| cache::Rule { limit, window: Duration::from_hours(hours) };
     let policies = [
-        Policy { name: "hour", rule: of(app.trial.per_hour, 1) },
-        Policy { name: "day", rule: of(app.trial.per_day, 24) },
+        Policy { name: "hour", rule: of(app.trial.max_per_hour, 1) },
+        Policy { name: "day", rule: of(app.trial.max_per_day, 24) },
     ];
     let caller = format!("trial:{}", ip.network());
     let detail = "this address has made as many trials as it may for now";

@@ -49,7 +49,7 @@ async fn rotate_secret(
             return Err(Problem::validation(vec![complaint]));
         }
         Some(seconds) => TimeDelta::seconds(seconds),
-        None => TimeDelta::from_std(app.webhooks.previous_secret_for).unwrap_or(TimeDelta::days(1)),
+        None => TimeDelta::from_std(app.webhooks.previous_secret_ttl).unwrap_or(TimeDelta::days(1)),
     };
     let secret = webhooks::make_secret(&app.rng.bytes());
     let sealed = seal(&app, webhooks::SECRET_PURPOSE, &secret);

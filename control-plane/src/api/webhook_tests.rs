@@ -69,7 +69,7 @@ pub(super) async fn check_is_active<S>(
 
 /// The delivery once it has ended, or as it is when that takes too long.
 async fn wait<S>(app: &App, call: &Call<S>, webhook_id: Uuid, id: Uuid) -> Result<Delivery, Problem> {
-    let until = Instant::now() + app.webhooks.test_wait;
+    let until = Instant::now() + app.webhooks.test_timeout;
     let mut looks = tokio::time::interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

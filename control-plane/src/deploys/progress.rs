@@ -47,7 +47,7 @@ impl Progress {
     }
 
     async fn report(&self, app: &App, account_id: Uuid, deploy_id: Uuid, stop: &Notify) {
-        let mut ticks = tokio::time::interval(app.deploys.progress_every);
+        let mut ticks = tokio::time::interval(app.deploys.progress_interval);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -55,7 +55,7 @@ impl Progress {
                 _ = ticks.tick() => {}
             }
             let updated = async {
-                let until = app.clock.now() + TimeDelta::from_std(app.deploys.lease).unwrap_or_default();
+                let until = app.clock.now() + TimeDelta::from_std(app.deploys.lease_ttl).unwrap_or_default();
                 let mut conn = store::acquire(&app.db).await?;
                 let progress = self.read();
                 store::deploys::update_progress(&mut conn, account_id, deploy_id, Some(until), progress).await

@@ -95,7 +95,7 @@ async fn publish_in_transaction<S>(
     store::deploys::files::update_served(&mut tx, account_id, subdomain.id, Some(deploy_id)).await?;
     let pages = write_pages(app, call, &mut tx, deploy_id, subdomain.id, site, &known).await?;
 
-    let retained = app.deploys.kept;
+    let retained = app.deploys.max_retained;
     let mut unneeded =
         store::deploys::files::delete_old_files(&mut tx, account_id, subdomain.id, retained).await?;
     unneeded.push(zip_id);

@@ -41,7 +41,7 @@ impl IdempotentCall {
     /// Leases the key's row, unless another attempt holds it or a response is stored.
     pub(super) async fn claim(&self) -> Result<Claim, store::Error> {
         let (now, config) = (self.app.clock.now(), &self.app.idempotency);
-        let (leased_until, answered_after) = (now + config.lease, now - config.kept_for);
+        let (leased_until, answered_after) = (now + config.lease_ttl, now - config.retention);
         let mut conn = store::acquire(&self.app.db).await?;
         let (account_id, attempt) = (self.account_id, self.attempt);
         store::idempotency::claim(&mut conn, account_id, attempt, now, leased_until, answered_after).await
@@ -84,7 +84,7 @@ impl IdempotentCall {
 
     /// Renews the lease for as long as this future is polled.
     async fn renew_lease(&self) -> Infallible {
-        let lease = self.app.idempotency.lease;
+        let lease = self.app.idempotency.lease_ttl;
         let period = (lease / 3).max(Duration::from_millis(100));
         let mut ticks = tokio::time::interval_at(Instant::now() + period, period);
         loop {

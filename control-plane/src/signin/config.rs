@@ -18,18 +18,18 @@ pub struct Config {
     pub allow: Vec<String>,
     /// How long a sign-in may take.
     #[serde(with = "service::config::duration")]
-    pub attempt_window: Duration,
+    pub attempt_ttl: Duration,
     /// Sign-ins that one IP address may start per hour.
-    pub attempts_per_hour: u32,
+    pub max_attempts_per_hour: u32,
     /// Lifetime of an unused session.
     #[serde(with = "service::config::duration")]
-    pub session_idle: Duration,
+    pub session_idle_timeout: Duration,
     /// Lifetime of any session.
     #[serde(with = "service::config::duration")]
-    pub session_absolute: Duration,
+    pub session_max_age: Duration,
     /// How long a provider's metadata is cached.
     #[serde(with = "service::config::duration")]
-    pub discovery_every: Duration,
+    pub discovery_max_age: Duration,
     /// The identity providers, by their name in paths.
     pub providers: BTreeMap<String, Provider>,
 }
@@ -80,11 +80,11 @@ impl Config {
 
     /// Lifetime of an unused session.
     pub(crate) fn idle_timeout(&self) -> TimeDelta {
-        TimeDelta::from_std(self.session_idle).unwrap_or(TimeDelta::MAX)
+        TimeDelta::from_std(self.session_idle_timeout).unwrap_or(TimeDelta::MAX)
     }
 
     /// Lifetime of any session.
     pub(crate) fn max_age(&self) -> TimeDelta {
-        TimeDelta::from_std(self.session_absolute).unwrap_or(TimeDelta::MAX)
+        TimeDelta::from_std(self.session_max_age).unwrap_or(TimeDelta::MAX)
     }
 }

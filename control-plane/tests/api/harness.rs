@@ -68,7 +68,7 @@ impl Api {
             format!("secrets.master_key={}", "ab".repeat(32)),
             "secrets.key_pepper=a-pepper-for-tests".to_owned(),
             // There is no job-runner here that would deliver anything.
-            "webhooks.test_wait=0s".to_owned(),
+            "webhooks.test_timeout=0s".to_owned(),
         ];
         settings.extend(set.iter().map(ToString::to_string));
         let app = app(&settings, clock);

@@ -219,7 +219,7 @@ async fn a_caller_who_hangs_up_gets_the_answer_when_asking_again() {
 
 #[tokio::test]
 async fn while_it_is_carried_out_a_call_is_nobody_elses_however_long_it_takes() {
-    let api = Arc::new(Api::start(&["idempotency.lease=2s"]).await);
+    let api = Arc::new(Api::start(&["idempotency.lease_ttl=2s"]).await);
     let key = api.trial().await;
     let (mut sender, chunks) = mpsc::channel::<Result<String, std::io::Error>>(2);
     let asking = tokio::spawn({
@@ -271,7 +271,7 @@ async fn what_is_no_key_is_refused_and_a_stranger_is_told_so_first() {
 
 #[tokio::test]
 async fn who_may_no_longer_call_gets_no_kept_answer() {
-    let api = Api::start(&["keys.cache=0s"]).await;
+    let api = Api::start(&["keys.cache_ttl=0s"]).await;
     let key = api.trial().await;
     let statements = [
         ("update api_keys set expires_at = now() - interval '1 second'", StatusCode::UNAUTHORIZED),

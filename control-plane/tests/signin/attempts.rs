@@ -155,7 +155,7 @@ async fn a_provider_that_is_not_set_up_is_a_problem_that_says_how() {
 
 #[tokio::test]
 async fn one_address_begins_so_often_and_is_told_when_to_come_back() {
-    let stand = Stand::with(&["signin.attempts_per_hour=2"]).await;
+    let stand = Stand::with(&["signin.max_attempts_per_hour=2"]).await;
     for _ in 0..2 {
         stand.browser().begin("a", "/account").await;
     }

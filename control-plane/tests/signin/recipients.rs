@@ -94,7 +94,7 @@ async fn the_owners_verified_address_needs_no_question() {
 
 #[tokio::test]
 async fn neither_many_addresses_nor_one_address_often_are_asked() {
-    let stand = Stand::with(&["recipients.per_account=2", "recipients.per_address=1"]).await;
+    let stand = Stand::with(&["recipients.max_per_account=2", "recipients.max_per_address=1"]).await;
     let (one, other) = (stand.trial().await.key, stand.trial().await.key);
     for address in ["a@example.com", "b@example.com", "a@example.com"] {
         form(&stand, &one, address).await.unwrap();

@@ -101,13 +101,13 @@ impl Settings<'_> {
         match name {
             "control-plane" => {
                 put("secrets", "key_pepper", text(&self.secrets.key_pepper));
-                put("trial", "per_hour", Value::Integer(1_000));
-                put("trial", "per_day", Value::Integer(24_000));
+                put("trial", "max_per_hour", Value::Integer(1_000));
+                put("trial", "max_per_day", Value::Integer(24_000));
                 put("upgrade", "mode", text("instant"));
                 put("signin", "local", Value::Boolean(self.local_sign_in));
                 put("signin", "allow", loopback());
                 put("outbound", "allow", loopback());
-                put("signin", "attempts_per_hour", Value::Integer(1_000));
+                put("signin", "max_attempts_per_hour", Value::Integer(1_000));
             }
             "edge-server" => {
                 put("inner", "control_plane", text(&service("control-plane")?.url));

@@ -66,7 +66,7 @@ pub(in crate::signin) async fn begin(
     // All tabs of a browser share one cookie.
     let browser = cookies.read(Cookie::Browser, &headers).map(str::to_owned);
     let browser = browser.unwrap_or_else(|| token::generate(&app.rng));
-    let ttl = TimeDelta::from_std(app.signin.config.attempt_window).unwrap_or(TimeDelta::MAX);
+    let ttl = TimeDelta::from_std(app.signin.config.attempt_ttl).unwrap_or(TimeDelta::MAX);
     let now = app.clock.now();
     let state = SignInState {
         nonce: secrets.nonce,
@@ -89,7 +89,7 @@ pub(in crate::signin) async fn begin(
 }
 
 async fn check_rate(app: &App, ip: ClientIp) -> Result<(), Problem> {
-    let rule = cache::Rule { limit: app.signin.config.attempts_per_hour, window: HOUR };
+    let rule = cache::Rule { limit: app.signin.config.max_attempts_per_hour, window: HOUR };
     let decision = app.limiter.hit(&format!("signin:{}", ip.network()), &[rule], app.clock.now()).await;
     if decision.allowed {
         return Ok(());

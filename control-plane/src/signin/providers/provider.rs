@@ -91,7 +91,7 @@ impl Provider {
         let callback = format!("{}/api/auth/oauth/{name}/callback", addresses.base());
         let adapter = match kind {
             Kind::Oidc => {
-                let max_age = config.discovery_every;
+                let max_age = config.discovery_max_age;
                 Adapter::Oidc(Box::new(Oidc::new(
                     issuer,
                     settings,

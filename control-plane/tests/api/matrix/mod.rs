@@ -30,8 +30,8 @@ async fn every_endpoint_answers_every_caller_as_the_rules_say() {
         format!("warehouse.database={}", warehouse.database),
         format!("warehouse.user={}", warehouse.user),
         format!("warehouse.password={}", warehouse.password),
-        "trial.per_hour=100000".to_owned(),
-        "trial.per_day=100000".to_owned(),
+        "trial.max_per_hour=100000".to_owned(),
+        "trial.max_per_day=100000".to_owned(),
     ];
     let api = Api::start(&settings.iter().map(String::as_str).collect::<Vec<_>>()).await;
     let endpoints = endpoints_of(&control_plane::api::document());

@@ -47,7 +47,7 @@ async fn begun(conn: &mut store::Conn, id: Uuid) -> Option<Attempt> {
 
 #[tokio::test]
 async fn a_test_makes_a_delivery_that_is_due_and_answers_how_it_stands() {
-    let owner = Owner::new(&["webhooks.test_wait=1ms"]).await;
+    let owner = Owner::new(&["webhooks.test_timeout=1ms"]).await;
     let (path, made) = owner.webhook(hook()).await;
     let (status, tested) = owner.ask(Method::POST, &format!("{path}/test"), Value::Null).await;
     assert_eq!(status, StatusCode::OK, "{tested}");
@@ -134,7 +134,7 @@ async fn a_delivery_that_is_being_tried_is_not_sent_twice_by_asking() {
 
 #[tokio::test]
 async fn all_that_came_to_nothing_since_a_time_is_sent_again_once() {
-    let owner = Owner::new(&["webhooks.retry_max=2"]).await;
+    let owner = Owner::new(&["webhooks.max_retries_per_call=2"]).await;
     let (path, made) = owner.webhook(hook()).await;
     let before = owner.delivery(&made, "failed", "now() - interval '3 hours'").await.to_string();
     for state in ["failed", "canceled", "failed", "delivered"] {

@@ -98,7 +98,7 @@ async fn a_wrong_question_is_refused_field_by_field() {
 
 #[tokio::test]
 async fn a_question_about_too_much_is_refused_with_a_word_on_what_to_do() {
-    let narrow = ["analytics.rows=500"];
+    let narrow = ["analytics.max_rows=500"];
     let stand = Stand::start(&narrow).await;
     let site = stand.site("UTC").await;
     let now = Clock::system().now();
@@ -126,7 +126,7 @@ async fn a_question_about_too_much_is_refused_with_a_word_on_what_to_do() {
 
 #[tokio::test]
 async fn a_question_that_finds_no_turn_is_answered_503() {
-    let stand = Stand::start(&["analytics.at_once=0", "analytics.patience=10ms"]).await;
+    let stand = Stand::start(&["analytics.max_concurrent=0", "analytics.queue_timeout=10ms"]).await;
     let site = stand.site("UTC").await;
     let path = format!("/api/analytics/realtime?siteId={site}");
     let (status, problem) = stand.send(Method::GET, &path, &Value::Null).await;
@@ -142,7 +142,7 @@ async fn a_question_that_finds_no_turn_is_answered_503() {
 async fn a_site_is_told_with_its_events_uncounted_while_the_warehouse_is_away_or_busy() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let away = format!("warehouse.url=http://{nobody}");
-    for set in [vec![away.as_str()], vec!["analytics.at_once=0", "analytics.patience=10ms"]] {
+    for set in [vec![away.as_str()], vec!["analytics.max_concurrent=0", "analytics.queue_timeout=10ms"]] {
         let stand = Stand::start(&set).await;
         let site = stand.site("Asia/Kathmandu").await;
         let read = stand.get(&format!("/api/analytics/sites/{site}")).await;
@@ -163,7 +163,8 @@ async fn who_hangs_up_ends_the_question_and_gives_its_turn_back() {
     // A warehouse that takes questions and answers none.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("warehouse.url=http://{}", silent.local_addr().unwrap());
-    let stand = Stand::start(&[&url, "analytics.at_once_per_account=1", "analytics.patience=10ms"]).await;
+    let stand =
+        Stand::start(&[&url, "analytics.max_concurrent_per_account=1", "analytics.queue_timeout=10ms"]).await;
     let site = stand.site("UTC").await;
     let path = format!("/api/analytics/realtime?siteId={site}");
     for _ in 0..2 {

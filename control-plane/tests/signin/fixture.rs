@@ -77,7 +77,7 @@ impl Stand {
     /// As [`Stand::start`], where whoever called an hour ago would still be remembered: what is forgotten, is
     /// forgotten because somebody said so.
     pub(crate) async fn that_remembers() -> Self {
-        Self::with(&["keys.cache=1h"]).await
+        Self::with(&["keys.cache_ttl=1h"]).await
     }
 
     pub(crate) fn later(&self, by: TimeDelta) {
@@ -107,9 +107,9 @@ pub(crate) async fn settings(database: &TestDatabase, a: &Provider, b: &Provider
         format!("blobs.url={}", std::env::temp_dir().join("web-runtime-no-blobs").display()),
         format!("secrets.master_key={}", "ab".repeat(32)),
         "secrets.key_pepper=a-pepper-for-tests".to_owned(),
-        "trial.per_hour=100".to_owned(),
-        "trial.per_day=100".to_owned(),
-        "keys.cache=0s".to_owned(),
+        "trial.max_per_hour=100".to_owned(),
+        "trial.max_per_day=100".to_owned(),
+        "keys.cache_ttl=0s".to_owned(),
         "signin.allow=127.0.0.0/8".to_owned(),
     ];
     for (name, provider) in [("a", a), ("b", b)] {

@@ -34,7 +34,7 @@ struct Owner {
 
 impl Owner {
     async fn on(plan: Plan) -> Self {
-        let api = Api::start(&["keys.cache=0s"]).await;
+        let api = Api::start(&["keys.cache_ttl=0s"]).await;
         let (key, id) = api.trial_on(plan).await;
         let (_, first) = api.send(Method::GET, "/api/account/subdomain", Some(&key), &Value::Null).await;
         let subdomain_id = first["id"].as_str().unwrap().parse().unwrap();
@@ -332,7 +332,7 @@ async fn a_deploy_goes_on_though_nobody_waits_for_the_answer() {
 
 #[tokio::test]
 async fn too_many_deploys_that_wait_are_refused() {
-    let api = Api::start(&["deploys.open_max=2"]).await;
+    let api = Api::start(&["deploys.max_open=2"]).await;
     let key = api.trial().await;
     let ten = json!({"sizeBytes": 10});
     let begin = || api.send(Method::POST, "/api/deploy", Some(&key), &ten);

@@ -44,7 +44,7 @@ async fn an_announced_asset_has_an_upload_address_and_a_public_one() {
 
 #[tokio::test]
 async fn its_bytes_count_until_it_is_deleted() {
-    let api = Api::start(&["keys.cache=0s"]).await;
+    let api = Api::start(&["keys.cache_ttl=0s"]).await;
     let key = api.trial().await;
     let (_, made) = api.send(Method::POST, "/api/pages/assets", Some(&key), &asset(1_000)).await;
     assert_eq!(stored_bytes(&api, &key).await, 1_000);
@@ -58,7 +58,7 @@ async fn its_bytes_count_until_it_is_deleted() {
 
 #[tokio::test]
 async fn what_the_plan_does_not_store_is_refused_and_not_counted() {
-    let api = Api::start(&["keys.cache=0s"]).await;
+    let api = Api::start(&["keys.cache_ttl=0s"]).await;
     let key = api.trial().await;
     let (status, problem) =
         api.send(Method::POST, "/api/pages/assets", Some(&key), &asset((2 << 20) + 1)).await;
@@ -133,7 +133,7 @@ async fn assets_are_listed_by_page_and_in_parts() {
 
 #[tokio::test]
 async fn an_asset_deleted_while_its_bytes_come_is_gone_and_nobody_gives_way() {
-    let api = Api::start(&["keys.cache=0s"]).await;
+    let api = Api::start(&["keys.cache_ttl=0s"]).await;
     let (key, account_id) = api.trial_on(Plan::Pro).await;
     let (_, made) = api.send(Method::POST, "/api/pages/assets", Some(&key), &asset(3)).await;
     let id: Uuid = made["id"].as_str().unwrap().parse().unwrap();
@@ -161,7 +161,7 @@ async fn an_asset_deleted_while_its_bytes_come_is_gone_and_nobody_gives_way() {
 
 #[tokio::test]
 async fn an_asset_and_its_page_are_deleted_at_once_and_nobody_gives_way() {
-    let api = Api::start(&["keys.cache=0s"]).await;
+    let api = Api::start(&["keys.cache_ttl=0s"]).await;
     let (key, account_id) = api.trial_on(Plan::Pro).await;
     let page = json!({"slug": "home", "title": "T", "html": "x"});
     let (_, page) = api.send(Method::POST, "/api/pages", Some(&key), &page).await;

@@ -25,7 +25,7 @@ const EDGE_TOKEN: &str = "the-edges-token";
 /// Two replicas that count together however busy this machine is, and believe what the edge says of addresses.
 async fn two_replicas(set: &[&str]) -> (Api, Router) {
     let token = format!("secrets.edge_token={EDGE_TOKEN}");
-    let api = Api::start(&[&["trial.patience=30s", token.as_str()], set].concat()).await;
+    let api = Api::start(&[&["trial.redis_timeout=30s", token.as_str()], set].concat()).await;
     let beside = api.replica(&[]);
     (api, beside)
 }
@@ -79,7 +79,7 @@ async fn one_address_makes_five_trials_an_hour_over_all_replicas_and_is_told_whe
 
 #[tokio::test]
 async fn one_address_makes_twenty_trials_a_day_over_all_replicas() {
-    let replicas = two_replicas(&["trial.per_hour=1000"]).await;
+    let replicas = two_replicas(&["trial.max_per_hour=1000"]).await;
     let (count, headers, _) = made(&replicas, &["203.0.113.9"], 26).await;
     assert_made(count, 20);
     assert!(headers["ratelimit"].to_str().unwrap().starts_with(r#""day";r=0;t="#), "{headers:?}");

@@ -118,7 +118,7 @@ impl Site {
 
 #[tokio::test]
 async fn every_answer_agrees_with_a_plain_count_of_what_happened() {
-    let stand = Stand::start(&["analytics.at_once_per_account=8"]).await;
+    let stand = Stand::start(&["analytics.max_concurrent_per_account=8"]).await;
     let sites = sites(&stand, &mut Dice(7)).await;
     for site in &sites {
         check_stored(&stand, site).await;

@@ -121,7 +121,7 @@ async fn nobody_exports(api: &Api) {
 
 #[tokio::test]
 async fn a_reader_who_hangs_up_or_takes_nothing_ends_the_work() {
-    let api = Api::start(&["exports.patience=200ms", "exports.at_once=1"]).await;
+    let api = Api::start(&["exports.stall_timeout=200ms", "exports.max_concurrent=1"]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let form = form(&api, &key, fields()).await;
     fill(&api, form).await;
@@ -140,7 +140,7 @@ async fn a_reader_who_hangs_up_or_takes_nothing_ends_the_work() {
 
 #[tokio::test]
 async fn more_exports_than_there_is_room_for_are_told_to_come_back() {
-    let api = Api::start(&["exports.wait=20ms", "exports.at_once=0"]).await;
+    let api = Api::start(&["exports.queue_timeout=20ms", "exports.max_concurrent=0"]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let form = form(&api, &key, fields()).await;
     let response = ask(&api, &key, form).await;
@@ -150,7 +150,7 @@ async fn more_exports_than_there_is_room_for_are_told_to_come_back() {
 
 #[tokio::test]
 async fn an_account_has_its_share_of_them_and_leaves_others_theirs() {
-    let api = Api::start(&["exports.at_once=2", "exports.per_account=1"]).await;
+    let api = Api::start(&["exports.max_concurrent=2", "exports.max_concurrent_per_account=1"]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let large = form(&api, &key, fields()).await;
     fill(&api, large).await;
@@ -174,7 +174,7 @@ async fn an_account_has_its_share_of_them_and_leaves_others_theirs() {
 
 #[tokio::test]
 async fn an_export_has_an_end_however_steadily_it_is_read() {
-    let api = Api::start(&["exports.within=3s"]).await;
+    let api = Api::start(&["exports.timeout=3s"]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let form = form(&api, &key, fields()).await;
     fill(&api, form).await;

@@ -226,7 +226,7 @@ async fn a_replica_that_remembers_an_ended_key_gives_it_no_other() {
     let (rotated_id, rotated) = made(&api, &trial, json!({"label": "rotated"})).await;
     let (revoked_id, revoked) = made(&api, &trial, json!({"label": "revoked"})).await;
     let (other_id, _) = made(&api, &trial, json!({"label": "other"})).await;
-    let replica = api.replica(&["keys.cache=1h"]);
+    let replica = api.replica(&["keys.cache_ttl=1h"]);
     for key in [&rotated, &revoked] {
         assert_eq!(status(&replica, key).await, StatusCode::OK);
     }
@@ -366,7 +366,7 @@ async fn a_mistyped_key_is_refused_without_asking_the_database() {
 
 #[tokio::test]
 async fn a_keys_last_use_is_noted_at_most_once_a_minute() {
-    let api = Api::start(&["keys.cache=1ms"]).await;
+    let api = Api::start(&["keys.cache_ttl=1ms"]).await;
     let trial = api.trial().await;
     let (_, key) = made(&api, &trial, json!({"label": "K"})).await;
     let noted = async || {

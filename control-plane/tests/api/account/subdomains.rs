@@ -157,7 +157,7 @@ async fn a_name_is_changed_at_most_three_times_a_day() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_twenty_accounts_that_want_one_name_at_once_one_has_it() {
-    let api = Arc::new(Api::start(&["trial.per_hour=100", "trial.per_day=100"]).await);
+    let api = Arc::new(Api::start(&["trial.max_per_hour=100", "trial.max_per_day=100"]).await);
     let mut keys = Vec::new();
     for _ in 0..20 {
         keys.push(api.trial_on(Plan::Pro).await.0);
