@@ -1,4 +1,4 @@
-//! The API over a database of its own, called without a socket.
+//! The API over its own database, called without a socket.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -28,7 +28,7 @@ use store::sessions::NewSession;
 use tower::ServiceExt;
 use uuid::Uuid;
 
-/// Sends one request to a replica.
+/// Sends a request to a replica.
 pub(crate) async fn exchange(router: Router, request: Request<Body>) -> (StatusCode, HeaderMap, Value) {
     let response = router.oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
@@ -36,24 +36,24 @@ pub(crate) async fn exchange(router: Router, request: Request<Body>) -> (StatusC
     (parts.status, parts.headers, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-/// One test's API.
+/// The API of one test.
 pub(crate) struct Api {
     router: Router,
     app: App,
     database: TestDatabase,
     settings: Vec<String>,
     numbers: AtomicU64,
-    /// Where bytes of users are.
+    /// The blob store.
     _blobs: TestFolder,
 }
 
 impl Api {
-    /// The API with these settings, over stores of the test's own.
+    /// Starts the API with these settings over its own stores.
     pub(crate) async fn start(set: &[&str]) -> Self {
         Self::at(set, Clock::system()).await
     }
 
-    /// The same, by a clock of the test's own.
+    /// As `start`, with a clock that the test moves.
     pub(crate) async fn at(set: &[&str], clock: Clock) -> Self {
         let database = sandbox::test::database().await;
         let redis = sandbox::test::redis().await;
@@ -67,7 +67,7 @@ impl Api {
             "http.sites_domain=localhost".to_owned(),
             format!("secrets.master_key={}", "ab".repeat(32)),
             "secrets.key_pepper=a-pepper-for-tests".to_owned(),
-            // There is no job-runner here that would deliver anything.
+            // No job-runner delivers anything here.
             "webhooks.test_timeout=0s".to_owned(),
         ];
         settings.extend(set.iter().map(ToString::to_string));
@@ -82,7 +82,7 @@ impl Api {
         }
     }
 
-    /// The zip of a deploy has come, as the edge takes it.
+    /// Stores the zip of a deploy as the edge would.
     pub(crate) async fn upload(&self, account_id: Uuid, deploy_id: Uuid, zip: &[u8]) {
         let (app, rng) = (&self.app, Rng::system());
         let mut incoming = app.blobs.receive(account_id, deploy_id);
@@ -98,7 +98,7 @@ impl Api {
         store::commit(tx).await.unwrap();
     }
 
-    /// What the edge finds at a path of a site.
+    /// Returns the file that the edge would serve at a path of a site.
     pub(crate) async fn site_file(&self, subdomain_id: Uuid, path: &str) -> Option<(String, Vec<u8>)> {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         let file = store::deploys::files::find_file(&mut conn, subdomain_id, path).await.unwrap()?;
@@ -108,13 +108,13 @@ impl Api {
         Some((file.content_type, bytes.concat()))
     }
 
-    /// Another replica of the service over the same stores, with these settings changed.
+    /// Starts another replica over the same stores, with these settings changed.
     pub(crate) fn replica(&self, set: &[&str]) -> Router {
         let set = set.iter().map(ToString::to_string);
         control_plane::router(&app(&[self.settings.clone(), set.collect()].concat(), self.app.clock.clone()))
     }
 
-    /// The request for help with that id, as it is to be mailed: its subject and where to answer.
+    /// Returns subject and reply address of a queued help request.
     pub(crate) async fn help_due(&self, id: &str) -> Option<(String, String)> {
         let (mut conn, now) = (store::acquire(&self.database.db).await.unwrap(), Clock::system().now());
         let id = id.parse().unwrap();
@@ -123,12 +123,12 @@ impl Api {
         Some((help.subject, help.email.unwrap_or_default()))
     }
 
-    /// Sends one request as it is; gives the answer with its headers.
+    /// Sends a request and returns status, headers and body.
     pub(crate) async fn exchange(&self, request: Request<Body>) -> (StatusCode, HeaderMap, Value) {
         exchange(self.router.clone(), request).await
     }
 
-    /// Sends one request; a null body is none.
+    /// Sends a request; `null` stands for no body.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -139,7 +139,7 @@ impl Api {
         send_to(&self.router, method, path, key, body).await
     }
 
-    /// Sends one request with these headers; a null body is none.
+    /// Sends a request with these headers; `null` stands for no body.
     pub(crate) async fn send_with(
         &self,
         method: Method,
@@ -151,14 +151,14 @@ impl Api {
         (status, answer)
     }
 
-    /// A trial's key.
+    /// Creates a trial and returns its key.
     pub(crate) async fn trial(&self) -> String {
         let (status, trial) = self.send(Method::POST, "/api/trial", None, &Value::Null).await;
         assert_eq!(status, StatusCode::CREATED, "{trial}");
         trial["key"].as_str().unwrap().to_owned()
     }
 
-    /// A trial's key, its account on that plan.
+    /// Creates a trial on this plan and returns its key and account.
     pub(crate) async fn trial_on(&self, plan: Plan) -> (String, Uuid) {
         let key = self.trial().await;
         let account_id = self.account_of(&key).await;
@@ -166,26 +166,26 @@ impl Api {
         (key, account_id)
     }
 
-    /// Puts an account on a plan, as an operator does.
+    /// Sets the plan of an account, as an operator would.
     pub(crate) async fn put_on(&self, account_id: Uuid, plan: Plan) {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         assert!(store::accounts::update_plan(&mut conn, account_id, plan).await.unwrap());
         self.app.credentials.invalidate_account(account_id);
     }
 
-    /// Whose key it is.
+    /// Returns the account of a key.
     pub(crate) async fn account_of(&self, key: &str) -> Uuid {
         let (_, account) = self.send(Method::GET, "/api/account", Some(key), &Value::Null).await;
         account["id"].as_str().unwrap().parse().unwrap()
     }
 
-    /// A further key of the account behind `key`, with those scopes.
+    /// Creates another key of the account, with these scopes.
     pub(crate) async fn key_with(&self, key: &str, scopes: ScopeSet) -> String {
         let account_id = self.account_of(key).await;
         self.insert_key(account_id, scopes, Reach::default(), None).await.1
     }
 
-    /// A further key of an account, with its id, made by nobody.
+    /// Inserts another key of an account, without a parent, and returns its id.
     pub(crate) async fn insert_key(
         &self,
         account_id: Uuid,
@@ -199,7 +199,7 @@ impl Api {
         (new.id, made)
     }
 
-    /// A key about to be stored, made by nobody, and its text.
+    /// Returns a new key without a parent, and its secret.
     pub(crate) fn new_key(
         &self,
         scopes: ScopeSet,
@@ -221,7 +221,7 @@ impl Api {
         (new, made)
     }
 
-    /// The cookie of a browser in which somebody has signed in, who has taken over that account.
+    /// Returns the cookie of a session that has claimed the account.
     pub(crate) async fn sign_in(&self, account_id: Uuid) -> String {
         let (clock, rng) = (Clock::system(), Rng::system());
         let (now, id) = (clock.now(), rng.uuid_v7(clock.now()));
@@ -249,18 +249,18 @@ impl Api {
         format!("session={token}")
     }
 
-    /// Sends a request as it stands.
+    /// Sends a request and returns the raw response.
     pub(crate) async fn answer(&self, request: Request<Body>) -> Response {
         self.router.clone().oneshot(request).await.unwrap()
     }
 
-    /// A transaction of somebody else's on the test's database.
+    /// Begins another transaction on the test's database.
     pub(crate) async fn begin(&self) -> store::Tx {
         store::begin(&self.database.db).await.unwrap()
     }
 
-    /// Until somebody waits for a lock in the test's database.
-    pub(crate) async fn somebody_waits(&self) {
+    /// Waits until a statement waits for a lock in the test's database.
+    pub(crate) async fn until_lock_wait(&self) {
         let waiting = "do $$ begin
             perform from pg_stat_activity
             where datname = current_database() and wait_event_type = 'Lock' and pid <> pg_backend_pid();
@@ -273,7 +273,7 @@ impl Api {
         tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap();
     }
 
-    /// A number this test has not had, each larger than those before.
+    /// Returns increasing numbers.
     pub(crate) fn next_number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
@@ -290,7 +290,7 @@ fn app(settings: &[String], clock: Clock) -> App {
     App::with_clock(&config, clock).unwrap()
 }
 
-/// Sends one request to a replica; a null body is none.
+/// Sends a request to a replica; `null` stands for no body.
 pub(crate) async fn send_to(
     router: &Router,
     method: Method,

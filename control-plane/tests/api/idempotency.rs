@@ -1,4 +1,4 @@
-//! A call that is sent again under its `Idempotency-Key` is answered again, and not carried out again.
+//! Idempotency: a repeated call under its `Idempotency-Key` is replayed and does not run again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::harness::{Api, exchange};
 
-/// Fails until a call was claimed.
+/// Fails until a call has been claimed.
 const IS_CLAIMED: &str = "do $$ begin if not exists (select 1 from idempotent_calls) then raise exception 'not yet'; end if; end $$";
 
 fn request(key: &str, path: &str, name: &str, body: impl Into<Body>) -> Request<Body> {
@@ -45,7 +45,7 @@ fn is_replayed(headers: &HeaderMap) -> bool {
 }
 
 #[tokio::test]
-async fn the_same_call_is_answered_the_same_and_carried_out_once() {
+async fn a_repeated_call_replays_its_response_and_runs_once() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let (status, headers, mut first) = create(&api, &key, "order-17", &form("F")).await;
@@ -65,7 +65,7 @@ async fn the_same_call_is_answered_the_same_and_carried_out_once() {
 }
 
 #[tokio::test]
-async fn another_body_or_query_under_the_same_key_is_a_mismatch() {
+async fn a_different_body_or_query_under_the_same_key_is_a_mismatch() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     create(&api, &key, "k", &form("F")).await;
@@ -80,8 +80,8 @@ async fn another_body_or_query_under_the_same_key_is_a_mismatch() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_hundred_at_once_on_two_replicas_one_is_carried_out() {
-    // A few connections serve a hundred calls sooner than many that are all being opened at once.
+async fn of_a_hundred_concurrent_calls_on_two_replicas_one_runs() {
+    // A few connections serve a hundred calls faster than many that all open at once.
     let api = Arc::new(Api::start(&["store.max_connections=5"]).await);
     let (key, beside) = (api.trial().await, api.replica(&[]));
     let sent = (0..100).map(|number| {
@@ -121,7 +121,7 @@ async fn a_key_belongs_to_one_account_one_credential_and_one_route() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_repeated_too_with_everything_a_problem_has() {
+async fn a_problem_is_replayed_completely() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let hook = json!({"url": "https://example.com/hook"}).to_string();
@@ -139,7 +139,7 @@ async fn a_refusal_is_repeated_too_with_everything_a_problem_has() {
 }
 
 #[tokio::test]
-async fn a_secret_is_shown_again_to_its_owner_and_can_not_be_read_from_the_database() {
+async fn a_secret_is_replayed_to_its_owner_and_stored_encrypted() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let hook = json!({"url": "https://example.com/hook"}).to_string();
@@ -162,7 +162,7 @@ async fn a_secret_is_shown_again_to_its_owner_and_can_not_be_read_from_the_datab
 }
 
 #[tokio::test]
-async fn a_day_later_the_key_is_free_again() {
+async fn a_key_can_be_reused_after_a_day() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     create(&api, &key, "k", &form("F")).await;
@@ -178,11 +178,11 @@ async fn a_day_later_the_key_is_free_again() {
 }
 
 #[tokio::test]
-async fn a_call_its_process_died_at_is_taken_over_after_its_lease() {
+async fn a_call_of_a_killed_process_is_taken_over_after_its_lease() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     create(&api, &key, "k", &form("F")).await;
-    // As a process leaves it that is killed in the middle.
+    // The state that a killed process leaves.
     api.execute("update idempotent_calls set answer = null").await.unwrap();
     let (status, headers, problem) = create(&api, &key, "k", &form("F")).await;
     assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")));
@@ -194,7 +194,7 @@ async fn a_call_its_process_died_at_is_taken_over_after_its_lease() {
 }
 
 #[tokio::test]
-async fn a_caller_who_hangs_up_gets_the_answer_when_asking_again() {
+async fn a_disconnected_caller_gets_the_response_with_a_retry() {
     let api = Arc::new(Api::start(&[]).await);
     let key = api.trial().await;
     let body = form("F");
@@ -218,7 +218,7 @@ async fn a_caller_who_hangs_up_gets_the_answer_when_asking_again() {
 }
 
 #[tokio::test]
-async fn while_it_is_carried_out_a_call_is_nobody_elses_however_long_it_takes() {
+async fn a_running_call_keeps_its_lease_however_long_it_takes() {
     let api = Arc::new(Api::start(&["idempotency.lease_ttl=2s"]).await);
     let key = api.trial().await;
     let (mut sender, chunks) = mpsc::channel::<Result<String, std::io::Error>>(2);
@@ -228,7 +228,7 @@ async fn while_it_is_carried_out_a_call_is_nobody_elses_however_long_it_takes() 
     });
     until(async || api.execute(IS_CLAIMED).await.is_ok()).await;
     let mut look = tokio::time::interval(Duration::from_millis(100));
-    // Several leases long.
+    // Longer than several leases.
     for _ in 0..30 {
         look.tick().await;
         let (status, _, problem) = create(&api, &key, "k", &form("F")).await;
@@ -241,7 +241,7 @@ async fn while_it_is_carried_out_a_call_is_nobody_elses_however_long_it_takes() 
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large_stays_so_and_does_not_use_the_key_up() {
+async fn a_too_large_body_does_not_use_up_the_key() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let large = form(&"x".repeat(5 << 20));
@@ -253,7 +253,7 @@ async fn a_body_that_is_too_large_stays_so_and_does_not_use_the_key_up() {
 }
 
 #[tokio::test]
-async fn what_is_no_key_is_refused_and_a_stranger_is_told_so_first() {
+async fn an_invalid_idempotency_key_is_rejected_after_authentication() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     for wrong in ["", "a b", &"k".repeat(256)] {
@@ -270,7 +270,7 @@ async fn what_is_no_key_is_refused_and_a_stranger_is_told_so_first() {
 }
 
 #[tokio::test]
-async fn who_may_no_longer_call_gets_no_kept_answer() {
+async fn a_caller_without_access_gets_no_stored_response() {
     let api = Api::start(&["keys.cache_ttl=0s"]).await;
     let key = api.trial().await;
     let statements = [
@@ -293,7 +293,7 @@ async fn who_may_no_longer_call_gets_no_kept_answer() {
 }
 
 #[tokio::test]
-async fn trials_are_never_repeated() {
+async fn trials_are_never_replayed() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let mut keys = std::collections::BTreeSet::new();
@@ -306,7 +306,7 @@ async fn trials_are_never_repeated() {
 }
 
 #[tokio::test]
-async fn a_call_without_a_body_is_one_under_a_key_too() {
+async fn a_call_without_a_body_is_idempotent_too() {
     let api = Api::start(&["upgrade.mode=instant"]).await;
     let key = api.trial().await;
     let call = Request::post("/api/account/upgrade")

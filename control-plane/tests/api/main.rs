@@ -1,39 +1,18 @@
-//! The management API over real stores: one service, in this process.
+//! Tests of the management API, in process, over real stores.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step fails the test")]
 
 mod account;
 mod analytics;
-mod archives;
-mod assets;
 mod bad_input;
-mod batch;
-mod coverage;
-mod deploys;
 mod document;
-mod domains;
-mod entries;
-mod erasure;
-mod exports;
-mod folders;
-mod form_edits;
+mod forms;
 mod harness;
-mod help;
 mod idempotency;
 mod keys;
 mod matrix;
-mod narrow;
-mod next;
-mod page_edits;
+mod no_side_effects;
 mod pages;
-mod quotas;
-mod subdomains;
-mod submission_files;
-mod submission_lists;
+mod sites;
 mod submissions;
-mod trial;
-mod unchanged;
-mod versions;
-mod webhook_deliveries;
 mod webhooks;
-mod workflows;

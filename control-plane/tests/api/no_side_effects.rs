@@ -1,9 +1,9 @@
-//! Whether anything in the database has changed: a refused call leaves every row of every table as it was.
+//! Detects side effects: a rejected call must leave every row of every table unchanged.
 
 use crate::harness::Api;
 
-/// Every table with a digest of its rows. That a key or a session was used is noted whatever is answered, and the
-/// outbox is emptied in the background.
+/// Every table with a digest of its rows. Excludes the last use of keys and sessions, which every call records, and
+/// the outbox, which is emptied in the background.
 const LOOK: &str = "
     create schema if not exists watched;
     create or replace function watched.look() returns table (name text, digest text) language plpgsql as $$
@@ -32,27 +32,27 @@ const COMPARE: &str = "
         if changed is not null then raise exception 'rows have changed in: %', changed; end if;
     end $$";
 
-/// The database as it was at a moment.
-pub(crate) struct Unchanged<'a>(&'a Api);
+/// A snapshot of the database.
+pub(crate) struct Snapshot<'a>(&'a Api);
 
-impl<'a> Unchanged<'a> {
-    /// From now on nothing is to change.
-    pub(crate) async fn since_now(api: &'a Api) -> Self {
+impl<'a> Snapshot<'a> {
+    /// Takes a snapshot.
+    pub(crate) async fn take(api: &'a Api) -> Self {
         api.execute(LOOK).await.unwrap();
         Self(api)
     }
 
-    /// Which tables have changed, if any has.
+    /// Returns an error with the tables that have changed.
     pub(crate) async fn check(&self) -> Result<(), String> {
         self.0.execute(COMPARE).await.map_err(|error| format!("{error:?}"))
     }
 }
 
 #[tokio::test]
-async fn a_change_of_one_row_is_noticed() {
+async fn a_change_of_one_row_is_detected() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
-    let before = Unchanged::since_now(&api).await;
+    let before = Snapshot::take(&api).await;
     api.account_of(&key).await;
     assert_eq!(before.check().await, Ok(()));
     api.execute("update accounts set timezone = 'Europe/Berlin'").await.unwrap();

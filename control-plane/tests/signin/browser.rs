@@ -1,4 +1,4 @@
-//! A browser as far as it matters here: it keeps cookies, says where its forms come from, and goes where it is told.
+//! A minimal browser: it stores cookies, sends `Origin` and follows redirects.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use serde_json::Value;
 use tower::ServiceExt;
 use url::Url;
 
+use crate::fixture::BASE;
 use crate::provider::Provider;
-use crate::stand::BASE;
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -60,12 +60,12 @@ impl Browser {
         self.send(Method::GET, path, &[], "").await
     }
 
-    /// Posts a form from a page of ours.
+    /// Posts a form with the origin of this host.
     pub(crate) async fn post(&mut self, path: &str, form: &[(&str, &str)]) -> Answer {
         self.post_from(Some(BASE), path, form).await
     }
 
-    /// Posts a form from a page of that origin.
+    /// Posts a form with this origin.
     pub(crate) async fn post_from(
         &mut self,
         origin: Option<&str>,
@@ -87,7 +87,7 @@ impl Browser {
             headers.push(("cookie", &cookies));
         }
         let mut answer = send(&self.router, method, path, &headers, body).await;
-        // The templates write every slash so.
+        // The templates escape every slash.
         answer.text = answer.text.replace("&#x2f;", "/");
         for set in answer.headers.get_all("set-cookie") {
             let (pair, attributes) = set.to_str().unwrap().split_once(';').unwrap();
@@ -101,7 +101,7 @@ impl Browser {
         answer
     }
 
-    /// Is sent out to a provider; gives where to.
+    /// Starts a sign-in and returns the provider's URL.
     pub(crate) async fn begin(&mut self, name: &str, return_to: &str) -> Url {
         let query =
             form_urlencoded::Serializer::new(String::new()).append_pair("returnTo", return_to).finish();
@@ -110,12 +110,12 @@ impl Browser {
         answer.header("location").parse().unwrap()
     }
 
-    /// Comes back from a provider with what it gave.
+    /// Calls the callback with the provider's query.
     pub(crate) async fn come_back(&mut self, name: &str, query: &str) -> Answer {
         self.get(&format!("/api/auth/oauth/{name}/callback?{query}")).await
     }
 
-    /// The whole way: out, signing in there as `subject`, and back.
+    /// Signs in as `subject`, from the redirect to the callback.
     pub(crate) async fn sign_in(
         &mut self,
         name: &str,
@@ -128,13 +128,13 @@ impl Browser {
         self.come_back(name, &brought).await
     }
 
-    /// What the API says of the account this browser works on.
+    /// Returns the API's response for the current account.
     pub(crate) async fn account(&mut self) -> (StatusCode, Value) {
         let answer = self.get("/api/account").await;
         (answer.status, serde_json::from_str(&answer.text).unwrap())
     }
 
-    /// Whether somebody is signed in, as far as the server is concerned.
+    /// Whether the server accepts the session.
     pub(crate) async fn is_signed_in(&mut self) -> bool {
         self.get("/account").await.status == StatusCode::OK
     }

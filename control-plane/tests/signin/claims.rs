@@ -1,4 +1,4 @@
-//! A trial becomes somebody's: once, in time, and only when they say so.
+//! Claims of trials: once, before the deadline, and only by an explicit POST.
 
 use cache::BusEvent;
 use chrono::TimeDelta;
@@ -9,17 +9,17 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::browser::send;
-use crate::stand::Stand;
+use crate::fixture::Fixture;
 
 #[tokio::test]
-async fn a_claimed_trial_is_permanent_and_its_key_goes_on_working() {
-    let stand = Stand::start().await;
-    let trial = stand.trial().await;
-    let mut browser = stand.browser();
+async fn a_claimed_trial_is_permanent_and_its_key_keeps_working() {
+    let fixture = Fixture::start().await;
+    let trial = fixture.trial().await;
+    let mut browser = fixture.browser();
     let page = browser.get(&trial.path).await;
     assert_eq!(page.status, StatusCode::OK);
     assert!(page.text.contains("Sign in to claim") && !page.text.contains("<form"), "{}", page.text);
-    let back = browser.sign_in("a", &stand.a, "ada", &trial.path).await;
+    let back = browser.sign_in("a", &fixture.a, "ada", &trial.path).await;
     assert_eq!(back.header("location"), trial.path);
     let page = browser.get(&trial.path).await.text;
     assert!(page.contains(&trial.key[.."st_trial_".len() + 4]) && !page.contains(&trial.key), "{page}");
@@ -27,34 +27,34 @@ async fn a_claimed_trial_is_permanent_and_its_key_goes_on_working() {
     let done = browser.post(&trial.path, &[]).await;
     assert_eq!((done.status, done.header("location")), (StatusCode::SEE_OTHER, "/account"));
     assert!(browser.get("/account").await.text.contains("Yours since"));
-    stand.later(TimeDelta::days(2));
-    let (status, account) = stand.account(&trial.key).await;
+    fixture.later(TimeDelta::days(2));
+    let (status, account) = fixture.account(&trial.key).await;
     assert_eq!((status, &account["_meta"]["claimed"]), (StatusCode::OK, &true.into()));
     assert_eq!(account["claimDeadline"], Value::Null);
 }
 
 #[tokio::test]
-async fn looking_at_the_link_changes_nothing_however_often_and_whoever_looks() {
-    let stand = Stand::start().await;
-    let trial = stand.trial().await;
+async fn fetching_the_link_changes_nothing() {
+    let fixture = Fixture::start().await;
+    let trial = fixture.trial().await;
     let everything = "select a::text from accounts a union all select k::text from api_keys k
                       union all select o::text from identity_accounts o";
-    let mut browser = stand.signed_in("ada").await;
-    let before = stand.texts(everything).await;
+    let mut browser = fixture.signed_in("ada").await;
+    let before = fixture.texts(everything).await;
     for method in [Method::GET, Method::HEAD, Method::GET] {
         let preview = [("user-agent", "Slackbot-LinkExpanding 1.0")];
-        assert_eq!(send(&stand.router, method, &trial.path, &preview, "").await.status, StatusCode::OK);
+        assert_eq!(send(&fixture.router, method, &trial.path, &preview, "").await.status, StatusCode::OK);
         assert_eq!(browser.get(&trial.path).await.status, StatusCode::OK);
     }
-    assert_eq!(stand.texts(everything).await, before);
+    assert_eq!(fixture.texts(everything).await, before);
     assert_eq!(browser.post(&trial.path, &[]).await.header("location"), "/account");
 }
 
 #[tokio::test]
 async fn a_link_works_once() {
-    let stand = Stand::start().await;
-    let trial = stand.trial().await;
-    let (mut ada, mut eve) = (stand.signed_in("ada").await, stand.signed_in("eve").await);
+    let fixture = Fixture::start().await;
+    let trial = fixture.trial().await;
+    let (mut ada, mut eve) = (fixture.signed_in("ada").await, fixture.signed_in("eve").await);
     ada.post(&trial.path, &[]).await;
     for (browser, title) in [(&mut ada, "This is yours already"), (&mut eve, "Already claimed")] {
         for answer in [browser.get(&trial.path).await, browser.post(&trial.path, &[]).await] {
@@ -66,31 +66,31 @@ async fn a_link_works_once() {
 }
 
 #[tokio::test]
-async fn of_twenty_who_claim_at_once_exactly_one_has_it() {
-    let stand = Stand::start().await;
-    let trial = stand.trial().await;
+async fn of_twenty_concurrent_claims_one_succeeds() {
+    let fixture = Fixture::start().await;
+    let trial = fixture.trial().await;
     let mut claiming = JoinSet::new();
     for number in 0..20 {
-        let mut browser = stand.signed_in(&format!("person-{number}")).await;
+        let mut browser = fixture.signed_in(&format!("person-{number}")).await;
         let path = trial.path.clone();
         claiming.spawn(async move { browser.post(&path, &[]).await.status });
     }
     let statuses = claiming.join_all().await;
     let count = |status| statuses.iter().filter(|one| **one == status).count();
     assert_eq!((count(StatusCode::SEE_OTHER), count(StatusCode::GONE)), (1, 19), "{statuses:?}");
-    assert_eq!(stand.texts("select o::text from identity_accounts o").await.len(), 1);
+    assert_eq!(fixture.texts("select o::text from identity_accounts o").await.len(), 1);
     let current = "select s::text from sessions s where s.account_id is not null";
-    assert_eq!(stand.texts(current).await.len(), 1);
+    assert_eq!(fixture.texts(current).await.len(), 1);
 }
 
 #[tokio::test]
-async fn a_link_can_be_used_until_the_last_moment_and_not_after() {
-    let stand = Stand::start().await;
-    let (late, early) = (stand.trial().await, stand.trial().await);
-    stand.later(TimeDelta::hours(24) - TimeDelta::milliseconds(1));
-    let mut browser = stand.signed_in("ada").await;
+async fn a_link_works_until_its_deadline() {
+    let fixture = Fixture::start().await;
+    let (late, early) = (fixture.trial().await, fixture.trial().await);
+    fixture.later(TimeDelta::hours(24) - TimeDelta::milliseconds(1));
+    let mut browser = fixture.signed_in("ada").await;
     assert_eq!(browser.post(&early.path, &[]).await.status, StatusCode::SEE_OTHER);
-    stand.later(TimeDelta::milliseconds(1));
+    fixture.later(TimeDelta::milliseconds(1));
     for answer in [browser.get(&late.path).await, browser.post(&late.path, &[]).await] {
         assert_eq!(answer.status, StatusCode::GONE);
         assert!(answer.text.contains("Too late to claim"), "{}", answer.text);
@@ -98,11 +98,11 @@ async fn a_link_can_be_used_until_the_last_moment_and_not_after() {
 }
 
 #[tokio::test]
-async fn a_link_to_nothing_or_to_a_deleted_trial_says_so() {
-    let stand = Stand::start().await;
-    let trial = stand.trial().await;
-    stand.execute("delete from accounts").await;
-    let mut browser = stand.signed_in("ada").await;
+async fn unknown_links_and_deleted_trials_are_reported() {
+    let fixture = Fixture::start().await;
+    let trial = fixture.trial().await;
+    fixture.execute("delete from accounts").await;
+    let mut browser = fixture.signed_in("ada").await;
     for path in ["/claim/never-given-out", trial.path.as_str()] {
         for answer in [browser.get(path).await, browser.post(path, &[]).await] {
             assert_eq!(answer.status, StatusCode::NOT_FOUND);
@@ -112,58 +112,58 @@ async fn a_link_to_nothing_or_to_a_deleted_trial_says_so() {
 }
 
 #[tokio::test]
-async fn nobody_claims_without_signing_in() {
-    let stand = Stand::start().await;
-    let trial = stand.trial().await;
-    let answer = stand.browser().post(&trial.path, &[]).await;
+async fn claiming_requires_a_session() {
+    let fixture = Fixture::start().await;
+    let trial = fixture.trial().await;
+    let answer = fixture.browser().post(&trial.path, &[]).await;
     assert_eq!(answer.status, StatusCode::SEE_OTHER);
     let back = trial.path.replace('/', "%2F");
     assert_eq!(answer.header("location"), format!("/login?returnTo={back}"));
-    let (_, account) = stand.account(&trial.key).await;
+    let (_, account) = fixture.account(&trial.key).await;
     assert_eq!(account["_meta"]["claimed"], false);
 }
 
 #[tokio::test]
-async fn keys_that_are_marked_stop_working_with_what_was_made_by_them() {
-    let stand = Stand::start().await;
-    let trial = stand.trial().await;
-    stand.later(TimeDelta::seconds(1));
-    let other = stand.trial().await;
+async fn selected_keys_are_revoked_with_their_descendants() {
+    let fixture = Fixture::start().await;
+    let trial = fixture.trial().await;
+    fixture.later(TimeDelta::seconds(1));
+    let other = fixture.trial().await;
     let child = "insert into api_keys
              (id, account_id, fingerprint, shown_prefix, label, scopes, created_at, parent_id)
          select gen_random_uuid(), account_id, 'x', 'st_live_1234', 'a child', scopes, created_at, id
          from api_keys order by created_at limit 1";
-    stand.execute(child).await;
+    fixture.execute(child).await;
     let expired = "insert into api_keys
              (id, account_id, fingerprint, shown_prefix, label, scopes, created_at, expires_at)
          select gen_random_uuid(), account_id, 'y', 'st_live_5678', 'expired', scopes, created_at, created_at
          from api_keys order by created_at limit 1";
-    stand.execute(expired).await;
-    let mut browser = stand.signed_in("ada").await;
+    fixture.execute(expired).await;
+    let mut browser = fixture.signed_in("ada").await;
     let page = browser.get(&trial.path).await.text;
     assert!(page.contains("st_live_1234") && !page.contains("st_live_5678"), "{page}");
-    let ids = stand.texts("select id::text from api_keys where label = 'trial' order by created_at").await;
+    let ids = fixture.texts("select id::text from api_keys where label = 'trial' order by created_at").await;
     let (own, theirs) = (ids[0].as_str(), ids[1].as_str());
     browser.post(&trial.path, &[("revoke", own), ("revoke", theirs), ("revoke", "garbage")]).await;
-    assert_eq!(stand.account(&trial.key).await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(fixture.account(&trial.key).await.0, StatusCode::UNAUTHORIZED);
     assert_eq!(
-        stand.account(&other.key).await.0,
+        fixture.account(&other.key).await.0,
         StatusCode::OK,
         "another account's key is not to be revoked"
     );
     let live = "select label from api_keys where revoked_at is null and expires_at is null";
-    assert_eq!(stand.texts(live).await, ["trial"]);
+    assert_eq!(fixture.texts(live).await, ["trial"]);
 }
 
 #[tokio::test]
 async fn a_claim_adds_an_account_and_merges_nothing() {
-    let stand = Stand::start().await;
-    let trials = [stand.trial().await, stand.trial().await];
-    let mut browser = stand.signed_in("ada").await;
+    let fixture = Fixture::start().await;
+    let trials = [fixture.trial().await, fixture.trial().await];
+    let mut browser = fixture.signed_in("ada").await;
     let mut accounts = Vec::new();
     for trial in &trials {
         browser.post(&trial.path, &[]).await;
-        accounts.push(stand.account(&trial.key).await.1["id"].as_str().unwrap().to_owned());
+        accounts.push(fixture.account(&trial.key).await.1["id"].as_str().unwrap().to_owned());
     }
     assert_ne!(accounts[0], accounts[1]);
     let page = browser.get("/account").await.text;
@@ -172,36 +172,36 @@ async fn a_claim_adds_an_account_and_merges_nothing() {
 }
 
 #[tokio::test]
-async fn the_api_knows_of_a_claim_and_of_revoked_keys_at_once() {
-    let stand = Stand::that_remembers().await;
-    let (first, second) = (stand.trial().await, stand.trial().await);
-    let mut browser = stand.signed_in("ada").await;
+async fn the_api_applies_a_claim_and_revocations_immediately() {
+    let fixture = Fixture::with_long_cache().await;
+    let (first, second) = (fixture.trial().await, fixture.trial().await);
+    let mut browser = fixture.signed_in("ada").await;
     assert_eq!(browser.account().await.0, StatusCode::UNAUTHORIZED, "there is no account yet");
     for trial in [&first, &second] {
-        let (_, account) = stand.account(&trial.key).await;
+        let (_, account) = fixture.account(&trial.key).await;
         assert_eq!(account["_meta"]["claimed"], false);
         browser.post(&trial.path, &[]).await;
-        assert_eq!(stand.account(&trial.key).await.1["_meta"]["claimed"], true);
+        assert_eq!(fixture.account(&trial.key).await.1["_meta"]["claimed"], true);
         let (status, own) = browser.account().await;
         assert_eq!((status, &own["id"]), (StatusCode::OK, &account["id"]));
     }
 
-    let third = stand.trial().await;
-    assert_eq!(stand.account(&third.key).await.0, StatusCode::OK);
+    let third = fixture.trial().await;
+    assert_eq!(fixture.account(&third.key).await.0, StatusCode::OK);
     let page = browser.get(&third.path).await.text;
     let key_id = page.split_once("name=\"revoke\" value=\"").unwrap().1.split_once('"').unwrap().0;
     browser.post(&third.path, &[("revoke", key_id)]).await;
-    assert_eq!(stand.account(&third.key).await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(fixture.account(&third.key).await.0, StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]
-async fn edges_are_told_that_a_site_is_no_trials_any_more() {
-    let stand = Stand::start().await;
-    let trial = stand.trial().await;
-    let (_, account) = stand.account(&trial.key).await;
+async fn edges_are_notified_that_a_site_left_its_trial() {
+    let fixture = Fixture::start().await;
+    let trial = fixture.trial().await;
+    let (_, account) = fixture.account(&trial.key).await;
     let host = account["subdomain"].as_str().unwrap().to_owned();
-    let mut browser = stand.signed_in("ada").await;
-    let mut heard = std::pin::pin!(stand.app.bus.subscribe());
+    let mut browser = fixture.signed_in("ada").await;
+    let mut heard = std::pin::pin!(fixture.app.bus.subscribe());
     assert_eq!(heard.next().await, Some(BusEvent::Lagged));
     browser.post(&trial.path, &[]).await;
     assert_eq!(heard.next().await, Some(BusEvent::Message(Signal::Changed(Change::Host { host }))));

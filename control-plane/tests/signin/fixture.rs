@@ -1,4 +1,4 @@
-//! A control plane of a test's own, by a clock that the test moves, with two providers.
+//! A control plane with its own database, a movable clock and two providers.
 
 use axum::Router;
 use chrono::{DateTime, TimeDelta};
@@ -14,7 +14,7 @@ use crate::provider::Provider;
 
 pub(crate) const BASE: &str = "http://localhost:8080";
 
-pub(crate) struct Stand {
+pub(crate) struct Fixture {
     pub(crate) router: Router,
     pub(crate) app: App,
     pub(crate) database: TestDatabase,
@@ -23,19 +23,19 @@ pub(crate) struct Stand {
     pub(crate) b: Provider,
 }
 
-/// A trial as whoever made it knows it.
+/// A trial with its secrets.
 pub(crate) struct Trial {
     pub(crate) key: String,
-    /// The claim link's path.
+    /// The path of the claim link.
     pub(crate) path: String,
 }
 
-impl Stand {
+impl Fixture {
     pub(crate) async fn start() -> Self {
         Self::with(&[]).await
     }
 
-    /// With these settings beside the usual ones.
+    /// Starts with these additional settings.
     pub(crate) async fn with(set: &[&str]) -> Self {
         let start = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
         let clock = Clock::manual(start);
@@ -46,12 +46,12 @@ impl Stand {
         Self { router: control_plane::router(&app), app, database, clock, a, b }
     }
 
-    /// Somebody's browser that has never been here.
+    /// A browser without cookies.
     pub(crate) fn browser(&self) -> Browser {
         Browser::new(self.router.clone())
     }
 
-    /// A browser in which somebody is signed in at `a`.
+    /// A browser signed in as `subject` at provider `a`.
     pub(crate) async fn signed_in(&self, subject: &str) -> Browser {
         let mut browser = self.browser();
         let back = browser.sign_in("a", &self.a, subject, "/account").await;
@@ -67,16 +67,16 @@ impl Stand {
         Trial { key: made["key"].as_str().unwrap().to_owned(), path }
     }
 
-    /// What the API says of the key's account.
+    /// Returns the API's response for the account of a key.
     pub(crate) async fn account(&self, key: &str) -> (StatusCode, Value) {
         let bearer = format!("Bearer {key}");
         let answer = send(&self.router, Method::GET, "/api/account", &[("authorization", &bearer)], "").await;
         (answer.status, serde_json::from_str(&answer.text).unwrap())
     }
 
-    /// As [`Stand::start`], where whoever called an hour ago would still be remembered: what is forgotten, is
-    /// forgotten because somebody said so.
-    pub(crate) async fn that_remembers() -> Self {
+    /// As [`Fixture::start`], with credentials cached for an hour, so that only explicit
+    /// invalidation removes them.
+    pub(crate) async fn with_long_cache() -> Self {
         Self::with(&["keys.cache_ttl=1h"]).await
     }
 
@@ -84,18 +84,18 @@ impl Stand {
         self.clock.advance(by);
     }
 
-    /// What stands in the database: a statement that gives texts.
+    /// Returns the texts of a query.
     pub(crate) async fn texts(&self, statement: &'static str) -> Vec<String> {
         sqlx::query_scalar(statement).fetch_all(&self.database.db).await.unwrap()
     }
 
-    /// Changes what stands in the database.
+    /// Executes a statement.
     pub(crate) async fn execute(&self, statement: &str) {
         store::execute_raw(&self.database.db, statement).await.unwrap();
     }
 }
 
-/// Settings over stores of the test's own, with the providers `a` and `b`.
+/// Settings with the test's own stores and the providers `a` and `b`.
 pub(crate) async fn settings(database: &TestDatabase, a: &Provider, b: &Provider, set: &[&str]) -> Config {
     let redis = sandbox::test::redis().await;
     let mut all = vec![

@@ -1,4 +1,4 @@
-//! GitHub, or what speaks like it: OAuth 2, then its API.
+//! GitHub, or a service with the same API.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 
-use crate::stand::Stand;
+use crate::fixture::Fixture;
 
 #[derive(Clone, Default)]
 struct Fake {
@@ -35,7 +35,7 @@ async fn exchange(State(fake): State<Fake>, form: Bytes) -> Response {
             &json!({ "access_token": "let-me-see", "token_type": "bearer", "scope": "read:user" }),
         );
     }
-    // As GitHub does: 200.
+    // GitHub returns 200 here.
     answer(&json!({ "error": "bad_verification_code", "error_description": "The code is incorrect." }))
 }
 
@@ -53,7 +53,7 @@ async fn emails() -> Response {
     ]))
 }
 
-async fn github() -> (Stand, Fake) {
+async fn github() -> (Fixture, Fake) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let fake = Fake::default();
@@ -71,12 +71,12 @@ async fn github() -> (Stand, Fake) {
         "signin.providers.github.client_secret=hush".to_owned(),
     ];
     let set: Vec<&str> = set.iter().map(String::as_str).collect();
-    (Stand::with(&set).await, fake)
+    (Fixture::with(&set).await, fake)
 }
 
-/// Out and back with a code; gives the page they end on.
-async fn sign_in(stand: &Stand, fake: &Fake, code: &str) -> (StatusCode, String) {
-    let mut browser = stand.browser();
+/// Signs in with a code and returns the final page.
+async fn sign_in(fixture: &Fixture, fake: &Fake, code: &str) -> (StatusCode, String) {
+    let mut browser = fixture.browser();
     let way_out = browser.begin("github", "/account").await;
     assert_eq!(way_out.path(), "/login/oauth/authorize");
     let asked: BTreeMap<_, _> = way_out.query_pairs().into_owned().collect();
@@ -91,33 +91,33 @@ async fn sign_in(stand: &Stand, fake: &Fake, code: &str) -> (StatusCode, String)
 }
 
 #[tokio::test]
-async fn somebody_signs_in_and_stays_themselves_when_they_rename_themselves() {
-    let (stand, fake) = github().await;
-    let (status, page) = sign_in(&stand, &fake, "right").await;
+async fn a_renamed_user_keeps_the_identity() {
+    let (fixture, fake) = github().await;
+    let (status, page) = sign_in(&fixture, &fake, "right").await;
     assert_eq!(status, StatusCode::OK, "{page}");
     assert!(page.contains("octocat") && page.contains("octo@example.com"), "{page}");
     *fake.user.lock().unwrap() = json!({"id": 583231, "login": "octopus", "name": "Octo Pus"});
-    let (_, page) = sign_in(&stand, &fake, "right").await;
+    let (_, page) = sign_in(&fixture, &fake, "right").await;
     assert!(page.contains("Octo Pus"), "{page}");
-    assert_eq!(stand.texts("select subject from identities").await, ["583231"]);
+    assert_eq!(fixture.texts("select subject from identities").await, ["583231"]);
     *fake.user.lock().unwrap() = json!({"id": 99, "login": "octocat", "name": null});
-    sign_in(&stand, &fake, "right").await;
-    assert_eq!(stand.texts("select subject from identities order by 1").await, ["583231", "99"]);
+    sign_in(&fixture, &fake, "right").await;
+    assert_eq!(fixture.texts("select subject from identities order by 1").await, ["583231", "99"]);
 }
 
 #[tokio::test]
-async fn a_wrong_code_signs_nobody_in_although_it_is_answered_200() {
-    let (stand, fake) = github().await;
-    let (status, page) = sign_in(&stand, &fake, "wrong").await;
+async fn a_wrong_code_is_rejected_despite_its_200() {
+    let (fixture, fake) = github().await;
+    let (status, page) = sign_in(&fixture, &fake, "wrong").await;
     assert_eq!(status, StatusCode::BAD_REQUEST, "{page}");
-    assert!(stand.texts("select subject from identities").await.is_empty());
+    assert!(fixture.texts("select subject from identities").await.is_empty());
 }
 
 #[tokio::test]
-async fn an_api_that_does_not_say_who_it_is_signs_nobody_in() {
-    let (stand, fake) = github().await;
+async fn a_user_api_without_an_identity_is_rejected() {
+    let (fixture, fake) = github().await;
     *fake.user.lock().unwrap() = json!({"login": "octocat"});
-    let (status, page) = sign_in(&stand, &fake, "right").await;
+    let (status, page) = sign_in(&fixture, &fake, "right").await;
     assert_eq!(status, StatusCode::BAD_GATEWAY, "{page}");
-    assert!(stand.texts("select subject from identities").await.is_empty());
+    assert!(fixture.texts("select subject from identities").await.is_empty());
 }

@@ -1,16 +1,16 @@
-//! The local sign-in page: for a machine of one's own, and nowhere else.
+//! The local sign-in page, for localhost only.
 
 use control_plane::App;
 use http::StatusCode;
 use service::Clock;
 
+use crate::fixture::{Fixture, settings};
 use crate::provider::Provider;
-use crate::stand::{Stand, settings};
 
 #[tokio::test]
-async fn whoever_types_an_e_mail_is_whoever_they_say() {
-    let stand = Stand::with(&["signin.local=true"]).await;
-    let mut browser = stand.browser();
+async fn any_e_mail_address_signs_in() {
+    let fixture = Fixture::with(&["signin.local=true"]).await;
+    let mut browser = fixture.browser();
     let login = browser.get("/login?returnTo=%2Fclaim%2Fabc").await.text;
     assert!(login.contains("Local only, not for production."), "{login}");
     assert!(login.contains("/login/local?returnTo=%2Fclaim%2Fabc"), "{login}");
@@ -18,26 +18,27 @@ async fn whoever_types_an_e_mail_is_whoever_they_say() {
     let back = browser.post("/login/local", &form).await;
     assert_eq!((back.status, back.header("location")), (StatusCode::SEE_OTHER, "/claim/abc"));
     assert!(browser.get("/account").await.text.contains("Ada@example.com"));
-    let mut again = stand.browser();
+    let mut again = fixture.browser();
     again.post("/login/local", &[("email", "ada@EXAMPLE.com"), ("returnTo", "//evil.test")]).await;
     assert!(again.is_signed_in().await);
-    assert_eq!(stand.texts("select i::text from identities i").await.len(), 1);
+    assert_eq!(fixture.texts("select i::text from identities i").await.len(), 1);
 }
 
 #[tokio::test]
-async fn what_is_no_e_mail_is_told_so_beside_the_field() {
-    let stand = Stand::with(&["signin.local=true"]).await;
+async fn an_invalid_e_mail_address_is_reported_at_the_field() {
+    let fixture = Fixture::with(&["signin.local=true"]).await;
     for typed in ["", "ada", "\u{0}"] {
-        let page = stand.browser().post("/login/local", &[("email", typed), ("returnTo", "/claim/x")]).await;
+        let page =
+            fixture.browser().post("/login/local", &[("email", typed), ("returnTo", "/claim/x")]).await;
         assert!(page.text.contains("aria-describedby=\"email-error\""), "{}", page.text);
         assert!(page.text.contains("value=\"/claim/x\""), "{}", page.text);
     }
 }
 
 #[tokio::test]
-async fn without_the_setting_there_is_no_such_page() {
-    let stand = Stand::start().await;
-    let mut browser = stand.browser();
+async fn the_page_requires_its_setting() {
+    let fixture = Fixture::start().await;
+    let mut browser = fixture.browser();
     assert!(!browser.get("/login").await.text.contains("Local only"));
     assert_eq!(browser.get("/login/local").await.status, StatusCode::NOT_FOUND);
     let answer = browser.post("/login/local", &[("email", "ada@example.com")]).await;
@@ -45,7 +46,7 @@ async fn without_the_setting_there_is_no_such_page() {
 }
 
 #[tokio::test]
-async fn the_service_refuses_to_start_with_it_where_others_can_reach_it() {
+async fn the_service_refuses_to_start_with_it_on_a_public_base_url() {
     let database = sandbox::test::database().await;
     let provider = Provider::start(&Clock::system()).await;
     for (base_url, starts) in [

@@ -1,4 +1,4 @@
-//! Signing in and claiming over a real database, with providers that say what a test wants them to say.
+//! Tests of signing in and claiming, over a real database and with scripted providers.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -6,6 +6,7 @@ mod accounts;
 mod attempts;
 mod browser;
 mod claims;
+mod fixture;
 mod github;
 mod local;
 mod pages;
@@ -13,5 +14,4 @@ mod provider;
 mod recipients;
 mod sessions;
 mod settings;
-mod stand;
 mod tokens;

@@ -1,4 +1,4 @@
-//! An OpenID provider that checks what it is asked, and says of people whatever a test wants it to say.
+//! A scripted OpenID provider that checks its requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -24,26 +24,26 @@ use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 use url::Url;
 
-/// What it says where a test doesn't leave it at the truth.
+/// Deviations from a correct provider.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Says {
-    /// In the token, for its own issuer.
+    /// The issuer in the token.
     pub(crate) issuer: Option<String>,
-    /// In the token, for the nonce it was given.
+    /// The nonce in the token.
     pub(crate) nonce: Option<String>,
-    /// In the token, for our client id.
+    /// The audience in the token.
     pub(crate) audience: Option<String>,
-    /// How long ago the token ran out.
+    /// How long ago the token expired.
     pub(crate) expired_since: Option<TimeDelta>,
-    /// Signs with a key that isn't among those it shows.
+    /// Signs with an unpublished key.
     pub(crate) foreign_key: bool,
-    /// Leaves the token unsigned, or signs it with the client's secret.
+    /// Leaves the token unsigned, or signs it with the client secret.
     pub(crate) header: Option<Value>,
-    /// In the token.
+    /// The e-mail address in the token.
     pub(crate) email: Option<String>,
-    /// At the user-info endpoint: all of its answer.
+    /// The whole response of the userinfo endpoint.
     pub(crate) user_info: Option<Value>,
-    /// Adds `iss` to the address people come back to, and promises to.
+    /// Adds `iss` to the callback, and announces it in the metadata.
     pub(crate) names_itself: bool,
 }
 
@@ -58,7 +58,7 @@ struct Code {
 struct Inside {
     says: Says,
     codes: BTreeMap<String, Code>,
-    /// Which key it signs with and shows.
+    /// The current signing key.
     key: u8,
     exchanges: usize,
     count: usize,
@@ -86,22 +86,22 @@ impl Provider {
         provider
     }
 
-    /// Says this from now on.
+    /// Sets the deviations.
     pub(crate) fn says(&self, says: Says) {
         self.inside.lock().unwrap().says = says;
     }
 
-    /// Signs with another key from now on, and shows only that one.
-    pub(crate) fn changes_its_key(&self) {
+    /// Rotates the key and publishes only the new one.
+    pub(crate) fn rotate_key(&self) {
         self.inside.lock().unwrap().key += 1;
     }
 
-    /// How often somebody wanted to exchange a code.
+    /// The number of code exchanges.
     pub(crate) fn exchanges(&self) -> usize {
         self.inside.lock().unwrap().exchanges
     }
 
-    /// Somebody signs in here as `subject`; gives what they bring back, as a query.
+    /// Signs in as `subject` and returns the query of the callback.
     pub(crate) fn approve(&self, asked: &Url, subject: &str) -> String {
         let asked: BTreeMap<_, _> = asked.query_pairs().into_owned().collect();
         assert_eq!((asked["response_type"].as_str(), asked["client_id"].as_str()), ("code", "us"));
@@ -138,7 +138,7 @@ impl Provider {
         )
         .set_nonce(Some(Nonce::new(says.nonce.clone().unwrap_or_else(|| code.nonce.clone()))));
         if let Some(header) = &says.header {
-            return weakly_signed(header, &claims);
+            return hmac_signed(header, &claims);
         }
         let key = key(if says.foreign_key { 99 } else { inside.key });
         let signed = CoreIdToken::new(claims, &key, CoreJwsSigningAlgorithm::EdDsa, None, None);
@@ -146,8 +146,8 @@ impl Provider {
     }
 }
 
-/// A token under a header of one's own choice, signed with the secret of the client if at all.
-fn weakly_signed(header: &Value, claims: &CoreIdTokenClaims) -> String {
+/// A token with a custom header, unsigned or signed with the client secret.
+fn hmac_signed(header: &Value, claims: &CoreIdTokenClaims) -> String {
     let part = |text: String| BASE64_URL_SAFE_NO_PAD.encode(text);
     let signed = format!("{}.{}", part(header.to_string()), part(serde_json::to_string(claims).unwrap()));
     if header["alg"] == "none" {
@@ -157,7 +157,7 @@ fn weakly_signed(header: &Value, claims: &CoreIdTokenClaims) -> String {
     format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(mac))
 }
 
-/// An Ed25519 key made of one number: PKCS #8 is a fixed beginning and 32 bytes.
+/// An Ed25519 key derived from one number: PKCS #8 is a fixed prefix and 32 bytes.
 fn key(number: u8) -> CoreEdDsaPrivateSigningKey {
     let beginning = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
     let der = [beginning.as_slice(), &[number; 32]].concat();
@@ -184,7 +184,7 @@ async fn describe(State(provider): State<Provider>) -> Response {
             "jwks_uri": at("/keys"),
             "response_types_supported": ["code"],
             "subject_types_supported": ["public"],
-            // More than we take: who asks decides.
+            // Includes algorithms that the client must reject.
             "id_token_signing_alg_values_supported": ["EdDSA", "HS256", "none"],
             "authorization_response_iss_parameter_supported": names_itself,
         }),

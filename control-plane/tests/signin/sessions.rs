@@ -1,73 +1,73 @@
-//! How long a browser stays signed in, and what ends it.
+//! The lifetime of sessions.
 
 use chrono::TimeDelta;
 use http::StatusCode;
 
-use crate::stand::Stand;
+use crate::fixture::Fixture;
 
 #[tokio::test]
 async fn a_session_ends_a_week_after_its_last_use() {
-    let stand = Stand::start().await;
-    let mut browser = stand.signed_in("ada").await;
+    let fixture = Fixture::start().await;
+    let mut browser = fixture.signed_in("ada").await;
     for _ in 0..3 {
-        stand.later(TimeDelta::days(6));
+        fixture.later(TimeDelta::days(6));
         assert!(browser.is_signed_in().await);
     }
-    stand.later(TimeDelta::days(7));
+    fixture.later(TimeDelta::days(7));
     assert!(!browser.is_signed_in().await);
 }
 
 #[tokio::test]
 async fn a_session_in_daily_use_ends_after_thirty_days() {
-    let stand = Stand::start().await;
-    let mut browser = stand.signed_in("ada").await;
+    let fixture = Fixture::start().await;
+    let mut browser = fixture.signed_in("ada").await;
     for day in 1..30 {
-        stand.later(TimeDelta::days(1));
+        fixture.later(TimeDelta::days(1));
         assert!(browser.is_signed_in().await, "on day {day}");
     }
-    stand.later(TimeDelta::days(1));
+    fixture.later(TimeDelta::days(1));
     assert!(!browser.is_signed_in().await);
-    stand.signed_in("ada").await;
-    assert_eq!(stand.texts("select s::text from sessions s").await.len(), 1, "the old one is cleared away");
+    fixture.signed_in("ada").await;
+    assert_eq!(fixture.texts("select s::text from sessions s").await.len(), 1, "the old one is cleared away");
 }
 
 #[tokio::test]
-async fn use_is_written_down_at_most_once_a_minute() {
-    let stand = Stand::start().await;
-    let mut browser = stand.signed_in("ada").await;
+async fn use_is_recorded_at_most_once_a_minute() {
+    let fixture = Fixture::start().await;
+    let mut browser = fixture.signed_in("ada").await;
     let seen = "select last_seen_at::text from sessions";
-    let before = stand.texts(seen).await;
-    stand.later(TimeDelta::seconds(59));
+    let before = fixture.texts(seen).await;
+    fixture.later(TimeDelta::seconds(59));
     browser.get("/account").await;
-    assert_eq!(stand.texts(seen).await, before);
-    stand.later(TimeDelta::seconds(1));
+    assert_eq!(fixture.texts(seen).await, before);
+    fixture.later(TimeDelta::seconds(1));
     browser.get("/account").await;
-    assert_ne!(stand.texts(seen).await, before);
+    assert_ne!(fixture.texts(seen).await, before);
 }
 
 #[tokio::test]
-async fn a_token_that_a_browser_had_before_signing_in_is_worth_nothing_after_it() {
-    let stand = Stand::start().await;
-    let mut attacker = stand.signed_in("eve").await;
+async fn a_sign_in_invalidates_the_previous_token() {
+    let fixture = Fixture::start().await;
+    let mut attacker = fixture.signed_in("eve").await;
     let planted = attacker.cookies["session"].clone();
-    let mut victim = stand.browser();
+    let mut victim = fixture.browser();
     victim.cookies.insert("session".to_owned(), planted.clone());
-    victim.sign_in("a", &stand.a, "ada", "/account").await;
+    victim.sign_in("a", &fixture.a, "ada", "/account").await;
     assert_ne!(victim.cookies["session"], planted);
     assert!(!attacker.is_signed_in().await, "and whose it was is signed out");
 
     let invented = "x".repeat(43);
-    let mut victim = stand.browser();
+    let mut victim = fixture.browser();
     victim.cookies.insert("session".to_owned(), invented.clone());
     assert!(!victim.is_signed_in().await);
-    victim.sign_in("a", &stand.a, "ada", "/account").await;
+    victim.sign_in("a", &fixture.a, "ada", "/account").await;
     assert_ne!(victim.cookies["session"], invented);
 }
 
 #[tokio::test]
-async fn signing_out_ends_the_session_for_whoever_has_its_token() {
-    let stand = Stand::start().await;
-    let mut browser = stand.signed_in("ada").await;
+async fn signing_out_invalidates_the_token() {
+    let fixture = Fixture::start().await;
+    let mut browser = fixture.signed_in("ada").await;
     let mut copy = browser.clone();
     let out = browser.post("/logout", &[]).await;
     assert_eq!((out.status, out.header("location")), (StatusCode::SEE_OTHER, "/login"));
@@ -77,13 +77,13 @@ async fn signing_out_ends_the_session_for_whoever_has_its_token() {
 }
 
 #[tokio::test]
-async fn a_session_that_has_ended_does_nothing_in_the_api_from_then_on() {
-    let stand = Stand::that_remembers().await;
-    let mut browser = stand.signed_in("ada").await;
+async fn an_ended_session_is_rejected_by_the_api() {
+    let fixture = Fixture::with_long_cache().await;
+    let mut browser = fixture.signed_in("ada").await;
     browser.post("/account/new", &[]).await;
     let mut copy = browser.clone();
     assert_eq!(copy.account().await.0, StatusCode::OK);
-    browser.sign_in("a", &stand.a, "ada", "/account").await;
+    browser.sign_in("a", &fixture.a, "ada", "/account").await;
     assert_eq!(copy.account().await.0, StatusCode::UNAUTHORIZED, "its browser has begun another");
 
     let mut copy = browser.clone();
@@ -93,23 +93,23 @@ async fn a_session_that_has_ended_does_nothing_in_the_api_from_then_on() {
 }
 
 #[tokio::test]
-async fn the_database_alone_opens_no_session() {
-    let stand = Stand::start().await;
-    let browser = stand.signed_in("ada").await;
+async fn stored_hashes_do_not_authenticate() {
+    let fixture = Fixture::start().await;
+    let browser = fixture.signed_in("ada").await;
     let token = &browser.cookies["session"];
-    let row = &stand.texts("select s::text from sessions s").await[0];
+    let row = &fixture.texts("select s::text from sessions s").await[0];
     let spelled: String = token.bytes().map(|byte| format!("{byte:02x}")).collect();
     assert!(!row.contains(token) && !row.contains(&spelled), "{row}");
 }
 
 #[tokio::test]
-async fn what_another_sites_page_posts_changes_nothing() {
-    let stand = Stand::with(&["signin.local=true"]).await;
-    let trial = stand.trial().await;
-    let mut browser = stand.signed_in("ada").await;
+async fn posts_from_other_origins_change_nothing() {
+    let fixture = Fixture::with(&["signin.local=true"]).await;
+    let trial = fixture.trial().await;
+    let mut browser = fixture.signed_in("ada").await;
     let everything =
         "select t::text from (select a.id, a.claimed_at, s.account_id from accounts a, sessions s) t";
-    let before = stand.texts(everything).await;
+    let before = fixture.texts(everything).await;
     let foreign = [
         None,
         Some("null"),
@@ -125,6 +125,6 @@ async fn what_another_sites_page_posts_changes_nothing() {
             assert_eq!(answer.header("set-cookie"), "");
         }
     }
-    assert_eq!(stand.texts(everything).await, before);
+    assert_eq!(fixture.texts(everything).await, before);
     assert!(browser.is_signed_in().await);
 }

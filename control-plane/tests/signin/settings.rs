@@ -1,21 +1,21 @@
-//! What must be set, what is known without being set, and what is refused.
+//! Provider settings: required, default and invalid ones.
 
 use control_plane::App;
 use service::Clock;
 
+use crate::fixture::{Fixture, settings};
 use crate::provider::Provider;
-use crate::stand::{Stand, settings};
 
 #[tokio::test]
-async fn of_google_and_github_an_id_and_a_secret_are_enough() {
-    let stand = Stand::with(&[
+async fn google_and_github_need_only_id_and_secret() {
+    let fixture = Fixture::with(&[
         "signin.providers.google.client_id=us",
         "signin.providers.google.client_secret=hush",
         "signin.providers.github.client_id=us",
         "signin.providers.github.client_secret=hush",
     ])
     .await;
-    let mut browser = stand.browser();
+    let mut browser = fixture.browser();
     let page = browser.get("/login").await.text;
     assert!(page.contains("Continue with Google") && page.contains("Continue with GitHub"), "{page}");
     let way_out = browser.begin("github", "/account").await;
@@ -23,7 +23,7 @@ async fn of_google_and_github_an_id_and_a_secret_are_enough() {
 }
 
 #[tokio::test]
-async fn a_provider_that_can_not_be_used_is_refused_by_name() {
+async fn an_invalid_provider_is_rejected_by_name() {
     let database = sandbox::test::database().await;
     let provider = Provider::start(&Clock::system()).await;
     for (set, said) in [

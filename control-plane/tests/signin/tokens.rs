@@ -1,25 +1,25 @@
-//! What a provider says is believed only if it says it to us, about this attempt, now, and with its own key.
+//! Checks of ID tokens: issuer, audience, nonce, time and signature.
 
 use chrono::TimeDelta;
 use http::StatusCode;
 use serde_json::json;
 
+use crate::fixture::Fixture;
 use crate::provider::Says;
-use crate::stand::Stand;
 
-async fn is_not_believed(stand: &Stand, what: &str) {
-    let mut browser = stand.browser();
-    let back = browser.sign_in("a", &stand.a, "ada", "/account").await;
+async fn assert_rejected(fixture: &Fixture, what: &str) {
+    let mut browser = fixture.browser();
+    let back = browser.sign_in("a", &fixture.a, "ada", "/account").await;
     assert_eq!(back.status, StatusCode::BAD_REQUEST, "{what}: {}", back.text);
     assert!(back.text.contains("could not be verified"), "{what}: {}", back.text);
     assert!(!browser.is_signed_in().await, "{what}");
 }
 
 #[tokio::test]
-async fn a_token_of_another_issuer_for_another_client_attempt_or_time_is_not_believed() {
-    let stand = Stand::start().await;
+async fn a_token_with_a_wrong_issuer_audience_nonce_or_time_is_rejected() {
+    let fixture = Fixture::start().await;
     let cases = [
-        ("another issuer", Says { issuer: Some(stand.b.issuer.clone()), ..Says::default() }),
+        ("another issuer", Says { issuer: Some(fixture.b.issuer.clone()), ..Says::default() }),
         ("another client", Says { audience: Some("them".to_owned()), ..Says::default() }),
         ("another attempt", Says { nonce: Some("of-another".to_owned()), ..Says::default() }),
         ("too late", Says { expired_since: Some(TimeDelta::seconds(1)), ..Says::default() }),
@@ -28,82 +28,82 @@ async fn a_token_of_another_issuer_for_another_client_attempt_or_time_is_not_bel
         ("the client's secret", Says { header: Some(json!({"alg": "HS256"})), ..Says::default() }),
     ];
     for (what, says) in cases {
-        stand.a.says(says);
-        is_not_believed(&stand, what).await;
+        fixture.a.says(says);
+        assert_rejected(&fixture, what).await;
     }
-    stand.a.says(Says::default());
-    assert!(stand.signed_in("ada").await.is_signed_in().await, "and the truth is");
+    fixture.a.says(Says::default());
+    assert!(fixture.signed_in("ada").await.is_signed_in().await, "and the truth is");
 }
 
 #[tokio::test]
-async fn an_answer_that_another_issuer_sent_is_not_even_shown_to_this_one() {
-    let stand = Stand::start().await;
-    let mut browser = stand.browser();
-    let brought = stand.a.approve(&browser.begin("a", "/account").await, "ada");
-    let back = browser.come_back("a", &format!("{brought}&iss={}", stand.b.issuer)).await;
-    assert_eq!((back.status, stand.a.exchanges()), (StatusCode::BAD_REQUEST, 0), "{}", back.text);
+async fn a_callback_of_another_issuer_exchanges_no_code() {
+    let fixture = Fixture::start().await;
+    let mut browser = fixture.browser();
+    let brought = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
+    let back = browser.come_back("a", &format!("{brought}&iss={}", fixture.b.issuer)).await;
+    assert_eq!((back.status, fixture.a.exchanges()), (StatusCode::BAD_REQUEST, 0), "{}", back.text);
 }
 
 #[tokio::test]
-async fn a_provider_that_promises_to_name_itself_must() {
-    let stand = Stand::start().await;
-    stand.a.says(Says { names_itself: true, ..Says::default() });
-    assert!(stand.signed_in("ada").await.is_signed_in().await);
-    let mut browser = stand.browser();
-    let brought = stand.a.approve(&browser.begin("a", "/account").await, "ada");
+async fn a_promised_issuer_parameter_is_required() {
+    let fixture = Fixture::start().await;
+    fixture.a.says(Says { names_itself: true, ..Says::default() });
+    assert!(fixture.signed_in("ada").await.is_signed_in().await);
+    let mut browser = fixture.browser();
+    let brought = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
     let nameless = brought.split("&iss=").next().unwrap();
     let back = browser.come_back("a", nameless).await;
-    assert_eq!((back.status, stand.a.exchanges()), (StatusCode::BAD_REQUEST, 1), "{}", back.text);
+    assert_eq!((back.status, fixture.a.exchanges()), (StatusCode::BAD_REQUEST, 1), "{}", back.text);
 }
 
 #[tokio::test]
-async fn a_new_key_of_the_providers_is_asked_for() {
-    let stand = Stand::start().await;
-    stand.signed_in("ada").await;
-    stand.a.changes_its_key();
-    stand.signed_in("ada").await;
-    assert_eq!(stand.a.exchanges(), 2);
+async fn a_rotated_provider_key_is_reloaded() {
+    let fixture = Fixture::start().await;
+    fixture.signed_in("ada").await;
+    fixture.a.rotate_key();
+    fixture.signed_in("ada").await;
+    assert_eq!(fixture.a.exchanges(), 2);
 }
 
 #[tokio::test]
-async fn one_is_recognised_by_issuer_and_subject_and_never_by_the_e_mail() {
-    let stand = Stand::start().await;
+async fn identities_are_matched_by_issuer_and_subject_only() {
+    let fixture = Fixture::start().await;
     let email = |email: &str| Says { email: Some(email.to_owned()), ..Says::default() };
-    for provider in [&stand.a, &stand.b] {
+    for provider in [&fixture.a, &fixture.b] {
         provider.says(email("ada@example.com"));
     }
-    let mut at_a = stand.signed_in("ada").await;
+    let mut at_a = fixture.signed_in("ada").await;
     at_a.post("/account/new", &[]).await;
-    let mut at_b = stand.browser();
-    at_b.sign_in("b", &stand.b, "ada", "/account").await;
+    let mut at_b = fixture.browser();
+    at_b.sign_in("b", &fixture.b, "ada", "/account").await;
     assert!(
         at_b.get("/account").await.text.contains("You have no account yet"),
         "somebody else's stays theirs"
     );
 
-    stand.a.says(email("ada@new.example"));
-    let page = stand.signed_in("ada").await.get("/account").await.text;
+    fixture.a.says(email("ada@new.example"));
+    let page = fixture.signed_in("ada").await.get("/account").await.text;
     assert!(page.contains("ada@new.example") && page.contains("Yours since"), "{page}");
-    assert_eq!(stand.texts("select i::text from identities i").await.len(), 2);
+    assert_eq!(fixture.texts("select i::text from identities i").await.len(), 2);
 }
 
 #[tokio::test]
-async fn an_e_mail_may_be_told_elsewhere_but_only_of_the_same_person() {
-    let stand = Stand::start().await;
+async fn userinfo_supplies_the_e_mail_of_the_same_subject_only() {
+    let fixture = Fixture::start().await;
     let told = json!({"sub": "ada", "email": "ada@example.com", "name": "Ada <b>"});
-    stand.a.says(Says { user_info: Some(told.clone()), ..Says::default() });
-    let page = stand.signed_in("ada").await.get("/account").await.text;
+    fixture.a.says(Says { user_info: Some(told.clone()), ..Says::default() });
+    let page = fixture.signed_in("ada").await.get("/account").await.text;
     assert!(page.contains("ada@example.com") && page.contains("Ada &lt;b&gt;"), "{page}");
-    let page = stand.signed_in("eve").await.get("/account").await.text;
+    let page = fixture.signed_in("eve").await.get("/account").await.text;
     assert!(!page.contains("ada@example.com") && page.contains("<strong>eve</strong>"), "{page}");
 }
 
 #[tokio::test]
-async fn a_subject_that_can_not_be_one_is_not_believed() {
-    let stand = Stand::start().await;
+async fn a_malformed_subject_is_rejected() {
+    let fixture = Fixture::start().await;
     for subject in ["", "a\0b", &"s".repeat(256)] {
-        let mut browser = stand.browser();
-        let back = browser.sign_in("a", &stand.a, subject, "/account").await;
+        let mut browser = fixture.browser();
+        let back = browser.sign_in("a", &fixture.a, subject, "/account").await;
         assert_eq!(back.status, StatusCode::BAD_REQUEST, "{subject:?}");
     }
 }

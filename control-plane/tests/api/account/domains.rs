@@ -1,4 +1,4 @@
-//! Custom domains: for larger plans, pointed at one subdomain each, and counted exactly.
+//! Custom domains: reserved for larger plans, one subdomain each, counted exactly.
 
 use domain::plans::Plan;
 use http::{Method, StatusCode};
@@ -9,7 +9,7 @@ use crate::harness::Api;
 const DOMAINS: &str = "/api/account/domains";
 
 #[tokio::test]
-async fn the_free_plan_has_none_and_says_so() {
+async fn the_free_plan_rejects_custom_domains() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let (status, problem) =
@@ -19,7 +19,7 @@ async fn the_free_plan_has_none_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_domain_is_added_repointed_and_given_back() {
+async fn a_domain_is_added_repointed_and_removed() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let ask = async |method: Method, path: &str, body: Value| api.send(method, path, Some(&key), &body).await;
@@ -56,7 +56,7 @@ async fn a_domain_is_added_repointed_and_given_back() {
 }
 
 #[tokio::test]
-async fn two_accounts_may_claim_a_domain_until_one_has_shown_that_it_is_theirs() {
+async fn two_accounts_may_add_a_domain_until_one_verifies_it() {
     let api = Api::start(&[]).await;
     for _ in 0..2 {
         let (key, _) = api.trial_on(Plan::Pro).await;
@@ -66,7 +66,7 @@ async fn two_accounts_may_claim_a_domain_until_one_has_shown_that_it_is_theirs()
 }
 
 #[tokio::test]
-async fn a_host_of_ours_or_none_at_all_is_no_custom_domain() {
+async fn own_hosts_and_invalid_hosts_are_rejected() {
     let api = Api::start(&["http.sites_domain=sites.test"]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     for domain in [

@@ -1,4 +1,4 @@
-//! Folders: what lies in them is counted, moved each for itself, and stays when they go.
+//! Folders: counts, independent moves, and deletion without their resources.
 
 use domain::plans::Plan;
 use http::{Method, StatusCode};
@@ -35,7 +35,7 @@ impl Desk {
         self.ask(Method::GET, path, Value::Null).await
     }
 
-    /// A folder, and one thing of each kind that lies in none.
+    /// Creates a folder, and one resource of each kind outside of it.
     async fn things(&self) -> (String, [(&'static str, String); 3]) {
         let fields = json!([{"name": "a", "label": "A", "type": "text"}]);
         let page = self.make("/api/pages", json!({"slug": "index", "title": "P", "html": "x"})).await;
@@ -56,14 +56,14 @@ fn statuses(moved: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn things_are_moved_in_and_out_each_for_itself() {
+async fn resources_are_moved_in_and_out_independently() {
     let desk = Desk::lay().await;
     let (folder, things) = desk.things().await;
     let path = format!("/api/folders/{folder}");
     let nothing = "00000000-0000-0000-0000-000000000000".to_owned();
     let mut wanted = things.to_vec();
     wanted.insert(1, ("page", nothing));
-    // A page is no form, and automations are none yet.
+    // The kind does not match the page, and automations do not exist yet.
     wanted.push(("form", things[0].1.clone()));
     wanted.push(("automation", things[0].1.clone()));
     let moved = desk.ask(Method::POST, &format!("{path}/organize"), moves(&wanted)).await;
@@ -98,7 +98,7 @@ async fn things_are_moved_in_and_out_each_for_itself() {
 }
 
 #[tokio::test]
-async fn a_thing_taken_out_of_the_wrong_folder_stays_in_its_own() {
+async fn ungrouping_from_the_wrong_folder_moves_nothing() {
     let desk = Desk::lay().await;
     let (folder, things) = desk.things().await;
     let other = desk.make("/api/folders", json!({"name": "Other"})).await;
@@ -112,7 +112,7 @@ async fn a_thing_taken_out_of_the_wrong_folder_stays_in_its_own() {
 }
 
 #[tokio::test]
-async fn a_deleted_folder_leaves_its_things_and_takes_its_keys() {
+async fn deleting_a_folder_keeps_its_resources_and_revokes_its_keys() {
     let desk = Desk::lay().await;
     let (folder, things) = desk.things().await;
     desk.ask(Method::POST, &format!("/api/folders/{folder}/organize"), moves(&things)).await;
@@ -140,7 +140,7 @@ async fn a_deleted_folder_leaves_its_things_and_takes_its_keys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn moves_in_opposite_orders_at_once_do_not_stand_in_each_others_way() {
+async fn concurrent_moves_in_opposite_orders_do_not_deadlock() {
     let desk = std::sync::Arc::new(Desk::lay().await);
     let (folder, _) = desk.things().await;
     let mut things = Vec::new();

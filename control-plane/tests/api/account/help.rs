@@ -1,4 +1,4 @@
-//! Words to the operator: kept to be mailed, and refused where they could be more than words.
+//! Help requests: queued as mail to the operator; header injection is rejected.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn words(subject: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_written_is_acknowledged_and_to_be_mailed_at_once() {
+async fn a_help_request_is_acknowledged_and_queued_for_mail() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let mut wanted = words("Schöne Grüße 🙂");
@@ -22,7 +22,7 @@ async fn what_is_written_is_acknowledged_and_to_be_mailed_at_once() {
 }
 
 #[tokio::test]
-async fn a_subject_of_several_lines_is_refused_whatever_ends_them() {
+async fn a_subject_with_a_line_break_is_rejected() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     for subject in ["a\r\nBcc: eve@evil.test", "a\nb", "a\rb", "\r\n\r\nbody", "a\r\n b"] {

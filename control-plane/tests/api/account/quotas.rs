@@ -1,4 +1,4 @@
-//! Limits hold under concurrency: the count and the check are one statement.
+//! Limits hold under concurrency, because count and check are one statement.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::harness::Api;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_creates_at_once_at_a_limit_of_ten_give_exactly_ten() {
-    // A few connections serve a hundred calls sooner than many that are all being opened at once.
+async fn a_hundred_concurrent_creates_at_a_limit_of_ten_create_ten() {
+    // A few connections serve a hundred calls faster than many that all open at once.
     let api = Arc::new(Api::start(&["store.max_connections=5"]).await);
     let key = api.trial().await;
     let mut creating = tokio::task::JoinSet::new();
@@ -35,8 +35,8 @@ async fn a_hundred_creates_at_once_at_a_limit_of_ten_give_exactly_ten() {
     assert_eq!((made, refused), (10, 90));
 }
 
-/// A hundred at once of what has a limit of `limit` on a plan, `used` of it already.
-async fn a_hundred_at_once(
+/// Sends a hundred concurrent creates at a plan limit of `limit`, of which `used` are used.
+async fn send_hundred_concurrently(
     plan: Plan,
     path: &'static str,
     limit: usize,
@@ -62,16 +62,16 @@ async fn a_hundred_at_once(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn webhooks_subdomains_and_domains_are_counted_as_exactly() {
-    a_hundred_at_once(Plan::Free, "/api/webhooks", 1, 0, |_| json!({"url": "https://a.example"})).await;
+async fn webhooks_subdomains_and_domains_are_counted_exactly_too() {
+    send_hundred_concurrently(Plan::Free, "/api/webhooks", 1, 0, |_| json!({"url": "https://a.example"})).await;
     let name = |number| json!({"name": format!("name-{number}")});
-    a_hundred_at_once(Plan::Free, "/api/account/subdomains", 1, 1, name).await;
+    send_hundred_concurrently(Plan::Free, "/api/account/subdomains", 1, 1, name).await;
     let domain = |number| json!({"domain": format!("www{number}.example.com")});
-    a_hundred_at_once(Plan::Pro, "/api/account/domains", 5, 0, domain).await;
+    send_hundred_concurrently(Plan::Pro, "/api/account/domains", 5, 0, domain).await;
 }
 
 #[tokio::test]
-async fn what_is_deleted_can_be_made_again() {
+async fn a_deletion_frees_its_quota() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let hook = json!({"url": "https://example.com/hook"});

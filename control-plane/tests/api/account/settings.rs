@@ -1,4 +1,4 @@
-//! The account: its settings, what it has used to the last piece, and how it comes to another plan.
+//! Account settings, exact usage counts, and plan changes.
 
 use domain::plans::Plan;
 use http::{Method, StatusCode};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::harness::Api;
 
 #[tokio::test]
-async fn settings_are_changed_one_by_one_and_null_removes_the_name() {
+async fn settings_update_independently_and_null_removes_the_name() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let put = async |body: Value| api.send(Method::PUT, "/api/account", Some(&key), &body).await.1;
@@ -25,7 +25,7 @@ async fn settings_are_changed_one_by_one_and_null_removes_the_name() {
 }
 
 #[tokio::test]
-async fn usage_is_exact_right_after_every_change() {
+async fn usage_is_exact_after_every_change() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let used = async |what: &str| {
@@ -58,7 +58,7 @@ async fn usage_is_exact_right_after_every_change() {
 }
 
 #[tokio::test]
-async fn an_upgrade_is_the_operators_unless_told_otherwise() {
+async fn the_operator_upgrades_plans_unless_the_mode_is_instant() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let path = "/api/account/upgrade";
@@ -86,7 +86,7 @@ async fn an_upgrade_is_the_operators_unless_told_otherwise() {
 }
 
 #[tokio::test]
-async fn what_is_over_a_smaller_plans_limits_stays_and_only_creating_is_refused() {
+async fn a_downgrade_keeps_resources_and_only_blocks_creates() {
     let api = Api::start(&["upgrade.mode=instant"]).await;
     let key = api.trial().await;
     let ask = async |method: Method, path: &str, body: Value| api.send(method, path, Some(&key), &body).await;

@@ -1,4 +1,4 @@
-//! Subdomains: names are taken once, given up slowly, and never handed to somebody else too early.
+//! Subdomains: unique names, rename limits, and reserved old names.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ async fn rename(api: &Api, key: &str, name: &str) -> (StatusCode, Value) {
 }
 
 #[tokio::test]
-async fn they_are_listed_with_their_pages_the_first_one_first() {
+async fn subdomains_are_listed_in_order_with_their_pages() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let (status, second) = create(&api, &key, "second-one").await;
@@ -45,7 +45,7 @@ async fn they_are_listed_with_their_pages_the_first_one_first() {
 }
 
 #[tokio::test]
-async fn names_that_would_pass_for_ours_or_anothers_are_refused() {
+async fn reserved_and_confusable_names_are_rejected() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     for name in [
@@ -71,7 +71,7 @@ async fn names_that_would_pass_for_ours_or_anothers_are_refused() {
 }
 
 #[tokio::test]
-async fn the_free_plan_has_one_and_a_larger_one_more() {
+async fn the_number_of_subdomains_depends_on_the_plan() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let (status, problem) = create(&api, &key, "second-one").await;
@@ -82,7 +82,7 @@ async fn the_free_plan_has_one_and_a_larger_one_more() {
 }
 
 #[tokio::test]
-async fn the_old_routes_say_that_they_are_and_what_follows_them() {
+async fn deprecated_routes_name_their_successors() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     for (method, body) in
@@ -105,7 +105,7 @@ async fn the_old_routes_say_that_they_are_and_what_follows_them() {
 }
 
 #[tokio::test]
-async fn a_name_that_was_given_up_stays_its_accounts_for_thirty_days() {
+async fn an_old_name_stays_reserved_for_thirty_days() {
     let api = Api::start(&[]).await;
     let (mine, _) = api.trial_on(Plan::Pro).await;
     let (other, _) = api.trial_on(Plan::Pro).await;
@@ -135,7 +135,7 @@ async fn a_name_that_was_given_up_stays_its_accounts_for_thirty_days() {
 }
 
 #[tokio::test]
-async fn a_name_is_changed_at_most_three_times_a_day() {
+async fn a_subdomain_is_renamed_at_most_three_times_a_day() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     for name in ["name-one", "name-two", "name-two", "name-one"] {
@@ -156,7 +156,7 @@ async fn a_name_is_changed_at_most_three_times_a_day() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_twenty_accounts_that_want_one_name_at_once_one_has_it() {
+async fn of_twenty_accounts_requesting_one_name_one_gets_it() {
     let api = Arc::new(Api::start(&["trial.max_per_hour=100", "trial.max_per_day=100"]).await);
     let mut keys = Vec::new();
     for _ in 0..20 {
@@ -166,7 +166,7 @@ async fn of_twenty_accounts_that_want_one_name_at_once_one_has_it() {
     for (at, key) in keys.into_iter().enumerate() {
         let api = Arc::clone(&api);
         wanting.spawn(async move {
-            // Some rename, some create: names stand in two tables.
+            // Some rename and some create, because names are in two tables.
             if at % 2 == 0 {
                 create(&api, &key, "wanted-one").await
             } else {

@@ -1,4 +1,4 @@
-//! Trials: a key for nothing, but not without end.
+//! Trials: keys without an account, with rate limits.
 
 use axum::Router;
 use axum::body::Body;
@@ -10,7 +10,7 @@ use service::Clock;
 use crate::harness::{Api, exchange};
 
 #[tokio::test]
-async fn a_trials_key_works_at_once_and_shows_itself_only_once() {
+async fn a_trial_key_works_immediately_and_is_shown_once() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let (status, account) = api.send(Method::GET, "/api/account", Some(&key), &Value::Null).await;
@@ -22,7 +22,7 @@ async fn a_trials_key_works_at_once_and_shows_itself_only_once() {
 
 const EDGE_TOKEN: &str = "the-edges-token";
 
-/// Two replicas that count together however busy this machine is, and believe what the edge says of addresses.
+/// Two replicas with shared counters and a long Redis timeout, which trust the edge's client IP header.
 async fn two_replicas(set: &[&str]) -> (Api, Router) {
     let token = format!("secrets.edge_token={EDGE_TOKEN}");
     let api = Api::start(&[&["trial.redis_timeout=30s", token.as_str()], set].concat()).await;
@@ -35,7 +35,7 @@ fn trial_from(ip: &str) -> Request<Body> {
     request.body(Body::empty()).unwrap()
 }
 
-/// How many of so many trials are made, the replicas taking turns; and the last answer.
+/// Creates trials on alternating replicas; returns the number created and the last response.
 async fn made((api, beside): &(Api, Router), ips: &[&str], tries: usize) -> (usize, HeaderMap, Value) {
     let (mut made, mut last) = (0, (HeaderMap::new(), Value::Null));
     for number in 0..tries {
@@ -52,7 +52,7 @@ async fn made((api, beside): &(Api, Router), ips: &[&str], tries: usize) -> (usi
     (made, last.0, last.1)
 }
 
-/// So many, or as many again where the window has turned meanwhile.
+/// Asserts the limit, or at most twice the limit if a new window has begun meanwhile.
 fn assert_made(made: usize, limit: usize) {
     assert!((limit..=2 * limit).contains(&made), "{made} were made at a limit of {limit}");
     let now = Clock::system().now();
@@ -61,7 +61,7 @@ fn assert_made(made: usize, limit: usize) {
 }
 
 #[tokio::test]
-async fn one_address_makes_five_trials_an_hour_over_all_replicas_and_is_told_when_to_come_back() {
+async fn one_address_gets_five_trials_an_hour_across_replicas_then_retry_after() {
     let replicas = two_replicas(&[]).await;
     let (count, headers, problem) = made(&replicas, &["203.0.113.9"], 12).await;
     assert_made(count, 5);
@@ -70,7 +70,7 @@ async fn one_address_makes_five_trials_an_hour_over_all_replicas_and_is_told_whe
     assert!((1..=3_600).contains(&retry_after), "{retry_after}");
     assert_eq!(headers["ratelimit-policy"], r#""hour";q=5;w=3600, "day";q=20;w=86400"#);
     assert_eq!(headers["ratelimit"], format!(r#""hour";r=0;t={retry_after}"#));
-    // Another address has all of its own left.
+    // Another address has its own quota.
     let (status, headers, _) = replicas.0.exchange(trial_from("203.0.113.10")).await;
     assert_eq!(status, StatusCode::CREATED);
     assert!(headers["ratelimit"].to_str().unwrap().starts_with(r#""hour";r=4;t="#), "{headers:?}");
@@ -78,7 +78,7 @@ async fn one_address_makes_five_trials_an_hour_over_all_replicas_and_is_told_whe
 }
 
 #[tokio::test]
-async fn one_address_makes_twenty_trials_a_day_over_all_replicas() {
+async fn one_address_gets_twenty_trials_a_day_across_replicas() {
     let replicas = two_replicas(&["trial.max_per_hour=1000"]).await;
     let (count, headers, _) = made(&replicas, &["203.0.113.9"], 26).await;
     assert_made(count, 20);
@@ -86,7 +86,7 @@ async fn one_address_makes_twenty_trials_a_day_over_all_replicas() {
 }
 
 #[tokio::test]
-async fn an_ipv6_network_counts_as_one_address_and_a_mapped_ipv4_address_as_itself() {
+async fn an_ipv6_network_counts_as_one_address_and_mapped_ipv4_as_ipv4() {
     let replicas = two_replicas(&[]).await;
     let network = ["2001:db8:1:2::1", "2001:db8:1:2:ffff::9", "2001:db8:1:2:a:b:c:d"];
     assert_made(made(&replicas, &network, 12).await.0, 5);
@@ -96,7 +96,7 @@ async fn an_ipv6_network_counts_as_one_address_and_a_mapped_ipv4_address_as_itse
 }
 
 #[tokio::test]
-async fn an_unknown_path_and_a_wrong_method_are_told_as_problems() {
+async fn unknown_paths_and_methods_are_problems() {
     let api = Api::start(&[]).await;
     let (status, problem) = api.send(Method::GET, "/api/nothing", None, &Value::Null).await;
     assert_eq!((status, &problem["code"]), (StatusCode::NOT_FOUND, &json!("not_found")));

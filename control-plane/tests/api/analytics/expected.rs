@@ -1,5 +1,5 @@
-//! What the answers must be: counted event by event, without a thought for speed, from what really happened. Shares
-//! nothing with the code it checks but the words of the API.
+//! The reference model: counts event by event, without optimization. It shares nothing with the code under test
+//! except the names in the API.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,20 +13,20 @@ use super::traffic::Happened;
 pub(super) struct Visit {
     pub(super) first: Happened,
     pub(super) ended: DateTime<Utc>,
-    /// Paths and times.
+    /// Paths and times of the page views.
     pub(super) pages: Vec<(String, DateTime<Utc>)>,
     pub(super) customs: u64,
 }
 
-/// All that happened at a site.
+/// All events of a site.
 pub(super) struct Past {
     pub(super) zone: Tz,
-    /// Each with the number of the visit it belongs to.
+    /// Each event with the index of its visit.
     pub(super) events: Vec<(Happened, Option<usize>)>,
     pub(super) visits: Vec<Visit>,
 }
 
-/// What is asked.
+/// A query.
 #[derive(Debug, Clone)]
 pub(super) struct Ask {
     pub(super) metric: &'static str,
@@ -38,7 +38,7 @@ pub(super) struct Ask {
     pub(super) limit: usize,
 }
 
-/// Which of all moments count.
+/// The time range of a count.
 type Within<'a> = &'a dyn Fn(DateTime<Utc>) -> bool;
 
 impl Visit {
@@ -50,8 +50,8 @@ impl Visit {
         self.pages.len() < 2 && self.customs == 0
     }
 
-    /// Whether it was going on at such a moment; time is looked at minute by minute.
-    fn goes_on(&self, within: Within<'_>) -> bool {
+    /// Whether the visit overlaps the range, in steps of a minute.
+    fn is_in_progress(&self, within: Within<'_>) -> bool {
         let mut at = self.start();
         while at < self.ended {
             if within(at) {
@@ -66,13 +66,13 @@ impl Visit {
         match dimension {
             "entry_page" | "url" => self.pages.first().map(|page| page.0.clone()).unwrap_or_default(),
             "exit_page" => self.pages.last().map(|page| page.0.clone()).unwrap_or_default(),
-            other => said(&self.first, other),
+            other => event_value(&self.first, other),
         }
     }
 }
 
-/// What an event itself says.
-fn said(one: &Happened, dimension: &str) -> String {
+/// The value of a dimension that belongs to the event itself.
+fn event_value(one: &Happened, dimension: &str) -> String {
     let event = &one.event;
     match dimension {
         "url" => &event.path,
@@ -102,18 +102,18 @@ impl Past {
             let mut open: Option<(usize, DateTime<Utc>)> = None;
             for one in own {
                 let (at, name) = (one.event.received_at, one.event.name.as_str());
-                let goes_on = open.filter(|(number, last)| {
+                let is_in_progress = open.filter(|(number, last)| {
                     at - *last <= TimeDelta::minutes(30)
                         && at - past.visits[*number].start() <= TimeDelta::hours(24)
                 });
-                let number = match goes_on {
+                let number = match is_in_progress {
                     Some((number, _)) => Some(number),
                     None if name == "engagement" => None,
                     None => {
                         past.visits.push(Visit { first: one.clone(), ended: at, pages: vec![], customs: 0 });
                         let number = past.visits.len() - 1;
-                        // A report in the very millisecond in which a visit begins is one of that visit, whatever the
-                        // order of ids says: time alone tells to which visit a report belongs.
+                        // A report in the millisecond in which a visit starts belongs to that visit, regardless of the
+                        // order of ids: only the time decides.
                         let same = past.events.iter_mut().rev().take_while(|before| {
                             before.0.person == person
                                 && before.0.event.received_at == at
@@ -139,17 +139,17 @@ impl Past {
         past
     }
 
-    /// The value of an event, or of the visit it belongs to.
+    /// The value of the dimension for an event or its visit.
     pub(super) fn value(&self, one: &Happened, visit: usize, dimension: &str) -> String {
         let own = ["url", "country", "city", "region", "device", "browser", "os"];
-        if own.contains(&dimension) { said(one, dimension) } else { self.visits[visit].value(dimension) }
+        if own.contains(&dimension) { event_value(one, dimension) } else { self.visits[visit].value(dimension) }
     }
 
     pub(super) fn day(&self, at: DateTime<Utc>) -> NaiveDate {
         at.with_timezone(&self.zone).date_naive()
     }
 
-    /// The bucket a moment lies in: what is the same for all moments in it.
+    /// The time bucket of a timestamp.
     fn bucket(&self, ask: &Ask, grouping: &str, at: DateTime<Utc>) -> (NaiveDate, u32, String) {
         let local = at.with_timezone(&self.zone);
         let day = local.date_naive();
@@ -165,7 +165,7 @@ impl Past {
         }
     }
 
-    /// The answer: total, series, breakdown, and the total of as many days before.
+    /// The expected response: total, series, breakdown, and the total of the previous period.
     pub(super) fn answer(&self, ask: &Ask) -> Value {
         let in_range = |at: DateTime<Utc>| (ask.from..=ask.to).contains(&self.day(at));
         let days = ask.to - ask.from + TimeDelta::days(1);
@@ -231,7 +231,7 @@ impl Past {
         let visits = || -> Vec<(String, &Visit)> {
             let wanted = |visit: &&Visit| {
                 ask.filters.iter().all(|(dimension, value)| visit.value(dimension) == *value)
-                    && visit.goes_on(within)
+                    && visit.is_in_progress(within)
             };
             let keyed = |visit| (by.map(|by| Visit::value(visit, by)).unwrap_or_default(), visit);
             self.visits.iter().filter(wanted).map(keyed).collect()
@@ -283,7 +283,7 @@ impl Past {
     }
 }
 
-/// The figure as it is written.
+/// The metric as the API formats it.
 fn figure(metric: &str, amount: u64, over: u64) -> Value {
     let half_up = |amount: u64, over: u64| if over == 0 { 0 } else { (2 * amount + over) / (2 * over) };
     match metric {

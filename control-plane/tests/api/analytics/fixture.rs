@@ -1,4 +1,4 @@
-//! An API with a warehouse beside it, and sites in it.
+//! An API with a warehouse and analytics sites.
 
 use contract::events::Event;
 use domain::plans::Plan;
@@ -11,20 +11,20 @@ use warehouse::{Config, Warehouse};
 
 use crate::harness::Api;
 
-/// An account on the largest plan, and what it can do.
-pub(super) struct Stand {
+/// An account on the largest plan.
+pub(super) struct Fixture {
     pub(super) api: Api,
     pub(super) warehouse: Warehouse,
     pub(super) key: String,
     pub(super) account_id: Uuid,
 }
 
-impl Stand {
+impl Fixture {
     pub(super) async fn start(set: &[&str]) -> Self {
         Self::at(set, Clock::system()).await
     }
 
-    /// The same, by a clock of the test's own.
+    /// As `start`, with a clock that the test moves.
     pub(super) async fn at(set: &[&str], clock: Clock) -> Self {
         let clickhouse = sandbox::test::clickhouse().await;
         let mut settings = vec![
@@ -47,7 +47,7 @@ impl Stand {
         Self { api, warehouse, key, account_id }
     }
 
-    /// A new site in that time zone.
+    /// Creates a site in this time zone.
     pub(super) async fn site(&self, zone: &str) -> Uuid {
         let (status, made) = self.send(Method::POST, "/api/analytics/sites", &json!({"name": "S"})).await;
         assert_eq!(status, StatusCode::CREATED, "{made}");
@@ -62,21 +62,21 @@ impl Stand {
         self.api.send(method, path, Some(&self.key), body).await
     }
 
-    /// What is answered to a question that is right.
+    /// Returns the body of a successful GET.
     pub(super) async fn get(&self, path: &str) -> Value {
         let (status, answer) = self.send(Method::GET, path, &Value::Null).await;
         assert_eq!(status, StatusCode::OK, "{path}: {answer}");
         answer
     }
 
-    /// The same with a body.
+    /// Returns the body of a successful POST.
     pub(super) async fn post(&self, path: &str, body: &Value) -> Value {
         let (status, answer) = self.send(Method::POST, path, body).await;
         assert_eq!(status, StatusCode::OK, "{path} {body}: {answer}");
         answer
     }
 
-    /// Stores events as the collector does, so many at a time.
+    /// Stores events as the collector does, in batches of `at_a_time`.
     pub(super) async fn store(&self, events: &[Event], at_a_time: usize) {
         for batch in events.chunks(at_a_time) {
             let token = batch[0].id.to_string();

@@ -1,10 +1,10 @@
-//! Analytics: sites, and questions whose answers are checked against a slow count in memory.
+//! Analytics: sites, and queries that are compared with a slow reference count in memory.
 
-mod asking;
 mod expected;
-mod life;
-mod now;
-mod refusals;
-mod stand;
+mod fixture;
+mod query_helpers;
+mod realtime;
+mod reference_counts;
+mod rejections;
+mod site_lifecycle;
 mod traffic;
-mod truth;

@@ -1,11 +1,11 @@
-//! Questions as they are written, and what comes back made comparable.
+//! Random queries, and the comparison of their responses with the reference counts.
 
 use form_urlencoded::Serializer;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::expected::{Ask, Past};
-use super::stand::Stand;
+use super::fixture::Fixture;
 use super::traffic::{Dice, PATHS};
 
 impl Ask {
@@ -35,8 +35,8 @@ impl Ask {
     }
 }
 
-impl Stand {
-    /// Asks, and compares with what really happened.
+impl Fixture {
+    /// Sends the query and compares the response with the recorded events.
     pub(super) async fn check(&self, site: Uuid, past: &Past, ask: &Ask, dice: &mut Dice) {
         let path = ask.path(site, dice);
         let answer = self.get(&path).await;
@@ -51,8 +51,8 @@ impl Stand {
     }
 }
 
-/// A value that a dimension may have here.
-pub(super) fn some_value(dimension: &str, dice: &mut Dice) -> String {
+/// A random value of the dimension.
+pub(super) fn random_value(dimension: &str, dice: &mut Dice) -> String {
     match dimension {
         "url" | "entry_page" | "exit_page" => dice.one(PATHS),
         "referrer" => dice.one(&["google.com", "", "t.co"]),

@@ -1,5 +1,5 @@
-//! More than 50,000 events of four sites in four time zones, over the days on which clocks are moved: every answer
-//! agrees with a plain count of what happened.
+//! More than 50,000 events of four sites in four time zones, including daylight saving changes: every response
+//! agrees with the reference count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use warehouse::Limits;
 
-use super::asking::some_value;
 use super::expected::{Ask, Past};
-use super::stand::Stand;
+use super::fixture::Fixture;
+use super::query_helpers::random_value;
 use super::traffic::{Dice, Happened, Place};
 
 const METRICS: [&str; 7] = [
@@ -44,7 +44,7 @@ const DIMENSIONS: [&str; 14] = [
 ];
 const GROUPINGS: [&str; 4] = ["day", "week", "month", "hour"];
 
-/// Zones, and the first of ten days in which each moves its clocks one way and the other.
+/// Time zones, each with the start of ten days around its two clock changes.
 const PLACES: [(&str, &str, &str); 4] = [
     ("Europe/Berlin", "2025-03-25", "2025-10-21"),
     ("Australia/Lord_Howe", "2025-04-01", "2025-09-30"),
@@ -52,7 +52,7 @@ const PLACES: [(&str, &str, &str); 4] = [
     ("Asia/Kathmandu", "2025-05-28", "2025-12-28"),
 ];
 
-/// A site, and what happened there.
+/// A site and its events.
 struct Site {
     id: Uuid,
     firsts: [NaiveDate; 2],
@@ -60,17 +60,17 @@ struct Site {
     past: Past,
 }
 
-async fn sites(stand: &Stand, dice: &mut Dice) -> Vec<Site> {
+async fn sites(fixture: &Fixture, dice: &mut Dice) -> Vec<Site> {
     let mut sites = Vec::new();
     for (zone, spring, autumn) in PLACES {
-        let (id, zone): (_, Tz) = (stand.site(zone).await, zone.parse().unwrap());
+        let (id, zone): (_, Tz) = (fixture.site(zone).await, zone.parse().unwrap());
         let firsts: [NaiveDate; 2] = [spring, autumn].map(|first| first.parse().unwrap());
-        let place = Place { account_id: stand.account_id, site_id: id, zone, people: 55 };
+        let place = Place { account_id: fixture.account_id, site_id: id, zone, people: 55 };
         let happened: Vec<_> = firsts.iter().flat_map(|first| place.days(*first, 10, dice)).collect();
         let past = Past::new(zone, &happened);
         sites.push(Site { id, firsts, happened, past });
     }
-    // They arrive up to a minute late and so in another order; some of them hours late.
+    // Events arrive up to a minute late and thus out of order; some arrive hours late.
     let mut arriving: Vec<_> = sites
         .iter()
         .flat_map(|site| &site.happened)
@@ -82,12 +82,12 @@ async fn sites(stand: &Stand, dice: &mut Dice) -> Vec<Site> {
     assert!(arriving.len() >= 50_000, "{}", arriving.len());
     arriving.sort_by_key(|(arrival, event)| (*arrival, event.id));
     let arriving: Vec<_> = arriving.into_iter().map(|(_, event)| event).collect();
-    stand.store(&arriving, 3_000).await;
+    fixture.store(&arriving, 3_000).await;
     sites
 }
 
 impl Site {
-    /// Some days of it, edges within the traffic as often as not.
+    /// A random range of days, which often cuts through the traffic.
     fn days(&self, most: u64, dice: &mut Dice) -> (NaiveDate, NaiveDate) {
         let first = self.firsts[usize::try_from(dice.below(2)).unwrap()];
         let days = |count: u64| TimeDelta::days(i64::try_from(count).unwrap());
@@ -101,7 +101,7 @@ impl Site {
         let mut filters: BTreeMap<&'static str, String> = BTreeMap::new();
         for _ in 0..dice.below(3) {
             let dimension = dice.one(&DIMENSIONS);
-            filters.insert(dimension, some_value(dimension, dice));
+            filters.insert(dimension, random_value(dimension, dice));
         }
         let limit = 1 + usize::try_from(dice.below(12)).unwrap();
         Ask {
@@ -117,36 +117,36 @@ impl Site {
 }
 
 #[tokio::test]
-async fn every_answer_agrees_with_a_plain_count_of_what_happened() {
-    let stand = Stand::start(&["analytics.max_concurrent_per_account=8"]).await;
-    let sites = sites(&stand, &mut Dice(7)).await;
+async fn every_metric_agrees_with_the_reference_count() {
+    let fixture = Fixture::start(&["analytics.max_concurrent_per_account=8"]).await;
+    let sites = sites(&fixture, &mut Dice(7)).await;
     for site in &sites {
-        check_stored(&stand, site).await;
+        check_stored(&fixture, site).await;
     }
     let checks = sites.iter().enumerate().map(|(number, site)| {
-        let stand = &stand;
+        let fixture = &fixture;
         async move {
             let mut dice = Dice(100 + number as u64);
             for metric in METRICS {
                 for dimension in DIMENSIONS.map(Some).into_iter().chain([None; 6]) {
                     let ask = site.ask(metric, dimension, &mut dice);
-                    stand.check(site.id, &site.past, &ask, &mut dice).await;
+                    fixture.check(site.id, &site.past, &ask, &mut dice).await;
                 }
             }
             for _ in 0..12 {
-                check_list(stand, site, &mut dice).await;
-                check_funnel(stand, site, &mut dice).await;
-                check_retention(stand, site, &mut dice).await;
+                check_list(fixture, site, &mut dice).await;
+                check_funnel(fixture, site, &mut dice).await;
+                check_retention(fixture, site, &mut dice).await;
             }
         }
     });
     join_all(checks).await;
 }
 
-/// The visits that are stored are those that there were.
-async fn check_stored(stand: &Stand, site: &Site) {
+/// Compares the stored visits with the reference.
+async fn check_stored(fixture: &Fixture, site: &Site) {
     let limits = Limits { time: Duration::from_secs(60), memory_bytes: 1 << 30, rows: 10_000_000 };
-    let questions = stand.warehouse.questions(site.id, limits);
+    let questions = fixture.warehouse.questions(site.id, limits);
     for first in site.firsts {
         let start = first.and_time(chrono::NaiveTime::MIN).and_utc() - TimeDelta::days(1);
         let range = Range { start, end: start + TimeDelta::days(14) };
@@ -168,10 +168,10 @@ async fn check_stored(stand: &Stand, site: &Site) {
     }
 }
 
-async fn check_list(stand: &Stand, site: &Site, dice: &mut Dice) {
+async fn check_list(fixture: &Fixture, site: &Site, dice: &mut Dice) {
     let (from, to) = site.days(7, dice);
     let (least, limit, offset) = (dice.below(4), 1 + dice.below(60), dice.below(3) * 10);
-    let country = some_value("country", dice);
+    let country = random_value("country", dice);
     let past = &site.past;
     let in_range = |at: DateTime<Utc>| (from..=to).contains(&past.day(at));
     let mut visits: Vec<_> = past
@@ -212,7 +212,7 @@ async fn check_list(stand: &Stand, site: &Site, dice: &mut Dice) {
          &offset={offset}&filter.country={country}",
         site.id
     );
-    let answer = stand.get(&path).await;
+    let answer = fixture.get(&path).await;
     let sessions = answer["sessions"].as_array().unwrap();
     let hashes: BTreeSet<_> = sessions.iter().map(|one| one["sessionHash"].as_str().unwrap()).collect();
     assert_eq!(hashes.len(), sessions.len());
@@ -233,14 +233,14 @@ async fn check_list(stand: &Stand, site: &Site, dice: &mut Dice) {
     assert_eq!((&answer["total"], &answer["hasMore"]), (&json!(visits.len()), &json!(more)), "{path}");
 }
 
-async fn check_funnel(stand: &Stand, site: &Site, dice: &mut Dice) {
+async fn check_funnel(fixture: &Fixture, site: &Site, dice: &mut Dice) {
     let (from, to) = site.days(12, dice);
     let steps: Vec<(&str, Vec<(&str, String)>)> = (0..2 + dice.below(4))
         .map(|_| {
             let event = dice.one(&["page_view", "page_view", "sign up", "buy"]);
             let filters = (0..dice.below(2)).map(|_| {
                 let dimension = dice.one(&["url", "url", "channel", "device", "entry_page"]);
-                (dimension, some_value(dimension, dice))
+                (dimension, random_value(dimension, dice))
             });
             let filters = filters.collect();
             (event, filters)
@@ -259,7 +259,7 @@ async fn check_funnel(stand: &Stand, site: &Site, dice: &mut Dice) {
             .filter(|(one, of)| *of == Some(visit) && (from..=to).contains(&past.day(one.event.received_at)))
             .map(|(one, _)| one)
             .collect();
-        let level = deepest(&own, &|one, step: usize| fits(one, visit, &steps[step]), steps.len());
+        let level = max_steps(&own, &|one, step: usize| fits(one, visit, &steps[step]), steps.len());
         reached.iter_mut().take(level).for_each(|count| *count += 1);
     }
     let body = json!({
@@ -270,14 +270,14 @@ async fn check_funnel(stand: &Stand, site: &Site, dice: &mut Dice) {
             json!({"event": event, "filters": filters})
         }).collect::<Vec<_>>(),
     });
-    let answer = stand.post("/api/analytics/funnel", &body).await;
+    let answer = fixture.post("/api/analytics/funnel", &body).await;
     let counts: Vec<_> =
         answer["steps"].as_array().unwrap().iter().map(|step| step["count"].as_u64().unwrap()).collect();
     assert_eq!(counts, reached, "{}: {body}", past.zone);
 }
 
-/// How many steps can be matched with different events, in an order that time does not contradict. Tries them all.
-fn deepest(events: &[&Happened], fits: &dyn Fn(&Happened, usize) -> bool, steps: usize) -> usize {
+/// The maximum number of funnel steps that match distinct events in order of time, by exhaustive search.
+fn max_steps(events: &[&Happened], fits: &dyn Fn(&Happened, usize) -> bool, steps: usize) -> usize {
     fn go(
         events: &[&Happened],
         used: &mut Vec<usize>,
@@ -289,7 +289,7 @@ fn deepest(events: &[&Happened], fits: &dyn Fn(&Happened, usize) -> bool, steps:
             return step;
         }
         let earliest = used.last().map(|last| events[*last].event.received_at);
-        // The earliest moment at which one fits is as good as any later one.
+        // The earliest match is as good as any later one.
         let mut best = step;
         let mut moment = None;
         for (number, one) in events.iter().enumerate() {
@@ -310,7 +310,7 @@ fn deepest(events: &[&Happened], fits: &dyn Fn(&Happened, usize) -> bool, steps:
     go(events, &mut Vec::new(), fits, steps)
 }
 
-async fn check_retention(stand: &Stand, site: &Site, dice: &mut Dice) {
+async fn check_retention(fixture: &Fixture, site: &Site, dice: &mut Dice) {
     let (from, to) = site.days(12, dice);
     let granularity = dice.one(&["day", "week", "month"]);
     let (came, returned) = (dice.one(&["page_view", "sign up"]), dice.one(&["page_view", "buy"]));
@@ -320,7 +320,7 @@ async fn check_retention(stand: &Stand, site: &Site, dice: &mut Dice) {
         _ => day.with_day(1).unwrap(),
     };
     let periods: BTreeSet<NaiveDate> = from.iter_days().take_while(|day| *day <= to).map(begin).collect();
-    // Who did what on which days.
+    // The days of activity per visitor.
     let mut ids: BTreeMap<u64, BTreeSet<(NaiveDate, &str)>> = BTreeMap::new();
     for one in &site.happened {
         let returner = one.event.returner.unwrap();
@@ -365,7 +365,7 @@ async fn check_retention(stand: &Stand, site: &Site, dice: &mut Dice) {
         "siteId": site.id, "period": "custom", "from": from, "to": to, "granularity": granularity,
         "firstEvent": came, "returnEvent": returned,
     });
-    let answer = stand.post("/api/analytics/retention", &body).await;
+    let answer = fixture.post("/api/analytics/retention", &body).await;
     assert_eq!(answer["cohorts"], json!(cohorts), "{}: {body}", site.past.zone);
     assert_eq!(answer["visitorIdLifetime"], "month");
     assert_eq!(answer["hint"].is_string(), granularity == "month", "{answer}");

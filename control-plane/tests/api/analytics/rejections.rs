@@ -1,4 +1,4 @@
-//! What can't be answered says why, field by field; what would take too much is refused; nothing hangs.
+//! Rejections: invalid queries name their fields, expensive ones are limited, and none hangs.
 
 use chrono::TimeDelta;
 use contract::events::Event;
@@ -9,14 +9,14 @@ use service::Clock;
 use tokio::io::AsyncReadExt as _;
 use uuid::Uuid;
 
-use super::stand::Stand;
+use super::fixture::Fixture;
 
 #[tokio::test]
-async fn a_wrong_question_is_refused_field_by_field() {
-    let stand = Stand::start(&[]).await;
-    let site = stand.site("UTC").await;
+async fn an_invalid_query_is_rejected_field_by_field() {
+    let fixture = Fixture::start(&[]).await;
+    let site = fixture.site("UTC").await;
     let refused = async |method: Method, path: String, body: Value| {
-        let (status, problem) = stand.send(method, &path, &body).await;
+        let (status, problem) = fixture.send(method, &path, &body).await;
         assert_eq!(
             (status, &problem["code"]),
             (StatusCode::BAD_REQUEST, &json!("validation_failed")),
@@ -68,7 +68,7 @@ async fn a_wrong_question_is_refused_field_by_field() {
         let body = json!({"siteId": site, "steps": steps});
         assert_eq!(refused(Method::POST, "/api/analytics/funnel".into(), body).await, fields, "{steps}");
     }
-    // Of very many faults the first few are told.
+    // Only the first few of very many errors are reported.
     let many: serde_json::Map<_, _> = (0..14).map(|number| (format!("f{number:02}"), json!("x"))).collect();
     let body = json!({"siteId": site, "steps": vec![json!({"event": "a", "filters": many}); 5]});
     let told = refused(Method::POST, "/api/analytics/funnel".into(), body).await;
@@ -97,15 +97,15 @@ async fn a_wrong_question_is_refused_field_by_field() {
 }
 
 #[tokio::test]
-async fn a_question_about_too_much_is_refused_with_a_word_on_what_to_do() {
+async fn a_query_over_too_many_rows_is_rejected_with_advice() {
     let narrow = ["analytics.max_rows=500"];
-    let stand = Stand::start(&narrow).await;
-    let site = stand.site("UTC").await;
+    let fixture = Fixture::start(&narrow).await;
+    let site = fixture.site("UTC").await;
     let now = Clock::system().now();
     let events: Vec<Event> = (0..2_000_u64)
         .map(|number| Event {
             id: Uuid::from_u128(number.into()),
-            account_id: stand.account_id,
+            account_id: fixture.account_id,
             site_id: site,
             received_at: now - TimeDelta::seconds(1),
             name: "page_view".into(),
@@ -113,9 +113,9 @@ async fn a_question_about_too_much_is_refused_with_a_word_on_what_to_do() {
             ..Event::default()
         })
         .collect();
-    stand.store(&events, 10_000).await;
+    fixture.store(&events, 10_000).await;
     let path = format!("/api/analytics/query?siteId={site}&breakdownBy=url");
-    let (status, problem) = stand.send(Method::GET, &path, &Value::Null).await;
+    let (status, problem) = fixture.send(Method::GET, &path, &Value::Null).await;
     assert_eq!(
         (status, &problem["code"]),
         (StatusCode::BAD_REQUEST, &json!("validation_failed")),
@@ -125,11 +125,11 @@ async fn a_question_about_too_much_is_refused_with_a_word_on_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_question_that_finds_no_turn_is_answered_503() {
-    let stand = Stand::start(&["analytics.max_concurrent=0", "analytics.queue_timeout=10ms"]).await;
-    let site = stand.site("UTC").await;
+async fn a_query_without_a_permit_gets_503() {
+    let fixture = Fixture::start(&["analytics.max_concurrent=0", "analytics.queue_timeout=10ms"]).await;
+    let site = fixture.site("UTC").await;
     let path = format!("/api/analytics/realtime?siteId={site}");
-    let (status, problem) = stand.send(Method::GET, &path, &Value::Null).await;
+    let (status, problem) = fixture.send(Method::GET, &path, &Value::Null).await;
     assert_eq!(
         (status, &problem["code"]),
         (StatusCode::SERVICE_UNAVAILABLE, &json!("unavailable")),
@@ -139,43 +139,44 @@ async fn a_question_that_finds_no_turn_is_answered_503() {
 }
 
 #[tokio::test]
-async fn a_site_is_told_with_its_events_uncounted_while_the_warehouse_is_away_or_busy() {
+async fn a_site_is_listed_without_counts_while_the_warehouse_is_unavailable_or_busy() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let away = format!("warehouse.url=http://{nobody}");
     for set in [vec![away.as_str()], vec!["analytics.max_concurrent=0", "analytics.queue_timeout=10ms"]] {
-        let stand = Stand::start(&set).await;
-        let site = stand.site("Asia/Kathmandu").await;
-        let read = stand.get(&format!("/api/analytics/sites/{site}")).await;
-        let listed = stand.get("/api/analytics/sites").await;
+        let fixture = Fixture::start(&set).await;
+        let site = fixture.site("Asia/Kathmandu").await;
+        let read = fixture.get(&format!("/api/analytics/sites/{site}")).await;
+        let listed = fixture.get("/api/analytics/sites").await;
         for told in [&read, &listed["sites"][0]] {
             assert_eq!((&told["id"], &told["eventCount"]), (&json!(site), &Value::Null), "{set:?}: {told}");
             assert_eq!(told["timezone"], "Asia/Kathmandu");
         }
         assert_eq!(read["dropped"], json!({}));
         let path = format!("/api/analytics/realtime?siteId={site}");
-        let (status, _) = stand.send(Method::GET, &path, &Value::Null).await;
+        let (status, _) = fixture.send(Method::GET, &path, &Value::Null).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     }
 }
 
 #[tokio::test]
-async fn who_hangs_up_ends_the_question_and_gives_its_turn_back() {
-    // A warehouse that takes questions and answers none.
+async fn a_disconnect_cancels_the_query_and_releases_its_permit() {
+    // A warehouse that accepts queries and never responds.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("warehouse.url=http://{}", silent.local_addr().unwrap());
-    let stand =
-        Stand::start(&[&url, "analytics.max_concurrent_per_account=1", "analytics.queue_timeout=10ms"]).await;
-    let site = stand.site("UTC").await;
+    let fixture =
+        Fixture::start(&[&url, "analytics.max_concurrent_per_account=1", "analytics.queue_timeout=10ms"])
+            .await;
+    let site = fixture.site("UTC").await;
     let path = format!("/api/analytics/realtime?siteId={site}");
     for _ in 0..2 {
-        let mut asking = Box::pin(stand.send(Method::GET, &path, &Value::Null));
+        let mut asking = Box::pin(fixture.send(Method::GET, &path, &Value::Null));
         let (mut connection, _) = tokio::select! {
             (status, answer) = &mut asking => panic!("{status}: {answer}"),
             taken = silent.accept() => taken.unwrap(),
         };
         let (status, _) = tokio::select! {
             (status, answer) = &mut asking => panic!("{status}: {answer}"),
-            second = stand.send(Method::GET, &path, &Value::Null) => second,
+            second = fixture.send(Method::GET, &path, &Value::Null) => second,
         };
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
         drop(asking);

@@ -1,4 +1,4 @@
-//! A site's life: made with its script tag, changed, deleted with all that was counted.
+//! The lifecycle of an analytics site: creation, update, and deletion with its data.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use service::Clock;
 use uuid::Uuid;
 use warehouse::Limits;
 
-use super::stand::Stand;
+use super::fixture::Fixture;
 
 #[tokio::test]
-async fn a_site_comes_with_a_script_tag_and_what_it_counts_by() {
-    let stand = Stand::start(&[]).await;
-    let (status, made) = stand.send(Method::POST, "/api/analytics/sites", &json!({"name": "Shop"})).await;
+async fn a_new_site_has_a_script_tag_and_settings() {
+    let fixture = Fixture::start(&[]).await;
+    let (status, made) = fixture.send(Method::POST, "/api/analytics/sites", &json!({"name": "Shop"})).await;
     assert_eq!(status, StatusCode::CREATED);
     let token = made["site"]["siteToken"].as_str().unwrap();
     let tag = format!(r#"<script defer src="http://localhost:8080/script.js" data-site="{token}"></script>"#);
@@ -31,11 +31,11 @@ async fn a_site_comes_with_a_script_tag_and_what_it_counts_by() {
         "name": "Other", "domain": "shop.example", "timezone": "Australia/Lord_Howe", "honourDnt": false,
         "visitorIdLifetime": "quarter",
     });
-    let (status, changed) = stand.send(Method::PATCH, &path, &wanted).await;
+    let (status, changed) = fixture.send(Method::PATCH, &path, &wanted).await;
     assert_eq!(status, StatusCode::OK, "{changed}");
-    let (status, _) = stand.send(Method::PATCH, &path, &json!({"domain": null})).await;
+    let (status, _) = fixture.send(Method::PATCH, &path, &json!({"domain": null})).await;
     assert_eq!(status, StatusCode::OK);
-    let read = stand.get(&path).await;
+    let read = fixture.get(&path).await;
     for (field, value) in wanted.as_object().unwrap() {
         let value = if field == "domain" { &Value::Null } else { value };
         assert_eq!(&read[field], value, "{field}");
@@ -48,19 +48,19 @@ async fn a_site_comes_with_a_script_tag_and_what_it_counts_by() {
                 ('{id}', date_trunc('hour', now()) - interval '2 hours', 'bot', 4),
                 ('{id}', date_trunc('hour', now()) - interval '2 days', 'quota', 1)"
     );
-    stand.api.execute(&drops).await.unwrap();
-    assert_eq!(stand.get(&path).await["dropped"], json!({"bot": 7}));
+    fixture.api.execute(&drops).await.unwrap();
+    assert_eq!(fixture.get(&path).await["dropped"], json!({"bot": 7}));
 }
 
 #[tokio::test]
-async fn a_deleted_site_is_gone_at_once_and_its_rows_are_to_be_purged() {
-    let stand = Stand::start(&[]).await;
-    let (gone, kept) = (stand.site("UTC").await, stand.site("UTC").await);
+async fn a_deleted_site_disappears_and_its_rows_are_queued_for_purging() {
+    let fixture = Fixture::start(&[]).await;
+    let (gone, kept) = (fixture.site("UTC").await, fixture.site("UTC").await);
     let now = Clock::system().now();
     let events: Vec<Event> = (0..40_u64)
         .map(|number| Event {
             id: Uuid::from_u128(number.into()),
-            account_id: stand.account_id,
+            account_id: fixture.account_id,
             site_id: if number % 2 == 0 { gone } else { kept },
             received_at: now - TimeDelta::minutes(1),
             name: "page_view".into(),
@@ -69,12 +69,12 @@ async fn a_deleted_site_is_gone_at_once_and_its_rows_are_to_be_purged() {
             ..Event::default()
         })
         .collect();
-    stand.store(&events, 100).await;
+    fixture.store(&events, 100).await;
     let path = format!("/api/analytics/sites/{gone}");
-    let (_, before) = stand.send(Method::GET, "/api/account/usage", &Value::Null).await;
-    let (status, answer) = stand.send(Method::DELETE, &path, &Value::Null).await;
+    let (_, before) = fixture.send(Method::GET, "/api/account/usage", &Value::Null).await;
+    let (status, answer) = fixture.send(Method::DELETE, &path, &Value::Null).await;
     assert_eq!((status, &answer["deleted"]), (StatusCode::OK, &json!(true)), "{answer}");
-    let (_, after) = stand.send(Method::GET, "/api/account/usage", &Value::Null).await;
+    let (_, after) = fixture.send(Method::GET, "/api/account/usage", &Value::Null).await;
     let used = |usage: &Value| usage["usage"]["projects"]["used"].as_i64().unwrap();
     assert_eq!(used(&after), used(&before) - 1);
 
@@ -88,28 +88,28 @@ async fn a_deleted_site_is_gone_at_once_and_its_rows_are_to_be_purged() {
         (Method::POST, "/api/analytics/funnel".to_owned(), body),
         (Method::POST, "/api/analytics/retention".to_owned(), json!({"siteId": gone})),
     ] {
-        assert_eq!(stand.send(method, &path, &body).await.0, StatusCode::NOT_FOUND, "{path}");
+        assert_eq!(fixture.send(method, &path, &body).await.0, StatusCode::NOT_FOUND, "{path}");
     }
     let order = format!(
         "do $$ begin perform from event_purges where site_id = '{gone}' and account_id = '{}';
          if not found then raise 'no purge'; end if; end $$",
-        stand.account_id
+        fixture.account_id
     );
-    stand.api.execute(&order).await.unwrap();
+    fixture.api.execute(&order).await.unwrap();
 
-    // What the job does then.
-    assert_eq!(rows(&stand, gone).await, [20, 20, 20]);
-    stand.warehouse.delete_events(&[], &[gone]).await.unwrap();
-    assert_eq!(rows(&stand, gone).await, [0, 0, 0]);
-    assert_eq!(rows(&stand, kept).await, [20, 20, 20]);
+    // Runs the purge as the job would.
+    assert_eq!(rows(&fixture, gone).await, [20, 20, 20]);
+    fixture.warehouse.delete_events(&[], &[gone]).await.unwrap();
+    assert_eq!(rows(&fixture, gone).await, [0, 0, 0]);
+    assert_eq!(rows(&fixture, kept).await, [20, 20, 20]);
 }
 
-/// What there is of a site: events, visits, visitors who may return.
-async fn rows(stand: &Stand, site: Uuid) -> [u64; 3] {
+/// Row counts of a site: events, visits, visitor ids.
+async fn rows(fixture: &Fixture, site: Uuid) -> [u64; 3] {
     let limits = Limits { time: Duration::from_secs(10), memory_bytes: 1 << 30, rows: 1_000_000 };
-    let questions = stand.warehouse.questions(site, limits);
+    let questions = fixture.warehouse.questions(site, limits);
     let now = Clock::system().now();
-    let events = stand.warehouse.count_events_by_site(&[site]).await.unwrap();
+    let events = fixture.warehouse.count_events_by_site(&[site]).await.unwrap();
     let visits = AskedVisits { min_pages: Some(0), ..AskedVisits::default() };
     let visits = questions.visits(&read_visits(&visits, now, Zone::UTC).unwrap()).await.unwrap();
     let returns = read_retention(&AskedRetention::default(), now, Zone::UTC).unwrap();

@@ -1,12 +1,12 @@
-//! Traffic that looks like chance and is the same every time: people with habits, visits that last, pause, cross
-//! midnight, go on for more than a day; events that come late and in the wrong order.
+//! Reproducible pseudo-random traffic: visitors with habits; visits that pause, cross
+//! midnight or last longer than a day; events that arrive late and out of order.
 
 use chrono::{DateTime, Datelike as _, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 use contract::events::{Event, Returner};
 use uuid::Uuid;
 
-/// Numbers that look like chance.
+/// A pseudo-random number generator.
 pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
@@ -24,7 +24,7 @@ impl Dice {
     }
 }
 
-/// An event as it happened: what nobody but the person behind it knows stands beside it.
+/// An event, together with facts that only the visitor knows.
 #[derive(Clone)]
 pub(super) struct Happened {
     pub(super) event: Event,
@@ -45,7 +45,7 @@ const ORIGINS: &[(&str, &str, &str, &str, &str)] = &[
     ("t.co", "twitter", "social", "autumn", "Organic Social"),
 ];
 
-/// What happened at a site, in order of time, from `first` on for so many days.
+/// The events of a site in order of time, for `days` days from `first` on.
 pub(super) struct Place {
     pub(super) account_id: Uuid,
     pub(super) site_id: Uuid,
@@ -69,7 +69,7 @@ impl Place {
         all
     }
 
-    /// One stay; gives its end. Some last for more than a day, some pause for just about half an hour.
+    /// Adds one visit and returns its end. Some last longer than a day, some pause for about half an hour.
     fn visit(
         &self,
         person: u64,
@@ -152,7 +152,7 @@ impl Place {
 }
 
 impl Place {
-    /// A person's id on a day, which is no other's at any site or on any other day.
+    /// A visitor's id on a day, unique across sites and days.
     fn id_of(&self, person: u64, day: NaiveDate) -> u64 {
         let day = u64::try_from(day.num_days_from_ce()).unwrap();
         let site = self.site_id.as_u64_pair().1;

@@ -1,12 +1,12 @@
-//! Just within every limit is accepted, just beyond it refused.
+//! Every limit: the largest allowed value is accepted, the next one rejected.
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Target, refused};
-use crate::unchanged::Unchanged;
+use crate::no_side_effects::Snapshot;
 
-/// What the field is called, and a body with it just within its limit and just beyond.
+/// A field, and bodies with it at its limit and just beyond.
 struct Limit {
     path: &'static str,
     field: &'static str,
@@ -15,7 +15,7 @@ struct Limit {
 }
 
 fn text(path: &'static str, field: &'static str, most: usize, body: fn(String) -> Value) -> [Limit; 2] {
-    // Four bytes a character: limits are of characters, not of bytes.
+    // Four bytes per character, because limits count characters.
     ["x", "\u{1f980}"].map(|letter| Limit {
         path,
         field,
@@ -164,7 +164,7 @@ fn too_many_ids() -> Value {
     json!({"label": "K", "resourceIds": {"pages": ids}})
 }
 
-/// A slug nobody has had.
+/// A new slug.
 fn fresh() -> String {
     use std::sync::atomic::{AtomicU32, Ordering};
     static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -172,10 +172,10 @@ fn fresh() -> String {
 }
 
 #[tokio::test]
-async fn what_is_just_within_a_limit_is_accepted_and_what_is_just_beyond_is_refused() {
+async fn values_at_a_limit_are_accepted_and_values_beyond_it_rejected() {
     let target = Target::start().await;
     let limits = limits();
-    let before = Unchanged::since_now(&target.api).await;
+    let before = Snapshot::take(&target.api).await;
     for limit in &limits {
         let what = format!("{} {}", limit.path, limit.field);
         let named = refused(&what, target.post(limit.path, &limit.beyond).await);
@@ -189,7 +189,7 @@ async fn what_is_just_within_a_limit_is_accepted_and_what_is_just_beyond_is_refu
 }
 
 #[tokio::test]
-async fn two_hundred_things_are_moved_by_one_call_and_not_one_more() {
+async fn one_call_moves_at_most_two_hundred_resources() {
     let target = Target::start().await;
     let (_, folder) = target.post("/api/folders", &json!({"name": "F"})).await;
     let path = format!("/api/folders/{}/organize", folder["id"].as_str().unwrap());
@@ -206,7 +206,7 @@ async fn two_hundred_things_are_moved_by_one_call_and_not_one_more() {
 }
 
 #[tokio::test]
-async fn instants_no_calendar_knows_are_refused_and_odd_ones_are_kept() {
+async fn invalid_timestamps_are_rejected_and_unusual_ones_stored() {
     let target = Target::start().await;
     let form = |at: &str| json!({"name": "F", "fields": fields(1)["fields"], "closesAt": at});
     for at in [

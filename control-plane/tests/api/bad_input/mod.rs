@@ -1,7 +1,7 @@
-//! What is wrong is refused: never with a failure of ours, always as a problem with a stable code and the field's path,
-//! and nothing is changed. What is unusual but right comes back as it was sent.
+//! Invalid input is rejected with a problem that has a stable code and the field's path, never with a server error,
+//! and without side effects. Unusual but valid input is returned unchanged.
 //!
-//! Most cases are derived from the API's document: where it names a type or a limit, what lies beyond must be refused.
+//! Most cases are derived from the API document: values beyond a documented type or limit must be rejected.
 
 use axum::body::Body;
 use domain::plans::Plan;
@@ -17,9 +17,9 @@ mod texts;
 
 use self::requests::{Operation, Wrong};
 use crate::harness::Api;
-use crate::unchanged::Unchanged;
+use crate::no_side_effects::Snapshot;
 
-/// An API with an account, whose key is shown on every request.
+/// An API with an account whose key is sent with every request.
 struct Target {
     api: Api,
     key: String,
@@ -33,7 +33,7 @@ impl Target {
         Self { api, key }
     }
 
-    /// Sends bytes as they stand.
+    /// Sends a raw body.
     async fn send(&self, method: &str, path: &str, body: Option<Vec<u8>>) -> (StatusCode, Value) {
         let mut request = Request::builder()
             .method(method.parse::<Method>().unwrap())
@@ -59,7 +59,7 @@ impl Target {
     }
 }
 
-/// That it is refused as the sender's mistake; gives the code, and the first field complained about.
+/// Asserts a client error and returns its code and first invalid field.
 #[track_caller]
 fn refused(what: &str, (status, problem): (StatusCode, Value)) -> (String, String) {
     assert!(status.is_client_error(), "{what}: {status} {problem}");
@@ -69,19 +69,19 @@ fn refused(what: &str, (status, problem): (StatusCode, Value)) -> (String, Strin
 }
 
 #[tokio::test]
-async fn what_the_document_rules_out_is_refused_where_it_stands_and_changes_nothing() {
+async fn every_input_that_the_document_excludes_is_rejected_without_side_effects() {
     let target = Target::start().await;
-    let before = Unchanged::since_now(&target.api).await;
+    let before = Snapshot::take(&target.api).await;
     let (mut tried, mut wrong) = (0, Vec::new());
     for operation in requests::operations() {
-        for Wrong { path, query, body, field } in operation.wrongs() {
+        for Wrong { path, query, body, field } in operation.invalid_requests() {
             let sent = body.as_ref().map(|body| body.to_string().into_bytes());
             let address = operation.address(path.as_deref(), &query);
             let what = format!("{} {address} {}", operation.id, body.clone().unwrap_or_default());
             let what: String = what.chars().take(300).collect();
             let answer = target.send(&operation.method, &address, sent).await;
             if let Some(place) = field.as_deref().and_then(|field| field.strip_prefix("pages[0]")) {
-                // One of many items: refused for itself, by the same rules.
+                // An item of a batch is rejected individually, by the same rules.
                 let (result, place) = (&answer.1["results"][0], place.trim_start_matches('.'));
                 let is_told = result["error"].as_str().is_some_and(|error| error.contains(place));
                 if result["status"] != "error" || !is_told {
@@ -104,9 +104,9 @@ async fn what_the_document_rules_out_is_refused_where_it_stands_and_changes_noth
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_object_is_refused_by_every_operation() {
+async fn every_operation_rejects_a_body_that_is_not_a_json_object() {
     let target = Target::start().await;
-    let before = Unchanged::since_now(&target.api).await;
+    let before = Snapshot::take(&target.api).await;
     let many: Map<String, Value> = (0..10_000).map(|at| (format!("key{at}"), json!(at))).collect();
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let bodies: Vec<(&str, Vec<u8>)> = vec![
@@ -142,9 +142,9 @@ async fn a_body_that_is_no_json_object_is_refused_by_every_operation() {
 }
 
 #[tokio::test]
-async fn a_body_of_another_kind_or_beyond_all_size_is_refused() {
+async fn a_body_of_another_type_or_above_the_size_limit_is_rejected() {
     let target = Target::start().await;
-    let before = Unchanged::since_now(&target.api).await;
+    let before = Snapshot::take(&target.api).await;
     for operation in requests::operations().into_iter().filter(|operation| operation.body.is_some()) {
         let send = async |kind: &str, body: Vec<u8>| {
             let request = Request::builder()
@@ -162,7 +162,7 @@ async fn a_body_of_another_kind_or_beyond_all_size_is_refused() {
             assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{} {kind}", operation.id);
         }
         let large = match (operation.path.as_str(), operation.method.as_str()) {
-            // Its 160 MiB have a test of their own.
+            // The limit of 160 MiB has its own test.
             ("/api/pages/batch", "POST") => continue,
             ("/api/pages" | "/api/pages/{id}" | "/api/pages/batch", _) => 4 << 20,
             _ => 1 << 20,
@@ -178,14 +178,14 @@ async fn a_body_of_another_kind_or_beyond_all_size_is_refused() {
 }
 
 #[tokio::test]
-async fn a_cursor_that_was_tampered_with_is_refused_or_leads_somewhere_in_ones_own_list() {
+async fn a_forged_cursor_is_rejected_or_stays_within_the_callers_list() {
     let target = Target::start().await;
     for name in ["one", "two", "three"] {
         assert_eq!(target.post("/api/folders", &json!({"name": name})).await.0, StatusCode::CREATED);
     }
     let (_, part) = target.send("GET", "/api/folders?limit=1", None).await;
     let cursor = part["nextCursor"].as_str().unwrap().to_owned();
-    let before = Unchanged::since_now(&target.api).await;
+    let before = Snapshot::take(&target.api).await;
     let lists: Vec<Operation> =
         requests::operations().into_iter().filter(|operation| operation.has_query("cursor")).collect();
     assert!(lists.len() > 6, "only {} listings", lists.len());
@@ -193,7 +193,7 @@ async fn a_cursor_that_was_tampered_with_is_refused_or_leads_somewhere_in_ones_o
         for at in 0..cursor.len() {
             for with in ["A", "_", "-", "9", ".", "%00", "%ff", ""] {
                 let changed = format!("{}{with}{}", &cursor[..at], &cursor[at + 1..]);
-                // One listing is enough for what all of them share.
+                // All lists share this code, so one list is enough.
                 if list.id != "folders.list" && at % 8 != 0 {
                     continue;
                 }

@@ -1,34 +1,34 @@
-//! Requests made of the API's document: right ones, and ones that are wrong in one place.
+//! Requests derived from the API document: valid ones, and ones with a single error.
 
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-/// An id that names nothing.
+/// An id of no resource.
 const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
 
-/// An operation as the document has it.
+/// An operation of the document.
 pub(super) struct Operation {
     pub(super) id: String,
     pub(super) method: String,
     pub(super) path: String,
-    /// The schema of its body.
+    /// The schema of the body.
     pub(super) body: Option<Value>,
-    /// Its query's parameters with their schemas.
+    /// The query parameters with their schemas.
     query: Vec<(String, bool, Value)>,
     document: Value,
 }
 
-/// A request that is wrong in one place.
+/// A request with a single error.
 pub(super) struct Wrong {
-    /// What stands in the path in place of an id.
+    /// The replacement of the id in the path.
     pub(super) path: Option<String>,
     pub(super) query: String,
     pub(super) body: Option<Value>,
-    /// The field that is to be complained about; none where nothing may be named.
+    /// The field that the problem must name; `None` if it may name none.
     pub(super) field: Option<String>,
 }
 
-/// Every operation that needs a key.
+/// Every operation that requires a key.
 pub(super) fn operations() -> Vec<Operation> {
     let document = serde_json::to_value(control_plane::api::document()).unwrap();
     let mut operations = Vec::new();
@@ -80,7 +80,7 @@ fn resolve(document: &Value, schema: &Value) -> Value {
 }
 
 impl Operation {
-    /// The address, ids naming nothing unless told otherwise.
+    /// The URL; by default its ids belong to no resource.
     pub(super) fn address(&self, id: Option<&str>, query: &str) -> String {
         let path = self
             .path
@@ -96,20 +96,20 @@ impl Operation {
         if pairs.is_empty() { path } else { format!("{path}?{}", pairs.join("&")) }
     }
 
-    /// Whether its query has such a parameter.
+    /// Whether the query has this parameter.
     pub(super) fn has_query(&self, name: &str) -> bool {
         self.query.iter().any(|(known, ..)| known == name)
     }
 
-    /// A right body.
-    pub(super) fn right_body(&self) -> Option<Value> {
+    /// A valid body.
+    pub(super) fn valid_body(&self) -> Option<Value> {
         self.body.as_ref().map(|schema| self.right(schema))
     }
 
-    /// Requests that are wrong in one place each.
-    pub(super) fn wrongs(&self) -> Vec<Wrong> {
+    /// Requests with a single error each.
+    pub(super) fn invalid_requests(&self) -> Vec<Wrong> {
         let mut wrongs = Vec::new();
-        let body = self.right_body();
+        let body = self.valid_body();
         if self.path.contains("{id}") {
             for id in ["x", "0", "%00", "%ff", "..%2f..", "null", &NOBODY[1..], &format!("{NOBODY}0")] {
                 let (path, query) = (Some(id.to_owned()), String::new());
@@ -121,17 +121,17 @@ impl Operation {
             wrongs.push(Wrong { path: None, query, body: body.clone(), field });
         };
         for (name, _, schema) in &self.query {
-            for value in wrong_texts(schema) {
+            for value in invalid_texts(schema) {
                 in_query(format!("{name}={value}"), name);
             }
-            let value = right_text(schema);
+            let value = valid_text(schema);
             in_query(format!("{name}={value}&{name}={value}"), name);
         }
         if !self.query.is_empty() {
             in_query("colour=red".to_owned(), "colour");
         }
         if let (Some(schema), Some(right)) = (&self.body, body) {
-            for (changed, field) in self.wrong_values(schema, &right, "") {
+            for (changed, field) in self.invalid_values(schema, &right, "") {
                 wrongs.push(Wrong {
                     path: None,
                     query: String::new(),
@@ -143,7 +143,7 @@ impl Operation {
         wrongs
     }
 
-    /// A value the schema allows.
+    /// A valid value of the schema.
     fn right(&self, schema: &Value) -> Value {
         let schema = resolve(&self.document, schema);
         if let Some(one) = schema["enum"].as_array() {
@@ -162,15 +162,15 @@ impl Operation {
                 let least = schema["minItems"].as_u64().unwrap_or(1).max(1);
                 json!(vec![self.right(&schema["items"]); least as usize])
             }
-            "string" => json!(right_text(&schema)),
+            "string" => json!(valid_text(&schema)),
             "integer" | "number" => schema["minimum"].as_i64().map_or(json!(1), |least| json!(least)),
-            // Whatever has no type takes anything.
+            // A schema without a type allows any value.
             _ => json!(true),
         }
     }
 
-    /// `right` with something wrong in one place, and the place's path.
-    fn wrong_values(&self, schema: &Value, right: &Value, path: &str) -> Vec<(Value, String)> {
+    /// Copies of `right` with a single error, each with the path of the error.
+    fn invalid_values(&self, schema: &Value, right: &Value, path: &str) -> Vec<(Value, String)> {
         let schema = resolve(&self.document, schema);
         let mut wrongs = Vec::new();
         let under = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
@@ -187,14 +187,14 @@ impl Operation {
                 }
                 for (name, member) in &members {
                     let value = right.get(name).cloned().unwrap_or_else(|| self.right(member));
-                    for (wrong, place) in self.wrong_values(member, &value, &under(name)) {
+                    for (wrong, place) in self.invalid_values(member, &value, &under(name)) {
                         wrongs.push((with(right, name, wrong), place));
                     }
                 }
                 wrongs.extend([json!("x"), json!(7)].map(|wrong| (wrong, path.to_owned())));
             }
             "array" => {
-                for (wrong, place) in self.wrong_values(&schema["items"], &right[0], &format!("{path}[0]")) {
+                for (wrong, place) in self.invalid_values(&schema["items"], &right[0], &format!("{path}[0]")) {
                     let mut items = right.clone();
                     items[0] = wrong;
                     wrongs.push((items, place));
@@ -208,7 +208,7 @@ impl Operation {
                 wrongs.extend([json!("x"), json!({})].map(|wrong| (wrong, path.to_owned())));
             }
             "string" => {
-                wrongs.extend(self.wrong_strings(&schema).into_iter().map(|wrong| (wrong, path.to_owned())));
+                wrongs.extend(self.invalid_strings(&schema).into_iter().map(|wrong| (wrong, path.to_owned())));
             }
             "integer" | "number" => {
                 for (limit, step) in [("minimum", -1.0), ("maximum", 1.0)] {
@@ -224,11 +224,11 @@ impl Operation {
             "anything" => {}
             _ => wrongs.extend([json!("true"), json!(1)].map(|wrong| (wrong, path.to_owned()))),
         }
-        // A whole body of the wrong kind has a test of its own.
+        // A body of the wrong type has its own test.
         wrongs.into_iter().filter(|(_, place)| !place.is_empty()).collect()
     }
 
-    fn wrong_strings(&self, schema: &Value) -> Vec<Value> {
+    fn invalid_strings(&self, schema: &Value) -> Vec<Value> {
         let mut wrongs = vec![json!(7), json!(true), json!(["x"]), json!({"x": "x"})];
         if !schema["type"].is_array() && schema["mayBeNull"] != true {
             wrongs.push(Value::Null);
@@ -268,8 +268,8 @@ fn with(whole: &Value, name: &str, value: Value) -> Value {
     whole
 }
 
-/// A text the schema allows.
-fn right_text(schema: &Value) -> String {
+/// A valid text of the schema.
+fn valid_text(schema: &Value) -> String {
     if let Some(one) = schema["enum"].as_array() {
         return one[0].as_str().unwrap().to_owned();
     }
@@ -288,8 +288,8 @@ fn right_text(schema: &Value) -> String {
     text.to_owned()
 }
 
-/// Texts of a query that the schema does not allow.
-fn wrong_texts(schema: &Value) -> Vec<&'static str> {
+/// Query texts that the schema excludes.
+fn invalid_texts(schema: &Value) -> Vec<&'static str> {
     let mut wrongs = vec!["%00", "a%00b"];
     match (kind(schema).as_str(), schema["format"].as_str()) {
         ("integer", _) => {

@@ -1,10 +1,10 @@
-//! Texts that trip software up come back as they were sent, and ids of others are like ids of nothing.
+//! Difficult texts are returned unchanged, and ids of other accounts behave like unknown ids.
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Target, refused};
-use crate::unchanged::Unchanged;
+use crate::no_side_effects::Snapshot;
 
 const TEXTS: [&str; 8] = [
     "\u{1f980}\u{1f469}\u{200d}\u{1f680} crab and astronaut",
@@ -18,7 +18,7 @@ const TEXTS: [&str; 8] = [
 ];
 
 #[tokio::test]
-async fn every_text_that_is_allowed_comes_back_as_it_was_sent() {
+async fn every_allowed_text_is_returned_unchanged() {
     let target = Target::start().await;
     for (at, text) in TEXTS.into_iter().enumerate() {
         let (status, folder) = target.post("/api/folders", &json!({"name": text, "description": text})).await;
@@ -60,7 +60,7 @@ async fn every_text_that_is_allowed_comes_back_as_it_was_sent() {
 }
 
 #[tokio::test]
-async fn texts_of_a_query_may_be_anything_too() {
+async fn query_parameters_accept_any_text() {
     let target = Target::start().await;
     for text in TEXTS {
         let page = json!({"slug": "index", "title": "T", "html": "x", "metadata": {"collection": text}});
@@ -77,9 +77,9 @@ fn url_encoded(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn numbers_and_nesting_beyond_all_measure_are_refused_within_free_metadata_too() {
+async fn extreme_numbers_and_nesting_are_rejected_in_metadata() {
     let target = Target::start().await;
-    let before = Unchanged::since_now(&target.api).await;
+    let before = Snapshot::take(&target.api).await;
     let page = |metadata: &str| {
         format!(r#"{{"slug": "index", "title": "T", "html": "x", "metadata": {metadata}}}"#).into_bytes()
     };
@@ -105,7 +105,7 @@ async fn numbers_and_nesting_beyond_all_measure_are_refused_within_free_metadata
     let (status, made) =
         target.send("POST", "/api/pages", Some(page(&Value::Object(many).to_string()))).await;
     assert_eq!(status, StatusCode::CREATED, "{made}");
-    // Postgres gives it back written out, in 309 digits.
+    // Postgres returns this number with 309 digits.
     let largest =
         br#"{"slug": "largest", "title": "T", "html": "x", "metadata": {"n": -1.7976931348623157e308}}"#;
     let (status, made) = target.send("POST", "/api/pages", Some(largest.to_vec())).await;
@@ -113,7 +113,7 @@ async fn numbers_and_nesting_beyond_all_measure_are_refused_within_free_metadata
 }
 
 #[tokio::test]
-async fn an_id_of_another_account_is_like_an_id_of_nothing_wherever_it_stands() {
+async fn another_accounts_id_behaves_like_an_unknown_id_everywhere() {
     let target = Target::start().await;
     let other = Target { key: target.api.trial().await, api: target.api };
     let made = async |path: &str, body: Value| {
@@ -131,7 +131,7 @@ async fn an_id_of_another_account_is_like_an_id_of_nothing_wherever_it_stands() 
 
     let mine = Target { key: target.key, api: other.api };
     let nothing = "00000000-0000-0000-0000-000000000000";
-    let before = Unchanged::since_now(&mine.api).await;
+    let before = Snapshot::take(&mine.api).await;
     for (path, body) in [
         ("/api/pages", json!({"slug": "x1", "title": "T", "html": "x", "folderId": folder})),
         ("/api/pages", json!({"slug": "x1", "title": "T", "html": "x", "subdomainId": subdomain})),

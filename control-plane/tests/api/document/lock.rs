@@ -1,11 +1,11 @@
-//! The API's document is a file under review: a change of the API shows as a change of the file.
+//! Locks the API document: a change of the API shows as a diff of the checked-in file.
 
 use std::path::Path;
 
 use serde_json::Value;
 
 #[test]
-fn the_document_is_the_checked_in_one() {
+fn the_document_matches_the_checked_in_file() {
     let now = serde_json::to_string_pretty(&control_plane::api::document()).unwrap() + "\n";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi.json");
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
@@ -16,7 +16,7 @@ fn the_document_is_the_checked_in_one() {
 }
 
 #[test]
-fn every_suggestion_names_an_operation_that_exists() {
+fn every_suggestion_names_an_existing_operation() {
     let document = serde_json::to_value(control_plane::api::document()).unwrap();
     let operations: Vec<&Value> = document["paths"]
         .as_object()
@@ -25,7 +25,7 @@ fn every_suggestion_names_an_operation_that_exists() {
         .flat_map(|path| path.as_object().unwrap().values())
         .collect();
     let exists = |tool: &str| operations.iter().any(|operation| operation["operationId"] == tool);
-    // Suggestions are written `.next("intent", "noun.verb", …)` in the resource files.
+    // Handlers write suggestions as `.next("intent", "noun.verb", …)`.
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/api");
     let mut found = 0;
     for file in std::fs::read_dir(folder).unwrap() {

@@ -1,4 +1,4 @@
-//! Suggestions can be called as they are: the params of each are what its operation takes, placeholders included.
+//! Suggestions are valid calls: their params match the operation's input, placeholders included.
 
 use domain::plans::Plan;
 use http::{Method, StatusCode};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::harness::Api;
 
-/// What an operation takes, path, query and body in one object, as a tool's input.
+/// The input of an operation: path, query and body as one object.
 fn input_schema(document: &Value, operation_id: &str) -> Value {
     let operations =
         document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
@@ -52,7 +52,7 @@ fn check(document: &Value, made_by: &str, answer: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_suggested_after_a_creation_is_what_its_operation_takes() {
+async fn suggestions_after_a_create_match_their_operations() {
     let document = serde_json::to_value(control_plane::api::document()).unwrap();
     let api = Api::start(&[]).await;
     let (status, trial) = api.send(Method::POST, "/api/trial", None, &Value::Null).await;
@@ -79,7 +79,7 @@ async fn what_is_suggested_after_a_creation_is_what_its_operation_takes() {
 }
 
 #[test]
-fn a_suggestion_that_its_operation_would_refuse_is_noticed() {
+fn an_invalid_suggestion_is_detected() {
     let document = serde_json::to_value(control_plane::api::document()).unwrap();
     let suggest = |params: Value| json!({"_next": [{"intent": "i", "hint": "h", "tool": "folders.organize", "params": params}]});
     let id = "00000000-0000-0000-0000-000000000000";

@@ -1,5 +1,5 @@
-//! Forms' settings: whatever is given is changed, what comes of it must be a form, and what a form is tied to is within
-//! the caller's reach.
+//! Form updates: given fields change, the result must be a valid form, and linked resources must be
+//! accessible to the caller.
 
 use chrono::{TimeDelta, Utc};
 use domain::plans::Plan;
@@ -53,7 +53,7 @@ async fn page(api: &Api, key: &str, slug: &str, template: Option<&str>) -> Strin
 }
 
 #[tokio::test]
-async fn every_setting_is_kept_as_it_is_given_and_cleared_by_null() {
+async fn every_setting_is_stored_as_given_and_null_clears_it() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(Plan::Scale).await;
     let page = page(&api, &key, "guests", Some("<p>{{email}}</p>")).await;
@@ -98,7 +98,7 @@ async fn every_setting_is_kept_as_it_is_given_and_cleared_by_null() {
 }
 
 #[tokio::test]
-async fn what_comes_of_an_edit_must_be_a_form() {
+async fn the_result_of_an_update_must_be_a_valid_form() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let id = made(&api, &key, "/api/forms", &with(form(), &json!({"uniqueBy": ["email"]}))).await;
@@ -129,7 +129,7 @@ async fn what_comes_of_an_edit_must_be_a_form() {
 }
 
 #[tokio::test]
-async fn a_preset_stands_for_name_and_fields() {
+async fn a_preset_provides_name_and_fields() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let id = made(&api, &key, "/api/forms", &json!({"workflowId": "rsvp", "maxSubmissions": 3})).await;
@@ -146,7 +146,7 @@ async fn a_preset_stands_for_name_and_fields() {
 }
 
 #[tokio::test]
-async fn a_form_is_open_closed_or_full_and_may_be_opened_again() {
+async fn a_form_can_be_closed_full_and_reopened() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let id = made(&api, &key, "/api/forms", &with(form(), &json!({"maxSubmissions": 1}))).await;
@@ -171,7 +171,7 @@ async fn a_form_is_open_closed_or_full_and_may_be_opened_again() {
 }
 
 #[tokio::test]
-async fn webhooks_are_linked_anew_as_far_as_the_caller_sees_them() {
+async fn an_update_relinks_only_webhooks_that_the_caller_can_access() {
     let api = Api::start(&[]).await;
     let (key, account_id) = api.trial_on(Plan::Scale).await;
     let folder = made(&api, &key, "/api/folders", &json!({"name": "Folder"})).await;
@@ -184,7 +184,7 @@ async fn webhooks_are_linked_anew_as_far_as_the_caller_sees_them() {
     let shared = hook(&[&form_id, &outside]).await;
     assert_eq!(read(&api, &key, &form_id).await["webhookIds"], json!([first, second, shared]));
 
-    // It lies in no folder, as one of its forms does not.
+    // The webhook has no folder, since one of its forms has none.
     let reach = Reach { folder_id: Some(folder.parse().unwrap()), ..Reach::default() };
     let (_, narrow) = api.insert_key(account_id, ScopeSet::FULL, reach, None).await;
     assert_eq!(read(&api, &narrow, &form_id).await["webhookIds"], json!([first, second]));
@@ -205,7 +205,7 @@ async fn webhooks_are_linked_anew_as_far_as_the_caller_sees_them() {
 }
 
 #[tokio::test]
-async fn the_page_of_entries_is_the_accounts_and_has_a_template() {
+async fn the_entry_page_must_belong_to_the_account_and_have_a_template() {
     let api = Api::start(&[]).await;
     let (key, stranger) = (api.trial().await, api.trial().await);
     let id = made(&api, &key, "/api/forms", &form()).await;
@@ -229,7 +229,7 @@ async fn the_page_of_entries_is_the_accounts_and_has_a_template() {
 }
 
 #[tokio::test]
-async fn an_edit_of_somebody_elses_form_finds_none() {
+async fn updating_another_accounts_form_is_a_404() {
     let api = Api::start(&[]).await;
     let (key, stranger) = (api.trial().await, api.trial().await);
     let id = made(&api, &key, "/api/forms", &form()).await;

@@ -1,4 +1,4 @@
-//! Workflows: presets for everybody to see, and forms made of them.
+//! Workflows: public presets, and forms created from them.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::harness::Api;
 
 #[tokio::test]
-async fn anybody_may_see_the_presets() {
+async fn presets_are_public() {
     let api = Api::start(&[]).await;
     let (status, list) = api.send(Method::GET, "/api/workflows", None, &Value::Null).await;
     let list = list["workflows"].as_array().cloned().unwrap();
@@ -20,7 +20,7 @@ async fn anybody_may_see_the_presets() {
 }
 
 #[tokio::test]
-async fn a_form_of_a_preset_asks_what_the_preset_asks() {
+async fn a_form_of_a_preset_has_its_fields() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let (_, preset) = api.send(Method::GET, "/api/workflows/order", None, &Value::Null).await;

@@ -1,4 +1,4 @@
-//! Keys over their life: made, shown once, rotated under fire, revoked with all they made, on every replica.
+//! The lifecycle of keys: creation, rotation under load, and revocation with descendants, on every replica.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use store::keys::NewKey;
 
 use crate::harness::{Api, send_to};
 
-/// How long another replica may take for a rotated or revoked key for valid.
+/// How long another replica may accept a rotated or revoked key.
 const PROMISE: Duration = Duration::from_secs(1);
 
 async fn made(api: &Api, key: &str, body: Value) -> (String, String) {
@@ -30,7 +30,7 @@ async fn status(router: &Router, key: &str) -> StatusCode {
     send_to(router, Method::GET, "/api/account", Some(key), &Value::Null).await.0
 }
 
-/// A call, by the ticks of a clock that all calls share.
+/// Start and end of a call, in ticks of a shared counter.
 struct Called {
     begun: u64,
     ended: u64,
@@ -38,7 +38,7 @@ struct Called {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn across_a_rotation_under_two_thousand_calls_never_two_texts_work_and_never_none() {
+async fn during_a_rotation_under_load_exactly_one_secret_works() {
     let api = Api::start(&[]).await;
     let (id, old) = made(&api, &api.trial().await, json!({"label": "K"})).await;
     let router = api.replica(&[]);
@@ -95,9 +95,9 @@ async fn across_a_rotation_under_two_thousand_calls_never_two_texts_work_and_nev
     assert!(meanwhile > 0, "no call was in flight during the rotation");
 }
 
-/// Asks `router` with a key that no longer works until it is refused; never is it taken once the promised time is
-/// over. Gives how long that took.
-async fn refused_in_time(router: &Router, key: &str, since: Instant) -> Duration {
+/// Calls `router` with an invalid key until it is rejected, and fails if it is accepted after the promised time.
+/// Returns how long that took.
+async fn rejected_in_time(router: &Router, key: &str, since: Instant) -> Duration {
     loop {
         let begun = since.elapsed();
         match status(router, key).await {
@@ -118,24 +118,24 @@ async fn another_replica_follows(api: &Api, trial: &str) {
     assert_eq!(rotated, StatusCode::OK, "{answer}");
     let new = answer["key"].as_str().unwrap();
     assert_eq!(status(&replica, new).await, StatusCode::OK, "the new text works there at once");
-    refused_in_time(&replica, &old, since).await;
+    rejected_in_time(&replica, &old, since).await;
 
     let revoke = format!("/api/keys/{id}");
     let (revoked, answer) = api.send(Method::DELETE, &revoke, Some(trial), &Value::Null).await;
     let since = Instant::now();
     assert_eq!(revoked, StatusCode::OK, "{answer}");
-    refused_in_time(&replica, new, since).await;
+    rejected_in_time(&replica, new, since).await;
 }
 
 #[tokio::test]
-async fn another_replica_follows_a_rotation_and_a_revocation_within_a_second() {
+async fn another_replica_rejects_rotated_and_revoked_keys_within_a_second() {
     let api = Api::start(&[]).await;
     let trial = api.trial().await;
     another_replica_follows(&api, &trial).await;
 }
 
 #[tokio::test]
-async fn another_replica_follows_within_a_second_with_redis_dead_too() {
+async fn another_replica_rejects_them_within_a_second_without_redis() {
     let mut redis = KillableRedis::start().await;
     let api = Api::start(&[&format!("redis.url={}", redis.url())]).await;
     let trial = api.trial().await;
@@ -144,7 +144,7 @@ async fn another_replica_follows_within_a_second_with_redis_dead_too() {
 }
 
 #[tokio::test]
-async fn a_revoked_key_takes_every_key_with_it_that_it_made() {
+async fn revoking_a_key_revokes_its_descendants() {
     let api = Api::start(&[]).await;
     let trial = api.trial().await;
     let (parent_id, parent) = made(&api, &trial, json!({"label": "parent"})).await;
@@ -173,13 +173,13 @@ async fn a_revoked_key_takes_every_key_with_it_that_it_made() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_just_being_made_does_not_survive_the_end_of_its_line() {
+async fn a_key_created_during_the_revocation_of_its_ancestor_is_revoked() {
     let api = Api::start(&[]).await;
     let trial = api.trial().await;
     let account_id = api.account_of(&trial).await;
     let (first_id, first) = made(&api, &trial, json!({"label": "first"})).await;
     let (second_id, _) = made(&api, &first, json!({"label": "second"})).await;
-    // As `POST /api/keys` does it on another replica, with the second key.
+    // The steps of `POST /api/keys` on another replica, with the second key.
     let (third, text) = api.new_key(ScopeSet::FULL, Reach::default(), None);
     let third = NewKey { parent_id: second_id.parse().ok(), ..third };
     let mut tx = api.begin().await;
@@ -190,7 +190,7 @@ async fn a_key_that_is_just_being_made_does_not_survive_the_end_of_its_line() {
     let path = format!("/api/keys/{first_id}");
     let revocation = api.send(Method::DELETE, &path, Some(&trial), &Value::Null);
     let ((status, revoked), ()) = tokio::join!(revocation, async {
-        api.somebody_waits().await;
+        api.until_lock_wait().await;
         store::commit(tx).await.unwrap();
     });
     assert_eq!((status, &revoked["revoked"]), (StatusCode::OK, &json!(3)), "{revoked}");
@@ -199,7 +199,7 @@ async fn a_key_that_is_just_being_made_does_not_survive_the_end_of_its_line() {
 }
 
 #[tokio::test]
-async fn no_key_is_made_by_one_whose_line_is_just_being_revoked() {
+async fn a_key_under_revocation_creates_no_key() {
     let api = Api::start(&[]).await;
     let trial = api.trial().await;
     let account_id = api.account_of(&trial).await;
@@ -212,7 +212,7 @@ async fn no_key_is_made_by_one_whose_line_is_just_being_revoked() {
     let body = json!({"label": "third"});
     let creation = api.send(Method::POST, "/api/keys", Some(&second), &body);
     let ((status, refusal), ()) = tokio::join!(creation, async {
-        api.somebody_waits().await;
+        api.until_lock_wait().await;
         store::keys::revoke_keys(&mut tx, account_id, &[first_id], clock.now()).await.unwrap();
         store::commit(tx).await.unwrap();
     });
@@ -220,7 +220,7 @@ async fn no_key_is_made_by_one_whose_line_is_just_being_revoked() {
 }
 
 #[tokio::test]
-async fn a_replica_that_remembers_an_ended_key_gives_it_no_other() {
+async fn a_replica_with_a_cached_revoked_key_creates_no_key_for_it() {
     let api = Api::start(&[]).await;
     let trial = api.trial().await;
     let (rotated_id, rotated) = made(&api, &trial, json!({"label": "rotated"})).await;
@@ -256,7 +256,7 @@ async fn a_replica_that_remembers_an_ended_key_gives_it_no_other() {
 }
 
 #[tokio::test]
-async fn no_key_is_left_that_is_kept_to_a_folder_which_has_just_gone() {
+async fn no_key_survives_the_concurrent_deletion_of_its_folder() {
     let api = Api::start(&[]).await;
     let trial = api.trial().await;
     let account_id = api.account_of(&trial).await;
@@ -271,7 +271,7 @@ async fn no_key_is_left_that_is_kept_to_a_folder_which_has_just_gone() {
     let path = format!("/api/folders/{folder_id}");
     let deletion = api.send(Method::DELETE, &path, Some(&trial), &Value::Null);
     let ((status, answer), ()) = tokio::join!(deletion, async {
-        api.somebody_waits().await;
+        api.until_lock_wait().await;
         store::commit(tx).await.unwrap();
     });
     assert_eq!(status, StatusCode::OK, "{answer}");
@@ -280,7 +280,7 @@ async fn no_key_is_left_that_is_kept_to_a_folder_which_has_just_gone() {
 }
 
 #[tokio::test]
-async fn a_key_may_end_in_ninety_days_but_not_later_and_ends_to_the_moment() {
+async fn a_key_expires_exactly_and_after_at_most_ninety_days() {
     let api = Api::start(&[]).await;
     let trial = api.trial().await;
     let now = Clock::system().now();
@@ -315,7 +315,7 @@ async fn a_key_may_end_in_ninety_days_but_not_later_and_ends_to_the_moment() {
 }
 
 #[tokio::test]
-async fn a_key_is_shown_once_and_stands_nowhere_in_the_database() {
+async fn a_key_is_shown_once_and_never_stored() {
     let api = Api::start(&[]).await;
     let trial = api.trial().await;
     let (id, first) = made(&api, &trial, json!({"label": "K"})).await;
@@ -347,7 +347,7 @@ async fn a_key_is_shown_once_and_stands_nowhere_in_the_database() {
 }
 
 #[tokio::test]
-async fn a_mistyped_key_is_refused_without_asking_the_database() {
+async fn a_mistyped_key_is_rejected_without_a_query() {
     let api = Api::start(&[]).await;
     let blind = api.replica(&["store.url=postgres://nobody@127.0.0.1:1/none"]);
     let key = keys::make(KeyKind::Live, &[7; 32]);
@@ -365,7 +365,7 @@ async fn a_mistyped_key_is_refused_without_asking_the_database() {
 }
 
 #[tokio::test]
-async fn a_keys_last_use_is_noted_at_most_once_a_minute() {
+async fn the_last_use_of_a_key_is_recorded_at_most_once_a_minute() {
     let api = Api::start(&["keys.cache_ttl=1ms"]).await;
     let trial = api.trial().await;
     let (_, key) = made(&api, &trial, json!({"label": "K"})).await;

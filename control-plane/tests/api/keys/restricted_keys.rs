@@ -1,5 +1,5 @@
-//! Narrow keys: one makes, sees, rotates and revokes only keys that are no wider, in every dimension; and what it
-//! counts is only its own part.
+//! Restricted keys: they create, list, rotate and revoke only keys that are not wider in any dimension, and
+//! their counts cover only their own resources.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use service::Clock;
 use uuid::Uuid;
 
 use crate::harness::Api;
-use crate::unchanged::Unchanged;
+use crate::no_side_effects::Snapshot;
 
-/// What a key may do, in every dimension in which it can be narrowed.
+/// The permissions of a key in every dimension.
 #[derive(Clone)]
 struct May {
     scopes: ScopeSet,
@@ -32,7 +32,7 @@ struct Ground {
 }
 
 impl Ground {
-    /// An account with two folders and a page in each.
+    /// Creates an account with two folders and a page in each.
     async fn lay() -> Self {
         let api = Api::start(&[]).await;
         let (key, account_id) = api.trial_on(Plan::Scale).await;
@@ -51,12 +51,12 @@ impl Ground {
         answer["id"].as_str().unwrap().parse().unwrap()
     }
 
-    async fn key_that(&self, may: &May) -> (Uuid, String) {
+    async fn create_key(&self, may: &May) -> (Uuid, String) {
         self.api.insert_key(self.account_id, may.scopes, may.reach.clone(), may.expires_at).await
     }
 
-    /// A key narrowed in every dimension, and keys that are each wider in just one.
-    fn narrow_and_wider(&self) -> (May, Vec<(&'static str, May)>) {
+    /// A key restricted in every dimension, and keys that are each wider in exactly one.
+    fn restricted_and_wider(&self) -> (May, Vec<(&'static str, May)>) {
         let words = ["keys:*", "pages:read"];
         let in_a_day = Clock::system().now() + TimeDelta::days(1);
         let ids =
@@ -82,21 +82,21 @@ impl Ground {
 }
 
 #[tokio::test]
-async fn a_narrow_key_neither_sees_nor_rotates_nor_revokes_a_key_wider_in_any_one_dimension() {
+async fn a_restricted_key_can_not_list_rotate_or_revoke_a_wider_key() {
     let ground = Ground::lay().await;
-    let (narrow, wider) = ground.narrow_and_wider();
-    let (own_id, key) = ground.key_that(&narrow).await;
-    let (equal, _) = ground.key_that(&narrow).await;
+    let (narrow, wider) = ground.restricted_and_wider();
+    let (own_id, key) = ground.create_key(&narrow).await;
+    let (equal, _) = ground.create_key(&narrow).await;
     let mut others = Vec::new();
     for (dimension, may) in &wider {
-        others.push((dimension, ground.key_that(may).await.0));
+        others.push((dimension, ground.create_key(may).await.0));
     }
     let (_, listed) = ground.api.send(Method::GET, "/api/keys", Some(&key), &Value::Null).await;
     let seen: Vec<&str> =
         listed["keys"].as_array().unwrap().iter().map(|key| key["id"].as_str().unwrap()).collect();
     assert_eq!(seen, [own_id.to_string(), equal.to_string()], "the wider ones are not listed");
 
-    let before = Unchanged::since_now(&ground.api).await;
+    let before = Snapshot::take(&ground.api).await;
     for (dimension, id) in others {
         for (method, path) in
             [(Method::POST, format!("/api/keys/{id}/rotate")), (Method::DELETE, format!("/api/keys/{id}"))]
@@ -116,14 +116,14 @@ async fn a_narrow_key_neither_sees_nor_rotates_nor_revokes_a_key_wider_in_any_on
 }
 
 #[tokio::test]
-async fn a_narrow_key_makes_no_key_wider_than_itself_in_any_one_dimension() {
+async fn a_restricted_key_creates_no_wider_key() {
     let ground = Ground::lay().await;
-    let (narrow, _) = ground.narrow_and_wider();
-    let (_, key) = ground.key_that(&narrow).await;
+    let (narrow, _) = ground.restricted_and_wider();
+    let (_, key) = ground.create_key(&narrow).await;
     let [_, other_folder] = ground.folders;
     let [own_page, other_page] = ground.pages;
     let end = narrow.expires_at.unwrap();
-    let before = Unchanged::since_now(&ground.api).await;
+    let before = Snapshot::take(&ground.api).await;
     for wider in [
         json!({"scopes": ["*"]}),
         json!({"scopes": ["pages:update"]}),
@@ -158,10 +158,10 @@ async fn a_narrow_key_makes_no_key_wider_than_itself_in_any_one_dimension() {
 }
 
 #[tokio::test]
-async fn of_a_page_that_has_the_slug_a_key_is_told_only_if_it_may_touch_it() {
+async fn a_slug_conflict_names_the_page_only_to_keys_that_can_access_it() {
     let ground = Ground::lay().await;
     let reach = Reach { folder_id: Some(ground.folders[0]), ..Reach::default() };
-    let (_, key) = ground.key_that(&May { scopes: ScopeSet::FULL, reach, expires_at: None }).await;
+    let (_, key) = ground.create_key(&May { scopes: ScopeSet::FULL, reach, expires_at: None }).await;
     for (slug, told) in [("first", json!(ground.pages[0])), ("second", Value::Null)] {
         let page = json!({"slug": slug, "title": "T", "html": "x"});
         let (status, problem) = ground.api.send(Method::POST, "/api/pages", Some(&key), &page).await;
@@ -172,7 +172,7 @@ async fn of_a_page_that_has_the_slug_a_key_is_told_only_if_it_may_touch_it() {
 }
 
 #[tokio::test]
-async fn counts_show_a_narrow_key_only_its_part() {
+async fn counts_show_a_restricted_key_only_its_resources() {
     let ground = Ground::lay().await;
     let api = &ground.api;
     let [folder, _] = ground.folders;

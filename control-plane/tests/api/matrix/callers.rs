@@ -1,4 +1,4 @@
-//! Who calls: the columns of the matrix, and the key each of them holds.
+//! The callers: the columns of the matrix and their keys.
 
 use std::collections::BTreeMap;
 
@@ -9,40 +9,40 @@ use http::Method;
 use serde_json::{Value, json};
 use service::Clock;
 
-use super::things::{Account, Things};
+use super::resources::{Account, Resources};
 use crate::harness::Api;
 
-/// A column.
+/// A kind of caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Column {
-    /// Nobody.
+    /// No credential.
     NoKey,
-    /// What is no key at all.
+    /// A malformed key.
     Garbage,
-    /// A key that has expired.
+    /// An expired key.
     Expired,
-    /// A key that was revoked.
+    /// A revoked key.
     Revoked,
     /// A key with one scope.
     OneScope(Scope),
-    /// A key kept to a folder; what is named lies in it.
+    /// A key restricted to a folder, called with a resource inside it.
     FolderInside,
-    /// The same key; what is named lies in another folder.
+    /// The same key, called with a resource in another folder.
     FolderOutside,
-    /// A key kept to listed things of the kind in question; what is named is listed.
+    /// A key restricted to ids of the kind, called with one of them.
     IdsWith,
-    /// The same; what is named is not listed.
+    /// The same key, called with another id.
     IdsWithout,
-    /// A key of another account, which may do everything there.
+    /// A full key of another account.
     OtherAccount,
-    /// Somebody signed in, from a page of ours.
+    /// A session with the origin of this host.
     Session,
-    /// Somebody signed in, whose browser was sent here by another site.
+    /// A session with the origin of another site.
     SessionForeign,
 }
 
 impl Column {
-    /// Every one.
+    /// All callers.
     pub(super) fn all() -> Vec<Self> {
         let scopes = Resource::ALL.iter().flat_map(|resource| {
             Action::ALL.iter().map(|action| Self::OneScope(Scope::new(*resource, *action)))
@@ -56,7 +56,7 @@ impl Column {
     }
 }
 
-/// The keys of all columns, for the things of one account.
+/// The keys of all columns, for the resources of one account.
 pub(super) struct Callers {
     pub(super) account: Account,
     expired: String,
@@ -68,7 +68,7 @@ pub(super) struct Callers {
 }
 
 impl Callers {
-    /// Makes an account and its keys.
+    /// Creates an account and its keys.
     pub(super) async fn make(api: &Api) -> Self {
         let account = Account::make(api).await;
         let key = async |scopes, reach| api.insert_key(account.id, scopes, reach, None).await.1;
@@ -89,8 +89,10 @@ impl Callers {
         let folder = Reach { folder_id: Some(account.inside.folder), ids: BTreeMap::new() };
         let mut listed = BTreeMap::new();
         for kind in LISTABLE.into_iter().filter(|kind| *kind != Resource::Automations) {
-            let only =
-                |things: &Things| Reach { folder_id: None, ids: [(kind, [things.of(kind)].into())].into() };
+            let only = |things: &Resources| Reach {
+                folder_id: None,
+                ids: [(kind, [things.of(kind)].into())].into(),
+            };
             let with = key(ScopeSet::FULL, only(&account.inside)).await;
             listed.insert(kind, [with, key(ScopeSet::FULL, only(&account.outside)).await]);
         }
@@ -105,7 +107,7 @@ impl Callers {
         }
     }
 
-    /// What a column's caller shows, for a case that is about things of this kind.
+    /// The headers of a column's caller, for a case about this resource kind.
     pub(super) fn headers(
         &self,
         other: &Account,

@@ -1,5 +1,5 @@
-//! How every endpoint is called rightly: the rows of the matrix. Where several ids stand in a request, each has a row
-//! in which it is the one that lies inside or outside of what the caller may touch.
+//! The rows of the matrix: a valid call of every endpoint. If a request has several ids, each has a row
+//! in which it is inside or outside the caller's restrictions.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,69 +8,69 @@ use serde_json::{Value, json};
 use service::Clock;
 use uuid::Uuid;
 
-use super::things::Things;
+use super::resources::Resources;
 
-/// What a call is about, which decides who may make it.
+/// The subject of a call, which decides the allowed callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Touches {
-    /// It needs no key.
+    /// Public.
     Nothing,
     /// The account itself.
     Account,
-    /// A thing named by its id.
+    /// A resource with its id in the request.
     Names(Resource),
-    /// A thing named by its id, beside others: it is refused for itself.
+    /// One of several resources, which is rejected individually.
     NamesAmongOthers(Resource),
-    /// The account's first thing of the kind, which is not named.
+    /// The account's first resource of the kind, without an id.
     First(Resource),
-    /// A new thing of the kind, or all future ones.
+    /// A new resource of the kind, or all future ones.
     Makes(Resource),
-    /// Things of the kind, as many as the caller may see.
+    /// A list of the resources of the kind that the caller can access.
     Lists(Resource),
 }
 
-/// What is sent.
+/// A request.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct RecordedRequest {
     /// In the path.
     pub(super) id: Option<Uuid>,
-    /// In the path behind it.
+    /// The rest of the path.
     pub(super) inner: Option<Uuid>,
-    /// With its question mark.
+    /// The query, with its question mark.
     pub(super) query: String,
     pub(super) body: Value,
 }
 
-/// A row.
+/// A row of the matrix.
 #[derive(Clone, Copy)]
 pub(super) struct Case {
     pub(super) operation: &'static str,
-    /// Where the id in question stands, or what is left out; empty for the path.
+    /// The position of the id in question, or the omitted part; empty for the path.
     pub(super) place: &'static str,
     pub(super) touches: Touches,
-    /// Whether the thing is another one after the call, or gone.
+    /// Whether the call changes or deletes the resource.
     pub(super) consumes: bool,
-    /// The request, of the things the caller may touch and the one in question.
-    pub(super) ask: fn(&Things, &Things) -> Asked,
+    /// Builds the request from the accessible resources and the id in question.
+    pub(super) ask: fn(&Resources, &Resources) -> RecordedRequest,
 }
 
-fn path(id: Uuid, body: Value) -> Asked {
-    Asked { id: Some(id), inner: None, query: String::new(), body }
+fn path(id: Uuid, body: Value) -> RecordedRequest {
+    RecordedRequest { id: Some(id), inner: None, query: String::new(), body }
 }
 
-fn body(body: Value) -> Asked {
-    Asked { id: None, inner: None, query: String::new(), body }
+fn body(body: Value) -> RecordedRequest {
+    RecordedRequest { id: None, inner: None, query: String::new(), body }
 }
 
-fn query(text: String) -> Asked {
-    Asked { id: None, inner: None, query: text, body: Value::Null }
+fn query(text: String) -> RecordedRequest {
+    RecordedRequest { id: None, inner: None, query: text, body: Value::Null }
 }
 
-fn nothing() -> Asked {
+fn nothing() -> RecordedRequest {
     body(Value::Null)
 }
 
-/// A name nobody has had.
+/// A new name.
 fn fresh(word: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("{word}-{}", COUNT.fetch_add(1, Ordering::Relaxed))
@@ -108,7 +108,7 @@ fn key() -> Value {
     json!({"label": "K"})
 }
 
-/// `whole` with one more member.
+/// `whole` with an additional member.
 fn with(mut whole: Value, member: &str, value: Value) -> Value {
     whole[member] = value;
     whole
@@ -118,7 +118,7 @@ fn item(kind: &str, id: Uuid) -> Value {
     json!({"resources": [{"type": kind, "id": id}]})
 }
 
-/// Every row.
+/// All rows.
 pub(super) fn all() -> Vec<Case> {
     use Touches::{Account, First, Lists, Makes, Names, NamesAmongOthers, Nothing};
     let row = |operation, place, touches, ask| Case { operation, place, touches, consumes: false, ask };
@@ -164,7 +164,7 @@ pub(super) fn all() -> Vec<Case> {
         row("folders.list", "", Lists(Folders), |_, _| nothing()),
         row("folders.create", "", Makes(Folders), |_, _| body(json!({"name": "F"}))),
         row("folders.read", "", Names(Folders), |_, it| path(it.folder, Value::Null)),
-        row("folders.read", "with resources", Names(Folders), |_, it| Asked {
+        row("folders.read", "with resources", Names(Folders), |_, it| RecordedRequest {
             query: "?include=resources".to_owned(),
             ..path(it.folder, Value::Null)
         }),
@@ -229,7 +229,7 @@ pub(super) fn all() -> Vec<Case> {
         }),
         row("entries.create", "", Names(Pages), |_, it| path(it.page, json!({"data": {"a": "x"}}))),
         row("entries.list", "", Names(Pages), |_, it| path(it.page, Value::Null)),
-        last("entries.delete", "", Names(Pages), |_, it| Asked {
+        last("entries.delete", "", Names(Pages), |_, it| RecordedRequest {
             inner: Some(it.entry),
             ..path(it.page, Value::Null)
         }),
@@ -267,22 +267,22 @@ pub(super) fn all() -> Vec<Case> {
         last("forms.delete", "", Names(Forms), |_, it| path(it.form, Value::Null)),
         row("submissions.list", "", Names(Forms), |_, it| path(it.form, Value::Null)),
         row("submissions.export", "", Names(Forms), |_, it| path(it.form, Value::Null)),
-        row("submissions.delete", "", Names(Forms), |_, it| Asked {
+        row("submissions.delete", "", Names(Forms), |_, it| RecordedRequest {
             query: "?email=ana@example.com".to_owned(),
             ..path(it.form, Value::Null)
         }),
         row("workflows.list", "", Nothing, |_, _| nothing()),
-        // Presets have words, and no ids.
+        // Presets have names instead of ids.
         row("workflows.read", "", Nothing, |_, _| query("contact".to_owned())),
         row("workflows.create", "", Makes(Forms), |_, _| query("contact".to_owned())),
         row("submissions.upsert", "", Names(Forms), |_, it| {
             path(it.form, json!({"externalId": "known", "payload": {"email": "a@b.co"}}))
         }),
-        row("submissions.update", "", Names(Forms), |_, it| Asked {
+        row("submissions.update", "", Names(Forms), |_, it| RecordedRequest {
             inner: Some(it.submission),
             ..path(it.form, json!({"payload": {"email": "a@b.co"}}))
         }),
-        row("submissions.mark", "", Names(Forms), |_, it| Asked {
+        row("submissions.mark", "", Names(Forms), |_, it| RecordedRequest {
             inner: Some(it.submission),
             ..path(it.form, json!({"status": "received"}))
         }),
@@ -301,7 +301,7 @@ pub(super) fn all() -> Vec<Case> {
         row("webhooks.rotate_secret", "", Names(Webhooks), |_, it| path(it.webhook, Value::Null)),
         last("webhooks.delete", "", Names(Webhooks), |_, it| path(it.webhook, Value::Null)),
         row("deliveries.list", "", Names(Webhooks), |_, it| path(it.webhook, Value::Null)),
-        row("deliveries.retry", "", Names(Webhooks), |_, it| Asked {
+        row("deliveries.retry", "", Names(Webhooks), |_, it| RecordedRequest {
             inner: Some(it.delivery),
             ..path(it.webhook, Value::Null)
         }),

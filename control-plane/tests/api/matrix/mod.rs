@@ -1,13 +1,13 @@
-//! Who may call what: every endpoint of the registry with every kind of caller, whatever id is named wherever.
+//! The authorization matrix: every endpoint with every kind of caller, for every position of an id.
 //!
-//! `matrix.txt` beside this folder shows the outcome at a glance. Rows are in `cases`, columns in `callers`, what each
-//! cell must answer in `rules`.
+//! `matrix.txt` beside this folder shows the results. Rows are in `cases`, columns in `callers`, the expected
+//! results in `rules`.
 
 mod callers;
 mod cases;
+mod resources;
 mod rules;
 mod table;
-mod things;
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,13 @@ use web::{Endpoint, endpoints_of};
 
 use self::callers::{Callers, Column};
 use self::cases::{Case, Touches};
+use self::resources::Account;
 use self::rules::{Answer, ITEM_REFUSED, expected, shows};
-use self::things::Account;
 use crate::harness::Api;
-use crate::unchanged::Unchanged;
+use crate::no_side_effects::Snapshot;
 
 #[tokio::test]
-async fn every_endpoint_answers_every_caller_as_the_rules_say() {
+async fn every_endpoint_treats_every_caller_as_the_rules_say() {
     let warehouse = sandbox::test::clickhouse().await;
     let settings = [
         format!("warehouse.url={}", warehouse.url),
@@ -42,7 +42,7 @@ async fn every_endpoint_answers_every_caller_as_the_rules_say() {
     let other = Account::make(&api).await;
     for (at, case) in cases.iter().enumerate() {
         let endpoint = endpoint_of(&endpoints, case);
-        let before = Unchanged::since_now(&api).await;
+        let before = Snapshot::take(&api).await;
         for column in Column::all() {
             if expected(endpoint, case, column).is_some_and(|answer| answer.is_refusal()) {
                 matrix.fill(at, case, endpoint, column, &callers, &other).await;
@@ -69,7 +69,7 @@ async fn every_endpoint_answers_every_caller_as_the_rules_say() {
 }
 
 #[test]
-fn every_endpoint_has_a_row_and_every_row_an_endpoint() {
+fn rows_and_endpoints_match() {
     let cases = cases::all();
     let endpoints = endpoints_of(&control_plane::api::document());
     let missing: Vec<&str> = endpoints
@@ -92,12 +92,12 @@ fn endpoint_of<'a>(endpoints: &'a [Endpoint], case: &Case) -> &'a Endpoint {
 struct Matrix<'a> {
     api: &'a Api,
     wrong: Vec<String>,
-    /// By row and column.
+    /// Responses by row and column.
     answers: BTreeMap<(usize, String), Answer>,
 }
 
 impl Matrix<'_> {
-    /// Calls once, notes the answer, and what is wrong with it.
+    /// Sends one call and records its response and its violations.
     async fn fill(
         &mut self,
         at: usize,
@@ -136,15 +136,15 @@ impl Matrix<'_> {
         }
         if let (Column::OneScope(held), true) = (column, answer.is_refusal()) {
             let (asked, own) = (&body["requiredScope"], json!(endpoint.scopes.as_ref().unwrap()[0]));
-            // Who has the endpoint's own lacks one that the body needs.
+            // The body requires an additional scope.
             let holds_own = json!(held.to_string()) == own;
             if holds_own == (*asked == own) || !asked.is_string() {
                 complain("the problem does not name the scope it needs");
             }
         }
-        // Another site's page has no business with the account: it is told nothing of it.
+        // The response to another site's page contains nothing of the account.
         let is_known = status != StatusCode::UNAUTHORIZED && body["code"] != "foreign_origin";
-        // A file has no room for it.
+        // A file has no `_meta`.
         let is_file = case.operation == "submissions.export" && !answer.is_refusal();
         if is_known && !is_file && endpoint.scopes.is_some() && body["_meta"]["plan"] != "scale" {
             complain("an authenticated answer carries _meta");
@@ -166,7 +166,7 @@ fn read(status: StatusCode, body: &Value) -> Answer {
     Answer { status: status.as_u16(), code: body["code"].as_str().map(str::to_owned).or(item) }
 }
 
-/// Of which kind the listed ids of a key are that is asked to make the call.
+/// The kind of the ids to which the calling key is restricted.
 fn kind_of(touches: Touches) -> domain::scopes::Resource {
     match touches {
         Touches::Names(kind)

@@ -1,4 +1,4 @@
-//! An account with two of everything: one thing of each kind inside a folder, one outside of it.
+//! An account with two resources of each kind: one inside a folder, one outside.
 
 use domain::plans::Plan;
 use domain::reach::Reach;
@@ -10,40 +10,40 @@ use uuid::Uuid;
 
 use crate::harness::Api;
 
-/// One thing of each kind, all in one folder as far as they lie in folders.
+/// One resource of each kind, in the same folder where the kind has folders.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Things {
+pub(super) struct Resources {
     pub(super) folder: Uuid,
     pub(super) page: Uuid,
     /// An entry of the page.
     pub(super) entry: Uuid,
     /// The page's first version.
     pub(super) version: Uuid,
-    /// The archive of a page that lay in the folder.
+    /// The archive of a deleted page of the folder.
     pub(super) archive: Uuid,
-    /// Of that page.
+    /// The archived page.
     pub(super) asset: Uuid,
     pub(super) form: Uuid,
-    /// Of that form, its owner calling it `known`.
+    /// A submission of the form with the external id `known`.
     pub(super) submission: Uuid,
     pub(super) webhook: Uuid,
-    /// A test of that webhook.
+    /// A test delivery of the webhook.
     pub(super) delivery: Uuid,
     pub(super) site: Uuid,
     pub(super) subdomain: Uuid,
     pub(super) domain: Uuid,
-    /// Served on that subdomain.
+    /// The deploy served on the subdomain.
     pub(super) deploy: Uuid,
-    /// A deploy that is to be processed.
+    /// An uploaded deploy.
     pub(super) zip: Uuid,
     pub(super) key: Uuid,
 }
 
-/// A zip with one page, `index.html`, stored as it is.
+/// A zip with one stored page, `index.html`.
 const SITE: &[u8] = include_bytes!("site.zip");
 
-impl Things {
-    /// The one of that kind.
+impl Resources {
+    /// The resource of this kind.
     pub(super) fn of(&self, kind: Resource) -> Uuid {
         match kind {
             Resource::Pages => self.page,
@@ -59,20 +59,20 @@ impl Things {
     }
 }
 
-/// An account on the plan that limits nothing.
+/// An account on the plan without limits.
 #[derive(Debug)]
 pub(super) struct Account {
     pub(super) id: Uuid,
-    /// May do everything.
+    /// A full key.
     pub(super) key: String,
-    /// What lies in the folder, and the account's first subdomain.
-    pub(super) inside: Things,
-    /// What lies in another folder, and another subdomain.
-    pub(super) outside: Things,
+    /// The resources in the folder, and the account's first subdomain.
+    pub(super) inside: Resources,
+    /// The resources in another folder, and another subdomain.
+    pub(super) outside: Resources,
 }
 
 impl Account {
-    /// A new one.
+    /// Creates an account.
     pub(super) async fn make(api: &Api) -> Self {
         let (key, id) = api.trial_on(Plan::Scale).await;
         let (_, first) = api.send(Method::GET, "/api/account/subdomain", Some(&key), &Value::Null).await;
@@ -84,9 +84,9 @@ impl Account {
     }
 }
 
-async fn things(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &str) -> Things {
+async fn things(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &str) -> Resources {
     let folder = made(api, key, "/api/folders", json!({"name": name}), "id").await;
-    // It may do nothing and sees no other: within every caller's restrictions but for its folder.
+    // A key without scopes, within every caller's restrictions except its folder.
     let reach = Reach { folder_id: Some(folder), ids: [(Resource::Keys, [].into())].into() };
     let (held, _) = api.insert_key(account_id, ScopeSet::default(), reach, None).await;
     let page = |slug: &str| {
@@ -114,7 +114,7 @@ async fn things(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &
     let asset = json!({"filename": "a.png", "contentType": "image/png", "sizeBytes": 1, "pageId": page});
     let zip = made(api, key, "/api/deploy", json!({"sizeBytes": SITE.len()}), "deployId").await;
     api.upload(account_id, zip, SITE).await;
-    Things {
+    Resources {
         folder,
         page,
         entry,
@@ -134,7 +134,7 @@ async fn things(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &
     }
 }
 
-/// The archive of a page that was made and deleted.
+/// Creates and deletes a page and returns its archive.
 async fn archive(api: &Api, key: &str, page: Value) -> Uuid {
     let page = made(api, key, "/api/pages", page, "id").await;
     let path = format!("/api/pages/{page}");
@@ -146,7 +146,7 @@ async fn archive(api: &Api, key: &str, page: Value) -> Uuid {
     id_in(archives["archives"].as_array().unwrap().iter().find(of_page).unwrap(), "id")
 }
 
-/// A deploy that was published on a subdomain.
+/// Inserts a published deploy on a subdomain.
 async fn served(api: &Api, account_id: Uuid, subdomain: Uuid) -> Uuid {
     let id = Rng::system().uuid_v7(Clock::system().now());
     let statements = format!(

@@ -1,4 +1,4 @@
-//! What each cell must answer, by rules of a few lines; where one does not fit, an exception says why.
+//! The expected response of each cell, by a few rules. Every exception gives its reason.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use web::Endpoint;
 use super::callers::Column::{self, FolderInside, FolderOutside, IdsWith, IdsWithout, OtherAccount};
 use super::cases::{Case, Touches};
 
-/// An answer: its status, and the code of a problem.
+/// A response: its status and problem code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) code: Option<String>,
 }
 
-/// The item was refused, the call was not.
+/// The item was rejected, the call succeeded.
 pub(super) const ITEM_REFUSED: &str = "item refused";
 
 impl Answer {
@@ -23,7 +23,7 @@ impl Answer {
         Some(Self { status, code: Some(code.to_owned()) })
     }
 
-    /// Whether nothing may have changed.
+    /// Whether the response forbids side effects.
     pub(super) fn is_refusal(&self) -> bool {
         self.code.is_some()
     }
@@ -131,7 +131,7 @@ const EXCEPTIONS: &[Exception] = &[
     },
 ];
 
-/// What the cell must answer; none where there is no such cell, as nothing is named that could lie elsewhere.
+/// The expected response, or `None` if the row has no id that could be outside.
 pub(super) fn expected(endpoint: &Endpoint, case: &Case, column: Column) -> Option<Answer> {
     let created = case.operation.ends_with(".create");
     let right = Some(Answer { status: if created { 201 } else { 200 }, code: None });
@@ -151,13 +151,13 @@ pub(super) fn expected(endpoint: &Endpoint, case: &Case, column: Column) -> Opti
         Column::OneScope(_) => return Answer::refused(403, "insufficient_scope"),
         _ => {}
     }
-    by_reach(case, column, right)
+    by_restrictions(case, column, right)
 }
 
-fn by_reach(case: &Case, column: Column, right: Option<Answer>) -> Option<Answer> {
+fn by_restrictions(case: &Case, column: Column, right: Option<Answer>) -> Option<Answer> {
     use Touches::{Account, First, Lists, Makes, Names, NamesAmongOthers, Nothing};
     let among_others = Answer::refused(200, ITEM_REFUSED);
-    // A domain is the whole account's, whatever is done with it.
+    // Domains belong to the whole account.
     if case.operation.starts_with("domains.") && column == FolderInside {
         return Answer::refused(403, "folder_forbidden");
     }
@@ -174,15 +174,15 @@ fn by_reach(case: &Case, column: Column, right: Option<Answer>) -> Option<Answer
         (IdsWith | IdsWithout | OtherAccount, Lists(_)) => right,
         (FolderOutside | IdsWithout | OtherAccount, Account | First(_) | Makes(_) | Lists(_))
         | (IdsWith, Account) => None,
-        // These were answered above, whatever is named.
+        // Handled above, independent of the resource.
         _ => right,
     }
 }
 
-/// Whether a listing shows what lies inside and what lies outside.
+/// Whether a list contains the resources inside and outside the restrictions.
 pub(super) fn shows(kind: Resource, column: Column) -> (bool, bool) {
     match column {
-        // Subdomains lie in no folder: they are where its pages are served.
+        // Subdomains have no folder; a key sees those of its pages.
         FolderInside if kind == Resource::Subdomains => (true, true),
         FolderInside | IdsWith => (true, false),
         FolderOutside | IdsWithout => (false, true),
@@ -191,7 +191,7 @@ pub(super) fn shows(kind: Resource, column: Column) -> (bool, bool) {
     }
 }
 
-/// Exceptions about a row there is not.
+/// Exceptions without a matching row.
 pub(super) fn exceptions_without_case(cases: &[Case]) -> Vec<String> {
     let has_none = |one: &&Exception| {
         !cases.iter().any(|case| (case.operation, case.place) == (one.operation, one.place))

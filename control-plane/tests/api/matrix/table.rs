@@ -1,4 +1,4 @@
-//! The matrix as a text file, so that a reviewer sees at a glance who may do what, and a change of it as a diff.
+//! Writes the matrix as a text file, so that a change of permissions shows as a diff.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -36,7 +36,7 @@ Who may call what, as answered by the API in the test `matrix`: written by it, a
   ·              nothing is named that could lie elsewhere
 ";
 
-/// The heading under which a caller stands.
+/// The column heading of a caller.
 pub(super) fn column_of(endpoint: &Endpoint, column: Column) -> String {
     let word = match column {
         Column::NoKey => "no key",
@@ -60,7 +60,7 @@ pub(super) fn column_of(endpoint: &Endpoint, column: Column) -> String {
     word.to_owned()
 }
 
-/// Writes the table anew, and fails if it is not the checked-in one.
+/// Writes the table, and fails if it differs from the checked-in one.
 pub(super) fn compare(cases: &[Case], answers: &BTreeMap<(usize, String), Answer>) {
     let rows: Vec<Vec<String>> = cases.iter().enumerate().map(|(at, case)| row(at, case, answers)).collect();
     let heading = ["operation", "about"].into_iter().chain(COLUMNS).map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! The entries of a deleted page: kept, and put back onto any page without doubling.
+//! Archives: entries of a deleted page can be restored to any page, without duplicates.
 
 use domain::plans::Plan;
 use domain::reach::Reach;
@@ -33,7 +33,7 @@ async fn restore(api: &Api, key: &str, page: &str, archive: &Value) -> (StatusCo
     api.send(Method::POST, &format!("{page}/restore-entries"), Some(key), &body).await
 }
 
-/// A page with two entries, deleted.
+/// Creates a page with two entries, deletes it and returns the archive.
 async fn archived(api: &Api, key: &str, part: Value) -> Value {
     let page = page(api, key, part).await;
     for value in [1, 2] {
@@ -44,7 +44,7 @@ async fn archived(api: &Api, key: &str, part: Value) -> Value {
 }
 
 #[tokio::test]
-async fn entries_of_a_deleted_page_are_kept_and_put_back_once() {
+async fn entries_of_a_deleted_page_are_archived_and_restored_once() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let without = page(&api, &key, json!({"slug": "without"})).await;
@@ -86,7 +86,7 @@ async fn entries_of_a_deleted_page_are_kept_and_put_back_once() {
 }
 
 #[tokio::test]
-async fn an_archive_says_who_deleted_the_page() {
+async fn an_archive_records_the_deleting_key() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let page = page(&api, &key, json!({})).await;
@@ -99,7 +99,7 @@ async fn an_archive_says_who_deleted_the_page() {
 }
 
 #[tokio::test]
-async fn entries_are_put_onto_several_pages_and_archived_with_each() {
+async fn entries_can_be_restored_to_several_pages_and_archived_with_each() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let archive = archived(&api, &key, json!({})).await;
@@ -114,7 +114,7 @@ async fn entries_are_put_onto_several_pages_and_archived_with_each() {
 }
 
 #[tokio::test]
-async fn beyond_the_limit_nothing_is_put_back() {
+async fn a_restore_beyond_the_limit_restores_nothing() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let archive = archived(&api, &key, json!({})).await;
@@ -138,7 +138,7 @@ async fn beyond_the_limit_nothing_is_put_back() {
 }
 
 #[tokio::test]
-async fn an_archive_is_seen_and_restored_by_those_who_could_touch_its_page() {
+async fn an_archive_is_accessible_to_keys_that_could_access_its_page() {
     let api = Api::start(&[]).await;
     let (key, account_id) = api.trial_on(Plan::Scale).await;
     let (_, folder) = api.send(Method::POST, "/api/folders", Some(&key), &json!({"name": "F"})).await;
@@ -169,7 +169,7 @@ async fn an_archive_is_seen_and_restored_by_those_who_could_touch_its_page() {
 }
 
 #[tokio::test]
-async fn to_restore_a_template_is_to_edit_the_page() {
+async fn restoring_a_template_requires_pages_update() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let archive = archived(&api, &key, json!({})).await;

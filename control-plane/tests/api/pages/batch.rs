@@ -1,4 +1,4 @@
-//! Many pages in one call: each for itself, none spoils another, and the plan's limit holds exactly.
+//! Batches of pages: items are independent, and the plan's limit is exact.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ fn statuses(answer: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_one_page_is_said_of_it_and_keeps_no_other() {
+async fn an_invalid_page_is_reported_and_does_not_block_others() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(Plan::Scale).await;
     let pages = json!([
@@ -91,7 +91,7 @@ async fn what_is_wrong_with_one_page_is_said_of_it_and_keeps_no_other() {
 }
 
 #[tokio::test]
-async fn pages_that_are_there_are_errors_or_edited_or_left_as_they_are() {
+async fn existing_pages_are_errors_or_updated_or_unchanged() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let first = send(&api, &key, json!({"pages": [page("one"), page("two")]})).await;
@@ -115,7 +115,7 @@ async fn pages_that_are_there_are_errors_or_edited_or_left_as_they_are() {
 }
 
 #[tokio::test]
-async fn two_of_one_slug_in_a_batch_are_as_two_calls_one_after_the_other() {
+async fn two_items_with_one_slug_act_like_two_calls() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let other = with("one", json!({"html": "other"}));
@@ -128,7 +128,7 @@ async fn two_of_one_slug_in_a_batch_are_as_two_calls_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_the_call_itself_is_a_400_and_makes_nothing() {
+async fn an_invalid_batch_is_a_400_without_side_effects() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(Plan::Scale).await;
     let many: Vec<Value> = (0..201).map(|number| page(&format!("page-{number}"))).collect();
@@ -162,7 +162,7 @@ async fn what_is_wrong_with_the_call_itself_is_a_400_and_makes_nothing() {
 }
 
 #[tokio::test]
-async fn a_large_body_is_taken_and_too_large_a_one_is_not() {
+async fn a_large_body_is_accepted_and_a_larger_one_rejected() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(Plan::Scale).await;
     let html = "x".repeat(512 * 1024);
@@ -175,14 +175,14 @@ async fn a_large_body_is_taken_and_too_large_a_one_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn batches_at_once_pass_no_limit() {
+async fn concurrent_batches_respect_the_limit() {
     let api = Arc::new(Api::start(&["store.max_connections=5"]).await);
     let key = api.trial().await;
     let mut sending = tokio::task::JoinSet::new();
     for batch in 0..4 {
         let (api, key) = (Arc::clone(&api), key.clone());
         sending.spawn(async move {
-            // Every second slug is in every batch.
+            // Every second slug occurs in every batch.
             let slug = |at: usize| {
                 if at.is_multiple_of(2) { format!("both-{at}") } else { format!("own-{batch}-{at}") }
             };
@@ -206,7 +206,7 @@ async fn batches_at_once_pass_no_limit() {
 }
 
 #[tokio::test]
-async fn a_narrow_key_makes_and_edits_what_it_may_and_learns_nothing_else() {
+async fn a_restricted_key_writes_its_pages_and_learns_nothing_else() {
     let api = Api::start(&[]).await;
     let (key, account_id) = api.trial_on(Plan::Scale).await;
     let (_, folder) = api.send(Method::POST, "/api/folders", Some(&key), &json!({"name": "F"})).await;
@@ -239,15 +239,15 @@ async fn a_narrow_key_makes_and_edits_what_it_may_and_learns_nothing_else() {
     assert_eq!((status, &problem["requiredScope"]), (StatusCode::FORBIDDEN, &json!("pages:update")));
     let ids = json!({"pageIds": [inside["results"][0]["id"], outside["results"][0]["id"]]});
     let (_, ends) = api.send(Method::DELETE, BATCH, Some(&of_folder), &ids).await;
-    assert_eq!(statuses_of_ends(&ends), ["deleted", "error"]);
+    assert_eq!(deletion_statuses(&ends), ["deleted", "error"]);
 }
 
-fn statuses_of_ends(answer: &Value) -> Vec<&str> {
+fn deletion_statuses(answer: &Value) -> Vec<&str> {
     answer["results"].as_array().unwrap().iter().map(|result| result["status"].as_str().unwrap()).collect()
 }
 
 #[tokio::test]
-async fn many_pages_are_deleted_each_for_itself_and_their_entries_kept() {
+async fn a_batch_deletes_pages_independently_and_archives_their_entries() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let stranger = api.trial().await;
@@ -264,7 +264,7 @@ async fn many_pages_are_deleted_each_for_itself_and_their_entries_kept() {
     let ids = json!({"pageIds": [one, theirs["results"][0]["id"], one, two]});
     let (status, ends) = api.send(Method::DELETE, BATCH, Some(&key), &ids).await;
     assert_eq!(
-        (status, statuses_of_ends(&ends)),
+        (status, deletion_statuses(&ends)),
         (StatusCode::OK, vec!["deleted", "error", "error", "deleted"])
     );
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Pages: what is right is live, what is wrong is told where, and nobody sees another's.
+//! Pages: validation, conflicts, isolation between accounts and pagination.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ async fn a_taken_slug_is_a_conflict_that_names_the_page() {
 }
 
 #[tokio::test]
-async fn every_wrong_field_is_named_and_nothing_is_made() {
+async fn every_invalid_field_is_named_and_nothing_is_created() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let cases = [
@@ -51,7 +51,7 @@ async fn every_wrong_field_is_named_and_nothing_is_made() {
 }
 
 #[tokio::test]
-async fn another_accounts_page_is_like_a_missing_one() {
+async fn another_accounts_page_is_a_404() {
     let api = Api::start(&[]).await;
     let (mine, theirs) = (api.trial().await, api.trial().await);
     let (_, made) = api.send(Method::POST, "/api/pages", Some(&mine), &page("index")).await;
@@ -72,7 +72,7 @@ async fn another_accounts_page_is_like_a_missing_one() {
 }
 
 #[tokio::test]
-async fn an_edit_changes_what_is_named_and_null_removes() {
+async fn an_update_changes_only_given_fields_and_null_removes() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let body = json!({"slug": "index", "title": "T", "html": "<p>x", "css": "p{}"});
@@ -89,7 +89,7 @@ async fn an_edit_changes_what_is_named_and_null_removes() {
 }
 
 #[tokio::test]
-async fn a_listing_is_gone_through_in_parts_without_gap_or_double() {
+async fn pagination_has_no_gaps_or_duplicates() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     for number in 0..7 {

@@ -1,4 +1,4 @@
-//! Entries: added up to the limit and not beyond, shown the newest first, and gone when they are deleted.
+//! Entries: limits, order and deletion.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::Api;
 
-/// A page with a template; gives the path of its entries.
+/// Creates a page with a template and returns the path of its entries.
 async fn page(api: &Api, key: &str) -> String {
     let body =
         json!({"slug": "index", "title": "T", "html": "<!-- service:entries -->", "entryTemplate": "{{a}}"});
@@ -21,7 +21,7 @@ async fn add(api: &Api, key: &str, path: &str, data: Value) -> (StatusCode, Valu
 }
 
 #[tokio::test]
-async fn entries_are_listed_the_newest_first_and_deleted_for_good() {
+async fn entries_are_listed_newest_first_and_deleted_permanently() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let path = page(&api, &key).await;
@@ -47,7 +47,7 @@ async fn entries_are_listed_the_newest_first_and_deleted_for_good() {
 }
 
 #[tokio::test]
-async fn what_an_entry_may_not_hold_is_said() {
+async fn invalid_entry_data_is_reported() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let path = page(&api, &key).await;
@@ -87,7 +87,7 @@ async fn what_an_entry_may_not_hold_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn entries_at_once_pass_no_limit_and_a_deleted_one_makes_room_for_one() {
+async fn concurrent_entries_respect_the_limit_and_a_deletion_frees_one() {
     let api = Arc::new(Api::start(&["store.max_connections=5"]).await);
     let key = api.trial().await;
     let path = page(&api, &key).await;
@@ -113,7 +113,7 @@ async fn entries_at_once_pass_no_limit_and_a_deleted_one_makes_room_for_one() {
     let (_, listed) = api.send(Method::GET, &path, Some(&key), &Value::Null).await;
     assert_eq!((&listed["count"], listed["entries"].as_array().unwrap().len()), (&json!(500), 500));
 
-    // Deleted by many at once it is gone once, and room for one is there.
+    // Of concurrent deletions of an entry one succeeds and frees one slot.
     let gone = format!("{path}/{}", listed["entries"][0]["id"].as_str().unwrap());
     let mut deleting = tokio::task::JoinSet::new();
     for _ in 0..8 {

@@ -1,4 +1,4 @@
-//! Editing pages: only over what was read, and shown when they shall be.
+//! Page updates: optimistic locking and publish times.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn time(value: &Value) -> DateTime<Utc> {
 }
 
 #[tokio::test]
-async fn an_edit_over_what_was_edited_meanwhile_is_refused_and_changes_nothing() {
+async fn a_stale_update_is_rejected_without_side_effects() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let (path, made) = page(&api, &key, json!({})).await;
@@ -52,7 +52,7 @@ async fn an_edit_over_what_was_edited_meanwhile_is_refused_and_changes_nothing()
 }
 
 #[tokio::test]
-async fn an_etag_guards_an_edit_as_well() {
+async fn an_etag_protects_an_update_too() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let (path, _) = page(&api, &key, json!({})).await;
@@ -72,7 +72,7 @@ async fn an_etag_guards_an_edit_as_well() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_edits_at_once_over_the_same_state_one_wins() {
+async fn of_many_concurrent_updates_of_one_version_one_wins() {
     let api = Arc::new(Api::start(&[]).await);
     let key = api.trial().await;
     for _round in 0..5 {
@@ -97,7 +97,7 @@ async fn of_many_edits_at_once_over_the_same_state_one_wins() {
 }
 
 #[tokio::test]
-async fn a_time_to_come_hides_a_page_and_one_that_is_past_shows_it() {
+async fn a_future_publish_time_hides_a_page_and_a_past_one_shows_it() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let now = Clock::system().now();
@@ -133,7 +133,7 @@ async fn a_time_to_come_hides_a_page_and_one_that_is_past_shows_it() {
 }
 
 #[tokio::test]
-async fn the_time_of_the_last_edit_rises_with_edits_alone() {
+async fn updated_at_increases_with_updates_only() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let (path, made) = page(&api, &key, json!({"entryTemplate": "{{a}}"})).await;
@@ -160,7 +160,7 @@ async fn the_time_of_the_last_edit_rises_with_edits_alone() {
 }
 
 #[tokio::test]
-async fn a_list_shows_one_collection_or_one_folder() {
+async fn a_list_can_be_limited_to_a_folder() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let (_, folder) = api.send(Method::POST, "/api/folders", Some(&key), &json!({"name": "F"})).await;
@@ -190,7 +190,7 @@ async fn a_list_shows_one_collection_or_one_folder() {
 }
 
 #[tokio::test]
-async fn a_page_takes_what_fits_and_refuses_what_does_not() {
+async fn page_content_is_accepted_up_to_its_limits() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let (path, _) = page(&api, &key, json!({})).await;

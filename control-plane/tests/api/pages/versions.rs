@@ -1,4 +1,4 @@
-//! The way back: a page becomes again what it was, and that can be undone as well.
+//! Versions: a page can be rolled back, and the rollback too.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::harness::Api;
 
 #[tokio::test]
-async fn a_page_becomes_again_what_it_was() {
+async fn a_rollback_restores_a_version() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let body = json!({"slug": "index", "title": "T", "html": "<p>1", "css": "p{}", "entryTemplate": "{{a}}",
@@ -47,7 +47,7 @@ async fn a_page_becomes_again_what_it_was() {
 }
 
 #[tokio::test]
-async fn only_a_version_of_the_page_itself_leads_back() {
+async fn a_rollback_requires_a_version_of_the_same_page() {
     let api = Api::start(&[]).await;
     let (key, stranger) = (api.trial().await, api.trial().await);
     let make = async |key: &str, slug: &str| {

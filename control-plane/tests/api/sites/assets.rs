@@ -1,4 +1,4 @@
-//! Assets: announced, counted from the first moment, listed and deleted.
+//! Assets: creation, quota, lists and deletion.
 
 use domain::plans::Plan;
 use futures::future::join_all;
@@ -21,7 +21,7 @@ async fn stored_bytes(api: &Api, key: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn an_announced_asset_has_an_upload_address_and_a_public_one() {
+async fn a_new_asset_has_an_upload_url_and_a_public_url() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let (status, made) = api.send(Method::POST, "/api/pages/assets", Some(&key), &asset(1_000)).await;
@@ -43,7 +43,7 @@ async fn an_announced_asset_has_an_upload_address_and_a_public_one() {
 }
 
 #[tokio::test]
-async fn its_bytes_count_until_it_is_deleted() {
+async fn bytes_of_an_asset_count_until_its_deletion() {
     let api = Api::start(&["keys.cache_ttl=0s"]).await;
     let key = api.trial().await;
     let (_, made) = api.send(Method::POST, "/api/pages/assets", Some(&key), &asset(1_000)).await;
@@ -57,7 +57,7 @@ async fn its_bytes_count_until_it_is_deleted() {
 }
 
 #[tokio::test]
-async fn what_the_plan_does_not_store_is_refused_and_not_counted() {
+async fn an_asset_beyond_the_plan_is_rejected_and_not_counted() {
     let api = Api::start(&["keys.cache_ttl=0s"]).await;
     let key = api.trial().await;
     let (status, problem) =
@@ -75,7 +75,7 @@ async fn what_the_plan_does_not_store_is_refused_and_not_counted() {
 }
 
 #[tokio::test]
-async fn every_wrong_field_of_an_asset_is_named() {
+async fn every_invalid_field_of_an_asset_is_named() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     for (body, field) in [
@@ -101,7 +101,7 @@ async fn every_wrong_field_of_an_asset_is_named() {
 }
 
 #[tokio::test]
-async fn assets_are_listed_by_page_and_in_parts() {
+async fn assets_are_listed_by_page_and_paginated() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let page = json!({"slug": "home", "title": "T", "html": "x"});
@@ -132,21 +132,21 @@ async fn assets_are_listed_by_page_and_in_parts() {
 }
 
 #[tokio::test]
-async fn an_asset_deleted_while_its_bytes_come_is_gone_and_nobody_gives_way() {
+async fn deleting_an_asset_during_its_upload_does_not_deadlock() {
     let api = Api::start(&["keys.cache_ttl=0s"]).await;
     let (key, account_id) = api.trial_on(Plan::Pro).await;
     let (_, made) = api.send(Method::POST, "/api/pages/assets", Some(&key), &asset(3)).await;
     let id: Uuid = made["id"].as_str().unwrap().parse().unwrap();
     let now = Clock::system().now();
 
-    // The steps of whoever takes the upload, with the deletion between them.
+    // The steps of the upload, with the deletion between them.
     let mut upload = api.begin().await;
     assert!(store::uploads::finish_upload(&mut upload, account_id, id, now).await.unwrap());
     let path = format!("/api/pages/assets/{id}");
     let (other, own) = (api.replica(&[]), key.clone());
     let deletion =
         tokio::spawn(async move { send_to(&other, Method::DELETE, &path, Some(&own), &Value::Null).await });
-    api.somebody_waits().await;
+    api.until_lock_wait().await;
     let blob = NewBlob { id: Uuid::from_u128(1), sha256: [1; 32], size_bytes: 3 };
     let settled = store::blobs::settle_blobs(&mut upload, account_id, &[blob]).await.unwrap();
     store::assets::update_blob(&mut upload, account_id, id, settled[0].id).await.unwrap();
@@ -160,7 +160,7 @@ async fn an_asset_deleted_while_its_bytes_come_is_gone_and_nobody_gives_way() {
 }
 
 #[tokio::test]
-async fn an_asset_and_its_page_are_deleted_at_once_and_nobody_gives_way() {
+async fn deleting_an_asset_and_its_page_concurrently_does_not_deadlock() {
     let api = Api::start(&["keys.cache_ttl=0s"]).await;
     let (key, account_id) = api.trial_on(Plan::Pro).await;
     let page = json!({"slug": "home", "title": "T", "html": "x"});
@@ -169,14 +169,14 @@ async fn an_asset_and_its_page_are_deleted_at_once_and_nobody_gives_way() {
     body["pageId"] = page["id"].clone();
     let (_, made) = api.send(Method::POST, "/api/pages/assets", Some(&key), &body).await;
 
-    // The steps of whoever deletes the page, with the asset's deletion between them.
+    // The steps of the page's deletion, with the asset's deletion between them.
     let mut deleting = api.begin().await;
     usage::lock(&mut deleting, account_id).await.unwrap();
     let path = format!("/api/pages/assets/{}", made["id"].as_str().unwrap());
     let (other, own) = (api.replica(&[]), key.clone());
     let deletion =
         tokio::spawn(async move { send_to(&other, Method::DELETE, &path, Some(&own), &Value::Null).await });
-    api.somebody_waits().await;
+    api.until_lock_wait().await;
     let page_id = page["id"].as_str().unwrap().parse().unwrap();
     store::pages::delete_page(&mut deleting, account_id, page_id).await.unwrap().unwrap();
     store::commit(deleting).await.unwrap();

@@ -1,4 +1,4 @@
-//! Deploys: a zip becomes a site at once, or nothing at all; and can be undone.
+//! Deploys: a zip is published atomically and can be rolled back.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
@@ -23,7 +23,7 @@ fn zip_of(files: &[(&str, &[u8])]) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-/// An account that deploys.
+/// An account with deploys.
 struct Owner {
     api: Api,
     key: String,
@@ -46,7 +46,7 @@ impl Owner {
         self.api.send(method, path, Some(&self.key), &body).await
     }
 
-    /// A deploy whose zip is here.
+    /// Creates a deploy and uploads its zip.
     async fn uploaded(&self, zip: &[u8]) -> String {
         let (status, begun) = self.send(Method::POST, "/api/deploy", json!({"sizeBytes": zip.len()})).await;
         assert_eq!(status, StatusCode::CREATED, "{begun}");
@@ -66,7 +66,7 @@ impl Owner {
         done
     }
 
-    /// Every page by its slug, and whether it is published.
+    /// Every page by slug: its id and whether it is published.
     async fn pages(&self) -> BTreeMap<String, (String, bool)> {
         let (_, listed) = self.send(Method::GET, "/api/pages?limit=100", Value::Null).await;
         let mut pages = BTreeMap::new();
@@ -91,7 +91,7 @@ impl Owner {
 }
 
 #[tokio::test]
-async fn a_zip_becomes_a_site() {
+async fn a_zip_is_published_as_a_site() {
     let owner = Owner::on(Plan::Pro).await;
     let done = owner
         .deploy(&[
@@ -141,7 +141,7 @@ async fn a_zip_becomes_a_site() {
 }
 
 #[tokio::test]
-async fn a_second_deploy_takes_the_place_of_the_first() {
+async fn a_second_deploy_replaces_the_first() {
     let owner = Owner::on(Plan::Pro).await;
     owner.deploy(&[("index.html", b"one"), ("about.html", b"about"), ("a.js", b"1"), ("b.js", b"22")]).await;
     assert_eq!(owner.stored_bytes().await, 3);
@@ -165,7 +165,7 @@ async fn a_second_deploy_takes_the_place_of_the_first() {
 }
 
 #[tokio::test]
-async fn a_deploy_can_be_undone_and_the_one_before_it_too() {
+async fn a_deploy_and_its_predecessor_can_be_rolled_back() {
     let owner = Owner::on(Plan::Pro).await;
     let first = owner.deploy(&[("index.html", b"one"), ("a.js", b"1")]).await;
     let second = owner
@@ -193,7 +193,7 @@ async fn a_deploy_can_be_undone_and_the_one_before_it_too() {
 }
 
 #[tokio::test]
-async fn a_draft_that_a_deploy_published_is_a_draft_again_once_it_is_undone() {
+async fn a_rollback_turns_a_published_draft_back_into_a_draft() {
     let owner = Owner::on(Plan::Pro).await;
     let at = "2099-01-01T00:00:00Z";
     let html = "<p>not yet";
@@ -219,7 +219,7 @@ async fn a_draft_that_a_deploy_published_is_a_draft_again_once_it_is_undone() {
 }
 
 #[tokio::test]
-async fn a_bad_zip_publishes_nothing_and_leaves_no_bytes_referred_to() {
+async fn an_invalid_zip_publishes_nothing_and_leaves_no_referenced_blobs() {
     let owner = Owner::on(Plan::Pro).await;
     owner.deploy(&[("index.html", b"before")]).await;
     let mut broken = zip_of(&[("index.html", b"after"), ("a.js", b"new bytes"), ("z.bin", &[7; 1_000])]);
@@ -248,7 +248,7 @@ async fn a_bad_zip_publishes_nothing_and_leaves_no_bytes_referred_to() {
 }
 
 #[tokio::test]
-async fn what_the_plan_does_not_hold_publishes_nothing() {
+async fn a_deploy_beyond_the_plan_publishes_nothing() {
     let owner = Owner::on(Plan::Free).await;
     let names: Vec<String> = (0..11).map(|n| format!("page-{n}.html")).collect();
     let mut files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), b"x".as_slice())).collect();
@@ -262,7 +262,7 @@ async fn what_the_plan_does_not_hold_publishes_nothing() {
     assert!(owner.pages().await.is_empty());
     assert_eq!((owner.file("a.js").await, owner.stored_bytes().await), (None, 0));
 
-    // A file above the plan's limit is left out, and said to be.
+    // A file above the plan's limit is left out and reported.
     let large = vec![0; (2 << 20) + 1];
     let done = owner.deploy(&[("index.html", b"<img src=big.png>"), ("big.png", &large)]).await;
     assert!(done["errors"][0].as_str().unwrap().starts_with("big.png was left out"), "{done}");
@@ -274,7 +274,7 @@ async fn what_the_plan_does_not_hold_publishes_nothing() {
 }
 
 #[tokio::test]
-async fn a_deploy_is_processed_once_and_only_when_its_zip_is_here() {
+async fn a_deploy_is_processed_once_and_only_after_its_upload() {
     let owner = Owner::on(Plan::Pro).await;
     for size in [json!(0), json!((100 << 20) + 1), json!("x"), Value::Null] {
         let (status, problem) = owner.send(Method::POST, "/api/deploy", json!({"sizeBytes": size})).await;
@@ -309,7 +309,7 @@ async fn a_deploy_is_processed_once_and_only_when_its_zip_is_here() {
 }
 
 #[tokio::test]
-async fn a_deploy_goes_on_though_nobody_waits_for_the_answer() {
+async fn a_deploy_continues_after_a_disconnect() {
     let owner = Owner::on(Plan::Pro).await;
     let id = owner.uploaded(&zip_of(&[("index.html", b"x")])).await;
     let mut other = owner.api.begin().await;
@@ -318,7 +318,7 @@ async fn a_deploy_goes_on_though_nobody_waits_for_the_answer() {
         (owner.api.replica(&[]), owner.key.clone(), format!("/api/deploy/{id}/process"));
     let asked =
         tokio::spawn(async move { send_to(&replica, Method::POST, &path, Some(&key), &Value::Null).await });
-    owner.api.somebody_waits().await;
+    owner.api.until_lock_wait().await;
     asked.abort();
     assert!(asked.await.unwrap_err().is_cancelled());
     store::commit(other).await.unwrap();
@@ -331,7 +331,7 @@ async fn a_deploy_goes_on_though_nobody_waits_for_the_answer() {
 }
 
 #[tokio::test]
-async fn too_many_deploys_that_wait_are_refused() {
+async fn too_many_open_deploys_are_rejected() {
     let api = Api::start(&["deploys.max_open=2"]).await;
     let key = api.trial().await;
     let ten = json!({"sizeBytes": 10});
@@ -343,7 +343,7 @@ async fn too_many_deploys_that_wait_are_refused() {
 }
 
 #[tokio::test]
-async fn a_key_for_listed_pages_deploys_onto_those_alone() {
+async fn a_key_restricted_to_pages_deploys_only_to_them() {
     let owner = Owner::on(Plan::Pro).await;
     let done = owner.deploy(&[("index.html", b"one")]).await;
     let page = &done["pages"][0]["id"];
@@ -363,7 +363,7 @@ async fn a_key_for_listed_pages_deploys_onto_those_alone() {
 }
 
 #[tokio::test]
-async fn a_key_for_listed_pages_undoes_no_deploy_of_others() {
+async fn a_key_restricted_to_pages_rolls_back_no_deploy_of_others() {
     let owner = Owner::on(Plan::Pro).await;
     let done = owner.deploy(&[("index.html", b"one"), ("more.html", b"more")]).await;
     let key_for = async |pages: Value| {
@@ -381,7 +381,7 @@ async fn a_key_for_listed_pages_undoes_no_deploy_of_others() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_told_as_far_as_anybody_reads_it() {
+async fn reported_missing_paths_are_bounded() {
     let owner = Owner::on(Plan::Pro).await;
     let many: String = (0..3_000).map(|n| format!("<img src={n}.png>")).collect();
     let endless = format!("<img src=/{}.png>", "a".repeat(100_000));

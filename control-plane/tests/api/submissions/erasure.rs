@@ -1,16 +1,16 @@
-//! The right to be forgotten: what somebody submitted is nowhere any more, and nothing else is missing.
+//! Erasure: a person's submissions occur nowhere any more, and nothing else is missing.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::harness::Api;
-use crate::submission_lists::submitted;
+use crate::submissions::list::submitted;
 
-/// Stands in everything that was made of the submissions that are to go.
+/// A text contained in everything derived from the submissions to erase.
 const MARKER: &str = "a-wish-to-be-forgotten";
 
-/// Fails if the text stands in any row of any table, whatever its columns' types.
+/// Fails if the text occurs in any row of any table, whatever the column types.
 const NOWHERE: &str = "do $$ declare place record; found boolean; begin
     for place in select c.oid::regclass as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
                  where c.relkind = 'r' and n.nspname = current_schema() loop
@@ -19,8 +19,8 @@ const NOWHERE: &str = "do $$ declare place record; found boolean; begin
         if found then raise 'it stands in %', place.name; end if;
     end loop; end $$";
 
-fn nowhere(text: &str) -> String {
-    // Bytes are written in hexadecimal digits.
+fn assert_absent(text: &str) -> String {
+    // Bytes are searched as hexadecimal digits.
     NOWHERE.replace("TEXT", text).replace("HEX", &hex::encode(text))
 }
 
@@ -44,7 +44,7 @@ async fn erase(api: &Api, key: &str, form: Uuid, email: &str) -> (StatusCode, Va
 }
 
 #[tokio::test]
-async fn what_was_submitted_under_an_address_stands_nowhere_any_more() {
+async fn an_erased_address_occurs_nowhere() {
     let api = Api::start(&[]).await;
     let (key, account) = api.trial_on(domain::plans::Plan::Pro).await;
     let page = json!({"slug": "guests", "title": "G", "html": "<!-- entries -->", "entryTemplate": "<p>{{text}}</p>"});
@@ -56,14 +56,14 @@ async fn what_was_submitted_under_an_address_stands_nowhere_any_more() {
     let hook = json!({"url": "https://example.com/hook", "formIds": [form], "events": ["*"]});
     made(&api, &key, "/api/webhooks", hook).await;
 
-    // With everything that follows from it: an entry, a delivery, rows in the outbox.
+    // With its effects: an entry, a delivery, outbox rows.
     let theirs = json!({"mail": "Ana@Example.com", "text": MARKER});
     let upsert = json!({"externalId": MARKER, "payload": theirs});
     let path = format!("/api/forms/{form}/submissions/upsert");
     let (status, answer) = api.send(Method::PUT, &path, Some(&key), &upsert).await;
     assert!(status.is_success(), "{answer}");
     let id = answer["data"]["id"].as_str().unwrap().to_owned();
-    // Answered under a key, once more, and read by a receiver.
+    // With a stored idempotent response and a receiver's response.
     let status_path = format!("/api/forms/{form}/submissions/{id}/status");
     let headers = [("authorization", format!("Bearer {key}")), ("idempotency-key", "k".to_owned())];
     let marked = api.send_with(Method::POST, &status_path, &headers, &json!({"status": "archived"})).await;
@@ -78,20 +78,20 @@ async fn what_was_submitted_under_an_address_stands_nowhere_any_more() {
     ))
     .await
     .unwrap();
-    // Spam; under a friend's field; and under one that the form has no more.
+    // As spam, in another person's field, and in a field that the form no longer has.
     let at = "2027-01-30T10:00:00Z";
     submitted(&api, form, at, "spam", &json!({"mail": "ana@example.com", "text": MARKER})).await;
     submitted(&api, form, at, "received", &json!({"friend": "ana@example.com ", "text": MARKER})).await;
     submitted(&api, form, at, "received", &json!({"gone": "ANA@example.com", "text": MARKER})).await;
-    // Others, which stay: another address, and a text that isn't asked for as one.
+    // Others stay: another address, and a text in a field that is not an e-mail field.
     submitted(&api, form, at, "received", &json!({"mail": "banana@example.com", "text": "kept"})).await;
     submitted(&api, form, at, "received", &json!({"mail": "b@example.com", "text": "ana@example.com"})).await;
-    assert!(api.execute(&nowhere(MARKER)).await.is_err(), "the test looks where it is");
+    assert!(api.execute(&assert_absent(MARKER)).await.is_err(), "the test looks where it is");
 
     let (status, answer) = erase(&api, &key, form, "%20ANA@example.com").await;
     assert_eq!((status, &answer["deleted"]), (StatusCode::OK, &json!(4)), "{answer}");
-    api.execute(&nowhere(MARKER)).await.unwrap();
-    api.execute(&nowhere("Ana@Example.com")).await.unwrap();
+    api.execute(&assert_absent(MARKER)).await.unwrap();
+    api.execute(&assert_absent("Ana@Example.com")).await.unwrap();
     let counted = format!(
         "do $$ begin
          assert (select submission_count from forms where id = '{form}') = 2, 'the count';
@@ -114,7 +114,7 @@ async fn what_was_submitted_under_an_address_stands_nowhere_any_more() {
 }
 
 #[tokio::test]
-async fn an_entry_is_found_while_its_page_is_being_archived() {
+async fn an_entry_is_erased_while_its_page_is_being_archived() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(domain::plans::Plan::Pro).await;
     let page = json!({"slug": "guests", "title": "G", "html": "x", "entryTemplate": "<p>{{text}}</p>"});
@@ -133,16 +133,16 @@ async fn an_entry_is_found_while_its_page_is_being_archived() {
     store::archives::insert_archive(&mut tx, account, page, Uuid::from_u128(1), "ana", now).await.unwrap();
     store::pages::delete_page(&mut tx, account, page).await.unwrap();
     let archiving = async {
-        api.somebody_waits().await;
+        api.until_lock_wait().await;
         store::commit(tx).await.unwrap();
     };
     let ((status, answer), ()) = futures::join!(erase(&api, &key, form, "ana@example.com"), archiving);
     assert_eq!((status, &answer["deleted"]), (StatusCode::OK, &json!(1)), "{answer}");
-    api.execute(&nowhere(MARKER)).await.unwrap();
+    api.execute(&assert_absent(MARKER)).await.unwrap();
 }
 
 #[tokio::test]
-async fn more_than_one_transactions_worth_goes_and_a_wish_without_an_address_is_refused() {
+async fn erasure_spans_transactions_and_requires_an_address() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(domain::plans::Plan::Pro).await;
     let form = made(&api, &key, "/api/forms", json!({"name": "F", "fields": fields()})).await;

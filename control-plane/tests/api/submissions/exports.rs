@@ -1,4 +1,4 @@
-//! The export: a file every spreadsheet reads and none takes for a program, however long it is.
+//! Exports: CSV of any length that spreadsheets read and never execute.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::harness::Api;
-use crate::submission_lists::{fields, form, submitted};
+use crate::submissions::list::{fields, form, submitted};
 
 async fn ask(api: &Api, key: &str, form: Uuid) -> axum::response::Response {
     let request = Request::builder()
@@ -28,7 +28,7 @@ async fn export(api: &Api, key: &str, form: Uuid) -> String {
 }
 
 #[tokio::test]
-async fn each_answer_stands_in_its_column_and_no_text_is_a_formula() {
+async fn each_answer_is_in_its_column_and_no_text_is_a_formula() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let form = form(&api, &key, fields()).await;
@@ -77,7 +77,7 @@ async fn each_answer_stands_in_its_column_and_no_text_is_a_formula() {
 }
 
 #[tokio::test]
-async fn a_form_without_submissions_is_its_names_and_a_fields_name_is_no_formula() {
+async fn an_empty_export_has_a_header_whose_names_are_no_formulas() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(Plan::Scale).await;
     let form = form(&api, &key, json!([{"name": "-a", "label": "A", "type": "text"}])).await;
@@ -85,7 +85,7 @@ async fn a_form_without_submissions_is_its_names_and_a_fields_name_is_no_formula
 }
 
 #[tokio::test]
-async fn the_free_plan_does_not_export() {
+async fn the_free_plan_rejects_exports() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let form = form(&api, &key, fields()).await;
@@ -95,7 +95,7 @@ async fn the_free_plan_does_not_export() {
     assert_eq!(problem["upgradeUrl"], "/api/account/upgrade");
 }
 
-/// Fills a form with long submissions, more than any buffer between Postgres and a reader holds.
+/// Inserts more submissions than all buffers between Postgres and the client hold.
 async fn fill(api: &Api, form: Uuid) {
     let statement = format!(
         "insert into submissions (id, account_id, form_id, payload, created_at, updated_at)
@@ -105,8 +105,8 @@ async fn fill(api: &Api, form: Uuid) {
     api.execute(&statement).await.unwrap();
 }
 
-/// Until Postgres writes no file any more.
-async fn nobody_exports(api: &Api) {
+/// Waits until Postgres runs no export.
+async fn until_no_export_runs(api: &Api) {
     let exporting = "do $$ begin
         perform from pg_stat_activity
         where datname = current_database() and pid <> pg_backend_pid() and query like 'copy (select %';
@@ -120,7 +120,7 @@ async fn nobody_exports(api: &Api) {
 }
 
 #[tokio::test]
-async fn a_reader_who_hangs_up_or_takes_nothing_ends_the_work() {
+async fn a_disconnected_or_stalled_client_ends_the_export() {
     let api = Api::start(&["exports.stall_timeout=200ms", "exports.max_concurrent=1"]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let form = form(&api, &key, fields()).await;
@@ -128,10 +128,10 @@ async fn a_reader_who_hangs_up_or_takes_nothing_ends_the_work() {
     let mut body = ask(&api, &key, form).await.into_body();
     body.frame().await.unwrap().unwrap();
     drop(body);
-    nobody_exports(&api).await;
+    until_no_export_runs(&api).await;
 
     let response = ask(&api, &key, form).await;
-    nobody_exports(&api).await;
+    until_no_export_runs(&api).await;
     let broken_off = response.into_body().collect().await;
     assert!(broken_off.is_err(), "nobody takes the beginning for the whole");
     let lines = export(&api, &key, form).await.lines().count();
@@ -139,7 +139,7 @@ async fn a_reader_who_hangs_up_or_takes_nothing_ends_the_work() {
 }
 
 #[tokio::test]
-async fn more_exports_than_there_is_room_for_are_told_to_come_back() {
+async fn exports_beyond_the_limit_get_503_with_retry_after() {
     let api = Api::start(&["exports.queue_timeout=20ms", "exports.max_concurrent=0"]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let form = form(&api, &key, fields()).await;
@@ -149,7 +149,7 @@ async fn more_exports_than_there_is_room_for_are_told_to_come_back() {
 }
 
 #[tokio::test]
-async fn an_account_has_its_share_of_them_and_leaves_others_theirs() {
+async fn an_account_at_its_export_limit_does_not_block_others() {
     let api = Api::start(&["exports.max_concurrent=2", "exports.max_concurrent_per_account=1"]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let large = form(&api, &key, fields()).await;
@@ -163,7 +163,7 @@ async fn an_account_has_its_share_of_them_and_leaves_others_theirs() {
     let theirs = form(&api, &other, fields()).await;
     assert_eq!(export(&api, &other, theirs).await.lines().count(), 1);
     drop(slow);
-    nobody_exports(&api).await;
+    until_no_export_runs(&api).await;
     let again = async {
         while ask(&api, &key, large).await.status() != StatusCode::OK {
             tokio::task::yield_now().await;
@@ -173,12 +173,12 @@ async fn an_account_has_its_share_of_them_and_leaves_others_theirs() {
 }
 
 #[tokio::test]
-async fn an_export_has_an_end_however_steadily_it_is_read() {
+async fn an_export_ends_at_its_timeout_even_while_it_is_read() {
     let api = Api::start(&["exports.timeout=3s"]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let form = form(&api, &key, fields()).await;
     fill(&api, form).await;
-    // Where it takes so long to begin, there is a problem and no file.
+    // An export that times out before its first byte returns a problem instead of a file.
     let begun = async {
         loop {
             let response = ask(&api, &key, form).await;
@@ -188,6 +188,6 @@ async fn an_export_has_an_end_however_steadily_it_is_read() {
         }
     };
     let body = tokio::time::timeout(Duration::from_secs(60), begun).await.unwrap();
-    nobody_exports(&api).await;
+    until_no_export_runs(&api).await;
     assert!(body.collect().await.is_err());
 }

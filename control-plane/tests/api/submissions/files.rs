@@ -1,4 +1,4 @@
-//! Files in answers that owners write: ids of files that were uploaded for just that field, and nobody else's.
+//! Files in owners' submissions: ids of files uploaded for exactly this field of this account.
 
 use domain::plans::Plan;
 use http::Method;
@@ -23,7 +23,7 @@ impl Ground {
         Self { api, key, account_id, form }
     }
 
-    /// A file of 1,000 bytes that a visitor has sent and not handed in.
+    /// Inserts an uploaded file of 1,000 bytes without a submission.
     async fn file(&self, form: Uuid, field: &str) -> Uuid {
         let id = Uuid::from_bytes(Rng::system().bytes());
         let account_id = self.account_id;
@@ -69,7 +69,7 @@ async fn form(api: &Api, key: &str) -> Uuid {
     made["formId"].as_str().unwrap().parse().unwrap()
 }
 
-/// The ids of a submission's files.
+/// The file ids of a submission.
 fn files(answer: &Value) -> Vec<&str> {
     answer["data"]["files"]
         .as_array()
@@ -80,7 +80,7 @@ fn files(answer: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn files_that_an_owner_names_belong_to_the_submission_until_others_take_their_place() {
+async fn files_belong_to_their_submission_until_they_are_replaced() {
     let ground = Ground::lay().await;
     let (first, second) = (ground.file(ground.form, "cv").await, ground.file(ground.form, "cv").await);
     let (status, made) = ground.upsert("a", json!({"name": "Ana", "cv": first})).await;
@@ -98,7 +98,7 @@ async fn files_that_an_owner_names_belong_to_the_submission_until_others_take_th
 }
 
 #[tokio::test]
-async fn an_id_that_is_no_such_file_is_refused_and_nothing_is_changed() {
+async fn an_invalid_file_id_is_rejected_without_side_effects() {
     let ground = Ground::lay().await;
     let elsewhere = form(&ground.api, &ground.key).await;
     let taken = ground.file(ground.form, "cv").await;
@@ -137,7 +137,7 @@ async fn an_id_that_is_no_such_file_is_refused_and_nothing_is_changed() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_gone_may_stay_the_answer_it_was() {
+async fn the_answer_of_a_deleted_file_may_stay() {
     let ground = Ground::lay().await;
     let file = ground.file(ground.form, "cv").await;
     let (_, made) = ground.upsert("a", json!({"name": "Ana", "cv": file})).await;
@@ -147,7 +147,7 @@ async fn a_file_that_is_gone_may_stay_the_answer_it_was() {
 }
 
 #[tokio::test]
-async fn an_account_without_room_binds_no_files() {
+async fn an_account_without_storage_links_no_files() {
     let ground = Ground::lay().await;
     let file = ground.file(ground.form, "cv").await;
     let limit = Plan::Pro.limits().storage_bytes;

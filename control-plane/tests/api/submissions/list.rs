@@ -1,4 +1,4 @@
-//! Lists of submissions: what is found by words, times, answers and statuses, part by part.
+//! Lists of submissions: filters by text, time, answers and status, and pagination.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::harness::Api;
 
-/// A form of that key's account; gives its id.
+/// Creates a form and returns its id.
 pub(crate) async fn form(api: &Api, key: &str, fields: Value) -> Uuid {
     let body = json!({"name": "Contact", "fields": fields});
     let (status, answer) = api.send(Method::POST, "/api/forms", Some(key), &body).await;
@@ -14,7 +14,7 @@ pub(crate) async fn form(api: &Api, key: &str, fields: Value) -> Uuid {
     answer["formId"].as_str().unwrap().parse().unwrap()
 }
 
-/// Puts a submission into the database, as it came at a time; gives its id.
+/// Inserts a submission received at this time and returns its id.
 pub(crate) async fn submitted(api: &Api, form: Uuid, at: &str, status: &str, payload: &Value) -> Uuid {
     let id = Uuid::from_u128(api.next_number().into());
     let payload = payload.to_string().replace('\'', "''");
@@ -38,7 +38,7 @@ pub(crate) fn fields() -> Value {
     ])
 }
 
-/// The notes of what a query finds, in order.
+/// The notes of the submissions that a query returns, in order.
 async fn found(api: &Api, key: &str, form: Uuid, query: &str) -> Vec<String> {
     let (status, list) = list(api, key, form, query).await;
     assert_eq!(status, StatusCode::OK, "{query}: {list}");
@@ -52,7 +52,7 @@ async fn list(api: &Api, key: &str, form: Uuid, query: &str) -> (StatusCode, Val
 }
 
 #[tokio::test]
-async fn submissions_are_found_by_words_times_answers_and_status() {
+async fn submissions_are_filtered_by_text_time_answers_and_status() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let form = form(&api, &key, fields()).await;
@@ -104,7 +104,7 @@ async fn submissions_are_found_by_words_times_answers_and_status() {
 }
 
 #[tokio::test]
-async fn a_list_is_read_part_by_part_also_where_many_came_at_once() {
+async fn pagination_is_stable_among_equal_timestamps() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let form = form(&api, &key, fields()).await;
@@ -125,7 +125,7 @@ async fn a_list_is_read_part_by_part_also_where_many_came_at_once() {
 }
 
 #[tokio::test]
-async fn a_query_that_cannot_be_read_is_refused_with_the_parameters_name() {
+async fn an_invalid_query_is_rejected_and_names_the_parameter() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let form = form(&api, &key, fields()).await;

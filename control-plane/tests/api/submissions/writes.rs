@@ -1,4 +1,4 @@
-//! What owners do to submissions: the form's rules hold for all of it, and what follows is told.
+//! Writes of owners: they obey the form's rules, and their effects are delivered.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ struct Ground {
     key: String,
     account_id: Uuid,
     form: Uuid,
-    /// So many at once as there are connections for, however slow the machine: nobody waits in vain for one.
+    /// As many concurrent calls as connections, so that none times out even on a slow machine.
     turns: Semaphore,
 }
 
 impl Ground {
-    /// An account with a form that asks for an e-mail address and a note.
+    /// Creates an account with a form for an e-mail address and a note.
     async fn lay(settings: Value) -> Self {
         let api = Api::start(&[]).await;
         let (key, account_id) = api.trial_on(Plan::Pro).await;
@@ -64,7 +64,7 @@ impl Ground {
         assert_eq!(status, 200, "{answer}");
     }
 
-    /// As a visitor does, by the form as it is.
+    /// Submits as a visitor would, with the current form.
     async fn submit(&self, payload: Value, spam: &[&str]) -> (Uuid, Taken) {
         let _turn = self.turns.acquire().await.unwrap();
         let (now, rng) = (Clock::system().now(), Rng::system());
@@ -90,7 +90,7 @@ impl Ground {
         self.send(Method::GET, "", &Value::Null).await.1["submissionCount"].as_i64().unwrap()
     }
 
-    /// A webhook that hears of everything; gives what it was told so far.
+    /// Creates a webhook for all events.
     async fn webhook(&self) -> String {
         let hook = json!({"url": "https://example.com/hook", "events": ["*"]});
         let (_, made) = self.api.send(Method::POST, "/api/webhooks", Some(&self.key), &hook).await;
@@ -112,7 +112,7 @@ fn id_of(answer: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn an_upsert_makes_a_submission_once_and_then_replaces_its_answers() {
+async fn an_upsert_creates_a_submission_and_then_replaces_its_answers() {
     let ground = Ground::lay(json!({})).await;
     let webhook = ground.webhook().await;
     let (status, made) = ground.upsert("order-1", json!({"email": "a@b.co", "note": "x", "else": 1})).await;
@@ -136,7 +136,7 @@ async fn an_upsert_makes_a_submission_once_and_then_replaces_its_answers() {
 }
 
 #[tokio::test]
-async fn a_merge_puts_answers_over_those_there_are() {
+async fn a_merge_overwrites_only_given_answers() {
     let ground = Ground::lay(json!({})).await;
     let webhook = ground.webhook().await;
     let (_, made) = ground.upsert("1", json!({"email": "a@b.co", "note": "x"})).await;
@@ -161,7 +161,7 @@ async fn a_merge_puts_answers_over_those_there_are() {
 }
 
 #[tokio::test]
-async fn an_upsert_obeys_the_form() {
+async fn an_upsert_must_satisfy_the_form() {
     let ground = Ground::lay(json!({"uniqueBy": ["email"], "maxSubmissions": 2})).await;
     let (status, problem) = ground.upsert("1", json!({"email": "nobody"})).await;
     assert_eq!((status, &problem["fieldErrors"][0]["field"]), (400, &json!("payload.email")));
@@ -192,7 +192,7 @@ async fn an_upsert_obeys_the_form() {
 }
 
 #[tokio::test]
-async fn the_free_plan_writes_no_submissions_by_hand_but_tells_spam() {
+async fn the_free_plan_marks_spam_but_writes_no_submissions() {
     let ground = Ground::lay(json!({})).await;
     let (id, _) = ground.submit(json!({"email": "a@b.co"}), &[]).await;
     ground.api.put_on(ground.account_id, Plan::Free).await;
@@ -206,7 +206,7 @@ async fn the_free_plan_writes_no_submissions_by_hand_but_tells_spam() {
 }
 
 #[tokio::test]
-async fn to_make_a_submission_needs_more_than_to_change_one() {
+async fn creating_by_upsert_requires_submissions_create() {
     let ground = Ground::lay(json!({})).await;
     assert_eq!(ground.upsert("1", json!({"email": "a@b.co"})).await.0, 201);
     let scopes = ScopeSet::parse(["submissions:update"]).unwrap();
@@ -218,7 +218,7 @@ async fn to_make_a_submission_needs_more_than_to_change_one() {
 }
 
 #[tokio::test]
-async fn what_was_no_spam_counts_from_then_on_and_is_told() {
+async fn an_unmarked_submission_counts_and_is_delivered() {
     let ground = Ground::lay(json!({"uniqueBy": ["email"]})).await;
     let webhook = ground.webhook().await;
     let (spam, _) = ground.submit(json!({"email": "a@b.co"}), &["honeypot"]).await;
@@ -249,7 +249,7 @@ async fn what_was_no_spam_counts_from_then_on_and_is_told() {
 }
 
 #[tokio::test]
-async fn spam_leaves_the_page_it_was_shown_on() {
+async fn marking_spam_removes_its_page_entry() {
     let ground = Ground::lay(json!({})).await;
     let page = json!({"slug": "guests", "title": "P", "html": "x", "entryTemplate": "{{note}}"});
     let (_, page) = ground.api.send(Method::POST, "/api/pages", Some(&ground.key), &page).await;
@@ -268,7 +268,7 @@ async fn spam_leaves_the_page_it_was_shown_on() {
 }
 
 #[tokio::test]
-async fn a_new_rule_leaves_old_duplicates_and_forbids_new_ones() {
+async fn a_new_unique_rule_keeps_old_duplicates_and_blocks_new_ones() {
     let ground = Ground::lay(json!({})).await;
     let mut old = Vec::new();
     for note in ["1", "2", "3"] {
@@ -287,7 +287,7 @@ async fn a_new_rule_leaves_old_duplicates_and_forbids_new_ones() {
         200,
         "what stays the same may stay"
     );
-    // One after the other goes, and the last still forbids a new one.
+    // They are deleted one by one, and the last one still blocks new ones.
     for id in &old[..2] {
         assert_eq!(ground.mark(id, "spam").await.0, 200);
         assert_eq!(ground.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Duplicate);
@@ -305,7 +305,7 @@ async fn a_new_rule_leaves_old_duplicates_and_forbids_new_ones() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_limit_is_a_limit_across_visitors_and_owners() {
+async fn a_limit_applies_to_visitors_and_owners_together() {
     let ground = Arc::new(Ground::lay(json!({"maxSubmissions": 20})).await);
     let sent: JoinSet<bool> = (0..100)
         .map(|number| {
@@ -329,7 +329,7 @@ async fn a_limit_is_a_limit_across_visitors_and_owners() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_upserts_by_the_same_name_one_makes_it() {
+async fn of_many_concurrent_upserts_one_creates_the_submission() {
     let ground = Arc::new(Ground::lay(json!({"uniqueBy": ["email"]})).await);
     let sent: JoinSet<u16> =
         (0..50)
@@ -346,7 +346,7 @@ async fn of_many_upserts_by_the_same_name_one_makes_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rule_that_comes_while_people_submit_holds_from_then_on() {
+async fn a_rule_added_under_load_applies_from_then_on() {
     let ground = Arc::new(Ground::lay(json!({})).await);
     let submitting: JoinSet<(u64, bool)> = (0..8)
         .flat_map(|_| 0..25_u64)

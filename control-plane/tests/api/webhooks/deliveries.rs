@@ -1,4 +1,4 @@
-//! What was delivered is listed, sent again on demand, and taken back when a webhook is switched off.
+//! Deliveries: lists, retries on demand, and cancellation with a deactivated webhook.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use service::{Clock, Rng};
 use store::deliveries::{Attempt, Lease, Room, claim, list_due};
 use uuid::Uuid;
 
-use crate::webhooks::Owner;
+use crate::webhooks::settings::Owner;
 
 impl Owner {
-    /// A delivery that stands as it is said.
+    /// Inserts a delivery in this state.
     async fn delivery(&self, webhook: &Value, state: &str, finished: &str) -> Uuid {
         let id = Rng::system().uuid_v7(Clock::system().now());
         let statement = format!(
@@ -24,7 +24,7 @@ impl Owner {
         id
     }
 
-    /// The ids of the deliveries in a state.
+    /// The ids of the listed deliveries with this status.
     async fn listed(&self, path: &str, status: &str) -> Vec<String> {
         let listed = self.get(&format!("{path}/deliveries?status={status}")).await;
         let ids = listed["deliveries"].as_array().unwrap().iter();
@@ -36,7 +36,7 @@ fn hook() -> Value {
     json!({"url": "https://example.com/hook"})
 }
 
-/// The attempt that a job-runner begins of a delivery, if it is due.
+/// The attempt that a job-runner claims, if the delivery is due.
 async fn begun(conn: &mut store::Conn, id: Uuid) -> Option<Attempt> {
     let now = Clock::system().now();
     let due = list_due(conn, now).await.unwrap();
@@ -46,7 +46,7 @@ async fn begun(conn: &mut store::Conn, id: Uuid) -> Option<Attempt> {
 }
 
 #[tokio::test]
-async fn a_test_makes_a_delivery_that_is_due_and_answers_how_it_stands() {
+async fn a_test_creates_a_due_delivery_and_returns_its_state() {
     let owner = Owner::new(&["webhooks.test_timeout=1ms"]).await;
     let (path, made) = owner.webhook(hook()).await;
     let (status, tested) = owner.ask(Method::POST, &format!("{path}/test"), Value::Null).await;
@@ -67,7 +67,7 @@ async fn a_test_makes_a_delivery_that_is_due_and_answers_how_it_stands() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_is_off_is_told_nothing_and_what_was_under_way_is_taken_back() {
+async fn deactivating_a_webhook_stops_and_cancels_its_deliveries() {
     let owner = Owner::new(&[]).await;
     let (path, made) = owner.webhook(hook()).await;
     let (_, other) = owner.webhook(hook()).await;
@@ -87,7 +87,7 @@ async fn a_webhook_that_is_off_is_told_nothing_and_what_was_under_way_is_taken_b
         let (status, problem) = owner.ask(Method::POST, &format!("{path}/{call}"), body).await;
         assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")), "{call}");
     }
-    // One that slipped in while it was being switched off.
+    // A delivery that was inserted during the deactivation.
     owner.delivery(&made, "pending", "null").await;
     owner.ask(Method::PATCH, &path, json!({"isActive": true})).await;
     assert_eq!(owner.listed(&path, "canceled").await.len(), 2, "none goes out by itself");
@@ -96,7 +96,7 @@ async fn a_webhook_that_is_off_is_told_nothing_and_what_was_under_way_is_taken_b
 }
 
 #[tokio::test]
-async fn one_delivery_is_sent_again_whatever_became_of_it() {
+async fn a_delivery_can_be_retried_in_any_state() {
     let owner = Owner::new(&[]).await;
     let (path, made) = owner.webhook(hook()).await;
     let (other_path, _) = owner.webhook(hook()).await;
@@ -120,7 +120,7 @@ async fn one_delivery_is_sent_again_whatever_became_of_it() {
 }
 
 #[tokio::test]
-async fn a_delivery_that_is_being_tried_is_not_sent_twice_by_asking() {
+async fn a_retry_skips_a_delivery_with_an_attempt_in_progress() {
     let owner = Owner::new(&[]).await;
     let (path, made) = owner.webhook(hook()).await;
     let id = owner.delivery(&made, "pending", "null").await;
@@ -133,7 +133,7 @@ async fn a_delivery_that_is_being_tried_is_not_sent_twice_by_asking() {
 }
 
 #[tokio::test]
-async fn all_that_came_to_nothing_since_a_time_is_sent_again_once() {
+async fn all_failed_deliveries_since_a_time_are_retried_once() {
     let owner = Owner::new(&["webhooks.max_retries_per_call=2"]).await;
     let (path, made) = owner.webhook(hook()).await;
     let before = owner.delivery(&made, "failed", "now() - interval '3 hours'").await.to_string();
@@ -164,7 +164,7 @@ async fn all_that_came_to_nothing_since_a_time_is_sent_again_once() {
 }
 
 #[tokio::test]
-async fn how_far_back_one_may_ask_is_bounded() {
+async fn the_age_of_retried_deliveries_is_bounded() {
     let owner = Owner::new(&[]).await;
     let (path, _) = owner.webhook(hook()).await;
     for since in ["2020-01-01T00:00:00Z", "1969-01-01T00:00:00Z", "+10000-01-01T00:00:00Z"] {
@@ -179,7 +179,7 @@ async fn how_far_back_one_may_ask_is_bounded() {
 }
 
 #[tokio::test]
-async fn the_log_shows_the_last_attempt_and_goes_on_page_by_page() {
+async fn the_log_shows_the_last_attempt_and_is_paginated() {
     let owner = Owner::new(&[]).await;
     let (path, made) = owner.webhook(hook()).await;
     let failed = owner.delivery(&made, "failed", "now()").await;

@@ -1,4 +1,4 @@
-//! Webhooks: what their owner may change, what is told of whom, and what nobody is shown.
+//! Webhooks: their settings, the forms that they cover, and their secrets.
 
 use domain::plans::Plan;
 use http::{Method, StatusCode};
@@ -25,14 +25,14 @@ impl Owner {
         self.api.send(method, path, Some(&self.key), &body).await
     }
 
-    /// What is answered to a call that succeeds.
+    /// Returns the body of a successful call.
     pub(crate) async fn get(&self, path: &str) -> Value {
         let (status, answer) = self.ask(Method::GET, path, Value::Null).await;
         assert_eq!(status, StatusCode::OK, "{path}: {answer}");
         answer
     }
 
-    /// A webhook: its address in the API, and what its creation was answered.
+    /// Creates a webhook and returns its API path and the response.
     pub(crate) async fn webhook(&self, body: Value) -> (String, Value) {
         let (status, made) = self.ask(Method::POST, "/api/webhooks", body).await;
         assert_eq!(status, StatusCode::CREATED, "{made}");
@@ -47,7 +47,7 @@ impl Owner {
         made["formId"].as_str().unwrap().to_owned()
     }
 
-    /// The field and the rule that an edit is refused for.
+    /// Returns the field and the rule of a rejected update.
     async fn refused(&self, path: &str, body: Value) -> (String, String) {
         let method = if path == "/api/webhooks" { Method::POST } else { Method::PATCH };
         let (status, problem) = self.ask(method, path, body).await;
@@ -62,7 +62,7 @@ fn hook() -> Value {
 }
 
 #[tokio::test]
-async fn each_part_of_a_webhook_is_edited_alone_and_null_removes_what_may_be_missing() {
+async fn webhook_settings_update_independently_and_null_removes_optional_ones() {
     let owner = Owner::new(&[]).await;
     let whole = json!({
         "url": "https://example.com/hook",
@@ -109,7 +109,7 @@ async fn each_part_of_a_webhook_is_edited_alone_and_null_removes_what_may_be_mis
 }
 
 #[tokio::test]
-async fn a_webhook_for_telegram_always_has_its_chat() {
+async fn a_telegram_webhook_requires_a_chat() {
     let owner = Owner::new(&[]).await;
     let required = ("telegramChatId".to_owned(), "required".to_owned());
     let with = |members: Value| {
@@ -128,7 +128,7 @@ async fn a_webhook_for_telegram_always_has_its_chat() {
 }
 
 #[tokio::test]
-async fn addresses_that_lead_nowhere_any_more_are_refused_with_the_way_out() {
+async fn retired_connector_urls_are_rejected_with_a_hint() {
     let owner = Owner::new(&[]).await;
     let (path, _) = owner.webhook(hook()).await;
     let retired = json!({"url": "https://acme.webhook.office.com/webhookb2/x", "template": "teams"});
@@ -142,7 +142,7 @@ async fn addresses_that_lead_nowhere_any_more_are_refused_with_the_way_out() {
 }
 
 #[tokio::test]
-async fn addresses_that_the_guard_would_always_refuse_are_refused_at_once() {
+async fn urls_that_the_guard_always_blocks_are_rejected_immediately() {
     let owner = Owner::new(&[]).await;
     let (path, _) = owner.webhook(hook()).await;
     let inside = [
@@ -169,7 +169,7 @@ async fn addresses_that_the_guard_would_always_refuse_are_refused_at_once() {
 }
 
 #[tokio::test]
-async fn a_key_kept_to_listed_forms_touches_no_webhook_that_hears_of_others() {
+async fn a_key_restricted_to_forms_can_not_change_webhooks_of_others() {
     let owner = Owner::new(&[]).await;
     let (form, other) = (owner.form(&[]).await, owner.form(&[]).await);
     let linked = |forms: Value| json!({"url": "https://example.com/hook", "formIds": forms});
@@ -199,7 +199,7 @@ async fn a_key_kept_to_listed_forms_touches_no_webhook_that_hears_of_others() {
 }
 
 #[tokio::test]
-async fn a_deleted_webhook_is_gone_with_its_deliveries_and_makes_room_for_another() {
+async fn deleting_a_webhook_deletes_its_deliveries_and_frees_quota() {
     let owner = Owner::new(&[]).await;
     owner.api.put_on(owner.account_id, Plan::Free).await;
     let (path, _) = owner.webhook(hook()).await;
@@ -217,7 +217,7 @@ async fn a_deleted_webhook_is_gone_with_its_deliveries_and_makes_room_for_anothe
 }
 
 #[tokio::test]
-async fn a_webhook_hears_of_all_forms_only_until_its_first_link_and_of_none_after_its_last() {
+async fn a_webhook_covers_all_forms_only_until_its_first_link() {
     let owner = Owner::new(&[]).await;
     let (path, made) = owner.webhook(hook()).await;
     assert_eq!((&made["allForms"], &made["formIds"]), (&json!(true), &json!([])));
@@ -241,7 +241,7 @@ async fn a_webhook_hears_of_all_forms_only_until_its_first_link_and_of_none_afte
 }
 
 #[tokio::test]
-async fn a_webhook_that_we_switched_off_says_why_until_its_owner_switches_it() {
+async fn an_automatically_deactivated_webhook_shows_the_reason_until_reactivated() {
     let owner = Owner::new(&[]).await;
     let (path, made) = owner.webhook(hook()).await;
     assert_eq!((&made["isActive"], &made["deactivatedReason"]), (&json!(true), &json!(null)));
@@ -261,7 +261,7 @@ async fn a_webhook_that_we_switched_off_says_why_until_its_owner_switches_it() {
 }
 
 #[tokio::test]
-async fn a_new_secret_is_shown_once_and_the_old_one_signs_beside_it_for_as_long_as_is_wanted() {
+async fn a_rotated_secret_is_shown_once_and_the_old_one_signs_until_its_ttl() {
     let owner = Owner::new(&[]).await;
     let (path, made) = owner.webhook(hook()).await;
     assert!(made["previousSecretUntil"].is_null());
@@ -294,7 +294,7 @@ async fn a_new_secret_is_shown_once_and_the_old_one_signs_beside_it_for_as_long_
 }
 
 #[tokio::test]
-async fn neither_addresses_nor_secrets_can_be_read_from_the_database() {
+async fn webhook_urls_and_secrets_are_stored_encrypted() {
     let owner = Owner::new(&[]).await;
     let (path, made) =
         owner.webhook(json!({"url": "https://hooks.slack.com/services/T/B/very-secret"})).await;

@@ -1,0 +1,9 @@
+//! Account settings, trials, quotas, domains, subdomains and folders.
+
+mod domains;
+mod folders;
+mod help;
+mod quotas;
+mod settings;
+mod subdomains;
+mod trial;

@@ -1,0 +1,4 @@
+//! Forms and their presets.
+
+mod update;
+mod workflows;

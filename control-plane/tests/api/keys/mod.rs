@@ -1,0 +1,4 @@
+//! API keys: their lifecycle and their restrictions.
+
+mod lifecycle;
+mod restricted_keys;

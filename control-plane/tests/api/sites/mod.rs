@@ -1,0 +1,4 @@
+//! Files of sites: assets and deploys.
+
+mod assets;
+mod deploys;

@@ -1,0 +1,4 @@
+//! Webhooks: settings and deliveries.
+
+mod deliveries;
+mod settings;
