@@ -70,11 +70,11 @@ impl<K: Hash + Eq> Clone for Admission<K> {
 }
 
 impl<K: Hash + Eq + Clone> Admission<K> {
-    /// A limiter without callers. Limits of 0 count as 1.
+    /// A limiter without callers. A `max_concurrent` of 0 admits no caller, a `max_per_key` of 0 counts as 1.
     #[must_use]
     pub fn new(max_concurrent: usize, max_per_key: usize, queue_timeout: Duration) -> Self {
         Self(Arc::new(Shared {
-            total: Arc::new(Semaphore::new(max_concurrent.max(1))),
+            total: Arc::new(Semaphore::new(max_concurrent)),
             max_per_key: max_per_key.max(1),
             queue_timeout,
             keys: Mutex::default(),
