@@ -226,7 +226,7 @@ impl Api {
         let (clock, rng) = (Clock::system(), Rng::system());
         let (now, id) = (clock.now(), rng.uuid_v7(clock.now()));
         let token = base62::encode(&rng.bytes::<32>(), 43);
-        let who = Vouched {
+        let identity_input = Vouched {
             issuer: "https://provider.test".to_owned(),
             subject: id.to_string(),
             email: Some("ana@example.com".to_owned()),
@@ -234,7 +234,7 @@ impl Api {
             name: None,
         };
         let mut conn = store::acquire(&self.database.db).await.unwrap();
-        let identity_id = identities::upsert_identity(&mut conn, id, &who, now).await.unwrap();
+        let identity_id = identities::upsert_identity(&mut conn, id, &identity_input, now).await.unwrap();
         identities::insert_account(&mut conn, account_id, identity_id, None, now).await.unwrap();
         let session = NewSession {
             id: rng.uuid_v7(now),
@@ -264,7 +264,7 @@ impl Api {
         let waiting = "do $$ begin
             perform from pg_stat_activity
             where datname = current_database() and wait_event_type = 'Lock' and pid <> pg_backend_pid();
-            if not found then raise 'nobody'; end if; end $$";
+            if not found then raise 'closed_port'; end if; end $$";
         let wait = async {
             while self.execute(waiting).await.is_err() {
                 tokio::task::yield_now().await;

@@ -54,7 +54,7 @@ async fn a_repeated_call_replays_its_response_and_runs_once() {
         let (status, headers, mut again) = create(&api, &key, "order-17", &form("F")).await;
         assert_eq!((status, is_replayed(&headers)), (StatusCode::CREATED, true), "{again}");
         let id = headers["x-request-id"].to_str().unwrap();
-        assert_eq!(again["_meta"]["requestId"], id, "the id is this request's");
+        assert_eq!(again["_meta"]["requestId"], id, "the request id is the replaying request's");
         assert_ne!(again["_meta"]["requestId"], first["_meta"]["requestId"]);
         for answer in [&mut first, &mut again] {
             answer["_meta"]["requestId"].take();
@@ -155,7 +155,7 @@ async fn a_secret_is_replayed_to_its_owner_and_stored_encrypted() {
         );
         api.execute(&found).await.is_err()
     };
-    assert!(holds("").await, "the answer is there");
+    assert!(holds("").await, "the response is stored");
     for text in [secret, "secret", "whsec_", "example.com", "order-17", "/api/webhooks", key.as_str()] {
         assert!(!holds(text).await, "{text}");
     }
@@ -260,7 +260,7 @@ async fn an_invalid_idempotency_key_is_rejected_after_authentication() {
         let (status, _, problem) = create(&api, &key, wrong, &form("F")).await;
         assert_eq!((status, &problem["code"]), (StatusCode::BAD_REQUEST, &json!("validation_failed")));
         assert_eq!(problem["fieldErrors"][0]["field"], "Idempotency-Key", "{wrong}");
-        assert_eq!(create(&api, "st_live_nobody", wrong, &form("F")).await.0, StatusCode::UNAUTHORIZED);
+        assert_eq!(create(&api, "st_live_unknown", wrong, &form("F")).await.0, StatusCode::UNAUTHORIZED);
     }
     let mut twice = request(&key, "/api/forms", "a", form("F"));
     twice.headers_mut().append("idempotency-key", "b".parse().unwrap());

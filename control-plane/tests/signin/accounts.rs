@@ -16,7 +16,7 @@ async fn current(browser: &mut Browser) -> String {
 async fn a_visitor_without_an_account_gets_a_claimed_one_with_a_site() {
     let fixture = Fixture::start().await;
     let mut browser = fixture.signed_in("ada").await;
-    assert!(browser.get("/account").await.text.contains("Make a free account"));
+    assert!(browser.get("/account").await.text.contains("Create a free account"));
     let made = browser.post("/account/new", &[]).await;
     assert_eq!((made.status, made.header("location")), (StatusCode::SEE_OTHER, "/account"));
     let page = browser.get("/account").await.text;
@@ -92,7 +92,7 @@ async fn a_session_survives_the_deletion_of_its_account() {
     let gone = current(&mut browser).await;
     fixture.execute(&format!("delete from accounts where id = '{gone}'")).await;
     let page = browser.get("/account").await.text;
-    assert!(page.contains("The account you worked on is gone") && !page.contains(&gone), "{page}");
+    assert!(page.contains("Your current account no longer exists") && !page.contains(&gone), "{page}");
     let left = fixture.texts("select account_id::text from identity_accounts").await;
     browser.post("/account/switch", &[("account", &left[0])]).await;
     assert_eq!(current(&mut browser).await, left[0]);

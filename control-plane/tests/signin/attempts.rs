@@ -39,22 +39,22 @@ async fn the_return_path_never_leads_to_another_host() {
 async fn an_unknown_state_is_rejected() {
     let fixture = Fixture::start().await;
     let mut browser = fixture.browser();
-    let brought = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
+    let params = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
     for wrong in ["code=code-1&state=guessed", "code=code-1", "code=code-1&state=", ""] {
         assert_not_signed_in(&browser.come_back("a", wrong).await, &browser);
     }
-    assert_eq!(fixture.a.exchanges(), 0, "no code was shown to anybody");
-    assert_eq!(browser.come_back("a", &brought).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(fixture.a.exchanges(), 0, "no code was exchanged");
+    assert_eq!(browser.come_back("a", &params).await.status, StatusCode::SEE_OTHER);
 }
 
 #[tokio::test]
 async fn a_second_callback_is_rejected() {
     let fixture = Fixture::start().await;
     let mut browser = fixture.browser();
-    let brought = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
-    assert_eq!(browser.come_back("a", &brought).await.status, StatusCode::SEE_OTHER);
+    let params = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
+    assert_eq!(browser.come_back("a", &params).await.status, StatusCode::SEE_OTHER);
     browser.cookies.remove("session");
-    assert_not_signed_in(&browser.come_back("a", &brought).await, &browser);
+    assert_not_signed_in(&browser.come_back("a", &params).await, &browser);
     assert_eq!(fixture.a.exchanges(), 1);
 }
 
@@ -75,13 +75,17 @@ async fn a_reused_code_under_a_new_state_is_rejected() {
 async fn a_sign_in_of_another_browser_is_rejected() {
     let fixture = Fixture::start().await;
     let (mut attacker, mut victim) = (fixture.browser(), fixture.browser());
-    let brought = fixture.a.approve(&attacker.begin("a", "/account").await, "eve");
-    assert_not_signed_in(&victim.come_back("a", &brought).await, &victim);
+    let params = fixture.a.approve(&attacker.begin("a", "/account").await, "eve");
+    assert_not_signed_in(&victim.come_back("a", &params).await, &victim);
     // Not even in a browser with an attempt of its own.
     victim.begin("a", "/account").await;
-    assert_not_signed_in(&victim.come_back("a", &brought).await, &victim);
+    assert_not_signed_in(&victim.come_back("a", &params).await, &victim);
     assert_eq!(fixture.a.exchanges(), 0);
-    assert_eq!(attacker.come_back("a", &brought).await.status, StatusCode::SEE_OTHER, "nor is it spent");
+    assert_eq!(
+        attacker.come_back("a", &params).await.status,
+        StatusCode::SEE_OTHER,
+        "nor is the attempt consumed"
+    );
 }
 
 #[tokio::test]
@@ -101,9 +105,9 @@ async fn an_attempt_expires() {
         [(TimeDelta::seconds(599), StatusCode::SEE_OTHER), (TimeDelta::seconds(600), StatusCode::BAD_REQUEST)]
     {
         let mut browser = fixture.browser();
-        let brought = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
+        let params = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
         fixture.later(after);
-        assert_eq!(browser.come_back("a", &brought).await.status, expected, "after {after}");
+        assert_eq!(browser.come_back("a", &params).await.status, expected, "after {after}");
     }
 }
 
@@ -111,8 +115,8 @@ async fn an_attempt_expires() {
 async fn a_callback_of_another_provider_is_rejected() {
     let fixture = Fixture::start().await;
     let mut browser = fixture.browser();
-    let brought = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
-    assert_not_signed_in(&browser.come_back("b", &brought).await, &browser);
+    let params = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
+    assert_not_signed_in(&browser.come_back("b", &params).await, &browser);
     assert_eq!((fixture.a.exchanges(), fixture.b.exchanges()), (0, 0));
 }
 
@@ -144,7 +148,7 @@ async fn an_unconfigured_provider_is_a_problem_with_a_hint() {
         assert_eq!((status, &problem["code"]), (StatusCode::NOT_FOUND, &"not_found".into()));
         assert!(problem["hint"].as_str().unwrap().contains("signin.providers.google.client_id"), "{problem}");
     }
-    let (status, problem) = ask("/api/auth/oauth/nobody").await;
+    let (status, problem) = ask("/api/auth/oauth/unknown").await;
     assert_eq!((status, &problem["hint"]), (StatusCode::NOT_FOUND, &Value::Null));
     let page = fixture.browser().get("/api/auth/oauth/google").await;
     assert_eq!(
@@ -169,8 +173,8 @@ async fn sign_ins_per_address_are_rate_limited() {
 
 #[tokio::test]
 async fn an_unavailable_provider_is_reported() {
-    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let issuer = format!("signin.providers.a.issuer=http://{nobody}");
+    let closed_port = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let issuer = format!("signin.providers.a.issuer=http://{closed_port}");
     let fixture = Fixture::with(&[&issuer]).await;
     let page = fixture.browser().get("/api/auth/oauth/a").await;
     assert_eq!(page.status, StatusCode::SERVICE_UNAVAILABLE);
@@ -182,8 +186,8 @@ async fn stored_attempts_are_encrypted_and_deleted() {
     let fixture = Fixture::start().await;
     let mut browser = fixture.browser();
     let way_out = browser.begin("a", "/claim/a-secret-token").await;
-    let kept = "select s::text from sign_ins s";
-    let rows = fixture.texts(kept).await;
+    let stored = "select s::text from sign_ins s";
+    let rows = fixture.texts(stored).await;
     assert_eq!(rows.len(), 1);
     let given = way_out.query_pairs().filter(|(name, _)| name == "state" || name == "nonce");
     for secret in given
@@ -195,5 +199,5 @@ async fn stored_attempts_are_encrypted_and_deleted() {
     }
     fixture.later(TimeDelta::hours(1));
     fixture.browser().begin("a", "/account").await;
-    assert_eq!(fixture.texts(kept).await.len(), 1, "the old one is gone");
+    assert_eq!(fixture.texts(stored).await.len(), 1, "the old one is gone");
 }

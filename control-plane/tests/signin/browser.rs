@@ -124,8 +124,8 @@ impl Browser {
         return_to: &str,
     ) -> Answer {
         let way_out = self.begin(name, return_to).await;
-        let brought = provider.approve(&way_out, subject);
-        self.come_back(name, &brought).await
+        let params = provider.approve(&way_out, subject);
+        self.come_back(name, &params).await
     }
 
     /// Returns the API's response for the current account.

@@ -149,7 +149,7 @@ async fn selected_keys_are_revoked_with_their_descendants() {
     assert_eq!(
         fixture.account(&other.key).await.0,
         StatusCode::OK,
-        "another account's key is not to be revoked"
+        "another account's key must not be revoked"
     );
     let live = "select label from api_keys where revoked_at is null and expires_at is null";
     assert_eq!(fixture.texts(live).await, ["trial"]);
@@ -201,8 +201,8 @@ async fn edges_are_notified_that_a_site_left_its_trial() {
     let (_, account) = fixture.account(&trial.key).await;
     let host = account["subdomain"].as_str().unwrap().to_owned();
     let mut browser = fixture.signed_in("ada").await;
-    let mut heard = std::pin::pin!(fixture.app.bus.subscribe());
-    assert_eq!(heard.next().await, Some(BusEvent::Lagged));
+    let mut events = std::pin::pin!(fixture.app.bus.subscribe());
+    assert_eq!(events.next().await, Some(BusEvent::Lagged));
     browser.post(&trial.path, &[]).await;
-    assert_eq!(heard.next().await, Some(BusEvent::Message(Signal::Changed(Change::Host { host }))));
+    assert_eq!(events.next().await, Some(BusEvent::Message(Signal::Changed(Change::Host { host }))));
 }

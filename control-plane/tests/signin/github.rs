@@ -27,9 +27,10 @@ fn answer(body: &Value) -> Response {
 }
 
 async fn exchange(State(fake): State<Fake>, form: Bytes) -> Response {
-    let asked: BTreeMap<_, _> = form_urlencoded::parse(&form).into_owned().collect();
-    let hashed = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&asked["code_verifier"]));
-    let known = asked["client_id"] == "us" && asked["client_secret"] == "hush" && asked["code"] == "right";
+    let request: BTreeMap<_, _> = form_urlencoded::parse(&form).into_owned().collect();
+    let hashed = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&request["code_verifier"]));
+    let known =
+        request["client_id"] == "us" && request["client_secret"] == "hush" && request["code"] == "right";
     if known && hashed == *fake.challenge.lock().unwrap() {
         return answer(
             &json!({ "access_token": "let-me-see", "token_type": "bearer", "scope": "read:user" }),
@@ -79,10 +80,10 @@ async fn sign_in(fixture: &Fixture, fake: &Fake, code: &str) -> (StatusCode, Str
     let mut browser = fixture.browser();
     let way_out = browser.begin("github", "/account").await;
     assert_eq!(way_out.path(), "/login/oauth/authorize");
-    let asked: BTreeMap<_, _> = way_out.query_pairs().into_owned().collect();
-    assert_eq!(asked["redirect_uri"], "http://localhost:8080/api/auth/oauth/github/callback");
-    fake.challenge.lock().unwrap().clone_from(&asked["code_challenge"]);
-    let back = browser.come_back("github", &format!("code={code}&state={}", asked["state"])).await;
+    let request: BTreeMap<_, _> = way_out.query_pairs().into_owned().collect();
+    assert_eq!(request["redirect_uri"], "http://localhost:8080/api/auth/oauth/github/callback");
+    fake.challenge.lock().unwrap().clone_from(&request["code_challenge"]);
+    let back = browser.come_back("github", &format!("code={code}&state={}", request["state"])).await;
     if back.status != StatusCode::SEE_OTHER {
         return (back.status, back.text);
     }

@@ -102,18 +102,18 @@ impl Provider {
     }
 
     /// Signs in as `subject` and returns the query of the callback.
-    pub(crate) fn approve(&self, asked: &Url, subject: &str) -> String {
-        let asked: BTreeMap<_, _> = asked.query_pairs().into_owned().collect();
-        assert_eq!((asked["response_type"].as_str(), asked["client_id"].as_str()), ("code", "us"));
-        assert_eq!(asked["code_challenge_method"], "S256");
-        assert!(asked["scope"].split(' ').any(|scope| scope == "openid"));
+    pub(crate) fn approve(&self, request: &Url, subject: &str) -> String {
+        let request: BTreeMap<_, _> = request.query_pairs().into_owned().collect();
+        assert_eq!((request["response_type"].as_str(), request["client_id"].as_str()), ("code", "us"));
+        assert_eq!(request["code_challenge_method"], "S256");
+        assert!(request["scope"].split(' ').any(|scope| scope == "openid"));
         let mut inside = self.inside.lock().unwrap();
         inside.count += 1;
         let code = format!("code-{}", inside.count);
-        let (nonce, challenge) = (asked["nonce"].clone(), asked["code_challenge"].clone());
+        let (nonce, challenge) = (request["nonce"].clone(), request["code_challenge"].clone());
         inside.codes.insert(code.clone(), Code { subject: subject.to_owned(), nonce, challenge });
         let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("code", &code).append_pair("state", &asked["state"]);
+        query.append_pair("code", &code).append_pair("state", &request["state"]);
         if inside.says.names_itself {
             query.append_pair("iss", &self.issuer);
         }
@@ -197,12 +197,12 @@ async fn keys(State(provider): State<Provider>) -> Response {
 }
 
 async fn exchange(State(provider): State<Provider>, headers: HeaderMap, form: Bytes) -> Response {
-    let asked: BTreeMap<_, _> = form_urlencoded::parse(&form).into_owned().collect();
+    let request: BTreeMap<_, _> = form_urlencoded::parse(&form).into_owned().collect();
     let mut inside = provider.inside.lock().unwrap();
     inside.exchanges += 1;
     let us = format!("Basic {}", BASE64_STANDARD.encode("us:a-secret-of-ours"));
-    let code = inside.codes.remove(&asked["code"]);
-    let hashed = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&asked["code_verifier"]));
+    let code = inside.codes.remove(&request["code"]);
+    let hashed = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&request["code_verifier"]));
     match code {
         Some(code) if headers["authorization"] == us.as_str() && code.challenge == hashed => {
             let id_token = provider.token(&inside, &code);
@@ -214,9 +214,11 @@ async fn exchange(State(provider): State<Provider>, headers: HeaderMap, form: By
 }
 
 async fn user_info(State(provider): State<Provider>, headers: HeaderMap) -> Response {
-    let told = provider.inside.lock().unwrap().says.user_info.clone();
-    match told {
-        Some(told) if headers["authorization"] == "Bearer let-me-see" => answer(StatusCode::OK, &told),
+    let received = provider.inside.lock().unwrap().says.user_info.clone();
+    match received {
+        Some(received) if headers["authorization"] == "Bearer let-me-see" => {
+            answer(StatusCode::OK, &received)
+        }
         _ => answer(StatusCode::NOT_FOUND, &Value::Null),
     }
 }

@@ -56,7 +56,7 @@ async fn an_address_is_confirmed_only_by_its_own_link() {
         let refused = browser.post_from(origin, &link, &[("answer", "yes")]).await;
         assert_eq!(refused.status, StatusCode::FORBIDDEN);
     }
-    assert_eq!(is_confirmed(&fixture, &key, &form).await, false, "looking at it changes nothing");
+    assert_eq!(is_confirmed(&fixture, &key, &form).await, false, "fetching the page changes nothing");
     assert_eq!(browser.get(&format!("{link}x")).await.status, StatusCode::NOT_FOUND);
 
     let agreed = browser.post(&link, &[("answer", "yes")]).await;
@@ -76,7 +76,7 @@ async fn an_address_is_confirmed_only_by_its_own_link() {
 async fn the_owners_verified_address_needs_no_confirmation() {
     let fixture = Fixture::start().await;
     let key = fixture.trial().await.key;
-    for (verified, confirmed, asked) in [(true, true, 0), (false, false, 1)] {
+    for (verified, confirmed, request) in [(true, true, 0), (false, false, 1)] {
         fixture
             .execute(&format!(
                 "delete from identity_accounts; delete from identities;
@@ -88,7 +88,7 @@ async fn the_owners_verified_address_needs_no_confirmation() {
             .await;
         let form = form(&fixture, &key, "owner@example.com").await.unwrap();
         assert_eq!(is_confirmed(&fixture, &key, &form).await, confirmed);
-        assert_eq!(fixture.texts(RECIPIENTS).await.len(), asked);
+        assert_eq!(fixture.texts(RECIPIENTS).await.len(), request);
     }
 }
 

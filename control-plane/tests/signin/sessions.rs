@@ -54,7 +54,7 @@ async fn a_sign_in_invalidates_the_previous_token() {
     victim.cookies.insert("session".to_owned(), planted.clone());
     victim.sign_in("a", &fixture.a, "ada", "/account").await;
     assert_ne!(victim.cookies["session"], planted);
-    assert!(!attacker.is_signed_in().await, "and whose it was is signed out");
+    assert!(!attacker.is_signed_in().await, "and the previous session has ended");
 
     let invented = "x".repeat(43);
     let mut victim = fixture.browser();
@@ -84,12 +84,12 @@ async fn an_ended_session_is_rejected_by_the_api() {
     let mut copy = browser.clone();
     assert_eq!(copy.account().await.0, StatusCode::OK);
     browser.sign_in("a", &fixture.a, "ada", "/account").await;
-    assert_eq!(copy.account().await.0, StatusCode::UNAUTHORIZED, "its browser has begun another");
+    assert_eq!(copy.account().await.0, StatusCode::UNAUTHORIZED, "its browser has a newer session");
 
     let mut copy = browser.clone();
     assert_eq!(copy.account().await.0, StatusCode::OK);
     browser.post("/logout", &[]).await;
-    assert_eq!(copy.account().await.0, StatusCode::UNAUTHORIZED, "it was signed out");
+    assert_eq!(copy.account().await.0, StatusCode::UNAUTHORIZED, "it has been signed out");
 }
 
 #[tokio::test]

@@ -26,15 +26,15 @@ async fn google_and_github_need_only_id_and_secret() {
 async fn an_invalid_provider_is_rejected_by_name() {
     let database = sandbox::test::database().await;
     let provider = Provider::start(&Clock::system()).await;
-    for (set, said) in [
+    for (set, message) in [
         (vec!["signin.providers.x.client_id=us", "signin.providers.x.client_secret=s"], "issuer is missing"),
         (vec!["signin.providers.a.client_id="], "client_id is missing"),
-        (vec!["signin.providers.a.issuer=nowhere"], "issuer is no address"),
+        (vec!["signin.providers.a.issuer=nowhere"], "issuer is not a URL"),
         (vec!["signin.allow=not a host"], "signin.allow"),
     ] {
         let config = settings(&database, &provider, &provider, &set).await;
         let error = App::new(&config).err().map(|error| format!("{error:#}")).unwrap_or_default();
-        assert!(error.contains(said), "{set:?}: {error}");
+        assert!(error.contains(message), "{set:?}: {error}");
         assert!(error.contains("signin"), "{error}");
     }
 }

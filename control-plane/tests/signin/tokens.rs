@@ -32,15 +32,15 @@ async fn a_token_with_a_wrong_issuer_audience_nonce_or_time_is_rejected() {
         assert_rejected(&fixture, what).await;
     }
     fixture.a.says(Says::default());
-    assert!(fixture.signed_in("ada").await.is_signed_in().await, "and the truth is");
+    assert!(fixture.signed_in("ada").await.is_signed_in().await, "and a correct provider is accepted");
 }
 
 #[tokio::test]
 async fn a_callback_of_another_issuer_exchanges_no_code() {
     let fixture = Fixture::start().await;
     let mut browser = fixture.browser();
-    let brought = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
-    let back = browser.come_back("a", &format!("{brought}&iss={}", fixture.b.issuer)).await;
+    let params = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
+    let back = browser.come_back("a", &format!("{params}&iss={}", fixture.b.issuer)).await;
     assert_eq!((back.status, fixture.a.exchanges()), (StatusCode::BAD_REQUEST, 0), "{}", back.text);
 }
 
@@ -50,8 +50,8 @@ async fn a_promised_issuer_parameter_is_required() {
     fixture.a.says(Says { names_itself: true, ..Says::default() });
     assert!(fixture.signed_in("ada").await.is_signed_in().await);
     let mut browser = fixture.browser();
-    let brought = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
-    let nameless = brought.split("&iss=").next().unwrap();
+    let params = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
+    let nameless = params.split("&iss=").next().unwrap();
     let back = browser.come_back("a", nameless).await;
     assert_eq!((back.status, fixture.a.exchanges()), (StatusCode::BAD_REQUEST, 1), "{}", back.text);
 }
@@ -78,7 +78,7 @@ async fn identities_are_matched_by_issuer_and_subject_only() {
     at_b.sign_in("b", &fixture.b, "ada", "/account").await;
     assert!(
         at_b.get("/account").await.text.contains("You have no account yet"),
-        "somebody else's stays theirs"
+        "another identity keeps its account"
     );
 
     fixture.a.says(email("ada@new.example"));
@@ -90,8 +90,8 @@ async fn identities_are_matched_by_issuer_and_subject_only() {
 #[tokio::test]
 async fn userinfo_supplies_the_e_mail_of_the_same_subject_only() {
     let fixture = Fixture::start().await;
-    let told = json!({"sub": "ada", "email": "ada@example.com", "name": "Ada <b>"});
-    fixture.a.says(Says { user_info: Some(told.clone()), ..Says::default() });
+    let received = json!({"sub": "ada", "email": "ada@example.com", "name": "Ada <b>"});
+    fixture.a.says(Says { user_info: Some(received.clone()), ..Says::default() });
     let page = fixture.signed_in("ada").await.get("/account").await.text;
     assert!(page.contains("ada@example.com") && page.contains("Ada &lt;b&gt;"), "{page}");
     let page = fixture.signed_in("eve").await.get("/account").await.text;

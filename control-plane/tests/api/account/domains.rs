@@ -31,7 +31,7 @@ async fn a_domain_is_added_repointed_and_removed() {
         (&json!("pending"), &json!("pending"), &json!("pending"))
     );
     let (_, first) = ask(Method::GET, "/api/account/subdomain", Value::Null).await;
-    assert_eq!(made["subdomainId"], first["id"], "the first one unless told otherwise");
+    assert_eq!(made["subdomainId"], first["id"], "the first subdomain by default");
     assert_eq!(made["records"][0]["type"], "CNAME");
     assert!(
         made["records"][0]["value"].as_str().unwrap().starts_with(made["subdomainName"].as_str().unwrap())

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use crate::harness::Api;
 
-struct Desk {
+struct Fixture {
     api: Api,
     key: String,
 }
 
-impl Desk {
-    async fn lay() -> Self {
+impl Fixture {
+    async fn setup() -> Self {
         let api = Api::start(&[]).await;
         let (key, _) = api.trial_on(Plan::Scale).await;
         Self { api, key }
@@ -57,103 +57,103 @@ fn statuses(moved: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn resources_are_moved_in_and_out_independently() {
-    let desk = Desk::lay().await;
-    let (folder, things) = desk.things().await;
+    let fixture = Fixture::setup().await;
+    let (folder, things) = fixture.things().await;
     let path = format!("/api/folders/{folder}");
     let nothing = "00000000-0000-0000-0000-000000000000".to_owned();
-    let mut wanted = things.to_vec();
-    wanted.insert(1, ("page", nothing));
+    let mut requested = things.to_vec();
+    requested.insert(1, ("page", nothing));
     // The kind does not match the page, and automations do not exist yet.
-    wanted.push(("form", things[0].1.clone()));
-    wanted.push(("automation", things[0].1.clone()));
-    let moved = desk.ask(Method::POST, &format!("{path}/organize"), moves(&wanted)).await;
+    requested.push(("form", things[0].1.clone()));
+    requested.push(("automation", things[0].1.clone()));
+    let moved = fixture.ask(Method::POST, &format!("{path}/organize"), moves(&requested)).await;
     assert_eq!(statuses(&moved), ["moved", "error", "moved", "moved", "error", "error"]);
     assert_eq!((&moved["moved"], &moved["failed"]), (&json!(3), &json!(3)));
     assert_eq!(moved["results"][1]["index"], 1);
     assert!(moved["results"][1]["error"].as_str().unwrap().contains("no such page"));
 
-    let whole = desk.get(&format!("{path}?include=resources")).await;
+    let whole = fixture.get(&format!("{path}?include=resources")).await;
     assert_eq!(
         whole["counts"],
         json!({"forms": 1, "pages": 1, "analytics": 1, "automations": 0, "total": 3})
     );
     let kinds: Vec<&str> =
         whole["resources"].as_array().unwrap().iter().map(|one| one["type"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["page", "form", "analytics"], "the oldest first");
-    assert_eq!(desk.get("/api/folders").await["folders"][0]["counts"], whole["counts"]);
-    assert!(desk.get(&path).await.get("resources").is_none(), "only where they are asked for");
+    assert_eq!(kinds, ["page", "form", "analytics"], "oldest first");
+    assert_eq!(fixture.get("/api/folders").await["folders"][0]["counts"], whole["counts"]);
+    assert!(fixture.get(&path).await.get("resources").is_none(), "only on request");
     for (list, noun) in [("/api/pages", "pages"), ("/api/forms", "forms"), ("/api/analytics/sites", "sites")]
     {
         if noun != "sites" {
-            let listed = desk.get(&format!("{list}?folderId={folder}")).await;
+            let listed = fixture.get(&format!("{list}?folderId={folder}")).await;
             assert_eq!(listed[noun].as_array().unwrap().len(), 1, "{list}");
         }
     }
 
-    let moved = desk.ask(Method::POST, &format!("{path}/ungroup"), moves(&things[..1])).await;
+    let moved = fixture.ask(Method::POST, &format!("{path}/ungroup"), moves(&things[..1])).await;
     assert_eq!(statuses(&moved), ["moved"]);
-    let moved = desk.ask(Method::POST, &format!("{path}/ungroup"), moves(&things[..2])).await;
-    assert_eq!(statuses(&moved), ["error", "moved"], "what is not in it can't be taken out");
-    assert_eq!(desk.get(&path).await["counts"]["total"], 1);
+    let moved = fixture.ask(Method::POST, &format!("{path}/ungroup"), moves(&things[..2])).await;
+    assert_eq!(statuses(&moved), ["error", "moved"], "a resource outside the folder can't be taken out");
+    assert_eq!(fixture.get(&path).await["counts"]["total"], 1);
 }
 
 #[tokio::test]
 async fn ungrouping_from_the_wrong_folder_moves_nothing() {
-    let desk = Desk::lay().await;
-    let (folder, things) = desk.things().await;
-    let other = desk.make("/api/folders", json!({"name": "Other"})).await;
-    desk.ask(Method::POST, &format!("/api/folders/{folder}/organize"), moves(&things)).await;
-    let moved = desk.ask(Method::POST, &format!("/api/folders/{other}/ungroup"), moves(&things)).await;
+    let fixture = Fixture::setup().await;
+    let (folder, things) = fixture.things().await;
+    let other = fixture.make("/api/folders", json!({"name": "Other"})).await;
+    fixture.ask(Method::POST, &format!("/api/folders/{folder}/organize"), moves(&things)).await;
+    let moved = fixture.ask(Method::POST, &format!("/api/folders/{other}/ungroup"), moves(&things)).await;
     assert_eq!(statuses(&moved), ["error", "error", "error"]);
-    assert_eq!(desk.get(&format!("/api/folders/{folder}")).await["counts"]["total"], 3);
-    let moved = desk.ask(Method::POST, &format!("/api/folders/{other}/organize"), moves(&things)).await;
-    assert_eq!(moved["moved"], 3, "from one folder straight into another");
-    assert_eq!(desk.get(&format!("/api/folders/{folder}")).await["counts"]["total"], 0);
+    assert_eq!(fixture.get(&format!("/api/folders/{folder}")).await["counts"]["total"], 3);
+    let moved = fixture.ask(Method::POST, &format!("/api/folders/{other}/organize"), moves(&things)).await;
+    assert_eq!(moved["moved"], 3, "directly from one folder into another");
+    assert_eq!(fixture.get(&format!("/api/folders/{folder}")).await["counts"]["total"], 0);
 }
 
 #[tokio::test]
 async fn deleting_a_folder_keeps_its_resources_and_revokes_its_keys() {
-    let desk = Desk::lay().await;
-    let (folder, things) = desk.things().await;
-    desk.ask(Method::POST, &format!("/api/folders/{folder}/organize"), moves(&things)).await;
-    let made = desk.ask(Method::POST, "/api/keys", json!({"label": "K", "folderId": folder})).await;
+    let fixture = Fixture::setup().await;
+    let (folder, things) = fixture.things().await;
+    fixture.ask(Method::POST, &format!("/api/folders/{folder}/organize"), moves(&things)).await;
+    let made = fixture.ask(Method::POST, "/api/keys", json!({"label": "K", "folderId": folder})).await;
     let key = made["key"].as_str().unwrap();
-    let child = desk.api.send(Method::POST, "/api/keys", Some(key), &json!({"label": "child"})).await.1;
+    let child = fixture.api.send(Method::POST, "/api/keys", Some(key), &json!({"label": "child"})).await.1;
     let child = child["key"].as_str().unwrap();
     let path = format!("/api/folders/{folder}");
     for key in [key, child] {
-        assert_eq!(desk.api.send(Method::GET, &path, Some(key), &Value::Null).await.0, StatusCode::OK);
+        assert_eq!(fixture.api.send(Method::GET, &path, Some(key), &Value::Null).await.0, StatusCode::OK);
     }
-    desk.ask(Method::DELETE, &path, Value::Null).await;
+    fixture.ask(Method::DELETE, &path, Value::Null).await;
     for key in [key, child] {
-        let (status, _) = desk.api.send(Method::GET, "/api/pages", Some(key), &Value::Null).await;
-        assert_eq!(status, StatusCode::UNAUTHORIZED, "it must not come to touch everything");
+        let (status, _) = fixture.api.send(Method::GET, "/api/pages", Some(key), &Value::Null).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED, "the key must not lose its restriction");
     }
-    assert_eq!(desk.get("/api/folders").await["folders"], json!([]));
+    assert_eq!(fixture.get("/api/folders").await["folders"], json!([]));
     let (page, form) = (&things[0].1, &things[1].1);
-    assert_eq!(desk.get(&format!("/api/pages/{page}")).await["folderId"], Value::Null);
-    assert_eq!(desk.get(&format!("/api/forms/{form}")).await["folderId"], Value::Null);
+    assert_eq!(fixture.get(&format!("/api/pages/{page}")).await["folderId"], Value::Null);
+    assert_eq!(fixture.get(&format!("/api/forms/{form}")).await["folderId"], Value::Null);
     assert_eq!(
-        desk.api.send(Method::GET, &path, Some(&desk.key), &Value::Null).await.0,
+        fixture.api.send(Method::GET, &path, Some(&fixture.key), &Value::Null).await.0,
         StatusCode::NOT_FOUND
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_moves_in_opposite_orders_do_not_deadlock() {
-    let desk = std::sync::Arc::new(Desk::lay().await);
-    let (folder, _) = desk.things().await;
+    let fixture = std::sync::Arc::new(Fixture::setup().await);
+    let (folder, _) = fixture.things().await;
     let mut things = Vec::new();
     for at in 0..30 {
         let page = json!({"slug": format!("page-{at}"), "title": "T", "html": "x"});
-        things.push(("page", desk.make("/api/pages", page).await));
+        things.push(("page", fixture.make("/api/pages", page).await));
     }
     let mut moving = tokio::task::JoinSet::new();
     for _ in 0..20 {
         things.reverse();
-        let (desk, path, body) =
-            (std::sync::Arc::clone(&desk), format!("/api/folders/{folder}/organize"), moves(&things));
-        moving.spawn(async move { desk.api.send(Method::POST, &path, Some(&desk.key), &body).await });
+        let (fixture, path, body) =
+            (std::sync::Arc::clone(&fixture), format!("/api/folders/{folder}/organize"), moves(&things));
+        moving.spawn(async move { fixture.api.send(Method::POST, &path, Some(&fixture.key), &body).await });
     }
     for (status, moved) in moving.join_all().await {
         assert_eq!((status, &moved["moved"]), (StatusCode::OK, &json!(30)), "{moved}");

@@ -13,9 +13,9 @@ fn words(subject: &str) -> Value {
 async fn a_help_request_is_acknowledged_and_queued_for_mail() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
-    let mut wanted = words("Schöne Grüße 🙂");
-    wanted["email"] = json!("ana@example.com");
-    let (status, answer) = api.send(Method::POST, "/api/help", Some(&key), &wanted).await;
+    let mut requested = words("Schöne Grüße 🙂");
+    requested["email"] = json!("ana@example.com");
+    let (status, answer) = api.send(Method::POST, "/api/help", Some(&key), &requested).await;
     assert_eq!((status, &answer["received"]), (StatusCode::CREATED, &json!(true)), "{answer}");
     let due = api.help_due(answer["id"].as_str().unwrap()).await;
     assert_eq!(due, Some(("Schöne Grüße 🙂".to_owned(), "ana@example.com".to_owned())));
@@ -30,9 +30,9 @@ async fn a_subject_with_a_line_break_is_rejected() {
         assert_eq!(status, StatusCode::BAD_REQUEST, "{subject:?}: {problem}");
         assert_eq!(problem["fieldErrors"][0]["field"], "subject", "{problem}");
     }
-    let mut wanted = words("s");
-    wanted["email"] = json!("ana@example.com\r\nBcc: eve@evil.test");
-    let (status, problem) = api.send(Method::POST, "/api/help", Some(&key), &wanted).await;
+    let mut requested = words("s");
+    requested["email"] = json!("ana@example.com\r\nBcc: eve@evil.test");
+    let (status, problem) = api.send(Method::POST, "/api/help", Some(&key), &requested).await;
     assert_eq!(
         (status, &problem["fieldErrors"][0]["field"]),
         (StatusCode::BAD_REQUEST, &json!("email")),

@@ -56,14 +56,15 @@ async fn send_hundred_concurrently(
     assert_eq!((made, refused), (limit - used, 100 - limit + used), "{path}: {answers:?}");
     let noun = path.rsplit('/').next().unwrap();
     let (_, listed) = api.send(Method::GET, &format!("{path}?limit=100"), Some(&key), &Value::Null).await;
-    assert_eq!(listed[noun].as_array().unwrap().len(), limit, "as many are there as were counted");
+    assert_eq!(listed[noun].as_array().unwrap().len(), limit, "the list agrees with the counter");
     let (_, usage) = api.send(Method::GET, "/api/account/usage", Some(&key), &Value::Null).await;
     assert_eq!(usage["usage"][noun]["used"], json!(limit));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn webhooks_subdomains_and_domains_are_counted_exactly_too() {
-    send_hundred_concurrently(Plan::Free, "/api/webhooks", 1, 0, |_| json!({"url": "https://a.example"})).await;
+    send_hundred_concurrently(Plan::Free, "/api/webhooks", 1, 0, |_| json!({"url": "https://a.example"}))
+        .await;
     let name = |number| json!({"name": format!("name-{number}")});
     send_hundred_concurrently(Plan::Free, "/api/account/subdomains", 1, 1, name).await;
     let domain = |number| json!({"domain": format!("www{number}.example.com")});

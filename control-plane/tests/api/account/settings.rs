@@ -20,7 +20,7 @@ async fn settings_update_independently_and_null_removes_the_name() {
     );
     assert_eq!(shown(&put(json!({"timezone": null})).await), (json!("Shop"), json!("Asia/Kathmandu")));
     let (_, read) = api.send(Method::GET, "/api/account", Some(&key), &Value::Null).await;
-    assert_eq!(shown(&read), (json!("Shop"), json!("Asia/Kathmandu")), "seen at once");
+    assert_eq!(shown(&read), (json!("Shop"), json!("Asia/Kathmandu")), "visible immediately");
     assert_eq!(shown(&put(json!({"name": null})).await), (Value::Null, json!("Asia/Kathmandu")));
 }
 
@@ -78,7 +78,7 @@ async fn the_operator_upgrades_plans_unless_the_mode_is_instant() {
     assert_eq!(
         (&answer["plan"], &answer["requestedPlan"]),
         (&json!("free"), &json!("pro")),
-        "the next larger one"
+        "the next larger plan"
     );
     assert!(!answer["steps"].as_array().unwrap().is_empty());
     let (_, account) = api.send(Method::GET, "/api/account", Some(&key), &Value::Null).await;
@@ -103,14 +103,14 @@ async fn a_downgrade_keeps_resources_and_only_blocks_creates() {
     }
     plan("free").await;
     let (_, pages) = ask(Method::GET, "/api/pages", Value::Null).await;
-    assert_eq!(pages["pages"].as_array().unwrap().len(), 12, "nothing is taken away");
+    assert_eq!(pages["pages"].as_array().unwrap().len(), 12, "nothing is removed");
     assert_eq!(pages["_meta"]["usage"]["projects"], json!({"used": 12, "limit": 10}));
     assert_eq!(pages["_meta"]["restrictions"], json!(["no_export", "no_upsert"]));
     let path = format!("/api/pages/{}", pages["pages"][0]["id"].as_str().unwrap());
     assert_eq!(
         ask(Method::PUT, &path, json!({"title": "U"})).await.0,
         StatusCode::OK,
-        "and it can be edited"
+        "and it can be updated"
     );
     let page = json!({"slug": "one-more", "title": "T", "html": "x"});
     for (path, body) in [("/api/pages", page.clone()), ("/api/webhooks", hook)] {
@@ -119,7 +119,7 @@ async fn a_downgrade_keeps_resources_and_only_blocks_creates() {
     }
     for at in 0..3 {
         let (status, _) = ask(Method::POST, "/api/pages", page.clone()).await;
-        assert_eq!(status, StatusCode::FORBIDDEN, "{} are over the limit still", 12 - at);
+        assert_eq!(status, StatusCode::FORBIDDEN, "{} are still over the limit", 12 - at);
         let path = format!("/api/pages/{}", pages["pages"][at]["id"].as_str().unwrap());
         assert_eq!(ask(Method::DELETE, &path, Value::Null).await.0, StatusCode::OK);
     }

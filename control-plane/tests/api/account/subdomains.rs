@@ -78,7 +78,7 @@ async fn the_number_of_subdomains_depends_on_the_plan() {
     assert_eq!((status, &problem["code"]), (StatusCode::FORBIDDEN, &json!("quota_exceeded")));
     assert_eq!((&problem["limit"], &problem["used"]), (&json!(1), &json!(1)));
     api.put_on(api.account_of(&key).await, Plan::Pro).await;
-    assert_eq!(create(&api, &key, "second-one").await.0, StatusCode::CREATED, "a refused name stays free");
+    assert_eq!(create(&api, &key, "second-one").await.0, StatusCode::CREATED, "a rejected name stays free");
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn deprecated_routes_name_their_successors() {
             .header("content-type", "application/json");
         let answer = api.answer(request.body(Body::from(body)).unwrap()).await;
         let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
-        assert!(header("deprecation").starts_with('@'), "a date as RFC 9745 has it");
+        assert!(header("deprecation").starts_with('@'), "a date in the format of RFC 9745");
         assert!(header("sunset").ends_with("GMT"));
         assert_eq!(header("link"), r#"</api/account/subdomains>; rel="successor-version""#);
     }
@@ -114,7 +114,7 @@ async fn an_old_name_stays_reserved_for_thirty_days() {
     let (status, renamed) = rename(&api, &mine, "renamed-one").await;
     assert_eq!((status, &renamed["id"], &renamed["subdomain"]), (StatusCode::OK, &id, &json!("renamed-one")));
     let (_, account) = api.send(Method::GET, "/api/account", Some(&mine), &Value::Null).await;
-    assert_eq!(account["subdomain"], "renamed-one", "seen at once");
+    assert_eq!(account["subdomain"], "renamed-one", "visible immediately");
     for taken in [old.as_str(), "renamed-one"] {
         for (status, problem) in [create(&api, &other, taken).await, rename(&api, &other, taken).await] {
             assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")), "{taken}");
@@ -124,14 +124,14 @@ async fn an_old_name_stays_reserved_for_thirty_days() {
         .await
         .unwrap();
     assert_eq!(create(&api, &other, &old).await.0, StatusCode::CONFLICT);
-    assert_eq!(rename(&api, &mine, &old).await.0, StatusCode::OK, "its own account may have it back");
-    assert_eq!(create(&api, &other, "renamed-one").await.0, StatusCode::CONFLICT, "and gave up the other");
-    api.execute("update former_names set kept_until = kept_until - interval '30 days'").await.unwrap();
+    assert_eq!(rename(&api, &mine, &old).await.0, StatusCode::OK, "its own account can take it back");
     assert_eq!(
         create(&api, &other, "renamed-one").await.0,
-        StatusCode::CREATED,
-        "after that it is anybody's"
+        StatusCode::CONFLICT,
+        "and has given up the other"
     );
+    api.execute("update former_names set kept_until = kept_until - interval '30 days'").await.unwrap();
+    assert_eq!(create(&api, &other, "renamed-one").await.0, StatusCode::CREATED, "after that it is free");
 }
 
 #[tokio::test]

@@ -54,10 +54,10 @@ async fn made((api, beside): &(Api, Router), ips: &[&str], tries: usize) -> (usi
 
 /// Asserts the limit, or at most twice the limit if a new window has begun meanwhile.
 fn assert_made(made: usize, limit: usize) {
-    assert!((limit..=2 * limit).contains(&made), "{made} were made at a limit of {limit}");
+    assert!((limit..=2 * limit).contains(&made), "{made} were created at a limit of {limit}");
     let now = Clock::system().now();
     let long_into_the_hour = now.minute() > 5;
-    assert!(made == limit || !long_into_the_hour, "{made} were made at a limit of {limit}");
+    assert!(made == limit || !long_into_the_hour, "{made} were created at a limit of {limit}");
 }
 
 #[tokio::test]

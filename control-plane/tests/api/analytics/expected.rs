@@ -142,7 +142,11 @@ impl Past {
     /// The value of the dimension for an event or its visit.
     pub(super) fn value(&self, one: &Happened, visit: usize, dimension: &str) -> String {
         let own = ["url", "country", "city", "region", "device", "browser", "os"];
-        if own.contains(&dimension) { event_value(one, dimension) } else { self.visits[visit].value(dimension) }
+        if own.contains(&dimension) {
+            event_value(one, dimension)
+        } else {
+            self.visits[visit].value(dimension)
+        }
     }
 
     pub(super) fn day(&self, at: DateTime<Utc>) -> NaiveDate {
@@ -217,7 +221,7 @@ impl Past {
             self.value(one, visit.unwrap(), dimension)
         };
         let events = |names: &[&str]| -> Vec<(String, &Happened, usize)> {
-            let wanted = |(one, visit): &&(Happened, Option<usize>)| {
+            let requested = |(one, visit): &&(Happened, Option<usize>)| {
                 visit.is_some()
                     && names.contains(&one.event.name.as_str())
                     && within(one.event.received_at)
@@ -226,15 +230,15 @@ impl Past {
             let keyed = |(one, visit): &'_ (Happened, Option<usize>)| {
                 by.map(|by| of_event(one, *visit, by)).unwrap_or_default()
             };
-            self.events.iter().filter(wanted).map(|pair| (keyed(pair), &pair.0, pair.1.unwrap())).collect()
+            self.events.iter().filter(requested).map(|pair| (keyed(pair), &pair.0, pair.1.unwrap())).collect()
         };
         let visits = || -> Vec<(String, &Visit)> {
-            let wanted = |visit: &&Visit| {
+            let requested = |visit: &&Visit| {
                 ask.filters.iter().all(|(dimension, value)| visit.value(dimension) == *value)
                     && visit.is_in_progress(within)
             };
             let keyed = |visit| (by.map(|by| Visit::value(visit, by)).unwrap_or_default(), visit);
-            self.visits.iter().filter(wanted).map(keyed).collect()
+            self.visits.iter().filter(requested).map(keyed).collect()
         };
         let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
         let mut add = |key: String, amount: u64, over: u64| {

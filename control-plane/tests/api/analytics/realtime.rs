@@ -46,15 +46,15 @@ async fn visitors_active_in_the_last_five_minutes_are_counted() {
     let realtime = fixture.get(&format!("/api/analytics/realtime?siteId={site}")).await;
     assert_eq!(realtime["activeVisitors"], 3);
 
-    let asked = format!("/api/analytics/query?siteId={site}&metric=active_visitors&period=custom");
+    let request = format!("/api/analytics/query?siteId={site}&metric=active_visitors&period=custom");
     let answer =
-        fixture.get(&format!("{asked}&from=2020-01-01&to=2020-01-02&compare=true&groupBy=day")).await;
+        fixture.get(&format!("{request}&from=2020-01-01&to=2020-01-02&compare=true&groupBy=day")).await;
     assert_eq!((&answer["total"], &answer["comparison"]["total"]), (&json!(3), &json!(1)), "{answer}");
     assert_eq!(answer["comparison"]["changePercent"], 200.0);
     assert_eq!(values(&answer["series"]), [0, 0]);
 
-    let asked = format!("/api/analytics/query?siteId={site}&metric=active_visitors&period=7d&groupBy=day");
-    let answer = fixture.get(&format!("{asked}&breakdownBy=url&filters.channel=Email")).await;
+    let request = format!("/api/analytics/query?siteId={site}&metric=active_visitors&period=7d&groupBy=day");
+    let answer = fixture.get(&format!("{request}&breakdownBy=url&filters.channel=Email")).await;
     assert_eq!(
         answer["breakdown"],
         json!([{"key": "/1", "value": 2}, {"key": "/0", "value": 1}]),
@@ -84,8 +84,8 @@ async fn a_visitor_around_midnight_is_counted_once() {
     fixture.store(&events[..4], 100).await;
     let realtime = format!("/api/analytics/realtime?siteId={site}");
     assert_eq!(fixture.get(&realtime).await["activeVisitors"], 3);
-    let asked = format!("/api/analytics/query?siteId={site}&period=custom&from=2027-01-15&to=2027-01-16");
-    let active = format!("{asked}&metric=active_visitors&breakdownBy=url&groupBy=hour");
+    let request = format!("/api/analytics/query?siteId={site}&period=custom&from=2027-01-15&to=2027-01-16");
+    let active = format!("{request}&metric=active_visitors&breakdownBy=url&groupBy=hour");
     for filter in ["", "&filters.channel=Email"] {
         let answer = fixture.get(&format!("{active}{filter}")).await;
         let pages = json!([{"key": "/1", "value": 2}, {"key": "/0", "value": 1}]);
@@ -94,10 +94,10 @@ async fn a_visitor_around_midnight_is_counted_once() {
         assert_eq!(values(&answer["series"])[23..25], [2, 2], "{answer}");
     }
 
-    let answer = fixture.get(&format!("{asked}&metric=unique_visitors&breakdownBy=url")).await;
+    let answer = fixture.get(&format!("{request}&metric=unique_visitors&breakdownBy=url")).await;
     let pages = json!([{"key": "/1", "value": 2}, {"key": "/0", "value": 1}]);
     assert_eq!((&answer["total"], &answer["breakdown"]), (&json!(3), &pages), "{answer}");
-    let answer = fixture.get(&format!("{asked}&metric=unique_visitors&filters.url=/1&groupBy=day")).await;
+    let answer = fixture.get(&format!("{request}&metric=unique_visitors&filters.url=/1&groupBy=day")).await;
     assert_eq!((&answer["total"], values(&answer["series"])), (&json!(2), vec![2, 1]), "{answer}");
 
     fixture.store(&events[4..], 100).await;

@@ -71,8 +71,8 @@ async fn an_invalid_query_is_rejected_field_by_field() {
     // Only the first few of very many errors are reported.
     let many: serde_json::Map<_, _> = (0..14).map(|number| (format!("f{number:02}"), json!("x"))).collect();
     let body = json!({"siteId": site, "steps": vec![json!({"event": "a", "filters": many}); 5]});
-    let told = refused(Method::POST, "/api/analytics/funnel".into(), body).await;
-    assert_eq!(told.split(' ').count(), 20, "{told}");
+    let received = refused(Method::POST, "/api/analytics/funnel".into(), body).await;
+    assert_eq!(received.split(' ').count(), 20, "{received}");
     for (member, value, fields) in [
         ("granularity", json!("year"), "granularity"),
         ("firstEvent", json!(""), "firstEvent"),
@@ -98,8 +98,8 @@ async fn an_invalid_query_is_rejected_field_by_field() {
 
 #[tokio::test]
 async fn a_query_over_too_many_rows_is_rejected_with_advice() {
-    let narrow = ["analytics.max_rows=500"];
-    let fixture = Fixture::start(&narrow).await;
+    let restricted = ["analytics.max_rows=500"];
+    let fixture = Fixture::start(&restricted).await;
     let site = fixture.site("UTC").await;
     let now = Clock::system().now();
     let events: Vec<Event> = (0..2_000_u64)
@@ -140,16 +140,20 @@ async fn a_query_without_a_permit_gets_503() {
 
 #[tokio::test]
 async fn a_site_is_listed_without_counts_while_the_warehouse_is_unavailable_or_busy() {
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let away = format!("warehouse.url=http://{nobody}");
+    let closed_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let away = format!("warehouse.url=http://{closed_port}");
     for set in [vec![away.as_str()], vec!["analytics.max_concurrent=0", "analytics.queue_timeout=10ms"]] {
         let fixture = Fixture::start(&set).await;
         let site = fixture.site("Asia/Kathmandu").await;
         let read = fixture.get(&format!("/api/analytics/sites/{site}")).await;
         let listed = fixture.get("/api/analytics/sites").await;
-        for told in [&read, &listed["sites"][0]] {
-            assert_eq!((&told["id"], &told["eventCount"]), (&json!(site), &Value::Null), "{set:?}: {told}");
-            assert_eq!(told["timezone"], "Asia/Kathmandu");
+        for received in [&read, &listed["sites"][0]] {
+            assert_eq!(
+                (&received["id"], &received["eventCount"]),
+                (&json!(site), &Value::Null),
+                "{set:?}: {received}"
+            );
+            assert_eq!(received["timezone"], "Asia/Kathmandu");
         }
         assert_eq!(read["dropped"], json!({}));
         let path = format!("/api/analytics/realtime?siteId={site}");
@@ -180,8 +184,8 @@ async fn a_disconnect_cancels_the_query_and_releases_its_permit() {
         };
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
         drop(asking);
-        let mut asked = Vec::new();
-        with_timeout(connection.read_to_end(&mut asked)).await.unwrap();
-        assert!(String::from_utf8_lossy(&asked).contains("readonly=2"));
+        let mut request = Vec::new();
+        with_timeout(connection.read_to_end(&mut request)).await.unwrap();
+        assert!(String::from_utf8_lossy(&request).contains("readonly=2"));
     }
 }

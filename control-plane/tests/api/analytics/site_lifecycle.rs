@@ -27,16 +27,16 @@ async fn a_new_site_has_a_script_tag_and_settings() {
         (&json!("UTC"), &json!(true), &json!("month"))
     );
     let path = format!("/api/analytics/sites/{}", site["id"].as_str().unwrap());
-    let wanted = json!({
+    let requested = json!({
         "name": "Other", "domain": "shop.example", "timezone": "Australia/Lord_Howe", "honourDnt": false,
         "visitorIdLifetime": "quarter",
     });
-    let (status, changed) = fixture.send(Method::PATCH, &path, &wanted).await;
+    let (status, changed) = fixture.send(Method::PATCH, &path, &requested).await;
     assert_eq!(status, StatusCode::OK, "{changed}");
     let (status, _) = fixture.send(Method::PATCH, &path, &json!({"domain": null})).await;
     assert_eq!(status, StatusCode::OK);
     let read = fixture.get(&path).await;
-    for (field, value) in wanted.as_object().unwrap() {
+    for (field, value) in requested.as_object().unwrap() {
         let value = if field == "domain" { &Value::Null } else { value };
         assert_eq!(&read[field], value, "{field}");
     }
@@ -55,13 +55,13 @@ async fn a_new_site_has_a_script_tag_and_settings() {
 #[tokio::test]
 async fn a_deleted_site_disappears_and_its_rows_are_queued_for_purging() {
     let fixture = Fixture::start(&[]).await;
-    let (gone, kept) = (fixture.site("UTC").await, fixture.site("UTC").await);
+    let (gone, stored) = (fixture.site("UTC").await, fixture.site("UTC").await);
     let now = Clock::system().now();
     let events: Vec<Event> = (0..40_u64)
         .map(|number| Event {
             id: Uuid::from_u128(number.into()),
             account_id: fixture.account_id,
-            site_id: if number % 2 == 0 { gone } else { kept },
+            site_id: if number % 2 == 0 { gone } else { stored },
             received_at: now - TimeDelta::minutes(1),
             name: "page_view".into(),
             visitor: number,
@@ -101,7 +101,7 @@ async fn a_deleted_site_disappears_and_its_rows_are_queued_for_purging() {
     assert_eq!(rows(&fixture, gone).await, [20, 20, 20]);
     fixture.warehouse.delete_events(&[], &[gone]).await.unwrap();
     assert_eq!(rows(&fixture, gone).await, [0, 0, 0]);
-    assert_eq!(rows(&fixture, kept).await, [20, 20, 20]);
+    assert_eq!(rows(&fixture, stored).await, [20, 20, 20]);
 }
 
 /// Row counts of a site: events, visits, visitor ids.

@@ -4,7 +4,7 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 
 /// An id of no resource.
-const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
+const UNKNOWN_ID: &str = "00000000-0000-0000-0000-000000000000";
 
 /// An operation of the document.
 pub(super) struct Operation {
@@ -84,14 +84,14 @@ impl Operation {
     pub(super) fn address(&self, id: Option<&str>, query: &str) -> String {
         let path = self
             .path
-            .replace("{id}", id.unwrap_or(NOBODY))
-            .replace("{entryId}", NOBODY)
-            .replace("{subId}", NOBODY)
-            .replace("{deliveryId}", NOBODY);
+            .replace("{id}", id.unwrap_or(UNKNOWN_ID))
+            .replace("{entryId}", UNKNOWN_ID)
+            .replace("{subId}", UNKNOWN_ID)
+            .replace("{deliveryId}", UNKNOWN_ID);
         let required = self.query.iter().filter(|(name, required, _)| {
             *required && !query.split('&').any(|pair| pair.split('=').next() == Some(name))
         });
-        let mut pairs: Vec<String> = required.map(|(name, ..)| format!("{name}={NOBODY}")).collect();
+        let mut pairs: Vec<String> = required.map(|(name, ..)| format!("{name}={UNKNOWN_ID}")).collect();
         pairs.extend((!query.is_empty()).then(|| query.to_owned()));
         if pairs.is_empty() { path } else { format!("{path}?{}", pairs.join("&")) }
     }
@@ -111,7 +111,8 @@ impl Operation {
         let mut wrongs = Vec::new();
         let body = self.valid_body();
         if self.path.contains("{id}") {
-            for id in ["x", "0", "%00", "%ff", "..%2f..", "null", &NOBODY[1..], &format!("{NOBODY}0")] {
+            for id in ["x", "0", "%00", "%ff", "..%2f..", "null", &UNKNOWN_ID[1..], &format!("{UNKNOWN_ID}0")]
+            {
                 let (path, query) = (Some(id.to_owned()), String::new());
                 wrongs.push(Wrong { path, query, body: body.clone(), field: None });
             }
@@ -194,7 +195,8 @@ impl Operation {
                 wrongs.extend([json!("x"), json!(7)].map(|wrong| (wrong, path.to_owned())));
             }
             "array" => {
-                for (wrong, place) in self.invalid_values(&schema["items"], &right[0], &format!("{path}[0]")) {
+                for (wrong, place) in self.invalid_values(&schema["items"], &right[0], &format!("{path}[0]"))
+                {
                     let mut items = right.clone();
                     items[0] = wrong;
                     wrongs.push((items, place));
@@ -208,7 +210,8 @@ impl Operation {
                 wrongs.extend([json!("x"), json!({})].map(|wrong| (wrong, path.to_owned())));
             }
             "string" => {
-                wrongs.extend(self.invalid_strings(&schema).into_iter().map(|wrong| (wrong, path.to_owned())));
+                wrongs
+                    .extend(self.invalid_strings(&schema).into_iter().map(|wrong| (wrong, path.to_owned())));
             }
             "integer" | "number" => {
                 for (limit, step) in [("minimum", -1.0), ("maximum", 1.0)] {
@@ -274,7 +277,7 @@ fn valid_text(schema: &Value) -> String {
         return one[0].as_str().unwrap().to_owned();
     }
     let text = match (schema["format"].as_str(), schema["pattern"].as_str()) {
-        (Some("uuid"), _) => NOBODY,
+        (Some("uuid"), _) => UNKNOWN_ID,
         (Some("date"), _) => "2026-03-29",
         (Some("date-time"), _) => "2026-03-29T00:00:00Z",
         (Some("uri"), _) => "https://example.com/hook",

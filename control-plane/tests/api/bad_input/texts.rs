@@ -37,8 +37,8 @@ async fn every_allowed_text_is_returned_unchanged() {
         for member in ["title", "html", "css"] {
             assert_eq!(read[member], json!(text), "{member}");
         }
-        let kept = &read["metadata"][text]["deep"];
-        assert_eq!((&kept[0], &kept[3], &kept[5]), (&json!(text), &json!(i64::MIN), &Value::Null));
+        let stored = &read["metadata"][text]["deep"];
+        assert_eq!((&stored[0], &stored[3], &stored[5]), (&json!(text), &json!(i64::MIN), &Value::Null));
 
         let field =
             json!({"name": "a", "label": text, "type": "select", "options": [text], "placeholder": text});
@@ -148,9 +148,9 @@ async fn another_accounts_id_behaves_like_an_unknown_id_everywhere() {
         let text = [&folder, &subdomain, &webhook, &form, &page]
             .into_iter()
             .fold(body.to_string(), |text, id| text.replace(id.as_str(), nothing));
-        let nobodys = mine.send("POST", path, Some(text.into_bytes())).await;
+        let unknown = mine.send("POST", path, Some(text.into_bytes())).await;
         assert_eq!(theirs.0, StatusCode::NOT_FOUND, "{path} {body}: {}", theirs.1);
-        assert_eq!((theirs.0, &theirs.1["detail"]), (nobodys.0, &nobodys.1["detail"]), "{path} {body}");
+        assert_eq!((theirs.0, &theirs.1["detail"]), (unknown.0, &unknown.1["detail"]), "{path} {body}");
     }
     assert_eq!(before.check().await, Ok(()));
 }

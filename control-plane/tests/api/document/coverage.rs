@@ -16,9 +16,9 @@ fn endpoints() -> Vec<Endpoint> {
 
 /// The endpoint's path with a value for each parameter.
 fn path_of(endpoint: &Endpoint) -> String {
-    let nobody = "00000000-0000-0000-0000-000000000000";
+    let closed_port = "00000000-0000-0000-0000-000000000000";
     let inner = ["{id}", "{entryId}", "{subId}", "{deliveryId}"];
-    inner.into_iter().fold(endpoint.path.clone(), |path, name| path.replace(name, nobody))
+    inner.into_iter().fold(endpoint.path.clone(), |path, name| path.replace(name, closed_port))
 }
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn every_endpoint_rejects_callers_without_a_key_or_without_its_scope() {
         assert_eq!(problem["requiredScope"], scopes[0], "{name}");
         assert_eq!(problem["_meta"]["plan"], "free", "{name}: an authenticated problem carries _meta");
     }
-    assert_eq!(open, OPEN, "endpoints that anybody may call");
+    assert_eq!(open, OPEN, "public endpoints");
 }
 
 #[tokio::test]
@@ -65,10 +65,11 @@ async fn a_key_with_only_the_endpoints_scope_is_authorized() {
     let full = api.trial().await;
     for endpoint in endpoints() {
         let Some(scopes) = endpoint.scopes.as_deref() else { continue };
-        let narrow = api.key_with(&full, ScopeSet::parse(scopes.iter().map(String::as_str)).unwrap()).await;
+        let restricted =
+            api.key_with(&full, ScopeSet::parse(scopes.iter().map(String::as_str)).unwrap()).await;
         let method: Method = endpoint.method.parse().unwrap();
         let body = if method == Method::GET { Value::Null } else { json!({}) };
-        let (status, answer) = api.send(method, &path_of(&endpoint), Some(&narrow), &body).await;
+        let (status, answer) = api.send(method, &path_of(&endpoint), Some(&restricted), &body).await;
         let refused = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN];
         assert!(!refused.contains(&status), "{} {}: {answer}", endpoint.method, endpoint.path);
         assert!(
@@ -91,7 +92,7 @@ fn the_list_of_unserved_specified_endpoints_is_exact() {
         .map(|one| format!("{} {}", one["method"].as_str().unwrap(), one["path"].as_str().unwrap()));
     let missing: Vec<String> = names.filter(|name| !known.contains(&name.as_str())).collect();
     let allowed: Vec<&str> = include_str!("../not_yet.txt").lines().collect();
-    assert_eq!(missing, allowed, "keep not_yet.txt to what is really missing");
+    assert_eq!(missing, allowed, "not_yet.txt must list exactly the missing endpoints");
 }
 
 #[test]
@@ -104,7 +105,7 @@ fn endpoints_outside_the_specification_are_marked_as_extensions() {
     };
     let wrong: Vec<Endpoint> =
         endpoints().into_iter().filter(|one| one.is_extension == is_listed(one)).collect();
-    assert_eq!(wrong, [], "say `.extension()` of these, and of no other");
+    assert_eq!(wrong, [], "exactly these must be marked with `.extension()`");
 }
 
 #[test]

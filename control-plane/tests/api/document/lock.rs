@@ -8,10 +8,10 @@ use serde_json::Value;
 fn the_document_matches_the_checked_in_file() {
     let now = serde_json::to_string_pretty(&control_plane::api::document()).unwrap() + "\n";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi.json");
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    if now != kept {
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    if now != stored {
         std::fs::write(&path, &now).unwrap();
-        panic!("the API has changed: openapi.json was written anew; read its diff and commit it");
+        panic!("the API has changed: review and commit the rewritten openapi.json");
     }
 }
 
@@ -32,7 +32,7 @@ fn every_suggestion_names_an_existing_operation() {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
         for part in text.split(".next(").skip(1) {
             let tool = part.split('"').nth(3).unwrap();
-            assert!(exists(tool), "a suggestion names `{tool}`, which is no operation");
+            assert!(exists(tool), "a suggestion names `{tool}`, which is not an operation");
             found += 1;
         }
     }

@@ -11,7 +11,7 @@ fn input_schema(document: &Value, operation_id: &str) -> Value {
     let operations =
         document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
     let operation = operations.into_iter().find(|one| one["operationId"] == operation_id);
-    let operation = operation.unwrap_or_else(|| panic!("there is no operation {operation_id}"));
+    let operation = operation.unwrap_or_else(|| panic!("no operation {operation_id}"));
     let (mut properties, mut required) = (Map::new(), Vec::new());
     for parameter in operation["parameters"].as_array().into_iter().flatten() {
         let name = parameter["name"].as_str().unwrap();

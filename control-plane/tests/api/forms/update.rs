@@ -88,12 +88,12 @@ async fn every_setting_is_stored_as_given_and_null_clears_it() {
     for (name, value) in nulls.as_object().unwrap() {
         assert_eq!(&cleared[name], value, "{name}");
     }
-    let (_, kept) = put(&api, &key, &plain, &json!({"spam": {"minSeconds": 0}})).await;
-    assert_eq!(kept["spam"], json!({"honeypot": false, "minSeconds": 0, "proofOfWork": true}));
+    let (_, stored) = put(&api, &key, &plain, &json!({"spam": {"minSeconds": 0}})).await;
+    assert_eq!(stored["spam"], json!({"honeypot": false, "minSeconds": 0, "proofOfWork": true}));
     assert_eq!(
-        (&kept["name"], &kept["publicResults"]),
+        (&stored["name"], &stored["publicResults"]),
         (&json!("G"), &json!(true)),
-        "what is not given stays"
+        "omitted settings are unchanged"
     );
 }
 
@@ -186,16 +186,16 @@ async fn an_update_relinks_only_webhooks_that_the_caller_can_access() {
 
     // The webhook has no folder, since one of its forms has none.
     let reach = Reach { folder_id: Some(folder.parse().unwrap()), ..Reach::default() };
-    let (_, narrow) = api.insert_key(account_id, ScopeSet::FULL, reach, None).await;
-    assert_eq!(read(&api, &narrow, &form_id).await["webhookIds"], json!([first, second]));
-    let (status, _) = put(&api, &narrow, &form_id, &json!({"webhookIds": [shared]})).await;
+    let (_, restricted) = api.insert_key(account_id, ScopeSet::FULL, reach, None).await;
+    assert_eq!(read(&api, &restricted, &form_id).await["webhookIds"], json!([first, second]));
+    let (status, _) = put(&api, &restricted, &form_id, &json!({"webhookIds": [shared]})).await;
     assert_eq!(status, StatusCode::FORBIDDEN);
-    let (status, edited) = put(&api, &narrow, &form_id, &json!({"webhookIds": [second]})).await;
+    let (status, edited) = put(&api, &restricted, &form_id, &json!({"webhookIds": [second]})).await;
     assert_eq!((status, &edited["webhookIds"]), (StatusCode::OK, &json!([second])));
     assert_eq!(
         read(&api, &key, &form_id).await["webhookIds"],
         json!([second, shared]),
-        "and the unseen one stays"
+        "and the inaccessible one stays linked"
     );
     let (_, emptied) = put(&api, &key, &form_id, &json!({"webhookIds": []})).await;
     assert_eq!(emptied["webhookIds"], json!([]));
@@ -224,7 +224,7 @@ async fn the_entry_page_must_belong_to_the_account_and_have_a_template() {
     assert_eq!(
         (status, &edited["name"]),
         (StatusCode::OK, &json!("G")),
-        "a page that is gone hinders no edit"
+        "a deleted page does not block an update"
     );
 }
 

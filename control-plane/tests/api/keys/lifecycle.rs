@@ -32,7 +32,7 @@ async fn status(router: &Router, key: &str) -> StatusCode {
 
 /// Start and end of a call, in ticks of a shared counter.
 struct Called {
-    begun: u64,
+    started: u64,
     ended: u64,
     status: StatusCode,
 }
@@ -47,9 +47,9 @@ async fn during_a_rotation_under_load_exactly_one_secret_works() {
     let call = |key: String| {
         let (router, ticks) = (router.clone(), Arc::clone(&ticks));
         async move {
-            let begun = ticks.fetch_add(1, Ordering::SeqCst);
+            let started = ticks.fetch_add(1, Ordering::SeqCst);
             let status = status(&router, &key).await;
-            Called { begun, ended: ticks.fetch_add(1, Ordering::SeqCst), status }
+            Called { started, ended: ticks.fetch_add(1, Ordering::SeqCst), status }
         }
     };
     let mut calls = tokio::task::JoinSet::new();
@@ -58,9 +58,9 @@ async fn during_a_rotation_under_load_exactly_one_secret_works() {
         let (router, ticks, old, path) =
             (router.clone(), Arc::clone(&ticks), old.clone(), format!("/api/keys/{id}/rotate"));
         tokio::spawn(async move {
-            let begun = ticks.fetch_add(1, Ordering::SeqCst);
+            let started = ticks.fetch_add(1, Ordering::SeqCst);
             let (status, answer) = send_to(&router, Method::POST, &path, Some(&old), &Value::Null).await;
-            (Called { begun, ended: ticks.fetch_add(1, Ordering::SeqCst), status }, answer)
+            (Called { started, ended: ticks.fetch_add(1, Ordering::SeqCst), status }, answer)
         })
     };
     (0..1_000).for_each(|_| drop(calls.spawn(call(old.clone()))));
@@ -68,7 +68,11 @@ async fn during_a_rotation_under_load_exactly_one_secret_works() {
     assert_eq!(rotation.status, StatusCode::OK, "{answer}");
     let new = answer["key"].as_str().unwrap().to_owned();
     for _ in 0..100 {
-        assert_eq!(call(new.clone()).await.status, StatusCode::OK, "after the answer the new text works,");
+        assert_eq!(
+            call(new.clone()).await.status,
+            StatusCode::OK,
+            "after the response the new secret works,"
+        );
         assert_eq!(call(old.clone()).await.status, StatusCode::UNAUTHORIZED, "and the old one doesn't");
     }
     let calls = calls.join_all().await;
@@ -80,18 +84,18 @@ async fn during_a_rotation_under_load_exactly_one_secret_works() {
         .unwrap_or(u64::MAX);
     for call in &calls {
         assert!([StatusCode::OK, StatusCode::UNAUTHORIZED].contains(&call.status), "{}", call.status);
-        if call.ended < rotation.begun {
-            assert_eq!(call.status, StatusCode::OK, "before it is asked for, the old text works");
+        if call.ended < rotation.started {
+            assert_eq!(call.status, StatusCode::OK, "before the request the old secret works");
         }
-        if call.begun > rotation.ended {
-            assert_eq!(call.status, StatusCode::UNAUTHORIZED, "after it is answered, the old text doesn't");
+        if call.started > rotation.ended {
+            assert_eq!(call.status, StatusCode::UNAUTHORIZED, "after the response the old secret doesn't");
         }
-        if call.begun > first_refusal {
-            assert_eq!(call.status, StatusCode::UNAUTHORIZED, "once refused, it never works again");
+        if call.started > first_refusal {
+            assert_eq!(call.status, StatusCode::UNAUTHORIZED, "once rejected, it never works again");
         }
     }
     let meanwhile =
-        calls.iter().filter(|call| call.begun < rotation.ended && call.ended > rotation.begun).count();
+        calls.iter().filter(|call| call.started < rotation.ended && call.ended > rotation.started).count();
     assert!(meanwhile > 0, "no call was in flight during the rotation");
 }
 
@@ -99,10 +103,10 @@ async fn during_a_rotation_under_load_exactly_one_secret_works() {
 /// Returns how long that took.
 async fn rejected_in_time(router: &Router, key: &str, since: Instant) -> Duration {
     loop {
-        let begun = since.elapsed();
+        let started = since.elapsed();
         match status(router, key).await {
-            StatusCode::UNAUTHORIZED => return begun,
-            StatusCode::OK => assert!(begun < PROMISE, "still taken after {begun:?}"),
+            StatusCode::UNAUTHORIZED => return started,
+            StatusCode::OK => assert!(started < PROMISE, "still taken after {started:?}"),
             other => panic!("{other}"),
         }
     }
@@ -111,13 +115,13 @@ async fn rejected_in_time(router: &Router, key: &str, since: Instant) -> Duratio
 async fn another_replica_follows(api: &Api, trial: &str) {
     let replica = api.replica(&[]);
     let (id, old) = made(api, trial, json!({"label": "K"})).await;
-    assert_eq!(status(&replica, &old).await, StatusCode::OK, "it remembers the key now");
+    assert_eq!(status(&replica, &old).await, StatusCode::OK, "it has cached the key");
     let rotate = format!("/api/keys/{id}/rotate");
     let (rotated, answer) = api.send(Method::POST, &rotate, Some(trial), &Value::Null).await;
     let since = Instant::now();
     assert_eq!(rotated, StatusCode::OK, "{answer}");
     let new = answer["key"].as_str().unwrap();
-    assert_eq!(status(&replica, new).await, StatusCode::OK, "the new text works there at once");
+    assert_eq!(status(&replica, new).await, StatusCode::OK, "the new secret works there immediately");
     rejected_in_time(&replica, &old, since).await;
 
     let revoke = format!("/api/keys/{id}");
@@ -151,18 +155,18 @@ async fn revoking_a_key_revokes_its_descendants() {
     let (_, child) = made(&api, &parent, json!({"label": "child"})).await;
     let (_, grandchild) = made(&api, &child, json!({"label": "grandchild"})).await;
     let (_, sibling) = made(&api, &trial, json!({"label": "sibling"})).await;
-    let asked = async |key: &str| api.send(Method::GET, "/api/account", Some(key), &Value::Null).await.0;
+    let request = async |key: &str| api.send(Method::GET, "/api/account", Some(key), &Value::Null).await.0;
     for key in [&parent, &child, &grandchild, &sibling] {
-        assert_eq!(asked(key).await, StatusCode::OK);
+        assert_eq!(request(key).await, StatusCode::OK);
     }
     let path = format!("/api/keys/{parent_id}");
     let (_, revoked) = api.send(Method::DELETE, &path, Some(&trial), &Value::Null).await;
     assert_eq!(revoked["revoked"], 3);
     for key in [&parent, &child, &grandchild] {
-        assert_eq!(asked(key).await, StatusCode::UNAUTHORIZED);
+        assert_eq!(request(key).await, StatusCode::UNAUTHORIZED);
     }
     for key in [&sibling, &trial] {
-        assert_eq!(asked(key).await, StatusCode::OK);
+        assert_eq!(request(key).await, StatusCode::OK);
     }
     let (again, _) = api.send(Method::DELETE, &path, Some(&trial), &Value::Null).await;
     assert_eq!(again, StatusCode::NOT_FOUND);
@@ -236,11 +240,11 @@ async fn a_replica_with_a_cached_revoked_key_creates_no_key_for_it() {
     let path = format!("/api/keys/{revoked_id}");
     assert_eq!(api.send(Method::DELETE, &path, Some(&trial), &Value::Null).await.0, StatusCode::OK);
 
-    let wanted = json!({"label": "another"});
+    let requested = json!({"label": "another"});
     for key in [&rotated, &revoked] {
-        assert_eq!(status(&replica, key).await, StatusCode::OK, "it is remembered");
+        assert_eq!(status(&replica, key).await, StatusCode::OK, "it is cached");
         for (method, path, body) in [
-            (Method::POST, "/api/keys".to_owned(), &wanted),
+            (Method::POST, "/api/keys".to_owned(), &requested),
             (Method::POST, rotate(&rotated_id), &Value::Null),
             (Method::POST, rotate(&other_id), &Value::Null),
             (Method::DELETE, format!("/api/keys/{other_id}"), &Value::Null),
@@ -303,14 +307,14 @@ async fn a_key_expires_exactly_and_after_at_most_ninety_days() {
     let end = Clock::system().now() + TimeDelta::milliseconds(700);
     let (_, brief) = api.insert_key(account_id, ScopeSet::FULL, Reach::default(), Some(end)).await;
     loop {
-        let begun = Clock::system().now();
+        let started = Clock::system().now();
         let (status, problem) = api.send(Method::GET, "/api/account", Some(&brief), &Value::Null).await;
         if status == StatusCode::UNAUTHORIZED {
             assert_eq!(problem["code"], "key_expired");
-            assert!(Clock::system().now() >= end, "it ended too early");
+            assert!(Clock::system().now() >= end, "it expired too early");
             break;
         }
-        assert!(begun < end, "though remembered for a second, it ends at its end");
+        assert!(started < end, "a cached key expires on time");
     }
 }
 
@@ -349,9 +353,9 @@ async fn a_key_is_shown_once_and_never_stored() {
 #[tokio::test]
 async fn a_mistyped_key_is_rejected_without_a_query() {
     let api = Api::start(&[]).await;
-    let blind = api.replica(&["store.url=postgres://nobody@127.0.0.1:1/none"]);
+    let blind = api.replica(&["store.url=postgres://unknown@127.0.0.1:1/none"]);
     let key = keys::make(KeyKind::Live, &[7; 32]);
-    assert_eq!(status(&blind, &key).await, StatusCode::SERVICE_UNAVAILABLE, "a well-formed one is looked up");
+    assert_eq!(status(&blind, &key).await, StatusCode::SERVICE_UNAVAILABLE, "a well-formed key is looked up");
     for at in ["st_live_".len(), key.len() / 2, key.len() - 1] {
         let letter = if key.as_bytes()[at] == b'a' { "b" } else { "a" };
         let mut mistyped = key.clone();
@@ -386,5 +390,5 @@ async fn the_last_use_of_a_key_is_recorded_at_most_once_a_minute() {
     assert_eq!(noted().await, Some(first), "uses within the minute change nothing");
     api.execute("update api_keys set last_used_at = last_used_at - interval '61 seconds'").await.unwrap();
     used().await;
-    assert!(noted().await.unwrap() > first, "a minute later it is noted again");
+    assert!(noted().await.unwrap() > first, "a minute later it is recorded again");
 }

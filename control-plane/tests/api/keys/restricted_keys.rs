@@ -23,7 +23,7 @@ struct May {
     expires_at: Option<DateTime<Utc>>,
 }
 
-struct Ground {
+struct Fixture {
     api: Api,
     key: String,
     account_id: Uuid,
@@ -31,18 +31,18 @@ struct Ground {
     pages: [Uuid; 2],
 }
 
-impl Ground {
+impl Fixture {
     /// Creates an account with two folders and a page in each.
-    async fn lay() -> Self {
+    async fn setup() -> Self {
         let api = Api::start(&[]).await;
         let (key, account_id) = api.trial_on(Plan::Scale).await;
-        let mut ground = Self { api, key, account_id, folders: [Uuid::nil(); 2], pages: [Uuid::nil(); 2] };
+        let mut fixture = Self { api, key, account_id, folders: [Uuid::nil(); 2], pages: [Uuid::nil(); 2] };
         for (at, name) in ["first", "second"].into_iter().enumerate() {
-            ground.folders[at] = ground.made("/api/folders", json!({"name": name})).await;
-            let page = json!({"slug": name, "title": name, "html": "x", "folderId": ground.folders[at]});
-            ground.pages[at] = ground.made("/api/pages", page).await;
+            fixture.folders[at] = fixture.made("/api/folders", json!({"name": name})).await;
+            let page = json!({"slug": name, "title": name, "html": "x", "folderId": fixture.folders[at]});
+            fixture.pages[at] = fixture.made("/api/pages", page).await;
         }
-        ground
+        fixture
     }
 
     async fn made(&self, path: &str, body: Value) -> Uuid {
@@ -61,47 +61,47 @@ impl Ground {
         let in_a_day = Clock::system().now() + TimeDelta::days(1);
         let ids =
             |kind, ids: &[Uuid]| -> BTreeMap<Resource, _> { [(kind, ids.iter().copied().collect())].into() };
-        let narrow = May {
+        let restricted = May {
             scopes: ScopeSet::parse(words).unwrap(),
             reach: Reach { folder_id: Some(self.folders[0]), ids: ids(Resource::Pages, &self.pages[..1]) },
             expires_at: Some(in_a_day),
         };
-        let with_reach = |reach| May { reach, ..narrow.clone() };
-        let own = narrow.reach.clone();
+        let with_reach = |reach| May { reach, ..restricted.clone() };
+        let own = restricted.reach.clone();
         let wider = vec![
-            ("scopes", May { scopes: ScopeSet::parse(["keys:*", "pages:*"]).unwrap(), ..narrow.clone() }),
+            ("scopes", May { scopes: ScopeSet::parse(["keys:*", "pages:*"]).unwrap(), ..restricted.clone() }),
             ("another folder", with_reach(Reach { folder_id: Some(self.folders[1]), ..own.clone() })),
             ("no folder", with_reach(Reach { folder_id: None, ..own.clone() })),
             ("more pages", with_reach(Reach { ids: ids(Resource::Pages, &self.pages), ..own.clone() })),
             ("all pages", with_reach(Reach { ids: BTreeMap::new(), ..own })),
-            ("a later end", May { expires_at: Some(in_a_day + TimeDelta::seconds(1)), ..narrow.clone() }),
-            ("no end", May { expires_at: None, ..narrow.clone() }),
+            ("a later end", May { expires_at: Some(in_a_day + TimeDelta::seconds(1)), ..restricted.clone() }),
+            ("no end", May { expires_at: None, ..restricted.clone() }),
         ];
-        (narrow, wider)
+        (restricted, wider)
     }
 }
 
 #[tokio::test]
 async fn a_restricted_key_can_not_list_rotate_or_revoke_a_wider_key() {
-    let ground = Ground::lay().await;
-    let (narrow, wider) = ground.restricted_and_wider();
-    let (own_id, key) = ground.create_key(&narrow).await;
-    let (equal, _) = ground.create_key(&narrow).await;
+    let fixture = Fixture::setup().await;
+    let (restricted, wider) = fixture.restricted_and_wider();
+    let (own_id, key) = fixture.create_key(&restricted).await;
+    let (equal, _) = fixture.create_key(&restricted).await;
     let mut others = Vec::new();
     for (dimension, may) in &wider {
-        others.push((dimension, ground.create_key(may).await.0));
+        others.push((dimension, fixture.create_key(may).await.0));
     }
-    let (_, listed) = ground.api.send(Method::GET, "/api/keys", Some(&key), &Value::Null).await;
+    let (_, listed) = fixture.api.send(Method::GET, "/api/keys", Some(&key), &Value::Null).await;
     let seen: Vec<&str> =
         listed["keys"].as_array().unwrap().iter().map(|key| key["id"].as_str().unwrap()).collect();
-    assert_eq!(seen, [own_id.to_string(), equal.to_string()], "the wider ones are not listed");
+    assert_eq!(seen, [own_id.to_string(), equal.to_string()], "the wider keys are not listed");
 
-    let before = Snapshot::take(&ground.api).await;
+    let before = Snapshot::take(&fixture.api).await;
     for (dimension, id) in others {
         for (method, path) in
             [(Method::POST, format!("/api/keys/{id}/rotate")), (Method::DELETE, format!("/api/keys/{id}"))]
         {
-            let (status, problem) = ground.api.send(method, &path, Some(&key), &Value::Null).await;
+            let (status, problem) = fixture.api.send(method, &path, Some(&key), &Value::Null).await;
             assert_eq!(
                 (status, &problem["code"]),
                 (StatusCode::FORBIDDEN, &json!("insufficient_scope")),
@@ -111,19 +111,19 @@ async fn a_restricted_key_can_not_list_rotate_or_revoke_a_wider_key() {
     }
     assert_eq!(before.check().await, Ok(()));
     let rotate = format!("/api/keys/{equal}/rotate");
-    let (status, _) = ground.api.send(Method::POST, &rotate, Some(&key), &Value::Null).await;
-    assert_eq!(status, StatusCode::OK, "an equal one may be rotated");
+    let (status, _) = fixture.api.send(Method::POST, &rotate, Some(&key), &Value::Null).await;
+    assert_eq!(status, StatusCode::OK, "an equal key may be rotated");
 }
 
 #[tokio::test]
 async fn a_restricted_key_creates_no_wider_key() {
-    let ground = Ground::lay().await;
-    let (narrow, _) = ground.restricted_and_wider();
-    let (_, key) = ground.create_key(&narrow).await;
-    let [_, other_folder] = ground.folders;
-    let [own_page, other_page] = ground.pages;
-    let end = narrow.expires_at.unwrap();
-    let before = Snapshot::take(&ground.api).await;
+    let fixture = Fixture::setup().await;
+    let (restricted, _) = fixture.restricted_and_wider();
+    let (_, key) = fixture.create_key(&restricted).await;
+    let [_, other_folder] = fixture.folders;
+    let [own_page, other_page] = fixture.pages;
+    let end = restricted.expires_at.unwrap();
+    let before = Snapshot::take(&fixture.api).await;
     for wider in [
         json!({"scopes": ["*"]}),
         json!({"scopes": ["pages:update"]}),
@@ -135,59 +135,59 @@ async fn a_restricted_key_creates_no_wider_key() {
     ] {
         let mut body = wider.clone();
         body["label"] = json!("child");
-        let (status, problem) = ground.api.send(Method::POST, "/api/keys", Some(&key), &body).await;
+        let (status, problem) = fixture.api.send(Method::POST, "/api/keys", Some(&key), &body).await;
         let answered = (status, problem["code"].as_str().unwrap());
         assert_eq!(answered, (StatusCode::FORBIDDEN, "insufficient_scope"), "{wider}: {problem}");
     }
     assert_eq!(before.check().await, Ok(()));
 
     let (status, child) =
-        ground.api.send(Method::POST, "/api/keys", Some(&key), &json!({"label": "child"})).await;
+        fixture.api.send(Method::POST, "/api/keys", Some(&key), &json!({"label": "child"})).await;
     assert_eq!(status, StatusCode::CREATED, "{child}");
     let shown = |value: &Value| value.as_str().unwrap().parse::<DateTime<Utc>>().unwrap().timestamp_micros();
     assert_eq!(
         (&child["scopes"], &child["folderId"], &child["resourceIds"], shown(&child["expiresAt"])),
         (
             &json!(["pages:read", "keys:*"]),
-            &json!(ground.folders[0]),
+            &json!(fixture.folders[0]),
             &json!({"pages": [own_page]}),
             end.timestamp_micros()
         ),
-        "what a child leaves open it inherits"
+        "a child inherits omitted restrictions"
     );
 }
 
 #[tokio::test]
 async fn a_slug_conflict_names_the_page_only_to_keys_that_can_access_it() {
-    let ground = Ground::lay().await;
-    let reach = Reach { folder_id: Some(ground.folders[0]), ..Reach::default() };
-    let (_, key) = ground.create_key(&May { scopes: ScopeSet::FULL, reach, expires_at: None }).await;
-    for (slug, told) in [("first", json!(ground.pages[0])), ("second", Value::Null)] {
+    let fixture = Fixture::setup().await;
+    let reach = Reach { folder_id: Some(fixture.folders[0]), ..Reach::default() };
+    let (_, key) = fixture.create_key(&May { scopes: ScopeSet::FULL, reach, expires_at: None }).await;
+    for (slug, received) in [("first", json!(fixture.pages[0])), ("second", Value::Null)] {
         let page = json!({"slug": slug, "title": "T", "html": "x"});
-        let (status, problem) = ground.api.send(Method::POST, "/api/pages", Some(&key), &page).await;
+        let (status, problem) = fixture.api.send(Method::POST, "/api/pages", Some(&key), &page).await;
         assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("slug_taken")), "{problem}");
-        assert_eq!(problem["existingPageId"], told);
+        assert_eq!(problem["existingPageId"], received);
         assert!(problem["hint"].is_string(), "{problem}");
     }
 }
 
 #[tokio::test]
 async fn counts_show_a_restricted_key_only_its_resources() {
-    let ground = Ground::lay().await;
-    let api = &ground.api;
-    let [folder, _] = ground.folders;
-    let [page, _] = ground.pages;
+    let fixture = Fixture::setup().await;
+    let api = &fixture.api;
+    let [folder, _] = fixture.folders;
+    let [page, _] = fixture.pages;
     for slug in ["third", "fourth"] {
         let page = json!({"slug": slug, "title": "T", "html": "x", "folderId": folder});
-        ground.made("/api/pages", page).await;
+        fixture.made("/api/pages", page).await;
     }
-    ground.made("/api/pages", json!({"slug": "loose", "title": "T", "html": "x"})).await;
+    fixture.made("/api/pages", json!({"slug": "loose", "title": "T", "html": "x"})).await;
     let count = async |key: &str| {
         let (_, subdomains) = api.send(Method::GET, "/api/account/subdomains", Some(key), &Value::Null).await;
         let (_, folders) = api.send(Method::GET, "/api/folders", Some(key), &Value::Null).await;
         let path = format!("/api/folders/{folder}?include=resources");
         let (_, whole) = api.send(Method::GET, &path, Some(key), &Value::Null).await;
-        assert_eq!(whole["counts"], folders["folders"][0]["counts"], "list and read count alike");
+        assert_eq!(whole["counts"], folders["folders"][0]["counts"], "list and read return the same counts");
         (
             subdomains["subdomains"][0]["pageCount"].as_i64().unwrap(),
             folders["folders"].as_array().unwrap().len(),
@@ -195,12 +195,16 @@ async fn counts_show_a_restricted_key_only_its_resources() {
             whole["resources"].as_array().unwrap().len(),
         )
     };
-    let narrowed = async |reach| api.insert_key(ground.account_id, ScopeSet::FULL, reach, None).await.1;
+    let narrowed = async |reach| api.insert_key(fixture.account_id, ScopeSet::FULL, reach, None).await.1;
     let in_folder = Reach { folder_id: Some(folder), ids: BTreeMap::new() };
     let one_page = Reach { folder_id: None, ids: [(Resource::Pages, [page].into())].into() };
     let no_form = Reach { folder_id: None, ids: [(Resource::Forms, [].into())].into() };
-    assert_eq!(count(&ground.key).await, (5, 2, 3, 3));
+    assert_eq!(count(&fixture.key).await, (5, 2, 3, 3));
     assert_eq!(count(&narrowed(in_folder).await).await, (3, 1, 3, 3));
     assert_eq!(count(&narrowed(one_page).await).await, (1, 2, 1, 1));
-    assert_eq!(count(&narrowed(no_form).await).await, (5, 2, 3, 3), "a list of forms says nothing of pages");
+    assert_eq!(
+        count(&narrowed(no_form).await).await,
+        (5, 2, 3, 3),
+        "a restriction to forms does not restrict pages"
+    );
 }

@@ -49,7 +49,10 @@ async fn every_endpoint_treats_every_caller_as_the_rules_say() {
             }
         }
         if let Err(changed) = before.check().await {
-            matrix.wrong.push(format!("{} {}: a refused call: {changed}", case.operation, case.place));
+            matrix.wrong.push(format!(
+                "{} {}: a rejected call had side effects: {changed}",
+                case.operation, case.place
+            ));
         }
     }
     let mut callers = callers;
@@ -77,7 +80,7 @@ fn rows_and_endpoints_match() {
         .map(|endpoint| endpoint.operation_id.as_str())
         .filter(|operation| !cases.iter().any(|case| case.operation == *operation))
         .collect();
-    assert_eq!(missing, Vec::<&str>::new(), "say in matrix/cases.rs how to call these");
+    assert_eq!(missing, Vec::<&str>::new(), "matrix/cases.rs lacks these endpoints");
     for case in &cases {
         endpoint_of(&endpoints, case);
     }
@@ -86,7 +89,7 @@ fn rows_and_endpoints_match() {
 
 fn endpoint_of<'a>(endpoints: &'a [Endpoint], case: &Case) -> &'a Endpoint {
     let found = endpoints.iter().find(|endpoint| endpoint.operation_id == case.operation);
-    found.unwrap_or_else(|| panic!("there is no operation {}", case.operation))
+    found.unwrap_or_else(|| panic!("no operation {}", case.operation))
 }
 
 struct Matrix<'a> {
@@ -115,31 +118,31 @@ impl Matrix<'_> {
             Column::FolderOutside => (&account.inside, &account.outside),
             _ => (&account.inside, &account.inside),
         };
-        let asked = (case.ask)(own, named);
-        let id = asked.id.map(|id| id.to_string()).unwrap_or_default();
-        let inner = asked.inner.map(|id| id.to_string()).unwrap_or_default();
+        let request = (case.ask)(own, named);
+        let id = request.id.map(|id| id.to_string()).unwrap_or_default();
+        let inner = request.inner.map(|id| id.to_string()).unwrap_or_default();
         let path = endpoint.path.replace("{id}", &id).replace("{entryId}", &inner);
-        let path = path.replace("{subId}", &inner).replace("{deliveryId}", &inner) + &asked.query;
+        let path = path.replace("{subId}", &inner).replace("{deliveryId}", &inner) + &request.query;
         let method: Method = endpoint.method.parse().unwrap();
-        let (status, body) = self.api.send_with(method, &path, &headers, &asked.body).await;
+        let (status, body) = self.api.send_with(method, &path, &headers, &request.body).await;
         let answer = read(status, &body);
-        let wanted = expected(endpoint, case, column);
+        let requested = expected(endpoint, case, column);
         let mut complain = |what: &str| {
             let name = format!("{} {} {:?} by {column:?}", case.operation, case.place, case.touches);
-            self.wrong.push(format!("{name}: {what}\n    {path} {} -> {status} {body}", asked.body));
+            self.wrong.push(format!("{name}: {what}\n    {path} {} -> {status} {body}", request.body));
         };
-        if wanted.as_ref() != Some(&answer) {
+        if requested.as_ref() != Some(&answer) {
             complain(&format!(
                 "{answer}, not {}",
-                wanted.map(|wanted| wanted.to_string()).unwrap_or_default()
+                requested.map(|requested| requested.to_string()).unwrap_or_default()
             ));
         }
         if let (Column::OneScope(held), true) = (column, answer.is_refusal()) {
-            let (asked, own) = (&body["requiredScope"], json!(endpoint.scopes.as_ref().unwrap()[0]));
+            let (request, own) = (&body["requiredScope"], json!(endpoint.scopes.as_ref().unwrap()[0]));
             // The body requires an additional scope.
             let holds_own = json!(held.to_string()) == own;
-            if holds_own == (*asked == own) || !asked.is_string() {
-                complain("the problem does not name the scope it needs");
+            if holds_own == (*request == own) || !request.is_string() {
+                complain("the problem does not name the required scope");
             }
         }
         // The response to another site's page contains nothing of the account.
@@ -147,14 +150,14 @@ impl Matrix<'_> {
         // A file has no `_meta`.
         let is_file = case.operation == "submissions.export" && !answer.is_refusal();
         if is_known && !is_file && endpoint.scopes.is_some() && body["_meta"]["plan"] != "scale" {
-            complain("an authenticated answer carries _meta");
+            complain("an authenticated response carries _meta");
         }
         if let (Touches::Lists(kind), 200) = (case.touches, answer.status) {
             let text = body.to_string();
             let shown =
                 [account.inside, account.outside].map(|side| text.contains(&side.of(kind).to_string()));
             if (shown[0], shown[1]) != shows(kind, column) {
-                complain(&format!("shows {shown:?} of what lies inside and outside"));
+                complain(&format!("lists {shown:?} of the resources inside and outside"));
             }
         }
         self.answers.insert((at, table::column_of(endpoint, column)), answer);

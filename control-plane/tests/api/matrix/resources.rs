@@ -54,7 +54,7 @@ impl Resources {
             Resource::Subdomains => self.subdomain,
             Resource::Domains => self.domain,
             Resource::Keys => self.key,
-            other => panic!("there is no {} here yet: add one", other.word()),
+            other => panic!("no {} here yet: add one", other.word()),
         }
     }
 }
@@ -76,15 +76,15 @@ impl Account {
     pub(super) async fn make(api: &Api) -> Self {
         let (key, id) = api.trial_on(Plan::Scale).await;
         let (_, first) = api.send(Method::GET, "/api/account/subdomain", Some(&key), &Value::Null).await;
-        let inside = things(api, &key, id, id_in(&first, "id"), "inside").await;
+        let inside = resources(api, &key, id, id_in(&first, "id"), "inside").await;
         let name = format!("other-{}", &id.simple().to_string()[20..]);
         let second = made(api, &key, "/api/account/subdomains", json!({"name": name}), "id").await;
-        let outside = things(api, &key, id, second, "outside").await;
+        let outside = resources(api, &key, id, second, "outside").await;
         Self { id, key, inside, outside }
     }
 }
 
-async fn things(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &str) -> Resources {
+async fn resources(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &str) -> Resources {
     let folder = made(api, key, "/api/folders", json!({"name": name}), "id").await;
     // A key without scopes, within every caller's restrictions except its folder.
     let reach = Reach { folder_id: Some(folder), ids: [(Resource::Keys, [].into())].into() };

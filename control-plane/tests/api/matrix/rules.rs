@@ -63,13 +63,13 @@ const fn whole_site(operation: &'static str, place: &'static str) -> Exception {
     Exception { operation, place, columns, answer, why: SITE }
 }
 
-const NAME: &str = "a name is the whole account's";
-const OUT: &str = "what lies in no folder is out of the key's reach";
-const MORE: &str = "it would hear of what lies outside";
+const NAME: &str = "a name belongs to the whole account";
+const OUT: &str = "a resource without a folder is outside the key's folder";
+const MORE: &str = "it would cover resources outside";
 
 const fn no_listed_page(place: &'static str) -> Exception {
     let (columns, answer) = (&[IdsWith], Some((403, Some("insufficient_scope"))));
-    let why = "the archived entries were another page's, which is not listed";
+    let why = "the archived entries belong to another page, which is not among the ids";
     Exception { operation: "entries.restore", place, columns, answer, why }
 }
 
@@ -77,7 +77,7 @@ const FORMS_CREATE: Column = Column::OneScope(Scope::new(Resource::Forms, Action
 const FORMS_UPDATE: Column = Column::OneScope(Scope::new(Resource::Forms, Action::Update));
 
 const fn needs_more(operation: &'static str, place: &'static str, columns: &'static [Column]) -> Exception {
-    let why = "what the body asks for beside it has a scope of its own";
+    let why = "an optional part of the body requires another scope";
     Exception { operation, place, columns, answer: Some((403, Some("insufficient_scope"))), why }
 }
 
@@ -89,16 +89,16 @@ const EXCEPTIONS: &[Exception] = &[
     folder_key("forms.update", "folderId null", OUT),
     no_listed_page(""),
     no_listed_page("body.archiveId"),
-    folder_key("account.update", "", "settings are the whole account's"),
-    folder_key("account.upgrade", "", "the plan is the whole account's"),
+    folder_key("account.update", "", "settings belong to the whole account"),
+    folder_key("account.upgrade", "", "the plan belongs to the whole account"),
     folder_key("subdomains.rename", "", NAME),
     folder_key("subdomains.create", "", NAME),
-    folder_key("folders.create", "", "it would lie outside"),
+    folder_key("folders.create", "", "it would be outside"),
     folder_key("folders.delete", "", OUT),
     folder_key("folders.ungroup", "", OUT),
     folder_key("folders.ungroup", "body.resources", OUT),
     folder_key("pages.update", "folderId null", OUT),
-    folder_key("assets.create", "", "without a page it lies in no folder"),
+    folder_key("assets.create", "", "without a page it has no folder"),
     folder_key("deploys.create", "", SITE),
     folder_key("deploys.process", "no subdomainId", SITE),
     folder_key("deploys.process", "of new pages", SITE),
@@ -106,7 +106,7 @@ const EXCEPTIONS: &[Exception] = &[
     whole_site("deploys.process", "body.subdomainId"),
     whole_site("deploys.rollback", ""),
     folder_key("webhooks.create", "no formIds", MORE),
-    folder_key("webhooks.create", "formIds []", "linked to no form, it lies in no folder"),
+    folder_key("webhooks.create", "formIds []", "without a form it has no folder"),
     folder_key("analytics.create", "of all its pages", MORE),
     Exception {
         operation: "folders.ungroup",
@@ -127,7 +127,7 @@ const EXCEPTIONS: &[Exception] = &[
         place: "body.folderId",
         columns: &[FolderOutside],
         answer: Some((403, Some("insufficient_scope"))),
-        why: "a key for another folder is wider than its maker, whatever lies there",
+        why: "a key for another folder is wider than its creator",
     },
 ];
 

@@ -27,13 +27,13 @@ const COLUMNS: [&str; 13] = [
 ];
 
 const INTRODUCTION: &str = "\
-Who may call what, as answered by the API in the test `matrix`: written by it, and compared with what is checked in.
+The authorization matrix. The test `matrix` writes this file and compares it with the checked-in one.
 
   its scope      a key with just the scope of the endpoint      63 others  keys with one of the others
-  folder in/out  a key kept to a folder, what is named lying inside or outside of it
-  ids with/-out  a key kept to listed things, what is named being listed or not
-  session        somebody signed in, from a page of ours         foreign page  sent by a page of another site
-  ·              nothing is named that could lie elsewhere
+  folder in/out  a key stored to a folder, what is named lying inside or outside of it
+  ids with/-out  a key stored to listed resources, what is named being listed or not
+  session        a session, from a page of this host             foreign page  from a page of another site
+  ·              the request has no id that could be outside
 ";
 
 /// The column heading of a caller.
@@ -75,7 +75,7 @@ pub(super) fn compare(cases: &[Case], answers: &BTreeMap<(usize, String), Answer
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api/matrix.txt");
     if std::fs::read_to_string(&path).unwrap_or_default() != text {
         std::fs::write(&path, text).unwrap();
-        panic!("matrix.txt was written anew: read its diff and commit it");
+        panic!("review and commit the rewritten matrix.txt");
     }
 }
 

@@ -69,7 +69,7 @@ async fn entries_of_a_deleted_page_are_archived_and_restored_once() {
     assert_eq!((status, shown(&first)), (StatusCode::OK, done(2, 2, true)), "{first}");
     add(&api, &key, &page, 3).await;
     let (_, again) = restore(&api, &key, &page, &archive).await;
-    assert_eq!(shown(&again), done(0, 3, false), "doing it again changes nothing");
+    assert_eq!(shown(&again), done(0, 3, false), "a repetition changes nothing");
     let (_, read) = api.send(Method::GET, &page, Some(&key), &Value::Null).await;
     let values: Vec<&Value> =
         read["entries"].as_array().unwrap().iter().map(|entry| &entry["data"]["a"]).collect();
@@ -80,7 +80,7 @@ async fn entries_of_a_deleted_page_are_archived_and_restored_once() {
     assert_eq!(
         shown(&restore(&api, &key, &page, &archive).await.1),
         done(1, 3, false),
-        "what is missing comes back"
+        "missing entries are restored"
     );
     assert_eq!(archives(&api, &key).await.len(), 1, "the archive stays");
 }
@@ -154,10 +154,10 @@ async fn an_archive_is_accessible_to_keys_that_could_access_its_page() {
         (of_folder, &inside, &outside, "folder_forbidden"),
         (of_list, &outside, &inside, "insufficient_scope"),
     ] {
-        let (_, narrow) = api.insert_key(account_id, ScopeSet::FULL, reach, None).await;
-        assert_eq!(archives(&api, &narrow).await, std::slice::from_ref(own));
-        assert_eq!(restore(&api, &narrow, &target, own).await.0, StatusCode::OK);
-        let (status, problem) = restore(&api, &narrow, &target, other).await;
+        let (_, restricted) = api.insert_key(account_id, ScopeSet::FULL, reach, None).await;
+        assert_eq!(archives(&api, &restricted).await, std::slice::from_ref(own));
+        assert_eq!(restore(&api, &restricted, &target, own).await.0, StatusCode::OK);
+        let (status, problem) = restore(&api, &restricted, &target, other).await;
         assert_eq!((status, &problem["code"]), (StatusCode::FORBIDDEN, &json!(code)));
     }
     let stranger = api.trial().await;

@@ -27,9 +27,9 @@ async fn send(api: &Api, key: &str, body: Value) -> Value {
     assert_eq!(status, StatusCode::OK, "{answer}");
     let count = |status: &str| statuses(&answer).iter().filter(|one| *one == status).count();
     let counted = ["created", "updated", "unchanged", "error"].map(count);
-    let said =
+    let message =
         ["created", "updated", "unchanged", "failed"].map(|name| answer[name].as_u64().unwrap() as usize);
-    assert_eq!(said, counted);
+    assert_eq!(message, counted);
     answer
 }
 
@@ -59,9 +59,9 @@ async fn an_invalid_page_is_reported_and_does_not_block_others() {
         with("last", json!({"css": null, "metadata": {"collection": "blog"}, "isPublished": false})),
     ]);
     let answer = send(&api, &key, json!({"pages": pages})).await;
-    let mut wanted = vec!["error"; 13];
-    (wanted[0], wanted[12]) = ("created", "created");
-    assert_eq!(statuses(&answer), wanted, "{answer}");
+    let mut requested = vec!["error"; 13];
+    (requested[0], requested[12]) = ("created", "created");
+    assert_eq!(statuses(&answer), requested, "{answer}");
     let results = answer["results"].as_array().unwrap();
     for (at, says) in [
         (1, "slug may have only"),
@@ -109,9 +109,9 @@ async fn existing_pages_are_errors_or_updated_or_unchanged() {
     let (_, read) = api.send(Method::GET, &two, Some(&key), &Value::Null).await;
     assert_eq!(read["html"], "new");
     let (_, versions) = api.send(Method::GET, &format!("{two}/versions"), Some(&key), &Value::Null).await;
-    assert_eq!(versions["versions"].as_array().unwrap().len(), 2, "a snapshot to go back to");
+    assert_eq!(versions["versions"].as_array().unwrap().len(), 2, "a version to roll back to");
     let (_, usage) = api.send(Method::GET, "/api/account/usage", Some(&key), &Value::Null).await;
-    assert_eq!(usage["usage"]["projects"]["used"], 4, "net new pages are counted, edits are not");
+    assert_eq!(usage["usage"]["projects"]["used"], 4, "new pages are counted, updates are not");
 }
 
 #[tokio::test]
@@ -221,7 +221,7 @@ async fn a_restricted_key_writes_its_pages_and_learns_nothing_else() {
     let answer = send(&api, &of_folder, json!({"pages": changed, "upsert": true})).await;
     assert_eq!(statuses(&answer), ["updated", "error", "created"]);
     let (_, listed) = api.send(Method::GET, "/api/pages", Some(&of_folder), &Value::Null).await;
-    assert_eq!(listed["pages"].as_array().unwrap().len(), 2, "the new one lies in its folder");
+    assert_eq!(listed["pages"].as_array().unwrap().len(), 2, "the new page is in its folder");
     let answer = send(&api, &of_folder, json!({"pages": [page("outside"), page("inside")]})).await;
     assert_eq!(answer["results"][0]["existingPageId"], Value::Null);
     assert_eq!(answer["results"][1]["existingPageId"], inside["results"][0]["id"]);

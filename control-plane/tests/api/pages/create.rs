@@ -65,8 +65,8 @@ async fn another_accounts_page_is_a_404() {
         assert_eq!((status, missing_status), (StatusCode::NOT_FOUND, StatusCode::NOT_FOUND));
         assert_eq!(theirs_answer["detail"], missing_answer["detail"]);
     }
-    let (status, kept) = api.send(Method::GET, &path, Some(&mine), &Value::Null).await;
-    assert_eq!((status, &kept["title"]), (StatusCode::OK, &json!("T")));
+    let (status, stored) = api.send(Method::GET, &path, Some(&mine), &Value::Null).await;
+    assert_eq!((status, &stored["title"]), (StatusCode::OK, &json!("T")));
     let (_, listed) = api.send(Method::GET, "/api/pages", Some(&theirs), &Value::Null).await;
     assert_eq!(listed["pages"], json!([]));
 }
@@ -85,7 +85,10 @@ async fn an_update_changes_only_given_fields_and_null_removes() {
     );
     let (_, cleared) = api.send(Method::PUT, &path, Some(&key), &json!({"css": null})).await;
     assert_eq!((&cleared["title"], &cleared["css"]), (&json!("U"), &Value::Null));
-    assert!(cleared["updatedAt"].as_str() > edited["updatedAt"].as_str(), "updatedAt rises with each edit");
+    assert!(
+        cleared["updatedAt"].as_str() > edited["updatedAt"].as_str(),
+        "updatedAt increases with each update"
+    );
 }
 
 #[tokio::test]

@@ -38,10 +38,10 @@ async fn a_stale_update_is_rejected_without_side_effects() {
     let (status, problem) = put(&api, &key, &path, edit("<p>2", &first)).await;
     assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("stale_write")), "{problem}");
     assert_eq!(problem["updatedAt"], edited["updatedAt"]);
-    let (_, kept) = api.send(Method::GET, &path, Some(&key), &Value::Null).await;
-    assert_eq!((&kept["html"], &kept["updatedAt"]), (&json!("<p>1"), &edited["updatedAt"]));
+    let (_, stored) = api.send(Method::GET, &path, Some(&key), &Value::Null).await;
+    assert_eq!((&stored["html"], &stored["updatedAt"]), (&json!("<p>1"), &edited["updatedAt"]));
     let (status, _) = put(&api, &key, &path, edit("<p>3", &problem["updatedAt"])).await;
-    assert_eq!(status, StatusCode::OK, "with the current time it goes on");
+    assert_eq!(status, StatusCode::OK, "the current version is accepted");
     let tomorrow = json!(Clock::system().now() + TimeDelta::days(1));
     assert_eq!(put(&api, &key, &path, edit("<p>4", &tomorrow)).await.0, StatusCode::OK);
     let (status, problem) = put(&api, &key, &path, json!({"ifUnmodifiedSince": "yesterday"})).await;
@@ -90,8 +90,8 @@ async fn of_many_concurrent_updates_of_one_version_one_wins() {
         let won: Vec<_> = answers.iter().filter(|(status, _)| *status == StatusCode::OK).collect();
         let lost = answers.iter().filter(|(_, answer)| answer["code"] == "stale_write").count();
         assert_eq!((won.len(), lost), (1, 7), "{answers:?}");
-        let (_, kept) = api.send(Method::GET, &path, Some(&key), &Value::Null).await;
-        assert_eq!(kept["title"], won[0].1["title"]);
+        let (_, stored) = api.send(Method::GET, &path, Some(&key), &Value::Null).await;
+        assert_eq!(stored["title"], won[0].1["title"]);
         api.send(Method::DELETE, &path, Some(&key), &Value::Null).await;
     }
 }

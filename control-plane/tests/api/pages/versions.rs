@@ -38,7 +38,7 @@ async fn a_rollback_restores_a_version() {
     for part in ["title", "html", "css", "entryTemplate", "metadata"] {
         assert_eq!(back[part], body[part], "{part}");
     }
-    assert_eq!(back["isPublished"], false, "what visitors see at all stays as it is");
+    assert_eq!(back["isPublished"], false, "the visibility is unchanged");
     assert!(back["updatedAt"].as_str() > edited["updatedAt"].as_str());
     assert_eq!(list().await.len(), 3);
     let (_, again) =

@@ -68,7 +68,7 @@ async fn an_asset_beyond_the_plan_is_rejected_and_not_counted() {
     let send = |_| api.send(Method::POST, "/api/pages/assets", Some(&key), &whole);
     let answers = join_all((0..14).map(send)).await;
     let made = answers.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
-    assert_eq!(made, 10, "20 MB hold ten of 2 MB, however many ask at once");
+    assert_eq!(made, 10, "20 MB hold ten files of 2 MB, whatever the concurrency");
     let (_, refused) = answers.iter().find(|(status, _)| *status == StatusCode::FORBIDDEN).unwrap();
     assert_eq!((&refused["code"], &refused["limit"]), (&json!("quota_exceeded"), &json!(20 << 20)));
     assert_eq!(stored_bytes(&api, &key).await, 20 << 20);
@@ -156,7 +156,7 @@ async fn deleting_an_asset_during_its_upload_does_not_deadlock() {
     assert_eq!(stored_bytes(&api, &key).await, 0);
     let mut tx = api.begin().await;
     let unneeded = store::blobs::lock_unneeded(&mut tx, Clock::system().now()).await.unwrap();
-    assert_eq!(unneeded.unwrap().sha256, [1; 32], "its bytes are let go of too");
+    assert_eq!(unneeded.unwrap().sha256, [1; 32], "its bytes are released too");
 }
 
 #[tokio::test]

@@ -48,9 +48,9 @@ impl Owner {
 
     /// Creates a deploy and uploads its zip.
     async fn uploaded(&self, zip: &[u8]) -> String {
-        let (status, begun) = self.send(Method::POST, "/api/deploy", json!({"sizeBytes": zip.len()})).await;
-        assert_eq!(status, StatusCode::CREATED, "{begun}");
-        let id = begun["deployId"].as_str().unwrap().to_owned();
+        let (status, started) = self.send(Method::POST, "/api/deploy", json!({"sizeBytes": zip.len()})).await;
+        assert_eq!(status, StatusCode::CREATED, "{started}");
+        let id = started["deployId"].as_str().unwrap().to_owned();
         self.api.upload(self.id, id.parse().unwrap(), zip).await;
         id
     }
@@ -148,7 +148,7 @@ async fn a_second_deploy_replaces_the_first() {
     let again = owner.deploy(&[("index.html", b"one"), ("about.html", b"new"), ("a.js", b"333")]).await;
     assert_eq!(again["stats"], json!({"pagesCreated": 0, "pagesUpdated": 1, "assetsUploaded": 0}));
     assert_eq!(owner.file("a.js").await.unwrap(), "333");
-    assert_eq!(owner.file("b.js").await, None, "no page is left that could need it");
+    assert_eq!(owner.file("b.js").await, None, "no page is left that could reference it");
     assert_eq!(owner.stored_bytes().await, 3);
 
     let third = owner.deploy(&[("index.html", b"three"), ("c.js", b"c")]).await;
@@ -160,7 +160,7 @@ async fn a_second_deploy_replaces_the_first() {
         .collect();
     assert_eq!(stale, ["about"]);
     assert_eq!(owner.pages().await["about"], ("new".to_owned(), true), "it stays");
-    assert_eq!(owner.file("a.js").await.unwrap(), "333", "the page that stays may need it");
+    assert_eq!(owner.file("a.js").await.unwrap(), "333", "the remaining page may reference it");
     assert_eq!(owner.stored_bytes().await, 4);
 }
 
@@ -179,13 +179,17 @@ async fn a_deploy_and_its_predecessor_can_be_rolled_back() {
     let (status, problem) = roll_back(&first).await;
     assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")), "it isn't the newest");
 
-    let (status, undone) = roll_back(&second).await;
-    assert_eq!((status, &undone["servedDeployId"]), (StatusCode::OK, &first["deployId"]), "{undone}");
+    let (status, rolled_back) = roll_back(&second).await;
+    assert_eq!(
+        (status, &rolled_back["servedDeployId"]),
+        (StatusCode::OK, &first["deployId"]),
+        "{rolled_back}"
+    );
     let pages = owner.pages().await;
     assert_eq!((&pages["index"], &pages["more"]), (&("one".to_owned(), true), &("more".to_owned(), false)));
     assert_eq!((owner.file("a.js").await.as_deref(), owner.file("b.js").await), (Some("1"), None));
     assert_eq!(owner.stored_bytes().await, 1);
-    assert_eq!(roll_back(&second).await.0, StatusCode::CONFLICT, "once is enough");
+    assert_eq!(roll_back(&second).await.0, StatusCode::CONFLICT, "a second rollback is rejected");
 
     assert_eq!(roll_back(&first).await.0, StatusCode::OK);
     assert_eq!((owner.pages().await["index"].1, owner.file("a.js").await), (false, None));
@@ -283,9 +287,9 @@ async fn a_deploy_is_processed_once_and_only_after_its_upload() {
             (StatusCode::BAD_REQUEST, &json!("sizeBytes"))
         );
     }
-    let (_, begun) = owner.send(Method::POST, "/api/deploy", json!({"sizeBytes": 10})).await;
-    let id = begun["deployId"].as_str().unwrap();
-    assert_eq!(begun["uploadHeaders"]["Content-Type"], "application/zip");
+    let (_, started) = owner.send(Method::POST, "/api/deploy", json!({"sizeBytes": 10})).await;
+    let id = started["deployId"].as_str().unwrap();
+    assert_eq!(started["uploadHeaders"]["Content-Type"], "application/zip");
     let (status, problem) = owner.process(id).await;
     assert_eq!(
         (status, &problem["code"]),
@@ -316,11 +320,11 @@ async fn a_deploy_continues_after_a_disconnect() {
     store::usage::lock(&mut other, owner.id).await.unwrap();
     let (replica, key, path) =
         (owner.api.replica(&[]), owner.key.clone(), format!("/api/deploy/{id}/process"));
-    let asked =
+    let request =
         tokio::spawn(async move { send_to(&replica, Method::POST, &path, Some(&key), &Value::Null).await });
     owner.api.until_lock_wait().await;
-    asked.abort();
-    assert!(asked.await.unwrap_err().is_cancelled());
+    request.abort();
+    assert!(request.await.unwrap_err().is_cancelled());
     store::commit(other).await.unwrap();
     sandbox::test::until(async || {
         let (_, seen) = owner.send(Method::GET, &format!("/api/deploy/{id}"), Value::Null).await;
@@ -348,12 +352,17 @@ async fn a_key_restricted_to_pages_deploys_only_to_them() {
     let done = owner.deploy(&[("index.html", b"one")]).await;
     let page = &done["pages"][0]["id"];
     let body = json!({"label": "k", "resourceIds": {"pages": [page]}});
-    let (_, narrow) = owner.send(Method::POST, "/api/keys", body).await;
+    let (_, restricted) = owner.send(Method::POST, "/api/keys", body).await;
     let process = async |files: &[(&str, &[u8])]| {
         let id = owner.uploaded(&zip_of(files)).await;
         owner
             .api
-            .send(Method::POST, &format!("/api/deploy/{id}/process"), narrow["key"].as_str(), &Value::Null)
+            .send(
+                Method::POST,
+                &format!("/api/deploy/{id}/process"),
+                restricted["key"].as_str(),
+                &Value::Null,
+            )
             .await
     };
     assert_eq!(process(&[("index.html", b"two")]).await.0, StatusCode::OK);
@@ -372,10 +381,10 @@ async fn a_key_restricted_to_pages_rolls_back_no_deploy_of_others() {
     };
     let (first, second) = (&done["pages"][0]["id"], &done["pages"][1]["id"]);
     let path = format!("/api/deploy/{}/rollback", done["deployId"].as_str().unwrap());
-    let narrow = key_for(json!([first])).await;
-    let (status, problem) = owner.api.send(Method::POST, &path, Some(&narrow), &Value::Null).await;
+    let restricted = key_for(json!([first])).await;
+    let (status, problem) = owner.api.send(Method::POST, &path, Some(&restricted), &Value::Null).await;
     assert_eq!((status, &problem["code"]), (StatusCode::FORBIDDEN, &json!("insufficient_scope")));
-    assert!(owner.pages().await.values().all(|(_, is_published)| *is_published), "nothing was undone");
+    assert!(owner.pages().await.values().all(|(_, is_published)| *is_published), "nothing was rolled back");
     let both = key_for(json!([first, second])).await;
     assert_eq!(owner.api.send(Method::POST, &path, Some(&both), &Value::Null).await.0, StatusCode::OK);
 }

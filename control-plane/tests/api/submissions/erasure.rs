@@ -8,7 +8,7 @@ use crate::harness::Api;
 use crate::submissions::list::submitted;
 
 /// A text contained in everything derived from the submissions to erase.
-const MARKER: &str = "a-wish-to-be-forgotten";
+const MARKER: &str = "a-request-for-erasure";
 
 /// Fails if the text occurs in any row of any table, whatever the column types.
 const NOWHERE: &str = "do $$ declare place record; found boolean; begin
@@ -86,7 +86,7 @@ async fn an_erased_address_occurs_nowhere() {
     // Others stay: another address, and a text in a field that is not an e-mail field.
     submitted(&api, form, at, "received", &json!({"mail": "banana@example.com", "text": "kept"})).await;
     submitted(&api, form, at, "received", &json!({"mail": "b@example.com", "text": "ana@example.com"})).await;
-    assert!(api.execute(&assert_absent(MARKER)).await.is_err(), "the test looks where it is");
+    assert!(api.execute(&assert_absent(MARKER)).await.is_err(), "the search finds the marker");
 
     let (status, answer) = erase(&api, &key, form, "%20ANA@example.com").await;
     assert_eq!((status, &answer["deleted"]), (StatusCode::OK, &json!(4)), "{answer}");
@@ -98,7 +98,7 @@ async fn an_erased_address_occurs_nowhere() {
          assert (select count(*) from submissions) = 2, 'the others';
          assert (select entry_count from pages where id = '{page}') = 0, 'the entries';
          assert (select count(*) from deliveries where state = 'pending') = 3, 'the deliveries';
-         assert not exists (select from idempotent_calls where account_id = '{account}'), 'kept answers';
+         assert not exists (select from idempotent_calls where account_id = '{account}'), 'stored answers';
          end $$"
     );
     api.execute(&counted).await.unwrap();

@@ -110,7 +110,7 @@ async fn until_no_export_runs(api: &Api) {
     let exporting = "do $$ begin
         perform from pg_stat_activity
         where datname = current_database() and pid <> pg_backend_pid() and query like 'copy (select %';
-        if found then raise 'somebody exports'; end if; end $$";
+        if found then raise 'an export is running'; end if; end $$";
     let wait = async {
         while api.execute(exporting).await.is_err() {
             tokio::task::yield_now().await;
@@ -133,9 +133,9 @@ async fn a_disconnected_or_stalled_client_ends_the_export() {
     let response = ask(&api, &key, form).await;
     until_no_export_runs(&api).await;
     let broken_off = response.into_body().collect().await;
-    assert!(broken_off.is_err(), "nobody takes the beginning for the whole");
+    assert!(broken_off.is_err(), "the client can tell that the file is incomplete");
     let lines = export(&api, &key, form).await.lines().count();
-    assert_eq!(lines, 30_001, "the only place is free again, and the file is whole");
+    assert_eq!(lines, 30_001, "the only permit is free again, and the file is complete");
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn an_export_ends_at_its_timeout_even_while_it_is_read() {
     let form = form(&api, &key, fields()).await;
     fill(&api, form).await;
     // An export that times out before its first byte returns a problem instead of a file.
-    let begun = async {
+    let started = async {
         loop {
             let response = ask(&api, &key, form).await;
             if response.status() == StatusCode::OK {
@@ -187,7 +187,7 @@ async fn an_export_ends_at_its_timeout_even_while_it_is_read() {
             }
         }
     };
-    let body = tokio::time::timeout(Duration::from_secs(60), begun).await.unwrap();
+    let body = tokio::time::timeout(Duration::from_secs(60), started).await.unwrap();
     until_no_export_runs(&api).await;
     assert!(body.collect().await.is_err());
 }

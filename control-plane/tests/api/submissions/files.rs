@@ -8,15 +8,15 @@ use uuid::Uuid;
 
 use crate::harness::Api;
 
-struct Ground {
+struct Fixture {
     api: Api,
     key: String,
     account_id: Uuid,
     form: Uuid,
 }
 
-impl Ground {
-    async fn lay() -> Self {
+impl Fixture {
+    async fn setup() -> Self {
         let api = Api::start(&[]).await;
         let (key, account_id) = api.trial_on(Plan::Pro).await;
         let form = form(&api, &key).await;
@@ -81,77 +81,77 @@ fn files(answer: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn files_belong_to_their_submission_until_they_are_replaced() {
-    let ground = Ground::lay().await;
-    let (first, second) = (ground.file(ground.form, "cv").await, ground.file(ground.form, "cv").await);
-    let (status, made) = ground.upsert("a", json!({"name": "Ana", "cv": first})).await;
+    let fixture = Fixture::setup().await;
+    let (first, second) = (fixture.file(fixture.form, "cv").await, fixture.file(fixture.form, "cv").await);
+    let (status, made) = fixture.upsert("a", json!({"name": "Ana", "cv": first})).await;
     assert_eq!(status, 201, "{made}");
-    assert_eq!((files(&made), ground.stored_bytes().await), (vec![first.to_string().as_str()], 1_000));
+    assert_eq!((files(&made), fixture.stored_bytes().await), (vec![first.to_string().as_str()], 1_000));
     let id = &made["data"]["id"];
 
-    let (status, same) = ground.upsert("a", json!({"name": "Bea", "cv": first})).await;
-    assert_eq!((status, files(&same).len(), ground.stored_bytes().await), (200, 1, 1_000), "{same}");
-    let (status, other) = ground.merge(id, json!({"cv": second})).await;
+    let (status, same) = fixture.upsert("a", json!({"name": "Bea", "cv": first})).await;
+    assert_eq!((status, files(&same).len(), fixture.stored_bytes().await), (200, 1, 1_000), "{same}");
+    let (status, other) = fixture.merge(id, json!({"cv": second})).await;
     assert_eq!((status, files(&other)), (200, vec![second.to_string().as_str()]), "{other}");
-    assert_eq!(ground.stored_bytes().await, 1_000, "the first one is given back");
-    let (status, none) = ground.merge(id, json!({"cv": null})).await;
-    assert_eq!((status, files(&none).len(), ground.stored_bytes().await), (200, 0, 0), "{none}");
+    assert_eq!(fixture.stored_bytes().await, 1_000, "the storage of the first file is released");
+    let (status, none) = fixture.merge(id, json!({"cv": null})).await;
+    assert_eq!((status, files(&none).len(), fixture.stored_bytes().await), (200, 0, 0), "{none}");
 }
 
 #[tokio::test]
 async fn an_invalid_file_id_is_rejected_without_side_effects() {
-    let ground = Ground::lay().await;
-    let elsewhere = form(&ground.api, &ground.key).await;
-    let taken = ground.file(ground.form, "cv").await;
-    assert_eq!(ground.upsert("owner", json!({"cv": taken})).await.0, 201);
-    let (_, made) = ground.upsert("a", json!({"name": "Ana"})).await;
+    let fixture = Fixture::setup().await;
+    let elsewhere = form(&fixture.api, &fixture.key).await;
+    let taken = fixture.file(fixture.form, "cv").await;
+    assert_eq!(fixture.upsert("owner", json!({"cv": taken})).await.0, 201);
+    let (_, made) = fixture.upsert("a", json!({"name": "Ana"})).await;
     let id = &made["data"]["id"];
     for wrong in [
         json!(Uuid::from_bytes(Rng::system().bytes())),
         json!("cv.pdf"),
         json!(taken),
-        json!(ground.file(ground.form, "photo").await),
-        json!(ground.file(elsewhere, "cv").await),
+        json!(fixture.file(fixture.form, "photo").await),
+        json!(fixture.file(elsewhere, "cv").await),
     ] {
         let payload = json!({"name": "changed", "cv": wrong});
         for (status, problem) in [
-            ground.upsert("a", payload.clone()).await,
-            ground.upsert("new", payload.clone()).await,
-            ground.merge(id, payload).await,
+            fixture.upsert("a", payload.clone()).await,
+            fixture.upsert("new", payload.clone()).await,
+            fixture.merge(id, payload).await,
         ] {
             assert_eq!(status, 400, "{problem}");
             assert_eq!(problem["fieldErrors"][0]["field"], "payload.cv", "{problem}");
         }
     }
-    let (_, listed) = ground
+    let (_, listed) = fixture
         .api
         .send(
             Method::GET,
-            &format!("/api/forms/{}/submissions", ground.form),
-            Some(&ground.key),
+            &format!("/api/forms/{}/submissions", fixture.form),
+            Some(&fixture.key),
             &Value::Null,
         )
         .await;
     assert_eq!(listed["submissions"].as_array().unwrap().len(), 2, "{listed}");
     assert_eq!(listed["submissions"][0]["payload"], json!({"name": "Ana"}));
-    assert_eq!(ground.stored_bytes().await, 1_000);
+    assert_eq!(fixture.stored_bytes().await, 1_000);
 }
 
 #[tokio::test]
 async fn the_answer_of_a_deleted_file_may_stay() {
-    let ground = Ground::lay().await;
-    let file = ground.file(ground.form, "cv").await;
-    let (_, made) = ground.upsert("a", json!({"name": "Ana", "cv": file})).await;
-    ground.api.execute("delete from form_files").await.unwrap();
-    let (status, edited) = ground.merge(&made["data"]["id"], json!({"name": "Bea"})).await;
+    let fixture = Fixture::setup().await;
+    let file = fixture.file(fixture.form, "cv").await;
+    let (_, made) = fixture.upsert("a", json!({"name": "Ana", "cv": file})).await;
+    fixture.api.execute("delete from form_files").await.unwrap();
+    let (status, edited) = fixture.merge(&made["data"]["id"], json!({"name": "Bea"})).await;
     assert_eq!((status, &edited["data"]["payload"]["cv"]), (200, &json!(file)), "{edited}");
 }
 
 #[tokio::test]
 async fn an_account_without_storage_links_no_files() {
-    let ground = Ground::lay().await;
-    let file = ground.file(ground.form, "cv").await;
+    let fixture = Fixture::setup().await;
+    let file = fixture.file(fixture.form, "cv").await;
     let limit = Plan::Pro.limits().storage_bytes;
-    ground.api.execute(&format!("update usage set storage_bytes = {limit} - 999")).await.unwrap();
-    let (status, problem) = ground.upsert("a", json!({"cv": file})).await;
+    fixture.api.execute(&format!("update usage set storage_bytes = {limit} - 999")).await.unwrap();
+    let (status, problem) = fixture.upsert("a", json!({"cv": file})).await;
     assert_eq!((status, &problem["code"]), (403, &json!("quota_exceeded")), "{problem}");
 }

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::harness::Api;
 
-struct Ground {
+struct Fixture {
     api: Api,
     key: String,
     account_id: Uuid,
@@ -23,9 +23,9 @@ struct Ground {
     turns: Semaphore,
 }
 
-impl Ground {
+impl Fixture {
     /// Creates an account with a form for an e-mail address and a note.
-    async fn lay(settings: Value) -> Self {
+    async fn setup(settings: Value) -> Self {
         let api = Api::start(&[]).await;
         let (key, account_id) = api.trial_on(Plan::Pro).await;
         let mut form = json!({"name": "F", "fields": [
@@ -97,7 +97,7 @@ impl Ground {
         made["id"].as_str().unwrap().to_owned()
     }
 
-    async fn told(&self, webhook: &str) -> Vec<String> {
+    async fn delivered(&self, webhook: &str) -> Vec<String> {
         let path = format!("/api/webhooks/{webhook}/deliveries");
         let (_, log) = self.api.send(Method::GET, &path, Some(&self.key), &Value::Null).await;
         let events = log["deliveries"].as_array().unwrap().iter();
@@ -113,211 +113,213 @@ fn id_of(answer: &Value) -> &str {
 
 #[tokio::test]
 async fn an_upsert_creates_a_submission_and_then_replaces_its_answers() {
-    let ground = Ground::lay(json!({})).await;
-    let webhook = ground.webhook().await;
-    let (status, made) = ground.upsert("order-1", json!({"email": "a@b.co", "note": "x", "else": 1})).await;
+    let fixture = Fixture::setup(json!({})).await;
+    let webhook = fixture.webhook().await;
+    let (status, made) = fixture.upsert("order-1", json!({"email": "a@b.co", "note": "x", "else": 1})).await;
     assert_eq!((status, &made["created"]), (201, &json!(true)), "{made}");
     let data = &made["data"];
-    assert_eq!(
-        data["payload"],
-        json!({"email": "a@b.co", "note": "x"}),
-        "what the form doesn't ask is left out"
-    );
+    assert_eq!(data["payload"], json!({"email": "a@b.co", "note": "x"}), "unknown fields are left out");
     assert_eq!((&data["externalId"], &data["status"]), (&json!("order-1"), &json!("received")));
-    assert_eq!(data["formId"], json!(ground.form));
-    let (status, replaced) = ground.upsert("order-1", json!({"email": "c@d.co"})).await;
+    assert_eq!(data["formId"], json!(fixture.form));
+    let (status, replaced) = fixture.upsert("order-1", json!({"email": "c@d.co"})).await;
     assert_eq!((status, &replaced["created"], id_of(&replaced)), (200, &json!(false), id_of(&made)));
     assert_eq!(replaced["data"]["payload"], json!({"email": "c@d.co"}), "all of them");
     assert_eq!(replaced["data"]["createdAt"], data["createdAt"]);
-    assert_eq!(ground.count().await, 1);
-    assert_eq!(ground.told(&webhook).await, ["submission.created", "submission.updated"]);
-    let (_, list) = ground.send(Method::GET, "/submissions", &Value::Null).await;
+    assert_eq!(fixture.count().await, 1);
+    assert_eq!(fixture.delivered(&webhook).await, ["submission.created", "submission.updated"]);
+    let (_, list) = fixture.send(Method::GET, "/submissions", &Value::Null).await;
     assert_eq!(list["submissions"][0], replaced["data"]);
 }
 
 #[tokio::test]
 async fn a_merge_overwrites_only_given_answers() {
-    let ground = Ground::lay(json!({})).await;
-    let webhook = ground.webhook().await;
-    let (_, made) = ground.upsert("1", json!({"email": "a@b.co", "note": "x"})).await;
+    let fixture = Fixture::setup(json!({})).await;
+    let webhook = fixture.webhook().await;
+    let (_, made) = fixture.upsert("1", json!({"email": "a@b.co", "note": "x"})).await;
     let id = id_of(&made);
-    let (status, merged) = ground.merge(id, json!({"note": "y"})).await;
+    let (status, merged) = fixture.merge(id, json!({"note": "y"})).await;
     assert_eq!((status, &merged["data"]["payload"]), (200, &json!({"email": "a@b.co", "note": "y"})));
-    let (_, merged) = ground.merge(id, json!({"note": null, "other": "z"})).await;
+    let (_, merged) = fixture.merge(id, json!({"note": null, "other": "z"})).await;
     assert_eq!(merged["data"]["payload"], json!({"email": "a@b.co"}));
     for (payload, field) in [
         (json!({"email": null}), "payload.email"),
-        (json!({"email": "nobody"}), "payload.email"),
+        (json!({"email": "invalid"}), "payload.email"),
         (json!({"note": "x".repeat(101)}), "payload.note"),
         (json!({}), "payload"),
     ] {
-        let (status, problem) = ground.merge(id, payload).await;
+        let (status, problem) = fixture.merge(id, payload).await;
         assert_eq!((status, &problem["fieldErrors"][0]["field"]), (400, &json!(field)), "{problem}");
     }
-    assert_eq!(ground.told(&webhook).await.len(), 3, "what was refused is told nobody");
-    assert_eq!(ground.merge(&Uuid::nil().to_string(), json!({"note": "y"})).await.0, 404);
-    let other = Ground { form: Uuid::nil(), ..ground };
+    assert_eq!(fixture.delivered(&webhook).await.len(), 3, "rejected writes are not delivered");
+    assert_eq!(fixture.merge(&Uuid::nil().to_string(), json!({"note": "y"})).await.0, 404);
+    let other = Fixture { form: Uuid::nil(), ..fixture };
     assert_eq!(other.merge(id, json!({"note": "y"})).await.0, 404, "it is looked for in its own form");
 }
 
 #[tokio::test]
 async fn an_upsert_must_satisfy_the_form() {
-    let ground = Ground::lay(json!({"uniqueBy": ["email"], "maxSubmissions": 2})).await;
-    let (status, problem) = ground.upsert("1", json!({"email": "nobody"})).await;
+    let fixture = Fixture::setup(json!({"uniqueBy": ["email"], "maxSubmissions": 2})).await;
+    let (status, problem) = fixture.upsert("1", json!({"email": "invalid"})).await;
     assert_eq!((status, &problem["fieldErrors"][0]["field"]), (400, &json!("payload.email")));
-    let (status, problem) = ground.upsert(&"x".repeat(201), json!({"email": "a@b.co"})).await;
+    let (status, problem) = fixture.upsert(&"x".repeat(201), json!({"email": "a@b.co"})).await;
     assert_eq!((status, &problem["fieldErrors"][0]["field"]), (400, &json!("externalId")));
-    assert_eq!(ground.upsert("1", json!({"email": "a@b.co"})).await.0, 201);
-    let (status, problem) = ground.upsert("2", json!({"email": "A@b.co "})).await;
+    assert_eq!(fixture.upsert("1", json!({"email": "a@b.co"})).await.0, 201);
+    let (status, problem) = fixture.upsert("2", json!({"email": "A@b.co "})).await;
     assert_eq!((status, &problem["code"]), (400, &json!("validation_failed")), "an e-mail has no space");
-    let (status, problem) = ground.upsert("2", json!({"email": "A@B.co"})).await;
+    let (status, problem) = fixture.upsert("2", json!({"email": "A@B.co"})).await;
     assert_eq!((status, &problem["code"]), (409, &json!("duplicate_submission")), "{problem}");
-    assert_eq!(ground.upsert("1", json!({"email": "A@B.CO"})).await.0, 200, "it is no duplicate of itself");
-    assert_eq!(ground.upsert("2", json!({"email": "c@d.co"})).await.0, 201);
-    for (external_id, email, wanted) in [("2", "a@b.co", 409), ("2", "e@f.co", 200), ("3", "g@h.co", 410)] {
+    assert_eq!(fixture.upsert("1", json!({"email": "A@B.CO"})).await.0, 200, "it is no duplicate of itself");
+    assert_eq!(fixture.upsert("2", json!({"email": "c@d.co"})).await.0, 201);
+    for (external_id, email, requested) in [("2", "a@b.co", 409), ("2", "e@f.co", 200), ("3", "g@h.co", 410)]
+    {
         assert_eq!(
-            ground.upsert(external_id, json!({"email": email})).await.0,
-            wanted,
+            fixture.upsert(external_id, json!({"email": email})).await.0,
+            requested,
             "{external_id} {email}"
         );
     }
-    let (_, first) = ground.upsert("1", json!({"email": "a@b.co"})).await;
-    assert_eq!(ground.merge(id_of(&first), json!({"email": "e@f.co"})).await.0, 409);
+    let (_, first) = fixture.upsert("1", json!({"email": "a@b.co"})).await;
+    assert_eq!(fixture.merge(id_of(&first), json!({"email": "e@f.co"})).await.0, 409);
     assert_eq!(
-        ground.upsert("1", json!({"email": "c@d.co"})).await.0,
+        fixture.upsert("1", json!({"email": "c@d.co"})).await.0,
         200,
-        "what the other gave up may be taken"
+        "a released unique value can be reused"
     );
-    assert_eq!(ground.count().await, 2);
+    assert_eq!(fixture.count().await, 2);
 }
 
 #[tokio::test]
 async fn the_free_plan_marks_spam_but_writes_no_submissions() {
-    let ground = Ground::lay(json!({})).await;
-    let (id, _) = ground.submit(json!({"email": "a@b.co"}), &[]).await;
-    ground.api.put_on(ground.account_id, Plan::Free).await;
+    let fixture = Fixture::setup(json!({})).await;
+    let (id, _) = fixture.submit(json!({"email": "a@b.co"}), &[]).await;
+    fixture.api.put_on(fixture.account_id, Plan::Free).await;
     let id = id.to_string();
-    for (status, problem) in
-        [ground.upsert("1", json!({"email": "c@d.co"})).await, ground.merge(&id, json!({"note": "x"})).await]
-    {
+    for (status, problem) in [
+        fixture.upsert("1", json!({"email": "c@d.co"})).await,
+        fixture.merge(&id, json!({"note": "x"})).await,
+    ] {
         assert_eq!((status, &problem["code"]), (403, &json!("plan_restricted")));
     }
-    assert_eq!(ground.mark(&id, "spam").await.0, 200);
+    assert_eq!(fixture.mark(&id, "spam").await.0, 200);
 }
 
 #[tokio::test]
 async fn creating_by_upsert_requires_submissions_create() {
-    let ground = Ground::lay(json!({})).await;
-    assert_eq!(ground.upsert("1", json!({"email": "a@b.co"})).await.0, 201);
+    let fixture = Fixture::setup(json!({})).await;
+    assert_eq!(fixture.upsert("1", json!({"email": "a@b.co"})).await.0, 201);
     let scopes = ScopeSet::parse(["submissions:update"]).unwrap();
-    let key = ground.api.key_with(&ground.key, scopes).await;
-    let ground = Ground { key, ..ground };
-    assert_eq!(ground.upsert("1", json!({"email": "c@d.co"})).await.0, 200);
-    let (status, problem) = ground.upsert("2", json!({"email": "c@d.co"})).await;
+    let key = fixture.api.key_with(&fixture.key, scopes).await;
+    let fixture = Fixture { key, ..fixture };
+    assert_eq!(fixture.upsert("1", json!({"email": "c@d.co"})).await.0, 200);
+    let (status, problem) = fixture.upsert("2", json!({"email": "c@d.co"})).await;
     assert_eq!((status, &problem["requiredScope"]), (403, &json!("submissions:create")));
 }
 
 #[tokio::test]
 async fn an_unmarked_submission_counts_and_is_delivered() {
-    let ground = Ground::lay(json!({"uniqueBy": ["email"]})).await;
-    let webhook = ground.webhook().await;
-    let (spam, _) = ground.submit(json!({"email": "a@b.co"}), &["honeypot"]).await;
+    let fixture = Fixture::setup(json!({"uniqueBy": ["email"]})).await;
+    let webhook = fixture.webhook().await;
+    let (spam, _) = fixture.submit(json!({"email": "a@b.co"}), &["honeypot"]).await;
     let spam = spam.to_string();
-    let (status, found) = ground.mark(&spam, "received").await;
+    let (status, found) = fixture.mark(&spam, "received").await;
     assert_eq!((status, &found["data"]["status"]), (200, &json!("received")), "{found}");
     assert_eq!(found["data"]["spamReasons"], Value::Null);
     assert_eq!(
-        (ground.count().await, ground.told(&webhook).await),
+        (fixture.count().await, fixture.delivered(&webhook).await),
         (1, vec!["submission.created".to_owned()])
     );
-    assert_eq!(ground.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Duplicate);
-    assert_eq!(ground.mark(&spam, "archived").await.0, 200);
-    assert_eq!(ground.count().await, 1, "an archived one counts");
-    assert_eq!(ground.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Duplicate);
-    assert_eq!(ground.mark(&spam, "spam").await.0, 200);
-    assert_eq!(ground.count().await, 0);
-    assert!(matches!(ground.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Stored(_)));
-    let (status, problem) = ground.mark(&spam, "received").await;
+    assert_eq!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Duplicate);
+    assert_eq!(fixture.mark(&spam, "archived").await.0, 200);
+    assert_eq!(fixture.count().await, 1, "an archived submission counts");
+    assert_eq!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Duplicate);
+    assert_eq!(fixture.mark(&spam, "spam").await.0, 200);
+    assert_eq!(fixture.count().await, 0);
+    assert!(matches!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Stored(_)));
+    let (status, problem) = fixture.mark(&spam, "received").await;
     assert_eq!((status, &problem["code"]), (409, &json!("duplicate_submission")), "its place is taken now");
-    ground.edit(json!({"uniqueBy": null, "maxSubmissions": 1})).await;
-    let (status, problem) = ground.mark(&spam, "received").await;
+    fixture.edit(json!({"uniqueBy": null, "maxSubmissions": 1})).await;
+    let (status, problem) = fixture.mark(&spam, "received").await;
     assert_eq!((status, &problem["code"]), (410, &json!("form_full")));
-    ground.edit(json!({"maxSubmissions": 2, "closesAt": "2020-01-01T00:00:00Z"})).await;
-    assert_eq!(ground.mark(&spam, "received").await.0, 200, "it came before the form closed");
-    assert_eq!(ground.told(&webhook).await.len(), 3);
-    assert_eq!(ground.mark(&spam, "lost").await.0, 400);
+    fixture.edit(json!({"maxSubmissions": 2, "closesAt": "2020-01-01T00:00:00Z"})).await;
+    assert_eq!(
+        fixture.mark(&spam, "received").await.0,
+        200,
+        "the submission is older than the closing of the form"
+    );
+    assert_eq!(fixture.delivered(&webhook).await.len(), 3);
+    assert_eq!(fixture.mark(&spam, "lost").await.0, 400);
 }
 
 #[tokio::test]
 async fn marking_spam_removes_its_page_entry() {
-    let ground = Ground::lay(json!({})).await;
+    let fixture = Fixture::setup(json!({})).await;
     let page = json!({"slug": "guests", "title": "P", "html": "x", "entryTemplate": "{{note}}"});
-    let (_, page) = ground.api.send(Method::POST, "/api/pages", Some(&ground.key), &page).await;
-    ground.edit(json!({"autoEntryPageId": page["id"]})).await;
+    let (_, page) = fixture.api.send(Method::POST, "/api/pages", Some(&fixture.key), &page).await;
+    fixture.edit(json!({"autoEntryPageId": page["id"]})).await;
     let entries = async || {
         let path = format!("/api/pages/{}/entries", page["id"].as_str().unwrap());
-        ground.api.send(Method::GET, &path, Some(&ground.key), &Value::Null).await.1["count"].clone()
+        fixture.api.send(Method::GET, &path, Some(&fixture.key), &Value::Null).await.1["count"].clone()
     };
-    let (_, made) = ground.upsert("1", json!({"email": "a@b.co", "note": "x"})).await;
-    assert_eq!(ground.upsert("2", json!({"email": "a@b.co", "note": "y"})).await.0, 201);
+    let (_, made) = fixture.upsert("1", json!({"email": "a@b.co", "note": "x"})).await;
+    assert_eq!(fixture.upsert("2", json!({"email": "a@b.co", "note": "y"})).await.0, 201);
     assert_eq!(entries().await, 2);
-    ground.mark(id_of(&made), "spam").await;
+    fixture.mark(id_of(&made), "spam").await;
     assert_eq!(entries().await, 1);
-    ground.mark(id_of(&made), "received").await;
+    fixture.mark(id_of(&made), "received").await;
     assert_eq!(entries().await, 2);
 }
 
 #[tokio::test]
 async fn a_new_unique_rule_keeps_old_duplicates_and_blocks_new_ones() {
-    let ground = Ground::lay(json!({})).await;
+    let fixture = Fixture::setup(json!({})).await;
     let mut old = Vec::new();
     for note in ["1", "2", "3"] {
-        old.push(ground.submit(json!({"email": "a@b.co", "note": note}), &[]).await.0.to_string());
+        old.push(fixture.submit(json!({"email": "a@b.co", "note": note}), &[]).await.0.to_string());
     }
-    ground.submit(json!({"email": "c@d.co"}), &["honeypot"]).await;
-    ground.edit(json!({"uniqueBy": ["email"]})).await;
-    assert_eq!(ground.count().await, 3);
-    assert_eq!(ground.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Duplicate);
+    fixture.submit(json!({"email": "c@d.co"}), &["honeypot"]).await;
+    fixture.edit(json!({"uniqueBy": ["email"]})).await;
+    assert_eq!(fixture.count().await, 3);
+    assert_eq!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Duplicate);
     assert!(
-        matches!(ground.submit(json!({"email": "c@d.co"}), &[]).await.1, Taken::Stored(_)),
-        "spam forbids none"
+        matches!(fixture.submit(json!({"email": "c@d.co"}), &[]).await.1, Taken::Stored(_)),
+        "spam blocks no other submission"
     );
     assert_eq!(
-        ground.merge(&old[1], json!({"note": "still here"})).await.0,
+        fixture.merge(&old[1], json!({"note": "still here"})).await.0,
         200,
-        "what stays the same may stay"
+        "an unchanged value is accepted"
     );
     // They are deleted one by one, and the last one still blocks new ones.
     for id in &old[..2] {
-        assert_eq!(ground.mark(id, "spam").await.0, 200);
-        assert_eq!(ground.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Duplicate);
+        assert_eq!(fixture.mark(id, "spam").await.0, 200);
+        assert_eq!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Duplicate);
     }
-    assert_eq!(ground.merge(&old[2], json!({"email": "e@f.co"})).await.0, 200);
-    assert!(matches!(ground.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Stored(_)));
+    assert_eq!(fixture.merge(&old[2], json!({"email": "e@f.co"})).await.0, 200);
+    assert!(matches!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Stored(_)));
     let texts = json!([{"name": "email", "label": "E", "type": "text"}, {"name": "note", "label": "N", "type": "text"}]);
-    ground.edit(json!({"fields": texts})).await;
+    fixture.edit(json!({"fields": texts})).await;
     assert!(
-        matches!(ground.submit(json!({"email": "A@b.co"}), &[]).await.1, Taken::Stored(_)),
-        "as a text it is another"
+        matches!(fixture.submit(json!({"email": "A@b.co"}), &[]).await.1, Taken::Stored(_)),
+        "the same digits as a text are a different value"
     );
-    ground.edit(json!({"uniqueBy": null})).await;
-    assert!(matches!(ground.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Stored(_)));
+    fixture.edit(json!({"uniqueBy": null})).await;
+    assert!(matches!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Stored(_)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_applies_to_visitors_and_owners_together() {
-    let ground = Arc::new(Ground::lay(json!({"maxSubmissions": 20})).await);
+    let fixture = Arc::new(Fixture::setup(json!({"maxSubmissions": 20})).await);
     let sent: JoinSet<bool> = (0..100)
         .map(|number| {
-            let ground = Arc::clone(&ground);
+            let fixture = Arc::clone(&fixture);
             async move {
                 let payload = json!({"email": "a@b.co"});
                 if number % 2 == 0 {
-                    let taken = ground.submit(payload, &[]).await.1;
+                    let taken = fixture.submit(payload, &[]).await.1;
                     assert!(matches!(taken, Taken::Stored(_) | Taken::Refused(_)), "{taken:?}");
                     matches!(taken, Taken::Stored(_))
                 } else {
-                    let (status, answer) = ground.upsert(&number.to_string(), payload).await;
+                    let (status, answer) = fixture.upsert(&number.to_string(), payload).await;
                     assert!([201, 410].contains(&status), "{answer}");
                     status == 201
                 }
@@ -325,37 +327,36 @@ async fn a_limit_applies_to_visitors_and_owners_together() {
         })
         .collect();
     assert_eq!(sent.join_all().await.into_iter().filter(|taken| *taken).count(), 20);
-    assert_eq!(ground.count().await, 20);
+    assert_eq!(fixture.count().await, 20);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_concurrent_upserts_one_creates_the_submission() {
-    let ground = Arc::new(Ground::lay(json!({"uniqueBy": ["email"]})).await);
-    let sent: JoinSet<u16> =
-        (0..50)
-            .map(|number| {
-                let ground = Arc::clone(&ground);
-                async move {
-                    ground.upsert("order-1", json!({"email": "a@b.co", "note": number.to_string()})).await.0
-                }
-            })
-            .collect();
+    let fixture = Arc::new(Fixture::setup(json!({"uniqueBy": ["email"]})).await);
+    let sent: JoinSet<u16> = (0..50)
+        .map(|number| {
+            let fixture = Arc::clone(&fixture);
+            async move {
+                fixture.upsert("order-1", json!({"email": "a@b.co", "note": number.to_string()})).await.0
+            }
+        })
+        .collect();
     let mut answers = sent.join_all().await;
     answers.sort_unstable();
-    assert_eq!((answers[48], answers[49], ground.count().await), (200, 201, 1));
+    assert_eq!((answers[48], answers[49], fixture.count().await), (200, 201, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rule_added_under_load_applies_from_then_on() {
-    let ground = Arc::new(Ground::lay(json!({})).await);
+    let fixture = Arc::new(Fixture::setup(json!({})).await);
     let submitting: JoinSet<(u64, bool)> = (0..8)
         .flat_map(|_| 0..25_u64)
         .map(|number| {
-            let ground = Arc::clone(&ground);
+            let fixture = Arc::clone(&fixture);
             async move {
                 loop {
                     let payload = json!({"email": format!("{number}@b.co")});
-                    match ground.submit(payload, &[]).await.1 {
+                    match fixture.submit(payload, &[]).await.1 {
                         Taken::Changed => {}
                         taken => return (number, matches!(taken, Taken::Stored(_))),
                     }
@@ -363,12 +364,12 @@ async fn a_rule_added_under_load_applies_from_then_on() {
             }
         })
         .collect();
-    ground.edit(json!({"uniqueBy": ["email"]})).await;
+    fixture.edit(json!({"uniqueBy": ["email"]})).await;
     let stored = submitting.join_all().await.into_iter().filter(|(_, stored)| *stored).count();
-    assert_eq!(ground.count().await, i64::try_from(stored).unwrap());
+    assert_eq!(fixture.count().await, i64::try_from(stored).unwrap());
     assert!(stored >= 25);
     for number in 0..25 {
-        let taken = ground.submit(json!({"email": format!("{number}@B.co")}), &[]).await.1;
+        let taken = fixture.submit(json!({"email": format!("{number}@B.co")}), &[]).await.1;
         assert_eq!(taken, Taken::Duplicate, "{number}");
     }
 }

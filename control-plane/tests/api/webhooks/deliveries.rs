@@ -37,7 +37,7 @@ fn hook() -> Value {
 }
 
 /// The attempt that a job-runner claims, if the delivery is due.
-async fn begun(conn: &mut store::Conn, id: Uuid) -> Option<Attempt> {
+async fn started(conn: &mut store::Conn, id: Uuid) -> Option<Attempt> {
     let now = Clock::system().now();
     let due = list_due(conn, now).await.unwrap();
     let rooms: Vec<_> = due.into_iter().map(|webhook_id| Room { webhook_id, places: 100 }).collect();
@@ -59,7 +59,7 @@ async fn a_test_creates_a_due_delivery_and_returns_its_state() {
     assert_eq!(owner.listed(&path, "pending").await, [tested["id"].as_str().unwrap()]);
     let mut tx = owner.api.begin().await;
     let delivery_id: Uuid = tested["id"].as_str().unwrap().parse().unwrap();
-    let attempt = begun(&mut tx, delivery_id).await.unwrap();
+    let attempt = started(&mut tx, delivery_id).await.unwrap();
     assert_eq!(
         (&attempt.payload["type"], &attempt.payload["data"]["webhookId"]),
         (&json!("webhook.ping"), &made["id"])
@@ -90,9 +90,9 @@ async fn deactivating_a_webhook_stops_and_cancels_its_deliveries() {
     // A delivery that was inserted during the deactivation.
     owner.delivery(&made, "pending", "null").await;
     owner.ask(Method::PATCH, &path, json!({"isActive": true})).await;
-    assert_eq!(owner.listed(&path, "canceled").await.len(), 2, "none goes out by itself");
+    assert_eq!(owner.listed(&path, "canceled").await.len(), 2, "none is sent automatically");
     let (_, retried) = owner.ask(Method::POST, &format!("{path}/retry"), since).await;
-    assert_eq!(retried["retried"], 2, "its owner may still want them");
+    assert_eq!(retried["retried"], 2, "the owner can retry them");
 }
 
 #[tokio::test]
@@ -108,13 +108,13 @@ async fn a_delivery_can_be_retried_in_any_state() {
         assert_eq!((&again["status"], &again["attempts"]), (&json!("pending"), &json!(3)), "{state}");
         assert!(again["finishedAt"].is_null());
         let mut tx = owner.api.begin().await;
-        let attempt = begun(&mut tx, id).await.unwrap();
-        assert_eq!((attempt.attempt, attempt.attempts_before), (4, 3), "its schedule begins anew");
-        for nobodys in [
+        let attempt = started(&mut tx, id).await.unwrap();
+        assert_eq!((attempt.attempt, attempt.attempts_before), (4, 3), "its retry schedule starts again");
+        for unknown in [
             format!("{other_path}/deliveries/{id}/retry"),
             format!("{path}/deliveries/{}/retry", made["id"].as_str().unwrap()),
         ] {
-            assert_eq!(owner.ask(Method::POST, &nobodys, Value::Null).await.0, StatusCode::NOT_FOUND);
+            assert_eq!(owner.ask(Method::POST, &unknown, Value::Null).await.0, StatusCode::NOT_FOUND);
         }
     }
 }
@@ -129,7 +129,7 @@ async fn a_retry_skips_a_delivery_with_an_attempt_in_progress() {
         owner.ask(Method::POST, &format!("{path}/deliveries/{id}/retry"), Value::Null).await;
     assert_eq!((status, &again["status"]), (StatusCode::OK, &json!("pending")));
     let mut tx = owner.api.begin().await;
-    assert!(begun(&mut tx, id).await.is_none());
+    assert!(started(&mut tx, id).await.is_none());
 }
 
 #[tokio::test]

@@ -177,7 +177,7 @@ async fn a_key_restricted_to_forms_can_not_change_webhooks_of_others() {
     let (of_both, _) = owner.webhook(linked(json!([form, other]))).await;
     let (of_form, _) = owner.webhook(linked(json!([form]))).await;
     let body = json!({"label": "k", "resourceIds": {"forms": [form]}});
-    let (_, narrow) = owner.ask(Method::POST, "/api/keys", body).await;
+    let (_, restricted) = owner.ask(Method::POST, "/api/keys", body).await;
     let elsewhere = json!({"url": "https://elsewhere.example"});
     for (path, status) in
         [(of_all, StatusCode::FORBIDDEN), (of_both, StatusCode::FORBIDDEN), (of_form, StatusCode::OK)]
@@ -188,8 +188,8 @@ async fn a_key_restricted_to_forms_can_not_change_webhooks_of_others() {
             (Method::DELETE, path.clone(), &Value::Null),
         ];
         for (method, call, body) in calls {
-            let (answered, told) = owner.api.send(method, &call, narrow["key"].as_str(), body).await;
-            assert_eq!(answered, status, "{call}: {told}");
+            let (answered, received) = owner.api.send(method, &call, restricted["key"].as_str(), body).await;
+            assert_eq!(answered, status, "{call}: {received}");
         }
         let left = owner.ask(Method::GET, &path, Value::Null).await;
         let expected = if status == StatusCode::OK { StatusCode::NOT_FOUND } else { StatusCode::OK };
@@ -237,7 +237,7 @@ async fn a_webhook_covers_all_forms_only_until_its_first_link() {
     assert_eq!(owner.get(&path).await["allForms"], false);
 
     let (_, made) = owner.webhook(json!({"url": "https://example.com/hook", "formIds": []})).await;
-    assert_eq!(made["allForms"], false, "no forms are not all forms");
+    assert_eq!(made["allForms"], false, "an empty list does not mean all forms");
 }
 
 #[tokio::test]
