@@ -47,7 +47,7 @@ def call(method, url, key=None, body=None, headers=None):
     request = urllib.request.Request(url, None if body is None else json.dumps(body).encode(), headers, method=method)
     with urllib.request.urlopen(request) as response:
         text = response.read()
-    return json.loads(text) if text[:1] in b"{[" else text.decode()
+    return json.loads(text) if text[:1] in (b"{", b"[") else text.decode()
 
 
 def until(condition, check):
