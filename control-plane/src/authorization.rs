@@ -9,7 +9,7 @@ use store::subdomains::Subdomain;
 use store::things::Place;
 use store::{Conn, Part};
 use uuid::Uuid;
-use web::{Code, Paging, Problem};
+use web::{Code, PaginationQuery, Problem};
 
 use crate::call::Call;
 
@@ -90,7 +90,7 @@ impl<S> Call<S> {
     }
 
     /// Returns the filter of a list: the requested page of the resources that the caller may access.
-    pub fn list_filter(&self, kind: Resource, paging: &Paging) -> Result<Part, Problem> {
+    pub fn list_filter(&self, kind: Resource, paging: &PaginationQuery) -> Result<Part, Problem> {
         let (limit, after) = paging.read()?;
         let ids = self.restrictions().ids_of(kind).map(|ids| ids.iter().copied().collect());
         Ok(Part { folder_id: self.restrictions().folder_id, ids, after, limit })
@@ -101,7 +101,7 @@ impl<S> Call<S> {
         &self,
         conn: &mut Conn,
         kind: Resource,
-        paging: &Paging,
+        paging: &PaginationQuery,
         folder_id: Option<Uuid>,
     ) -> Result<Part, Problem> {
         let filter = self.list_filter(kind, paging)?;

@@ -15,9 +15,8 @@ use http::request::Parts;
 use serde_json::json;
 use store::callers::Caller;
 use store::months::Months;
-use store::usage::Usage;
 use uuid::Uuid;
-use web::{Code, Created, Envelope, Meta, MetaSlot, MetaUsage, Problem, Reply, RequestId, Used};
+use web::{Code, Created, Envelope, Meta, MetaSlot, Problem, Reply, RequestId, Usage, UsageCounter};
 
 use crate::App;
 
@@ -230,10 +229,10 @@ fn meta(caller: &Caller, request_id: &str) -> Meta {
 }
 
 /// The usage of a plan's limits.
-pub fn usage_of(plan: Plan, usage: &Usage, months: &Months) -> MetaUsage {
+pub fn usage_of(plan: Plan, usage: &store::usage::Usage, months: &Months) -> Usage {
     let limits = plan.limits();
-    let used = |used: i64, limit: i64| Used { used, limit };
-    MetaUsage {
+    let used = |used: i64, limit: i64| UsageCounter { used, limit };
+    Usage {
         projects: used(usage.projects, limits.projects),
         webhooks: used(usage.webhooks, limits.webhooks),
         domains: used(usage.domains, limits.custom_domains),

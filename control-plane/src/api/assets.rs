@@ -1,7 +1,7 @@
-//! Assets: files for pages, uploaded by whoever is given a signed address.
+//! Assets: files for pages, uploaded to a signed URL.
 //!
-//! An asset's bytes count against the plan from the moment its address is given out: they are announced exactly, so
-//! that nothing is left to settle when they come. What never comes is given back when its time is over.
+//! The bytes count against the plan as soon as the URL is issued. The size is announced exactly, so nothing remains
+//! to settle after the upload. The bytes of an upload that never comes are released when its URL expires.
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
@@ -16,103 +16,98 @@ use store::assets::Asset;
 use store::uploads::{NewUpload, Purpose};
 use store::usage;
 use uuid::Uuid;
-use web::{Code, Created, Deleted, Json, Listed, Paging, Path, Problem, Query, Reply};
+use web::{Code, Created, Deletion, Json, PageInfo, Path, Problem, Query, Reply};
 
 use crate::App;
 use crate::call::{Call, scope};
 use crate::uploads::UploadHeaders;
 
-/// The endpoints.
 pub(super) fn resource() -> web::Resource<App> {
     web::Resource::new("assets")
-        .post("/api/pages/assets", create, "Announce a file and get an address to upload it to")
+        .post("/api/pages/assets", create, "Create an asset and get a URL to upload it to")
         .get("/api/pages/assets", list, "List assets")
-        .delete("/api/pages/assets/{id}", delete, "Delete an asset for good")
+        .delete("/api/pages/assets/{id}", delete, "Delete an asset permanently")
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct NewAsset {
-    /// A name without folders; it ends the public address.
+struct CreateAssetRequest {
+    /// File name without folders; the last part of the public URL.
     #[schemars(length(min = 1, max = uploads::FILENAME_CHARS_MAX), regex(pattern = uploads::FILENAME_PATTERN))]
     filename: String,
-    /// What the bytes are; they must agree.
+    /// Media type of the file; the bytes must match it.
     #[schemars(length(min = 3, max = 161), regex(pattern = media::ESSENCE_PATTERN))]
     content_type: String,
-    /// How many bytes will come, exactly.
+    /// Exact number of bytes.
     #[serde(deserialize_with = "web::whole_number")]
     #[schemars(with = "i64", range(min = 1))]
     size_bytes: i64,
-    /// The page it belongs to. When the page goes the asset stays.
+    /// The page it belongs to. The asset stays when the page is deleted.
     page_id: Option<Uuid>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct AnnouncedAsset {
+struct AssetUploadResponse {
     id: Uuid,
-    /// Send the bytes here, once, before `expiresAt`. No key is needed: whoever has the address may.
+    /// Send the bytes here, once, before `expiresAt`. The URL is the credential: no key is needed.
     upload_url: String,
     /// Always `PUT`.
     upload_method: &'static str,
+    /// Headers to send with the upload.
     upload_headers: UploadHeaders,
-    /// Where it will be shown, for as long as there is the asset.
+    /// Public URL of the file, valid until the asset is deleted.
     public_url: String,
+    /// The upload URL expires at this time.
     expires_at: DateTime<Utc>,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct AssetsQuery {
+web::list_query!(AssetsQuery {
     /// Only assets of this page.
     page_id: Option<Uuid>,
-    #[schemars(range(min = 1, max = 100))]
-    limit: Option<i64>,
-    #[schemars(extend("format" = "cursor"))]
-    cursor: Option<String>,
-}
+});
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct AssetView {
     id: Uuid,
+    /// File name without folders.
     filename: String,
+    /// Media type of the file.
     content_type: String,
+    /// Size in bytes.
     size_bytes: i64,
+    /// The page it belongs to; null for none.
     page_id: Option<Uuid>,
-    /// Whether its bytes have come.
+    /// Whether the bytes have been uploaded.
     is_uploaded: bool,
+    /// Public URL of the file.
     public_url: String,
     created_at: DateTime<Utc>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-struct Assets {
-    assets: Vec<AssetView>,
-    #[serde(flatten)]
-    listed: Listed,
-}
+web::list_response!(AssetListResponse { assets: AssetView });
 
 async fn create(
     call: Call<scope::AssetsCreate>,
     State(app): State<App>,
-    Json(wanted): Json<NewAsset>,
-) -> Result<Created<AnnouncedAsset>, Problem> {
-    let content_type = check(&wanted)?;
+    Json(request): Json<CreateAssetRequest>,
+) -> Result<Created<AssetUploadResponse>, Problem> {
+    let content_type = check(&request)?;
     let limits = call.limits();
-    if limits.asset_size_limit != UNLIMITED && wanted.size_bytes > limits.asset_size_limit {
-        let most = limits.asset_size_limit;
-        let detail = format!("the {} plan takes assets of up to {most} bytes", call.plan().word());
+    if limits.asset_size_limit != UNLIMITED && request.size_bytes > limits.asset_size_limit {
+        let limit = limits.asset_size_limit;
+        let detail = format!("the {} plan allows assets of up to {limit} bytes", call.plan().word());
         return Err(Problem::new(Code::QuotaExceeded, detail)
-            .with("limit", json!(most))
+            .with("limit", json!(limit))
             .hint("make the file smaller, or upgrade: GET /api/account/upgrade"));
     }
     let asset = Asset {
         id: app.rng.uuid_v7(call.now),
-        page_id: wanted.page_id,
-        filename: wanted.filename,
+        page_id: request.page_id,
+        filename: request.filename,
         content_type,
-        size_bytes: wanted.size_bytes,
+        size_bytes: request.size_bytes,
         blob_id: None,
         created_at: call.now,
     };
@@ -133,7 +128,7 @@ async fn create(
     store::uploads::insert_upload(&mut tx, call.account_id, &upload).await?;
     app.commit(tx, vec![]).await?;
 
-    let announced = AnnouncedAsset {
+    let response = AssetUploadResponse {
         id: asset.id,
         upload_url: app.uploads.url(&app.addresses, &upload),
         upload_method: "PUT",
@@ -142,25 +137,25 @@ async fn create(
         expires_at: upload.expires_at,
     };
     let image = json!({
-        "slug": "picture", "title": asset.filename, "html": format!("<img src=\"{}\" alt=\"\">", announced.public_url),
+        "slug": "picture", "title": asset.filename, "html": format!("<img src=\"{}\" alt=\"\">", response.public_url),
     });
-    Ok(call.created(announced).next("show", "pages.create", image, "Upload the file, then show it on a page"))
+    Ok(call.created(response).next("show", "pages.create", image, "Upload the file, then show it on a page"))
 }
 
 async fn list(
     call: Call<scope::AssetsRead>,
     State(app): State<App>,
     Query(query): Query<AssetsQuery>,
-) -> Result<Reply<Assets>, Problem> {
-    let AssetsQuery { page_id, limit, cursor } = query;
+) -> Result<Reply<AssetListResponse>, Problem> {
+    let page_id = query.page_id;
     let mut conn = store::acquire(&app.db).await?;
     if page_id.is_some() {
         check_page(&call, &mut conn, page_id).await?;
     }
-    // An asset is within reach if its page is.
-    let part = call.list_filter(Resource::Pages, &Paging::new(limit, cursor))?;
+    // A key can access an asset if it can access the asset's page.
+    let part = call.list_filter(Resource::Pages, &query.pagination())?;
     let mut rows = store::assets::list_assets(&mut conn, call.account_id, &part, page_id).await?;
-    let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let page = PageInfo::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     let view = |asset: Asset| AssetView {
         id: asset.id,
         public_url: app.addresses.asset(asset.id, &asset.filename),
@@ -172,31 +167,31 @@ async fn list(
         created_at: asset.created_at,
     };
     let assets = rows.into_iter().map(view).collect();
-    Ok(call.reply(Assets { assets, listed: listed.clone() }).part(listed))
+    Ok(call.reply(AssetListResponse { assets, page }).paginated())
 }
 
 async fn delete(
     call: Call<scope::AssetsDelete>,
     State(app): State<App>,
     Path(id): Path<Uuid>,
-) -> Result<Reply<Deleted>, Problem> {
+) -> Result<Reply<Deletion>, Problem> {
     let mut tx = store::begin(&app.db).await?;
     let found = store::assets::find_asset(&mut tx, call.account_id, id).await?;
     let found = found.ok_or_else(|| Problem::not_found("asset"))?;
     check_page(&call, &mut tx, found.page_id).await?;
-    // In the order of whoever takes its upload, and of whoever deletes its page, which takes the counters before what
-    // belongs to it: one waits for the other, and never each for each.
+    // Locks in the same order as the upload, which starts with its row, and as the deletion of a page, which locks
+    // the counters before the page's resources. So these transactions can't deadlock.
     store::uploads::delete_upload(&mut tx, call.account_id, id).await?;
     usage::lock(&mut tx, call.account_id).await?;
-    let gone = store::assets::delete_asset(&mut tx, call.account_id, id).await?;
-    let gone = gone.ok_or_else(|| Problem::not_found("asset"))?;
-    usage::give_back_bytes(&mut tx, call.account_id, gone.size_bytes).await?;
-    store::blobs::release_blobs(&mut tx, call.account_id, gone.blob_id.as_slice(), call.now).await?;
+    let deleted = store::assets::delete_asset(&mut tx, call.account_id, id).await?;
+    let deleted = deleted.ok_or_else(|| Problem::not_found("asset"))?;
+    usage::give_back_bytes(&mut tx, call.account_id, deleted.size_bytes).await?;
+    store::blobs::release_blobs(&mut tx, call.account_id, deleted.blob_id.as_slice(), call.now).await?;
     app.commit(tx, vec![Change::Asset { asset_id: id }]).await?;
-    Ok(call.reply(Deleted::now()))
+    Ok(call.reply(Deletion::now()))
 }
 
-/// An asset lies where its page lies; one without a page is the whole account's, and on nobody's list of pages.
+/// Checks access to an asset: through its page, or, without a page, as a resource of the whole account.
 async fn check_page<S>(call: &Call<S>, conn: &mut store::Conn, page_id: Option<Uuid>) -> Result<(), Problem> {
     match page_id {
         Some(page_id) => call.check_id(conn, Resource::Pages, page_id).await,
@@ -207,12 +202,12 @@ async fn check_page<S>(call: &Call<S>, conn: &mut store::Conn, page_id: Option<U
     }
 }
 
-fn check(wanted: &NewAsset) -> Result<String, Problem> {
-    let mut complaints = uploads::check_filename(&wanted.filename);
-    if wanted.size_bytes < 1 {
+fn check(request: &CreateAssetRequest) -> Result<String, Problem> {
+    let mut complaints = uploads::check_filename(&request.filename);
+    if request.size_bytes < 1 {
         complaints.push(Complaint::new("sizeBytes", "range", "sizeBytes must be at least 1"));
     }
-    let content_type = media::essence(&wanted.content_type);
+    let content_type = media::essence(&request.content_type);
     if content_type.is_none() {
         let rule = "contentType must be a media type like `image/png`";
         complaints.push(Complaint::new("contentType", "media_type", rule));

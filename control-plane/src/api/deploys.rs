@@ -21,13 +21,12 @@ use crate::call::{Call, scope};
 use crate::deploys::{self, Progress};
 use crate::uploads::UploadHeaders;
 
-/// The endpoints.
 pub(super) fn resource() -> web::Resource<App> {
     web::Resource::new("deploys")
-        .get("/api/deploy/{id}", read, "How far a deploy is")
-        .post("/api/deploy/{id}/rollback", rollback, "Make a site what it was before its newest deploy")
+        .get("/api/deploy/{id}", read, "Get a deploy's progress")
+        .post("/api/deploy/{id}/rollback", rollback, "Roll a site back to before its latest deploy")
         .extension()
-        .post("/api/deploy", create, "Begin a deploy and get an address to upload its zip to")
+        .post("/api/deploy", create, "Create a deploy and get a URL to upload its zip to")
         .post("/api/deploy/{id}/process", process, "Publish the site in an uploaded zip")
 }
 
@@ -35,8 +34,8 @@ const CONTENT_TYPE: &str = "application/zip";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct NewDeploy {
-    /// How many bytes the zip has, exactly; at most 100 MB.
+struct CreateDeployRequest {
+    /// Exact number of bytes of the zip; at most 100 MB.
     #[serde(deserialize_with = "web::whole_number")]
     #[schemars(with = "i64", range(min = 1, max = ZIP_BYTES_MAX))]
     size_bytes: i64,
@@ -44,12 +43,16 @@ struct NewDeploy {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct BegunDeploy {
+struct DeployUploadResponse {
+    /// Id of the new deploy.
     deploy_id: Uuid,
-    /// Send the zip here, once, before `expiresAt`, by `PUT`.
+    /// Send the zip here by `PUT`, once, before `expiresAt`.
     upload_url: String,
+    /// Always `PUT`.
     upload_method: &'static str,
+    /// Headers to send with the upload.
     upload_headers: UploadHeaders,
+    /// The upload URL expires at this time.
     expires_at: DateTime<Utc>,
 }
 
@@ -59,95 +62,117 @@ struct DeployView {
     id: Uuid,
     /// `presigned`, `uploaded`, `processing`, `processed` or `rolled_back`.
     status: &'static str,
+    /// The subdomain it was published to; null before processing.
     subdomain_id: Option<Uuid>,
+    /// Number of files processed so far.
     files_done: i32,
-    /// 0 until they are counted.
+    /// Number of files in the zip; 0 until they are counted.
     files_total: i32,
-    /// The deploy its site had before.
+    /// The site's previous deploy; null for none.
     previous_deploy_id: Option<Uuid>,
     created_at: DateTime<Utc>,
+    /// When processing finished; null before.
     processed_at: Option<DateTime<Utc>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Processing {
-    /// Where to publish: the account's first subdomain unless told otherwise.
+struct ProcessDeployRequest {
+    /// Subdomain to publish to; default: the account's first subdomain.
     subdomain_id: Option<Uuid>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct DeployedPage {
+    /// Path of the page on its site.
     slug: String,
+    /// Id of the page.
     id: Uuid,
     /// `created`, `updated` or `unchanged`.
     status: &'static str,
+    /// Public URL of the page.
     subdomain_url: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct DeployedAsset {
-    /// Its path in the site.
+    /// Path of the file in the site.
     filename: String,
+    /// Public URL of the file.
     public_url: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct StalePage {
+    /// Path of the page on its site.
     slug: String,
+    /// Id of the page.
     id: Uuid,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Stats {
+struct DeployStats {
+    /// Number of new pages.
     pages_created: usize,
+    /// Number of changed pages.
     pages_updated: usize,
+    /// Number of assets with URLs of their own.
     assets_uploaded: usize,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct ProcessedDeploy {
+struct DeployResultResponse {
+    /// Id of the deploy.
     deploy_id: Uuid,
+    /// The pages in the zip.
     pages: Vec<DeployedPage>,
-    /// Images and fonts. All other files are served at the paths they have in the zip.
+    /// Images and fonts, served at URLs of their own. All other files are served at their paths in the zip.
     assets: Vec<DeployedAsset>,
+    /// Public URL of the site.
     site_url: String,
-    /// Pages of the site that the zip doesn't have. They stay, with the files of the deploy before.
+    /// Pages of the site that are not in the zip. They stay, with the files of the previous deploy.
     stale_pages_not_in_zip: Vec<StalePage>,
-    /// What was left out, and why.
+    /// Files that were left out, with the reason.
     errors: Vec<String>,
-    /// Paths that pages and style sheets refer to and that are not in the zip.
+    /// Paths that pages and style sheets refer to but that are not in the zip.
     missing_assets: Vec<String>,
+    /// The site's previous deploy; null for none.
     previous_deploy_id: Option<Uuid>,
-    stats: Stats,
+    /// Totals of this deploy.
+    stats: DeployStats,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct RestoredPage {
+struct DeployRollbackPage {
+    /// Path of the page on its site.
     slug: String,
+    /// Id of the page.
     id: Uuid,
-    /// `restored`; `unpublished` if the deploy had made it; `kept` if its version before is no longer kept.
+    /// `restored`; `unpublished` if the deploy had created the page; `kept` if the previous version is no longer
+    /// stored.
     status: &'static str,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct RolledBack {
+struct DeployRollbackResponse {
+    /// The deploy that was rolled back.
     deploy_id: Uuid,
-    /// The deploy whose files are served again, if there is one.
+    /// The deploy with the files that are served again; null for none.
     served_deploy_id: Option<Uuid>,
-    pages: Vec<RestoredPage>,
+    /// The pages that the deploy had created or changed.
+    pages: Vec<DeployRollbackPage>,
 }
 
 async fn create(
     call: Call<scope::DeploysCreate>,
     State(app): State<App>,
-    Json(NewDeploy { size_bytes }): Json<NewDeploy>,
-) -> Result<Created<BegunDeploy>, Problem> {
+    Json(CreateDeployRequest { size_bytes }): Json<CreateDeployRequest>,
+) -> Result<Created<DeployUploadResponse>, Problem> {
     if !(1..=ZIP_BYTES_MAX).contains(&size_bytes) {
         let rule = format!("sizeBytes must be 1 to {ZIP_BYTES_MAX}");
         return Err(Problem::validation(vec![Complaint::new("sizeBytes", "range", rule)]));
@@ -168,7 +193,7 @@ async fn create(
     let mut tx = store::begin(&app.db).await?;
     store::usage::lock(&mut tx, call.account_id).await?;
     if store::deploys::count_open(&mut tx, call.account_id).await? >= app.deploys.max_open {
-        let detail = format!("{} deploys of this account are begun and not processed", app.deploys.max_open);
+        let detail = format!("this account has {} unprocessed deploys", app.deploys.max_open);
         return Err(
             Problem::new(Code::Conflict, detail).hint("process one of them, or wait until they expire")
         );
@@ -176,7 +201,7 @@ async fn create(
     store::deploys::insert_deploy(&mut tx, call.account_id, upload.id, size_bytes, call.now).await?;
     store::uploads::insert_upload(&mut tx, call.account_id, &upload).await?;
     app.commit(tx, vec![]).await?;
-    let begun = BegunDeploy {
+    let response = DeployUploadResponse {
         deploy_id: upload.id,
         upload_url: app.uploads.url(&app.addresses, &upload),
         upload_method: "PUT",
@@ -184,7 +209,7 @@ async fn create(
         expires_at: upload.expires_at,
     };
     let id = json!({"id": upload.id});
-    Ok(call.created(begun).next("publish", "deploys.process", id, "Upload the zip, then publish its site"))
+    Ok(call.created(response).next("publish", "deploys.process", id, "Upload the zip, then publish its site"))
 }
 
 async fn read(
@@ -208,41 +233,41 @@ async fn read(
     }))
 }
 
-/// Goes on when the caller has left: a long one is longer than some wait, and would never be done.
+/// Runs in its own task, which continues after the caller disconnects: a long deploy can exceed the caller's timeout.
 async fn process(
     call: Call<scope::DeploysUpdate>,
     State(app): State<App>,
     Path(id): Path<Uuid>,
-    OptionalJson(wanted): OptionalJson<Processing>,
-) -> Result<Reply<ProcessedDeploy>, Problem> {
-    let going_on = tokio::spawn(carry_out(call, app, id, wanted).in_current_span());
-    going_on.await.unwrap_or_else(|ended| {
-        tracing::error!(%ended, "processing a deploy broke off");
+    OptionalJson(request): OptionalJson<ProcessDeployRequest>,
+) -> Result<Reply<DeployResultResponse>, Problem> {
+    let task = tokio::spawn(process_deploy(call, app, id, request).in_current_span());
+    task.await.unwrap_or_else(|error| {
+        tracing::error!(%error, "the task that processes a deploy ended early");
         Err(Problem::away(false))
     })
 }
 
-async fn carry_out(
+async fn process_deploy(
     call: Call<scope::DeploysUpdate>,
     app: App,
     id: Uuid,
-    wanted: Option<Processing>,
-) -> Result<Reply<ProcessedDeploy>, Problem> {
+    request: Option<ProcessDeployRequest>,
+) -> Result<Reply<DeployResultResponse>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
     let deploy = find(&call, &mut conn, id).await?;
-    let subdomain = call.subdomain(&mut conn, wanted.and_then(|wanted| wanted.subdomain_id)).await?;
+    let subdomain = call.subdomain(&mut conn, request.and_then(|request| request.subdomain_id)).await?;
     let (zip_id, sha256) = deploy.zip.ok_or_else(|| not_ready(&deploy))?;
     let until = call.now + TimeDelta::from_std(app.deploys.lease_ttl).unwrap_or_default();
     if !store::deploys::lease_deploy(&mut conn, call.account_id, id, call.now, until).await? {
-        return Err(Problem::new(Code::Conflict, "this deploy is being processed")
-            .hint("see how far it is with GET /api/deploy/{id}"));
+        return Err(Problem::new(Code::Conflict, "this deploy is already being processed")
+            .hint("see its progress with GET /api/deploy/{id}"));
     }
     drop(conn);
     let progress = Progress::default();
     let zip = Name { account_id: call.account_id, sha256 };
     let work = async {
-        let most = call.limits().asset_size_limit;
-        let site = deploys::build(&app, call.account_id, zip, deploy.size_bytes, most, &progress).await?;
+        let limit = call.limits().asset_size_limit;
+        let site = deploys::build(&app, call.account_id, zip, deploy.size_bytes, limit, &progress).await?;
         let published = deploys::publish(&app, &call, id, zip_id, &subdomain, &site).await?;
         Ok::<_, Problem>((site, published))
     };
@@ -262,13 +287,13 @@ async fn carry_out(
     let pages: Vec<DeployedPage> = published.pages.into_iter().map(view).collect();
     let assets = assets(&app, &site);
     let count = |status: &str| pages.iter().filter(|page| page.status == status).count();
-    let stats = Stats {
+    let stats = DeployStats {
         pages_created: count("created"),
         pages_updated: count("updated"),
         assets_uploaded: assets.len(),
     };
     let stale = published.stale.into_iter().map(|page| StalePage { slug: page.slug, id: page.id });
-    Ok(call.reply(ProcessedDeploy {
+    Ok(call.reply(DeployResultResponse {
         deploy_id: id,
         pages,
         assets,
@@ -285,22 +310,25 @@ async fn rollback(
     call: Call<scope::DeploysUpdate>,
     State(app): State<App>,
     Path(id): Path<Uuid>,
-) -> Result<Reply<RolledBack>, Problem> {
+) -> Result<Reply<DeployRollbackResponse>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
     let deploy = find(&call, &mut conn, id).await?;
     drop(conn);
     let rolled_back = deploys::rollback(&app, &call, &deploy).await?;
-    let view =
-        |page: deploys::RolledBackPage| RestoredPage { slug: page.slug, id: page.id, status: page.status };
-    Ok(call.reply(RolledBack {
+    let view = |page: deploys::RolledBackPage| DeployRollbackPage {
+        slug: page.slug,
+        id: page.id,
+        status: page.status,
+    };
+    Ok(call.reply(DeployRollbackResponse {
         deploy_id: id,
         served_deploy_id: deploy.previous_id,
         pages: rolled_back.pages.into_iter().map(view).collect(),
     }))
 }
 
-/// The deploy in the path, if its site is within reach. It concerns a whole site, so that a key kept to a folder can't
-/// touch it.
+/// Returns the deploy if the caller may access its site. A deploy changes a whole site, so a key restricted to a
+/// folder has no access.
 async fn find<S>(call: &Call<S>, conn: &mut store::Conn, id: Uuid) -> Result<Deploy, Problem> {
     let deploy = store::deploys::find_deploy(conn, call.account_id, id).await?;
     let deploy = deploy.ok_or_else(|| Problem::not_found("deploy"))?;
@@ -315,10 +343,10 @@ fn not_ready(deploy: &Deploy) -> Problem {
     match deploy.status {
         Status::Presigned | Status::Uploaded => {
             Problem::new(Code::Conflict, "the zip of this deploy has not been uploaded")
-                .hint("PUT it to the uploadUrl that POST /api/deploy gave")
+                .hint("PUT it to the uploadUrl from POST /api/deploy")
         }
         Status::Processed | Status::RolledBack => {
-            Problem::new(Code::Conflict, "this deploy was processed already").hint("begin a new one")
+            Problem::new(Code::Conflict, "this deploy was already processed").hint("create a new one")
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Custom domains: show a site under a host of your own.
+//! Custom domains: serve a site under the owner's host name.
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
@@ -12,34 +12,34 @@ use serde_json::json;
 use store::domains::{Domain, NewDomain};
 use store::usage::{self, Counter};
 use uuid::Uuid;
-use web::{Code, Created, Deleted, Json, Listed, Paging, Path, Problem, Query, Reply};
+use web::{Code, Created, Deletion, Json, PageInfo, PaginationQuery, Path, Problem, Query, Reply};
 
 use crate::App;
 use crate::call::{Call, scope};
 
-/// The endpoints.
 pub(super) fn resource() -> web::Resource<App> {
     web::Resource::new("domains")
         .get("/api/account/domains", list, "List custom domains with their status")
         .post("/api/account/domains", create, "Add a custom domain")
-        .get("/api/account/domains/{id}", read, "Read a custom domain with the records to publish")
-        .patch("/api/account/domains/{id}", update, "Let a custom domain show another subdomain")
+        .get("/api/account/domains/{id}", read, "Get a custom domain and its DNS records")
+        .patch("/api/account/domains/{id}", update, "Point a custom domain at another subdomain")
         .delete("/api/account/domains/{id}", delete, "Remove a custom domain")
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct WantedDomain {
-    /// Such as `www.example.com`.
+struct CreateDomainRequest {
+    /// Host name, such as `www.example.com`.
     #[schemars(length(max = 253), extend("format" = "idn-hostname"))]
     domain: String,
-    /// The account's first subdomain unless told otherwise.
+    /// Subdomain to serve; default: the account's first subdomain.
     subdomain_id: Option<Uuid>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Repointed {
+struct UpdateDomainRequest {
+    /// Subdomain to serve.
     subdomain_id: Uuid,
 }
 
@@ -47,8 +47,11 @@ struct Repointed {
 #[serde(rename_all = "camelCase")]
 struct DomainView {
     id: Uuid,
+    /// Host name.
     domain: String,
+    /// The subdomain that the domain serves.
     subdomain_id: Uuid,
+    /// Name of that subdomain.
     subdomain_name: String,
     /// `pending`, `active` or `failed`.
     status: String,
@@ -56,47 +59,40 @@ struct DomainView {
     dns_status: String,
     /// `pending`, `issuing`, `active` or `failed`.
     ssl_status: String,
-    /// What to publish in the domain's DNS.
+    /// Records to add to the domain's DNS.
     records: Vec<Record>,
+    /// When the DNS records were last checked; null before the first check.
     last_checked_at: Option<DateTime<Utc>>,
-    /// What went wrong last.
+    /// The last error; null if there is none.
     error: Option<String>,
     created_at: DateTime<Utc>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-struct Domains {
-    domains: Vec<DomainView>,
-    #[serde(flatten)]
-    listed: Listed,
-}
+web::list_response!(DomainListResponse { domains: DomainView });
 
 async fn list(
     call: Call<scope::DomainsRead>,
     State(app): State<App>,
-    Query(paging): Query<Paging>,
-) -> Result<Reply<Domains>, Problem> {
+    Query(paging): Query<PaginationQuery>,
+) -> Result<Reply<DomainListResponse>, Problem> {
     call.check_whole_account(Resource::Domains)?;
     let part = call.list_filter(Resource::Domains, &paging)?;
     let mut conn = store::acquire(&app.db).await?;
     let mut rows = store::domains::list_domains(&mut conn, call.account_id, &part).await?;
-    let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let page = PageInfo::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     Ok(call
-        .reply(Domains {
-            domains: rows.into_iter().map(|row| view(&app, row)).collect(),
-            listed: listed.clone(),
-        })
-        .part(listed))
+        .reply(DomainListResponse { domains: rows.into_iter().map(|row| view(&app, row)).collect(), page })
+        .paginated())
 }
 
 async fn create(
     call: Call<scope::DomainsCreate>,
     State(app): State<App>,
-    Json(wanted): Json<WantedDomain>,
+    Json(request): Json<CreateDomainRequest>,
 ) -> Result<Created<DomainView>, Problem> {
     let own = [app.addresses.base_host(), app.addresses.sites_domain()];
     let domain =
-        domains::read(&wanted.domain, &own).map_err(|complaint| Problem::validation(vec![complaint]))?;
+        domains::read(&request.domain, &own).map_err(|complaint| Problem::validation(vec![complaint]))?;
     call.check_whole_account(Resource::Domains)?;
     call.check_new(Resource::Domains)?;
     let limit = call.limits().custom_domains;
@@ -107,7 +103,7 @@ async fn create(
     let new = NewDomain {
         id: app.rng.uuid_v7(call.now),
         domain,
-        subdomain_id: call.subdomain(&mut tx, wanted.subdomain_id).await?.id,
+        subdomain_id: call.subdomain(&mut tx, request.subdomain_id).await?.id,
         challenge: domains::challenge(&app.rng.bytes()),
         created_at: call.now,
     };
@@ -118,11 +114,11 @@ async fn create(
     if !usage::take(&mut tx, call.account_id, Counter::Domains, limit).await? {
         return Err(call.quota_exceeded("custom domains", limit));
     }
-    let made = find(&call, &mut tx, new.id).await?;
+    let created = find(&call, &mut tx, new.id).await?;
     app.commit(tx, vec![]).await?;
     let check = json!({"id": new.id});
-    let hint = "Publish its records, then look whether they are seen";
-    Ok(call.created(view(&app, made)).next("verify", "domains.read", check, hint))
+    let hint = "Add the records to the DNS, then check whether they are visible";
+    Ok(call.created(view(&app, created)).next("verify", "domains.read", check, hint))
 }
 
 async fn read(
@@ -140,7 +136,7 @@ async fn update(
     call: Call<scope::DomainsUpdate>,
     State(app): State<App>,
     Path(id): Path<Uuid>,
-    Json(Repointed { subdomain_id }): Json<Repointed>,
+    Json(UpdateDomainRequest { subdomain_id }): Json<UpdateDomainRequest>,
 ) -> Result<Reply<DomainView>, Problem> {
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Domains, id).await?;
@@ -155,14 +151,14 @@ async fn delete(
     call: Call<scope::DomainsDelete>,
     State(app): State<App>,
     Path(id): Path<Uuid>,
-) -> Result<Reply<Deleted>, Problem> {
+) -> Result<Reply<Deletion>, Problem> {
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Domains, id).await?;
     let deleted = store::domains::delete_domain(&mut tx, call.account_id, id).await?;
     let host = deleted.ok_or_else(|| Problem::not_found("domain"))?;
     usage::give_back(&mut tx, call.account_id, Counter::Domains).await?;
     app.commit(tx, vec![Change::Host { host }]).await?;
-    Ok(call.reply(Deleted::now()))
+    Ok(call.reply(Deletion::now()))
 }
 
 async fn find<S>(call: &Call<S>, conn: &mut store::Conn, id: Uuid) -> Result<Domain, Problem> {

@@ -1,4 +1,4 @@
-//! Entries: what a page's template shows one after the other, and the archives of those whose page is gone.
+//! Entries, which a page shows through its template, and the archived entries of deleted pages.
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
@@ -12,26 +12,25 @@ use serde_json::{Map, Value};
 use store::archives::{Archive, Restored, list_archives};
 use store::entries::{Added, NewEntry, Shown};
 use uuid::Uuid;
-use web::{Code, Created, Deleted, Json, Listed, Paging, Path, Problem, Query, Reply};
+use web::{Code, Created, Deletion, Json, PageInfo, PaginationQuery, Path, Problem, Query, Reply};
 
-use super::page_views::EntryView;
+use super::pages::views::EntryView;
 use crate::App;
 use crate::call::{Call, scope};
 
-/// The endpoints.
 pub(super) fn resource() -> web::Resource<App> {
     web::Resource::new("entries")
         .post("/api/pages/{id}/entries", create, "Add an entry to a page")
-        .get("/api/pages/{id}/entries", list, "List a page's entries, the newest first")
-        .delete("/api/pages/{id}/entries/{entryId}", delete, "Delete an entry for good")
+        .get("/api/pages/{id}/entries", list, "List a page's entries, newest first")
+        .delete("/api/pages/{id}/entries/{entryId}", delete, "Delete an entry permanently")
         .get("/api/pages/archives", archives, "List archived entries of deleted pages")
-        .post("/api/pages/{id}/restore-entries", restore, "Put archived entries onto a page")
+        .post("/api/pages/{id}/restore-entries", restore, "Restore archived entries to a page")
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct GivenEntry {
-    /// Values by the names of the template's placeholders: texts, numbers, true, false, null, or lists of these; at
+struct CreateEntryRequest {
+    /// Values by the names of the template's placeholders: strings, numbers, booleans, null, or lists of these; at
     /// most 16 KB.
     #[schemars(extend("additionalProperties" = {
         "type": ["string", "number", "boolean", "null", "array"],
@@ -41,48 +40,49 @@ struct GivenEntry {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Entries {
+struct EntryListResponse {
+    /// Newest first.
     entries: Vec<EntryView>,
+    /// Number of entries.
     count: usize,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-struct Archives {
-    archives: Vec<ArchiveView>,
-    #[serde(flatten)]
-    listed: Listed,
-}
+web::list_response!(ArchiveListResponse { archives: ArchiveView });
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ArchiveView {
     id: Uuid,
-    /// The page that was deleted.
+    /// The deleted page.
     page_id: Uuid,
+    /// Slug of the deleted page.
     slug: String,
+    /// Subdomain of the deleted page.
     subdomain_id: Uuid,
+    /// Number of archived entries.
     entry_count: i64,
-    /// The key, by label and beginning, or the e-mail of who was signed in.
+    /// Label and prefix of the key, or e-mail address of the signed-in owner, that deleted the page.
     deleted_by: String,
     created_at: DateTime<Utc>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Restoring {
+struct RestoreEntriesRequest {
+    /// The archive to restore from.
     archive_id: Uuid,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct RestoredView {
+struct RestoredEntriesResponse {
     /// Always true.
     restored: bool,
-    /// Entries that the page did not have.
+    /// Number of entries that were added; entries that the page already had are skipped.
     entries_restored: i64,
-    /// Entries that it has now.
+    /// Number of entries of the page now.
     total_entries: i64,
-    /// Whether it had no template, and has the archive's now.
+    /// Whether the page had no template and got the archived one.
     template_restored: bool,
 }
 
@@ -90,20 +90,20 @@ async fn create(
     call: Call<scope::EntriesCreate>,
     State(app): State<App>,
     Path(id): Path<Uuid>,
-    Json(given): Json<GivenEntry>,
+    Json(request): Json<CreateEntryRequest>,
 ) -> Result<Created<EntryView>, Problem> {
-    if entries::is_too_large(&given.data) {
+    if entries::is_too_large(&request.data) {
         let detail = format!("data may have at most {} KB as JSON", DATA_BYTES_MAX / 1024);
         return Err(Problem::new(Code::PayloadTooLarge, detail));
     }
-    let complaints = entries::check_data(&given.data);
+    let complaints = entries::check_data(&request.data);
     if !complaints.is_empty() {
         return Err(Problem::validation(complaints));
     }
     let new = NewEntry {
         id: app.rng.uuid_v7(call.now),
         page_id: id,
-        data: Value::Object(given.data),
+        data: Value::Object(request.data),
         submission_id: None,
         created_at: call.now,
     };
@@ -112,11 +112,11 @@ async fn create(
     let shown = match store::entries::insert_entry(&mut tx, call.account_id, &new).await? {
         Added::Stored(shown) => shown,
         Added::Full => {
-            let detail = format!("the page has {ENTRIES_MAX} entries, which is all it may have");
+            let detail = format!("the page already has the maximum of {ENTRIES_MAX} entries");
             return Err(Problem::new(Code::Conflict, detail).hint("delete some of them"));
         }
         Added::NoTemplate => {
-            let hint = "give it one with PUT /api/pages/{id}";
+            let hint = "set one with PUT /api/pages/{id}";
             return Err(Problem::new(Code::Conflict, "the page has no entryTemplate").hint(hint));
         }
         Added::NoPage => return Err(Problem::not_found("page")),
@@ -130,47 +130,47 @@ async fn list(
     call: Call<scope::EntriesRead>,
     State(app): State<App>,
     Path(id): Path<Uuid>,
-) -> Result<Reply<Entries>, Problem> {
+) -> Result<Reply<EntryListResponse>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
     call.check_id(&mut conn, Resource::Pages, id).await?;
     let entries = store::entries::list_entries(&mut conn, call.account_id, id).await?;
     let entries: Vec<EntryView> = entries.into_iter().map(EntryView::new).collect();
-    Ok(call.reply(Entries { count: entries.len(), entries }))
+    Ok(call.reply(EntryListResponse { count: entries.len(), entries }))
 }
 
 async fn delete(
     call: Call<scope::EntriesDelete>,
     State(app): State<App>,
     Path((id, entry_id)): Path<(Uuid, Uuid)>,
-) -> Result<Reply<Deleted>, Problem> {
+) -> Result<Reply<Deletion>, Problem> {
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Pages, id).await?;
     let shown = store::entries::delete_entry(&mut tx, call.account_id, id, entry_id).await?;
     let shown = shown.ok_or_else(|| Problem::not_found("entry"))?;
     app.commit(tx, vec![change(shown)]).await?;
-    Ok(call.reply(Deleted::now()))
+    Ok(call.reply(Deletion::now()))
 }
 
 async fn archives(
     call: Call<scope::EntriesRead>,
     State(app): State<App>,
-    Query(paging): Query<Paging>,
-) -> Result<Reply<Archives>, Problem> {
-    // An archive lies where its page lay.
+    Query(paging): Query<PaginationQuery>,
+) -> Result<Reply<ArchiveListResponse>, Problem> {
+    // Access to an archive follows the deleted page.
     let part = call.list_filter(Resource::Pages, &paging)?;
     let mut conn = store::acquire(&app.db).await?;
     let mut rows = list_archives(&mut conn, call.account_id, &part).await?;
-    let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let page = PageInfo::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     let archives = rows.into_iter().map(ArchiveView::from).collect();
-    Ok(call.reply(Archives { archives, listed: listed.clone() }).part(listed))
+    Ok(call.reply(ArchiveListResponse { archives, page }).paginated())
 }
 
 async fn restore(
     call: Call<scope::EntriesCreate>,
     State(app): State<App>,
     Path(id): Path<Uuid>,
-    Json(Restoring { archive_id }): Json<Restoring>,
-) -> Result<Reply<RestoredView>, Problem> {
+    Json(RestoreEntriesRequest { archive_id }): Json<RestoreEntriesRequest>,
+) -> Result<Reply<RestoredEntriesResponse>, Problem> {
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Pages, id).await?;
     let archive = store::archives::find_archive(&mut tx, call.account_id, archive_id).await?;
@@ -182,20 +182,20 @@ async fn restore(
         Restored::Done { entries, total, template } => (entries, total, template),
         Restored::TooMany(total) => {
             let detail = format!(
-                "the page would have {total} entries, and may have {ENTRIES_MAX}; nothing was changed"
+                "the page would have {total} entries, more than the maximum of {ENTRIES_MAX}; nothing was changed"
             );
             return Err(Problem::new(Code::Conflict, detail).hint("restore them to another page"));
         }
         Restored::NoPage => return Err(Problem::not_found("page")),
     };
     if template {
-        // To give a page a template is to edit it.
+        // Setting the template is an edit of the page.
         call.require_scope(Resource::Pages, Action::Update)?;
     }
     let page = store::pages::find_page(&mut tx, call.account_id, id).await?;
     let page = page.ok_or_else(|| Problem::not_found("page"))?;
     app.commit(tx, vec![Change::Page { subdomain_id: page.subdomain_id, slug: page.summary.slug }]).await?;
-    Ok(call.reply(RestoredView {
+    Ok(call.reply(RestoredEntriesResponse {
         restored: true,
         entries_restored: entries,
         total_entries: total,

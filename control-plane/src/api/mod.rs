@@ -1,47 +1,20 @@
-//! The list of resources: every endpoint of the management API is reached from here.
+//! The management API: the list of its resources, its router and its document.
 
 mod account;
 mod analytics;
-mod analytics_edits;
-mod analytics_figures;
-mod analytics_funnel;
-mod analytics_retention;
-mod analytics_views;
-mod analytics_visits;
 mod assets;
-mod batch;
-mod deletion;
-mod deliveries;
 mod deploys;
 mod domains;
 mod entries;
-mod erasure;
-mod exports;
 mod folders;
-mod form_edits;
-mod form_links;
-mod form_views;
 mod forms;
 mod help;
 mod keys;
-mod moves;
-mod page_views;
 mod pages;
-mod recipients;
-mod sought;
 mod subdomains;
-mod submission_edits;
-mod submission_files;
 mod submissions;
 mod system;
 mod trial;
-mod upgrade;
-mod versions;
-mod webhook_edits;
-mod webhook_reach;
-mod webhook_secrets;
-mod webhook_tests;
-mod webhook_views;
 mod webhooks;
 mod workflows;
 
@@ -59,7 +32,7 @@ use crate::App;
 const DESCRIPTION: &str = "Send HTML, get a live URL; describe a form, get a page, an embed and an endpoint; \
     with privacy-first analytics and signed webhooks. Start with POST /api/trial: it needs nothing.";
 
-/// Of a request whose resource says nothing else.
+/// Body limit of resources that set no other.
 const MAX_BODY_BYTES: usize = 1 << 20;
 
 fn resources() -> Vec<Resource<App>> {
@@ -75,26 +48,23 @@ fn resources() -> Vec<Resource<App>> {
         deploys::resource(),
         pages::resource(),
         entries::resource(),
-        versions::resource(),
+        pages::versions::resource(),
         forms::resource(),
         submissions::resource(),
-        exports::resource(),
-        erasure::resource(),
         workflows::resource(),
         webhooks::resource(),
-        webhook_secrets::resource(),
-        deliveries::resource(),
+        webhooks::deliveries::resource(),
         analytics::resource(),
         system::resource(),
     ]
 }
 
-/// The API's document.
+/// The OpenAPI document.
 pub fn document() -> OpenApi {
     web::document_of("Web Runtime", DESCRIPTION, resources()).1
 }
 
-/// Kept, because the lookup by name would cost on every request.
+/// Held here, because a lookup by name is measurable on every request.
 static REQUEST_DURATION: LazyLock<HttpServerRequestDuration> =
     LazyLock::new(service::metrics::http_server_request_duration);
 
@@ -117,7 +87,7 @@ pub fn router(app: &App) -> Router {
         .route_layer(crate::idempotency::IdempotencyLayer(app.clone()))
         .merge(crate::signin::routes(app))
         .fallback(async || {
-            Problem::new(Code::NotFound, "there is no such path; GET /api/openapi.json lists all")
+            Problem::new(Code::NotFound, "there is no such path; GET /api/openapi.json lists all paths")
         })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(from_fn_with_state(frame, web::frame))

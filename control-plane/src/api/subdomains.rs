@@ -1,4 +1,4 @@
-//! Subdomains: the names an account's sites are served under.
+//! Subdomains: the host names of an account's sites.
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
@@ -10,15 +10,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::usage::{self, Counter};
 use uuid::Uuid;
-use web::{Code, Created, Json, Listed, Paging, Problem, Query, Reply};
+use web::{Code, Created, Json, PageInfo, PaginationQuery, Problem, Query, Reply};
 
 use crate::App;
 use crate::call::{Call, scope};
 
-/// The endpoints.
 pub(super) fn resource() -> web::Resource<App> {
     web::Resource::new("subdomains")
-        .get("/api/account/subdomain", first, "The first subdomain and its address")
+        .get("/api/account/subdomain", first, "Get the first subdomain")
         .put("/api/account/subdomain", rename, "Rename the first subdomain")
         .deprecated("/api/account/subdomains")
         .get("/api/account/subdomains", list, "List subdomains with their page counts")
@@ -27,16 +26,16 @@ pub(super) fn resource() -> web::Resource<App> {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct NewSubdomain {
-    /// 3 to 30 lowercase letters, digits and single hyphens inside.
+struct CreateSubdomainRequest {
+    /// 3 to 30 lowercase letters and digits, with single hyphens inside.
     #[schemars(length(min = 3, max = 30), regex(pattern = subdomains::PATTERN))]
     name: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Renamed {
-    /// 3 to 30 lowercase letters, digits and single hyphens inside.
+struct RenameSubdomainRequest {
+    /// 3 to 30 lowercase letters and digits, with single hyphens inside.
     #[schemars(length(min = 3, max = 30), regex(pattern = subdomains::PATTERN))]
     subdomain: String,
 }
@@ -45,38 +44,36 @@ struct Renamed {
 #[serde(rename_all = "camelCase")]
 struct SubdomainView {
     id: Uuid,
+    /// First label of the host name.
     name: String,
-    /// Where its pages are served.
+    /// URL of the site.
     url: String,
+    /// Number of pages that the caller may access.
     page_count: i64,
     created_at: DateTime<Utc>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-struct Subdomains {
-    subdomains: Vec<SubdomainView>,
-    #[serde(flatten)]
-    listed: Listed,
-}
+web::list_response!(SubdomainListResponse { subdomains: SubdomainView });
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct FirstSubdomain {
+struct FirstSubdomainResponse {
     id: Uuid,
+    /// First label of the host name.
     subdomain: String,
-    /// Where its pages are served.
+    /// URL of the site.
     url: String,
 }
 
 async fn list(
     call: Call<scope::SubdomainsRead>,
     State(app): State<App>,
-    Query(paging): Query<Paging>,
-) -> Result<Reply<Subdomains>, Problem> {
+    Query(paging): Query<PaginationQuery>,
+) -> Result<Reply<SubdomainListResponse>, Problem> {
     let part = call.list_filter(Resource::Subdomains, &paging)?;
     let mut conn = store::acquire(&app.db).await?;
     let pages = call.restrictions().ids_of(Resource::Pages);
     let mut rows = store::names::list_subdomains(&mut conn, call.account_id, &part, pages).await?;
-    let listed = Listed::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let page = PageInfo::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     let view = |row: store::names::ListedSubdomain| SubdomainView {
         id: row.id,
         url: app.addresses.site(&row.name),
@@ -85,14 +82,14 @@ async fn list(
         created_at: row.created_at,
     };
     Ok(call
-        .reply(Subdomains { subdomains: rows.into_iter().map(view).collect(), listed: listed.clone() })
-        .part(listed))
+        .reply(SubdomainListResponse { subdomains: rows.into_iter().map(view).collect(), page })
+        .paginated())
 }
 
 async fn create(
     call: Call<scope::SubdomainsCreate>,
     State(app): State<App>,
-    Json(NewSubdomain { name }): Json<NewSubdomain>,
+    Json(CreateSubdomainRequest { name }): Json<CreateSubdomainRequest>,
 ) -> Result<Created<SubdomainView>, Problem> {
     let complaints = subdomains::check("name", &name);
     if !complaints.is_empty() {
@@ -121,18 +118,18 @@ async fn create(
 async fn first(
     call: Call<scope::SubdomainsRead>,
     State(app): State<App>,
-) -> Result<Reply<FirstSubdomain>, Problem> {
+) -> Result<Reply<FirstSubdomainResponse>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
     let found = call.subdomain(&mut conn, None).await?;
     let url = app.addresses.site(&found.name);
-    Ok(call.reply(FirstSubdomain { id: found.id, subdomain: found.name, url }))
+    Ok(call.reply(FirstSubdomainResponse { id: found.id, subdomain: found.name, url }))
 }
 
 async fn rename(
     call: Call<scope::SubdomainsUpdate>,
     State(app): State<App>,
-    Json(Renamed { subdomain: name }): Json<Renamed>,
-) -> Result<Reply<FirstSubdomain>, Problem> {
+    Json(RenameSubdomainRequest { subdomain: name }): Json<RenameSubdomainRequest>,
+) -> Result<Reply<FirstSubdomainResponse>, Problem> {
     let complaints = subdomains::check("subdomain", &name);
     if !complaints.is_empty() {
         return Err(Problem::validation(complaints));
@@ -160,7 +157,7 @@ async fn rename(
         app.credentials.invalidate_account(call.account_id);
     }
     let url = app.addresses.site(&name);
-    Ok(call.reply(FirstSubdomain { id: first.id, subdomain: name, url }))
+    Ok(call.reply(FirstSubdomainResponse { id: first.id, subdomain: name, url }))
 }
 
 fn taken(name: &str) -> Problem {

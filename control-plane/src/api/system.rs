@@ -1,4 +1,4 @@
-//! What describes the API itself.
+//! The API's own description.
 
 use aide::openapi::OpenApi;
 use axum::Router;
@@ -7,8 +7,7 @@ use web::Resource;
 
 use crate::App;
 
-/// The endpoints. The document's own route is added by [`document_route`], since it serves the finished
-/// document.
+/// Has no routes: [`document_route`] serves the finished document.
 pub(super) fn resource() -> Resource<App> {
     Resource::new("system")
 }

@@ -1,4 +1,4 @@
-//! Trials: a working key for nothing, in one call.
+//! Trials: a working key in one call, without an account.
 
 use std::time::Duration;
 
@@ -20,23 +20,26 @@ use web::{ClientIp, Created, Envelope, Headed, Problem, Resource};
 use crate::rate_limit::{self, Policy};
 use crate::{App, initial_subdomain};
 
-/// The endpoints.
 pub(super) fn resource() -> Resource<App> {
-    Resource::new("trial").post("/api/trial", create, "Get a working key, without signing up")
+    Resource::new("trial").post(
+        "/api/trial",
+        create,
+        "Create a trial account and its key, without signing up",
+    )
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct TrialView {
-    /// The key. It is shown this once.
+    /// The key's secret. It is shown only once.
     key: String,
     /// What the trial allows; -1 is unlimited.
     limits: Limits,
-    /// Features the trial leaves out.
+    /// Features that the trial does not include.
     restrictions: &'static [&'static str],
-    /// Open this in a browser and sign in to keep everything.
+    /// Open this URL in a browser and sign in to keep the trial's data.
     claim_url: String,
-    /// After this an unclaimed trial is deleted.
+    /// An unclaimed trial is deleted after this time.
     claim_deadline: DateTime<Utc>,
 }
 
@@ -47,16 +50,16 @@ async fn create(State(app): State<App>, ip: ClientIp) -> Headed<Result<Created<T
         Policy { name: "day", rule: of(app.trial.max_per_day, 24) },
     ];
     let caller = format!("trial:{}", ip.network());
-    let detail = "this address has made as many trials as it may for now";
+    let detail = "this IP address has reached its limit of trials for now";
     let checked = rate_limit::check(&app, &caller, &policies, detail).await;
-    let made = match checked.result {
-        Ok(()) => make(&app).await,
+    let created = match checked.result {
+        Ok(()) => create_trial(&app).await,
         Err(refused) => Err(refused),
     };
-    Headed(checked.headers, made)
+    Headed(checked.headers, created)
 }
 
-async fn make(app: &App) -> Result<Created<TrialView>, Problem> {
+async fn create_trial(app: &App) -> Result<Created<TrialView>, Problem> {
     let now = app.clock.now();
     let key = keys::make(KeyKind::Trial, &app.rng.bytes());
     let claim_token = base62::encode(&app.rng.bytes::<32>(), 40);
@@ -95,6 +98,6 @@ async fn make(app: &App) -> Result<Created<TrialView>, Problem> {
         "publish",
         "pages.create",
         page,
-        "Publish a page at your own address",
+        "Publish a page on your own subdomain",
     ))
 }

@@ -1,4 +1,4 @@
-//! Workflows: forms that are ready to be asked.
+//! Workflows: presets of forms, ready to use.
 
 use axum::extract::State;
 use domain::fields::Field;
@@ -7,52 +7,55 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use web::{Created, Envelope, Path, Problem, Reply};
 
-use super::form_views::FormAddresses;
-use super::forms::{self, NewForm};
+use super::forms::create::{CreateFormRequest, create_form};
+use super::forms::views::FormUrls;
 use crate::App;
 use crate::call::{Call, scope};
 
-/// The endpoints.
 pub(super) fn resource() -> web::Resource<App> {
     web::Resource::new("workflows")
-        .get("/api/workflows", list, "List the presets of forms")
-        .get("/api/workflows/{id}", read, "Read a preset with its fields")
+        .get("/api/workflows", list, "List presets of forms")
+        .get("/api/workflows/{id}", read, "Get a preset with its fields")
         .post("/api/workflows/{id}", create, "Create a form from a preset")
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct WorkflowView {
-    /// Its word in addresses, and the `workflowId` of a form to be made of it.
+    /// Id of the preset, for paths and for `workflowId` in forms.create.
     id: &'static str,
+    /// Name of the preset.
     name: &'static str,
+    /// Purpose of the preset.
     description: &'static str,
+    /// Category of the preset.
     category: Category,
+    /// Fields of the form to create.
     fields: Vec<Field>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Workflows {
+struct WorkflowListResponse {
     workflows: Vec<WorkflowView>,
 }
 
-async fn list() -> Reply<Workflows> {
+async fn list() -> Reply<WorkflowListResponse> {
     let workflows = presets::ALL.iter().map(view).collect();
-    Reply::new(Envelope::new(Workflows { workflows }, None))
+    Reply::new(Envelope::new(WorkflowListResponse { workflows }, None))
 }
 
 async fn read(Path(id): Path<String>) -> Result<Reply<WorkflowView>, Problem> {
     Ok(Reply::new(Envelope::new(view(find(&id)?), None)))
 }
 
-/// Its own scope is all it needs: the form is none of the caller's making.
+/// Requires the scope of workflows only: the caller does not design the form.
 async fn create(
     call: Call<scope::WorkflowsCreate>,
     State(app): State<App>,
     Path(id): Path<String>,
-) -> Result<Created<FormAddresses>, Problem> {
-    let mut form = NewForm::default();
+) -> Result<Created<FormUrls>, Problem> {
+    let mut form = CreateFormRequest::default();
     form.workflow_id = Some(find(&id)?.id.to_owned());
-    forms::make(call, &app, form).await
+    create_form(call, &app, form).await
 }
 
 fn find(id: &str) -> Result<&'static Preset, Problem> {

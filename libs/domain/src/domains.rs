@@ -9,6 +9,7 @@ use crate::complaint::Complaint;
 
 /// A DNS record to publish.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "DnsRecord")]
 pub struct Record {
     /// `CNAME` or `TXT`.
     pub r#type: &'static str,

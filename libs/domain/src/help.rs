@@ -17,6 +17,7 @@ pub const ADDRESS_CHARS_MAX: usize = 2_000;
 
 /// What it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "HelpCategory")]
 pub enum Category {
     /// `Bug report`
     #[serde(rename = "Bug report")]
@@ -51,6 +52,7 @@ impl Category {
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "HelpSeverity")]
 pub enum Severity {
     /// `Critical`
     Critical,

@@ -20,6 +20,7 @@ pub enum Plan {
 
 /// What a plan allows; [`UNLIMITED`] where there is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "PlanLimits")]
 pub struct Limits {
     /// Forms, pages, analytics sites and automations together.
     pub projects: i64,

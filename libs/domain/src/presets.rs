@@ -16,6 +16,7 @@ use crate::fields::{Field, FieldType};
 /// What a preset is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "WorkflowCategory")]
 pub enum Category {
     /// People who may become customers.
     LeadGen,

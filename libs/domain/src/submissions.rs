@@ -40,6 +40,7 @@ pub fn is_too_large(answers: &Answers) -> bool {
 /// What becomes of a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "SubmissionStatus")]
 pub enum Status {
     /// It counts.
     Received,

@@ -18,6 +18,7 @@ pub const SALT_BYTES: usize = 32;
 /// How long the id lives by which a returning visitor is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "VisitorIdLifetime")]
 pub enum Lifetime {
     /// A calendar day.
     Day,

@@ -25,10 +25,10 @@ pub use extract::{
 };
 pub use frame::{Answered, Frame, MetaSlot, RequestId, frame, is_request_id, kept_request_id};
 pub use headed::Headed;
-pub use listing::{Listed, Paging};
+pub use listing::{ListResponse, PageInfo, PaginationQuery};
 pub use precondition::{IfMatch, etag};
 pub use problem::{Code, Problem};
 pub use registry::{Endpoint, Resource, document_of, endpoints_of};
 pub use reply::{
-    Created, CreatedOrChanged, Deleted, DoneOrBegun, Envelope, Meta, MetaUsage, Next, Reply, Used,
+    Created, CreatedOrChanged, Deletion, DoneOrAccepted, Envelope, Meta, NextStep, Reply, Usage, UsageCounter,
 };

@@ -1,16 +1,19 @@
 //! The shape of an authenticated answer: the data's fields flat, `_meta` and `_next` beside them.
 
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
 use aide::OperationOutput;
 use aide::generate::GenContext;
 use aide::openapi::{Operation, Response as ResponseDoc};
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::Listed;
+use crate::ListResponse;
 
 /// Plan and usage, on every authenticated answer. Usage may be a second old.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -21,7 +24,7 @@ pub struct Meta {
     /// Whether the account belongs to somebody who signed in.
     pub claimed: bool,
     /// How much of the plan is used.
-    pub usage: MetaUsage,
+    pub usage: Usage,
     /// Features the plan leaves out.
     pub restrictions: &'static [&'static str],
     /// The request's id, also in `X-Request-Id`.
@@ -31,26 +34,26 @@ pub struct Meta {
 /// How much of the plan is used.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct MetaUsage {
+pub struct Usage {
     /// Forms, pages, analytics sites and automations together.
-    pub projects: Used,
+    pub projects: UsageCounter,
     /// Webhooks.
-    pub webhooks: Used,
+    pub webhooks: UsageCounter,
     /// Custom domains.
-    pub domains: Used,
+    pub domains: UsageCounter,
     /// Subdomains.
-    pub subdomains: Used,
+    pub subdomains: UsageCounter,
     /// Bytes stored.
-    pub storage_bytes: Used,
+    pub storage_bytes: UsageCounter,
     /// Analytics events of this calendar month (UTC).
-    pub events: Used,
+    pub events: UsageCounter,
     /// Automation runs of this calendar month (UTC).
-    pub automation_runs: Used,
+    pub automation_runs: UsageCounter,
 }
 
 /// One counter against its limit.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-pub struct Used {
+pub struct UsageCounter {
     /// How much there is.
     pub used: i64,
     /// How much there may be; -1 for unlimited.
@@ -59,7 +62,7 @@ pub struct Used {
 
 /// What the caller may want to do next, ready to be called.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Next {
+pub struct NextStep {
     /// What it is for.
     pub intent: String,
     /// The operation's id.
@@ -72,12 +75,12 @@ pub struct Next {
 
 /// The answer to a deletion.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-pub struct Deleted {
+pub struct Deletion {
     /// Always true.
     deleted: bool,
 }
 
-impl Deleted {
+impl Deletion {
     /// It is gone.
     pub fn now() -> Self {
         Self { deleted: true }
@@ -93,11 +96,11 @@ pub struct Reply<T> {
 
 /// 200 with `data` where it is done, 202 where it has only begun.
 #[derive(Debug)]
-pub enum DoneOrBegun<T> {
+pub enum DoneOrAccepted<T> {
     /// It is done.
     Done(Reply<T>),
     /// It has begun.
-    Begun(Reply<T>),
+    Accepted(Reply<T>),
 }
 
 /// 201 with `data` where it is new, 200 where it was there and is other now.
@@ -129,7 +132,7 @@ pub struct Envelope<T> {
     /// What can follow.
     #[serde(rename = "_next", skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
-    pub next: Vec<Next>,
+    pub next: Vec<NextStep>,
 }
 
 impl<T> Envelope<T> {
@@ -144,11 +147,13 @@ impl<T> Reply<T> {
     pub fn new(body: Envelope<T>) -> Self {
         Self { body, next_cursor: None }
     }
+}
 
-    /// It is one part of a listing: a `Link` header says where the next one is.
+impl<T: ListResponse> Reply<T> {
+    /// Adds the `Link` header that points to the next page.
     #[must_use]
-    pub fn part(mut self, listed: Listed) -> Self {
-        self.next_cursor = listed.next_cursor;
+    pub fn paginated(mut self) -> Self {
+        self.next_cursor.clone_from(&self.body.data.page().next_cursor);
         self
     }
 }
@@ -158,7 +163,7 @@ impl<T> Created<T> {
     #[must_use]
     pub fn next(mut self, intent: &str, tool: &str, params: Value, hint: &str) -> Self {
         let (intent, tool, hint) = (intent.to_owned(), tool.to_owned(), hint.to_owned());
-        self.0.next.push(Next { intent, tool, params, hint });
+        self.0.next.push(NextStep { intent, tool, params, hint });
         self
     }
 }
@@ -192,11 +197,11 @@ impl<T: Serialize> IntoResponse for Reply<T> {
     }
 }
 
-impl<T: Serialize> IntoResponse for DoneOrBegun<T> {
+impl<T: Serialize> IntoResponse for DoneOrAccepted<T> {
     fn into_response(self) -> Response {
         match self {
             Self::Done(reply) => reply.into_response(),
-            Self::Begun(reply) => respond(StatusCode::ACCEPTED, &reply.body),
+            Self::Accepted(reply) => respond(StatusCode::ACCEPTED, &reply.body),
         }
     }
 }
@@ -216,13 +221,32 @@ impl<T: Serialize> IntoResponse for CreatedOrChanged<T> {
     }
 }
 
+/// The schema of a response body, named after its data: `PageView` gives `PageResponse`, and `PageListResponse` stays.
+struct ResponseSchema<T>(PhantomData<T>);
+
+impl<T: JsonSchema> JsonSchema for ResponseSchema<T> {
+    fn schema_name() -> Cow<'static, str> {
+        let data = T::schema_name();
+        let noun = data.strip_suffix("View").or(data.strip_suffix("Response")).unwrap_or(&data);
+        format!("{noun}Response").into()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        Envelope::<T>::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Envelope::<T>::json_schema(generator)
+    }
+}
+
 fn describe<T: JsonSchema>(
     status: u16,
     ctx: &mut GenContext,
     of: &mut Operation,
 ) -> Vec<(Option<u16>, ResponseDoc)> {
     #[expect(clippy::disallowed_types, reason = "only its description is borrowed")]
-    let doc = axum::Json::<Envelope<T>>::operation_response(ctx, of);
+    let doc = axum::Json::<ResponseSchema<T>>::operation_response(ctx, of);
     doc.into_iter().map(|doc| (Some(status), doc)).collect()
 }
 
@@ -234,7 +258,7 @@ impl<T: JsonSchema> OperationOutput for Reply<T> {
     }
 }
 
-impl<T: JsonSchema> OperationOutput for DoneOrBegun<T> {
+impl<T: JsonSchema> OperationOutput for DoneOrAccepted<T> {
     type Inner = T;
 
     fn inferred_responses(ctx: &mut GenContext, of: &mut Operation) -> Vec<(Option<u16>, ResponseDoc)> {

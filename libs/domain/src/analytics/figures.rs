@@ -15,6 +15,7 @@ pub struct Sums {
 /// An answer to "how many": a whole number, one with decimals, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "MetricValue")]
 pub enum Figure {
     /// A whole number.
     Count(u64),

@@ -63,6 +63,7 @@ pub struct Step {
 /// How many visits reached a step.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "FunnelStepResult")]
 pub struct StepFigures {
     /// The step's event.
     pub name: String,

@@ -1,0 +1,151 @@
+//! Analytics: sites with counted visits, and queries over their events.
+
+mod funnel;
+mod metrics;
+mod retention;
+mod sessions;
+mod update;
+mod views;
+
+use axum::extract::State;
+use contract::Change;
+use domain::analytics::Metric;
+use domain::scopes::Resource;
+use domain::{Cursor, sites};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use store::sites::NewSite;
+use store::usage::{self, Counter};
+use uuid::Uuid;
+use web::{Code, Created, Json, PageInfo, Path, Problem, Query, Reply};
+
+use self::funnel::funnel;
+use self::metrics::query;
+use self::retention::retention;
+use self::sessions::{realtime, sessions};
+use self::update::{delete, update};
+use self::views::{
+    AnalyticsSiteCountsView, AnalyticsSiteDetailView, AnalyticsSiteView, find, find_detail, script_tag,
+    with_event_counts,
+};
+use crate::App;
+use crate::call::{Call, scope};
+
+pub(super) fn resource() -> web::Resource<App> {
+    web::Resource::new("analytics")
+        .patch(
+            "/api/analytics/sites/{id}",
+            update,
+            "Update an analytics site's name, domain, time zone or privacy settings",
+        )
+        .extension()
+        .post("/api/analytics/sites", create, "Create an analytics site")
+        .get("/api/analytics/sites", list, "List analytics sites with their event counts")
+        .get("/api/analytics/sites/{id}", read, "Get an analytics site with its event and drop counts")
+        .delete("/api/analytics/sites/{id}", delete, "Delete an analytics site and its events permanently")
+        .get("/api/analytics/query", query, "Query a metric over a period")
+        .get("/api/analytics/realtime", realtime, "Get the number of active visitors")
+        .get("/api/analytics/sessions", sessions, "List visits with the pages viewed in each")
+        .post("/api/analytics/funnel", funnel, "Query how many visits completed a series of steps")
+        .post("/api/analytics/retention", retention, "Query how many visitors returned in later periods")
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CreateAnalyticsSiteRequest {
+    /// Display name.
+    #[schemars(length(min = 1, max = sites::NAME_CHARS_MAX), regex(pattern = r"\S"))]
+    name: String,
+    /// Host name of the site.
+    #[schemars(length(max = 253), extend("format" = "idn-hostname"))]
+    domain: Option<String>,
+    /// A subdomain of the account. Its pages get the tracking script by themselves.
+    subdomain_id: Option<Uuid>,
+    /// Folder to create the site in.
+    folder_id: Option<Uuid>,
+}
+
+web::list_query!(AnalyticsSitesQuery {
+    /// Only sites in this folder.
+    folder_id: Option<Uuid>,
+});
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct AnalyticsSiteTagResponse {
+    /// The new site.
+    site: AnalyticsSiteView,
+    /// Tracking script to add to the pages of a site hosted elsewhere; pages hosted here need nothing.
+    script_tag: String,
+}
+
+web::list_response!(AnalyticsSiteListResponse { sites: AnalyticsSiteCountsView });
+
+async fn create(
+    call: Call<scope::AnalyticsCreate>,
+    State(app): State<App>,
+    Json(request): Json<CreateAnalyticsSiteRequest>,
+) -> Result<Created<AnalyticsSiteTagResponse>, Problem> {
+    let complaints = sites::check(&request.name, request.domain.as_deref());
+    if !complaints.is_empty() {
+        return Err(Problem::validation(complaints));
+    }
+    let limit = call.limits().projects;
+    let mut tx = store::begin(&app.db).await?;
+    let folder_id = call.new_resource_folder(&mut tx, Resource::Analytics, request.folder_id).await?;
+    if let Some(id) = request.subdomain_id {
+        call.check_id(&mut tx, Resource::Subdomains, id).await?;
+        // The site counts every page of the subdomain, so a key restricted to some pages would see visits of the
+        // others.
+        call.check_whole_account(Resource::Subdomains)?;
+        call.check_new(Resource::Pages)?;
+    }
+    let new = NewSite {
+        id: app.rng.uuid_v7(call.now),
+        site_token: sites::token(&app.rng.bytes()),
+        name: request.name.trim().to_owned(),
+        domain: request.domain,
+        subdomain_id: request.subdomain_id,
+        folder_id,
+        created_at: call.now,
+    };
+    if !usage::take(&mut tx, call.account_id, Counter::Projects, limit).await? {
+        return Err(call.quota_exceeded("projects", limit));
+    }
+    if !store::sites::insert_site(&mut tx, call.account_id, &new).await? {
+        return Err(Problem::new(Code::Conflict, "this subdomain already has an analytics site"));
+    }
+    let site = find(&call, &mut tx, new.id).await?;
+    let change = Change::AnalyticsSite { site_token: new.site_token, subdomain_id: new.subdomain_id };
+    app.commit(tx, vec![change]).await?;
+
+    let query = json!({"siteId": site.id, "metric": Metric::PageViews.word(), "period": "today"});
+    let response =
+        AnalyticsSiteTagResponse { script_tag: script_tag(&app, &site.site_token), site: site.into() };
+    Ok(call.created(response).next("ask", "analytics.query", query, "See how many pages were viewed today"))
+}
+
+async fn list(
+    call: Call<scope::AnalyticsRead>,
+    State(app): State<App>,
+    Query(query): Query<AnalyticsSitesQuery>,
+) -> Result<Reply<AnalyticsSiteListResponse>, Problem> {
+    let mut conn = store::acquire(&app.db).await?;
+    let part =
+        call.list_filter_in(&mut conn, Resource::Analytics, &query.pagination(), query.folder_id).await?;
+    let mut rows = store::sites::list_sites(&mut conn, call.account_id, &part).await?;
+    drop(conn);
+    let page = PageInfo::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let sites = with_event_counts(&app, &call, rows).await;
+    Ok(call.reply(AnalyticsSiteListResponse { sites, page }).paginated())
+}
+
+async fn read(
+    call: Call<scope::AnalyticsRead>,
+    State(app): State<App>,
+    Path(id): Path<Uuid>,
+) -> Result<Reply<AnalyticsSiteDetailView>, Problem> {
+    let site = find_detail(&app, &call, id).await?;
+    Ok(call.reply(site))
+}

@@ -1,0 +1,146 @@
+//! Creates forms, from scratch or from a preset.
+
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use contract::Change;
+use domain::fields::{Field, MAX_FIELDS};
+use domain::forms::Settings;
+use domain::scopes::Resource;
+use domain::{Complaint, forms, instants, presets};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use store::forms::Form;
+use store::usage::{self, Counter};
+use uuid::Uuid;
+use web::{Created, Json, Problem};
+
+use super::views::{FormUrls, SpamGuardInput, addresses};
+use crate::App;
+use crate::call::{Call, scope};
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct CreateFormRequest {
+    /// Display name. Required without `workflowId`.
+    #[schemars(length(min = 1, max = forms::NAME_CHARS_MAX))]
+    name: Option<String>,
+    /// The questions, in order. Required without `workflowId`.
+    #[schemars(length(min = 1, max = MAX_FIELDS))]
+    fields: Option<Vec<Field>>,
+    /// Id of a preset that supplies the name and fields that are missing here.
+    pub(crate) workflow_id: Option<String>,
+    /// Message shown after a submission.
+    #[schemars(length(max = forms::SUCCESS_MESSAGE_CHARS_MAX))]
+    success_message: Option<String>,
+    /// Label of the submit button.
+    #[schemars(length(max = forms::SUBMIT_LABEL_CHARS_MAX))]
+    submit_label: Option<String>,
+    /// URL to which the browser is redirected after a submission.
+    #[schemars(length(max = forms::REDIRECT_URL_CHARS_MAX), extend("format" = "uri"))]
+    redirect_url: Option<String>,
+    /// The form closes at this time.
+    #[schemars(regex(pattern = instants::PATTERN))]
+    closes_at: Option<DateTime<Utc>>,
+    /// Rejects a submission if its answers to all of these fields equal those of an earlier one.
+    #[schemars(length(max = forms::UNIQUE_BY_MAX))]
+    unique_by: Option<Vec<String>>,
+    /// Maximum number of submissions.
+    #[serde(default, deserialize_with = "web::whole_number_or_null")]
+    #[schemars(range(min = 1, max = forms::MAX_SUBMISSIONS_MAX))]
+    max_submissions: Option<i64>,
+    /// Whether the results are public; default false.
+    public_results: Option<bool>,
+    /// Webhooks to notify of submissions. Requires `webhooks:update`.
+    #[serde(default)]
+    webhook_ids: Vec<Uuid>,
+    /// Folder to create the form in; default: the key's folder.
+    folder_id: Option<Uuid>,
+    /// Page that gets an entry for each submission, rendered with its `entryTemplate`; the placeholders are the field
+    /// names. Requires `entries:create`.
+    auto_entry_page_id: Option<Uuid>,
+    /// Spam protection of hosted and embedded forms.
+    spam: Option<SpamGuardInput>,
+    /// Address to e-mail about each submission: the owner's verified address, or one that confirms the link it is
+    /// sent.
+    #[schemars(length(max = 254), extend("format" = "email"))]
+    notify_email: Option<String>,
+}
+
+pub(super) async fn create(
+    call: Call<scope::FormsCreate>,
+    State(app): State<App>,
+    Json(request): Json<CreateFormRequest>,
+) -> Result<Created<FormUrls>, Problem> {
+    create_form(call, &app, request).await
+}
+
+/// Creates a form for any caller that may create one, in whichever way its operation requires.
+pub(crate) async fn create_form<S>(
+    call: Call<S>,
+    app: &App,
+    mut request: CreateFormRequest,
+) -> Result<Created<FormUrls>, Problem> {
+    let (webhook_ids, folder_id) = (std::mem::take(&mut request.webhook_ids), request.folder_id);
+    let mut new = request.form(app.rng.uuid_v7(call.now), call.now)?;
+    let limit = call.limits().projects;
+    let mut tx = store::begin(&app.db).await?;
+    if let Some(address) = &new.notify_email {
+        call.request_recipient(app, &mut tx, address).await?;
+    }
+    new.folder_id = call.new_resource_folder(&mut tx, Resource::Forms, folder_id).await?;
+    if let Some(page_id) = new.auto_entry_page_id {
+        call.check_entry_page(&mut tx, page_id).await?;
+    }
+    if !usage::take(&mut tx, call.account_id, Counter::Projects, limit).await? {
+        return Err(call.quota_exceeded("projects", limit));
+    }
+    store::forms::insert_form(&mut tx, call.account_id, &new).await?;
+    if !webhook_ids.is_empty() {
+        call.relink(&mut tx, new.id, &webhook_ids).await?;
+    }
+    app.commit(tx, vec![Change::Form { form_id: new.id }]).await?;
+
+    let hook = json!({"url": "https://example.com/hook", "formIds": [new.id]});
+    let submissions = json!({"id": new.id});
+    Ok(call
+        .created(addresses(app, new.id))
+        .next("notify", "webhooks.create", hook, "Receive every submission, signed")
+        .next("review", "submissions.list", submissions, "Read the submissions"))
+}
+
+impl CreateFormRequest {
+    /// The new form, validated.
+    fn form(self, id: Uuid, now: DateTime<Utc>) -> Result<Form, Problem> {
+        let preset = match &self.workflow_id {
+            None => None,
+            Some(id) => Some(presets::find(id).ok_or_else(|| {
+                let message = format!("there is no preset `{id}`; GET /api/workflows lists them");
+                Problem::validation(vec![Complaint::new("workflowId", "unknown_preset", message)])
+            })?),
+        };
+        let name = self.name.or_else(|| Some(preset?.name.to_owned()));
+        let fields = self.fields.or_else(|| Some(preset?.fields()));
+        let missing = [("name", name.is_none()), ("fields", fields.is_none())];
+        let mut form = Form::new(id, name.unwrap_or_default(), fields.unwrap_or_default(), now);
+        form.success_message = self.success_message;
+        form.submit_label = self.submit_label;
+        form.redirect_url = self.redirect_url;
+        form.closes_at = self.closes_at;
+        form.max_submissions = self.max_submissions;
+        form.unique_by = self.unique_by;
+        form.public_results = self.public_results.unwrap_or_default();
+        form.auto_entry_page_id = self.auto_entry_page_id;
+        form.spam = self.spam.unwrap_or_default().over(form.spam);
+        form.notify_email = self.notify_email;
+        let mut complaints = forms::check(&Settings {
+            name: (!missing[0].1).then_some(&form.name),
+            fields: (!missing[1].1).then_some(&form.fields),
+            ..form.settings()
+        });
+        complaints.extend(missing.iter().filter(|(_, missing)| *missing).map(|(field, _)| {
+            Complaint::new(*field, "required", format!("{field} is required unless workflowId is given"))
+        }));
+        if complaints.is_empty() { Ok(form) } else { Err(Problem::validation(complaints)) }
+    }
+}

@@ -1,0 +1,66 @@
+//! Links from a form to webhooks that receive its submissions, and to the page that gets an entry for each.
+
+use std::collections::BTreeSet;
+
+use domain::Complaint;
+use domain::scopes::{Action, Resource};
+use store::Conn;
+use store::webhooks::{link_webhooks, list_links, unlink_webhooks};
+use uuid::Uuid;
+use web::Problem;
+
+use crate::call::Call;
+
+impl<S> Call<S> {
+    /// Returns the links of forms as (form, webhook) pairs, for webhooks that the caller may access.
+    pub(super) async fn visible_links(
+        &self,
+        conn: &mut Conn,
+        form_ids: &[Uuid],
+    ) -> Result<Vec<(Uuid, Uuid)>, Problem> {
+        let links = list_links(conn, self.account_id, form_ids).await?;
+        let webhooks: Vec<Uuid> = links.iter().map(|(_, webhook_id)| *webhook_id).collect();
+        if webhooks.is_empty() {
+            return Ok(links);
+        }
+        let visible = self.list_allowed(conn, Resource::Webhooks, &webhooks).await?;
+        Ok(links.into_iter().filter(|(_, webhook_id)| visible.contains(webhook_id)).collect())
+    }
+
+    /// Links a form to exactly these webhooks. Links to webhooks that the caller can't access stay.
+    pub(super) async fn relink(
+        &self,
+        conn: &mut Conn,
+        form_id: Uuid,
+        webhook_ids: &[Uuid],
+    ) -> Result<(), Problem> {
+        self.require_scope(Resource::Webhooks, Action::Update)?;
+        self.check_ids(conn, Resource::Webhooks, webhook_ids).await?;
+        let requested: BTreeSet<Uuid> = webhook_ids.iter().copied().collect();
+        let linked = self.visible_links(conn, &[form_id]).await?;
+        let linked: BTreeSet<Uuid> = linked.into_iter().map(|(_, webhook_id)| webhook_id).collect();
+        let added: Vec<Uuid> = requested.difference(&linked).copied().collect();
+        let removed: Vec<Uuid> = linked.difference(&requested).copied().collect();
+        if !added.is_empty() {
+            link_webhooks(conn, self.account_id, form_id, &added).await?;
+        }
+        if !removed.is_empty() {
+            unlink_webhooks(conn, self.account_id, form_id, &removed).await?;
+        }
+        Ok(())
+    }
+
+    /// Checks that the caller may link the page to a form, and that it has an entry template.
+    pub(super) async fn check_entry_page(&self, conn: &mut Conn, page_id: Uuid) -> Result<(), Problem> {
+        self.require_scope(Resource::Entries, Action::Create)?;
+        self.check_id(conn, Resource::Pages, page_id).await?;
+        let page = store::pages::find_page(conn, self.account_id, page_id).await?;
+        let page = page.ok_or_else(|| Problem::not_found("page"))?;
+        if page.content.entry_template.is_some() {
+            return Ok(());
+        }
+        let message = "the page has no entryTemplate to render entries with";
+        let complaint = Complaint::new("autoEntryPageId", "no_template", message);
+        Err(Problem::validation(vec![complaint]).hint("set one with PUT /api/pages/{id}"))
+    }
+}

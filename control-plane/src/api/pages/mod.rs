@@ -1,0 +1,75 @@
+//! Pages: send HTML, get a live URL.
+
+mod batch;
+mod checks;
+mod create;
+mod deletion;
+mod update;
+pub(super) mod versions;
+pub(super) mod views;
+
+use axum::extract::State;
+use domain::Cursor;
+use domain::scopes::Resource;
+use uuid::Uuid;
+use web::{Headed, PageInfo, Path, Problem, Query, Reply};
+
+use self::create::create;
+use self::update::update;
+use self::views::{PageDetailView, PageView, find_detail};
+use crate::App;
+use crate::call::{Call, scope};
+use crate::large_json;
+
+const MAX_BODY_BYTES: usize = 4 << 20;
+
+pub(super) fn resource() -> web::Resource<App> {
+    web::Resource::new("pages")
+        .post("/api/pages", create, "Create a page")
+        .get("/api/pages", list, "List pages")
+        .get("/api/pages/{id}", read, "Get a page with its content")
+        .put("/api/pages/{id}", update, "Update a page")
+        .delete("/api/pages/{id}", deletion::delete, "Delete a page permanently; its entries are archived")
+        .delete("/api/pages/batch", deletion::delete_batch, "Delete up to 200 pages, each independently")
+        .body_limit(MAX_BODY_BYTES)
+        .post("/api/pages/batch", batch::batch, "Publish up to 200 pages, each independently")
+        .body_limit(large_json::MAX_BYTES)
+}
+
+web::list_query!(PagesQuery {
+    /// Only pages with this value of `metadata.collection`.
+    collection: Option<String>,
+    /// Only pages in this folder.
+    folder_id: Option<Uuid>,
+});
+
+web::list_response!(PageListResponse { pages: PageView });
+
+async fn list(
+    call: Call<scope::PagesRead>,
+    State(app): State<App>,
+    Query(query): Query<PagesQuery>,
+) -> Result<Reply<PageListResponse>, Problem> {
+    let mut conn = store::acquire(&app.db).await?;
+    let part = call.list_filter_in(&mut conn, Resource::Pages, &query.pagination(), query.folder_id).await?;
+    let mut rows =
+        store::pages::list_pages(&mut conn, call.account_id, &part, query.collection.as_deref()).await?;
+    let page = PageInfo::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    Ok(call
+        .reply(PageListResponse {
+            pages: rows.into_iter().map(|row| PageView::new(&app, row)).collect(),
+            page,
+        })
+        .paginated())
+}
+
+async fn read(
+    call: Call<scope::PagesRead>,
+    State(app): State<App>,
+    Path(id): Path<Uuid>,
+) -> Result<Headed<Reply<PageDetailView>>, Problem> {
+    let mut conn = store::acquire(&app.db).await?;
+    call.check_id(&mut conn, Resource::Pages, id).await?;
+    let (tag, page) = find_detail(&call, &app, &mut conn, id).await?;
+    Ok(Headed(tag, call.reply(page)))
+}

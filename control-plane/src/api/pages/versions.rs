@@ -1,0 +1,83 @@
+//! Page versions and rollback. The specification promises snapshots but shows no endpoints for them; these are
+//! extensions.
+
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use domain::scopes::Resource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use store::pages::PageChange;
+use store::versions::{Version, find_version, list_versions};
+use uuid::Uuid;
+use web::{Headed, Json, Path, Problem, Reply};
+
+use super::views::{PageDetailView, finish};
+use crate::App;
+use crate::call::{Call, scope};
+
+pub(crate) fn resource() -> web::Resource<App> {
+    web::Resource::new("versions")
+        .get("/api/pages/{id}/versions", list, "List the last 20 versions of a page")
+        .post("/api/pages/{id}/rollback", rollback, "Roll a page back to a version")
+        .extension()
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct VersionListResponse {
+    /// Newest first; the first is the current content.
+    versions: Vec<VersionView>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct VersionView {
+    id: Uuid,
+    /// Counts from 1 for each page.
+    number: i32,
+    /// Title of the page in this version.
+    title: String,
+    /// Whether it is the page's current content.
+    is_current: bool,
+    /// The deploy that wrote this version; null if none did.
+    deploy_id: Option<Uuid>,
+    created_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RollbackPageRequest {
+    /// The version to restore.
+    version_id: Uuid,
+}
+
+async fn list(
+    call: Call<scope::PagesRead>,
+    State(app): State<App>,
+    Path(id): Path<Uuid>,
+) -> Result<Reply<VersionListResponse>, Problem> {
+    let mut conn = store::acquire(&app.db).await?;
+    call.check_id(&mut conn, Resource::Pages, id).await?;
+    let versions = list_versions(&mut conn, call.account_id, id).await?;
+    let versions = versions.into_iter().enumerate().map(|(at, version)| view(version, at == 0));
+    Ok(call.reply(VersionListResponse { versions: versions.collect() }))
+}
+
+/// Publication and entries are not part of a version: both stay as they are.
+async fn rollback(
+    call: Call<scope::PagesUpdate>,
+    State(app): State<App>,
+    Path(id): Path<Uuid>,
+    Json(RollbackPageRequest { version_id }): Json<RollbackPageRequest>,
+) -> Result<Headed<Reply<PageDetailView>>, Problem> {
+    let mut tx = store::begin(&app.db).await?;
+    call.check_id(&mut tx, Resource::Pages, id).await?;
+    let content = find_version(&mut tx, call.account_id, id, version_id).await?;
+    let content = content.ok_or_else(|| Problem::not_found("version"))?;
+    store::pages::update_page(&mut tx, call.account_id, id, PageChange::from(content), call.now).await?;
+    finish(call, &app, tx, id).await
+}
+
+fn view(version: Version, is_current: bool) -> VersionView {
+    let Version { id, number, title, deploy_id, created_at } = version;
+    VersionView { id, number, title, is_current, deploy_id, created_at }
+}

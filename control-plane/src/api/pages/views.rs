@@ -1,0 +1,150 @@
+//! Pages in responses.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use contract::Change;
+use domain::pages::Content;
+use http::HeaderMap;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+use store::pages::{Page, PageSummary};
+use uuid::Uuid;
+use web::{Headed, Problem, Reply, etag};
+
+use crate::App;
+use crate::call::Call;
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PageView {
+    pub(super) id: Uuid,
+    /// Path of the page on its site: `index` is the root.
+    pub(super) slug: String,
+    /// Title of the page.
+    title: String,
+    /// Whether visitors can see the page.
+    is_published: bool,
+    /// Time at which the page is published; null if none is scheduled.
+    publish_at: Option<DateTime<Utc>>,
+    folder_id: Option<Uuid>,
+    /// URL on the base host, sandboxed.
+    page_url: String,
+    /// URL on its own site, the one to share.
+    subdomain_url: String,
+    /// Number of page views; a view is counted within seconds.
+    view_count: i64,
+    created_at: DateTime<Utc>,
+    /// Increases with every edit. Send it as `ifUnmodifiedSince` to reject an update if the page has changed since.
+    #[serde(serialize_with = "in_milliseconds")]
+    updated_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PageDetailView {
+    #[serde(flatten)]
+    page: PageView,
+    /// The whole HTML document.
+    html: String,
+    /// Style sheet added to the document's head; null for none.
+    css: Option<String>,
+    /// HTML of one entry; null for none.
+    entry_template: Option<String>,
+    /// Newest first.
+    entries: Vec<EntryView>,
+    /// Your own data.
+    metadata: Value,
+    subdomain_id: Uuid,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EntryView {
+    id: Uuid,
+    /// Values by the names of the template's placeholders.
+    data: Map<String, Value>,
+    created_at: DateTime<Utc>,
+}
+
+impl PageView {
+    pub(super) fn new(app: &App, page: PageSummary) -> Self {
+        Self {
+            id: page.id,
+            page_url: app.addresses.short_page(&page.slug, &page.subdomain, page.holds_short_address),
+            subdomain_url: app.addresses.page(&page.subdomain, &page.slug),
+            slug: page.slug,
+            title: page.title,
+            is_published: page.is_published,
+            publish_at: page.publish_at,
+            folder_id: page.folder_id,
+            view_count: page.views,
+            created_at: page.created_at,
+            updated_at: page.updated_at,
+        }
+    }
+}
+
+impl PageDetailView {
+    pub(super) fn new(app: &App, page: Page, entries: Vec<store::entries::Entry>) -> Self {
+        let Page { summary, subdomain_id, content } = page;
+        let Content { html, css, entry_template, metadata, .. } = content;
+        let entries = entries.into_iter().map(EntryView::new).collect();
+        let page = PageView::new(app, summary);
+        Self { page, html, css, entry_template, entries, metadata, subdomain_id }
+    }
+}
+
+impl EntryView {
+    pub(crate) fn new(entry: store::entries::Entry) -> Self {
+        let data = match entry.data {
+            Value::Object(data) => data,
+            _ => Map::new(),
+        };
+        Self { id: entry.id, data, created_at: entry.created_at }
+    }
+}
+
+/// Always three decimals, so that timestamps sort as strings.
+pub(super) fn millis(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+fn in_milliseconds<S: Serializer>(at: &DateTime<Utc>, writer: S) -> Result<S::Ok, S::Error> {
+    writer.serialize_str(&millis(*at))
+}
+
+/// Commits an edit; returns the page after it.
+pub(super) async fn finish<S>(
+    call: Call<S>,
+    app: &App,
+    mut tx: store::Tx,
+    id: Uuid,
+) -> Result<Headed<Reply<PageDetailView>>, Problem> {
+    let page = store::pages::find_page(&mut tx, call.account_id, id).await?;
+    let page = page.ok_or_else(|| Problem::not_found("page"))?;
+    let change = Change::Page { subdomain_id: page.subdomain_id, slug: page.summary.slug.clone() };
+    let (tag, page) = detail(&call, app, &mut tx, page).await?;
+    app.commit(tx, vec![change]).await?;
+    Ok(Headed(tag, call.reply(page)))
+}
+
+/// Returns a page with its content and entries, and its entity tag.
+pub(super) async fn find_detail<S>(
+    call: &Call<S>,
+    app: &App,
+    conn: &mut store::Conn,
+    id: Uuid,
+) -> Result<(HeaderMap, PageDetailView), Problem> {
+    let page = store::pages::find_page(conn, call.account_id, id).await?;
+    detail(call, app, conn, page.ok_or_else(|| Problem::not_found("page"))?).await
+}
+
+async fn detail<S>(
+    call: &Call<S>,
+    app: &App,
+    conn: &mut store::Conn,
+    page: store::pages::Page,
+) -> Result<(HeaderMap, PageDetailView), Problem> {
+    let entries = store::entries::list_entries(conn, call.account_id, page.summary.id).await?;
+    Ok((etag(page.summary.updated_at), PageDetailView::new(app, page, entries)))
+}

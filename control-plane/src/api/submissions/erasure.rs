@@ -1,0 +1,60 @@
+//! Right to erasure: deletes all submissions of an e-mail address, with everything derived from them.
+
+use axum::extract::State;
+use domain::Complaint;
+use domain::answers::is_email;
+use domain::scopes::Resource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use store::submissions::{Erased, Writer, erase_submissions};
+use uuid::Uuid;
+use web::{Path, Problem, Query, Reply};
+
+use crate::App;
+use crate::call::{Call, scope};
+
+/// Submissions deleted per transaction.
+const BATCH: i64 = 500;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SubmissionErasureQuery {
+    /// Address to match against the answers to fields of type email; case is ignored.
+    #[schemars(extend("format" = "email"))]
+    email: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SubmissionErasureResponse {
+    /// Number of deleted submissions.
+    deleted: i64,
+}
+
+pub(super) async fn delete(
+    call: Call<scope::SubmissionsDelete>,
+    State(app): State<App>,
+    Path(form_id): Path<Uuid>,
+    Query(query): Query<SubmissionErasureQuery>,
+) -> Result<Reply<SubmissionErasureResponse>, Problem> {
+    let email = query.email.trim();
+    if !is_email(email) {
+        let complaint = Complaint::new("email", "email", "email must be an e-mail address");
+        return Err(Problem::validation(vec![complaint]));
+    }
+    let traceparent = service::telemetry::traceparent();
+    let new_id = || app.rng.uuid_v7(call.now);
+    let writer = Writer { now: call.now, traceparent: traceparent.as_deref(), new_id: &new_id };
+    let mut deleted = 0;
+    loop {
+        let mut tx = store::begin(&app.db).await?;
+        call.check_id(&mut tx, Resource::Forms, form_id).await?;
+        let erased = erase_submissions(&mut tx, call.account_id, form_id, email, BATCH, &writer).await?;
+        let Erased { deleted: now_deleted, is_all, signals } =
+            erased.ok_or_else(|| Problem::not_found("form"))?;
+        app.commit_and_send(tx, signals).await?;
+        deleted += now_deleted;
+        if is_all {
+            return Ok(call.reply(SubmissionErasureResponse { deleted }));
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Submissions: visitors' answers to forms. The edge accepts them; owners read, write and erase them here.
+
+mod erasure;
+mod export;
+mod files;
+mod filters;
+mod views;
+mod writes;
+
+use axum::extract::State;
+use domain::Cursor;
+use domain::scopes::Resource;
+use uuid::Uuid;
+use web::{PageInfo, Path, Problem, Query, Reply};
+
+use self::filters::SubmissionsQuery;
+use self::views::SubmissionView;
+use self::writes::{mark, update, upsert};
+use crate::App;
+use crate::call::{Call, scope};
+
+pub(super) fn resource() -> web::Resource<App> {
+    web::Resource::new("submissions")
+        .post("/api/forms/{id}/submissions/{subId}/status", mark, "Set a submission's status")
+        .extension()
+        .get("/api/forms/{id}/submissions", list, "List a form's submissions, newest first")
+        .put("/api/forms/{id}/submissions/upsert", upsert, "Create or update a submission by your own id")
+        .patch("/api/forms/{id}/submissions/{subId}", update, "Update some answers of a submission")
+        .get("/api/forms/{id}/export", export::export, "Export a form's submissions as CSV")
+        .delete("/api/forms/{id}/submissions", erasure::delete, "Erase all submissions of an e-mail address")
+}
+
+web::list_response!(SubmissionListResponse { submissions: SubmissionView });
+
+async fn list(
+    call: Call<scope::SubmissionsRead>,
+    State(app): State<App>,
+    Path(form_id): Path<Uuid>,
+    Query(query): Query<SubmissionsQuery>,
+) -> Result<Reply<SubmissionListResponse>, Problem> {
+    let (sought, limit) = query.read()?;
+    let mut tx = store::begin(&app.db).await?;
+    call.check_id(&mut tx, Resource::Forms, form_id).await?;
+    let mut rows = store::submissions::list_submissions(&mut tx, call.account_id, form_id, &sought).await?;
+    let page = PageInfo::cut(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let submissions = SubmissionView::list(&mut tx, call.account_id, rows).await?;
+    Ok(call.reply(SubmissionListResponse { submissions, page }).paginated())
+}

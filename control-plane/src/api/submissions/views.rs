@@ -1,0 +1,103 @@
+//! Submissions in responses.
+
+use chrono::{DateTime, Utc};
+use domain::answers::Answers;
+use domain::submissions::Status;
+use schemars::JsonSchema;
+use serde::Serialize;
+use store::submissions::Submission;
+use uuid::Uuid;
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SubmissionView {
+    id: Uuid,
+    /// The form's id.
+    form_id: Uuid,
+    /// Your own id for it, if it was written with one.
+    external_id: Option<String>,
+    /// Answers by field name.
+    payload: Answers,
+    /// `received`, `spam` or `archived`.
+    status: Status,
+    /// Why it was classified as spam.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    spam_reasons: Vec<String>,
+    /// Why no entry was created on the form's page: `page_gone`, `page_full`, `no_template` or `too_large`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entry_note: Option<String>,
+    /// Uploaded files; download them from `/api/forms/{id}/files/{objectId}`.
+    files: Vec<SubmissionFileView>,
+    created_at: DateTime<Utc>,
+    updated_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct SubmissionFileView {
+    /// Id of the file, which is also the field's answer.
+    object_id: Uuid,
+    /// Name of the field.
+    field: String,
+    /// File name as uploaded.
+    filename: String,
+    /// Media type of the file.
+    content_type: String,
+    /// Size in bytes.
+    size_bytes: i64,
+}
+
+impl SubmissionView {
+    /// Submissions as the owner sees them, with their files.
+    pub(super) async fn list(
+        conn: &mut store::Conn,
+        account_id: Uuid,
+        submissions: Vec<Submission>,
+    ) -> Result<Vec<Self>, store::Error> {
+        let ids: Vec<Uuid> = submissions.iter().map(|submission| submission.id).collect();
+        let mut views: Vec<Self> = submissions.into_iter().map(Self::bare).collect();
+        for file in store::form_files::list_files(conn, account_id, &ids).await? {
+            let view = views.iter_mut().find(|view| view.id == file.submission_id);
+            view.into_iter().for_each(|view| view.files.push(SubmissionFileView::new(&file)));
+        }
+        Ok(views)
+    }
+
+    /// One submission as the owner sees it, with its files.
+    pub(super) async fn find(
+        conn: &mut store::Conn,
+        account_id: Uuid,
+        submission: Submission,
+    ) -> Result<Self, store::Error> {
+        let files = store::form_files::list_files(conn, account_id, &[submission.id]).await?;
+        Ok(Self { files: files.iter().map(SubmissionFileView::new).collect(), ..Self::bare(submission) })
+    }
+
+    fn bare(submission: Submission) -> Self {
+        Self {
+            id: submission.id,
+            form_id: submission.form_id,
+            external_id: submission.external_id,
+            payload: submission.payload,
+            status: submission.status,
+            spam_reasons: submission.spam_reasons,
+            entry_note: submission.entry_note,
+            files: Vec::new(),
+            created_at: submission.created_at,
+            updated_at: submission.updated_at,
+        }
+    }
+}
+
+impl SubmissionFileView {
+    fn new(file: &store::form_files::FormFile) -> Self {
+        Self {
+            object_id: file.id,
+            field: file.field.clone(),
+            filename: file.filename.clone(),
+            content_type: file.content_type.clone(),
+            size_bytes: file.size_bytes,
+        }
+    }
+}

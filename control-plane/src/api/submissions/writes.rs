@@ -1,0 +1,242 @@
+//! Owner changes to submissions: upsert by external id, update of answers, and status. The form's rules apply to all
+//! of them.
+
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use domain::answers::{self, Answers};
+use domain::forms::Shut;
+use domain::scopes::{Action, Resource};
+use domain::submissions::{BYTES_MAX, EXTERNAL_ID_CHARS_MAX, Status};
+use domain::{Complaint, submissions as rules};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use store::forms::{Form, lock_form};
+use store::submissions::{
+    Changed, NewSubmission, Taken, Writer, find_id_by_external_id, find_submission, take_submission,
+    update_payload, update_status,
+};
+use uuid::Uuid;
+use web::{Code, CreatedOrChanged, Json, Path, Problem, Reply};
+
+use super::views::SubmissionView;
+use crate::App;
+use crate::call::{Call, scope};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct UpsertSubmissionRequest {
+    /// Your own id for the submission, unique within the form.
+    #[schemars(length(min = 1, max = EXTERNAL_ID_CHARS_MAX))]
+    external_id: String,
+    /// All answers, by field name.
+    payload: Answers,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UpdateSubmissionRequest {
+    /// Answers to set, by field name; null removes one.
+    #[schemars(extend("minProperties" = 1))]
+    payload: Answers,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UpdateSubmissionStatusRequest {
+    /// The new status.
+    status: Status,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SubmissionUpsertResponse {
+    /// The submission after the change.
+    data: SubmissionView,
+    /// Whether the submission is new.
+    created: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SubmissionResponse {
+    /// The submission after the change.
+    data: SubmissionView,
+}
+
+pub(super) async fn upsert(
+    call: Call<scope::SubmissionsUpdate>,
+    State(app): State<App>,
+    Path(form_id): Path<Uuid>,
+    Json(request): Json<UpsertSubmissionRequest>,
+) -> Result<CreatedOrChanged<SubmissionUpsertResponse>, Problem> {
+    check_plan(&call)?;
+    let complaints = rules::check_external_id(&request.external_id);
+    if !complaints.is_empty() {
+        return Err(Problem::validation(complaints));
+    }
+    let (mut tx, form, context) = begin(&call, &app, form_id).await?;
+    let normalized = normalize(&form, &request.payload)?;
+    let known = find_id_by_external_id(&mut tx, call.account_id, form_id, &request.external_id).await?;
+    if let Some(id) = known {
+        let submission =
+            find_submission(&mut tx, call.account_id, form_id, id).await?.ok_or_else(not_found)?;
+        call.rebind_files(&mut tx, &form, &submission, &normalized).await?;
+        let changed =
+            update_payload(&mut tx, call.account_id, &form, &submission, &normalized, &context.writer())
+                .await?;
+        let data = finish(&call, &app, tx, &form, changed).await?;
+        return Ok(CreatedOrChanged::Changed(call.reply(SubmissionUpsertResponse { data, created: false })));
+    }
+    call.require_scope(Resource::Submissions, Action::Create)?;
+    let new = NewSubmission {
+        id: app.rng.uuid_v7(call.now),
+        external_id: Some(request.external_id),
+        payload: normalized,
+        spam_reasons: Vec::new(),
+    };
+    let plan_limit = call.limits().submissions_per_form;
+    let taken = take_submission(&mut tx, call.account_id, &form, &new, plan_limit, &context.writer()).await?;
+    let signals = match taken {
+        Taken::Stored(signals) => signals,
+        Taken::Refused(why) => return Err(refused(why)),
+        Taken::Duplicate => return Err(duplicate(&form)),
+        // This transaction has locked the form, so it neither changes nor disappears.
+        Taken::Changed | Taken::Busy | Taken::NoForm => return Err(Problem::not_found("form")),
+    };
+    let submission =
+        find_submission(&mut tx, call.account_id, form_id, new.id).await?.ok_or_else(not_found)?;
+    call.bind_files(&mut tx, &form, &submission, &submission.payload).await?;
+    let data = SubmissionView::find(&mut tx, call.account_id, submission).await?;
+    app.commit_and_send(tx, signals).await?;
+    let written = SubmissionUpsertResponse { data, created: true };
+    Ok(CreatedOrChanged::Created(call.created(written)))
+}
+
+pub(super) async fn update(
+    call: Call<scope::SubmissionsUpdate>,
+    State(app): State<App>,
+    Path((form_id, id)): Path<(Uuid, Uuid)>,
+    Json(UpdateSubmissionRequest { payload }): Json<UpdateSubmissionRequest>,
+) -> Result<Reply<SubmissionResponse>, Problem> {
+    check_plan(&call)?;
+    if payload.is_empty() {
+        let message = "payload must have at least one answer";
+        return Err(Problem::validation(vec![Complaint::new("payload", "required", message)]));
+    }
+    let (mut tx, form, context) = begin(&call, &app, form_id).await?;
+    let submission = find_submission(&mut tx, call.account_id, form_id, id).await?.ok_or_else(not_found)?;
+    let normalized = normalize(&form, &answers::merged(&submission.payload, payload.clone()))?;
+    let normalized = answers::with_past(normalized, &form.fields, &submission.payload, &payload);
+    check_size(&normalized)?;
+    call.rebind_files(&mut tx, &form, &submission, &normalized).await?;
+    let changed =
+        update_payload(&mut tx, call.account_id, &form, &submission, &normalized, &context.writer()).await?;
+    let data = finish(&call, &app, tx, &form, changed).await?;
+    Ok(call.reply(SubmissionResponse { data }))
+}
+
+pub(super) async fn mark(
+    call: Call<scope::SubmissionsUpdate>,
+    State(app): State<App>,
+    Path((form_id, id)): Path<(Uuid, Uuid)>,
+    Json(UpdateSubmissionStatusRequest { status }): Json<UpdateSubmissionStatusRequest>,
+) -> Result<Reply<SubmissionResponse>, Problem> {
+    let (mut tx, form, context) = begin(&call, &app, form_id).await?;
+    let submission = find_submission(&mut tx, call.account_id, form_id, id).await?.ok_or_else(not_found)?;
+    let plan_limit = call.limits().submissions_per_form;
+    let changed =
+        update_status(&mut tx, call.account_id, &form, &submission, status, plan_limit, &context.writer())
+            .await?;
+    let data = finish(&call, &app, tx, &form, changed).await?;
+    Ok(call.reply(SubmissionResponse { data }))
+}
+
+/// Time, trace context and id source of a write.
+struct WriteContext {
+    now: DateTime<Utc>,
+    traceparent: Option<String>,
+    new_id: Box<dyn Fn() -> Uuid + Send + Sync>,
+}
+
+impl WriteContext {
+    fn writer(&self) -> Writer<'_> {
+        Writer { now: self.now, traceparent: self.traceparent.as_deref(), new_id: &self.new_id }
+    }
+}
+
+/// Locks the form for the change.
+async fn begin<S>(
+    call: &Call<S>,
+    app: &App,
+    form_id: Uuid,
+) -> Result<(store::Tx, Form, WriteContext), Problem> {
+    let mut tx = store::begin(&app.db).await?;
+    call.check_id(&mut tx, Resource::Forms, form_id).await?;
+    // Files count against storage, so the usage counters are locked first, as for uploads.
+    store::usage::lock(&mut tx, call.account_id).await?;
+    let form = lock_form(&mut tx, call.account_id, form_id).await?;
+    let (app, now) = (app.clone(), call.now);
+    let new_id = Box::new(move || app.rng.uuid_v7(now));
+    let context = WriteContext { now, traceparent: service::telemetry::traceparent(), new_id };
+    Ok((tx, form.ok_or_else(|| Problem::not_found("form"))?, context))
+}
+
+async fn finish<S>(
+    call: &Call<S>,
+    app: &App,
+    mut tx: store::Tx,
+    form: &Form,
+    changed: Changed,
+) -> Result<SubmissionView, Problem> {
+    match changed {
+        Changed::Done(submission, signals) => {
+            let view = SubmissionView::find(&mut tx, call.account_id, *submission).await?;
+            app.commit_and_send(tx, signals).await?;
+            Ok(view)
+        }
+        Changed::Duplicate => Err(duplicate(form)),
+        Changed::Refused(why) => Err(refused(why)),
+        Changed::Gone => Err(not_found()),
+    }
+}
+
+fn check_plan<S>(call: &Call<S>) -> Result<(), Problem> {
+    if call.plan().restrictions().contains(&"no_upsert") {
+        return Err(call.plan_restricted("writing submissions through the API (no_upsert)"));
+    }
+    Ok(())
+}
+
+/// Validates and normalizes answers as the form stores them.
+fn normalize(form: &Form, answers: &Answers) -> Result<Answers, Problem> {
+    let normalized = answers::check(&form.fields, answers).map_err(|complaints| {
+        let prefixed =
+            |complaint: Complaint| Complaint { field: format!("payload.{}", complaint.field), ..complaint };
+        Problem::validation(complaints.into_iter().map(prefixed).collect())
+    })?;
+    check_size(&normalized)?;
+    Ok(normalized)
+}
+
+fn check_size(normalized: &Answers) -> Result<(), Problem> {
+    if rules::is_too_large(normalized) {
+        let detail = format!("a submission may have at most {} KiB", BYTES_MAX / 1024);
+        return Err(Problem::new(Code::PayloadTooLarge, detail));
+    }
+    Ok(())
+}
+
+fn duplicate(form: &Form) -> Problem {
+    let fields = form.unique_by.as_deref().unwrap_or_default().join(", ");
+    let detail = format!("another submission of this form has the same values of: {fields}");
+    Problem::new(Code::DuplicateSubmission, detail)
+}
+
+fn refused(why: Shut) -> Problem {
+    match why {
+        Shut::Closed => Problem::new(Code::FormClosed, "this form is closed"),
+        Shut::Full => Problem::new(Code::FormFull, "this form accepts no more submissions"),
+    }
+}
+
+fn not_found() -> Problem {
+    Problem::not_found("submission")
+}

@@ -1,0 +1,57 @@
+//! Restrictions on webhooks: which URLs they may target, and which forms a caller may subscribe them to.
+
+use domain::Complaint;
+use domain::scopes::Resource;
+use store::Conn;
+use store::webhooks::Webhook;
+use uuid::Uuid;
+use web::{Code, Problem};
+
+use super::views::find;
+use crate::App;
+use crate::call::Call;
+
+/// The field error for a URL that the outgoing guard always refuses. The guard checks a host name's addresses on each
+/// delivery.
+pub(super) fn check_address(app: &App, url: Option<&str>) -> Option<Complaint> {
+    let refusal = outbound::check_target(url?, &app.outbound_allow).err()?;
+    Some(Complaint::new("url", "refused", format!("url can't be delivered to: {refusal}")))
+}
+
+/// A caller restricted to a folder or to listed forms can't subscribe a webhook to others. `None` means all forms.
+pub(super) async fn check_forms<S>(
+    call: &Call<S>,
+    conn: &mut Conn,
+    form_ids: Option<&[Uuid]>,
+) -> Result<(), Problem> {
+    match form_ids {
+        Some(ids) => call.check_ids(conn, Resource::Forms, ids).await,
+        None => {
+            call.check_whole_account(Resource::Webhooks)?;
+            call.check_new(Resource::Forms)
+        }
+    }
+}
+
+/// Applies the same check to an existing webhook: a caller that may not subscribe to its forms may not redirect,
+/// re-sign or delete it either.
+pub(super) async fn check_existing<S>(
+    call: &Call<S>,
+    webhook: &Webhook,
+    conn: &mut Conn,
+) -> Result<(), Problem> {
+    check_forms(call, conn, (!webhook.all_forms).then_some(&webhook.form_ids)).await
+}
+
+/// Rejects deliveries to a disabled webhook, including manual ones.
+pub(super) async fn check_is_active<S>(
+    call: &Call<S>,
+    conn: &mut Conn,
+    webhook_id: Uuid,
+) -> Result<(), Problem> {
+    if find(call, conn, webhook_id).await?.is_active {
+        return Ok(());
+    }
+    let problem = Problem::new(Code::Conflict, "this webhook is disabled, so nothing is delivered to it");
+    Err(problem.hint("enable it: PATCH /api/webhooks/{id} with {\"isActive\": true}"))
+}

@@ -1,0 +1,128 @@
+//! Deliveries: attempts to send events to a webhook, the receiver's responses, and manual retries.
+
+use axum::extract::State;
+use chrono::{DateTime, TimeDelta, Utc};
+use contract::Signal;
+use domain::scopes::Resource;
+use domain::{Complaint, Cursor, instants};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use store::deliveries::{self, Wanted};
+use uuid::Uuid;
+use web::{Json, PageInfo, Path, Problem, Query, Reply};
+
+use super::authorization::check_is_active;
+use super::delivery_view::{DeliveryView, view};
+use crate::App;
+use crate::call::{Call, scope};
+
+pub(crate) fn resource() -> web::Resource<App> {
+    web::Resource::new("deliveries")
+        .post("/api/webhooks/{id}/deliveries/{deliveryId}/retry", retry, "Retry a delivery now")
+        .post("/api/webhooks/{id}/retry", retry_failed, "Retry all deliveries that failed since a time")
+        .extension()
+        .get("/api/webhooks/{id}/deliveries", list, "List a webhook's deliveries, newest first")
+}
+
+/// State of a delivery.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum DeliveryStatus {
+    Pending,
+    Delivered,
+    Failed,
+    Canceled,
+}
+
+impl DeliveryStatus {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Canceled => "canceled",
+        }
+    }
+}
+
+web::list_query!(DeliveriesQuery {
+    /// Only deliveries in this state.
+    status: Option<DeliveryStatus>,
+});
+
+web::list_response!(DeliveryListResponse { deliveries: DeliveryView });
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RetryDeliveriesRequest {
+    /// Retries deliveries that failed at this time or later; at most 14 days ago.
+    #[schemars(regex(pattern = instants::PATTERN))]
+    since: DateTime<Utc>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct DeliveryRetriesResponse {
+    /// Number of deliveries scheduled again.
+    retried: u64,
+    /// Whether more deliveries remain for another call.
+    has_more: bool,
+}
+
+async fn list(
+    call: Call<scope::DeliveriesRead>,
+    State(app): State<App>,
+    Path(webhook_id): Path<Uuid>,
+    Query(query): Query<DeliveriesQuery>,
+) -> Result<Reply<DeliveryListResponse>, Problem> {
+    let (limit, after) = query.pagination().read()?;
+    let filter = Wanted { id: None, state: query.status.map(DeliveryStatus::word), after, limit: limit + 1 };
+    let mut conn = store::acquire(&app.db).await?;
+    call.check_id(&mut conn, Resource::Webhooks, webhook_id).await?;
+    let mut rows = deliveries::list_deliveries(&mut conn, call.account_id, webhook_id, &filter).await?;
+    let page = PageInfo::cut(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    Ok(call
+        .reply(DeliveryListResponse { deliveries: rows.into_iter().map(view).collect(), page })
+        .paginated())
+}
+
+/// Sends delivered ones again too; receivers can recognize them by their id.
+async fn retry(
+    call: Call<scope::DeliveriesCreate>,
+    State(app): State<App>,
+    Path((webhook_id, id)): Path<(Uuid, Uuid)>,
+) -> Result<Reply<DeliveryView>, Problem> {
+    let mut tx = store::begin(&app.db).await?;
+    call.check_id(&mut tx, Resource::Webhooks, webhook_id).await?;
+    if !deliveries::retry_delivery(&mut tx, call.account_id, webhook_id, id, call.now).await? {
+        return Err(Problem::not_found("delivery"));
+    }
+    check_is_active(&call, &mut tx, webhook_id).await?;
+    let delivery = deliveries::find_delivery(&mut tx, call.account_id, webhook_id, id).await?;
+    let delivery = delivery.ok_or_else(|| Problem::not_found("delivery"))?;
+    app.commit_and_send(tx, vec![Signal::DeliveriesDue { webhook_ids: vec![webhook_id] }]).await?;
+    Ok(call.reply(view(delivery)))
+}
+
+/// The job-runner's sweep claims the deliveries, as many at a time as its limits allow.
+async fn retry_failed(
+    call: Call<scope::DeliveriesCreate>,
+    State(app): State<App>,
+    Path(webhook_id): Path<Uuid>,
+    Json(RetryDeliveriesRequest { since }): Json<RetryDeliveriesRequest>,
+) -> Result<Reply<DeliveryRetriesResponse>, Problem> {
+    let max_age = TimeDelta::from_std(app.webhooks.retry_max_age).unwrap_or(TimeDelta::days(14));
+    let is_too_early = instants::check("since", Some(since)).is_some() || since < call.now - max_age;
+    if is_too_early {
+        let message = format!("since must be at limit {} hours ago", max_age.num_hours());
+        return Err(Problem::validation(vec![Complaint::new("since", "range", message)]));
+    }
+    let limit = app.webhooks.max_retries_per_call;
+    let mut tx = store::begin(&app.db).await?;
+    call.check_id(&mut tx, Resource::Webhooks, webhook_id).await?;
+    check_is_active(&call, &mut tx, webhook_id).await?;
+    let retried =
+        deliveries::retry_failed(&mut tx, call.account_id, webhook_id, since, call.now, limit).await?;
+    app.commit(tx, vec![]).await?;
+    Ok(call.reply(DeliveryRetriesResponse { retried, has_more: retried == limit.unsigned_abs() }))
+}

@@ -1,0 +1,72 @@
+//! Tests a webhook: a signed `webhook.ping` takes the path of every delivery, once, and the response shows how the
+//! receiver reacted.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use contract::Signal;
+use domain::scopes::Resource;
+use domain::webhooks::PING;
+use serde_json::json;
+use store::deliveries::Delivery;
+use tokio::time::{Instant, MissedTickBehavior};
+use uuid::Uuid;
+use web::{Path, Problem, Reply};
+
+use super::authorization::check_is_active;
+use super::delivery_view::{DeliveryView, view};
+use crate::App;
+use crate::call::{Call, scope};
+
+/// How often to poll for the receiver's response.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+const MESSAGE: &str = "This is a test. Submissions will arrive like this.";
+
+pub(super) async fn test(
+    call: Call<scope::DeliveriesCreate>,
+    State(app): State<App>,
+    Path(webhook_id): Path<Uuid>,
+) -> Result<Reply<DeliveryView>, Problem> {
+    let id = app.rng.uuid_v7(call.now);
+    let mut tx = store::begin(&app.db).await?;
+    call.check_id(&mut tx, Resource::Webhooks, webhook_id).await?;
+    check_is_active(&call, &mut tx, webhook_id).await?;
+    let payload = json!({
+        "type": PING,
+        "timestamp": call.now,
+        "data": {"webhookId": webhook_id, "message": MESSAGE},
+    });
+    let traceparent = service::telemetry::traceparent();
+    let (account_id, now) = (call.account_id, call.now);
+    store::deliveries::insert_ping(
+        &mut tx,
+        account_id,
+        webhook_id,
+        id,
+        &payload,
+        traceparent.as_deref(),
+        now,
+    )
+    .await?;
+    app.commit_and_send(tx, vec![Signal::DeliveriesDue { webhook_ids: vec![webhook_id] }]).await?;
+    let delivery = wait(&app, &call, webhook_id, id).await?;
+    Ok(call.reply(view(delivery)))
+}
+
+/// Returns the delivery once it has ended, or as it is after the timeout.
+async fn wait<S>(app: &App, call: &Call<S>, webhook_id: Uuid, id: Uuid) -> Result<Delivery, Problem> {
+    let deadline = Instant::now() + app.webhooks.test_timeout;
+    let mut interval = tokio::time::interval(POLL_INTERVAL);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        let mut conn = store::acquire(&app.db).await?;
+        let found = store::deliveries::find_delivery(&mut conn, call.account_id, webhook_id, id).await?;
+        drop(conn);
+        let delivery = found.ok_or_else(|| Problem::not_found("delivery"))?;
+        if delivery.state != "pending" || Instant::now() >= deadline {
+            return Ok(delivery);
+        }
+    }
+}

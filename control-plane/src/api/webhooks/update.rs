@@ -1,0 +1,115 @@
+//! Updates webhooks.
+//!
+//! Disabling a webhook cancels its pending deliveries instead of keeping them: they would arrive as outdated news
+//! when it is enabled again. Canceled deliveries can be retried manually.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use domain::chat::telegram;
+use domain::scopes::Resource;
+use domain::webhooks::{self, Template, Wishes};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use store::webhooks::{Webhook, WebhookChange};
+use uuid::Uuid;
+use web::{Json, Path, Problem, Reply};
+
+use super::authorization::{check_address, check_existing};
+use super::views::{WebhookView, find, seal, view};
+use crate::App;
+use crate::call::{Call, scope};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct UpdateWebhookRequest {
+    /// HTTPS URL to which deliveries are posted.
+    #[schemars(length(max = webhooks::URL_BYTES_MAX), extend("format" = "uri"))]
+    url: Option<String>,
+    /// Event types to deliver; `*` for all.
+    #[schemars(length(max = webhooks::EVENTS_MAX), inner(regex(pattern = webhooks::EVENT_PATTERN)))]
+    events: Option<Vec<String>>,
+    /// Whether to deliver events. Disabling cancels pending deliveries.
+    is_active: Option<bool>,
+    /// Note for the owner; null removes it.
+    #[serde(default, deserialize_with = "web::present")]
+    #[schemars(with = "Option<String>", length(max = webhooks::DESCRIPTION_CHARS_MAX))]
+    description: Option<Option<String>>,
+    /// New names for answers, by field name; null keeps the fields' own names.
+    #[serde(default, deserialize_with = "web::present")]
+    #[schemars(with = "Option<BTreeMap<String, String>>", extend("maxProperties" = webhooks::MAPPED_MAX, "additionalProperties" = {"type": "string", "minLength": 1, "maxLength": webhooks::MAPPED_CHARS_MAX}))]
+    field_mapping: Option<Option<BTreeMap<String, String>>>,
+    /// Format of the body.
+    template: Option<Template>,
+    /// Id of the chat that a Telegram bot posts to; null removes it.
+    #[serde(default, deserialize_with = "web::present")]
+    #[schemars(with = "Option<String>", regex(pattern = telegram::CHAT_ID_PATTERN))]
+    telegram_chat_id: Option<Option<String>>,
+}
+
+pub(super) async fn update(
+    call: Call<scope::WebhooksUpdate>,
+    State(app): State<App>,
+    Path(id): Path<Uuid>,
+    Json(request): Json<UpdateWebhookRequest>,
+) -> Result<Reply<WebhookView>, Problem> {
+    let mut complaints = webhooks::check(&request.wishes());
+    complaints.extend(check_address(&app, request.url.as_deref()).filter(|_| complaints.is_empty()));
+    if !complaints.is_empty() {
+        return Err(Problem::validation(complaints));
+    }
+    let mut tx = store::begin(&app.db).await?;
+    call.check_id(&mut tx, Resource::Webhooks, id).await?;
+    if !store::webhooks::lock_webhook(&mut tx, call.account_id, id).await? {
+        return Err(Problem::not_found("webhook"));
+    }
+    let current = find(&call, &mut tx, id).await?;
+    check_existing(&call, &current, &mut tx).await?;
+    request.check_chat(&current)?;
+    // Also when enabling: an event that arrived while the webhook was being disabled may have left a pending
+    // delivery.
+    if request.is_active.is_some_and(|active| !active || !current.is_active) {
+        store::deliveries::cancel_pending(&mut tx, call.account_id, id, call.now).await?;
+    }
+    let change = request.change(&app);
+    store::webhooks::update_webhook(&mut tx, call.account_id, id, &change, call.now).await?;
+    let webhook = find(&call, &mut tx, id).await?;
+    app.commit(tx, vec![]).await?;
+    let webhook = view(&app, &call, webhook)?;
+    Ok(call.reply(webhook))
+}
+
+impl UpdateWebhookRequest {
+    fn wishes(&self) -> Wishes<'_> {
+        Wishes {
+            url: self.url.as_deref(),
+            events: self.events.as_deref(),
+            description: self.description.as_ref().and_then(Option::as_deref),
+            field_mapping: self.field_mapping.as_ref().and_then(Option::as_ref),
+            telegram_chat_id: self.telegram_chat_id.as_ref().and_then(Option::as_deref),
+        }
+    }
+
+    /// Checks that the webhook after the update has a chat id if its template needs one.
+    fn check_chat(&self, current: &Webhook) -> Result<(), Problem> {
+        let template = self.template.or_else(|| Template::parse(&current.template)).unwrap_or_default();
+        let chat_id = self.telegram_chat_id.as_ref().unwrap_or(&current.telegram_chat_id);
+        match webhooks::check_chat(template, chat_id.as_deref()) {
+            Some(complaint) => Err(Problem::validation(vec![complaint])),
+            None => Ok(()),
+        }
+    }
+
+    fn change(self, app: &App) -> WebhookChange {
+        WebhookChange {
+            sealed_url: self.url.map(|url| seal(app, webhooks::URL_PURPOSE, &url)),
+            events: self.events,
+            description: self.description,
+            field_mapping: self.field_mapping.map(|mapping| mapping.map(|mapping| json!(mapping))),
+            template: self.template.map(Template::word),
+            telegram_chat_id: self.telegram_chat_id,
+            is_active: self.is_active,
+        }
+    }
+}

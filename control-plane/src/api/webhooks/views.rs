@@ -1,0 +1,91 @@
+//! Webhooks in responses.
+
+use chrono::{DateTime, Utc};
+use domain::webhooks;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use store::Conn;
+use store::webhooks::Webhook;
+use uuid::Uuid;
+use web::Problem;
+
+use crate::App;
+use crate::call::Call;
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WebhookView {
+    pub(super) id: Uuid,
+    /// HTTPS URL to which deliveries are posted.
+    url: String,
+    /// Event types to deliver; `*` for all.
+    events: Vec<String>,
+    /// Note for the owner; null for none.
+    description: Option<String>,
+    /// New names for answers, by field name; null for none.
+    field_mapping: Option<Value>,
+    /// `default`, `slack`, `discord`, `telegram`, `teams` or `google-chat`. Teams accepts a delivery before it posts
+    /// it; later failures appear only in the run history of the Teams workflow.
+    template: String,
+    /// Id of the chat that a Telegram bot posts to; null for none.
+    telegram_chat_id: Option<String>,
+    /// Whether it receives events of every form.
+    all_forms: bool,
+    /// The forms it receives events of; empty if it receives those of every form.
+    form_ids: Vec<Uuid>,
+    /// Whether events are delivered.
+    is_active: bool,
+    /// Why it was disabled automatically: `gone` (the receiver responded with 410 or similar) or `failing` (no
+    /// delivery succeeded for days). Null otherwise.
+    deactivated_reason: Option<String>,
+    /// When it was disabled automatically; null otherwise.
+    deactivated_at: Option<DateTime<Utc>>,
+    /// Since when every attempt has failed; null if the last one succeeded.
+    failing_since: Option<DateTime<Utc>>,
+    /// Until when deliveries are also signed with the previous secret; null if they are not.
+    previous_secret_until: Option<DateTime<Utc>>,
+    created_at: DateTime<Utc>,
+    updated_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct WebhookSecretResponse {
+    #[serde(flatten)]
+    pub(super) webhook: WebhookView,
+    /// Verifies deliveries with any Standard Webhooks library. It is shown only once.
+    pub(super) secret: String,
+}
+
+/// Returns a webhook of the account.
+pub(super) async fn find<S>(call: &Call<S>, conn: &mut Conn, id: Uuid) -> Result<Webhook, Problem> {
+    let webhook = store::webhooks::find_webhook(conn, call.account_id, id).await?;
+    webhook.ok_or_else(|| Problem::not_found("webhook"))
+}
+
+pub(super) fn view<S>(app: &App, call: &Call<S>, webhook: Webhook) -> Result<WebhookView, Problem> {
+    let url = app.master_key.open(webhooks::URL_PURPOSE, &webhook.sealed_url)?;
+    Ok(WebhookView {
+        id: webhook.id,
+        url: String::from_utf8_lossy(&url).into_owned(),
+        events: webhook.events,
+        description: webhook.description,
+        field_mapping: webhook.field_mapping,
+        template: webhook.template,
+        telegram_chat_id: webhook.telegram_chat_id,
+        all_forms: webhook.all_forms,
+        form_ids: webhook.form_ids,
+        is_active: webhook.is_active,
+        deactivated_reason: webhook.deactivated_reason,
+        deactivated_at: webhook.deactivated_at,
+        failing_since: webhook.failing_since,
+        previous_secret_until: webhook.previous_secret_until.filter(|until| *until > call.now),
+        created_at: webhook.created_at,
+        updated_at: webhook.updated_at,
+    })
+}
+
+/// Encrypts `text` for `purpose`.
+pub(super) fn seal(app: &App, purpose: &str, text: &str) -> Vec<u8> {
+    app.master_key.seal(purpose, app.rng.bytes(), text.as_bytes())
+}
