@@ -12,7 +12,7 @@ use std::time::Duration;
 use domain::places::pace;
 use endings::Ended;
 use futures::{FutureExt, StreamExt};
-use queue::Lane;
+use queue::InProcessQueue;
 use seats::{Seat, Seats};
 use service::Shutdown;
 use store::deliveries::{self, Attempt, Lease, Room};
@@ -35,7 +35,7 @@ struct Begun {
 }
 
 pub(crate) async fn run(runner: Runner, config: Webhooks, shutdown: Shutdown) -> anyhow::Result<()> {
-    let lane = Lane::new("deliveries");
+    let in_process = InProcessQueue::new("deliveries");
     let (end, ended) = mpsc::unbounded_channel();
     let handler = {
         let (runner, timeout) = (runner.clone(), config.timeout);
@@ -45,11 +45,12 @@ pub(crate) async fn run(runner: Runner, config: Webhooks, shutdown: Shutdown) ->
     let mut claims = Claims {
         seats: Seats::new(config.concurrency, config.per_webhook),
         waiting: Waiting::default(),
-        lane: lane.clone(),
+        in_process: in_process.clone(),
         runner: runner.clone(),
         config,
     };
-    let ((), unbegun) = tokio::join!(claims.run(&shutdown), lane.work(handler, shutdown.requested()));
+    let ((), unbegun) =
+        tokio::join!(claims.run(&shutdown), in_process.run_worker(handler, shutdown.requested()));
     let attempts: Vec<_> = unbegun.into_iter().map(|begun| begun.attempt).collect();
     // Beside each other: were Postgres away for the one, the other's ends would still have to be written.
     let (given_back, written) = tokio::join!(give_back(&runner, &attempts), writing);
@@ -99,7 +100,7 @@ enum Next {
 struct Claims {
     runner: Runner,
     config: Webhooks,
-    lane: Lane<Begun>,
+    in_process: InProcessQueue<Begun>,
     seats: Seats,
     waiting: Waiting,
 }
@@ -195,7 +196,7 @@ impl Claims {
             let seat = self.seats.take(attempt.webhook_id);
             let id = format!("delivery:{}:{}", attempt.delivery_id, attempt.attempt);
             // Refused only at the very end; then it is due again when its lease is over.
-            let _ended = self.lane.start(id, Begun { attempt, seat });
+            let _ended = self.in_process.start(id, Begun { attempt, seat });
         }
     }
 }

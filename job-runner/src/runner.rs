@@ -76,9 +76,9 @@ impl Runner {
             .context("secrets.master_key must be 64 hexadecimal digits, the same as the control plane's")?;
         anyhow::ensure!(!config.webhooks.schedule.is_empty(), "webhooks.schedule needs at least one attempt");
         let queue = queue::Config {
-            concurrency: config.queue.concurrency,
-            limit: config.queue.limit,
-            lease: config.queue.lease,
+            max_concurrent: config.queue.concurrency,
+            max_jobs: config.queue.limit,
+            lease_ttl: config.queue.lease,
             ..queue::Config::new(&config.redis.url, format!("{}:jobs", config.redis.prefix))
         };
         Ok(Self(Arc::new(Parts {

@@ -15,7 +15,8 @@ pub(crate) async fn run(runner: Runner, shutdown: Shutdown) -> anyhow::Result<()
         let runner = runner.clone();
         async move { carry_out(&runner, task).await }
     };
-    Ok(queue.work(handler, shutdown.requested()).await?)
+    queue.run_worker(handler, shutdown.requested()).await;
+    Ok(())
 }
 
 async fn carry_out(runner: &Runner, task: Task<Job>) {

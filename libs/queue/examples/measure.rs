@@ -19,7 +19,7 @@ async fn main() {
             seen.send(Instant::now()).unwrap();
             async {}
         };
-        worker.work(handler, std::future::pending()).await.unwrap();
+        worker.run_worker(handler, std::future::pending()).await;
     });
 
     idle(Duration::from_secs(10)).await;

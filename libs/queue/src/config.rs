@@ -1,4 +1,4 @@
-//! What a queue is told when it is opened.
+//! The settings of a queue.
 
 use std::time::Duration;
 
@@ -7,29 +7,28 @@ use std::time::Duration;
 pub struct Config {
     /// `redis://…`
     pub url: String,
-    /// The queue's name: the start of each of its keys in Redis.
+    /// The queue's name, which is the prefix of its keys in Redis.
     pub name: String,
-    /// How many jobs one worker runs at once.
-    pub concurrency: usize,
-    /// How many jobs may wait and run in all; more stay in Postgres.
-    pub limit: usize,
-    /// How long a job belongs to a worker that gives no sign of life. Renewed three times a lease.
-    pub lease: Duration,
-    /// How often a job may be started before it is dropped here because its worker died or its handler panicked
-    /// each time.
+    /// Maximum number of jobs that one worker runs at a time.
+    pub max_concurrent: usize,
+    /// Maximum number of waiting and running jobs; more stay in Postgres.
+    pub max_jobs: usize,
+    /// How long a job stays leased to a worker that stops renewing it. Leases are renewed every third of this time.
+    pub lease_ttl: Duration,
+    /// Maximum number of times a job is started if its worker dies or its handler panics each time.
     pub max_runs: u32,
 }
 
 impl Config {
-    /// The bounds of production for the queue `name` at `url`.
+    /// Returns the production bounds for the queue `name` at `url`.
     #[must_use]
     pub fn new(url: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             url: url.into(),
             name: name.into(),
-            concurrency: 256,
-            limit: 500,
-            lease: Duration::from_secs(15),
+            max_concurrent: 256,
+            max_jobs: 500,
+            lease_ttl: Duration::from_secs(15),
             max_runs: 3,
         }
     }

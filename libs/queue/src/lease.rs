@@ -1,103 +1,89 @@
-//! A lease says that a job is this worker's for now. While the job runs the lease is renewed; when the worker dies
-//! nobody renews it, and that is all it takes for the job to be run again elsewhere.
+//! Job leases. A lease assigns a job to one worker for a limited time and is renewed while the job runs. When the
+//! worker dies, the lease expires and another worker runs the job.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use tokio::time::MissedTickBehavior;
 
-use crate::ledger::Ledger;
+use crate::task::Task;
 
-/// A job's id and the name its lease is held under. The name is new for every take: a job that lapsed and was
-/// taken again, even by the same worker, can't be finished under its old lease.
+/// A job's id and the owner of its lease. The owner name is new for every claim: a job whose lease expired and that was
+/// claimed again, even by the same worker, can't be acknowledged under its old lease.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
+pub(crate) struct LeaseKey {
     pub(crate) id: Arc<str>,
-    pub(crate) holder: Arc<str>,
+    pub(crate) owner: Arc<str>,
 }
 
-/// The leases one worker renews.
+/// The leases that one worker renews: owners by job id.
 #[derive(Clone, Default)]
 pub(crate) struct Leases(Arc<Mutex<HashMap<Arc<str>, Arc<str>>>>);
 
 impl Leases {
-    pub(crate) fn remove(&self, done: &[Held]) {
+    pub(crate) fn remove(&self, keys: &[LeaseKey]) {
         let mut leases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for held in done {
-            if leases.get(&held.id) == Some(&held.holder) {
-                leases.remove(&held.id);
+        for key in keys {
+            if leases.get(&key.id) == Some(&key.owner) {
+                leases.remove(&key.id);
             }
         }
     }
 
-    fn insert(&self, held: &Held) {
+    fn insert(&self, key: &LeaseKey) {
         let mut leases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        leases.insert(Arc::clone(&held.id), Arc::clone(&held.holder));
+        leases.insert(Arc::clone(&key.id), Arc::clone(&key.owner));
     }
 
-    fn all(&self) -> Vec<Held> {
+    pub(crate) fn all(&self) -> Vec<LeaseKey> {
         let leases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        leases.iter().map(|(id, holder)| Held { id: Arc::clone(id), holder: Arc::clone(holder) }).collect()
+        leases.iter().map(|(id, owner)| LeaseKey { id: Arc::clone(id), owner: Arc::clone(owner) }).collect()
     }
 }
 
-/// One job's lease and its place among those running at once. Dropped before [`Lease::finish`], it is renewed no
-/// longer, and the job is run again once it has lapsed.
+/// A task with its lease, as apalis passes it to the handler.
+pub(crate) struct LeasedTask<J> {
+    pub(crate) task: Task<J>,
+    pub(crate) lease: Lease,
+}
+
+/// The lease of one job together with its concurrency permit. If it is dropped before [`Lease::complete`], renewal stops
+/// and the job runs again after the lease expires.
 pub(crate) struct Lease {
-    held: Held,
+    key: LeaseKey,
     leases: Leases,
-    done: mpsc::UnboundedSender<Held>,
-    finished: bool,
-    _place: OwnedSemaphorePermit,
+    done: mpsc::UnboundedSender<LeaseKey>,
+    completed: bool,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Lease {
     pub(crate) fn new(
-        held: Held,
+        key: LeaseKey,
         leases: Leases,
-        done: mpsc::UnboundedSender<Held>,
-        place: OwnedSemaphorePermit,
+        done: mpsc::UnboundedSender<LeaseKey>,
+        permit: OwnedSemaphorePermit,
     ) -> Self {
-        leases.insert(&held);
-        Self { held, leases, done, finished: false, _place: place }
+        leases.insert(&key);
+        Self { key, leases, done, completed: false, _permit: permit }
     }
 
-    /// Says that the job is done. It stays leased until Redis has been told.
-    pub(crate) fn finish(mut self) {
-        self.finished = self.done.send(self.held.clone()).is_ok();
+    /// Marks the job as done. The lease is renewed until Redis has acknowledged the job.
+    pub(crate) fn complete(mut self) {
+        self.completed = self.done.send(self.key.clone()).is_ok();
     }
 
-    /// Keeps the lease for the caller to give back.
-    pub(crate) fn into_held(mut self) -> Held {
-        self.finished = true;
-        self.held.clone()
+    /// Returns the key and keeps the lease alive, so that the caller can return the job to the queue.
+    pub(crate) fn into_key(mut self) -> LeaseKey {
+        self.completed = true;
+        self.key.clone()
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if !self.finished {
-            self.leases.remove(std::slice::from_ref(&self.held));
-        }
-    }
-}
-
-/// Renews all leases three times a lease, for as long as it runs.
-pub(crate) async fn renew(ledger: Arc<Ledger>, leases: Leases, lease: Duration) {
-    let mut tick = tokio::time::interval(lease / 3);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tick.tick().await;
-        let held = leases.all();
-        if held.is_empty() {
-            continue;
-        }
-        match ledger.renew(&held, lease).await {
-            Ok(0) => {}
-            Ok(lost) => tracing::warn!(lost, "jobs under way have lost their lease and may be run twice"),
-            Err(error) => tracing::warn!(%error, "leases couldn't be renewed"),
+        if !self.completed {
+            self.leases.remove(std::slice::from_ref(&self.key));
         }
     }
 }

@@ -1,5 +1,5 @@
--- Prolongs the leases still held; answers how many were not ours any more.
--- KEYS: running holders   ARGV: lease in ms, then id and holder in turn
+-- Extends the leases that still have their owner; returns the number of leases that were lost.
+-- KEYS: running lease_owners   ARGV: lease TTL in ms, then pairs of id and owner
 local time = redis.call('TIME')
 local deadline = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[1])
 local lost = 0

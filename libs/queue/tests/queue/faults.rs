@@ -9,7 +9,7 @@ use sandbox::test::{KillableRedis, until, with_timeout};
 use tokio::io::AsyncBufReadExt as _;
 use tokio::sync::mpsc;
 
-const LEASE: Duration = Duration::from_millis(600);
+const LEASE_TTL: Duration = Duration::from_millis(600);
 
 /// A worker that tells of each job it starts.
 fn telling(queue: &Queue<u32>) -> (Worker, mpsc::UnboundedReceiver<u32>) {
@@ -28,7 +28,7 @@ async fn push_until_taken(queue: &Queue<u32>, job: u32) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_job_of_a_dropped_worker_is_run_by_another_after_its_lease() {
     let (url, prefix) = redis().await;
-    let config = Config { lease: LEASE, ..Config::new(url, prefix) };
+    let config = Config { lease_ttl: LEASE_TTL, ..Config::new(url, prefix) };
     let queue = Queue::<u32>::connect(&config).await.unwrap();
     let (entered, mut running) = mpsc::unbounded_channel();
     let doomed = Worker::start(&queue, move |_| {
@@ -41,7 +41,7 @@ async fn the_job_of_a_dropped_worker_is_run_by_another_after_its_lease() {
     queue.push(vec![task("a", 1)]).await.unwrap();
     with_timeout(running.recv()).await.unwrap();
     let (other, mut arrived) = telling(&queue);
-    let outlived = tokio::time::timeout(LEASE * 3, arrived.recv()).await;
+    let outlived = tokio::time::timeout(LEASE_TTL * 3, arrived.recv()).await;
     assert!(outlived.is_err(), "a living worker's lease is renewed as long as the job takes");
     drop(doomed);
     assert_eq!(with_timeout(arrived.recv()).await, Some(1));
@@ -52,7 +52,7 @@ async fn the_job_of_a_dropped_worker_is_run_by_another_after_its_lease() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_job_of_a_killed_process_is_run_by_another() {
     let (url, prefix) = redis().await;
-    let config = Config { lease: LEASE, ..Config::new(url, prefix) };
+    let config = Config { lease_ttl: LEASE_TTL, ..Config::new(url, prefix) };
     let queue = Queue::<u32>::connect(&config).await.unwrap();
     queue.push(vec![task("a", 1)]).await.unwrap();
     let mut child = tokio::process::Command::new(std::env::current_exe().unwrap())
@@ -80,12 +80,13 @@ async fn worker_that_never_finishes() {
     let (Ok(url), Ok(name)) = (std::env::var("QUEUE_TEST_URL"), std::env::var("QUEUE_TEST_NAME")) else {
         return;
     };
-    let queue = Queue::<u32>::connect(&Config { lease: LEASE, ..Config::new(url, name) }).await.unwrap();
+    let queue =
+        Queue::<u32>::connect(&Config { lease_ttl: LEASE_TTL, ..Config::new(url, name) }).await.unwrap();
     let handler = |_| async {
         println!("\nstarted");
         std::future::pending::<()>().await;
     };
-    queue.work(handler, std::future::pending()).await.unwrap();
+    queue.run_worker(handler, std::future::pending()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,8 +119,9 @@ async fn a_queue_opens_and_a_worker_starts_while_redis_is_down() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_survives_redis_being_emptied_under_running_jobs() {
     let server = KillableRedis::start().await;
-    let queue =
-        Queue::<u32>::connect(&Config { lease: LEASE, ..Config::new(server.url(), "q") }).await.unwrap();
+    let queue = Queue::<u32>::connect(&Config { lease_ttl: LEASE_TTL, ..Config::new(server.url(), "q") })
+        .await
+        .unwrap();
     let (entered, mut running) = mpsc::unbounded_channel();
     let gate = tokio_util::sync::CancellationToken::new();
     let held = gate.clone();

@@ -56,7 +56,7 @@ async fn an_unfinished_id_is_taken_once_and_a_finished_one_again() {
 
 #[tokio::test]
 async fn a_full_queue_says_how_many_it_took_from_the_front() {
-    let config = Config { limit: 250, ..config().await };
+    let config = Config { max_jobs: 250, ..config().await };
     let queue = Queue::<u32>::connect(&config).await.unwrap();
     let tasks = |ids: std::ops::Range<u32>| ids.map(|n| task(n, n)).collect::<Vec<_>>();
     assert_eq!(queue.push(tasks(0..200)).await.unwrap(), 200);
@@ -69,7 +69,7 @@ async fn a_full_queue_says_how_many_it_took_from_the_front() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backlog_of_twenty_thousand_passes_through_two_workers_each_job_once() {
     const JOBS: u32 = 20_000;
-    let config = Config { concurrency: 32, ..config().await };
+    let config = Config { max_concurrent: 32, ..config().await };
     let queue = Queue::<u32>::connect(&config).await.unwrap();
     let runs: Arc<Vec<AtomicUsize>> = Arc::new((0..JOBS).map(|_| AtomicUsize::new(0)).collect());
     let left = Arc::new(Semaphore::new(0));
@@ -102,7 +102,7 @@ async fn a_backlog_of_twenty_thousand_passes_through_two_workers_each_job_once()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_more_jobs_run_at_once_than_allowed() {
-    let config = Config { concurrency: 4, ..config().await };
+    let config = Config { max_concurrent: 4, ..config().await };
     let queue = Queue::<u32>::connect(&config).await.unwrap();
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (counted, peak) = (Arc::clone(&now), Arc::clone(&most));
@@ -126,7 +126,7 @@ async fn no_more_jobs_run_at_once_than_allowed() {
 
 #[tokio::test]
 async fn shutdown_lets_running_jobs_end_and_leaves_the_rest_to_others() {
-    let config = Config { concurrency: 2, ..config().await };
+    let config = Config { max_concurrent: 2, ..config().await };
     let queue = Queue::<u32>::connect(&config).await.unwrap();
     let (entered, mut running) = mpsc::unbounded_channel();
     let gate = Arc::new(Semaphore::new(0));
@@ -160,7 +160,7 @@ async fn shutdown_lets_running_jobs_end_and_leaves_the_rest_to_others() {
 
 #[tokio::test]
 async fn a_panicking_job_is_run_a_bounded_number_of_times_and_harms_no_other() {
-    let config = Config { lease: Duration::from_millis(200), max_runs: 3, ..config().await };
+    let config = Config { lease_ttl: Duration::from_millis(200), max_runs: 3, ..config().await };
     let queue = Queue::<u32>::connect(&config).await.unwrap();
     let (seen, mut arrived) = mpsc::unbounded_channel();
     let worker = Worker::start(&queue, move |task: Task<u32>| {

@@ -31,8 +31,8 @@ impl Worker {
         F: Future<Output = ()> + Send + 'static,
     {
         let stop = CancellationToken::new();
-        let (queue, asked) = (queue.clone(), stop.clone().cancelled_owned());
-        let running = tokio::spawn(async move { queue.work(handler, asked).await.unwrap() });
+        let (queue, stopped) = (queue.clone(), stop.clone().cancelled_owned());
+        let running = tokio::spawn(async move { queue.run_worker(handler, stopped).await });
         Self { stop, running: AbortOnDropHandle::new(running) }
     }
 
@@ -61,5 +61,5 @@ pub(crate) async fn command(url: &str, words: &[&str]) -> redis::Value {
 pub(crate) async fn keys(config: &Config) -> Vec<String> {
     let answer = command(&config.url, &["KEYS", &format!("{}:*", config.name)]).await;
     let keys: Vec<String> = redis::from_redis_value(answer).unwrap();
-    keys.into_iter().filter(|key| !key.ends_with(":wake")).collect()
+    keys.into_iter().filter(|key| !key.ends_with(":notify")).collect()
 }

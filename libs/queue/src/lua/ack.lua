@@ -1,5 +1,5 @@
--- Forgets jobs that are done, if their lease is still the one they were done under.
--- KEYS: jobs running holders lapses   ARGV: id and holder in turn
+-- Deletes completed jobs whose lease still has the owner that completed them.
+-- KEYS: jobs running lease_owners expirations   ARGV: pairs of id and owner
 for i = 1, #ARGV, 2 do
   if redis.call('HGET', KEYS[3], ARGV[i]) == ARGV[i + 1] then
     redis.call('HDEL', KEYS[1], ARGV[i])

@@ -1,0 +1,119 @@
+//! Claims jobs from Redis for a worker: never more than the worker can start, without delay while jobs are waiting, and
+//! with at most one poll a second while the queue is empty.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::backend::DeliveredJob;
+use crate::config::Config;
+use crate::error::Error;
+use crate::lease::{Lease, LeaseKey, LeasedTask, Leases};
+use crate::redis::{self, ClaimedJobs, RedisQueue};
+
+/// Poll interval of an idle worker that received no notification: finds expired leases and covers lost notifications.
+const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Pause after an error, so that an unavailable Redis is not flooded with requests.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
+
+pub(crate) struct Fetcher<J> {
+    pub(crate) redis: Arc<RedisQueue>,
+    pub(crate) config: Config,
+    pub(crate) leases: Leases,
+    pub(crate) done: mpsc::UnboundedSender<LeaseKey>,
+    pub(crate) delivered: mpsc::UnboundedSender<DeliveredJob<LeasedTask<J>>>,
+    pub(crate) stop: CancellationToken,
+}
+
+impl<J: DeserializeOwned> Fetcher<J> {
+    pub(crate) async fn run(self) {
+        let permits = Arc::new(Semaphore::new(self.config.max_concurrent));
+        let notified = Arc::new(Notify::new());
+        let _listener = AbortOnDropHandle::new(tokio::spawn(forward_notifications(
+            Arc::clone(&self.redis),
+            Arc::clone(&notified),
+        )));
+        let idle_interval = IDLE_POLL_INTERVAL.min(self.config.lease_ttl / 4);
+        let worker = worker_name();
+        let mut claims = 0_u64;
+        while !self.stop.is_cancelled() {
+            let Some(free) = self.stop.run_until_cancelled(free_permits(&permits)).await else { return };
+            claims += 1;
+            // Not cancelled by `stop`: jobs that Redis has already handed out would have to wait for their lease to expire.
+            let claimed = self.claim(free, &format!("{worker}:{claims}"), &permits).await;
+            let pause = match claimed {
+                // A full batch: more jobs may be waiting.
+                Ok(count) if count == free => continue,
+                Ok(_) => idle_interval,
+                Err(error) => {
+                    tracing::warn!(%error, "claiming jobs failed and is retried");
+                    RETRY_INTERVAL
+                }
+            };
+            tokio::select! {
+                () = notified.notified() => {}
+                () = self.stop.cancelled() => {}
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Claims up to `max` jobs and delivers them to the worker. Returns the number of claimed jobs.
+    async fn claim(&self, max: usize, owner: &str, permits: &Arc<Semaphore>) -> Result<usize, Error> {
+        let ClaimedJobs { jobs, dropped } = self.redis.claim(max, owner, &self.config).await?;
+        if !dropped.is_empty() {
+            let runs = self.config.max_runs;
+            tracing::error!(?dropped, runs, "dropped jobs whose worker died or panicked on every run");
+        }
+        let owner: Arc<str> = owner.into();
+        let count = jobs.len();
+        for (id, body) in jobs {
+            let key = LeaseKey { id: id.as_str().into(), owner: Arc::clone(&owner) };
+            // Always succeeds: only this loop acquires permits, and it claimed no more jobs than permits were free.
+            let Ok(permit) = Arc::clone(permits).try_acquire_owned() else { continue };
+            let lease = Lease::new(key, self.leases.clone(), self.done.clone(), permit);
+            match redis::parse(id, &body) {
+                Ok(task) => {
+                    let _worker_stopped = self.delivered.send((task.id.clone(), LeasedTask { task, lease }));
+                }
+                Err(error) => {
+                    tracing::error!(%error, "dropped a job that this version can't parse");
+                    lease.complete();
+                }
+            }
+        }
+        Ok(count)
+    }
+}
+
+/// Waits until at least one permit is free and returns the number of free permits.
+async fn free_permits(permits: &Arc<Semaphore>) -> usize {
+    let _first = permits.acquire().await;
+    permits.available_permits() + 1
+}
+
+/// Turns the notifications of pushes by any process into local wake-ups.
+async fn forward_notifications(redis: Arc<RedisQueue>, notified: Arc<Notify>) {
+    loop {
+        if redis.wait_for_notification().await.is_err() {
+            sleep(RETRY_INTERVAL).await;
+        }
+        notified.notify_one();
+    }
+}
+
+/// Returns a name that is unique to this run of this worker, so that leases of a dead worker never match.
+fn worker_name() -> String {
+    use std::hash::{BuildHasher as _, RandomState};
+    format!("{}-{:016x}", std::process::id(), RandomState::new().hash_one(()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the pause between two polls of Redis")]
+async fn sleep(pause: Duration) {
+    tokio::time::sleep(pause).await;
+}
