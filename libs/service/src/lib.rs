@@ -10,6 +10,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 pub mod admission;
 mod clock;
 pub mod config;
+mod every;
 pub mod http;
 mod lifecycle;
 mod listeners;
@@ -24,6 +25,7 @@ pub mod tls;
 
 pub use admission::Admission;
 pub use clock::Clock;
+pub use every::{every, ticks, ticks_after};
 pub use lifecycle::{ExitReason, Lifecycle};
 pub use listeners::Listeners;
 pub use main_program::{Started, run_main};

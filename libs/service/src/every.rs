@@ -1,0 +1,75 @@
+//! Periodic work: intervals that don't bunch late ticks, and a loop that runs until shutdown.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+
+use crate::Shutdown;
+
+/// Returns an interval that ticks at once and then every `period`. A late tick delays the following ones, so that slow
+/// work is not repeated without a pause.
+#[must_use]
+pub fn ticks(period: Duration) -> Interval {
+    ticks_after(Duration::ZERO, period)
+}
+
+/// Returns an interval as [`ticks`] does, whose first tick comes after `first_delay`.
+#[must_use]
+pub fn ticks_after(first_delay: Duration, period: Duration) -> Interval {
+    let mut ticks = tokio::time::interval_at(Instant::now() + first_delay, period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+/// Runs `work` at every tick until shutdown, which also cancels work in progress. An error is logged under the name
+/// `task`, and the next tick retries. Always returns `Ok`, as a component of [`crate::Lifecycle`] does that was stopped.
+pub async fn every<F, E>(
+    task: &'static str,
+    mut ticks: Interval,
+    shutdown: &Shutdown,
+    mut work: impl FnMut() -> F,
+) -> anyhow::Result<()>
+where
+    F: Future<Output = Result<(), E>>,
+    E: Display,
+{
+    while shutdown.unless_requested(ticks.tick()).await.is_some() {
+        if let Some(Err(error)) = shutdown.unless_requested(work()).await {
+            tracing::warn!(task, error = format!("{error:#}"), "periodic work failed and is retried");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn work_runs_at_every_tick_also_after_an_error_until_shutdown() {
+        let (shutdown, period) = (Shutdown::new(), Duration::from_millis(20));
+        let (started, mut runs) = (Instant::now(), 0);
+        every("test", ticks(period), &shutdown, || {
+            runs += 1;
+            if runs == 3 {
+                shutdown.request();
+            }
+            std::future::ready(Err::<(), _>("it failed"))
+        })
+        .await
+        .unwrap();
+        assert_eq!(runs, 3);
+        assert!(started.elapsed() >= period * 2, "only the first run is not delayed");
+    }
+
+    #[tokio::test]
+    async fn shutdown_cancels_work_in_progress() {
+        let shutdown = Shutdown::new();
+        let work = every("test", ticks(Duration::from_secs(1)), &shutdown, || {
+            shutdown.request();
+            std::future::pending::<Result<(), String>>()
+        });
+        work.await.unwrap();
+    }
+}
