@@ -1,30 +1,23 @@
-//! Forgets archived entries that nobody wanted back in time.
+//! Deletes archived entries after their retention.
 
-use service::{Shutdown, metrics};
+use service::{Shutdown, every, metrics, ticks};
 
-use crate::Runner;
 use crate::config::Archives;
+use crate::state::JobState;
 
-/// Archives of one statement, of up to 500 entries each.
+/// Archives deleted by one statement; each holds up to 500 entries.
 const BATCH: i64 = 100;
 
-pub(crate) async fn run(runner: Runner, config: Archives, shutdown: Shutdown) -> anyhow::Result<()> {
-    let mut turns = tokio::time::interval(config.forget_every);
-    turns.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    while shutdown.unless_requested(turns.tick()).await.is_some() {
-        if let Some(Err(error)) = shutdown.unless_requested(forget(&runner, &config)).await {
-            tracing::warn!(%error, "old archives wait for the next turn");
-        }
-    }
-    Ok(())
+pub(crate) async fn run(state: JobState, config: Archives, shutdown: Shutdown) -> anyhow::Result<()> {
+    every("archives", ticks(config.cleanup_interval), &shutdown, || delete_expired(&state, &config)).await
 }
 
-async fn forget(runner: &Runner, config: &Archives) -> Result<(), store::Error> {
-    let mut conn = store::acquire(&runner.db).await?;
-    let before = runner.clock.now() - config.kept_for;
+async fn delete_expired(state: &JobState, config: &Archives) -> Result<(), store::Error> {
+    let mut conn = store::acquire(&state.db).await?;
+    let before = state.clock.now() - config.retention;
     loop {
         let deleted = store::archives::delete_expired(&mut conn, before, BATCH).await?;
-        metrics::counter("job_runner_archive_forget_total").add(deleted, &[]);
+        metrics::counter("job_runner_archives_deleted_total").add(deleted, &[]);
         if deleted < BATCH.unsigned_abs() {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! The job-runner's settings; `config.toml` beside `src` says what each means.
+//! The job-runner's settings. `config.toml` documents every key.
 
 use std::time::Duration;
 
@@ -9,240 +9,207 @@ use service::config::{Defaults, RenamedKeys, Secret};
 pub const DEFAULTS: Defaults = Defaults { toml: include_str!("../config.toml"), renamed_keys: RENAMED_KEYS };
 
 /// Keys of earlier releases, `(old path, new path)`. The old one is refused with the new one's name.
-const RENAMED_KEYS: &RenamedKeys = &[];
+const RENAMED_KEYS: &RenamedKeys = &[
+    ("queue.concurrency", "queue.max_concurrent"),
+    ("queue.limit", "queue.max_jobs"),
+    ("queue.lease", "queue.lease_ttl"),
+    ("outbox.every", "outbox.poll_interval"),
+    ("webhooks.schedule", "webhooks.retry_schedule"),
+    ("webhooks.look_every", "webhooks.poll_interval"),
+    ("webhooks.gather_for", "webhooks.batch_window"),
+    ("webhooks.concurrency", "webhooks.max_concurrent"),
+    ("webhooks.per_webhook", "webhooks.max_concurrent_per_webhook"),
+    ("purge.every", "purge.poll_interval"),
+    ("purge.again_after", "purge.second_pass_after"),
+    ("purge.retry_after", "purge.retry_interval"),
+    ("purge.erase_every", "purge.erase_interval"),
+    ("purge.spam_after", "purge.spam_retention"),
+    ("tidy", "garbage_collection"),
+    ("tidy.every", "garbage_collection.poll_interval"),
+    ("tidy.abandoned_after", "garbage_collection.deploy_ttl"),
+    ("tidy.unbound_after", "garbage_collection.unbound_file_ttl"),
+    ("tidy.retry_after", "garbage_collection.retry_interval"),
+    ("tidy.stranded_after", "garbage_collection.orphan_min_age"),
+    ("tidy.stranded_every", "garbage_collection.orphan_scan_interval"),
+    ("mail.every", "mail.poll_interval"),
+    ("mail.batch", "mail.batch_size"),
+    ("mail.schedule", "mail.retry_schedule"),
+    ("mail.per_form_and_hour", "mail.max_per_form_and_hour"),
+    ("mail.forget_after", "mail.ttl"),
+    ("mail.asked_for", "mail.confirmation_ttl"),
+    ("idempotency.kept_for", "idempotency.retention"),
+    ("idempotency.forget_every", "idempotency.cleanup_interval"),
+    ("publishing.every", "publishing.poll_interval"),
+    ("closings", "form_closing"),
+    ("closings.every", "form_closing.poll_interval"),
+    ("archives.kept_for", "archives.retention"),
+    ("archives.forget_every", "archives.cleanup_interval"),
+    ("links", "visitor_id_links"),
+    ("links.kept_for", "visitor_id_links.retention"),
+    ("links.forget_every", "visitor_id_links.cleanup_interval"),
+];
 
-/// How long components may take to end: a delivery under way may take its whole timeout.
-pub const GRACE: Duration = Duration::from_secs(20);
+/// How long components may take to stop. A delivery in flight may take its whole timeout.
+pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Everything the job-runner can be told.
+/// The job-runner's settings, one field per section.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Postgres.
-    pub store: store::Config,
-    /// Redis.
-    pub redis: cache::Config,
-    /// ClickHouse.
-    pub warehouse: warehouse::Config,
-    /// Where bytes of users are.
-    pub blobs: blobs::Config,
-    /// When bytes are let go of.
-    pub tidy: Tidy,
-    /// What must never be shown.
-    pub secrets: Secrets,
-    /// How jobs are run.
-    pub queue: Queue,
-    /// How the outbox is emptied.
-    pub outbox: Outbox,
-    /// How webhooks are delivered.
-    pub webhooks: Webhooks,
-    /// How what has ended is deleted.
-    pub purge: Purge,
-    /// How requests for help reach the operator, and submissions forms' owners.
-    pub mail: Mail,
-    /// What the outgoing guard lets through.
-    pub outbound: Outbound,
-    /// When kept answers are forgotten.
-    pub idempotency: Idempotency,
-    /// How pages are published when their time comes.
-    pub publishing: Publishing,
-    /// How webhooks are told of forms whose time has come.
-    pub closings: Closings,
-    /// When archived entries are forgotten.
-    pub archives: Archives,
-    /// When it is forgotten which ids of two days were one visitor's.
-    pub links: Links,
+    pub(crate) store: store::Config,
+    pub(crate) redis: cache::Config,
+    pub(crate) warehouse: warehouse::Config,
+    pub(crate) blobs: blobs::Config,
+    pub(crate) garbage_collection: GarbageCollection,
+    pub(crate) secrets: Secrets,
+    pub(crate) queue: Queue,
+    pub(crate) outbox: Outbox,
+    pub(crate) webhooks: Webhooks,
+    pub(crate) purge: Purge,
+    pub(crate) mail: Mail,
+    pub(crate) outbound: Outbound,
+    pub(crate) idempotency: Idempotency,
+    pub(crate) publishing: Publishing,
+    pub(crate) form_closing: FormClosing,
+    pub(crate) archives: Archives,
+    pub(crate) visitor_id_links: VisitorIdLinks,
 }
 
-/// Section `[secrets]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Secrets {
-    /// Opens secrets at rest.
-    pub master_key: Secret,
+pub(crate) struct Secrets {
+    pub(crate) master_key: Secret,
 }
 
-/// Section `[queue]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Queue {
-    /// Jobs run at once.
-    pub concurrency: usize,
-    /// Jobs in Redis at once.
-    pub limit: usize,
-    /// How long a killed worker's job waits.
+pub(crate) struct Queue {
+    pub(crate) max_concurrent: usize,
+    pub(crate) max_jobs: usize,
     #[serde(with = "service::config::duration")]
-    pub lease: Duration,
+    pub(crate) lease_ttl: Duration,
 }
 
-/// Section `[outbox]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Outbox {
-    /// How often the outbox is looked at.
+pub(crate) struct Outbox {
     #[serde(with = "service::config::duration")]
-    pub every: Duration,
+    pub(crate) poll_interval: Duration,
 }
 
-/// Section `[webhooks]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Webhooks {
-    /// Pauses before each attempt.
+pub(crate) struct Webhooks {
     #[serde(with = "service::config::duration::list")]
-    pub schedule: Vec<Duration>,
-    /// How long a receiver may take.
+    pub(crate) retry_schedule: Vec<Duration>,
     #[serde(with = "service::config::duration")]
-    pub timeout: Duration,
-    /// How often due deliveries are looked for.
+    pub(crate) timeout: Duration,
     #[serde(with = "service::config::duration")]
-    pub look_every: Duration,
-    /// How long what is due, or has ended, gathers while there is more of it.
+    pub(crate) poll_interval: Duration,
     #[serde(with = "service::config::duration")]
-    pub gather_for: Duration,
-    /// Attempts under way at once.
-    pub concurrency: u32,
-    /// Attempts under way at once at one webhook.
-    pub per_webhook: u32,
-    /// How long a webhook may only fail.
+    pub(crate) batch_window: Duration,
+    pub(crate) max_concurrent: u32,
+    pub(crate) max_concurrent_per_webhook: u32,
     #[serde(with = "service::config::duration")]
-    pub deactivate_after: Duration,
+    pub(crate) deactivate_after: Duration,
 }
 
-/// Section `[purge]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Purge {
-    /// How often expired trials and due purges of events are looked for.
+pub(crate) struct Purge {
     #[serde(with = "service::config::duration")]
-    pub every: Duration,
-    /// How long after ClickHouse has forgotten something it is told once more.
+    pub(crate) poll_interval: Duration,
     #[serde(with = "service::config::duration")]
-    pub again_after: Duration,
-    /// How long a deletion that has not ended is left alone.
+    pub(crate) second_pass_after: Duration,
     #[serde(with = "service::config::duration")]
-    pub retry_after: Duration,
-    /// How often rows that were deleted in ClickHouse are taken off its disk.
+    pub(crate) retry_interval: Duration,
     #[serde(with = "service::config::duration")]
-    pub erase_every: Duration,
-    /// How old spam becomes.
+    pub(crate) erase_interval: Duration,
     #[serde(with = "service::config::duration")]
-    pub spam_after: Duration,
+    pub(crate) spam_retention: Duration,
 }
 
-/// Section `[tidy]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tidy {
-    /// How often it is looked for bytes that nothing needs.
+pub(crate) struct GarbageCollection {
     #[serde(with = "service::config::duration")]
-    pub every: Duration,
-    /// How long a deploy may wait to be processed.
+    pub(crate) poll_interval: Duration,
     #[serde(with = "service::config::duration")]
-    pub abandoned_after: Duration,
-    /// How long a file may wait to be handed in with a form.
+    pub(crate) deploy_ttl: Duration,
     #[serde(with = "service::config::duration")]
-    pub unbound_after: Duration,
-    /// How long something is left alone that couldn't be deleted.
+    pub(crate) unbound_file_ttl: Duration,
     #[serde(with = "service::config::duration")]
-    pub retry_after: Duration,
-    /// How old what a killed service left halfway becomes.
+    pub(crate) retry_interval: Duration,
     #[serde(with = "service::config::duration")]
-    pub stranded_after: Duration,
-    /// How often that is looked for.
+    pub(crate) orphan_min_age: Duration,
     #[serde(with = "service::config::duration")]
-    pub stranded_every: Duration,
+    pub(crate) orphan_scan_interval: Duration,
 }
 
-/// Section `[mail]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Mail {
-    /// The server, with its password; empty if there is none.
-    pub smtp_url: Secret,
-    /// Who writes.
-    pub from: String,
-    /// Who reads.
-    pub to: String,
-    /// How often due mails are looked for.
+pub(crate) struct Mail {
+    /// The server's URL, which contains its password; empty if there is no server.
+    pub(crate) smtp_url: Secret,
+    pub(crate) from: String,
+    pub(crate) to: String,
     #[serde(with = "service::config::duration")]
-    pub every: Duration,
-    /// Mails taken up at once.
-    pub batch: usize,
-    /// How long an attempt may take.
+    pub(crate) poll_interval: Duration,
+    pub(crate) batch_size: usize,
     #[serde(with = "service::config::duration")]
-    pub timeout: Duration,
-    /// Pauses before each attempt.
+    pub(crate) timeout: Duration,
     #[serde(with = "service::config::duration::list")]
-    pub schedule: Vec<Duration>,
-    /// Mails of submissions that a form may cause.
-    pub per_form_and_hour: u32,
-    /// When a mail to an owner that nobody sends is forgotten.
+    pub(crate) retry_schedule: Vec<Duration>,
+    pub(crate) max_per_form_and_hour: u32,
     #[serde(with = "service::config::duration")]
-    pub forget_after: Duration,
-    /// When somebody who was asked and never answered is forgotten.
+    pub(crate) ttl: Duration,
     #[serde(with = "service::config::duration")]
-    pub asked_for: Duration,
+    pub(crate) confirmation_ttl: Duration,
 }
 
-/// Section `[outbound]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Outbound {
-    /// Hosts and networks reached although the guard would refuse them.
-    pub allow: Vec<String>,
+pub(crate) struct Outbound {
+    pub(crate) allow: Vec<String>,
 }
 
-/// Section `[idempotency]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Idempotency {
-    /// How old an answer becomes.
+pub(crate) struct Idempotency {
     #[serde(with = "service::config::duration")]
-    pub kept_for: Duration,
-    /// How often older ones are deleted.
+    pub(crate) retention: Duration,
     #[serde(with = "service::config::duration")]
-    pub forget_every: Duration,
+    pub(crate) cleanup_interval: Duration,
 }
 
-/// Section `[publishing]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Publishing {
-    /// How often newly scheduled pages are looked for.
+pub(crate) struct Publishing {
     #[serde(with = "service::config::duration")]
-    pub every: Duration,
+    pub(crate) poll_interval: Duration,
 }
 
-/// Section `[closings]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Closings {
-    /// How often forms are looked for that have closed.
+pub(crate) struct FormClosing {
     #[serde(with = "service::config::duration")]
-    pub every: Duration,
+    pub(crate) poll_interval: Duration,
 }
 
-/// Section `[archives]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Archives {
-    /// How old an archive becomes.
+pub(crate) struct Archives {
     #[serde(with = "service::config::duration")]
-    pub kept_for: Duration,
-    /// How often older ones are deleted.
+    pub(crate) retention: Duration,
     #[serde(with = "service::config::duration")]
-    pub forget_every: Duration,
+    pub(crate) cleanup_interval: Duration,
 }
 
-/// Section `[links]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Links {
-    /// How long it is known.
+pub(crate) struct VisitorIdLinks {
     #[serde(with = "service::config::duration")]
-    pub kept_for: Duration,
-    /// How often what is older is forgotten.
+    pub(crate) retention: Duration,
     #[serde(with = "service::config::duration")]
-    pub forget_every: Duration,
+    pub(crate) cleanup_interval: Duration,
 }

@@ -1,207 +1,220 @@
-//! From the rows of due deliveries to attempts and back: claimed in Postgres many at a time, run by apalis, their ends
-//! written many at a time. No delivery passes through Redis; it only says sooner that there is something to claim.
+//! Claims due webhook deliveries in Postgres, runs their attempts through apalis, and stores the results. Claims and
+//! results are batched. No delivery passes through Redis; bus signals only start a claim earlier.
 //!
-//! Killed at any moment, this loses nothing: whatever was claimed and not ended is due again when its lease is over.
+//! A kill at any moment loses nothing: a claimed delivery without a result is due again when its lease expires.
 
-mod endings;
-mod seats;
-mod waiting;
+mod completions;
+mod concurrency;
+mod due_webhooks;
 
 use std::time::Duration;
 
+use completions::Completion;
+use concurrency::{AttemptPermit, ConcurrencyLimiter};
 use domain::places::pace;
-use endings::Ended;
+use due_webhooks::{DueSignal, DueWebhooks};
 use futures::{FutureExt, StreamExt};
 use queue::InProcessQueue;
-use seats::{Seat, Seats};
-use service::Shutdown;
+use service::{Shutdown, ticks};
 use store::deliveries::{self, Attempt, Lease, Room};
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument;
-use waiting::{Heard, Waiting};
 
 use crate::config::Webhooks;
-use crate::{Runner, jobs};
+use crate::jobs;
+use crate::state::JobState;
 
-/// Between two looks at all that is due, however long they take.
-const REST_LONGEST: Duration = Duration::from_secs(10);
-/// What a lease is longer than the request's timeout: time to write the end down.
+/// Maximum interval between two polls of all due deliveries, however long a poll takes.
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(10);
+/// Time that a lease has beyond the request's timeout, to store the result.
 const LEASE_MARGIN: Duration = Duration::from_secs(15);
 
-/// An attempt that has been claimed.
-struct Begun {
+struct ClaimedAttempt {
     attempt: Attempt,
-    seat: Seat,
+    permit: AttemptPermit,
 }
 
-pub(crate) async fn run(runner: Runner, config: Webhooks, shutdown: Shutdown) -> anyhow::Result<()> {
-    let in_process = InProcessQueue::new("deliveries");
-    let (end, ended) = mpsc::unbounded_channel();
+pub(crate) async fn run(state: JobState, config: Webhooks, shutdown: Shutdown) -> anyhow::Result<()> {
+    let queue = InProcessQueue::new("deliveries");
+    let (completed, completions) = mpsc::unbounded_channel();
     let handler = {
-        let (runner, timeout) = (runner.clone(), config.timeout);
-        move |begun| carry_out(runner.clone(), timeout, begun, end.clone())
+        let (state, timeout) = (state.clone(), config.timeout);
+        move |claimed| run_attempt(state.clone(), timeout, claimed, completed.clone())
     };
-    let writing = tokio::spawn(endings::run(runner.clone(), LEASE_MARGIN, config.gather_for, ended));
-    let mut claims = Claims {
-        seats: Seats::new(config.concurrency, config.per_webhook),
-        waiting: Waiting::default(),
-        in_process: in_process.clone(),
-        runner: runner.clone(),
+    let storing =
+        tokio::spawn(completions::run(state.clone(), LEASE_MARGIN, config.batch_window, completions));
+    let mut claimer = Claimer {
+        limiter: ConcurrencyLimiter::new(config.max_concurrent, config.max_concurrent_per_webhook),
+        due: DueWebhooks::default(),
+        queue: queue.clone(),
+        state: state.clone(),
         config,
     };
-    let ((), unbegun) =
-        tokio::join!(claims.run(&shutdown), in_process.run_worker(handler, shutdown.requested()));
-    let attempts: Vec<_> = unbegun.into_iter().map(|begun| begun.attempt).collect();
-    // Beside each other: were Postgres away for the one, the other's ends would still have to be written.
-    let (given_back, written) = tokio::join!(give_back(&runner, &attempts), writing);
-    if let Err(error) = given_back {
-        tracing::warn!(%error, attempts = attempts.len(), "what was not begun waits until its leases are over");
+    let ((), unstarted) =
+        tokio::join!(claimer.run(&shutdown), queue.run_worker(handler, shutdown.requested()));
+    let attempts: Vec<_> = unstarted.into_iter().map(|claimed| claimed.attempt).collect();
+    // Concurrently: if Postgres is unavailable for one of them, the other must still be tried.
+    let (released, stored) = tokio::join!(release(&state, &attempts), storing);
+    if let Err(error) = released {
+        tracing::warn!(%error, attempts = attempts.len(), "releasing unstarted attempts failed; their leases will expire");
     }
-    written?;
+    stored?;
     Ok(())
 }
 
-async fn give_back(runner: &Runner, attempts: &[Attempt]) -> Result<(), store::Error> {
+async fn release(state: &JobState, attempts: &[Attempt]) -> Result<(), store::Error> {
     if attempts.is_empty() {
         return Ok(());
     }
-    let mut conn = store::acquire(&runner.db).await?;
+    let mut conn = store::acquire(&state.db).await?;
     deliveries::give_back(&mut conn, attempts).await
 }
 
-/// One attempt, to where its end is written down.
-async fn carry_out(runner: Runner, timeout: Duration, begun: Begun, end: mpsc::UnboundedSender<Ended>) {
-    let Begun { attempt, mut seat } = begun;
+/// Makes one attempt and waits until its result is stored.
+async fn run_attempt(
+    state: JobState,
+    timeout: Duration,
+    claimed: ClaimedAttempt,
+    completed: mpsc::UnboundedSender<Completion>,
+) {
+    let ClaimedAttempt { attempt, mut permit } = claimed;
     let span = tracing::info_span!("delivery", delivery.id = %attempt.delivery_id);
     service::telemetry::continue_from(&span, attempt.traceparent.as_deref());
-    let began = std::time::Instant::now();
-    let tried = jobs::webhooks::deliver(&runner, &attempt).instrument(span).await;
-    seat.answered(pace(began.elapsed(), timeout));
-    let (written, is_written) = oneshot::channel();
-    let at = tried.outcome.at;
+    let started = std::time::Instant::now();
+    let result = jobs::webhooks::deliver(&state, &attempt).instrument(span).await;
+    permit.record_response(pace(started.elapsed(), timeout));
+    let (stored, is_stored) = oneshot::channel();
+    let at = result.outcome.at;
     let (delivery_id, number) = (attempt.delivery_id, attempt.attempt);
-    let _writer_gone = end.send(Ended { delivery_id, attempt: number, outcome: tried.outcome, written });
-    // It comes to an end either way; until then it is one of all, so that no more begins than can be written down.
-    let _written_or_given_up = is_written.await;
-    if let Err(error) = jobs::webhooks::note(&runner, &attempt, tried.diagnosis, at).await {
-        tracing::warn!(%error, "what an attempt shows of its webhook waits for the next that shows it");
+    let completion = Completion { delivery_id, attempt: number, outcome: result.outcome, stored };
+    let _receiver_dropped = completed.send(completion);
+    // The permit counts in total until the result is stored or given up, so that attempts don't outrun the writer.
+    let _stored_or_given_up = is_stored.await;
+    if let Err(error) = jobs::webhooks::update_health(&state, &attempt, result.diagnosis, at).await {
+        tracing::warn!(%error, "updating a webhook's health failed; the next attempt with the same diagnosis does it");
     }
 }
 
-/// When to look again, if nobody says that something is due.
+/// When to claim again without a signal.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
-    AtTheTick,
-    WhenPlacesComeFree,
-    AtOnce,
+enum NextClaim {
+    AtNextTick,
+    WhenPermitsAvailable,
+    Immediately,
 }
 
-/// Finds what is due, as far as there are places.
-struct Claims {
-    runner: Runner,
+/// Claims due deliveries as far as permits are available.
+struct Claimer {
+    state: JobState,
     config: Webhooks,
-    in_process: InProcessQueue<Begun>,
-    seats: Seats,
-    waiting: Waiting,
+    queue: InProcessQueue<ClaimedAttempt>,
+    limiter: ConcurrencyLimiter,
+    due: DueWebhooks,
 }
 
-impl Claims {
+impl Claimer {
     async fn run(&mut self, shutdown: &Shutdown) {
-        let mut events = std::pin::pin!(self.runner.bus.subscribe());
-        let mut ticks = tokio::time::interval(self.config.look_every);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut next = Next::AtTheTick;
+        let mut events = std::pin::pin!(self.state.bus.subscribe());
+        let mut ticks = ticks(self.config.poll_interval);
+        let mut next = NextClaim::AtNextTick;
         loop {
-            let mut heard = Heard::Nothing;
+            let mut signal = DueSignal::None;
             tokio::select! {
                 () = shutdown.requested() => return,
-                _ = ticks.tick() => heard = Heard::Anybody,
-                () = self.seats.freed(), if next == Next::WhenPlacesComeFree => {}
-                () = std::future::ready(()), if next == Next::AtOnce => {}
+                _ = ticks.tick() => signal = DueSignal::Any,
+                () = self.limiter.wait_available(), if next == NextClaim::WhenPermitsAvailable => {}
+                () = std::future::ready(()), if next == NextClaim::Immediately => {}
                 Some(event) = events.next() => {
-                    heard = self.waiting.hear(event);
-                    // A burst of signals is one reason to look, not many.
+                    signal = self.due.receive(event);
+                    // A burst of signals causes one claim.
                     while let Some(Some(event)) = events.next().now_or_never() {
-                        heard = heard.max(self.waiting.hear(event));
+                        signal = signal.max(self.due.receive(event));
                     }
-                    if heard == Heard::Nothing {
+                    if signal == DueSignal::None {
                         continue;
                     }
                 }
             }
-            let (looks_around, began) = (heard == Heard::Anybody, std::time::Instant::now());
-            let claimed = self.claim_all(looks_around).await;
-            if looks_around {
-                // Where thousands of webhooks wait for their retries, a look takes its time: a tenth of all time, no more.
-                let rest =
-                    if claimed.is_ok() { (began.elapsed() * 10).min(REST_LONGEST) } else { Duration::ZERO };
-                ticks.reset_after(self.config.look_every.max(rest));
+            let (polls, started) = (signal == DueSignal::Any, std::time::Instant::now());
+            let claimed = self.claim_all(polls).await;
+            if polls {
+                // With thousands of webhooks waiting for retries, a poll is slow; polls take at most a tenth of the time.
+                let pause = if claimed.is_ok() {
+                    (started.elapsed() * 10).min(MAX_POLL_INTERVAL)
+                } else {
+                    Duration::ZERO
+                };
+                ticks.reset_after(self.config.poll_interval.max(pause));
             }
             match claimed {
-                Ok(has_asked) => {
-                    next = self.next();
-                    if !has_asked {
+                Ok(has_queried) => {
+                    next = self.next_claim();
+                    if !has_queried {
                         continue;
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(error = format!("{error:#}"), "due deliveries wait for the next look");
-                    next = Next::AtTheTick;
+                    tracing::warn!(
+                        error = format!("{error:#}"),
+                        "claiming due deliveries failed and is retried"
+                    );
+                    next = NextClaim::AtNextTick;
                 }
             }
-            let _asked_to_stop = shutdown.unless_requested(gather(self.config.gather_for)).await;
+            let _shutdown_requested = shutdown.unless_requested(pause(self.config.batch_window)).await;
         }
     }
 
-    fn next(&self) -> Next {
-        if self.waiting.is_empty() {
-            Next::AtTheTick
-        } else if self.rooms().is_empty() {
-            Next::WhenPlacesComeFree
+    fn next_claim(&self) -> NextClaim {
+        if self.due.is_empty() {
+            NextClaim::AtNextTick
+        } else if self.claim_limits().is_empty() {
+            NextClaim::WhenPermitsAvailable
         } else {
-            Next::AtOnce
+            NextClaim::Immediately
         }
     }
 
-    /// Claims what is due, as far as there are places; gives whether Postgres had to be asked.
-    async fn claim_all(&mut self, looks_around: bool) -> anyhow::Result<bool> {
-        let mut rooms = self.rooms();
-        if !looks_around && rooms.is_empty() {
+    /// Claims due deliveries as far as permits are available; `polls` looks for all due webhooks first. Returns whether
+    /// Postgres was queried.
+    async fn claim_all(&mut self, polls: bool) -> anyhow::Result<bool> {
+        let mut limits = self.claim_limits();
+        if !polls && limits.is_empty() {
             return Ok(false);
         }
-        let mut conn = store::acquire(&self.runner.deliveries_db).await?;
-        if looks_around {
-            self.waiting.set(deliveries::list_due(&mut conn, self.runner.clock.now()).await?);
-            rooms = self.rooms();
+        let mut conn = store::acquire(&self.state.deliveries_db).await?;
+        if polls {
+            self.due.replace(deliveries::list_due(&mut conn, self.state.clock.now()).await?);
+            limits = self.claim_limits();
         }
-        if !rooms.is_empty() {
-            let attempts = deliveries::claim(&mut conn, &self.lease(), &rooms).await?;
-            self.waiting.served(&rooms, &attempts);
-            self.begin(attempts);
+        if !limits.is_empty() {
+            let attempts = deliveries::claim(&mut conn, &self.lease(), &limits).await?;
+            self.due.record_claim(&limits, &attempts);
+            self.start(attempts);
         }
         Ok(true)
     }
 
-    fn rooms(&self) -> Vec<Room> {
-        self.seats.rooms_of(self.waiting.in_turn(), self.seats.free())
+    fn claim_limits(&self) -> Vec<Room> {
+        self.limiter.claim_limits(self.due.iter(), self.limiter.available())
     }
 
     fn lease(&self) -> Lease {
-        let now = self.runner.clock.now();
+        let now = self.state.clock.now();
         Lease { now, until: now + self.config.timeout + LEASE_MARGIN }
     }
 
-    fn begin(&self, attempts: Vec<Attempt>) {
+    fn start(&self, attempts: Vec<Attempt>) {
         for attempt in attempts {
-            let seat = self.seats.take(attempt.webhook_id);
+            let permit = self.limiter.acquire(attempt.webhook_id);
             let id = format!("delivery:{}:{}", attempt.delivery_id, attempt.attempt);
-            // Refused only at the very end; then it is due again when its lease is over.
-            let _ended = self.in_process.start(id, Begun { attempt, seat });
+            // Fails only during shutdown; then the delivery is due again when its lease expires.
+            let _worker_ended = self.queue.start(id, ClaimedAttempt { attempt, permit });
         }
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "what gathers meanwhile goes together")]
-async fn gather(time: Duration) {
+#[expect(clippy::disallowed_methods, reason = "due deliveries are batched meanwhile")]
+async fn pause(time: Duration) {
     tokio::time::sleep(time).await;
 }

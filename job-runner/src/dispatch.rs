@@ -1,4 +1,4 @@
-//! Who does which job: one exhaustive match, so that a job nobody does can't be written.
+//! Runs queued jobs. One exhaustive match assigns each job type its handler, so a job without a handler does not compile.
 
 use contract::Job;
 use queue::Task;
@@ -6,35 +6,33 @@ use service::Shutdown;
 use store::mails::Kind;
 use tracing::Instrument;
 
-use crate::Runner;
 use crate::jobs::{mails, purges};
+use crate::state::JobState;
 
-pub(crate) async fn run(runner: Runner, shutdown: Shutdown) -> anyhow::Result<()> {
-    let queue = runner.queue.clone();
+pub(crate) async fn run(state: JobState, shutdown: Shutdown) -> anyhow::Result<()> {
+    let queue = state.queue.clone();
     let handler = move |task: Task<Job>| {
-        let runner = runner.clone();
-        async move { carry_out(&runner, task).await }
+        let state = state.clone();
+        async move { run_job(&state, task).await }
     };
     queue.run_worker(handler, shutdown.requested()).await;
     Ok(())
 }
 
-async fn carry_out(runner: &Runner, task: Task<Job>) {
+async fn run_job(state: &JobState, task: Task<Job>) {
     let span = tracing::info_span!("job", job.id = task.id);
     service::telemetry::continue_from(&span, task.traceparent.as_deref());
-    let done = async {
+    let result = async {
         match task.job {
-            Job::MailHelpV1 { help_id } => mails::send(runner, Kind::Help, help_id).await,
-            Job::MailWebhookV1 { webhook_id } => mails::send(runner, Kind::WebhookOff, webhook_id).await,
-            Job::NotifyOwnerV1 { submission_id } => {
-                mails::send(runner, Kind::Submission, submission_id).await
-            }
-            Job::AskRecipientV1 { recipient_id } => mails::send(runner, Kind::Question, recipient_id).await,
-            Job::PurgeEventsV1 => purges::forget_events(runner).await,
+            Job::MailHelpV1 { help_id } => mails::send(state, Kind::Help, help_id).await,
+            Job::MailWebhookV1 { webhook_id } => mails::send(state, Kind::WebhookOff, webhook_id).await,
+            Job::NotifyOwnerV1 { submission_id } => mails::send(state, Kind::Submission, submission_id).await,
+            Job::AskRecipientV1 { recipient_id } => mails::send(state, Kind::Question, recipient_id).await,
+            Job::PurgeEventsV1 => purges::delete_events(state).await,
         }
     };
-    if let Err(error) = done.instrument(span.clone()).await {
-        // What is to be done still stands in Postgres; the sweep comes back to it.
-        tracing::warn!(parent: &span, error = format!("{error:#}"), "a job could not be done now");
+    if let Err(error) = result.instrument(span.clone()).await {
+        // The work remains due in Postgres, and a sweep finds it again.
+        tracing::warn!(parent: &span, error = format!("{error:#}"), "a job failed and is retried by the next sweep");
     }
 }

@@ -1,63 +1,56 @@
-//! Tells webhooks of forms whose time has come. What is to be looked at stands in Postgres: one that closed while nobody
-//! ran is told by the first who does, and of many who look at once one tells.
+//! Notifies webhooks of forms that closed at their closing time. Due forms are stored in Postgres, so a form that closed
+//! while no job-runner ran is handled later, and of several job-runners only one handles each form.
 
 use domain::Fault;
-use service::{Shutdown, metrics};
+use service::{Shutdown, every, metrics, ticks};
 use store::forms::{close_form, list_closing};
 use store::submissions::Writer;
 use uuid::Uuid;
 
-use crate::Runner;
-use crate::config::Closings;
+use crate::config::FormClosing;
+use crate::state::JobState;
 
-/// Forms found at a time.
+/// Forms listed by one query.
 const BATCH: i64 = 100;
 
-pub(crate) async fn run(runner: Runner, config: Closings, shutdown: Shutdown) -> anyhow::Result<()> {
-    let mut turns = tokio::time::interval(config.every);
-    turns.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    while shutdown.unless_requested(turns.tick()).await.is_some() {
-        if let Some(Err(error)) = shutdown.unless_requested(close_due(&runner)).await {
-            tracing::warn!(%error, "forms that have closed are told of at the next look");
-        }
-    }
-    Ok(())
+pub(crate) async fn run(state: JobState, config: FormClosing, shutdown: Shutdown) -> anyhow::Result<()> {
+    every("form_closing", ticks(config.poll_interval), &shutdown, || close_due(&state)).await
 }
 
-/// Each form by itself: one that can't be told of keeps no other.
-async fn close_due(runner: &Runner) -> Result<(), store::Error> {
+/// Closes each form in a transaction of its own, so that a failing one blocks no other.
+async fn close_due(state: &JobState) -> Result<(), store::Error> {
     loop {
-        let mut conn = store::acquire(&runner.db).await?;
-        let forms = list_closing(&mut conn, runner.clock.now(), BATCH).await?;
+        let mut conn = store::acquire(&state.db).await?;
+        let forms = list_closing(&mut conn, state.clock.now(), BATCH).await?;
         drop(conn);
-        let mut told = 0;
+        let mut closed_count = 0;
         for (account_id, id) in &forms {
-            match close(runner, *account_id, *id).await {
-                Ok(is_told) => told += usize::from(is_told),
+            match close(state, *account_id, *id).await {
+                Ok(closed) => closed_count += usize::from(closed),
                 Err(error) if error.is_unavailable() => return Err(error),
-                Err(error) => tracing::error!(%error, form.id = %id, "a form's end can't be told"),
+                Err(error) => tracing::error!(%error, form.id = %id, "closing a form failed"),
             }
         }
-        // Those that are left are being edited, or somebody else's.
-        if told == 0 || forms.len() < usize::try_from(BATCH).unwrap_or(usize::MAX) {
+        // If none could be closed, the remaining forms are locked by edits or by other job-runners.
+        if closed_count == 0 || forms.len() < usize::try_from(BATCH).unwrap_or(usize::MAX) {
             return Ok(());
         }
     }
 }
 
-async fn close(runner: &Runner, account_id: Uuid, id: Uuid) -> Result<bool, store::Error> {
-    let now = runner.clock.now();
-    let new_id = || runner.rng.uuid_v7(now);
+async fn close(state: &JobState, account_id: Uuid, id: Uuid) -> Result<bool, store::Error> {
+    let now = state.clock.now();
+    let new_id = || state.rng.uuid_v7(now);
     let writer = Writer { now, traceparent: None, new_id: &new_id };
-    let mut tx = store::begin(&runner.db).await?;
+    let mut tx = store::begin(&state.db).await?;
     let closed = close_form(&mut tx, account_id, id, &writer).await?;
     store::commit(tx).await?;
-    let Some((why, signal)) = closed else { return Ok(false) };
-    metrics::counter("job_runner_form_close_total").add(1, &[("reason", why.word())]);
+    let Some((reason, signal)) = closed else { return Ok(false) };
+    metrics::counter("job_runner_forms_closed_total").add(1, &[("reason", reason.word())]);
     if let Some(signal) = signal
-        && let Err(error) = runner.bus.publish(&signal).await
+        && let Err(error) = state.bus.publish(&signal).await
     {
-        tracing::warn!(%error, "the deliveries of a form's closing go out at the next look");
+        tracing::warn!(%error, "publishing a signal failed; the next poll finds the deliveries of a closed form");
     }
     Ok(true)
 }

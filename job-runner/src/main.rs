@@ -1,4 +1,4 @@
-//! The job-runner as a program. `--help` teaches, `--print-config` prints the manual.
+//! The job-runner program. `--help` lists its options, `--print-config` prints the commented defaults.
 
 use std::process::ExitCode;
 

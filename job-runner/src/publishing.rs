@@ -1,8 +1,8 @@
-//! Publishes pages whose time has come.
+//! Publishes scheduled pages when their time comes.
 //!
-//! It sleeps until the next one is due, but looks every now and then, as a page may be scheduled for sooner meanwhile.
-//! What is due stands in Postgres, so a page whose time came while nobody ran is published by the first who does; and
-//! many may look at once, as each takes what no other has hold of.
+//! The task sleeps until the next page is due, but polls in between, because a page may be scheduled for an earlier time.
+//! Due pages are stored in Postgres, so a page whose time came while no job-runner ran is published later. Several
+//! job-runners may poll concurrently: each skips the rows that another one has locked.
 
 use std::time::Duration;
 
@@ -10,49 +10,50 @@ use contract::Signal;
 use service::{Shutdown, metrics};
 use store::pages::{next_due, publish_due};
 
-use crate::Runner;
 use crate::config::Publishing;
+use crate::state::JobState;
 
-/// Pages of one transaction.
+/// Pages published by one transaction.
 const BATCH: i64 = 200;
-/// Between two looks, at least: a page that is due may be somebody else's for the moment.
-const PAUSE: Duration = Duration::from_millis(20);
+/// Minimum pause between two polls: a due page may be locked by another job-runner for a moment.
+const MIN_PAUSE: Duration = Duration::from_millis(20);
 
-pub(crate) async fn run(runner: Runner, config: Publishing, shutdown: Shutdown) -> anyhow::Result<()> {
+pub(crate) async fn run(state: JobState, config: Publishing, shutdown: Shutdown) -> anyhow::Result<()> {
+    let max_pause = config.poll_interval.max(MIN_PAUSE);
     let mut pause = Duration::ZERO;
     while shutdown
         .unless_requested(tokio::time::sleep_until(tokio::time::Instant::now() + pause))
         .await
         .is_some()
     {
-        pause = match shutdown.unless_requested(publish(&runner)).await {
+        pause = match shutdown.unless_requested(publish(&state)).await {
             None => return Ok(()),
-            Some(Ok(until_next)) => until_next.unwrap_or(config.every).clamp(PAUSE, config.every.max(PAUSE)),
+            Some(Ok(until_next)) => until_next.unwrap_or(config.poll_interval).clamp(MIN_PAUSE, max_pause),
             Some(Err(error)) => {
-                tracing::warn!(error = format!("{error:#}"), "pages that are due wait for the next look");
-                config.every
+                tracing::warn!(error = format!("{error:#}"), "publishing due pages failed and is retried");
+                config.poll_interval
             }
         };
     }
     Ok(())
 }
 
-/// Publishes all that is due; gives how long it is until the next one is.
-async fn publish(runner: &Runner) -> anyhow::Result<Option<Duration>> {
+/// Publishes all due pages. Returns the time until the next page is due.
+async fn publish(state: &JobState) -> anyhow::Result<Option<Duration>> {
     loop {
-        let mut tx = store::begin(&runner.db).await?;
-        let published = publish_due(&mut tx, runner.clock.now(), BATCH).await?;
+        let mut tx = store::begin(&state.db).await?;
+        let published = publish_due(&mut tx, state.clock.now(), BATCH).await?;
         if published == 0 {
             let next = next_due(&mut tx).await?;
             let until =
-                |at: chrono::DateTime<chrono::Utc>| (at - runner.clock.now()).to_std().unwrap_or_default();
+                |at: chrono::DateTime<chrono::Utc>| (at - state.clock.now()).to_std().unwrap_or_default();
             return Ok(next.map(until));
         }
         store::commit(tx).await?;
-        metrics::counter("job_runner_page_publish_total").add(published as u64, &[]);
-        // The relay tells edges; should this be lost, it looks by itself.
-        if let Err(error) = runner.bus.publish(&Signal::OutboxFilled).await {
-            tracing::debug!(%error, "published pages are told at the relay's next look");
+        metrics::counter("job_runner_pages_published_total").add(published as u64, &[]);
+        // The relay notifies the edges. If this signal is lost, the relay polls anyway.
+        if let Err(error) = state.bus.publish(&Signal::OutboxFilled).await {
+            tracing::debug!(%error, "publishing a signal failed; the relay's next poll finds the published pages");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! From the outbox to the queue and the bus.
+//! Moves outbox rows to the queue and the bus.
 //!
-//! A row is deleted in the transaction that relayed it: killed in between, it is relayed again, which
-//! neither a job nor a signal minds. Rows that can't be relayed now stay where they are.
+//! A row is deleted in the transaction that relays it. After a kill in between, the row is relayed again, which is safe
+//! for both jobs and signals. Rows that can't be relayed now stay in the outbox.
 
 use std::time::Duration;
 
@@ -9,25 +9,24 @@ use cache::BusEvent;
 use contract::Signal;
 use futures::{FutureExt, StreamExt};
 use queue::Task;
-use service::{Check, Shutdown};
+use service::{Check, Shutdown, ticks};
 use store::outbox;
 
-use crate::Runner;
+use crate::state::JobState;
 
-/// Rows of one transaction.
+/// Rows relayed by one transaction.
 const BATCH: i64 = 200;
-/// How long a row that this version can't read is put off.
-const UNREADABLE_FOR: chrono::TimeDelta = chrono::TimeDelta::hours(1);
+/// How long a row is postponed that this version can't parse.
+const UNREADABLE_DELAY: chrono::TimeDelta = chrono::TimeDelta::hours(1);
 
 pub(crate) async fn run(
-    runner: Runner,
-    every: Duration,
+    state: JobState,
+    poll_interval: Duration,
     check: Check,
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
-    let mut events = std::pin::pin!(runner.bus.subscribe());
-    let mut ticks = tokio::time::interval(every);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut events = std::pin::pin!(state.bus.subscribe());
+    let mut ticks = ticks(poll_interval);
     loop {
         tokio::select! {
             () = shutdown.requested() => return Ok(()),
@@ -36,36 +35,36 @@ pub(crate) async fn run(
                 if !matches!(event, BusEvent::Message(Signal::OutboxFilled) | BusEvent::Lagged) {
                     continue;
                 }
-                // A burst of signals is one reason to look, not many.
+                // A burst of signals causes one poll.
                 while let Some(Some(_)) = events.next().now_or_never() {}
             }
         }
-        match empty(&runner).await {
+        match relay_due(&state).await {
             Ok(()) => check.ok(),
             Err(error) => {
                 check.failed(format!("{error:#}"));
-                tracing::warn!(error = format!("{error:#}"), "the outbox waits");
+                tracing::warn!(error = format!("{error:#}"), "relaying the outbox failed and is retried");
             }
         }
     }
 }
 
-/// Relays until nothing due is left or the queue is full.
-async fn empty(runner: &Runner) -> anyhow::Result<()> {
-    while relay_signals(runner).await? == BATCH {}
-    while relay_jobs(runner).await? == BATCH {}
+/// Relays until no due row is left or the queue is full.
+async fn relay_due(state: &JobState) -> anyhow::Result<()> {
+    while relay_signals(state).await? == BATCH {}
+    while relay_jobs(state).await? == BATCH {}
     Ok(())
 }
 
-async fn relay_signals(runner: &Runner) -> anyhow::Result<i64> {
-    let now = runner.clock.now();
-    let mut tx = store::begin(&runner.db).await?;
+async fn relay_signals(state: &JobState) -> anyhow::Result<i64> {
+    let now = state.clock.now();
+    let mut tx = store::begin(&state.db).await?;
     let due = outbox::lock_signals(&mut tx, now, BATCH).await?;
     let mut relayed = Vec::new();
     for row in &due {
         match &row.order {
-            Some(signal) => runner.bus.publish(signal).await?,
-            None => tracing::error!(row = row.id, "an outbox signal can't be read; it is dropped"),
+            Some(signal) => state.bus.publish(signal).await?,
+            None => tracing::error!(row = row.id, "dropped an outbox signal that this version can't parse"),
         }
         relayed.push(row.id);
     }
@@ -74,9 +73,9 @@ async fn relay_signals(runner: &Runner) -> anyhow::Result<i64> {
     Ok(i64::try_from(relayed.len())?)
 }
 
-async fn relay_jobs(runner: &Runner) -> anyhow::Result<i64> {
-    let now = runner.clock.now();
-    let mut tx = store::begin(&runner.db).await?;
+async fn relay_jobs(state: &JobState) -> anyhow::Result<i64> {
+    let now = state.clock.now();
+    let mut tx = store::begin(&state.db).await?;
     let due = outbox::lock_jobs(&mut tx, now, BATCH).await?;
     if due.is_empty() {
         return Ok(0);
@@ -94,12 +93,12 @@ async fn relay_jobs(runner: &Runner) -> anyhow::Result<i64> {
         }
     }
     if !unreadable.is_empty() {
-        tracing::error!(rows = ?unreadable, "outbox jobs can't be read by this version; put off");
-        outbox::postpone(&mut tx, &unreadable, now + UNREADABLE_FOR).await?;
+        tracing::error!(rows = ?unreadable, "postponed outbox jobs that this version can't parse");
+        outbox::postpone(&mut tx, &unreadable, now + UNREADABLE_DELAY).await?;
     }
-    let taken = runner.queue.push(tasks).await?;
-    ids.truncate(taken);
+    let accepted = state.queue.push(tasks).await?;
+    ids.truncate(accepted);
     outbox::delete(&mut tx, &ids).await?;
     store::commit(tx).await?;
-    Ok(i64::try_from(taken)?)
+    Ok(i64::try_from(accepted)?)
 }

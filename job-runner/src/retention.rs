@@ -1,41 +1,38 @@
-//! What ClickHouse forgets now and then, as each turn costs it a look at much that it holds: who came on two days in a row
-//! (yesterday's id stands on events soon after midnight so that a visit may go on, and has served when it didn't), and
-//! the bytes of rows that were deleted.
+//! Deletes data in ClickHouse after its retention. Each run scans much of the database, so it runs rarely.
+//!
+//! Two kinds of data: links between the ids of one visitor on two consecutive days (an event soon after midnight carries
+//! the previous day's id so that a visit can continue, and needs it no longer when none did), and the bytes of deleted
+//! rows.
 
 use std::time::Duration;
 
-use service::Shutdown;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use service::{Shutdown, every, ticks_after};
 
-use crate::Runner;
-use crate::config::Links;
+use crate::config::VisitorIdLinks;
+use crate::state::JobState;
 
-/// The longest from a start to the first turn: who restarts often has turns all the same.
-const FIRST_WITHIN: Duration = Duration::from_secs(600);
+/// Maximum delay from the start to the first run, so that a process that restarts often still reaches it.
+const MAX_FIRST_DELAY: Duration = Duration::from_secs(600);
 
-pub(crate) async fn links(runner: Runner, config: Links, shutdown: Shutdown) -> anyhow::Result<()> {
-    let mut turns = turns(config.forget_every);
-    while shutdown.unless_requested(turns.tick()).await.is_some() {
-        let before = runner.clock.now() - config.kept_for;
-        if let Some(Err(error)) = shutdown.unless_requested(runner.warehouse.forget_previous(before)).await {
-            tracing::warn!(%error, "links of ids over midnight wait for the next turn");
-        }
-    }
-    Ok(())
+pub(crate) async fn visitor_id_links(
+    state: JobState,
+    config: VisitorIdLinks,
+    shutdown: Shutdown,
+) -> anyhow::Result<()> {
+    let interval = config.cleanup_interval;
+    every("visitor_id_links", ticks_after(interval.min(MAX_FIRST_DELAY), interval), &shutdown, || {
+        state.warehouse.forget_previous(state.clock.now() - config.retention)
+    })
+    .await
 }
 
-pub(crate) async fn deleted(runner: Runner, every: Duration, shutdown: Shutdown) -> anyhow::Result<()> {
-    let mut turns = turns(every);
-    while shutdown.unless_requested(turns.tick()).await.is_some() {
-        if let Some(Err(error)) = shutdown.unless_requested(runner.warehouse.erase_deleted()).await {
-            tracing::warn!(%error, "deleted rows stay on the disk until the next turn");
-        }
-    }
-    Ok(())
-}
-
-fn turns(every: Duration) -> Interval {
-    let mut turns = interval_at(Instant::now() + every.min(FIRST_WITHIN), every);
-    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    turns
+pub(crate) async fn erase_deleted(
+    state: JobState,
+    interval: Duration,
+    shutdown: Shutdown,
+) -> anyhow::Result<()> {
+    every("erase_deleted", ticks_after(interval.min(MAX_FIRST_DELAY), interval), &shutdown, || {
+        state.warehouse.erase_deleted()
+    })
+    .await
 }

@@ -1,4 +1,4 @@
-//! What every job is handed.
+//! The state that every job receives: stores, clients and settings.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -10,78 +10,64 @@ use domain::sealing::MasterKey;
 use service::config::ExposeSecret;
 use service::{Clock, Rng};
 
-use crate::config::{Config, Purge, Tidy};
+use crate::config::{Config, GarbageCollection, Purge};
 use crate::mail::Mailer;
 
-/// One claims, one ends.
+/// One connection for claims, one for completions.
 const DELIVERIES_CONNECTIONS: u32 = 2;
 
-/// The job-runner's parts. Cheap to clone.
+/// The job-runner's state. Cheap to clone.
 #[derive(Clone)]
-pub struct Runner(Arc<Parts>);
+pub(crate) struct JobState(Arc<StateInner>);
 
-/// See [`Runner`].
-pub struct Parts {
-    /// Postgres.
+pub(crate) struct StateInner {
     pub(crate) db: store::Db,
-    /// The same, for claiming deliveries and ending them.
+    /// A separate pool for claiming and completing deliveries.
     pub(crate) deliveries_db: store::Db,
-    /// ClickHouse.
     pub(crate) warehouse: warehouse::Warehouse,
-    /// What is due now.
     pub(crate) queue: queue::Queue<Job>,
-    /// Tells services at once what has changed.
     pub(crate) bus: cache::Bus<Signal>,
-    /// The guarded way out.
     pub(crate) outbound: outbound::Client,
-    /// Where bytes of users are.
     pub(crate) blobs: blobs::Blobs,
-    /// When bytes are let go of.
-    pub(crate) tidy: Tidy,
-    /// Opens webhook addresses and secrets.
+    pub(crate) garbage_collection: GarbageCollection,
+    /// Decrypts webhook URLs and secrets.
     pub(crate) master_key: MasterKey,
-    /// Pauses before each attempt of a webhook.
-    pub(crate) schedule: Vec<Duration>,
-    /// How long a webhook may only fail.
+    /// Delays before each attempt of a delivery.
+    pub(crate) retry_schedule: Vec<Duration>,
     pub(crate) deactivate_after: Duration,
-    /// How what has ended is deleted.
     pub(crate) purge: Purge,
-    /// When a mail to an owner that nobody sends is forgotten.
-    pub(crate) forget_mail_after: Duration,
-    /// When somebody who never said whether they want mails is forgotten.
-    pub(crate) forget_asked_after: Duration,
-    /// The way out for mail, where there is one.
+    pub(crate) mail_ttl: Duration,
+    pub(crate) confirmation_ttl: Duration,
+    /// `None` if no SMTP server is set.
     pub(crate) mailer: Option<Mailer>,
-    /// Now.
     pub(crate) clock: Clock,
-    /// Chance.
     pub(crate) rng: Rng,
 }
 
-impl Deref for Runner {
-    type Target = Parts;
+impl Deref for JobState {
+    type Target = StateInner;
 
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &StateInner {
         &self.0
     }
 }
 
-impl Runner {
-    /// Puts the parts together. Redis and Postgres may be away.
-    ///
-    /// # Errors
-    /// A setting can't be used.
-    pub async fn new(config: &Config) -> anyhow::Result<Self> {
+impl JobState {
+    /// Connects to all stores. Redis and Postgres may be unavailable; an error means an invalid setting.
+    pub(crate) async fn new(config: &Config) -> anyhow::Result<Self> {
         let master_key = MasterKey::from_hex(config.secrets.master_key.expose_secret())
-            .context("secrets.master_key must be 64 hexadecimal digits, the same as the control plane's")?;
-        anyhow::ensure!(!config.webhooks.schedule.is_empty(), "webhooks.schedule needs at least one attempt");
+            .context("secrets.master_key must be 64 hexadecimal digits, the same as the control-plane's")?;
+        anyhow::ensure!(
+            !config.webhooks.retry_schedule.is_empty(),
+            "webhooks.retry_schedule needs at least one attempt"
+        );
         let queue = queue::Config {
-            max_concurrent: config.queue.concurrency,
-            max_jobs: config.queue.limit,
-            lease_ttl: config.queue.lease,
+            max_concurrent: config.queue.max_concurrent,
+            max_jobs: config.queue.max_jobs,
+            lease_ttl: config.queue.lease_ttl,
             ..queue::Config::new(&config.redis.url, format!("{}:jobs", config.redis.prefix))
         };
-        Ok(Self(Arc::new(Parts {
+        Ok(Self(Arc::new(StateInner {
             db: store::connect(&config.store)?,
             deliveries_db: store::connect_steady(&config.store, DELIVERIES_CONNECTIONS)?,
             warehouse: warehouse::connect(&config.warehouse),
@@ -93,13 +79,13 @@ impl Runner {
                 ..outbound::Config::default()
             })?,
             blobs: blobs::Blobs::connect(&config.blobs)?,
-            tidy: config.tidy.clone(),
+            garbage_collection: config.garbage_collection.clone(),
             master_key,
-            schedule: config.webhooks.schedule.clone(),
+            retry_schedule: config.webhooks.retry_schedule.clone(),
             deactivate_after: config.webhooks.deactivate_after,
             purge: config.purge.clone(),
-            forget_mail_after: config.mail.forget_after,
-            forget_asked_after: config.mail.asked_for,
+            mail_ttl: config.mail.ttl,
+            confirmation_ttl: config.mail.confirmation_ttl,
             mailer: Mailer::new(&config.mail)?,
             clock: Clock::system(),
             rng: Rng::system(),

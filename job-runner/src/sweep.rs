@@ -1,58 +1,35 @@
-//! Finds due work that nobody is at: trials that have ended, mails, bytes that nothing needs, and what a
-//! lost queue or a killed worker left behind. Postgres knows it all; queueing something twice does no harm.
+//! Periodic sweeps that find due work: expired trials, emails, unreferenced bytes, and work that an emptied queue or a
+//! killed worker left behind. Postgres is the source of truth; queueing the same work twice is safe.
 
-use service::Shutdown;
+use service::{Shutdown, every, ticks};
 
-use crate::Runner;
 use crate::config::Mail;
 use crate::jobs::{blobs, mails, purges};
+use crate::state::JobState;
 
-pub(crate) async fn purge(runner: Runner, shutdown: Shutdown) -> anyhow::Result<()> {
-    let mut ticks = tokio::time::interval(runner.purge.every);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    while shutdown.unless_requested(ticks.tick()).await.is_some() {
-        // Between two batches the service may end: what is left is found by the next sweep.
-        let swept = shutdown.unless_requested(async {
-            purges::end_expired_trials(&runner).await?;
-            purges::forget_submissions(&runner).await?;
-            purges::forget_of_webhooks(&runner).await?;
-            purges::order_due(&runner).await
-        });
-        if let Some(Err(error)) = swept.await {
-            tracing::warn!(error = format!("{error:#}"), "what has ended is deleted by the next sweep");
-        }
-    }
-    Ok(())
+pub(crate) async fn purge(state: JobState, shutdown: Shutdown) -> anyhow::Result<()> {
+    every("purge", ticks(state.purge.poll_interval), &shutdown, || purge_once(&state)).await
 }
 
-pub(crate) async fn tidy(runner: Runner, shutdown: Shutdown) -> anyhow::Result<()> {
-    let mut ticks = tokio::time::interval(runner.tidy.every);
-    let mut rare_ticks = tokio::time::interval(runner.tidy.stranded_every);
-    for ticks in [&mut ticks, &mut rare_ticks] {
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    }
-    let turn = async || {
-        let tidied = tokio::select! {
-            _ = ticks.tick() => blobs::let_go(&runner).await,
-            _ = rare_ticks.tick() => blobs::forget_stranded(&runner).await,
-        };
-        if let Err(error) = tidied {
-            tracing::warn!(error = format!("{error:#}"), "bytes that nothing needs wait for the next sweep");
-        }
-    };
-    let mut turn = turn;
-    while shutdown.unless_requested(turn()).await.is_some() {}
-    Ok(())
+/// Deletes expired data. Shutdown may cancel it between two batches; the next sweep finds the rest.
+async fn purge_once(state: &JobState) -> anyhow::Result<()> {
+    purges::delete_expired_trials(state).await?;
+    purges::delete_expired_submissions(state).await?;
+    purges::delete_replaced_secrets(state).await?;
+    purges::enqueue_due(state).await
 }
 
-pub(crate) async fn mail(runner: Runner, config: Mail, shutdown: Shutdown) -> anyhow::Result<()> {
-    let mut ticks = tokio::time::interval(config.every);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    while shutdown.unless_requested(ticks.tick()).await.is_some() {
-        let swept = shutdown.unless_requested(mails::order_due(&runner, config.batch));
-        if let Some(Err(error)) = swept.await {
-            tracing::warn!(error = format!("{error:#}"), "mails wait for the next sweep");
-        }
-    }
-    Ok(())
+pub(crate) async fn collect_garbage(state: JobState, shutdown: Shutdown) -> anyhow::Result<()> {
+    let ticks = ticks(state.garbage_collection.poll_interval);
+    every("garbage_collection", ticks, &shutdown, || blobs::delete_unreferenced(&state)).await
+}
+
+pub(crate) async fn delete_orphans(state: JobState, shutdown: Shutdown) -> anyhow::Result<()> {
+    let ticks = ticks(state.garbage_collection.orphan_scan_interval);
+    every("orphan_scan", ticks, &shutdown, || blobs::delete_orphans(&state)).await
+}
+
+pub(crate) async fn mail(state: JobState, config: Mail, shutdown: Shutdown) -> anyhow::Result<()> {
+    every("mail", ticks(config.poll_interval), &shutdown, || mails::enqueue_due(&state, config.batch_size))
+        .await
 }

@@ -37,7 +37,8 @@ async fn visited_trial(system: &System) -> Result<Option<VisitedTrial>> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unclaimed_trial_is_purged_everywhere_after_its_deadline() -> Result<()> {
-    let system = System::start(PROGRAM, false, &["trial.claim_window=2s", "purge.every=100ms"]).await?;
+    let system =
+        System::start(PROGRAM, false, &["trial.claim_window=2s", "purge.poll_interval=100ms"]).await?;
     let trial =
         until("a trial to be visited before its deadline", async || visited_trial(&system).await.transpose())
             .await??;

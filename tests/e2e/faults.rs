@@ -70,7 +70,7 @@ struct Burst {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killing_every_service_in_turn_during_a_burst_loses_and_duplicates_nothing() -> Result<()> {
-    let set = ["collector.events_per_minute=100000", "queue.lease=2s", "webhooks.timeout=1s"];
+    let set = ["collector.events_per_minute=100000", "queue.lease_ttl=2s", "webhooks.timeout=1s"];
     let mut system = System::start(PROGRAM, true, &set).await?;
     let base = system.file.base_url.clone();
     let mut client = system.client();

@@ -8,7 +8,7 @@ use crate::story::Story;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delivery_refused_twice_succeeds_on_the_third_attempt() -> Result<()> {
-    let schedule = r#"webhooks.schedule=["0s", "300ms", "300ms", "1h"]"#;
+    let schedule = r#"webhooks.retry_schedule=["0s", "300ms", "300ms", "1h"]"#;
     let system = System::start(PROGRAM, false, &[schedule]).await?;
     let mut story = Story::begin(&system).await?;
     story.receiver = Receiver::listen(2).await?;

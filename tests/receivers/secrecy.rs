@@ -16,7 +16,7 @@ const TOKEN: &str = "T0pS3cretT0ken";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_url_is_never_stored_or_logged_in_clear_when_deliveries_fail() -> Result<()> {
-    let system = System::start(PROGRAM, false, &["webhooks.schedule=[\"0s\"]"]).await?;
+    let system = System::start(PROGRAM, false, &["webhooks.retry_schedule=[\"0s\"]"]).await?;
     let account = Account::new(&system).await?;
     let refusing = Receiver::listen(usize::MAX).await?;
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await?.local_addr()?;

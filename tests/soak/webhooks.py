@@ -114,7 +114,7 @@ def main():
     arguments = parser.parse_args()
     random.seed(arguments.seed)
     # Deliveries in flight of a killed job-runner are due again when their lease expires, 15 s after this timeout.
-    settings = ["webhooks.timeout=5s", "webhooks.schedule=" + json.dumps(["0s"] + ["2s"] * 30)]
+    settings = ["webhooks.timeout=5s", "webhooks.retry_schedule=" + json.dumps(["0s"] + ["2s"] * 30)]
     killed, stores = [], {}
     try:
         with tempfile.TemporaryDirectory() as temporary, fixture.system(*settings) as stack:

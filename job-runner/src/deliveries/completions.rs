@@ -1,4 +1,5 @@
-//! Writes down how attempts ended, many at a time: while one commit is under way, and a moment longer, the next gather.
+//! Stores the results of attempts in batches. Attempts that complete during one commit, and within `batch_window` after
+//! it, form the next batch.
 
 use std::time::Duration;
 
@@ -7,74 +8,74 @@ use store::deliveries::{Outcome, finish_all};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
-use crate::Runner;
+use crate::state::JobState;
 
-const AT_ONCE: usize = 512;
-const AFTER_ERROR: Duration = Duration::from_millis(100);
+const MAX_BATCH: usize = 512;
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// An attempt that has ended, and who waits until that is written down.
-pub(crate) struct Ended {
+/// The result of an attempt, to be stored.
+pub(crate) struct Completion {
     pub(crate) delivery_id: Uuid,
     pub(crate) attempt: i32,
     pub(crate) outcome: Outcome,
-    pub(crate) written: oneshot::Sender<()>,
+    /// Dropped once the result is stored or given up.
+    pub(crate) stored: oneshot::Sender<()>,
 }
 
-/// Runs until every sender is gone and everything sent is written, or given up.
+/// Runs until every sender is dropped and every received completion is stored or given up. A batch that can't be stored
+/// within `timeout` is given up.
 pub(crate) async fn run(
-    runner: Runner,
-    patience: Duration,
-    gather_for: Duration,
-    mut ended: mpsc::UnboundedReceiver<Ended>,
+    state: JobState,
+    timeout: Duration,
+    batch_window: Duration,
+    mut completions: mpsc::UnboundedReceiver<Completion>,
 ) {
-    let mut gathered = Vec::with_capacity(AT_ONCE);
-    while ended.recv_many(&mut gathered, AT_ONCE).await > 0 {
+    let mut batch = Vec::with_capacity(MAX_BATCH);
+    while completions.recv_many(&mut batch, MAX_BATCH).await > 0 {
         let (rows, waiting): (Vec<_>, Vec<_>) =
-            gathered.drain(..).map(|one| ((one.delivery_id, one.attempt, one.outcome), one.written)).unzip();
-        match tokio::time::timeout(patience, write(&runner, &rows)).await {
+            batch.drain(..).map(|one| ((one.delivery_id, one.attempt, one.outcome), one.stored)).unzip();
+        match tokio::time::timeout(timeout, store_batch(&state, &rows)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::error!(error = format!("{error:#}"), "an attempt's end can't be written down");
-                alone(&runner, rows).await;
+                tracing::error!(error = format!("{error:#}"), "storing a batch of completions failed");
+                store_one_by_one(&state, rows).await;
             }
-            // The leases are over, or nearly: they are sent again, under the same ids.
-            Err(_elapsed) => {
-                tracing::warn!(attempts = rows.len(), "attempts' ends couldn't be written in time");
-            }
+            // The leases have expired or will soon: the deliveries are sent again under the same ids.
+            Err(_elapsed) => tracing::warn!(attempts = rows.len(), "storing completions timed out"),
         }
         drop(waiting);
-        pause(gather_for).await;
+        pause(batch_window).await;
     }
 }
 
-/// All in one statement, again and again while Postgres is away.
-async fn write(runner: &Runner, rows: &[(Uuid, i32, Outcome)]) -> Result<(), store::Error> {
+/// Stores all rows in one statement and retries while Postgres is unavailable.
+async fn store_batch(state: &JobState, rows: &[(Uuid, i32, Outcome)]) -> Result<(), store::Error> {
     loop {
-        let written = async {
-            let mut conn = store::acquire(&runner.deliveries_db).await?;
+        let stored = async {
+            let mut conn = store::acquire(&state.deliveries_db).await?;
             finish_all(&mut conn, rows).await
         };
-        match written.await {
+        match stored.await {
             Err(error) if error.is_unavailable() => {
-                tracing::warn!(%error, attempts = rows.len(), "attempts' ends wait for Postgres");
-                pause(AFTER_ERROR).await;
+                tracing::warn!(%error, attempts = rows.len(), "Postgres is unavailable; storing completions is retried");
+                pause(RETRY_INTERVAL).await;
             }
-            written => return written,
+            result => return result,
         }
     }
 }
 
-/// One that can't be written must not take the others with it.
-async fn alone(runner: &Runner, rows: Vec<(Uuid, i32, Outcome)>) {
+/// Stores each row by itself, so that an invalid one does not fail the others.
+async fn store_one_by_one(state: &JobState, rows: Vec<(Uuid, i32, Outcome)>) {
     for row in rows {
         let delivery_id = row.0;
-        if let Err(error) = write(runner, &[row]).await {
-            tracing::error!(error = format!("{error:#}"), %delivery_id, "its attempt is made again after its lease");
+        if let Err(error) = store_batch(state, &[row]).await {
+            tracing::error!(error = format!("{error:#}"), %delivery_id, "storing a completion failed; the attempt is repeated after its lease");
         }
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "until Postgres is asked again, or enough has gathered")]
+#[expect(clippy::disallowed_methods, reason = "the pause before a retry, or while a batch fills")]
 async fn pause(time: Duration) {
     tokio::time::sleep(time).await;
 }

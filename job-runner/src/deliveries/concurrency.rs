@@ -1,5 +1,5 @@
-//! Who is being called: how many attempts are under way, at which webhook, and how many more may begin. Of this process
-//! alone and in memory: nothing depends on it but pace.
+//! Limits the attempts in flight, in total and for each webhook (AIMD: additive increase, multiplicative decrease). The
+//! state belongs to this process and lives in memory, because only throughput depends on it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,186 +9,185 @@ use store::deliveries::Room;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-/// Webhooks that get to be known before those are forgotten at which nothing is under way and that don't hang.
-const KNOWN_MORE: usize = 1_000;
-/// Webhooks that hang and are remembered all the same.
-const SLOW_MAX: usize = 2_000;
+/// Number of further webhooks that are tracked before fast webhooks without an attempt in flight are evicted.
+const EVICTION_STEP: usize = 1_000;
+/// Maximum number of slow webhooks that survive an eviction.
+const MAX_SLOW: usize = 2_000;
 
-/// All places. Clones share them.
+/// The concurrency limiter. Clones share its state.
 #[derive(Clone)]
-pub(crate) struct Seats(Arc<Shared>);
+pub(crate) struct ConcurrencyLimiter(Arc<Shared>);
 
 struct Shared {
-    /// Attempts under way at once, in all.
-    most: u32,
-    /// And at one webhook.
-    most_of_one: u32,
-    known: Mutex<Known>,
-    freed: Notify,
+    max_total: u32,
+    max_per_webhook: u32,
+    tracked: Mutex<Tracked>,
+    available: Notify,
 }
 
 #[derive(Default)]
-struct Known {
-    taken: u32,
-    /// Of those, at webhooks that hang.
-    taken_by_slow: u32,
+struct Tracked {
+    in_flight: u32,
+    /// Of those, attempts at slow webhooks.
+    in_flight_slow: u32,
     webhooks: HashMap<Uuid, Webhook>,
-    /// So many may be known before some are forgotten.
-    most: usize,
-    /// Attempts begun so far.
-    begun: u64,
+    /// The number of webhooks that triggers the next eviction.
+    capacity: usize,
+    /// Number of attempts started so far.
+    started: u64,
 }
 
 struct Webhook {
-    taken: u32,
-    places: u32,
-    /// Its last attempt was slow.
+    in_flight: u32,
+    limit: u32,
+    /// Whether its last attempt was slow.
     is_slow: bool,
-    /// The number of its last attempt among all.
-    last: u64,
+    /// The value of [`Tracked::started`] at its last attempt.
+    last_started: u64,
 }
 
 impl Webhook {
-    const NEW: Self = Self { taken: 0, places: places::FIRST, is_slow: false, last: 0 };
+    const NEW: Self = Self { in_flight: 0, limit: places::FIRST, is_slow: false, last_started: 0 };
 }
 
-impl Known {
-    /// Forgets webhooks at which nothing is under way. Those that hang are kept, as each would be given several places
-    /// anew; of too many of them, the half that was called longest ago goes.
-    fn forget_some(&mut self) {
-        self.webhooks.retain(|_, webhook| webhook.taken > 0 || webhook.is_slow);
-        if self.webhooks.len() > SLOW_MAX {
-            let mut lasts: Vec<_> = self.webhooks.values().map(|webhook| webhook.last).collect();
-            let half = lasts.len() / 2;
-            let (_, median, _) = lasts.select_nth_unstable(half);
+impl Tracked {
+    /// Evicts webhooks without an attempt in flight. Slow ones are retained, because each would start with several
+    /// permits again; of too many slow ones, the half that was called longest ago is evicted.
+    fn evict(&mut self) {
+        self.webhooks.retain(|_, webhook| webhook.in_flight > 0 || webhook.is_slow);
+        if self.webhooks.len() > MAX_SLOW {
+            let mut order: Vec<_> = self.webhooks.values().map(|webhook| webhook.last_started).collect();
+            let half = order.len() / 2;
+            let (_, median, _) = order.select_nth_unstable(half);
             let median = *median;
-            self.webhooks.retain(|_, webhook| webhook.taken > 0 || webhook.last >= median);
+            self.webhooks.retain(|_, webhook| webhook.in_flight > 0 || webhook.last_started >= median);
         }
-        self.most = self.webhooks.len() + KNOWN_MORE;
+        self.capacity = self.webhooks.len() + EVICTION_STEP;
     }
 }
 
-/// A place at a webhook until it has answered, and one of all until it is dropped.
-pub(crate) struct Seat {
-    seats: Seats,
+/// The permit of one attempt: counts for its webhook until the response, and in total until it is dropped.
+pub(crate) struct AttemptPermit {
+    limiter: ConcurrencyLimiter,
     webhook_id: Uuid,
-    /// It was slow when this began.
+    /// Whether the webhook was slow when this attempt started.
     is_slow: bool,
-    has_answered: bool,
+    has_responded: bool,
 }
 
-impl Seats {
-    pub(crate) fn new(most: u32, most_of_one: u32) -> Self {
+impl ConcurrencyLimiter {
+    pub(crate) fn new(max_total: u32, max_per_webhook: u32) -> Self {
         Self(Arc::new(Shared {
-            most,
-            most_of_one,
-            known: Mutex::new(Known { most: KNOWN_MORE, ..Known::default() }),
-            freed: Notify::new(),
+            max_total,
+            max_per_webhook,
+            tracked: Mutex::new(Tracked { capacity: EVICTION_STEP, ..Tracked::default() }),
+            available: Notify::new(),
         }))
     }
 
-    /// How many more attempts may begin.
-    pub(crate) fn free(&self) -> u32 {
-        self.0.most.saturating_sub(self.known().taken)
+    /// Returns how many more attempts may start in total.
+    pub(crate) fn available(&self) -> u32 {
+        self.0.max_total.saturating_sub(self.tracked().in_flight)
     }
 
-    /// Up to `most` places at these webhooks, shared out between those that have any, in their order.
-    pub(crate) fn rooms_of(&self, webhooks: impl Iterator<Item = Uuid>, most: u32) -> Vec<Room> {
-        let known = self.known();
-        let mut left_of_slow = self.0.left_of_slow(&known);
-        let with_places = webhooks.filter_map(|id| {
-            let webhook = known.webhooks.get(&id).unwrap_or(&Webhook::NEW);
-            let mut places = self.0.left(webhook);
+    /// Returns how many deliveries to claim for each of these webhooks, at most `max` in total. The total is divided
+    /// evenly, in order, between the webhooks that may start an attempt.
+    pub(crate) fn claim_limits(&self, webhooks: impl Iterator<Item = Uuid>, max: u32) -> Vec<Room> {
+        let tracked = self.tracked();
+        let mut available_slow = self.0.available_slow(&tracked);
+        let candidates = webhooks.filter_map(|id| {
+            let webhook = tracked.webhooks.get(&id).unwrap_or(&Webhook::NEW);
+            let mut available = self.0.available_at(webhook);
             if webhook.is_slow {
-                places = places.min(left_of_slow);
-                left_of_slow -= places;
+                available = available.min(available_slow);
+                available_slow -= available;
             }
-            (places > 0).then_some((id, places))
+            (available > 0).then_some((id, available))
         });
-        let with_places: Vec<_> = with_places.collect();
-        let (mut left, mut others) = (most, u32::try_from(with_places.len()).unwrap_or(u32::MAX));
-        let shared = with_places.into_iter().map(|(webhook_id, places)| {
-            let places = places.min(left.div_ceil(others));
-            (left, others) = (left - places, others - 1);
-            Room { webhook_id, places: i32::try_from(places).unwrap_or(i32::MAX) }
+        let candidates: Vec<_> = candidates.collect();
+        let (mut left, mut others) = (max, u32::try_from(candidates.len()).unwrap_or(u32::MAX));
+        let shares = candidates.into_iter().map(|(webhook_id, available)| {
+            let share = available.min(left.div_ceil(others));
+            (left, others) = (left - share, others - 1);
+            Room { webhook_id, places: i32::try_from(share).unwrap_or(i32::MAX) }
         });
-        shared.filter(|room| room.places > 0).collect()
+        shares.filter(|limit| limit.places > 0).collect()
     }
 
-    /// Takes a place; whoever asked for room counts on getting it.
-    pub(crate) fn take(&self, webhook_id: Uuid) -> Seat {
-        let mut known = self.known();
-        if known.webhooks.len() >= known.most {
-            known.forget_some();
+    /// Acquires a permit unconditionally: the caller has claimed no more than [`Self::claim_limits`] allowed.
+    pub(crate) fn acquire(&self, webhook_id: Uuid) -> AttemptPermit {
+        let mut tracked = self.tracked();
+        if tracked.webhooks.len() >= tracked.capacity {
+            tracked.evict();
         }
-        known.begun += 1;
-        let last = known.begun;
-        let webhook = known.webhooks.entry(webhook_id).or_insert(Webhook::NEW);
-        (webhook.taken, webhook.last) = (webhook.taken + 1, last);
+        tracked.started += 1;
+        let started = tracked.started;
+        let webhook = tracked.webhooks.entry(webhook_id).or_insert(Webhook::NEW);
+        (webhook.in_flight, webhook.last_started) = (webhook.in_flight + 1, started);
         let is_slow = webhook.is_slow;
-        known.taken += 1;
-        known.taken_by_slow += u32::from(is_slow);
-        Seat { seats: self.clone(), webhook_id, is_slow, has_answered: false }
+        tracked.in_flight += 1;
+        tracked.in_flight_slow += u32::from(is_slow);
+        AttemptPermit { limiter: self.clone(), webhook_id, is_slow, has_responded: false }
     }
 
-    /// Returns when half of a webhook's places, or a quarter of all, have come free since it was last waited for.
-    pub(crate) async fn freed(&self) {
-        self.0.freed.notified().await;
+    /// Waits until half of a webhook's permits, or a quarter of the total, have become available since the last wait.
+    pub(crate) async fn wait_available(&self) {
+        self.0.available.notified().await;
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn tracked(&self) -> MutexGuard<'_, Tracked> {
+        self.0.tracked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Shared {
-    fn left(&self, webhook: &Webhook) -> u32 {
-        webhook.places.min(self.most_of_one).saturating_sub(webhook.taken)
+    fn available_at(&self, webhook: &Webhook) -> u32 {
+        webhook.limit.min(self.max_per_webhook).saturating_sub(webhook.in_flight)
     }
 
-    fn left_of_slow(&self, known: &Known) -> u32 {
-        (self.most / 2).max(1).saturating_sub(known.taken_by_slow)
+    fn available_slow(&self, tracked: &Tracked) -> u32 {
+        (self.max_total / 2).max(1).saturating_sub(tracked.in_flight_slow)
     }
 }
 
-impl Seat {
-    /// Learns from how the attempt went, and gives the webhook's place up.
-    pub(crate) fn answered(&mut self, pace: Pace) {
-        let mut known = self.seats.known();
-        if let Some(webhook) = known.webhooks.get_mut(&self.webhook_id) {
-            webhook.places = places::after(webhook.places, pace, self.seats.0.most_of_one);
-            webhook.is_slow = pace == Pace::Slow;
+impl AttemptPermit {
+    /// Adjusts the webhook's limit to the response's speed and releases the webhook's share of the permit.
+    pub(crate) fn record_response(&mut self, speed: Pace) {
+        let mut tracked = self.limiter.tracked();
+        if let Some(webhook) = tracked.webhooks.get_mut(&self.webhook_id) {
+            webhook.limit = places::after(webhook.limit, speed, self.limiter.0.max_per_webhook);
+            webhook.is_slow = speed == Pace::Slow;
         }
-        drop(known);
-        self.leave_webhook();
+        drop(tracked);
+        self.release_webhook();
     }
 
-    fn leave_webhook(&mut self) {
-        if std::mem::replace(&mut self.has_answered, true) {
+    fn release_webhook(&mut self) {
+        if std::mem::replace(&mut self.has_responded, true) {
             return;
         }
-        let mut known = self.seats.known();
-        known.taken_by_slow = known.taken_by_slow.saturating_sub(u32::from(self.is_slow));
-        let Some(webhook) = known.webhooks.get_mut(&self.webhook_id) else { return };
-        webhook.taken = webhook.taken.saturating_sub(1);
-        let is_half_free = webhook.taken * 2 <= webhook.places;
-        drop(known);
-        // Not at each single one: what waits is claimed many at a time.
-        if is_half_free {
-            self.seats.0.freed.notify_one();
+        let mut tracked = self.limiter.tracked();
+        tracked.in_flight_slow = tracked.in_flight_slow.saturating_sub(u32::from(self.is_slow));
+        let Some(webhook) = tracked.webhooks.get_mut(&self.webhook_id) else { return };
+        webhook.in_flight = webhook.in_flight.saturating_sub(1);
+        let is_half_available = webhook.in_flight * 2 <= webhook.limit;
+        drop(tracked);
+        // Not for each single permit, because deliveries are claimed in batches.
+        if is_half_available {
+            self.limiter.0.available.notify_one();
         }
     }
 }
 
-impl Drop for Seat {
+impl Drop for AttemptPermit {
     fn drop(&mut self) {
-        self.leave_webhook();
-        let mut known = self.seats.known();
-        known.taken = known.taken.saturating_sub(1);
-        let is_quarter_free = known.taken <= self.seats.0.most / 4 * 3;
-        drop(known);
-        if is_quarter_free {
-            self.seats.0.freed.notify_one();
+        self.release_webhook();
+        let mut tracked = self.limiter.tracked();
+        tracked.in_flight = tracked.in_flight.saturating_sub(1);
+        let is_quarter_available = tracked.in_flight <= self.limiter.0.max_total / 4 * 3;
+        drop(tracked);
+        if is_quarter_available {
+            self.limiter.0.available.notify_one();
         }
     }
 }
@@ -200,90 +199,92 @@ mod tests {
     const ONE: Uuid = Uuid::from_u128(1);
     const OTHER: Uuid = Uuid::from_u128(2);
 
-    fn places(seats: &Seats, webhook: Uuid) -> i32 {
-        seats.rooms_of([webhook].into_iter(), u32::MAX).first().map_or(0, |room| room.places)
+    fn limit_of(limiter: &ConcurrencyLimiter, webhook: Uuid) -> i32 {
+        limiter.claim_limits([webhook].into_iter(), u32::MAX).first().map_or(0, |limit| limit.places)
     }
 
     #[test]
-    fn a_webhook_starts_with_a_few_places_and_each_quick_attempt_brings_one_more() {
-        let seats = Seats::new(100, 6);
-        let taken: Vec<_> = (0..4).map(|_| seats.take(ONE)).collect();
-        assert_eq!((places(&seats, ONE), places(&seats, OTHER), seats.free()), (0, 4, 96));
-        taken.into_iter().for_each(|mut seat| seat.answered(Pace::Quick));
-        assert_eq!((places(&seats, ONE), seats.free()), (6, 100), "and no more than one may have");
+    fn a_webhook_starts_with_a_low_limit_and_each_fast_response_raises_it_by_one() {
+        let limiter = ConcurrencyLimiter::new(100, 6);
+        let permits: Vec<_> = (0..4).map(|_| limiter.acquire(ONE)).collect();
+        assert_eq!((limit_of(&limiter, ONE), limit_of(&limiter, OTHER), limiter.available()), (0, 4, 96));
+        permits.into_iter().for_each(|mut permit| permit.record_response(Pace::Quick));
+        assert_eq!((limit_of(&limiter, ONE), limiter.available()), (6, 100), "up to the maximum per webhook");
     }
 
     #[test]
-    fn webhooks_that_hang_have_one_place_each_and_half_of_all_together() {
-        let seats = Seats::new(8, 64);
-        let hanging: Vec<Uuid> = (10..20).map(Uuid::from_u128).collect();
-        for id in &hanging {
+    fn slow_webhooks_get_one_permit_each_and_half_of_the_total_together() {
+        let limiter = ConcurrencyLimiter::new(8, 64);
+        let slow: Vec<Uuid> = (10..20).map(Uuid::from_u128).collect();
+        for id in &slow {
             for _ in 0..2 {
-                seats.take(*id).answered(Pace::Slow);
+                limiter.acquire(*id).record_response(Pace::Slow);
             }
         }
-        let rooms = seats.rooms_of(hanging.iter().copied(), 64);
-        assert!(rooms.iter().all(|room| room.places == 1), "{rooms:?}");
-        assert_eq!(rooms.len(), 4, "within one claim as well");
-        let _under_way: Vec<_> = hanging[..4].iter().map(|id| seats.take(*id)).collect();
-        assert_eq!((places(&seats, hanging[4]), places(&seats, ONE), seats.free()), (0, 4, 4));
+        let limits = limiter.claim_limits(slow.iter().copied(), 64);
+        assert!(limits.iter().all(|limit| limit.places == 1), "{limits:?}");
+        assert_eq!(limits.len(), 4, "within one claim as well");
+        let _in_flight: Vec<_> = slow[..4].iter().map(|id| limiter.acquire(*id)).collect();
+        let limits = (limit_of(&limiter, slow[4]), limit_of(&limiter, ONE), limiter.available());
+        assert_eq!(limits, (0, 4, 4));
     }
 
     #[test]
-    fn places_are_shared_out_between_those_that_wait() {
-        let seats = Seats::new(100, 64);
-        let rooms = seats.rooms_of([ONE, OTHER].into_iter(), 4);
-        assert_eq!(rooms.iter().map(|room| room.places).collect::<Vec<_>>(), [2, 2]);
-        assert_eq!(seats.rooms_of([ONE, OTHER].into_iter(), 1).len(), 1);
-        let _taken: Vec<_> = (0..4).map(|_| seats.take(ONE)).collect();
-        assert_eq!(seats.rooms_of([ONE, OTHER].into_iter(), 4)[0].places, 4, "but not with whoever has none");
+    fn the_total_is_divided_between_the_webhooks_that_wait() {
+        let limiter = ConcurrencyLimiter::new(100, 64);
+        let limits = limiter.claim_limits([ONE, OTHER].into_iter(), 4);
+        assert_eq!(limits.iter().map(|limit| limit.places).collect::<Vec<_>>(), [2, 2]);
+        assert_eq!(limiter.claim_limits([ONE, OTHER].into_iter(), 1).len(), 1);
+        let _permits: Vec<_> = (0..4).map(|_| limiter.acquire(ONE)).collect();
+        let limits = limiter.claim_limits([ONE, OTHER].into_iter(), 4);
+        assert_eq!(limits[0].places, 4, "a webhook at its limit gets no share");
     }
 
     #[test]
-    fn a_webhook_that_has_answered_has_its_place_again_before_that_is_written_down() {
-        let seats = Seats::new(8, 1);
-        let mut seat = seats.take(ONE);
-        assert_eq!(places(&seats, ONE), 0);
-        seat.answered(Pace::Quick);
-        assert_eq!((places(&seats, ONE), seats.free()), (1, 7));
+    fn a_response_releases_the_webhooks_permit_before_the_result_is_stored() {
+        let limiter = ConcurrencyLimiter::new(8, 1);
+        let mut permit = limiter.acquire(ONE);
+        assert_eq!(limit_of(&limiter, ONE), 0);
+        permit.record_response(Pace::Quick);
+        assert_eq!((limit_of(&limiter, ONE), limiter.available()), (1, 7));
     }
 
     #[test]
-    fn one_place_in_all_is_taken_in_turn_by_those_that_hang_and_others() {
-        let seats = Seats::new(1, 1);
-        seats.take(ONE).answered(Pace::Slow);
-        assert_eq!((places(&seats, ONE), places(&seats, OTHER)), (1, 1));
+    fn a_total_of_one_permit_is_available_to_slow_and_other_webhooks() {
+        let limiter = ConcurrencyLimiter::new(1, 1);
+        limiter.acquire(ONE).record_response(Pace::Slow);
+        assert_eq!((limit_of(&limiter, ONE), limit_of(&limiter, OTHER)), (1, 1));
     }
 
     #[test]
-    fn webhooks_that_hang_are_not_forgotten_when_many_others_get_to_be_known() {
-        let seats = Seats::new(100, 64);
-        let hanging: Vec<Uuid> = (0..1_500).map(|number| Uuid::from_u128(1 << 64 | number)).collect();
-        for id in &hanging {
-            seats.take(*id).answered(Pace::Slow);
+    fn slow_webhooks_survive_an_eviction_caused_by_many_others() {
+        let limiter = ConcurrencyLimiter::new(100, 64);
+        let slow: Vec<Uuid> = (0..1_500).map(|number| Uuid::from_u128(1 << 64 | number)).collect();
+        for id in &slow {
+            limiter.acquire(*id).record_response(Pace::Slow);
         }
-        (0..10_000).for_each(|number| seats.take(Uuid::from_u128(number)).answered(Pace::Quick));
-        let known = &seats.known().webhooks;
-        let slow = known.values().filter(|webhook| webhook.is_slow).count();
-        assert_eq!((slow, known.len() <= hanging.len() + KNOWN_MORE), (hanging.len(), true));
+        (0..10_000).for_each(|number| limiter.acquire(Uuid::from_u128(number)).record_response(Pace::Quick));
+        let webhooks = &limiter.tracked().webhooks;
+        let slow_count = webhooks.values().filter(|webhook| webhook.is_slow).count();
+        assert_eq!((slow_count, webhooks.len() <= slow.len() + EVICTION_STEP), (slow.len(), true));
     }
 
     #[test]
-    fn of_too_many_that_hang_those_are_remembered_that_were_called_last() {
-        let seats = Seats::new(100, 64);
-        let _under_way = seats.take(ONE);
-        let hanging = (2..100_000).map(Uuid::from_u128);
-        hanging.for_each(|id| seats.take(id).answered(Pace::Slow));
-        let known = &seats.known().webhooks;
-        assert!((SLOW_MAX / 2..=SLOW_MAX + KNOWN_MORE).contains(&known.len()), "{}", known.len());
-        let is_known = |id| known.contains_key(&Uuid::from_u128(id));
-        assert!(is_known(99_999) && is_known(99_000) && is_known(1) && !is_known(2));
+    fn of_too_many_slow_webhooks_the_most_recently_called_are_retained() {
+        let limiter = ConcurrencyLimiter::new(100, 64);
+        let _in_flight = limiter.acquire(ONE);
+        let slow = (2..100_000).map(Uuid::from_u128);
+        slow.for_each(|id| limiter.acquire(id).record_response(Pace::Slow));
+        let webhooks = &limiter.tracked().webhooks;
+        assert!((MAX_SLOW / 2..=MAX_SLOW + EVICTION_STEP).contains(&webhooks.len()), "{}", webhooks.len());
+        let is_tracked = |id| webhooks.contains_key(&Uuid::from_u128(id));
+        assert!(is_tracked(99_999) && is_tracked(99_000) && is_tracked(1) && !is_tracked(2));
     }
 
     #[test]
-    fn a_place_that_is_dropped_without_a_word_comes_free() {
-        let seats = Seats::new(1, 1);
-        drop(seats.take(ONE));
-        assert_eq!((seats.free(), places(&seats, ONE)), (1, 1));
+    fn a_permit_dropped_without_a_response_is_released() {
+        let limiter = ConcurrencyLimiter::new(1, 1);
+        drop(limiter.acquire(ONE));
+        assert_eq!((limiter.available(), limit_of(&limiter, ONE)), (1, 1));
     }
 }

@@ -1,4 +1,4 @@
-//! Whose deliveries are due, as far as this process knows: told by the bus, and by a look at all of them now and then.
+//! The webhooks that have due deliveries, as far as this process knows from bus signals and periodic polls.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -7,75 +7,75 @@ use contract::Signal;
 use store::deliveries::{Attempt, Room};
 use uuid::Uuid;
 
-/// Webhooks that may have deliveries which are due, in the order in which they are served.
+/// Webhooks that may have due deliveries, in the order in which they are served.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
-    line: VecDeque<Uuid>,
-    known: HashSet<Uuid>,
+pub(super) struct DueWebhooks {
+    queue: VecDeque<Uuid>,
+    queued: HashSet<Uuid>,
 }
 
-/// Who may be waiting after something was heard.
+/// Which webhooks may be due after a bus event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Heard {
-    /// Nobody more.
-    Nothing,
-    /// Those that have lined up.
+pub(super) enum DueSignal {
+    /// No further webhooks.
+    None,
+    /// The webhooks that the event named; they are queued.
     Some,
-    /// Anybody: it must be looked.
-    Anybody,
+    /// Any webhook: a poll is needed.
+    Any,
 }
 
-impl Waiting {
-    /// Lines up whom the bus names.
-    pub(super) fn hear(&mut self, event: BusEvent<Signal>) -> Heard {
+impl DueWebhooks {
+    /// Queues the webhooks that the event names.
+    pub(super) fn receive(&mut self, event: BusEvent<Signal>) -> DueSignal {
         match event {
             BusEvent::Message(Signal::DeliveriesDue { webhook_ids }) if !webhook_ids.is_empty() => {
-                webhook_ids.into_iter().for_each(|id| self.join(id));
-                Heard::Some
+                webhook_ids.into_iter().for_each(|id| self.enqueue(id));
+                DueSignal::Some
             }
-            BusEvent::Message(Signal::DeliveriesDue { .. }) | BusEvent::Lagged => Heard::Anybody,
-            BusEvent::Message(_) => Heard::Nothing,
+            BusEvent::Message(Signal::DeliveriesDue { .. }) | BusEvent::Lagged => DueSignal::Any,
+            BusEvent::Message(_) => DueSignal::None,
         }
     }
 
-    /// These wait, and nobody else; whoever waited before keeps their turn.
-    pub(super) fn set(&mut self, due: Vec<Uuid>) {
-        self.known = due.iter().copied().collect();
-        self.line.retain(|id| self.known.contains(id));
-        let lined: HashSet<Uuid> = self.line.iter().copied().collect();
-        self.line.extend(due.into_iter().filter(|id| !lined.contains(id)));
+    /// Replaces the queue's content by the result of a poll. Webhooks that were already queued keep their position.
+    pub(super) fn replace(&mut self, due: Vec<Uuid>) {
+        self.queued = due.iter().copied().collect();
+        self.queue.retain(|id| self.queued.contains(id));
+        let present: HashSet<Uuid> = self.queue.iter().copied().collect();
+        self.queue.extend(due.into_iter().filter(|id| !present.contains(id)));
     }
 
-    /// Those that were given places step back, and leave if they didn't need them all.
-    pub(super) fn served(&mut self, rooms: &[Room], attempts: &[Attempt]) {
-        let mut brought: HashMap<Uuid, usize> = HashMap::new();
+    /// Moves the webhooks of a claim to the back, and removes those with fewer due deliveries than their limit.
+    pub(super) fn record_claim(&mut self, limits: &[Room], attempts: &[Attempt]) {
+        let mut claimed: HashMap<Uuid, usize> = HashMap::new();
         for attempt in attempts {
-            *brought.entry(attempt.webhook_id).or_default() += 1;
+            *claimed.entry(attempt.webhook_id).or_default() += 1;
         }
-        let given: HashSet<Uuid> = rooms.iter().map(|room| room.webhook_id).collect();
-        self.line.retain(|id| !given.contains(id));
-        for room in rooms {
-            let brought = brought.get(&room.webhook_id).copied().unwrap_or_default();
-            if usize::try_from(room.places).is_ok_and(|places| brought < places) {
-                self.known.remove(&room.webhook_id);
+        let served: HashSet<Uuid> = limits.iter().map(|limit| limit.webhook_id).collect();
+        self.queue.retain(|id| !served.contains(id));
+        for limit in limits {
+            let claimed = claimed.get(&limit.webhook_id).copied().unwrap_or_default();
+            if usize::try_from(limit.places).is_ok_and(|places| claimed < places) {
+                self.queued.remove(&limit.webhook_id);
             } else {
-                self.line.push_back(room.webhook_id);
+                self.queue.push_back(limit.webhook_id);
             }
         }
     }
 
-    /// All of them; whoever has waited longest comes first.
-    pub(super) fn in_turn(&self) -> impl ExactSizeIterator<Item = Uuid> {
-        self.line.iter().copied()
+    /// Returns all webhooks, the one that has waited longest first.
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = Uuid> {
+        self.queue.iter().copied()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.line.is_empty()
+        self.queue.is_empty()
     }
 
-    fn join(&mut self, id: Uuid) {
-        if self.known.insert(id) {
-            self.line.push_back(id);
+    fn enqueue(&mut self, id: Uuid) {
+        if self.queued.insert(id) {
+            self.queue.push_back(id);
         }
     }
 }
@@ -92,39 +92,39 @@ mod tests {
         BusEvent::Message(Signal::DeliveriesDue { webhook_ids: webhook_ids.to_vec() })
     }
 
-    fn line(waiting: &Waiting) -> Vec<Uuid> {
-        waiting.in_turn().collect()
+    fn queue(webhooks: &DueWebhooks) -> Vec<Uuid> {
+        webhooks.iter().collect()
     }
 
     #[test]
-    fn whoever_is_named_lines_up_once() {
-        let mut waiting = Waiting::default();
-        assert_eq!(waiting.hear(due(&[TWO, ONE])), Heard::Some);
-        assert_eq!(waiting.hear(due(&[ONE])), Heard::Some);
-        assert_eq!(line(&waiting), [TWO, ONE]);
-        assert_eq!(waiting.hear(BusEvent::Message(Signal::OutboxFilled)), Heard::Nothing);
-        assert_eq!(waiting.hear(due(&[])), Heard::Anybody);
-        assert_eq!(waiting.hear(BusEvent::Lagged), Heard::Anybody);
+    fn a_named_webhook_is_queued_once() {
+        let mut webhooks = DueWebhooks::default();
+        assert_eq!(webhooks.receive(due(&[TWO, ONE])), DueSignal::Some);
+        assert_eq!(webhooks.receive(due(&[ONE])), DueSignal::Some);
+        assert_eq!(queue(&webhooks), [TWO, ONE]);
+        assert_eq!(webhooks.receive(BusEvent::Message(Signal::OutboxFilled)), DueSignal::None);
+        assert_eq!(webhooks.receive(due(&[])), DueSignal::Any);
+        assert_eq!(webhooks.receive(BusEvent::Lagged), DueSignal::Any);
     }
 
     #[test]
-    fn a_look_adds_and_takes_away_and_changes_no_turns() {
-        let mut waiting = Waiting::default();
-        waiting.hear(due(&[THREE, TWO]));
-        waiting.set(vec![ONE, THREE]);
-        assert_eq!(line(&waiting), [THREE, ONE]);
-        waiting.hear(due(&[TWO, ONE]));
-        assert_eq!(line(&waiting), [THREE, ONE, TWO]);
+    fn a_poll_adds_and_removes_webhooks_and_keeps_their_order() {
+        let mut webhooks = DueWebhooks::default();
+        webhooks.receive(due(&[THREE, TWO]));
+        webhooks.replace(vec![ONE, THREE]);
+        assert_eq!(queue(&webhooks), [THREE, ONE]);
+        webhooks.receive(due(&[TWO, ONE]));
+        assert_eq!(queue(&webhooks), [THREE, ONE, TWO]);
     }
 
     #[test]
-    fn who_had_more_than_places_steps_back_and_who_had_fewer_leaves() {
-        let mut waiting = Waiting::default();
-        waiting.hear(due(&[ONE, TWO, THREE]));
-        let room = |webhook_id, places| Room { webhook_id, places };
-        waiting.served(&[room(ONE, 0), room(TWO, 1)], &[]);
-        assert_eq!(line(&waiting), [THREE, ONE], "of two, it had none");
-        waiting.hear(due(&[TWO]));
-        assert_eq!(line(&waiting), [THREE, ONE, TWO], "and may come again");
+    fn a_webhook_at_its_limit_moves_back_and_one_below_its_limit_leaves() {
+        let mut webhooks = DueWebhooks::default();
+        webhooks.receive(due(&[ONE, TWO, THREE]));
+        let limit = |webhook_id, places| Room { webhook_id, places };
+        webhooks.record_claim(&[limit(ONE, 0), limit(TWO, 1)], &[]);
+        assert_eq!(queue(&webhooks), [THREE, ONE], "the second of them had no due delivery");
+        webhooks.receive(due(&[TWO]));
+        assert_eq!(queue(&webhooks), [THREE, ONE, TWO], "and can be queued again");
     }
 }

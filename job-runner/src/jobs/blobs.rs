@@ -1,7 +1,7 @@
-//! Letting go of bytes: of uploads that never came, of what nothing refers to any more, of accounts that are gone.
+//! Deletes bytes in the object store: of uploads that expired, of blobs without a reference, of deleted accounts.
 //!
-//! Postgres says what is due; a kill at any point leaves it due. What can't be deleted is left for later, and keeps
-//! nothing else.
+//! Postgres is the source of truth for what is due; after a kill at any point it is still due. Bytes that can't be deleted
+//! are postponed and block no others.
 
 use std::time::SystemTime;
 
@@ -9,63 +9,59 @@ use blobs::Name;
 use chrono::TimeDelta;
 use service::metrics;
 
-use crate::Runner;
+use crate::state::JobState;
 
-/// Uploads or deploys looked at in one transaction.
+/// Rows handled by one transaction.
 const BATCH: i64 = 100;
-/// When so many couldn't be deleted in one go, it is the object store that is away.
-const FAILURES_MAX: usize = 10;
+/// After this many failures in one run, the object store counts as unavailable.
+const MAX_FAILURES: usize = 10;
 
-/// Lets go of everything that is due.
-pub(crate) async fn let_go(runner: &Runner) -> anyhow::Result<()> {
-    end_expired_uploads(runner).await?;
-    end_abandoned_deploys(runner).await?;
-    end_unbound_files(runner).await?;
+/// Deletes everything that is due.
+pub(crate) async fn delete_unreferenced(state: &JobState) -> anyhow::Result<()> {
+    delete_expired_uploads(state).await?;
+    delete_abandoned_deploys(state).await?;
+    delete_unbound_files(state).await?;
     let mut failures = Failures::default();
-    while failures.go_on(delete_one_unneeded(runner).await?)? {}
-    while failures.go_on(purge_one_account(runner).await?)? {}
+    while failures.count(delete_next_blob(state).await?)? {}
+    while failures.count(purge_next_account(state).await?)? {}
     Ok(())
 }
 
-/// What became of one.
-enum Gone {
+/// The result of deleting one item.
+enum DeleteResult {
     Deleted,
-    /// It couldn't be, and is put off.
-    PutOff(blobs::Error),
-    /// There was none.
-    Nothing,
+    /// Deleting failed; the item is postponed.
+    Postponed(blobs::Error),
+    NothingDue,
 }
 
-/// How many couldn't be deleted in one go.
+/// The number of failures in one run.
 #[derive(Default)]
 struct Failures(usize);
 
 impl Failures {
-    /// Whether there may be more to delete.
-    ///
-    /// # Errors
-    /// Too much can't be deleted.
-    fn go_on(&mut self, after: Gone) -> anyhow::Result<bool> {
-        match after {
-            Gone::Deleted => Ok(true),
-            Gone::Nothing => Ok(false),
-            Gone::PutOff(error) => {
-                metrics::counter("job_runner_blob_put_off_total").add(1, &[]);
+    /// Returns whether more items may be due. Fails after [`MAX_FAILURES`] failures.
+    fn count(&mut self, result: DeleteResult) -> anyhow::Result<bool> {
+        match result {
+            DeleteResult::Deleted => Ok(true),
+            DeleteResult::NothingDue => Ok(false),
+            DeleteResult::Postponed(error) => {
+                metrics::counter("job_runner_blobs_postponed_total").add(1, &[]);
                 self.0 += 1;
-                anyhow::ensure!(self.0 < FAILURES_MAX, error);
-                tracing::warn!(%error, "bytes that couldn't be deleted are left for later");
+                anyhow::ensure!(self.0 < MAX_FAILURES, error);
+                tracing::warn!(%error, "deleting bytes failed and is retried later");
                 Ok(true)
             }
         }
     }
 }
 
-/// What was reserved for an upload that never came is given back, and what it was for is no more.
-async fn end_expired_uploads(runner: &Runner) -> anyhow::Result<()> {
+/// Releases the storage reserved for expired uploads and deletes the rows they were for.
+async fn delete_expired_uploads(state: &JobState) -> anyhow::Result<()> {
     loop {
-        let mut tx = store::begin(&runner.db).await?;
-        let mut expired = store::uploads::delete_expired(&mut tx, runner.clock.now(), BATCH).await?;
-        // Two runners that give back to the same accounts do so in the same order.
+        let mut tx = store::begin(&state.db).await?;
+        let mut expired = store::uploads::delete_expired(&mut tx, state.clock.now(), BATCH).await?;
+        // A common lock order for job-runners that release storage of the same accounts.
         expired.sort_by_key(|upload| upload.account_id);
         let count = i64::try_from(expired.len())?;
         for upload in expired {
@@ -73,29 +69,29 @@ async fn end_expired_uploads(runner: &Runner) -> anyhow::Result<()> {
                 continue;
             }
             if !upload.is_asset {
-                // A visitor's allowance is free again at once, not when files that came would go.
+                // Frees a visitor's allowance at once, not only when uploaded files would expire.
                 store::form_files::delete_unsent(&mut tx, upload.account_id, upload.id).await?;
                 continue;
             }
-            // As whoever deletes the asset, or its page.
+            // The same lock order as deleting the asset or its page.
             store::usage::lock(&mut tx, upload.account_id).await?;
             if let Some(asset) = store::assets::delete_asset(&mut tx, upload.account_id, upload.id).await? {
                 store::usage::give_back_bytes(&mut tx, upload.account_id, asset.size_bytes).await?;
             }
         }
         store::commit(tx).await?;
-        metrics::counter("job_runner_upload_expire_total").add(count.unsigned_abs(), &[]);
+        metrics::counter("job_runner_uploads_expired_total").add(count.unsigned_abs(), &[]);
         if count < BATCH {
             return Ok(());
         }
     }
 }
 
-async fn end_abandoned_deploys(runner: &Runner) -> anyhow::Result<()> {
-    let now = runner.clock.now();
-    let before = now - TimeDelta::from_std(runner.tidy.abandoned_after)?;
+async fn delete_abandoned_deploys(state: &JobState) -> anyhow::Result<()> {
+    let now = state.clock.now();
+    let before = now - TimeDelta::from_std(state.garbage_collection.deploy_ttl)?;
     loop {
-        let mut tx = store::begin(&runner.db).await?;
+        let mut tx = store::begin(&state.db).await?;
         let abandoned = store::deploys::delete_abandoned(&mut tx, before, now, BATCH).await?;
         let count = i64::try_from(abandoned.len())?;
         for (account_id, zip) in abandoned {
@@ -108,65 +104,67 @@ async fn end_abandoned_deploys(runner: &Runner) -> anyhow::Result<()> {
     }
 }
 
-/// Files that nobody handed in with a form after all.
-async fn end_unbound_files(runner: &Runner) -> anyhow::Result<()> {
-    let before = runner.clock.now() - TimeDelta::from_std(runner.tidy.unbound_after)?;
-    let mut conn = store::acquire(&runner.db).await?;
+/// Deletes uploaded form files whose form was never submitted.
+async fn delete_unbound_files(state: &JobState) -> anyhow::Result<()> {
+    let before = state.clock.now() - TimeDelta::from_std(state.garbage_collection.unbound_file_ttl)?;
+    let mut conn = store::acquire(&state.db).await?;
     loop {
         let deleted = store::form_files::delete_unbound(&mut conn, before, BATCH).await?;
-        metrics::counter("job_runner_form_file_expire_total").add(deleted, &[]);
+        metrics::counter("job_runner_form_files_expired_total").add(deleted, &[]);
         if deleted < BATCH.unsigned_abs() {
             return Ok(());
         }
     }
 }
 
-/// The row's lock is held while its bytes are deleted, so that no upload of the same bytes comes in between.
-async fn delete_one_unneeded(runner: &Runner) -> anyhow::Result<Gone> {
-    let mut tx = store::begin(&runner.db).await?;
-    let Some(blob) = store::blobs::lock_unneeded(&mut tx, runner.clock.now()).await? else {
+/// Deletes one blob without a reference. Holds the row's lock while the bytes are deleted, so that no upload of the same
+/// bytes comes in between.
+async fn delete_next_blob(state: &JobState) -> anyhow::Result<DeleteResult> {
+    let mut tx = store::begin(&state.db).await?;
+    let Some(blob) = store::blobs::lock_unneeded(&mut tx, state.clock.now()).await? else {
         store::commit(tx).await?;
-        return Ok(Gone::Nothing);
+        return Ok(DeleteResult::NothingDue);
     };
     let name = Name { account_id: blob.account_id, sha256: blob.sha256 };
-    if let Err(error) = runner.blobs.delete(name).await {
-        let later = runner.clock.now() + runner.tidy.retry_after;
+    if let Err(error) = state.blobs.delete(name).await {
+        let later = state.clock.now() + state.garbage_collection.retry_interval;
         store::blobs::put_off_blob(&mut tx, blob.account_id, blob.id, later).await?;
         store::commit(tx).await?;
-        return Ok(Gone::PutOff(error));
+        return Ok(DeleteResult::Postponed(error));
     }
     store::blobs::delete_blob(&mut tx, blob.account_id, blob.id).await?;
     store::commit(tx).await?;
-    metrics::counter("job_runner_blob_delete_total").add(1, &[]);
-    Ok(Gone::Deleted)
+    metrics::counter("job_runner_blobs_deleted_total").add(1, &[]);
+    Ok(DeleteResult::Deleted)
 }
 
-async fn purge_one_account(runner: &Runner) -> anyhow::Result<Gone> {
-    let mut tx = store::begin(&runner.db).await?;
-    let Some((account_id, again)) = store::blobs::lock_due_purge(&mut tx, runner.clock.now()).await? else {
-        return Ok(Gone::Nothing);
+async fn purge_next_account(state: &JobState) -> anyhow::Result<DeleteResult> {
+    let mut tx = store::begin(&state.db).await?;
+    let Some((account_id, is_second_pass)) = store::blobs::lock_due_purge(&mut tx, state.clock.now()).await?
+    else {
+        return Ok(DeleteResult::NothingDue);
     };
-    let deleted = match runner.blobs.delete_account(account_id).await {
+    let deleted = match state.blobs.delete_account(account_id).await {
         Ok(deleted) => deleted,
         Err(error) => {
-            let later = runner.clock.now() + runner.tidy.retry_after;
+            let later = state.clock.now() + state.garbage_collection.retry_interval;
             store::blobs::put_off_purge(&mut tx, account_id, later).await?;
             store::commit(tx).await?;
-            return Ok(Gone::PutOff(error));
+            return Ok(DeleteResult::Postponed(error));
         }
     };
-    let now = runner.clock.now();
-    let again_at = (!again).then_some(now + runner.purge.again_after);
-    store::blobs::finish_purge(&mut tx, account_id, now, again_at).await?;
+    let now = state.clock.now();
+    let second_pass_at = (!is_second_pass).then_some(now + state.purge.second_pass_after);
+    store::blobs::finish_purge(&mut tx, account_id, now, second_pass_at).await?;
     store::commit(tx).await?;
-    metrics::counter("job_runner_blob_delete_total").add(deleted, &[]);
-    Ok(Gone::Deleted)
+    metrics::counter("job_runner_blobs_deleted_total").add(deleted, &[]);
+    Ok(DeleteResult::Deleted)
 }
 
-/// Forgets what killed services left halfway.
-pub(crate) async fn forget_stranded(runner: &Runner) -> anyhow::Result<()> {
-    let before = runner.clock.now() - TimeDelta::from_std(runner.tidy.stranded_after)?;
-    let deleted = runner.blobs.delete_stranded(SystemTime::from(before)).await?;
-    metrics::counter("job_runner_blob_strand_total").add(deleted, &[]);
+/// Deletes uploads that a killed service left half-written.
+pub(crate) async fn delete_orphans(state: &JobState) -> anyhow::Result<()> {
+    let before = state.clock.now() - TimeDelta::from_std(state.garbage_collection.orphan_min_age)?;
+    let deleted = state.blobs.delete_orphans(SystemTime::from(before)).await?;
+    metrics::counter("job_runner_blobs_orphaned_total").add(deleted, &[]);
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Mails on their way to whoever is told something, each kind in words of its own.
+//! Sends due emails. The table `mails` holds what is due; each kind has a file that writes its text.
 //!
-//! An attempt is leased: killed before its end was written down, it is made again. The mail has the same `Message-ID` each
-//! time, by which mailboxes know it again.
+//! An attempt is leased: after a kill before its result was stored, it is repeated. All attempts of an email have the same
+//! `Message-ID`, by which mailboxes recognize duplicates.
 
 use std::time::Duration;
 
@@ -14,18 +14,18 @@ use store::mails::{self, Kind};
 use uuid::Uuid;
 
 use super::{help, notifications, recipients, webhooks};
-use crate::Runner;
-use crate::mail::{Letter, Mailer};
+use crate::mail::{Email, Mailer};
+use crate::state::JobState;
 
-/// What a lease is longer than an attempt may be: time to write the end down.
+/// Time that a lease has beyond the timeout of an attempt, to store the result.
 const LEASE_MARGIN: Duration = Duration::from_secs(15);
 
-/// Queues up to `batch` mails of each kind that are due.
-pub(crate) async fn order_due(runner: &Runner, batch: usize) -> anyhow::Result<()> {
-    let mut conn = store::acquire(&runner.db).await?;
+/// Queues up to `batch_size` due emails of each kind.
+pub(crate) async fn enqueue_due(state: &JobState, batch_size: usize) -> anyhow::Result<()> {
+    let mut conn = store::acquire(&state.db).await?;
     for kind in Kind::ALL {
-        let room = i64::try_from(runner.queue.capacity_left().await?.min(batch))?;
-        let due = mails::list_due(&mut conn, kind, runner.clock.now(), room).await?;
+        let max = i64::try_from(state.queue.capacity_left().await?.min(batch_size))?;
+        let due = mails::list_due(&mut conn, kind, state.clock.now(), max).await?;
         if due.is_empty() {
             continue;
         }
@@ -33,7 +33,7 @@ pub(crate) async fn order_due(runner: &Runner, batch: usize) -> anyhow::Result<(
             let job = job(kind, about);
             Task { id: job.name(), job, traceparent: None }
         };
-        runner.queue.push(due.into_iter().map(task).collect()).await?;
+        state.queue.push(due.into_iter().map(task).collect()).await?;
     }
     Ok(())
 }
@@ -47,51 +47,50 @@ fn job(kind: Kind, about: Uuid) -> Job {
     }
 }
 
-/// Makes an attempt to send a mail, if it is due.
-pub(crate) async fn send(runner: &Runner, kind: Kind, about: Uuid) -> anyhow::Result<()> {
-    // Other runners may have a server to mail through: it stays due for them.
-    let Some(mailer) = &runner.mailer else { return Ok(()) };
-    let now = runner.clock.now();
-    let mut conn = store::acquire(&runner.db).await?;
+/// Makes an attempt to send an email if it is due.
+pub(crate) async fn send(state: &JobState, kind: Kind, about: Uuid) -> anyhow::Result<()> {
+    // Without a server here, the email stays due for job-runners that have one.
+    let Some(mailer) = &state.mailer else { return Ok(()) };
+    let now = state.clock.now();
+    let mut conn = store::acquire(&state.db).await?;
     let leased = mails::lease(&mut conn, kind, about, now, now + mailer.timeout + LEASE_MARGIN).await?;
     let Some(leased) = leased else { return Ok(()) };
-    let letter = write(runner, mailer, &mut conn, (kind, about), leased.account_id).await;
+    let email = write(state, mailer, &mut conn, (kind, about), leased.account_id).await;
     drop(conn);
-    let sent = match letter {
-        Ok(Some(letter)) => mailer.send(letter).await.map(|()| "mailed"),
-        // Nobody wants it any more.
+    let sent = match email {
+        Ok(Some(email)) => mailer.send(email).await.map(|()| "mailed"),
         Ok(None) => Ok("unwanted"),
         Err(error) => Err(error),
     };
     let result = *sent.as_ref().unwrap_or(&"failed");
-    metrics::counter("job_runner_mail_total").add(1, &[("kind", kind.word()), ("result", result)]);
+    metrics::counter("job_runner_mails_sent_total").add(1, &[("kind", kind.word()), ("result", result)]);
     let due_at = sent.err().and_then(|error| {
         let next = usize::try_from(leased.attempt).unwrap_or(usize::MAX);
-        let pause = retries::pause_before(&mailer.schedule, next, runner.rng.fraction(), None);
+        let pause = retries::pause_before(&mailer.retry_schedule, next, state.rng.fraction(), None);
         let (kind, error) = (kind.word(), format!("{error:#}"));
         match pause {
-            Some(_) => tracing::warn!(kind, mail.about = %about, leased.attempt, error, "a mail waits"),
-            None => tracing::error!(kind, mail.about = %about, leased.attempt, error, "a mail is given up"),
+            Some(_) => tracing::warn!(kind, mail.about = %about, leased.attempt, error, "sending an email failed and is retried"),
+            None => tracing::error!(kind, mail.about = %about, leased.attempt, error, "sending an email failed finally"),
         }
-        pause.map(|pause| runner.clock.now() + pause)
+        pause.map(|pause| state.clock.now() + pause)
     });
-    let mut conn = store::acquire(&runner.db).await?;
+    let mut conn = store::acquire(&state.db).await?;
     mails::finish(&mut conn, kind, about, leased.attempt, due_at).await?;
     Ok(())
 }
 
-/// What is to be read; nothing if nobody is to be told any more.
+/// Returns the email, or `None` if there is no recipient any more.
 async fn write(
-    runner: &Runner,
+    state: &JobState,
     mailer: &Mailer,
     conn: &mut Conn,
     (kind, about): (Kind, Uuid),
     account_id: Uuid,
-) -> anyhow::Result<Option<Letter>> {
+) -> anyhow::Result<Option<Email>> {
     match kind {
         Kind::Help => help::write(conn, account_id, about).await,
-        Kind::Question => recipients::write(runner, conn, account_id, about).await,
-        Kind::Submission => notifications::write(runner, mailer, conn, account_id, about).await,
+        Kind::Question => recipients::write(state, conn, account_id, about).await,
+        Kind::Submission => notifications::write(state, mailer, conn, account_id, about).await,
         Kind::WebhookOff => webhooks::mails::write(conn, account_id, about).await,
     }
 }

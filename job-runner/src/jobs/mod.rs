@@ -1,4 +1,4 @@
-//! One file a noun: what is done for it in the background.
+//! Background work, one file for each noun it belongs to.
 
 pub(crate) mod blobs;
 pub(crate) mod help;

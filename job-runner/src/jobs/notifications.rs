@@ -1,7 +1,7 @@
-//! A mail to a form's owner: somebody has answered. So many an hour, as those who answer it must not be able to fill a
-//! mailbox; the last of them says where the others are.
+//! The email that notifies a form's owner of a submission. Their number per form and hour is limited, so that submitters
+//! can't flood a mailbox; the last one within the limit says where further submissions are listed.
 //!
-//! An answer to the mail goes to whoever submitted the form, if they gave an address.
+//! A reply goes to the submitter if the submission contains an email address.
 
 use std::fmt::Write as _;
 
@@ -14,81 +14,82 @@ use store::notifications::{self, Allowance, Notification, Place};
 use uuid::Uuid;
 
 use super::recipients;
-use crate::Runner;
-use crate::mail::{Letter, Mailer};
+use crate::mail::{Email, Mailer};
+use crate::state::JobState;
 
-/// Most characters of one answer in a mail.
-const ANSWER_CHARS: usize = 5_000;
-/// How long a form's mails are counted before that is begun anew. A mail that was put off is counted when it was first tried.
-const COUNTED_FOR: TimeDelta = TimeDelta::hours(1);
+/// Maximum length of one answer in an email.
+const MAX_ANSWER_CHARS: usize = 5_000;
+/// The window in which a form's emails are counted. A retried email counts at its first attempt.
+const LIMIT_WINDOW: TimeDelta = TimeDelta::hours(1);
 
 pub(crate) async fn write(
-    runner: &Runner,
+    state: &JobState,
     mailer: &Mailer,
     conn: &mut Conn,
     account_id: Uuid,
     submission_id: Uuid,
-) -> anyhow::Result<Option<Letter>> {
-    let told = notifications::find_notification(conn, account_id, submission_id).await?;
-    let Some(told) = told else { return Ok(None) };
-    let now = runner.clock.now();
-    let allowance = Allowance { mails: mailer.per_form_and_hour.into(), since: now - COUNTED_FOR, now };
-    let place = notifications::take_place(conn, account_id, told.form_id, submission_id, &allowance).await?;
-    let more_from = match place {
+) -> anyhow::Result<Option<Email>> {
+    let notification = notifications::find_notification(conn, account_id, submission_id).await?;
+    let Some(notification) = notification else { return Ok(None) };
+    let now = state.clock.now();
+    let allowance = Allowance { mails: mailer.max_per_form_and_hour.into(), since: now - LIMIT_WINDOW, now };
+    let place =
+        notifications::take_place(conn, account_id, notification.form_id, submission_id, &allowance).await?;
+    let paused_until = match place {
         Place::OneOfMany => None,
-        Place::Last(since) => Some(since + COUNTED_FOR),
+        Place::Last(since) => Some(since + LIMIT_WINDOW),
         Place::OneTooMany => return Ok(None),
     };
-    letter(runner, submission_id, told, more_from).map(Some)
+    email(state, submission_id, notification, paused_until).map(Some)
 }
 
-/// What the owner reads: each question with its answer, in the form's order.
-fn letter(
-    runner: &Runner,
+/// Writes each field's label and answer, in the form's order.
+fn email(
+    state: &JobState,
     submission_id: Uuid,
-    told: Notification,
-    more_from: Option<DateTime<Utc>>,
-) -> anyhow::Result<Letter> {
+    notification: Notification,
+    paused_until: Option<DateTime<Utc>>,
+) -> anyhow::Result<Email> {
     let mut text = String::new();
     let mut reply_to = None;
-    for field in &told.fields {
-        let Some(answer) = told.payload.get(&field.name).map(written) else { continue };
+    for field in &notification.fields {
+        let Some(answer) = notification.payload.get(&field.name).map(format_answer) else { continue };
         if field.kind == FieldType::Email && reply_to.is_none() && is_email(&answer) {
             reply_to = Some(answer.clone());
         }
-        let answer: String = answer.chars().take(ANSWER_CHARS).collect();
+        let answer: String = answer.chars().take(MAX_ANSWER_CHARS).collect();
         let _infallible = write!(text, "{}\n{answer}\n\n", field.label);
     }
     let time = |at: DateTime<Utc>| at.format("%Y-%m-%d %H:%M UTC");
     let _infallible =
-        write!(text, "--\nSubmitted: {}\nSubmission: {submission_id}\n", time(told.submitted_at));
-    if let Some(more_from) = more_from {
+        write!(text, "--\nSubmitted: {}\nSubmission: {submission_id}\n", time(notification.submitted_at));
+    if let Some(paused_until) = paused_until {
         let _infallible = writeln!(
             text,
-            "This form is answered very often: of what comes before {} you are not mailed. You find it where all \
-             submissions are: GET /api/forms/{}/submissions",
-            time(more_from),
-            told.form_id
+            "This form receives many submissions: those before {} are not emailed. All submissions are listed at \
+             GET /api/forms/{}/submissions",
+            time(paused_until),
+            notification.form_id
         );
     }
-    if let Some(sealed) = &told.sealed_link {
-        let _infallible = writeln!(text, "No more of these mails: {}", recipients::link(runner, sealed)?);
+    if let Some(sealed) = &notification.sealed_link {
+        let _infallible = writeln!(text, "Unsubscribe: {}", recipients::link(state, sealed)?);
     }
-    Ok(Letter {
+    Ok(Email {
         id: submission_id.to_string(),
-        to: Some(told.to),
+        to: Some(notification.to),
         reply_to,
-        subject: format!("New submission: {}", told.form_name),
+        subject: format!("New submission: {}", notification.form_name),
         text,
-        written_at: told.submitted_at.into(),
+        written_at: notification.submitted_at.into(),
     })
 }
 
-fn written(answer: &Value) -> String {
+fn format_answer(answer: &Value) -> String {
     match answer {
         Value::String(text) => text.clone(),
-        Value::Bool(is_ticked) => if *is_ticked { "yes" } else { "no" }.to_owned(),
-        Value::Array(chosen) => chosen.iter().map(written).collect::<Vec<_>>().join("; "),
+        Value::Bool(is_checked) => if *is_checked { "yes" } else { "no" }.to_owned(),
+        Value::Array(chosen) => chosen.iter().map(format_answer).collect::<Vec<_>>().join("; "),
         other => other.to_string(),
     }
 }

@@ -1,58 +1,58 @@
-//! One attempt to tell a webhook.
+//! One attempt to deliver an event to a webhook.
 //!
-//! The attempt is leased in Postgres, so that two workers never send the same delivery at once; its end, and
-//! when to try again, are written there too ([`crate::deliveries`]). Killed in between, the lease runs out and the
-//! next attempt carries the same `webhook-id`: the receiver can tell.
+//! The attempt is leased in Postgres, so two workers never send the same delivery at once. Its result and the next attempt's
+//! time are stored there too ([`crate::deliveries`]). After a kill in between, the lease expires and the next attempt
+//! carries the same `webhook-id`, by which the receiver recognizes a duplicate.
 
 pub(crate) mod mails;
-mod notes;
 mod outcome;
 mod request;
+mod webhook_health;
 
 use std::time::Instant;
 
 use service::metrics;
 use store::deliveries::Attempt;
 
-use crate::Runner;
-pub(crate) use notes::note;
-pub(crate) use outcome::Ended;
+use crate::state::JobState;
+pub(crate) use outcome::AttemptResult;
 use outcome::{INTERRUPTED, UNWRITABLE};
+pub(crate) use webhook_health::update_health;
 
-/// Makes an attempt that has been begun; gives how it ended, which is still to be written down.
-pub(crate) async fn deliver(runner: &Runner, attempt: &Attempt) -> Ended {
-    let ended = send(runner, attempt).await;
-    let outcome = &ended.outcome;
+/// Makes a claimed attempt. Returns its result, which the caller stores.
+pub(crate) async fn deliver(state: &JobState, attempt: &Attempt) -> AttemptResult {
+    let attempted = send(state, attempt).await;
+    let outcome = &attempted.outcome;
     let result = outcome.error_class.unwrap_or("delivered");
-    metrics::counter("job_runner_delivery_attempted_total").add(1, &[("result", result)]);
+    metrics::counter("job_runner_deliveries_attempted_total").add(1, &[("result", result)]);
     tracing::info!(delivery.id = %attempt.delivery_id, attempt = attempt.attempt, result, status = outcome.status_code, "attempted");
-    if let Some(chat_id) = &ended.moved_to
-        && let Err(error) = notes::follow_chat(runner, attempt, chat_id).await
+    if let Some(chat_id) = &attempted.moved_to
+        && let Err(error) = webhook_health::update_chat(state, attempt, chat_id).await
     {
-        tracing::warn!(%error, "where a chat has gone is asked again with the next attempt");
+        tracing::warn!(%error, "storing a chat's new id failed; the next attempt receives it again");
     }
-    ended
+    attempted
 }
 
-/// One attempt, which always ends in an outcome: one that didn't would be begun again after every lease,
-/// counted and never written down.
+/// Makes one attempt, which always has a result. Without one, the delivery would be claimed again after every lease,
+/// counted, and never completed.
 #[tracing::instrument(name = "webhook attempt", skip_all, fields(delivery.id = %attempt.delivery_id, attempt = attempt.attempt))]
-async fn send(runner: &Runner, attempt: &Attempt) -> Ended {
+async fn send(state: &JobState, attempt: &Attempt) -> AttemptResult {
     let started = Instant::now();
-    let answer = if outcome::is_used_up(runner, attempt) {
-        // Every attempt was begun, and whoever made the last did not live to say how it ended.
+    let response = if outcome::is_exhausted(state, attempt) {
+        // All attempts were started before, and the worker of the last one died without storing a result.
         Err(INTERRUPTED)
     } else {
-        match request::write(runner, attempt) {
-            Ok(request) => runner.outbound.send(request).await.map_err(|error| error.class()),
+        match request::build(state, attempt) {
+            Ok(request) => state.outbound.send(request).await.map_err(|error| error.class()),
             Err(error) => {
                 tracing::error!(
                     error = format!("{error:#}"),
-                    "a delivery can't be written; wrong master key?"
+                    "building a delivery's request failed; is the master key wrong?"
                 );
                 Err(UNWRITABLE)
             }
         }
     };
-    outcome::of(runner, attempt, answer, started.elapsed())
+    outcome::of(state, attempt, response, started.elapsed())
 }

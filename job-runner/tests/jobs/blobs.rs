@@ -137,7 +137,7 @@ async fn bytes_that_can_not_be_deleted_keep_no_others_and_are_tried_again() {
     std::fs::write(path.join("inside"), "x").unwrap();
     account.delete_asset(stuck).await;
     account.delete_asset(other).await;
-    let running = account.run(&["tidy.retry_after=100ms"]).await;
+    let running = account.run(&["garbage_collection.retry_interval=100ms"]).await;
     until(async || account.blobs.files().len() == 1).await;
     let one_row = "do $$ begin assert (select count(*) from blobs) = 1; end $$";
     until(async || store::execute_raw(&account.database.db, one_row).await.is_ok()).await;
@@ -152,7 +152,7 @@ async fn bytes_of_an_account_that_is_gone_go_with_it_and_once_more() {
     let account = Account::new().await;
     account.asset(Some(b"words"), TimeDelta::hours(1)).await;
     account.change("update accounts set claim_deadline = now()").await;
-    let running = account.run(&["purge.every=20ms", "purge.again_after=300ms"]).await;
+    let running = account.run(&["purge.poll_interval=20ms", "purge.second_pass_after=300ms"]).await;
     until(async || account.blobs.files().is_empty()).await;
     // An upload that was under way meanwhile.
     account.put(b"later");
@@ -267,7 +267,7 @@ async fn a_file_that_nobody_hands_in_with_its_form_goes_after_a_day_with_its_byt
     file(23, None).await;
     file(48, Some(submission)).await;
     assert_eq!(account.blobs.files().len(), 3);
-    let running = account.run(&["tidy.unbound_after=24h"]).await;
+    let running = account.run(&["garbage_collection.unbound_file_ttl=24h"]).await;
     until(async || account.blobs.files().len() == 2).await;
     running.stop().await;
     let (mut conn, fetched) = (store::acquire(&account.database.db).await.unwrap(), "a.txt");

@@ -65,7 +65,7 @@ async fn what_a_platform_will_never_take_is_not_sent_again() {
     let receiver = Receiver::answering([answer(400, &json!("invalid_blocks"))]).await;
     let webhook = account.chat(Template::Slack, &receiver.url).await;
     account.submission().await;
-    let _running = account.run(&["webhooks.schedule=[\"0s\",\"1ms\"]"]).await;
+    let _running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1ms\"]"]).await;
     let delivery = account.delivery_when(webhook, |delivery| delivery.state == "failed").await;
     assert_eq!((delivery.attempts, delivery.status_code), (1, Some(400)));
     assert!(account.read_webhook(webhook).await.is_active);
@@ -80,7 +80,7 @@ async fn a_platform_that_asks_for_time_in_its_body_gets_it() {
         let receiver = Receiver::answering([answer(429, &said)]).await;
         let webhook = account.chat(template, &receiver.url).await;
         account.submission().await;
-        let running = account.run(&["webhooks.schedule=[\"0s\",\"1s\"]"]).await;
+        let running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1s\"]"]).await;
         let delivery = account.delivery_when(webhook, was_tried).await;
         let wait = delivery.next_attempt_at - now();
         assert!(wait > TimeDelta::minutes(29) && wait < TimeDelta::minutes(31), "{template:?}: {wait}");
@@ -97,7 +97,7 @@ async fn a_telegram_group_that_has_moved_is_followed() {
     let receiver = Receiver::answering([answer(400, &moved)]).await;
     let webhook = account.chat(Template::Telegram, &receiver.url).await;
     account.submission().await;
-    let _running = account.run(&["webhooks.schedule=[\"0s\",\"1h\"]"]).await;
+    let _running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1h\"]"]).await;
     let delivery = account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
     assert_eq!(delivery.attempts, 2, "at once, not by the schedule");
     let chats: Vec<Value> = receiver.taken().iter().map(|taken| taken.json()["chat_id"].clone()).collect();

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::harness::{Account, new_id, now};
 
 const LATER: TimeDelta = TimeDelta::hours(1);
-const HURRY: [&str; 1] = ["closings.every=20ms"];
+const HURRY: [&str; 1] = ["form_closing.poll_interval=20ms"];
 
 fn writer() -> Writer<'static> {
     Writer { now: now(), traceparent: None, new_id: &new_id }

@@ -96,7 +96,7 @@ async fn a_delivery_whose_workers_all_die_is_given_up_when_the_schedule_is_used_
         let claimed = account.claim(&lease(now())).await;
         assert_eq!(claimed.iter().map(|one| one.attempt).collect::<Vec<_>>(), [attempt]);
     }
-    let _running = account.run(&["webhooks.schedule=[\"0s\",\"1ms\"]"]).await;
+    let _running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1ms\"]"]).await;
     let delivery = account.delivery_when(webhook, |delivery| delivery.state == "failed").await;
     assert_eq!(delivery.error_class.as_deref(), Some("interrupted"));
 }

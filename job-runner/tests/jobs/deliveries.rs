@@ -20,7 +20,7 @@ async fn a_delivery_refused_twice_is_sent_again_as_the_same_event_newly_signed()
     let webhook = account.webhook(&receiver.url, None).await;
     account.submission().await;
     // A timestamp counts seconds: the pauses, less their spread of 20 %, are just over one.
-    let _running = account.run(&["webhooks.schedule=[\"0s\",\"1300ms\",\"1300ms\"]"]).await;
+    let _running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1300ms\",\"1300ms\"]"]).await;
     let delivery = account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
     assert_eq!((delivery.attempts, delivery.status_code, delivery.error_class), (3, Some(200), None));
 
@@ -43,7 +43,7 @@ async fn when_the_schedule_is_used_up_a_delivery_has_failed() {
     let receiver = Receiver::answering([500, 404, 302].map(status)).await;
     let webhook = account.webhook(&receiver.url, None).await;
     account.submission().await;
-    let _running = account.run(&["webhooks.schedule=[\"0s\",\"10ms\",\"10ms\"]"]).await;
+    let _running = account.run(&["webhooks.retry_schedule=[\"0s\",\"10ms\",\"10ms\"]"]).await;
     let delivery = account.delivery_when(webhook, |delivery| delivery.state == "failed").await;
     assert_eq!(
         (delivery.attempts, delivery.status_code),
@@ -66,7 +66,7 @@ async fn a_receiver_that_asks_for_time_gets_it() {
         let receiver = Receiver::answering([answer]).await;
         let webhook = account.webhook(&receiver.url, None).await;
         account.submission().await;
-        let running = account.run(&["webhooks.schedule=[\"0s\",\"1s\"]"]).await;
+        let running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1s\"]"]).await;
         let tried = |delivery: &store::deliveries::Delivery| delivery.status_code == Some(429);
         let delivery = account.delivery_when(webhook, tried).await;
         let wait = delivery.next_attempt_at - now();
@@ -125,7 +125,7 @@ async fn nobody_inside_is_called() {
         webhooks.push(account.webhook(&url, None).await);
     }
     account.submission().await;
-    let _running = account.run(&["outbound.allow=[]", "webhooks.schedule=[\"0s\"]"]).await;
+    let _running = account.run(&["outbound.allow=[]", "webhooks.retry_schedule=[\"0s\"]"]).await;
     for webhook in webhooks {
         let delivery = account.delivery_when(webhook, |delivery| delivery.state == "failed").await;
         assert_eq!(delivery.error_class.as_deref(), Some("refused_target"));
@@ -194,7 +194,7 @@ async fn a_delivery_that_can_not_be_opened_is_a_failed_attempt_like_others() {
     let webhook = account.webhook("https://example.com", None).await;
     account.submission().await;
     let other_key = format!("secrets.master_key={}", "cd".repeat(32));
-    let running = account.run(&[&other_key, "webhooks.schedule=[\"0s\",\"1h\"]"]).await;
+    let running = account.run(&[&other_key, "webhooks.retry_schedule=[\"0s\",\"1h\"]"]).await;
     let tried = |delivery: &store::deliveries::Delivery| delivery.error_class.is_some();
     let delivery = account.delivery_when(webhook, tried).await;
     assert_eq!((delivery.error_class.as_deref(), delivery.attempts), (Some("unwritable"), 1));

@@ -75,14 +75,14 @@ impl Account {
     pub(crate) async fn run(&self, set: &[&str]) -> Running {
         let mut settings = vec![
             format!("blobs.url={}", self.blobs.path().display()),
-            "tidy.every=20ms".to_owned(),
+            "garbage_collection.poll_interval=20ms".to_owned(),
             format!("store.url={}", self.database.url),
             "store.max_connections=10".to_owned(),
             format!("redis.url={}", self.redis.url),
             format!("redis.prefix={}", self.redis.prefix),
             format!("secrets.master_key={}", format!("{MASTER_KEY:02x}").repeat(32)),
-            "outbox.every=20ms".to_owned(),
-            "webhooks.look_every=20ms".to_owned(),
+            "outbox.poll_interval=20ms".to_owned(),
+            "webhooks.poll_interval=20ms".to_owned(),
             "outbound.allow=[\"127.0.0.0/8\"]".to_owned(),
         ];
         settings.extend(set.iter().map(ToString::to_string));

@@ -38,7 +38,7 @@ impl Account {
     async fn mails(&self, url: &str, set: &[&str]) -> Running {
         let url = format!("mail.smtp_url={url}");
         let usual = ["mail.from=Web Runtime <us@runtime.example>", "mail.to=operator@runtime.example"];
-        let usual = usual.into_iter().chain(["mail.every=20ms", &url]);
+        let usual = usual.into_iter().chain(["mail.poll_interval=20ms", &url]);
         self.run(&usual.chain(set.iter().copied()).collect::<Vec<_>>()).await
     }
 
@@ -78,7 +78,7 @@ async fn what_somebody_writes_is_mailed_and_an_answer_goes_to_them() {
     assert_eq!(mail.from().unwrap().first().unwrap().name(), Some("Web Runtime"));
     let text = format!(
         "Category: Bug report\nSeverity: High\nAccount:  {}\nPage:     https://site.example/about\n\
-         Answer:   o'hara@example.com\nRequest:  {help}\n\n{message}",
+         Reply to: o'hara@example.com\nRequest:  {help}\n\n{message}",
         account.id
     );
     assert_eq!(mail.body_text(0).unwrap().replace("\r\n", "\n").trim_end(), text.trim_end());
@@ -112,7 +112,7 @@ async fn a_server_that_refuses_is_asked_again() {
     let account = Account::new().await;
     let postbox = Postbox::answering([550, 451]).await;
     let help = account.asks("s", "m", None).await;
-    let _running = account.mails(&postbox.url(), &["mail.schedule=[\"0s\",\"1ms\",\"1ms\"]"]).await;
+    let _running = account.mails(&postbox.url(), &["mail.retry_schedule=[\"0s\",\"1ms\",\"1ms\"]"]).await;
     account.until_done(help).await;
     assert_eq!(postbox.taken().len(), 1);
 }
@@ -139,7 +139,7 @@ async fn when_the_schedule_is_used_up_a_request_is_given_up() {
     let account = Account::new().await;
     let postbox = Postbox::answering([550, 550]).await;
     let help = account.asks("s", "m", None).await;
-    let _running = account.mails(&postbox.url(), &["mail.schedule=[\"0s\",\"1ms\"]"]).await;
+    let _running = account.mails(&postbox.url(), &["mail.retry_schedule=[\"0s\",\"1ms\"]"]).await;
     account.until_done(help).await;
     assert!(postbox.taken().is_empty());
 }
@@ -149,7 +149,7 @@ async fn a_request_waits_for_a_server_that_is_away_or_silent() {
     let account = Account::new().await;
     let reserved = sandbox::port::reserve().unwrap();
     let help = account.asks("s", "m", None).await;
-    let schedule = format!("mail.schedule=[{}\"1ms\"]", "\"1ms\",".repeat(100_000));
+    let schedule = format!("mail.retry_schedule=[{}\"1ms\"]", "\"1ms\",".repeat(100_000));
     let _running = account.mails(&url_at(reserved.port), &["mail.timeout=200ms", &schedule]).await;
     let tried = async |least: i32| {
         until(async || account.attempts(help).await.unwrap().0 >= least).await;
@@ -203,7 +203,7 @@ async fn many_requests_are_mailed_once_each_by_several_runners() {
     for number in 0..30 {
         asked.push(account.asks(&format!("number {number}"), "m", None).await);
     }
-    let set = ["mail.batch=7"];
+    let set = ["mail.batch_size=7"];
     let (one, other) = (account.mails(&postbox.url(), &set).await, account.mails(&postbox.url(), &set).await);
     for help in asked {
         account.until_done(help).await;
@@ -217,7 +217,7 @@ async fn many_requests_are_mailed_once_each_by_several_runners() {
 async fn without_a_server_requests_wait_until_there_is_one() {
     let account = Account::new().await;
     let help = account.asks("s", "m", None).await;
-    let running = account.run(&["mail.every=20ms"]).await;
+    let running = account.run(&["mail.poll_interval=20ms"]).await;
     // Other work is done meanwhile.
     let receiver = crate::receiver::Receiver::answering([]).await;
     let webhook = account.webhook(&receiver.url, None).await;
@@ -238,7 +238,7 @@ async fn what_must_be_encrypted_is_not_sent_in_the_clear() {
     let postbox = Postbox::answering([]).await;
     let help = account.asks("s", "m", None).await;
     let url = format!("{}?tls=required", postbox.url());
-    let _running = account.mails(&url, &["mail.schedule=[\"0s\",\"1ms\"]"]).await;
+    let _running = account.mails(&url, &["mail.retry_schedule=[\"0s\",\"1ms\"]"]).await;
     account.until_done(help).await;
     assert!(postbox.taken().is_empty() && postbox.sign_ins() == 0);
 }
@@ -250,7 +250,7 @@ async fn settings_that_can_not_be_used_are_refused_by_name_and_passwords_not_rep
         ("mail.smtp_url=http://us:hush@mail.example", "mail.smtp_url"),
         ("mail.from=", "mail.from"),
         ("mail.to=not an address", "mail.to"),
-        ("mail.schedule=[]", "mail.schedule"),
+        ("mail.retry_schedule=[]", "mail.retry_schedule"),
     ] {
         let error = account.mails("smtp://us:hush@mail.example", &[set]).await.end().await.unwrap_err();
         let error = format!("{error:#}");

@@ -21,7 +21,7 @@ async fn an_answer_is_forgotten_after_a_day() {
         assert_eq!(claim(&mut conn, account.id, call, at, at, at).await.unwrap(), Claim::Granted);
         assert!(keep_answer(&mut conn, account.id, call, b"sealed").await.unwrap());
     }
-    let _running = account.run(&["idempotency.forget_every=20ms"]).await;
+    let _running = account.run(&["idempotency.cleanup_interval=20ms"]).await;
     let long_ago = now() - TimeDelta::days(365);
     until(async || {
         let claim = claim(&mut conn, account.id, old, now(), now(), long_ago).await.unwrap();

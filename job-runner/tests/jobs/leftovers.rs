@@ -57,7 +57,7 @@ async fn nothing_is_left_of_an_unclaimed_trial_and_everything_of_a_claimed_one()
         ))
         .await;
     let [url, database, user, password] = of_clickhouse(&clickhouse);
-    let set = [&url, &database, &user, &password, "purge.every=20ms", "purge.again_after=1s"];
+    let set = [&url, &database, &user, &password, "purge.poll_interval=20ms", "purge.second_pass_after=1s"];
     let running = stand.run(&set.map(|setting| -> &str { setting })).await;
     until_nothing_is_left_of(&gone).await;
     running.stop().await;

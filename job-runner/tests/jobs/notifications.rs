@@ -69,7 +69,7 @@ impl Account {
     async fn tells(&self, url: &str, set: &[&str]) -> Running {
         let url = format!("mail.smtp_url={url}");
         let usual = ["mail.from=Web Runtime <us@runtime.example>", "mail.to=operator@runtime.example"];
-        let usual = usual.into_iter().chain(["mail.every=20ms", "outbox.every=20ms", &url]);
+        let usual = usual.into_iter().chain(["mail.poll_interval=20ms", "outbox.poll_interval=20ms", &url]);
         self.run(&usual.chain(set.iter().copied()).collect::<Vec<_>>()).await
     }
 
@@ -110,8 +110,8 @@ async fn an_owner_reads_each_answer_and_writes_back_to_whoever_gave_them() {
     let expected =
         format!("Your name\n{name}\n\nYour e-mail\nana@example.com\n\nDays\nMon; Tue\n\nNews?\nyes\n\n--\n");
     assert!(text.starts_with(&expected), "{text}");
-    let way_out = "No more of these mails: https://runtime.example/account/mails/owner@example.com";
-    assert!(text.contains(way_out), "{text}");
+    let unsubscribe = "Unsubscribe: https://runtime.example/account/mails/owner@example.com";
+    assert!(text.contains(unsubscribe), "{text}");
 }
 
 #[tokio::test]
@@ -159,7 +159,7 @@ async fn whoever_never_answers_is_forgotten() {
         account.ask(address, asked_at).await;
     }
     account.change("update mail_recipients set has_agreed = true where address like 'agreed%'").await;
-    let _running = account.run(&["purge.every=20ms"]).await;
+    let _running = account.run(&["purge.poll_interval=20ms"]).await;
     until(async || {
         let left = sqlx::query_scalar::<_, String>("select address from mail_recipients order by address");
         left.fetch_all(&account.database.db).await.unwrap() == ["agreed@example.com", "new@example.com"]
@@ -173,7 +173,7 @@ async fn a_server_that_refuses_is_asked_again_and_given_up_in_the_end() {
     let postbox = Postbox::answering([550, 451]).await;
     let form = account.told_form("F").await;
     account.submits(&form, json!({"name": "Ana"})).await;
-    let running = account.tells(&postbox.url(), &["mail.schedule=[\"0s\",\"1ms\",\"1ms\"]"]).await;
+    let running = account.tells(&postbox.url(), &["mail.retry_schedule=[\"0s\",\"1ms\",\"1ms\"]"]).await;
     account.until_nobody_is_to_be_told().await;
     assert_eq!(postbox.taken().len(), 1);
     let mail = MessageParser::default().parse(&postbox.taken()[0].data).map(|mail| address(mail.reply_to()));
@@ -182,7 +182,7 @@ async fn a_server_that_refuses_is_asked_again_and_given_up_in_the_end() {
 
     let postbox = Postbox::answering([550, 550, 550]).await;
     account.submits(&form, json!({"name": "Ana"})).await;
-    let _running = account.tells(&postbox.url(), &["mail.schedule=[\"0s\",\"1ms\"]"]).await;
+    let _running = account.tells(&postbox.url(), &["mail.retry_schedule=[\"0s\",\"1ms\"]"]).await;
     account.until_nobody_is_to_be_told().await;
     assert_eq!(postbox.taken().len(), 0);
 }
@@ -196,7 +196,7 @@ async fn a_mail_waits_for_a_server_and_what_nobody_sends_is_forgotten() {
         let row = sqlx::query("select from mails where about = $1").bind(id);
         row.fetch_optional(&account.database.db).await.unwrap().is_some()
     };
-    let running = account.run(&["outbox.every=20ms", "purge.every=20ms"]).await;
+    let running = account.run(&["outbox.poll_interval=20ms", "purge.poll_interval=20ms"]).await;
     eventually(async || {
         let row = sqlx::query("select from outbox where kind = 'job'").fetch_optional(&account.database.db);
         row.await.unwrap().is_none().then_some(())
@@ -204,7 +204,7 @@ async fn a_mail_waits_for_a_server_and_what_nobody_sends_is_forgotten() {
     .await;
     assert!(due().await, "it waits for a server");
     running.stop().await;
-    let _running = account.run(&["purge.every=20ms", "mail.forget_after=1ms"]).await;
+    let _running = account.run(&["purge.poll_interval=20ms", "mail.ttl=1ms"]).await;
     until(async || !due().await).await;
 }
 
@@ -221,7 +221,7 @@ async fn spam_goes_when_it_is_old_and_nothing_else() {
              update submissions set created_at = now() - interval '31 days' where id in ('{old}', '{kept}')"
         ))
         .await;
-    let _running = account.run(&["purge.every=20ms"]).await;
+    let _running = account.run(&["purge.poll_interval=20ms"]).await;
     let ids = async || {
         let rows = sqlx::query_scalar::<_, Uuid>("select id from submissions order by id");
         rows.fetch_all(&account.database.db).await.unwrap()
@@ -260,7 +260,7 @@ async fn a_form_that_is_answered_very_often_fills_no_mailbox_and_says_where_the_
         account.submits(&busy, json!({"name": format!("number {number}")})).await;
     }
     account.submits(&quiet, json!({"name": "Ana"})).await;
-    let set = ["mail.per_form_and_hour=2", "mail.schedule=[\"0s\",\"1ms\"]"];
+    let set = ["mail.max_per_form_and_hour=2", "mail.retry_schedule=[\"0s\",\"1ms\"]"];
     let running = account.tells(&postbox.url(), &set).await;
     account.until_nobody_is_to_be_told().await;
     let read_all = |taken: Vec<crate::postbox::Mail>| -> Vec<String> {
@@ -283,7 +283,7 @@ async fn a_form_that_is_answered_very_often_fills_no_mailbox_and_says_where_the_
     for _ in 0..3 {
         account.submits(&busy, json!({"name": "later"})).await;
     }
-    let set = ["mail.per_form_and_hour=1", set[1]];
+    let set = ["mail.max_per_form_and_hour=1", set[1]];
     let _running = account.tells(&postbox.url(), &set).await;
     account.until_nobody_is_to_be_told().await;
     let taken = postbox.taken();
@@ -312,12 +312,15 @@ async fn killed_between_lease_count_and_end_a_form_causes_no_more_mails_and_none
         }
     }
     let postbox = Postbox::answering([]).await;
-    let _running = account.tells(&postbox.url(), &["mail.per_form_and_hour=3"]).await;
+    let _running = account.tells(&postbox.url(), &["mail.max_per_form_and_hour=3"]).await;
     account.until_nobody_is_to_be_told().await;
     let taken = postbox.taken();
     let read = |mail: &crate::postbox::Mail| {
         let mail = MessageParser::default().parse(&mail.data).unwrap();
-        (mail.message_id().unwrap().to_owned(), mail.body_text(0).unwrap().contains("answered very often"))
+        (
+            mail.message_id().unwrap().to_owned(),
+            mail.body_text(0).unwrap().contains("receives many submissions"),
+        )
     };
     let mut sent: Vec<_> = taken.iter().map(read).collect();
     sent.sort_unstable();

@@ -141,7 +141,7 @@ async fn archives_are_forgotten_after_ninety_days_and_not_before() {
     };
     account.change(&archive(91)).await;
     account.change(&archive(89)).await;
-    let _running = account.run(&["archives.forget_every=20ms"]).await;
+    let _running = account.run(&["archives.cleanup_interval=20ms"]).await;
     let left = async || -> Vec<String> {
         let rows =
             sqlx::query("select slug from archived_entries join entry_archives x on x.id = archive_id");

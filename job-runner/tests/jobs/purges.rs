@@ -10,7 +10,8 @@ use warehouse::Warehouse;
 use crate::harness::{Account, new_id, now, of_clickhouse};
 
 /// Sees nothing for as long as a test runs, unless told.
-const HURRY: [&str; 3] = ["purge.every=20ms", "purge.again_after=1h", "purge.erase_every=200ms"];
+const HURRY: [&str; 3] =
+    ["purge.poll_interval=20ms", "purge.second_pass_after=1h", "purge.erase_interval=200ms"];
 
 fn warehouse(clickhouse: &TestClickHouse) -> Warehouse {
     warehouse::connect(&warehouse::Config {
@@ -53,7 +54,7 @@ async fn events_wait_for_a_clickhouse_that_is_away_and_the_rest_does_not() {
     warehouse(&clickhouse).insert_events("early", &[visit(account.id, site)]).await.unwrap();
     account.expire().await;
 
-    let away = ["warehouse.url=http://127.0.0.1:1", "purge.every=20ms", "purge.retry_after=50ms"];
+    let away = ["warehouse.url=http://127.0.0.1:1", "purge.poll_interval=20ms", "purge.retry_interval=50ms"];
     let running = account.run(&away).await;
     account.until_none("accounts").await;
     assert_eq!(account.count("event_purges where deleted_at is null").await, 1, "it waits");

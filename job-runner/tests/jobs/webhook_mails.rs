@@ -25,7 +25,7 @@ impl Account {
     async fn mails_through(&self, postbox: &Postbox) -> Running {
         let url = format!("mail.smtp_url={}", postbox.url());
         let from = "mail.from=Web Runtime <us@runtime.example>";
-        self.run(&["mail.every=20ms", from, "mail.to=operator@runtime.example", &url]).await
+        self.run(&["mail.poll_interval=20ms", from, "mail.to=operator@runtime.example", &url]).await
     }
 
     /// A webhook that is switched off because nobody is there.
@@ -61,10 +61,10 @@ async fn an_owner_is_told_once_that_a_webhook_was_switched_off_and_not_where_it_
     let taken = postbox.taken();
     assert_eq!((taken.len(), &taken[0].to), (1, &vec!["owner@example.com".to_owned()]));
     let mail = MessageParser::default().parse(&taken[0].data).unwrap();
-    assert_eq!(mail.subject(), Some("A webhook of yours was switched off"));
+    assert_eq!(mail.subject(), Some("One of your webhooks was deactivated"));
     let text = mail.body_text(0).unwrap().replace("\r\n", "\n");
-    assert!(text.contains(&format!("Webhook: {webhook}\nYour note: To the CRM\n")), "{text}");
-    assert!(text.contains("there is nobody any more"), "{text}");
+    assert!(text.contains(&format!("Webhook: {webhook}\nYour description: To the CRM\n")), "{text}");
+    assert!(text.contains("the receiver is gone"), "{text}");
     assert!(!text.contains("127.0.0.1") && !text.contains("secret=1"), "{text}");
 }
 
@@ -74,8 +74,9 @@ async fn a_server_that_refuses_is_asked_again() {
     account.is_owned("owner@example.com", true).await;
     let (postbox, receiver) = (Postbox::answering([451]).await, Receiver::answering([status(410)]).await);
     let url = format!("mail.smtp_url={}", postbox.url());
-    let usual = ["mail.every=20ms", "mail.from=us@runtime.example", "mail.to=operator@runtime.example"];
-    let set = [usual[0], usual[1], usual[2], &url, "mail.schedule=[\"0s\",\"1ms\"]"];
+    let usual =
+        ["mail.poll_interval=20ms", "mail.from=us@runtime.example", "mail.to=operator@runtime.example"];
+    let set = [usual[0], usual[1], usual[2], &url, "mail.retry_schedule=[\"0s\",\"1ms\"]"];
     let _running = account.run(&set).await;
     account.webhook_that_is_gone(&receiver).await;
     until(async || postbox.taken().len() == 1).await;

@@ -51,7 +51,7 @@ async fn what_waits_for_a_webhook_that_is_gone_is_taken_back() {
     let receiver = Receiver::answering([status(500), status(410)]).await;
     let webhook = account.webhook(&receiver.url, None).await;
     account.submission().await;
-    let _running = account.run(&["webhooks.schedule=[\"0s\",\"1h\"]"]).await;
+    let _running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1h\"]"]).await;
     account.delivery_when(webhook, |delivery| delivery.attempts == 1 && delivery.status_code.is_some()).await;
     account.submission().await;
     eventually(async || {
@@ -71,7 +71,7 @@ async fn a_webhook_that_has_only_failed_for_five_days_is_switched_off_when_a_del
         account.submission().await;
         let set = format!("update webhooks set failing_since = now() - interval '{days} days'");
         account.change(&set).await;
-        let running = account.run(&["webhooks.schedule=[\"0s\",\"1ms\"]"]).await;
+        let running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1ms\"]"]).await;
         let delivery = account.delivery_when(webhook, is("failed")).await;
         assert_eq!(delivery.attempts, 2, "the first failure ends nothing");
         // It ends what it has begun.
@@ -91,7 +91,7 @@ async fn one_failure_begins_the_failing_and_one_delivery_ends_it() {
     let receiver = Receiver::answering([status(500)]).await;
     let webhook = account.webhook(&receiver.url, None).await;
     account.submission().await;
-    let _running = account.run(&["webhooks.schedule=[\"0s\",\"1h\"]"]).await;
+    let _running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1h\"]"]).await;
     let failed = account.delivery_when(webhook, |delivery| delivery.status_code.is_some()).await;
     until(async || account.read_webhook(webhook).await.failing_since.is_some()).await;
     let mut conn = store::acquire(&account.database.db).await.unwrap();
@@ -106,7 +106,7 @@ async fn a_test_is_tried_once_and_says_nothing_of_the_webhook() {
     let receiver = Receiver::answering([status(500)]).await;
     let webhook = account.webhook(&receiver.url, None).await;
     account.ping(webhook).await;
-    let running = account.run(&["webhooks.schedule=[\"0s\",\"1ms\"]"]).await;
+    let running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1ms\"]"]).await;
     let delivery = account.delivery_when(webhook, is("failed")).await;
     assert_eq!((delivery.attempts, delivery.event.as_str()), (1, "webhook.ping"));
     running.stop().await;
@@ -120,7 +120,7 @@ async fn what_is_sent_again_by_hand_has_its_whole_schedule_again() {
     let receiver = Receiver::answering([500, 500, 500].map(status)).await;
     let webhook = account.webhook(&receiver.url, None).await;
     account.submission().await;
-    let _running = account.run(&["webhooks.schedule=[\"0s\",\"1ms\"]"]).await;
+    let _running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1ms\"]"]).await;
     let failed = account.delivery_when(webhook, is("failed")).await;
     assert_eq!(failed.attempts, 2);
     let mut conn = store::acquire(&account.database.db).await.unwrap();
@@ -180,7 +180,7 @@ async fn a_secret_that_has_had_its_time_is_kept_nowhere() {
         sqlx::query_scalar::<_, Uuid>(rows).fetch_all(&account.database.db).await.unwrap()
     };
     assert_eq!(kept().await.len(), 2);
-    let _running = account.run(&["purge.every=20ms"]).await;
+    let _running = account.run(&["purge.poll_interval=20ms"]).await;
     until(async || kept().await == [young]).await;
 }
 

@@ -31,7 +31,7 @@ impl Blobs {
     ///
     /// # Errors
     /// The store's.
-    pub async fn delete_stranded(&self, before: SystemTime) -> Result<u64, Error> {
+    pub async fn delete_orphans(&self, before: SystemTime) -> Result<u64, Error> {
         match &self.folder {
             // The store itself doesn't show files that are only half written.
             Some(folder) => {

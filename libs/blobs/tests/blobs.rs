@@ -84,7 +84,7 @@ async fn suite(blobs: &Blobs) {
     unkept.write(Bytes::from_static(b"unkept")).await.unwrap();
     drop(unkept.finish().await.unwrap());
     let later = SystemTime::from(service::Clock::system().now()) + Duration::from_secs(60);
-    eventually(async || (blobs.delete_stranded(later).await.unwrap() == 0).then_some(())).await;
+    eventually(async || (blobs.delete_orphans(later).await.unwrap() == 0).then_some(())).await;
 
     // An account goes with all it has, and takes nothing of another's along.
     let mut stranded = blobs.receive(MINE, Uuid::from_u128(12));
@@ -99,8 +99,8 @@ async fn suite(blobs: &Blobs) {
     let mut stranded = blobs.receive(MINE, Uuid::from_u128(13));
     stranded.write(Bytes::from_static(b"stranded")).await.unwrap();
     std::mem::forget(stranded.finish().await.unwrap());
-    assert_eq!(blobs.delete_stranded(later - Duration::from_secs(3_600)).await.unwrap(), 0);
-    assert_eq!(blobs.delete_stranded(later).await.unwrap(), 1);
+    assert_eq!(blobs.delete_orphans(later - Duration::from_secs(3_600)).await.unwrap(), 0);
+    assert_eq!(blobs.delete_orphans(later).await.unwrap(), 1);
 }
 
 #[tokio::test]

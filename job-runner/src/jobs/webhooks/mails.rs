@@ -1,6 +1,6 @@
-//! A mail to an owner: a webhook of theirs was switched off, because nobody is there or nothing was delivered for days.
+//! The email that tells an owner that a webhook was deactivated, because it is gone or only failed for days.
 //!
-//! It says nothing of the address, which may be a secret.
+//! It does not contain the webhook's URL, which may be a secret.
 
 use std::fmt::Write as _;
 
@@ -9,38 +9,37 @@ use store::Conn;
 use store::webhooks::find_switched_off;
 use uuid::Uuid;
 
-use crate::mail::Letter;
+use crate::mail::Email;
 
-/// What the owner reads.
-pub(crate) async fn write(conn: &mut Conn, account_id: Uuid, id: Uuid) -> anyhow::Result<Option<Letter>> {
-    let Some(off) = find_switched_off(conn, account_id, id).await? else { return Ok(None) };
-    let when = off.deactivated_at.format("%Y-%m-%d %H:%M UTC");
+pub(crate) async fn write(conn: &mut Conn, account_id: Uuid, id: Uuid) -> anyhow::Result<Option<Email>> {
+    let Some(webhook) = find_switched_off(conn, account_id, id).await? else { return Ok(None) };
+    let when = webhook.deactivated_at.format("%Y-%m-%d %H:%M UTC");
     let mut text =
-        format!("A webhook of yours was switched off at {when}. Nothing is delivered to it any more.\n\n");
-    if off.reason == Reason::Gone.word() {
-        text.push_str("Why: its address answered that there is nobody any more.\n");
+        format!("One of your webhooks was deactivated at {when}. It receives no more deliveries.\n\n");
+    if webhook.reason == Reason::Gone.word() {
+        text.push_str("Reason: its URL responded that the receiver is gone.\n");
     } else {
-        text.push_str("Why: nothing could be delivered to it for days");
-        if let Some(since) = off.failing_since {
+        text.push_str("Reason: all deliveries to it failed for days");
+        if let Some(since) = webhook.failing_since {
             let _infallible = write!(text, ", since {}", since.format("%Y-%m-%d %H:%M UTC"));
         }
         text.push_str(".\n");
     }
     let _infallible = writeln!(text, "Webhook: {id}");
-    if let Some(description) = &off.description {
-        let _infallible = writeln!(text, "Your note: {description}");
+    if let Some(description) = &webhook.description {
+        let _infallible = writeln!(text, "Your description: {description}");
     }
     let _infallible = write!(
         text,
-        "\nWhen it works again, switch it on: PATCH /api/webhooks/{id} with {{\"isActive\": true}}. What came to nothing \
-         can then be sent again: POST /api/webhooks/{id}/retry with {{\"since\": \"<time>\"}}.\n"
+        "\nTo activate it again: PATCH /api/webhooks/{id} with {{\"isActive\": true}}. To retry failed deliveries: \
+         POST /api/webhooks/{id}/retry with {{\"since\": \"<time>\"}}.\n"
     );
-    Ok(Some(Letter {
-        id: format!("{id}.{}", off.deactivated_at.timestamp()),
-        to: Some(off.to),
+    Ok(Some(Email {
+        id: format!("{id}.{}", webhook.deactivated_at.timestamp()),
+        to: Some(webhook.to),
         reply_to: None,
-        subject: "A webhook of yours was switched off".to_owned(),
+        subject: "One of your webhooks was deactivated".to_owned(),
         text,
-        written_at: off.deactivated_at.into(),
+        written_at: webhook.deactivated_at.into(),
     }))
 }

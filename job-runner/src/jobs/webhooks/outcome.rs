@@ -1,4 +1,4 @@
-//! How an attempt ended, and what follows from it for the delivery and its webhook.
+//! The result of an attempt, and its consequences for the delivery and the webhook.
 
 use std::time::Duration;
 
@@ -11,61 +11,61 @@ use http::HeaderMap;
 use store::deliveries::{Attempt, Outcome};
 
 use super::request::template;
-use crate::Runner;
+use crate::state::JobState;
 
-/// What is kept of a receiver's answer.
-const KEPT_ANSWER_BYTES: usize = 16 << 10;
-/// Nothing was sent, because the address, the secret or the event could not be read.
+/// Stored length of a response body.
+const MAX_STORED_BYTES: usize = 16 << 10;
+/// Error class: nothing was sent, because the URL, the secret or the event could not be read.
 pub(super) const UNWRITABLE: &str = "unwritable";
-/// Nothing was sent, because every attempt was begun before and none was ended.
+/// Error class: nothing was sent, because every attempt was started before and none has a result.
 pub(super) const INTERRUPTED: &str = "interrupted";
-/// The receiver answered, and did not take it.
+/// Error class: the receiver responded with an error status.
 const REFUSED: &str = "http_status";
 
-/// An attempt that has ended.
-pub(crate) struct Ended {
+/// The result of an attempt.
+pub(crate) struct AttemptResult {
     pub(crate) outcome: Outcome,
-    /// What it shows of the webhook, to be noted once the end is written down.
+    /// The consequence for the webhook's health, stored after the outcome.
     pub(crate) diagnosis: Diagnosis,
-    /// The Telegram chat it must go to from now on.
+    /// The new id of the Telegram chat, if it has moved.
     pub(super) moved_to: Option<String>,
 }
 
-/// Whether the schedule was used up before this attempt. Attempts are counted when they begin, so that one on which
-/// workers die is not made for ever.
-pub(super) fn is_used_up(runner: &Runner, attempt: &Attempt) -> bool {
-    tries(attempt) > most_tries(runner, attempt)
+/// Returns whether the schedule was exhausted before this attempt. Attempts are counted when they start, so a delivery
+/// that kills its workers is not attempted forever.
+pub(super) fn is_exhausted(state: &JobState, attempt: &Attempt) -> bool {
+    attempts_so_far(attempt) > max_attempts(state, attempt)
 }
 
-/// What became of an answer, or of none.
+/// Evaluates a response, or the error class of an attempt without one.
 pub(super) fn of(
-    runner: &Runner,
+    state: &JobState,
     attempt: &Attempt,
-    answer: Result<outbound::Response, &'static str>,
-    took: Duration,
-) -> Ended {
-    let at = runner.clock.now();
-    let (verdict, status_code, failure, response_body) = match answer {
-        Ok(answer) => {
-            let status = answer.status.as_u16();
-            let retry_after = retry_after(&answer.headers, at);
-            let read = Answer { status, retry_after, body: &answer.body };
-            let verdict = judge(template(attempt).unwrap_or(Template::Default), &read);
-            (verdict, Some(i32::from(status)), REFUSED, Some(kept(&answer.body)))
+    response: Result<outbound::Response, &'static str>,
+    duration: Duration,
+) -> AttemptResult {
+    let at = state.clock.now();
+    let (verdict, status_code, failure, response_body) = match response {
+        Ok(response) => {
+            let status = response.status.as_u16();
+            let retry_after = retry_after(&response.headers, at);
+            let received = Answer { status, retry_after, body: &response.body };
+            let verdict = judge(template(attempt).unwrap_or(Template::Default), &received);
+            (verdict, Some(i32::from(status)), REFUSED, Some(stored_body(&response.body)))
         }
         Err(class) => (Verdict::Retry(None), None, class, None),
     };
-    let next_attempt_at = next_attempt_at(runner, attempt, &verdict, at);
+    let next_attempt_at = next_attempt_at(state, attempt, &verdict, at);
     let failing_for = attempt.failing_since.map(|since| at - since);
-    let patience = TimeDelta::from_std(runner.deactivate_after).unwrap_or(TimeDelta::MAX);
-    let diagnosis = match diagnose(&verdict, next_attempt_at.is_none(), failing_for, patience) {
-        // A test that fails is no reason for anything: its owner is looking.
+    let deactivate_after = TimeDelta::from_std(state.deactivate_after).unwrap_or(TimeDelta::MAX);
+    let diagnosis = match diagnose(&verdict, next_attempt_at.is_none(), failing_for, deactivate_after) {
+        // The owner is watching a ping, so its failure has no consequences.
         Diagnosis::Fails | Diagnosis::Ends(_) if attempt.event == PING => Diagnosis::Nothing,
         other => other,
     };
     let outcome = Outcome {
         status_code,
-        duration_ms: i64::try_from(took.as_millis()).unwrap_or(i64::MAX),
+        duration_ms: i64::try_from(duration.as_millis()).unwrap_or(i64::MAX),
         error_class: (verdict != Verdict::Delivered).then_some(failure),
         response_body,
         at,
@@ -75,40 +75,40 @@ pub(super) fn of(
         Verdict::Moved { chat_id } => Some(chat_id),
         _ => None,
     };
-    Ended { outcome, diagnosis, moved_to }
+    AttemptResult { outcome, diagnosis, moved_to }
 }
 
 fn next_attempt_at(
-    runner: &Runner,
+    state: &JobState,
     attempt: &Attempt,
     verdict: &Verdict,
     at: DateTime<Utc>,
 ) -> Option<DateTime<Utc>> {
-    let next = tries(attempt);
-    if next >= most_tries(runner, attempt) {
+    let next = attempts_so_far(attempt);
+    if next >= max_attempts(state, attempt) {
         return None;
     }
     match verdict {
         Verdict::Delivered | Verdict::GiveUp | Verdict::Gone => None,
         Verdict::Moved { .. } => Some(at),
         Verdict::Retry(after) => {
-            let pause = retries::pause_before(&runner.schedule, next, runner.rng.fraction(), *after)?;
+            let pause = retries::pause_before(&state.retry_schedule, next, state.rng.fraction(), *after)?;
             Some(at + pause)
         }
     }
 }
 
-/// Attempts of this schedule, this one included.
-fn tries(attempt: &Attempt) -> usize {
+/// Returns the number of attempts of the current schedule, including this one.
+fn attempts_so_far(attempt: &Attempt) -> usize {
     usize::try_from(attempt.attempt - attempt.attempts_before).unwrap_or(usize::MAX)
 }
 
-/// A test that comes hours later tells nobody anything.
-fn most_tries(runner: &Runner, attempt: &Attempt) -> usize {
-    if attempt.event == PING { 1 } else { runner.schedule.len() }
+/// Returns one for a ping, because its result is useless hours later.
+fn max_attempts(state: &JobState, attempt: &Attempt) -> usize {
+    if attempt.event == PING { 1 } else { state.retry_schedule.len() }
 }
 
-/// How long the receiver asks us to wait: seconds, or a date (RFC 9110, 10.2.3).
+/// Parses `Retry-After`: seconds or a date (RFC 9110, 10.2.3).
 fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
     let value = headers.get("retry-after")?.to_str().ok()?.trim();
     if let Ok(seconds) = value.parse() {
@@ -118,11 +118,11 @@ fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
     at.duration_since(now.into()).ok()
 }
 
-/// The beginning of an answer as a text Postgres takes. What is no UTF-8 grows as it is replaced, so it is cut
-/// once more.
-fn kept(body: &[u8]) -> String {
-    let beginning = &body[..body.len().min(KEPT_ANSWER_BYTES)];
+/// Returns the beginning of a body as text that Postgres accepts. Replacing invalid UTF-8 makes the text longer, so it is
+/// truncated twice.
+fn stored_body(body: &[u8]) -> String {
+    let beginning = &body[..body.len().min(MAX_STORED_BYTES)];
     let mut text = String::from_utf8_lossy(beginning).replace('\0', "\u{fffd}");
-    text.truncate(text.floor_char_boundary(KEPT_ANSWER_BYTES));
+    text.truncate(text.floor_char_boundary(MAX_STORED_BYTES));
     text
 }

@@ -1,4 +1,4 @@
-//! The signed request of an attempt.
+//! Builds the signed request of an attempt.
 
 use anyhow::Context;
 use domain::chat;
@@ -7,25 +7,25 @@ use http::{HeaderMap, HeaderValue};
 use serde_json::Value;
 use store::deliveries::Attempt;
 
-use crate::Runner;
+use crate::state::JobState;
 
-/// The request; what can't be opened or written is an error that says nothing of the address or the secret.
-pub(super) fn write(runner: &Runner, attempt: &Attempt) -> anyhow::Result<outbound::Request> {
-    let open = |purpose: &str, sealed: &[u8]| -> anyhow::Result<String> {
-        Ok(String::from_utf8(runner.master_key.open(purpose, sealed)?)?)
+/// Builds the request. The error repeats neither the URL nor the secret.
+pub(super) fn build(state: &JobState, attempt: &Attempt) -> anyhow::Result<outbound::Request> {
+    let decrypt = |purpose: &str, sealed: &[u8]| -> anyhow::Result<String> {
+        Ok(String::from_utf8(state.master_key.open(purpose, sealed)?)?)
     };
-    let template = template(attempt).context("a template this version does not know")?;
-    let url = chat::address(template, open(webhooks::URL_PURPOSE, &attempt.sealed_url)?);
-    // The newest first, as the standard has it.
-    let mut secrets = vec![open(webhooks::SECRET_PURPOSE, &attempt.sealed_secret)?];
+    let template = template(attempt).context("this version does not know the template")?;
+    let url = chat::address(template, decrypt(webhooks::URL_PURPOSE, &attempt.sealed_url)?);
+    // The newest secret first, as Standard Webhooks requires.
+    let mut secrets = vec![decrypt(webhooks::SECRET_PURPOSE, &attempt.sealed_secret)?];
     if let Some(previous) = &attempt.sealed_previous_secret {
-        secrets.push(open(webhooks::SECRET_PURPOSE, previous)?);
+        secrets.push(decrypt(webhooks::SECRET_PURPOSE, previous)?);
     }
     let id = attempt.delivery_id.to_string();
-    let timestamp = runner.clock.now().timestamp();
-    let body = body(template, attempt).context("the event can't be written")?;
+    let timestamp = state.clock.now().timestamp();
+    let body = body(template, attempt).context("the event can't be serialized")?;
     let signature = webhooks::sign(&secrets, &id, timestamp, &body);
-    anyhow::ensure!(!signature.is_empty(), "the signing secret is none");
+    anyhow::ensure!(!signature.is_empty(), "the signing secret is invalid");
     let mut headers = HeaderMap::new();
     headers.insert("content-type", HeaderValue::from_static("application/json"));
     headers.insert("webhook-id", HeaderValue::from_str(&id)?);
@@ -34,12 +34,11 @@ pub(super) fn write(runner: &Runner, attempt: &Attempt) -> anyhow::Result<outbou
     Ok(outbound::Request::post(url, headers, body.into()))
 }
 
-/// For whom it is written.
 pub(super) fn template(attempt: &Attempt) -> Option<Template> {
     Template::parse(&attempt.template)
 }
 
-/// The event as this webhook is told it.
+/// Serializes the event in the template's format, with the webhook's field names.
 fn body(template: Template, attempt: &Attempt) -> serde_json::Result<Vec<u8>> {
     let mapping = attempt.field_mapping.as_ref().and_then(Value::as_object);
     if let Some(message) =

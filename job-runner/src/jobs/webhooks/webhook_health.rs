@@ -1,6 +1,5 @@
-//! What an attempt shows is noted of its webhook, beside the delivery itself: each in a transaction of its own, as a
-//! webhook is locked before its deliveries by everybody who locks both. A note that is lost by a kill is made by the
-//! next attempt that shows the same.
+//! Updates a webhook's health after an attempt, in a transaction of its own, because every transaction that locks both
+//! locks a webhook before its deliveries. An update lost by a kill is made by the next attempt with the same diagnosis.
 
 use chrono::{DateTime, Utc};
 use domain::webhooks::health::Diagnosis;
@@ -8,12 +7,12 @@ use service::metrics;
 use store::deliveries::Attempt;
 use store::webhooks;
 
-use crate::Runner;
+use crate::state::JobState;
 
-/// Notes what there is to note, once the attempt's end is written down: what waits is taken back from a webhook that
-/// ends, and this delivery waits no more.
-pub(crate) async fn note(
-    runner: &Runner,
+/// Stores the diagnosis. Called after the attempt's result was stored: deactivating a webhook cancels its pending
+/// deliveries, and this delivery must not be one of them.
+pub(crate) async fn update_health(
+    state: &JobState,
     attempt: &Attempt,
     diagnosis: Diagnosis,
     at: DateTime<Utc>,
@@ -22,7 +21,7 @@ pub(crate) async fn note(
     if diagnosis == Diagnosis::Nothing {
         return Ok(());
     }
-    let mut tx = store::begin(&runner.db).await?;
+    let mut tx = store::begin(&state.db).await?;
     match diagnosis {
         Diagnosis::Nothing => {}
         Diagnosis::Works => webhooks::end_failing(&mut tx, account_id, webhook_id).await?,
@@ -31,21 +30,21 @@ pub(crate) async fn note(
             let reason = reason.word();
             let seen = (attempt.sealed_url.as_slice(), attempt.failing_since);
             if webhooks::deactivate(&mut tx, account_id, webhook_id, reason, at, seen).await? {
-                metrics::counter("job_runner_webhook_deactivated_total").add(1, &[("reason", reason)]);
-                tracing::info!(webhook.id = %webhook_id, reason, "switched off");
+                metrics::counter("job_runner_webhooks_deactivated_total").add(1, &[("reason", reason)]);
+                tracing::info!(webhook.id = %webhook_id, reason, "deactivated a webhook");
             }
         }
     }
     store::commit(tx).await
 }
 
-/// Notes where a Telegram group is from now on, before its delivery is due again.
-pub(crate) async fn follow_chat(
-    runner: &Runner,
+/// Stores the new id of a Telegram group, before its delivery is due again.
+pub(crate) async fn update_chat(
+    state: &JobState,
     attempt: &Attempt,
     chat_id: &str,
 ) -> Result<(), store::Error> {
-    let mut conn = store::acquire(&runner.db).await?;
+    let mut conn = store::acquire(&state.db).await?;
     let from = attempt.telegram_chat_id.as_deref();
     webhooks::move_chat(&mut conn, attempt.account_id, attempt.webhook_id, from, chat_id).await
 }
