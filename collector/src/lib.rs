@@ -18,7 +18,7 @@ use cache::Bus;
 use contract::Signal;
 use service::config::ExposeSecret;
 use service::{Clock, Lifecycle, Listeners, Readiness, Rng, Shutdown};
-use store::lookups::LookUps;
+use store::read_pool::ReadPool;
 use web::EdgeTrust;
 
 pub use config::{Collector, Config, DEFAULTS, Quota, Secrets, Segments};
@@ -54,7 +54,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let chassis = (clock.clone(), rng.clone(), shutdown.clone());
     let rules = collector.rules();
     // One for all, so that a Postgres that is away makes one of them wait.
-    let lookups = LookUps::connect(&config.store, collector.lookup_connections)?;
+    let lookups = ReadPool::connect(&config.store, collector.lookup_connections)?;
     let warehouse = warehouse::connect(&config.warehouse);
     let stores = Stores { warehouse, lookups: lookups.clone(), rules };
     let (journal, writer, shipper) = segments::open(&segments.folder, limits, stores, chassis, &readiness)?;

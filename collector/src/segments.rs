@@ -29,7 +29,7 @@ use std::path::Path;
 
 use domain::visits::Rules;
 use service::{Clock, Readiness, Rng, Shutdown};
-use store::lookups::LookUps;
+use store::read_pool::ReadPool;
 use warehouse::Warehouse;
 
 use folder::Folder;
@@ -41,7 +41,7 @@ pub(crate) use shipper::Shipper;
 #[derive(Clone)]
 pub(crate) struct Stores {
     pub(crate) warehouse: Warehouse,
-    pub(crate) lookups: LookUps,
+    pub(crate) lookups: ReadPool,
     pub(crate) rules: Rules,
 }
 

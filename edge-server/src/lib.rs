@@ -16,7 +16,7 @@ mod uploads;
 
 use anyhow::Context;
 use service::{Lifecycle, Listeners, Readiness, Shutdown};
-use store::lookups;
+use store::read_pool;
 
 pub use config::{Config, DEFAULTS};
 use state::EdgeState;

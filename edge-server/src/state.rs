@@ -18,8 +18,8 @@ use crate::client_ip::TrustedProxies;
 use crate::config::{self, Config};
 use crate::forms::form_cache::FormCache;
 use crate::forms::results::Results;
-use crate::lookups::LookUps;
 use crate::proxy::Inner;
+use crate::read_pool::ReadPool;
 use crate::sites::files::assets::Assets;
 use crate::sites::files::file_body::FileBodyCache;
 use crate::sites::files::site_files::Files;
@@ -107,8 +107,8 @@ impl EdgeState {
             "secrets.edge_token must have at least 16 characters, the same as at the inner services: without \
              it they would take all visitors for one"
         );
-        let db = store::connect_impatient(&config.store, config.forms.wait_within)?;
-        let lookups = LookUps::connect(&config.store, config.cache.lookup_connections)?;
+        let db = store::connect_with_lock_timeout(&config.store, config.forms.wait_within)?;
+        let lookups = ReadPool::connect(&config.store, config.cache.lookup_connections)?;
         let blobs = blobs::Blobs::connect(&config.blobs)?;
         let rng = Rng::system();
         let bus = cache::Bus::connect(&config.redis.url, &config.redis.prefix)?;
@@ -157,9 +157,9 @@ impl EdgeState {
         question: impl AsyncFnOnce(&mut store::Conn) -> Result<T, Problem>,
     ) -> Result<T, Problem> {
         let answer = async {
-            let mut conn = store::borrow(&self.db).await?;
+            let mut conn = store::acquire_cancel_safe(&self.db).await?;
             let answer = question(&mut conn).await;
-            conn.give_back();
+            conn.release();
             answer
         };
         self.patiently(answer).await
@@ -175,21 +175,21 @@ impl EdgeState {
         limit: Duration,
         work: impl AsyncFnOnce(&mut store::Conn) -> Result<T, Problem>,
     ) -> Result<T, Problem> {
-        let mut conn = self.patiently(async { Ok(store::borrow(&self.db).await?) }).await?;
-        let mut tx = self.patiently(async { Ok(store::begin_on(&mut conn, limit).await?) }).await?;
+        let mut conn = self.patiently(async { Ok(store::acquire_cancel_safe(&self.db).await?) }).await?;
+        let mut tx = self.patiently(async { Ok(store::begin_with_timeout(&mut conn, limit).await?) }).await?;
         let done = timeout(limit, work(&mut tx)).await.map_err(|_elapsed| Problem::away(true))?;
         match done {
             Ok(done) => {
                 // It may have happened though this is never heard of.
                 let committed = timeout(self.patience(), store::commit(tx)).await;
                 committed.map_err(|_elapsed| Problem::away(false))?.map_err(Problem::outcome_unknown)?;
-                conn.give_back();
+                conn.release();
                 Ok(done)
             }
             Err(problem) => {
                 // Before the answer: nothing stays locked behind it.
                 if let Ok(Ok(())) = timeout(self.patience(), store::rollback(tx)).await {
-                    conn.give_back();
+                    conn.release();
                 }
                 Err(problem)
             }

@@ -69,7 +69,7 @@ impl JobState {
         };
         Ok(Self(Arc::new(StateInner {
             db: store::connect(&config.store)?,
-            deliveries_db: store::connect_steady(&config.store, DELIVERIES_CONNECTIONS)?,
+            deliveries_db: store::connect_generic_plans(&config.store, DELIVERIES_CONNECTIONS)?,
             warehouse: warehouse::connect(&config.warehouse),
             queue: queue::Queue::connect(&queue).await?,
             bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,

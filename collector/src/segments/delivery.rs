@@ -16,7 +16,7 @@ use std::time::Duration;
 use contract::events::Event;
 use domain::months::month_of;
 use service::{Clock, metrics};
-use store::lookups::NoAnswer;
+use store::read_pool::ReadError;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -135,7 +135,7 @@ impl Delivery {
         let tokens: HashSet<&str> = events.iter().map(|event| event.site_token.as_str()).collect();
         let tokens: Vec<String> = tokens.into_iter().map(str::to_owned).collect();
         let look_up = async |conn: &mut store::Conn| store::sites::list_owners(conn, &tokens).await;
-        let owners = match self.stores.lookups.ask(look_up).await {
+        let owners = match self.stores.lookups.query(look_up).await {
             Ok(owners) => owners,
             Err(error) => return Ok(waits(segment, Part::Unheard, &error)),
         };
@@ -159,17 +159,17 @@ impl Delivery {
         let charge = async |conn: &mut store::Conn| {
             store::months::charge_held_events(conn, segment.id, month_of(now), &taken, now).await
         };
-        match self.stores.lookups.ask(charge).await {
+        match self.stores.lookups.query(charge).await {
             Ok(()) => Ok(None),
             Err(error) => Ok(waits(segment, Part::Unheard, &error)),
         }
     }
 
-    async fn existing(&self, events: &[Event]) -> Result<HashSet<Uuid>, NoAnswer> {
+    async fn existing(&self, events: &[Event]) -> Result<HashSet<Uuid>, ReadError> {
         let sites: HashSet<Uuid> = events.iter().map(|event| event.site_id).collect();
         let sites: Vec<Uuid> = sites.into_iter().collect();
         let list = async |conn: &mut store::Conn| store::sites::list_existing(conn, &sites).await;
-        self.stores.lookups.ask(list).await
+        self.stores.lookups.query(list).await
     }
 
     /// Gives how many are in ClickHouse then, be it since now or before.
@@ -199,7 +199,7 @@ fn count_stored(events: usize) {
     metrics::counter("collector_event_insert_total").add(events as u64, &[]);
 }
 
-fn waits(segment: &SealedSegment, part: Part, error: &NoAnswer) -> Option<Part> {
+fn waits(segment: &SealedSegment, part: Part, error: &ReadError) -> Option<Part> {
     tracing::warn!(%error, segment = %segment.id, ?part, "events wait until Postgres says whose they are");
     Some(part)
 }

@@ -18,7 +18,7 @@ use domain::months::month_of;
 use domain::tracking::Dropped;
 use service::Clock;
 use store::Db;
-use store::lookups::LookUps;
+use store::read_pool::ReadPool;
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
@@ -58,7 +58,7 @@ struct Account {
 
 impl CheckQuota {
     /// The step, and the task that leases for it and gives back.
-    pub(crate) fn new(db: Db, lookups: LookUps, clock: Clock, rules: Quota) -> (Self, Keeper) {
+    pub(crate) fn new(db: Db, lookups: ReadPool, clock: Clock, rules: Quota) -> (Self, Keeper) {
         let (asks, asked) = mpsc::unbounded_channel();
         let patience = rules.patience;
         let accounts = Arc::new(Accounts { known: RwLock::default(), rules });

@@ -8,7 +8,7 @@ use contract::{Change, Signal};
 use domain::tracking::{Dropped, Hit};
 use futures::StreamExt as _;
 use service::Shutdown;
-use store::lookups::{LookUps, NoAnswer};
+use store::read_pool::{ReadError, ReadPool};
 use store::sites::SiteOwner;
 
 /// Bytes of remembered sites: some hundred thousand.
@@ -19,7 +19,7 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Finds sites by their token. Clones share what they remember.
 #[derive(Clone)]
 pub(crate) struct FindSite {
-    lookups: LookUps,
+    lookups: ReadPool,
     known: StaleOnErrorCache<String, Option<SiteOwner>>,
 }
 
@@ -42,7 +42,7 @@ impl Site {
 }
 
 impl FindSite {
-    pub(crate) fn new(lookups: LookUps, fresh_for: Duration) -> Self {
+    pub(crate) fn new(lookups: ReadPool, fresh_for: Duration) -> Self {
         let bounds =
             Bounds { max_bytes: REMEMBERED_BYTES_MAX, max_age: fresh_for, retry_interval: ASK_AGAIN_AFTER };
         // The token, its owner, and what the cache itself needs for an entry.
@@ -72,9 +72,9 @@ impl FindSite {
         self.known.peek_stale(&hit.site_token).flatten()
     }
 
-    async fn load(&self, site_token: &str) -> Result<Option<SiteOwner>, NoAnswer> {
+    async fn load(&self, site_token: &str) -> Result<Option<SiteOwner>, ReadError> {
         let find = async |conn: &mut store::Conn| store::sites::find_owner_by_token(conn, site_token).await;
-        self.lookups.ask(find).await
+        self.lookups.query(find).await
     }
 
     /// Forgets what has changed, as soon as it is said.

@@ -24,7 +24,7 @@ use super::page::Presentation;
 use super::page::{Notice, Page, Pages};
 use super::view_model::FormModel;
 use crate::config::{Cache, weight};
-use crate::lookups::LookUps;
+use crate::read_pool::ReadPool;
 use crate::sites::connection_cache::Generation;
 use crate::sites::page_response::{Reply, request_id};
 use crate::sites::pages::encodings::Accepted;
@@ -43,7 +43,7 @@ const GZIP: usize = 0;
 
 /// The forms known so far.
 pub(crate) struct FormCache {
-    lookups: LookUps,
+    lookups: ReadPool,
     pub(super) known: StaleOnErrorCache<Uuid, Option<Arc<OpenForm>>>,
     pub(super) ready: StaleOnErrorCache<(Uuid, Presentation), Arc<Ready>>,
     pub(super) forgotten: Generation,
@@ -69,7 +69,7 @@ impl FormCache {
     /// # Errors
     /// A template can't be read.
     pub(crate) fn new(
-        lookups: LookUps,
+        lookups: ReadPool,
         config: &Cache,
         key: MasterKey,
         gap: [u8; 16],
@@ -102,7 +102,7 @@ impl FormCache {
     pub(crate) async fn find(&self, id: Uuid) -> Result<Arc<OpenForm>, Problem> {
         let find = async |conn: &mut store::Conn| store::forms::find_open_form(conn, id).await;
         let look_up =
-            async { Ok::<_, crate::lookups::NoAnswer>(self.lookups.ask(find).await?.map(Arc::new)) };
+            async { Ok::<_, crate::read_pool::ReadError>(self.lookups.query(find).await?.map(Arc::new)) };
         let form = self.known.get(&id, Instant::now(), look_up).await?.value;
         let form = form.ok_or_else(|| Problem::new(Code::NotFound, NOWHERE))?;
         if form.suspended {

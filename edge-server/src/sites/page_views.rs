@@ -14,7 +14,7 @@ use std::time::Duration;
 use service::Shutdown;
 use uuid::Uuid;
 
-use crate::lookups::LookUps;
+use crate::read_pool::ReadPool;
 
 /// Of so many pages counts are kept while they can't be written.
 const PAGES_MAX: usize = 200_000;
@@ -40,7 +40,7 @@ impl Tally {
 
 /// Counts views. Nothing waits and, but for the first view of a page since the last flush, nothing is allocated.
 pub(crate) struct Views {
-    lookups: LookUps,
+    lookups: ReadPool,
     /// Tallies that are no longer at nought, each once.
     begun: Sender<Tally>,
     waiting: Mutex<Waiting>,
@@ -53,7 +53,7 @@ struct Waiting {
 }
 
 impl Views {
-    pub(crate) fn new(lookups: LookUps) -> Self {
+    pub(crate) fn new(lookups: ReadPool) -> Self {
         let (begun, receiver) = channel();
         let waiting = Mutex::new(Waiting { begun: receiver, by_page: HashMap::new() });
         Self { lookups, begun, waiting }
@@ -85,7 +85,7 @@ impl Views {
         while !left.is_empty() {
             let batch = left.split_off(left.len().saturating_sub(BATCH));
             let write = async |conn: &mut store::Conn| store::views::add_views(conn, &batch).await;
-            if let Err(error) = self.lookups.ask(write).await {
+            if let Err(error) = self.lookups.query(write).await {
                 tracing::debug!(%error, pages = left.len() + batch.len(), "views wait to be written down");
                 self.put_back(left.into_iter().chain(batch));
                 return;

@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue, Method, header};
 use web::{Path, Problem};
 
 use crate::config::{Cache, weight};
-use crate::lookups::{LookUps, NoAnswer};
+use crate::read_pool::{ReadError, ReadPool};
 use crate::sites::classify_host::SiteHost;
 use crate::sites::site_handler;
 use crate::state::EdgeState;
@@ -23,19 +23,19 @@ const MAX_BYTES: u64 = 64 << 20;
 
 /// Which site's page holds a bare address, as far as it was asked for.
 pub(crate) struct ShortUrlCache {
-    lookups: LookUps,
+    lookups: ReadPool,
     known: StaleOnErrorCache<String, Option<String>>,
 }
 
 impl ShortUrlCache {
-    pub(crate) fn new(lookups: LookUps, config: &Cache) -> Self {
+    pub(crate) fn new(lookups: ReadPool, config: &Cache) -> Self {
         let weigh = |slug: &String, _: &Option<String>| weight(128 + slug.len());
         Self { lookups, known: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh) }
     }
 
     /// The name of the site whose page holds the address.
-    async fn find(&self, slug: &str) -> Result<Option<String>, NoAnswer> {
-        let look_up = self.lookups.ask(async |conn| store::pages::find_short_address(conn, slug).await);
+    async fn find(&self, slug: &str) -> Result<Option<String>, ReadError> {
+        let look_up = self.lookups.query(async |conn| store::pages::find_short_address(conn, slug).await);
         Ok(self.known.get(&slug.to_owned(), Instant::now(), look_up).await?.value)
     }
 
@@ -82,7 +82,7 @@ pub(crate) async fn show(
 
 /// The site named by `?site=`, or the one that holds the bare address. Whatever else stands in the query is
 /// not ours: links are passed on with all kinds of tracking behind them.
-async fn holder(edge: &EdgeState, slug: &str, query: &str) -> Result<Option<String>, NoAnswer> {
+async fn holder(edge: &EdgeState, slug: &str, query: &str) -> Result<Option<String>, ReadError> {
     let mut pairs = form_urlencoded::parse(query.as_bytes());
     match pairs.find(|(name, _)| name == "site") {
         Some((_, site)) => Ok(Some(site.into_owned())),

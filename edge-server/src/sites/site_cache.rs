@@ -9,7 +9,7 @@ use store::subdomains::Site;
 
 use super::classify_host::SiteHost;
 use crate::config::{Cache, weight};
-use crate::lookups::{LookUps, NoAnswer};
+use crate::read_pool::{ReadError, ReadPool};
 use crate::sites::connection_cache::{Generation, Validity};
 
 /// What is known of a host.
@@ -26,13 +26,13 @@ pub(crate) struct Remembered {
 
 /// The hosts known so far: subdomains by their names, which have no dot, and custom domains whole.
 pub(crate) struct SiteCache {
-    lookups: LookUps,
+    lookups: ReadPool,
     known: StaleOnErrorCache<String, Known>,
     forgotten: Generation,
 }
 
 impl SiteCache {
-    pub(crate) fn new(lookups: LookUps, config: &Cache) -> Self {
+    pub(crate) fn new(lookups: ReadPool, config: &Cache) -> Self {
         let weigh = |host: &String, _: &Known| weight(256 + host.len());
         Self {
             lookups,
@@ -61,7 +61,7 @@ impl SiteCache {
         &self,
         host: SiteHost<'_>,
         now: DateTime<Utc>,
-    ) -> Result<Served<Known>, NoAnswer> {
+    ) -> Result<Served<Known>, ReadError> {
         // Not even remembered: a name with a dot would stand where a domain of that name is looked for.
         if !host.could_be() {
             return Ok(Served { value: None, stale: false, hit: true });
@@ -71,7 +71,7 @@ impl SiteCache {
                 SiteHost::Subdomain(name) => store::subdomains::find_site_by_name(conn, name, now).await,
                 SiteHost::Custom(domain) => store::domains::find_site_by_domain(conn, domain).await,
             };
-            Ok(self.lookups.ask(find).await?.map(Arc::new))
+            Ok(self.lookups.query(find).await?.map(Arc::new))
         };
         self.known.get(&host.key().to_owned(), Instant::now(), look_up).await
     }

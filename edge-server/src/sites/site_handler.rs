@@ -15,8 +15,8 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use store::subdomains::Site;
 
-use crate::lookups::NoAnswer;
 use crate::proxy;
+use crate::read_pool::ReadError;
 use crate::sites::classify_host::SiteHost;
 use crate::sites::files::site_files;
 use crate::sites::page_response::{PageResponse, request_id};
@@ -180,11 +180,11 @@ pub(crate) fn nothing() -> Response {
 }
 
 /// Whether there is something at this address can't be found out now.
-pub(crate) fn cannot_say(error: NoAnswer) -> Response {
+pub(crate) fn cannot_say(error: ReadError) -> Response {
     match error {
         // Told by whoever waited for it; the others would only repeat it.
-        NoAnswer::Away => tracing::debug!("a page that isn't kept can't be looked up"),
-        NoAnswer::Refused(error) => tracing::warn!(%error, "a page that isn't kept can't be looked up"),
+        ReadError::Unavailable => tracing::debug!("a page that isn't kept can't be looked up"),
+        ReadError::Database(error) => tracing::warn!(%error, "a page that isn't kept can't be looked up"),
     }
     let text = "This page can't be shown right now; try again shortly.\n";
     let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, text);

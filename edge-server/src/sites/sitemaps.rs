@@ -12,7 +12,7 @@ use http::header;
 use uuid::Uuid;
 
 use crate::config::{Cache, weight};
-use crate::lookups::{LookUps, NoAnswer};
+use crate::read_pool::{ReadError, ReadPool};
 use crate::sites::classify_host::SiteHost;
 use crate::state::EdgeState;
 
@@ -23,23 +23,23 @@ const MAX_BYTES: u64 = 16 << 20;
 
 /// The site maps asked for so far, by site and by the origin they are written for.
 pub(crate) struct SitemapCache {
-    lookups: LookUps,
+    lookups: ReadPool,
     kept: StaleOnErrorCache<(Uuid, Arc<str>), Bytes>,
 }
 
 impl SitemapCache {
-    pub(crate) fn new(lookups: LookUps, config: &Cache) -> Self {
+    pub(crate) fn new(lookups: ReadPool, config: &Cache) -> Self {
         let weigh = |key: &(Uuid, Arc<str>), map: &Bytes| weight(256 + key.1.len() + map.len());
         Self { lookups, kept: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh) }
     }
 
-    async fn find(&self, subdomain_id: Uuid, origin: String) -> Result<Bytes, NoAnswer> {
+    async fn find(&self, subdomain_id: Uuid, origin: String) -> Result<Bytes, ReadError> {
         let key = (subdomain_id, Arc::from(origin));
         let write = async {
             let list = async |conn: &mut store::Conn| {
                 store::sitemaps::list_published(conn, subdomain_id, ADDRESSES_MAX).await
             };
-            Ok::<_, NoAnswer>(written(&key.1, &self.lookups.ask(list).await?))
+            Ok::<_, ReadError>(written(&key.1, &self.lookups.query(list).await?))
         };
         Ok(self.kept.get(&key, Instant::now(), write).await?.value)
     }
@@ -63,7 +63,7 @@ pub(crate) async fn show(
     edge: &EdgeState,
     host: SiteHost<'_>,
     subdomain_id: Uuid,
-) -> Result<Response, NoAnswer> {
+) -> Result<Response, ReadError> {
     let map = edge.site_maps.find(subdomain_id, origin(edge, host)).await?;
     Ok(([(header::CONTENT_TYPE, "application/xml"), (header::CACHE_CONTROL, "no-cache")], Body::from(map))
         .into_response())

@@ -89,7 +89,7 @@ impl GroupCommit {
     /// Writes until nobody waits.
     async fn write_all(self) {
         loop {
-            let mut conn = match store::borrow(&self.db).await {
+            let mut conn = match store::acquire_cancel_safe(&self.db).await {
                 Ok(conn) => conn,
                 Err(error) => {
                     tracing::warn!(%error, "submissions can't be stored");
@@ -97,7 +97,7 @@ impl GroupCommit {
                 }
             };
             loop {
-                let Some(batch) = self.line().next() else { return conn.give_back() };
+                let Some(batch) = self.line().next() else { return conn.release() };
                 if !self.write(&mut conn, batch).await {
                     break;
                 }
@@ -110,7 +110,7 @@ impl GroupCommit {
         let (all, told): (Vec<_>, Vec<_>) = batch.into_iter().map(|one| (one.plain, one.told)).unzip();
         let (stored, other) = match timeout(self.patience, take_together(conn, &all)).await {
             Ok(Ok(stored)) => (stored, BatchOutcome::LeftOut),
-            Ok(Err(error)) if error.is_refusal() => {
+            Ok(Err(error)) if error.is_rejected_statement() => {
                 tracing::warn!(%error, "submissions that can't be stored together are stored one by one");
                 (Stored::default(), BatchOutcome::LeftOut)
             }

@@ -45,12 +45,12 @@ impl StoreSubmission<'_> {
         };
         let patience = self.edge.patience();
         let by = Instant::now() + patience;
-        let conn = timeout_at(by, store::borrow(&self.edge.db)).await;
+        let conn = timeout_at(by, store::acquire_cancel_safe(&self.edge.db)).await;
         let mut conn = conn.map_err(|_elapsed| Problem::away(true))??;
         let mut is_committing = false;
         match timeout_at(by, self.carry_out(&mut conn, patience, new, &mut is_committing)).await {
             Ok(done) => {
-                conn.give_back();
+                conn.release();
                 done
             }
             Err(_elapsed) => {
@@ -71,7 +71,7 @@ impl StoreSubmission<'_> {
         new: NewSubmission,
         is_committing: &mut bool,
     ) -> Result<Outcome, Problem> {
-        let mut tx = store::begin_on(conn, patience).await?;
+        let mut tx = store::begin_with_timeout(conn, patience).await?;
         match self.take_within(&mut tx, new).await {
             Ok((outcome @ Outcome::Stored(_), signals)) => {
                 *is_committing = true;

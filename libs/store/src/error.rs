@@ -23,14 +23,14 @@ pub enum Error {
 
 impl Error {
     /// Whether it is about the rows that were asked for, and passes: somebody else had or changed them.
-    pub(crate) fn is_of_some_rows(&self) -> bool {
+    pub(crate) fn is_row_conflict(&self) -> bool {
         let Self::Database(sqlx::Error::Database(error)) = self else { return false };
         let code = error.code().unwrap_or_default();
         ["40", "55P03", "23503"].iter().any(|passing| code.starts_with(passing))
     }
 
     /// Whether the database itself refused a statement: nothing of it has happened then.
-    pub fn is_refusal(&self) -> bool {
+    pub fn is_rejected_statement(&self) -> bool {
         matches!(self, Self::Database(sqlx::Error::Database(_)))
     }
 }

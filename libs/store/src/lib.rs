@@ -7,8 +7,8 @@ pub mod accounts;
 pub mod archives;
 pub mod assets;
 pub mod blobs;
-mod borrowed;
 pub mod callers;
+mod cancel_safe;
 pub mod claims;
 pub mod deliveries;
 pub mod deploys;
@@ -23,7 +23,6 @@ pub mod help;
 pub mod idempotency;
 pub mod identities;
 pub mod keys;
-pub mod lookups;
 pub mod mails;
 pub mod months;
 pub mod names;
@@ -33,6 +32,7 @@ pub mod overviews;
 pub mod pages;
 mod part;
 pub mod purges;
+pub mod read_pool;
 pub mod recipients;
 pub mod returners;
 pub mod salts;
@@ -55,7 +55,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
-pub use borrowed::{Borrowed, borrow};
+pub use cancel_safe::{CancelSafeConn, acquire_cancel_safe};
 pub use error::Error;
 pub use part::Part;
 
@@ -91,7 +91,7 @@ pub fn connect(config: &Config) -> Result<Db, Error> {
 ///
 /// # Errors
 /// The address can't be read.
-pub fn connect_impatient(config: &Config, wait_within: Duration) -> Result<Db, Error> {
+pub fn connect_with_lock_timeout(config: &Config, wait_within: Duration) -> Result<Db, Error> {
     let (lock, statement) = (wait_within.as_millis(), 2 * wait_within.as_millis());
     // Who hangs up takes the connection along: what was asked on it must not go on without anybody.
     let set = format!(
@@ -120,7 +120,7 @@ fn options(config: &Config) -> PgPoolOptions {
 ///
 /// # Errors
 /// The address can't be read.
-pub fn connect_steady(config: &Config, max_connections: u32) -> Result<Db, Error> {
+pub fn connect_generic_plans(config: &Config, max_connections: u32) -> Result<Db, Error> {
     let steady = [("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")];
     let pool = PgPoolOptions::new()
         .max_connections(max_connections)
@@ -160,7 +160,7 @@ pub async fn acquire(db: &Db) -> Result<sqlx::pool::PoolConnection<sqlx::Postgre
 ///
 /// # Errors
 /// None can be had in time.
-pub async fn acquire_own(db: &Db) -> Result<Conn, Error> {
+pub async fn acquire_detached(db: &Db) -> Result<Conn, Error> {
     Ok(db.acquire().await?.detach())
 }
 
@@ -172,12 +172,12 @@ pub async fn begin(db: &Db) -> Result<Tx, Error> {
     Ok(db.begin().await?)
 }
 
-/// Begins a transaction on a connection that is closed should it fall silent ([`Borrowed`]). Postgres, which may not hear of
+/// Begins a transaction on a connection that is closed should it fall silent ([`CancelSafeConn`]). Postgres, which may not hear of
 /// that, ends the transaction when it was told nothing for `patience`, and its locks with it.
 ///
 /// # Errors
 /// The database's.
-pub async fn begin_on(conn: &mut Conn, patience: Duration) -> Result<TxOn<'_>, Error> {
+pub async fn begin_with_timeout(conn: &mut Conn, patience: Duration) -> Result<TxOn<'_>, Error> {
     let begin = format!("begin; set local idle_in_transaction_session_timeout = {}", patience.as_millis());
     Ok(sqlx::Connection::begin_with(conn, sqlx::AssertSqlSafe(begin)).await?)
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use domain::months::month_of;
 use service::{Clock, metrics};
 use store::Db;
-use store::lookups::LookUps;
+use store::read_pool::ReadPool;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -28,7 +28,7 @@ pub(crate) struct Keeper {
 
 struct Books {
     db: Db,
-    lookups: LookUps,
+    lookups: ReadPool,
     clock: Clock,
     accounts: Arc<Accounts>,
     /// What waits to be given back or charged.
@@ -37,7 +37,7 @@ struct Books {
 
 impl Keeper {
     pub(super) fn new(
-        (db, lookups): (Db, LookUps),
+        (db, lookups): (Db, ReadPool),
         clock: Clock,
         accounts: Arc<Accounts>,
         asked: mpsc::UnboundedReceiver<Arc<Account>>,
@@ -82,7 +82,7 @@ impl Books {
         let lease = async |conn: &mut store::Conn| {
             store::months::lease_events(conn, account.id, wish.month, wish.want, wish.limit).await
         };
-        let result = match self.lookups.ask(lease).await {
+        let result = match self.lookups.query(lease).await {
             Ok(granted) => {
                 account.allowance().granted(wish, granted, Instant::now());
                 if granted > 0 { "granted" } else { "used_up" }

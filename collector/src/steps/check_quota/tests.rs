@@ -47,7 +47,7 @@ async fn database() -> sandbox::test::TestDatabase {
 }
 
 fn quota(db: &Db, clock: Clock) -> (CheckQuota, Keeper) {
-    CheckQuota::new(db.clone(), LookUps::new(db.clone()), clock, rules())
+    CheckQuota::new(db.clone(), ReadPool::new(db.clone()), clock, rules())
 }
 
 /// Counts an event, for good.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, Days, NaiveDate, Utc};
 use domain::visitors::SALT_BYTES;
 use service::{Check, Clock, Rng, Shutdown};
-use store::lookups::{LookUps, NoAnswer};
+use store::read_pool::{ReadError, ReadPool};
 use store::returners::NewSalt;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -21,7 +21,7 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_secs(2);
 /// The salts in use. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Salts {
-    lookups: LookUps,
+    lookups: ReadPool,
     clock: Clock,
     rng: Rng,
     check: Check,
@@ -36,11 +36,11 @@ struct SiteSalt {
 }
 
 impl Salts {
-    pub(crate) fn new(lookups: LookUps, clock: Clock, rng: Rng, check: Check) -> Self {
+    pub(crate) fn new(lookups: ReadPool, clock: Clock, rng: Rng, check: Check) -> Self {
         Self { lookups, clock, rng, check, of_days: Arc::default(), of_sites: Arc::default() }
     }
 
-    pub(super) async fn of_day(&self, day: NaiveDate) -> Result<Salt, NoAnswer> {
+    pub(super) async fn of_day(&self, day: NaiveDate) -> Result<Salt, ReadError> {
         let known = self.of_days.read().unwrap_or_else(PoisonError::into_inner).get(&day).copied();
         if let Some(salt) = known {
             return Ok(salt);
@@ -48,7 +48,7 @@ impl Salts {
         let fresh = self.rng.bytes();
         let get = async |conn: &mut store::Conn| store::salts::get_salt(conn, day, &fresh).await;
         // Apart, as what waits for Postgres is large, and every event would carry its place along.
-        let salt = Box::pin(self.lookups.ask(get)).await?;
+        let salt = Box::pin(self.lookups.query(get)).await?;
         self.of_days.write().unwrap_or_else(PoisonError::into_inner).insert(day, salt);
         Ok(salt)
     }
@@ -59,7 +59,7 @@ impl Salts {
         site_id: Uuid,
         epoch: NaiveDate,
         ends_at: DateTime<Utc>,
-    ) -> Result<Option<Salt>, NoAnswer> {
+    ) -> Result<Option<Salt>, ReadError> {
         let key = (site_id, epoch);
         let known = self.of_sites.read().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
         // Another end means that the owner chose another lifetime: the database must hear of it.
@@ -68,7 +68,7 @@ impl Salts {
         }
         let fresh = NewSalt { epoch, ends_at, salt: self.rng.bytes() };
         let get = async |conn: &mut store::Conn| store::returners::get_site_salt(conn, site_id, &fresh).await;
-        let salt = Box::pin(self.lookups.ask(get)).await?;
+        let salt = Box::pin(self.lookups.query(get)).await?;
         if let Some(salt) = salt {
             let known = SiteSalt { salt, ends_at };
             self.of_sites.write().unwrap_or_else(PoisonError::into_inner).insert(key, known);
@@ -94,7 +94,7 @@ impl Salts {
         Ok(())
     }
 
-    async fn rotate(&self) -> Result<(), NoAnswer> {
+    async fn rotate(&self) -> Result<(), ReadError> {
         let now = self.clock.now();
         let today = now.date_naive();
         // Yesterday's stays: a session may have begun before midnight.
@@ -106,7 +106,7 @@ impl Salts {
             store::salts::delete_salts_before(conn, oldest).await?;
             store::returners::delete_ended_salts(conn, now).await
         };
-        self.lookups.ask(delete).await?;
+        self.lookups.query(delete).await?;
         self.of_day(today).await?;
         self.of_day(today.checked_add_days(Days::new(1)).unwrap_or(today)).await?;
         Ok(())

@@ -15,7 +15,7 @@ use store::assets::ShownFile;
 use uuid::Uuid;
 
 use crate::config::{Cache, weight};
-use crate::lookups::{LookUps, NoAnswer};
+use crate::read_pool::{ReadError, ReadPool};
 use crate::sites::files::file_body;
 use crate::sites::page_response::request_id;
 use crate::sites::site_handler::{cannot_say, nothing, refuse};
@@ -39,20 +39,20 @@ enum Address {
 
 /// The files known so far; addresses without one too.
 pub(crate) struct Assets {
-    lookups: LookUps,
+    lookups: ReadPool,
     known: StaleOnErrorCache<Address, Option<ShownFile>>,
 }
 
 impl Assets {
-    pub(crate) fn new(lookups: LookUps, config: &Cache) -> Self {
+    pub(crate) fn new(lookups: ReadPool, config: &Cache) -> Self {
         let weigh = |_: &Address, file: &Option<ShownFile>| {
             weight(192 + file.as_ref().map_or(0, |file| file.filename.len() + file.content_type.len()))
         };
         Self { lookups, known: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh) }
     }
 
-    async fn find(&self, address: Address) -> Result<Option<ShownFile>, NoAnswer> {
-        let look_up = self.lookups.ask(async |conn| match address {
+    async fn find(&self, address: Address) -> Result<Option<ShownFile>, ReadError> {
+        let look_up = self.lookups.query(async |conn| match address {
             Address::Id(id) => store::assets::find_shown(conn, id).await,
             Address::Content(sha256) => store::assets::find_shown_by_content(conn, &sha256).await,
         });

@@ -14,7 +14,7 @@ use store::subdomains::Site;
 use uuid::Uuid;
 
 use crate::config::{Cache, weight};
-use crate::lookups::{LookUps, NoAnswer};
+use crate::read_pool::{ReadError, ReadPool};
 use crate::sites::files::file_body;
 use crate::sites::site_handler::cannot_say;
 use crate::state::EdgeState;
@@ -26,12 +26,12 @@ const PATH_BYTES_MAX: usize = 1_024;
 
 /// The files known so far, by site and path; paths without one too.
 pub(crate) struct Files {
-    lookups: LookUps,
+    lookups: ReadPool,
     known: StaleOnErrorCache<(Uuid, String), Option<ShownFile>>,
 }
 
 impl Files {
-    pub(crate) fn new(lookups: LookUps, config: &Cache) -> Self {
+    pub(crate) fn new(lookups: ReadPool, config: &Cache) -> Self {
         let weigh = |key: &(Uuid, String), file: &Option<ShownFile>| {
             let about = file.as_ref().map_or(0, |file| file.filename.len() + file.content_type.len() + 96);
             weight(192 + key.1.len() + about)
@@ -39,10 +39,10 @@ impl Files {
         Self { lookups, known: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh) }
     }
 
-    async fn find(&self, subdomain_id: Uuid, path: &str) -> Result<Served<Option<ShownFile>>, NoAnswer> {
+    async fn find(&self, subdomain_id: Uuid, path: &str) -> Result<Served<Option<ShownFile>>, ReadError> {
         let find =
             async |conn: &mut store::Conn| store::deploys::files::find_file(conn, subdomain_id, path).await;
-        self.known.get(&(subdomain_id, path.to_owned()), Instant::now(), self.lookups.ask(find)).await
+        self.known.get(&(subdomain_id, path.to_owned()), Instant::now(), self.lookups.query(find)).await
     }
 
     /// Asks again about a site's files.

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::config::{Cache, weight};
-use crate::lookups::{LookUps, NoAnswer};
+use crate::read_pool::{ReadError, ReadPool};
 use crate::sites::pages::rendered_page::Rendered;
 use crate::sites::pages::tracker;
 
@@ -40,14 +40,14 @@ impl Equivalent<PageKey> for PageRef<'_> {
 
 /// The pages kept so far, by site and slug; slugs without a page are kept too.
 pub(crate) struct Pages {
-    lookups: LookUps,
+    lookups: ReadPool,
     kept: StaleOnErrorCache<PageKey, Option<Rendered>>,
     may_wait: Arc<Semaphore>,
     at_a_time: Arc<Semaphore>,
 }
 
 impl Pages {
-    pub(crate) fn new(lookups: LookUps, config: &Cache) -> Self {
+    pub(crate) fn new(lookups: ReadPool, config: &Cache) -> Self {
         let weigh = |key: &PageKey, page: &Option<Rendered>| {
             weight(256 + key.slug.len() + page.as_ref().map_or(0, Rendered::weight_bytes))
         };
@@ -72,7 +72,7 @@ impl Pages {
         &self,
         subdomain_id: Uuid,
         slug: &str,
-    ) -> Result<Served<Option<Rendered>>, NoAnswer> {
+    ) -> Result<Served<Option<Rendered>>, ReadError> {
         let key = PageKey { subdomain_id, slug: slug.into() };
         let served = self.kept.get(&key, Instant::now(), self.render(&key)).await?;
         if let (false, Some(page)) = (served.hit, &served.value)
@@ -83,13 +83,13 @@ impl Pages {
         Ok(served)
     }
 
-    async fn render(&self, key: &PageKey) -> Result<Option<Rendered>, NoAnswer> {
+    async fn render(&self, key: &PageKey) -> Result<Option<Rendered>, ReadError> {
         let find = async |conn: &mut store::Conn| {
             let document = store::pages::find_document(conn, key.subdomain_id, &key.slug).await?;
             let tag = store::sites::find_tag(conn, key.subdomain_id).await?;
             Ok(document.map(|document| (document, tag)))
         };
-        let Some((document, tag)) = self.lookups.ask(find).await? else { return Ok(None) };
+        let Some((document, tag)) = self.lookups.query(find).await? else { return Ok(None) };
         let mut html = domain::rendering::page(document.source());
         if let Some(tag) = tag {
             html = tracker::insert_tracker(html, &tag);

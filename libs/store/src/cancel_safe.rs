@@ -11,27 +11,27 @@ use sqlx::pool::PoolConnection;
 use crate::{Conn, Db, Error};
 
 /// A connection that is closed when it is dropped, its transaction with it, unless it was given back before.
-pub struct Borrowed {
+pub struct CancelSafeConn {
     conn: PoolConnection<Postgres>,
-    is_given_back: bool,
+    is_released: bool,
 }
 
 /// A connection of the pool.
 ///
 /// # Errors
 /// None can be had in time.
-pub async fn borrow(db: &Db) -> Result<Borrowed, Error> {
-    Ok(Borrowed { conn: db.acquire().await?, is_given_back: false })
+pub async fn acquire_cancel_safe(db: &Db) -> Result<CancelSafeConn, Error> {
+    Ok(CancelSafeConn { conn: db.acquire().await?, is_released: false })
 }
 
-impl Borrowed {
+impl CancelSafeConn {
     /// Lets others use it: what it was asked was answered.
-    pub fn give_back(mut self) {
-        self.is_given_back = true;
+    pub fn release(mut self) {
+        self.is_released = true;
     }
 }
 
-impl Deref for Borrowed {
+impl Deref for CancelSafeConn {
     type Target = Conn;
 
     fn deref(&self) -> &Conn {
@@ -39,15 +39,15 @@ impl Deref for Borrowed {
     }
 }
 
-impl DerefMut for Borrowed {
+impl DerefMut for CancelSafeConn {
     fn deref_mut(&mut self) -> &mut Conn {
         &mut self.conn
     }
 }
 
-impl Drop for Borrowed {
+impl Drop for CancelSafeConn {
     fn drop(&mut self) {
-        if !self.is_given_back {
+        if !self.is_released {
             self.conn.close_on_drop();
         }
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use domain::Fault;
 use tokio::time::timeout_at;
 
-use crate::{Config, Conn, Db, Error, connect_impatient};
+use crate::{Config, Conn, Db, Error, connect_with_lock_timeout};
 
 /// A look-up by key takes a millisecond; what takes this long has failed.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// The way to Postgres for look-ups. Clones know of each other's failures.
 #[derive(Debug, Clone)]
-pub struct LookUps {
+pub struct ReadPool {
     db: Db,
     /// When the next question may be asked; none while Postgres answers.
     away_until: Arc<Mutex<Option<Instant>>>,
@@ -27,35 +27,35 @@ pub struct LookUps {
 
 /// A look-up without an answer.
 #[derive(Debug, thiserror::Error)]
-pub enum NoAnswer {
+pub enum ReadError {
     /// Nothing came in time, now or a moment ago.
     #[error("postgres gives no answer")]
-    Away,
+    Unavailable,
     /// Postgres said no.
     #[error(transparent)]
-    Refused(#[from] Error),
+    Database(#[from] Error),
 }
 
-impl Fault for NoAnswer {
+impl Fault for ReadError {
     fn is_unavailable(&self) -> bool {
         match self {
-            Self::Away => true,
-            Self::Refused(error) => error.is_unavailable(),
+            Self::Unavailable => true,
+            Self::Database(error) => error.is_unavailable(),
         }
     }
 }
 
-impl NoAnswer {
+impl ReadError {
     /// Whether others would get no answer either: a lock that one account's rows are under is no outage.
     fn is_of_the_server(&self) -> bool {
         match self {
-            Self::Away => true,
-            Self::Refused(error) => error.is_unavailable() && !error.is_of_some_rows(),
+            Self::Unavailable => true,
+            Self::Database(error) => error.is_unavailable() && !error.is_row_conflict(),
         }
     }
 }
 
-impl LookUps {
+impl ReadPool {
     /// Look-ups over so many connections of their own: whatever others wait for in Postgres, pages are found.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl LookUps {
     pub fn connect(config: &Config, connections: u32) -> Result<Self, Error> {
         let own = Config { max_connections: connections, ..config.clone() };
         // Whoever has lost patience leaves no connection behind that waits for a lock.
-        Ok(Self::new(connect_impatient(&own, PATIENCE)?))
+        Ok(Self::new(connect_with_lock_timeout(&own, PATIENCE)?))
     }
 
     /// Look-ups in `db`.
@@ -74,27 +74,27 @@ impl LookUps {
     /// Asks, and waits for the answer, but not long.
     ///
     /// # Errors
-    /// [`NoAnswer`].
-    pub async fn ask<T>(
+    /// [`ReadError`].
+    pub async fn query<T>(
         &self,
         question: impl AsyncFnOnce(&mut Conn) -> Result<T, Error>,
-    ) -> Result<T, NoAnswer> {
+    ) -> Result<T, ReadError> {
         if !self.may_ask(Instant::now()) {
-            return Err(NoAnswer::Away);
+            return Err(ReadError::Unavailable);
         }
         let by = tokio::time::Instant::now() + PATIENCE;
-        let answer = match timeout_at(by, crate::borrow(&self.db)).await {
-            Err(_elapsed) => Err(NoAnswer::Away),
+        let answer = match timeout_at(by, crate::acquire_cancel_safe(&self.db)).await {
+            Err(_elapsed) => Err(ReadError::Unavailable),
             Ok(Err(error)) => Err(error.into()),
             Ok(Ok(mut conn)) => match timeout_at(by, question(&mut conn)).await {
                 Ok(answer) => {
-                    conn.give_back();
-                    answer.map_err(NoAnswer::from)
+                    conn.release();
+                    answer.map_err(ReadError::from)
                 }
-                Err(_elapsed) => Err(NoAnswer::Away),
+                Err(_elapsed) => Err(ReadError::Unavailable),
             },
         };
-        let is_away = answer.as_ref().is_err_and(NoAnswer::is_of_the_server);
+        let is_away = answer.as_ref().is_err_and(ReadError::is_of_the_server);
         *self.away_until() = is_away.then(|| Instant::now() + PAUSE);
         answer
     }
@@ -121,19 +121,19 @@ impl LookUps {
 mod tests {
     use super::*;
 
-    fn away() -> LookUps {
+    fn away() -> ReadPool {
         let url = "postgres://nobody@127.0.0.1:1/none".to_owned();
-        LookUps::new(crate::connect(&crate::Config { url, max_connections: 1 }).unwrap())
+        ReadPool::new(crate::connect(&crate::Config { url, max_connections: 1 }).unwrap())
     }
 
     #[tokio::test]
     async fn only_the_first_of_many_waits_for_a_postgres_that_is_away() {
         let lookups = away();
-        let ask = async || lookups.ask(async |_| Ok(())).await;
+        let ask = async || lookups.query(async |_| Ok(())).await;
         assert!(ask().await.is_err());
         let began = Instant::now();
         for _ in 0..100 {
-            assert!(matches!(ask().await, Err(NoAnswer::Away)));
+            assert!(matches!(ask().await, Err(ReadError::Unavailable)));
         }
         assert!(began.elapsed() < PAUSE, "{:?}", began.elapsed());
     }
@@ -146,9 +146,9 @@ mod tests {
         assert!(lookups.may_ask(long_ago));
         assert!(!lookups.may_ask(long_ago), "another one waits for the answer of the first");
         let database = sandbox::test::database().await;
-        let lookups = LookUps { db: database.db.clone(), ..lookups };
+        let lookups = ReadPool { db: database.db.clone(), ..lookups };
         *lookups.away_until() = Some(long_ago);
-        assert_eq!(lookups.ask(async |_| Ok(7)).await.unwrap(), 7);
+        assert_eq!(lookups.query(async |_| Ok(7)).await.unwrap(), 7);
         assert!(lookups.may_ask(long_ago) && lookups.may_ask(long_ago));
     }
 }

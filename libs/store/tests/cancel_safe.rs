@@ -8,7 +8,7 @@ use store::Config;
 async fn who_hangs_up_during_a_statement_leaves_no_statement_behind() {
     let database = sandbox::test::database().await;
     let config = Config { url: database.url.clone(), max_connections: 2 };
-    let impatient = store::connect_impatient(&config, Duration::from_secs(300)).unwrap();
+    let impatient = store::connect_with_lock_timeout(&config, Duration::from_secs(300)).unwrap();
     let asleep = async || -> i64 {
         let question = "select count(*) from pg_stat_activity where datname = current_database() and query like '%pg_sleep(100)%'
                         and pid <> pg_backend_pid() and state = 'active'";
@@ -16,10 +16,10 @@ async fn who_hangs_up_during_a_statement_leaves_no_statement_behind() {
     };
     // More than the pool has places for.
     for _ in 0..3 {
-        let mut conn = store::borrow(&impatient).await.unwrap();
+        let mut conn = store::acquire_cancel_safe(&impatient).await.unwrap();
         let waiting = tokio::spawn(async move {
             sqlx::query("select pg_sleep(100)").execute(&mut *conn).await.unwrap();
-            conn.give_back();
+            conn.release();
         });
         sandbox::test::until(async || asleep().await > 0).await;
         waiting.abort();
