@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::request::Parts;
 use http::{HeaderMap, header};
-use store::callers::Caller;
+use store::credentials::Caller;
 use web::{Code, Problem};
 
 use crate::App;

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::reach::OutOfReach;
 use domain::scopes::Resource;
+use store::resources::ResourceFolder;
 use store::subdomains::Subdomain;
-use store::things::Place;
-use store::{Conn, Part};
+use store::{Conn, ListFilter};
 use uuid::Uuid;
 use web::{Code, PaginationQuery, Problem};
 
@@ -21,7 +21,7 @@ impl<S> Call<S> {
 
     /// Checks that the caller may access all of these resources.
     pub async fn check_ids(&self, conn: &mut Conn, kind: Resource, ids: &[Uuid]) -> Result<(), Problem> {
-        let places = store::things::find_places(conn, self.account_id, kind, ids).await?;
+        let places = store::resources::list_resource_folders(conn, self.account_id, kind, ids).await?;
         let folders: BTreeMap<Uuid, Option<Uuid>> =
             places.into_iter().map(|place| (place.id, place.folder_id)).collect();
         for id in ids {
@@ -38,8 +38,9 @@ impl<S> Call<S> {
         kind: Resource,
         ids: &[Uuid],
     ) -> Result<BTreeSet<Uuid>, Problem> {
-        let places = store::things::find_places(conn, self.account_id, kind, ids).await?;
-        let covered = |place: &Place| self.restrictions().covers(kind, place.id, place.folder_id).is_ok();
+        let places = store::resources::list_resource_folders(conn, self.account_id, kind, ids).await?;
+        let covered =
+            |place: &ResourceFolder| self.restrictions().covers(kind, place.id, place.folder_id).is_ok();
         Ok(places.into_iter().filter(covered).map(|place| place.id).collect())
     }
 
@@ -90,10 +91,10 @@ impl<S> Call<S> {
     }
 
     /// Returns the filter of a list: the requested page of the resources that the caller may access.
-    pub fn list_filter(&self, kind: Resource, paging: &PaginationQuery) -> Result<Part, Problem> {
+    pub fn list_filter(&self, kind: Resource, paging: &PaginationQuery) -> Result<ListFilter, Problem> {
         let (limit, after) = paging.read()?;
         let ids = self.restrictions().ids_of(kind).map(|ids| ids.iter().copied().collect());
-        Ok(Part { folder_id: self.restrictions().folder_id, ids, after, limit })
+        Ok(ListFilter { folder_id: self.restrictions().folder_id, ids, after, limit })
     }
 
     /// As [`Call::list_filter`], for a list that the request may limit to one folder.
@@ -103,11 +104,11 @@ impl<S> Call<S> {
         kind: Resource,
         paging: &PaginationQuery,
         folder_id: Option<Uuid>,
-    ) -> Result<Part, Problem> {
+    ) -> Result<ListFilter, Problem> {
         let filter = self.list_filter(kind, paging)?;
         let Some(folder_id) = folder_id else { return Ok(filter) };
         self.check_id(conn, Resource::Folders, folder_id).await?;
-        Ok(Part { folder_id: Some(folder_id), ..filter })
+        Ok(ListFilter { folder_id: Some(folder_id), ..filter })
     }
 }
 

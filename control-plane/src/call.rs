@@ -13,8 +13,8 @@ use domain::reach::Reach;
 use domain::scopes::{Action, Resource, Scope, ScopeSet};
 use http::request::Parts;
 use serde_json::json;
-use store::callers::Caller;
-use store::months::Months;
+use store::credentials::Caller;
+use store::monthly_usage::MonthlyUsage;
 use uuid::Uuid;
 use web::{Code, Created, Envelope, Meta, MetaSlot, Problem, Reply, RequestId, Usage, UsageCounter};
 
@@ -222,14 +222,14 @@ fn meta(caller: &Caller, request_id: &str) -> Meta {
     Meta {
         plan: plan.word(),
         claimed: caller.account.claimed_at.is_some(),
-        usage: usage_of(plan, &caller.usage, &caller.months),
+        usage: usage_of(plan, &caller.usage, &caller.monthly_usage),
         restrictions: plan.restrictions(),
         request_id: request_id.to_owned(),
     }
 }
 
 /// The usage of a plan's limits.
-pub fn usage_of(plan: Plan, usage: &store::usage::Usage, months: &Months) -> Usage {
+pub fn usage_of(plan: Plan, usage: &store::usage::Usage, months: &MonthlyUsage) -> Usage {
     let limits = plan.limits();
     let used = |used: i64, limit: i64| UsageCounter { used, limit };
     Usage {

@@ -11,7 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use domain::keys::{self, KeyKind, Pepper};
 use domain::sessions;
 use store::Conn;
-use store::callers::{Caller, Credential};
+use store::credentials::{Caller, Credential};
 use store::keys::Secret;
 use uuid::Uuid;
 use web::{Code, Problem};
@@ -54,7 +54,7 @@ impl CredentialCache {
         // The checksum detects typing errors without a query.
         keys::recognise(key).ok_or_else(unknown)?;
         let fingerprint = self.pepper.fingerprint(key);
-        let look_up = async |conn: &mut Conn| store::callers::find_by_key(conn, &fingerprint, now).await;
+        let look_up = async |conn: &mut Conn| store::credentials::find_by_key(conn, &fingerprint, now).await;
         let caller = self.look_up(fingerprint, now, look_up).await?.ok_or_else(unknown)?;
         match caller.credential {
             Credential::Key { expires_at: Some(at), .. } if at <= now => {
@@ -69,7 +69,8 @@ impl CredentialCache {
     /// # Errors
     /// 401 if the session has ended or has no account; 503 as in [`CredentialCache::by_key`].
     pub async fn by_session(&self, token_hash: [u8; 32], now: DateTime<Utc>) -> Result<Arc<Caller>, Problem> {
-        let look_up = async |conn: &mut Conn| store::callers::find_by_session(conn, &token_hash, now).await;
+        let look_up =
+            async |conn: &mut Conn| store::credentials::find_by_session(conn, &token_hash, now).await;
         let caller = self.look_up(token_hash, now, look_up).await?;
         let is_valid = |caller: &Arc<Caller>| match caller.credential {
             Credential::Session { expires_at, .. } => expires_at > now,

@@ -157,7 +157,7 @@ impl Delivery {
         let taken: Vec<(Uuid, i64)> = taken.into_iter().collect();
         let now = self.clock.now();
         let charge = async |conn: &mut store::Conn| {
-            store::months::charge_held_events(conn, segment.id, month_of(now), &taken, now).await
+            store::monthly_usage::charge_held_events(conn, segment.id, month_of(now), &taken, now).await
         };
         match self.stores.lookups.query(charge).await {
             Ok(()) => Ok(None),

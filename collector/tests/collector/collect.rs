@@ -189,7 +189,9 @@ async fn who_asks_not_to_be_counted_is_not_unless_the_owner_decided_otherwise_an
     let mut conn = store::acquire(&stand.database.db).await.unwrap();
     until(async || {
         let since = now() - chrono::TimeDelta::days(1);
-        let drops = store::drops::list_drops(&mut conn, account_id, stand.site_id, since).await.unwrap();
+        let drops = store::dropped_events::list_dropped_events(&mut conn, account_id, stand.site_id, since)
+            .await
+            .unwrap();
         let drops: Vec<_> = drops.iter().map(|drops| (drops.reason.as_str(), drops.count)).collect();
         drops == [("bot", 2), ("do_not_track", 2)]
     })

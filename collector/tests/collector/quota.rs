@@ -6,7 +6,7 @@ use std::time::Duration;
 use domain::months::month_of;
 use domain::plans::Plan;
 use sandbox::test::until;
-use store::months::{charge_events, find_months};
+use store::monthly_usage::{charge_events, find_monthly_usage};
 use tokio::task::JoinSet;
 
 use crate::browser::{Browser, Request, answered, page_view};
@@ -36,7 +36,7 @@ async fn crowd(collector: SocketAddr, site_token: &str, browsers: u32, views: u3
 async fn used(stand: &Stand) -> i64 {
     let account_id = stand.account_id().await;
     let mut conn = store::acquire(&stand.database.db).await.unwrap();
-    find_months(&mut conn, account_id, now()).await.unwrap().events
+    find_monthly_usage(&mut conn, account_id, now()).await.unwrap().events
 }
 
 /// Leaves so many of the plan's events.

@@ -111,7 +111,7 @@ impl Stand {
     pub(crate) async fn used_of(&self, site_token: &str) -> i64 {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         let owner = store::sites::find_owner_by_token(&mut conn, site_token).await.unwrap().unwrap();
-        store::months::find_months(&mut conn, owner.account_id, now()).await.unwrap().events
+        store::monthly_usage::find_monthly_usage(&mut conn, owner.account_id, now()).await.unwrap().events
     }
 
     /// Where Postgres listens.

@@ -12,7 +12,7 @@ use domain::{Complaint, Cursor};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use store::callers::Caller;
+use store::credentials::Caller;
 use store::keys::{Key, NewKey};
 use uuid::Uuid;
 use web::{Code, Created, Deletion, Json, PageInfo, PaginationQuery, Path, Problem, Query, Reply};
@@ -210,7 +210,7 @@ async fn revoke(
 async fn begin<S>(call: &Call<S>, app: &App) -> Result<store::Tx, Problem> {
     let mut tx = store::begin(&app.db).await?;
     store::keys::lock_all(&mut tx, call.account_id).await?;
-    if store::callers::is_current(&mut tx, &call.caller, call.now).await? {
+    if store::credentials::is_current(&mut tx, &call.caller, call.now).await? {
         return Ok(tx);
     }
     Err(Problem::new(Code::Unauthenticated, "this key or session has ended, or the key was rotated"))

@@ -72,9 +72,9 @@ async fn list(
     let part = call.list_filter(Resource::Subdomains, &paging)?;
     let mut conn = store::acquire(&app.db).await?;
     let pages = call.restrictions().ids_of(Resource::Pages);
-    let mut rows = store::names::list_subdomains(&mut conn, call.account_id, &part, pages).await?;
+    let mut rows = store::subdomain_names::list_subdomains(&mut conn, call.account_id, &part, pages).await?;
     let page = PageInfo::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
-    let view = |row: store::names::ListedSubdomain| SubdomainView {
+    let view = |row: store::subdomain_names::ListedSubdomain| SubdomainView {
         id: row.id,
         url: app.addresses.site(&row.name),
         name: row.name,
@@ -100,7 +100,7 @@ async fn create(
     let id = app.rng.uuid_v7(call.now);
     let limit = call.limits().subdomains;
     let mut tx = store::begin(&app.db).await?;
-    if !store::names::reserve_name(&mut tx, call.account_id, &name, call.now).await? {
+    if !store::subdomain_names::reserve_name(&mut tx, call.account_id, &name, call.now).await? {
         return Err(taken(&name));
     }
     if !usage::take(&mut tx, call.account_id, Counter::Subdomains, limit).await? {
@@ -136,7 +136,7 @@ async fn rename(
     }
     call.check_whole_account(Resource::Subdomains)?;
     let mut tx = store::begin(&app.db).await?;
-    let first = store::names::lock_first_subdomain(&mut tx, call.account_id).await?;
+    let first = store::subdomain_names::lock_first_subdomain(&mut tx, call.account_id).await?;
     let mut first = first.ok_or_else(|| Problem::not_found("subdomain"))?;
     call.check_id(&mut tx, Resource::Subdomains, first.id).await?;
     if first.name != name {
@@ -147,11 +147,12 @@ async fn rename(
                 format!("a subdomain may be renamed at most {} times in 24 hours", rules.max_renames_per_day);
             return Err(Problem::new(Code::RateLimited, detail).retry_after(wait));
         }
-        if !store::names::reserve_name(&mut tx, call.account_id, &name, call.now).await? {
+        if !store::subdomain_names::reserve_name(&mut tx, call.account_id, &name, call.now).await? {
             return Err(taken(&name));
         }
         let kept_until = call.now + rules.redirect_ttl;
-        store::names::update_name(&mut tx, call.account_id, &first, &name, call.now, kept_until).await?;
+        store::subdomain_names::update_name(&mut tx, call.account_id, &first, &name, call.now, kept_until)
+            .await?;
         let hosts = [first.name, name.clone()].map(|host| Change::Host { host });
         app.commit(tx, hosts.into()).await?;
         app.credentials.invalidate_account(call.account_id);

@@ -13,7 +13,7 @@ use domain::idempotency::{CallName, is_key};
 use futures::future::{BoxFuture, Either};
 use http::Method;
 use http::request::Parts;
-use store::callers::Credential;
+use store::credentials::Credential;
 use store::idempotency::{Attempt, Claim};
 use tower::{Layer, Service};
 use tracing::Instrument;

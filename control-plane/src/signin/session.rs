@@ -7,7 +7,7 @@ use domain::sessions::{expiry, is_to_be_noted};
 use http::request::Parts;
 use http::{HeaderMap, Method};
 use store::Conn;
-use store::identities::{self, Vouched};
+use store::identities::{self, ProviderIdentity};
 use store::sessions::{self, NewSession, Session};
 use web::Problem;
 
@@ -39,7 +39,7 @@ async fn find(app: &App, headers: &HeaderMap) -> Result<Option<SignedIn>, Proble
 pub(super) async fn begin(
     app: &App,
     headers: &HeaderMap,
-    identity: &Vouched,
+    identity: &ProviderIdentity,
     return_to: &str,
 ) -> Result<Response, Problem> {
     let now = app.clock.now();

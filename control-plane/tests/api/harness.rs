@@ -21,7 +21,7 @@ use serde_json::Value;
 use service::config::{Sources, load};
 use service::{Clock, Rng};
 use store::blobs::NewBlob;
-use store::identities::{self, Vouched};
+use store::identities::{self, ProviderIdentity};
 use store::keys::NewKey;
 use store::mails::Kind;
 use store::sessions::NewSession;
@@ -226,7 +226,7 @@ impl Api {
         let (clock, rng) = (Clock::system(), Rng::system());
         let (now, id) = (clock.now(), rng.uuid_v7(clock.now()));
         let token = base62::encode(&rng.bytes::<32>(), 43);
-        let identity_input = Vouched {
+        let identity_input = ProviderIdentity {
             issuer: "https://provider.test".to_owned(),
             subject: id.to_string(),
             email: Some("ana@example.com".to_owned()),

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use clap::Subcommand;
 use domain::plans::Plan;
 use service::Clock;
-use store::{Conn, accounts, identities, overviews};
+use store::{Conn, account_overview, accounts, identities};
 use uuid::Uuid;
 
 use crate::folder::Folder;
@@ -101,7 +101,7 @@ async fn list(conn: &mut Conn, limit: i64) -> Result<()> {
 
 async fn show(conn: &mut Conn, word: &str, sites_domain: &str, now: DateTime<Utc>) -> Result<()> {
     let sought = lookup::parse(word, sites_domain);
-    match overviews::find_accounts(conn, &sought).await?.as_slice() {
+    match account_overview::find_accounts(conn, &sought).await?.as_slice() {
         [] => {
             bail!("no account answers to `{word}`: give an id, a name, a key's beginning or an e-mail")
         }

@@ -91,7 +91,7 @@ impl Account<'_> {
 
     /// What its owner sees of its pages.
     pub(crate) async fn pages(&self) -> Vec<PageSummary> {
-        let part = store::Part { limit: 100, ..store::Part::default() };
+        let part = store::ListFilter { limit: 100, ..store::ListFilter::default() };
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
         store::pages::list_pages(&mut conn, self.id, &part, None).await.unwrap()
     }

@@ -6,7 +6,7 @@ use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::pages::{PageChange, lock_page, update_page};
-use crate::{Conn, Error, Part};
+use crate::{Conn, Error, ListFilter};
 
 /// An archive in a list: without its entries.
 #[derive(Debug, Clone)]
@@ -107,7 +107,11 @@ pub async fn insert_archive(
 ///
 /// # Errors
 /// The database's.
-pub async fn list_archives(conn: &mut Conn, account_id: Uuid, part: &Part) -> Result<Vec<Archive>, Error> {
+pub async fn list_archives(
+    conn: &mut Conn,
+    account_id: Uuid,
+    filter: &ListFilter,
+) -> Result<Vec<Archive>, Error> {
     let archives = query_as!(
         Archive,
         r#"select id, page_id, slug, subdomain_id, folder_id, entry_template is not null as "has_template!",
@@ -119,11 +123,11 @@ pub async fn list_archives(conn: &mut Conn, account_id: Uuid, part: &Part) -> Re
              and ($4::timestamptz is null or (created_at, id) > ($4, $5))
            order by created_at, id limit $6::bigint + 1"#,
         account_id,
-        part.folder_id,
-        part.ids.as_deref(),
-        part.after.map(|after| after.created_at),
-        part.after.map(|after| after.id),
-        part.limit,
+        filter.folder_id,
+        filter.ids.as_deref(),
+        filter.after.map(|after| after.created_at),
+        filter.after.map(|after| after.id),
+        filter.limit,
     )
     .fetch_all(conn)
     .await?;

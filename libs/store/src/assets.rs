@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use crate::{Conn, Error, Part, blobs};
+use crate::{Conn, Error, ListFilter, blobs};
 
 /// An asset.
 #[derive(Debug, Clone)]
@@ -91,15 +91,15 @@ pub async fn find_asset(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<O
     Ok(asset)
 }
 
-/// The account's assets, oldest first: of one page, if it is named; of pages in `part.folder_id` and among
-/// `part.ids` alone, if there are such.
+/// The account's assets, oldest first: of one page, if it is named; of pages in `filter.folder_id` and among
+/// `filter.ids` alone, if there are such.
 ///
 /// # Errors
 /// The database's.
 pub async fn list_assets(
     conn: &mut Conn,
     account_id: Uuid,
-    part: &Part,
+    filter: &ListFilter,
     page_id: Option<Uuid>,
 ) -> Result<Vec<Asset>, Error> {
     let assets = query_as!(
@@ -111,11 +111,11 @@ pub async fn list_assets(
            and ($4::timestamptz is null or (a.created_at, a.id) > ($4, $5))
          order by a.created_at, a.id limit $6::bigint + 1",
         account_id,
-        part.folder_id,
-        part.ids.as_deref(),
-        part.after.map(|after| after.created_at),
-        part.after.map(|after| after.id),
-        part.limit,
+        filter.folder_id,
+        filter.ids.as_deref(),
+        filter.after.map(|after| after.created_at),
+        filter.after.map(|after| after.id),
+        filter.limit,
         page_id,
     )
     .fetch_all(conn)

@@ -5,7 +5,7 @@ use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::subdomains::Site;
-use crate::{Conn, Error, Part};
+use crate::{Conn, Error, ListFilter};
 
 /// A custom domain.
 #[derive(Debug, Clone)]
@@ -73,7 +73,11 @@ pub async fn insert_domain(conn: &mut Conn, account_id: Uuid, domain: &NewDomain
 ///
 /// # Errors
 /// The database's.
-pub async fn list_domains(conn: &mut Conn, account_id: Uuid, part: &Part) -> Result<Vec<Domain>, Error> {
+pub async fn list_domains(
+    conn: &mut Conn,
+    account_id: Uuid,
+    filter: &ListFilter,
+) -> Result<Vec<Domain>, Error> {
     let domains = query_as!(
         Domain,
         "select d.id, d.domain, d.subdomain_id, s.name as subdomain, d.status, d.dns_status, d.ssl_status, d.challenge,
@@ -83,10 +87,10 @@ pub async fn list_domains(conn: &mut Conn, account_id: Uuid, part: &Part) -> Res
            and ($3::timestamptz is null or (d.created_at, d.id) > ($3, $4))
          order by d.created_at, d.id limit $5::bigint + 1",
         account_id,
-        part.ids.as_deref(),
-        part.after.map(|after| after.created_at),
-        part.after.map(|after| after.id),
-        part.limit,
+        filter.ids.as_deref(),
+        filter.after.map(|after| after.created_at),
+        filter.after.map(|after| after.id),
+        filter.limit,
     )
     .fetch_all(conn)
     .await?;
@@ -98,8 +102,8 @@ pub async fn list_domains(conn: &mut Conn, account_id: Uuid, part: &Part) -> Res
 /// # Errors
 /// The database's.
 pub async fn find_domain(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Domain>, Error> {
-    let part = Part { ids: Some(vec![id]), limit: 1, ..Part::default() };
-    Ok(list_domains(conn, account_id, &part).await?.pop())
+    let filter = ListFilter { ids: Some(vec![id]), limit: 1, ..ListFilter::default() };
+    Ok(list_domains(conn, account_id, &filter).await?.pop())
 }
 
 /// Lets a domain of the account show another of its subdomains.

@@ -5,7 +5,7 @@ use domain::reach::Reach;
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use crate::{Conn, Error, Part};
+use crate::{Conn, Error, ListFilter};
 
 /// A folder.
 #[derive(Debug, Clone)]
@@ -73,7 +73,7 @@ pub async fn insert_folder(
 pub async fn list_folders(
     conn: &mut Conn,
     account_id: Uuid,
-    part: &Part,
+    filter: &ListFilter,
     seen: &Reach,
 ) -> Result<Vec<Folder>, Error> {
     let (kinds, ids): (Vec<String>, Vec<Uuid>) =
@@ -95,11 +95,11 @@ pub async fn list_folders(
              and (t.kind <> all($7) or (t.kind, t.id) in (select * from unnest($8::text[], $9::uuid[])))
            group by f.id, f.name, f.description, f.created_at, f.updated_at order by f.created_at, f.id"#,
         account_id,
-        part.folder_id,
-        part.ids.as_deref(),
-        part.after.map(|after| after.created_at),
-        part.after.map(|after| after.id),
-        part.limit,
+        filter.folder_id,
+        filter.ids.as_deref(),
+        filter.after.map(|after| after.created_at),
+        filter.after.map(|after| after.id),
+        filter.limit,
         &narrowed,
         &kinds,
         &ids,
@@ -119,8 +119,8 @@ pub async fn find_folder(
     id: Uuid,
     seen: &Reach,
 ) -> Result<Option<Folder>, Error> {
-    let part = Part { folder_id: Some(id), limit: 1, ..Part::default() };
-    Ok(list_folders(conn, account_id, &part, seen).await?.pop())
+    let filter = ListFilter { folder_id: Some(id), limit: 1, ..ListFilter::default() };
+    Ok(list_folders(conn, account_id, &filter, seen).await?.pop())
 }
 
 /// Edits a folder of the account; gives whether there is one.

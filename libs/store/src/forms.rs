@@ -13,7 +13,7 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::accounts::read_plan;
-use crate::{Conn, Error, Part};
+use crate::{Conn, Error, ListFilter};
 
 pub(crate) use closing::tell_closed;
 pub use closing::{close_form, list_closing};
@@ -168,7 +168,7 @@ pub async fn find_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
 ///
 /// # Errors
 /// The database's.
-pub async fn list_forms(conn: &mut Conn, account_id: Uuid, part: &Part) -> Result<Vec<Form>, Error> {
+pub async fn list_forms(conn: &mut Conn, account_id: Uuid, filter: &ListFilter) -> Result<Vec<Form>, Error> {
     let rows = query!(
         r#"select id, folder_id, name, fields as "fields: Json<Vec<Field>>", success_message, submit_label, redirect_url,
                   closes_at, max_submissions, unique_by, public_results, auto_entry_page_id, spam_honeypot,
@@ -180,11 +180,11 @@ pub async fn list_forms(conn: &mut Conn, account_id: Uuid, part: &Part) -> Resul
              and ($4::timestamptz is null or (created_at, id) > ($4, $5))
            order by created_at, id limit $6::bigint + 1"#,
         account_id,
-        part.folder_id,
-        part.ids.as_deref(),
-        part.after.map(|after| after.created_at),
-        part.after.map(|after| after.id),
-        part.limit,
+        filter.folder_id,
+        filter.ids.as_deref(),
+        filter.after.map(|after| after.created_at),
+        filter.after.map(|after| after.id),
+        filter.limit,
     )
     .fetch_all(conn)
     .await?;

@@ -13,7 +13,7 @@ use crate::{Conn, Error};
 
 /// What a provider says of somebody.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Vouched {
+pub struct ProviderIdentity {
     /// Who says it.
     pub issuer: String,
     /// Its name for them, which never changes.
@@ -65,7 +65,7 @@ pub struct OwnAccount {
 pub async fn upsert_identity(
     conn: &mut Conn,
     id: Uuid,
-    who: &Vouched,
+    who: &ProviderIdentity,
     now: DateTime<Utc>,
 ) -> Result<Uuid, Error> {
     // A provider that leaves the e-mail out this time has not taken it back.

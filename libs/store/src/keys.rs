@@ -10,7 +10,7 @@ use sqlx::types::Json;
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use crate::callers::{read_reach, read_scopes};
+use crate::credentials::{read_reach, read_scopes};
 use crate::{Conn, Error};
 
 /// A key about to be stored.

@@ -3,17 +3,18 @@
 //! Functions take the connection first and the account second: another account's row is simply not
 //! found. Transactions are begun by handlers and jobs, which know the order of steps, and passed down.
 
+pub mod account_overview;
 pub mod accounts;
 pub mod archives;
 pub mod assets;
 pub mod blobs;
-pub mod callers;
 mod cancel_safe;
 pub mod claims;
+pub mod credentials;
 pub mod deliveries;
 pub mod deploys;
 pub mod domains;
-pub mod drops;
+pub mod dropped_events;
 pub mod entries;
 mod error;
 pub mod folders;
@@ -23,27 +24,25 @@ pub mod help;
 pub mod idempotency;
 pub mod identities;
 pub mod keys;
+mod list_filter;
 pub mod mails;
-pub mod months;
-pub mod names;
+pub mod monthly_usage;
 pub mod notifications;
 pub mod outbox;
-pub mod overviews;
 pub mod pages;
-mod part;
 pub mod purges;
 pub mod read_pool;
 pub mod recipients;
-pub mod returners;
+pub mod resources;
+pub mod retention_salts;
 pub mod salts;
 pub mod sessions;
 pub mod sign_ins;
-pub mod site_edits;
 pub mod sitemaps;
 pub mod sites;
+pub mod subdomain_names;
 pub mod subdomains;
 pub mod submissions;
-pub mod things;
 pub mod uploads;
 pub mod usage;
 pub mod versions;
@@ -57,7 +56,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 pub use cancel_safe::{CancelSafeConn, acquire_cancel_safe};
 pub use error::Error;
-pub use part::Part;
+pub use list_filter::ListFilter;
 
 /// A pool of connections. Cheap to clone.
 pub type Db = sqlx::PgPool;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Conn, Error, Part};
+use crate::{Conn, Error, ListFilter};
 
 pub use changes::{
     NewPage, PageChange, PageUpsert, Upserted, insert_page, lock_page, update_page, upsert_page,
@@ -154,7 +154,7 @@ pub async fn find_page(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
 pub async fn list_pages(
     conn: &mut Conn,
     account_id: Uuid,
-    part: &Part,
+    filter: &ListFilter,
     collection: Option<&str>,
 ) -> Result<Vec<PageSummary>, Error> {
     let pages = query_as!(
@@ -170,11 +170,11 @@ pub async fn list_pages(
              and ($7::text is null or p.metadata ->> 'collection' = $7)
            order by p.created_at, p.id limit $6::bigint + 1"#,
         account_id,
-        part.folder_id,
-        part.ids.as_deref(),
-        part.after.map(|after| after.created_at),
-        part.after.map(|after| after.id),
-        part.limit,
+        filter.folder_id,
+        filter.ids.as_deref(),
+        filter.after.map(|after| after.created_at),
+        filter.after.map(|after| after.id),
+        filter.limit,
         collection,
     )
     .fetch_all(conn)

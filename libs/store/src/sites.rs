@@ -1,5 +1,7 @@
 //! Analytics sites: whose visits are counted, and under which token.
 
+mod update;
+
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
@@ -10,7 +12,9 @@ use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::accounts::read_plan;
-use crate::{Conn, Error, Part};
+use crate::{Conn, Error, ListFilter};
+
+pub use update::{SiteChange, delete_site, update_site};
 
 /// A site about to be stored.
 #[derive(Debug)]
@@ -137,7 +141,7 @@ pub async fn find_site(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
 ///
 /// # Errors
 /// The database's.
-pub async fn list_sites(conn: &mut Conn, account_id: Uuid, part: &Part) -> Result<Vec<Site>, Error> {
+pub async fn list_sites(conn: &mut Conn, account_id: Uuid, filter: &ListFilter) -> Result<Vec<Site>, Error> {
     let sites = query_as!(
         Site,
         "select id, site_token, name, domain, subdomain_id, folder_id, created_at, timezone, honour_dnt,
@@ -147,11 +151,11 @@ pub async fn list_sites(conn: &mut Conn, account_id: Uuid, part: &Part) -> Resul
            and ($4::timestamptz is null or (created_at, id) > ($4, $5))
          order by created_at, id limit $6::bigint + 1",
         account_id,
-        part.folder_id,
-        part.ids.as_deref(),
-        part.after.map(|after| after.created_at),
-        part.after.map(|after| after.id),
-        part.limit,
+        filter.folder_id,
+        filter.ids.as_deref(),
+        filter.after.map(|after| after.created_at),
+        filter.after.map(|after| after.id),
+        filter.limit,
     )
     .fetch_all(conn)
     .await?;
@@ -160,7 +164,7 @@ pub async fn list_sites(conn: &mut Conn, account_id: Uuid, part: &Part) -> Resul
 
 /// Where an event with this token belongs; none if no site has it, or its account is suspended.
 ///
-/// Begins without an account, as [`crate::callers::find_by_key`] does: the token is all a visitor's browser has.
+/// Begins without an account, as [`crate::credentials::find_by_key`] does: the token is all a visitor's browser has.
 ///
 /// # Errors
 /// The database's.

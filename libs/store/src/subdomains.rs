@@ -28,7 +28,7 @@ pub struct Site {
     pub moved_to: Option<String>,
 }
 
-/// Stores a subdomain under a name that is reserved for the account ([`crate::names::reserve_name`]).
+/// Stores a subdomain under a name that is reserved for the account ([`crate::subdomain_names::reserve_name`]).
 ///
 /// # Errors
 /// The database's.

@@ -15,7 +15,7 @@ pub use changes::{
 pub use health::{begin_failing, deactivate, end_failing, move_chat};
 pub use mails::{SwitchedOff, find_switched_off};
 
-use crate::{Conn, Error, Part};
+use crate::{Conn, Error, ListFilter};
 
 /// A webhook about to be stored.
 #[derive(Debug)]
@@ -211,7 +211,11 @@ pub async fn find_webhook(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result
 ///
 /// # Errors
 /// The database's.
-pub async fn list_webhooks(conn: &mut Conn, account_id: Uuid, part: &Part) -> Result<Vec<Webhook>, Error> {
+pub async fn list_webhooks(
+    conn: &mut Conn,
+    account_id: Uuid,
+    filter: &ListFilter,
+) -> Result<Vec<Webhook>, Error> {
     let webhooks = query_as!(
         Webhook,
         r#"select id, sealed_url, events, description, field_mapping, all_forms, template, telegram_chat_id, is_active,
@@ -225,11 +229,11 @@ pub async fn list_webhooks(conn: &mut Conn, account_id: Uuid, part: &Part) -> Re
              and ($4::timestamptz is null or (created_at, id) > ($4, $5))
            order by created_at, id limit $6::bigint + 1"#,
         account_id,
-        part.folder_id,
-        part.ids.as_deref(),
-        part.after.map(|after| after.created_at),
-        part.after.map(|after| after.id),
-        part.limit,
+        filter.folder_id,
+        filter.ids.as_deref(),
+        filter.after.map(|after| after.created_at),
+        filter.after.map(|after| after.id),
+        filter.limit,
     )
     .fetch_all(conn)
     .await?;

@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 
 use chrono::{DateTime, NaiveDate, TimeDelta};
-use store::drops::{Drops, add_drops, delete_drops_before, list_drops};
-use store::returners::{NewSalt, delete_ended_salts, get_site_salt};
+use store::dropped_events::{
+    DroppedEvents, add_dropped_events, delete_dropped_events_before, list_dropped_events,
+};
+use store::retention_salts::{NewSalt, delete_ended_salts, get_site_salt};
 use store::salts::{delete_salts_before, get_salt};
 use uuid::Uuid;
 
@@ -86,7 +88,7 @@ async fn drops_add_up_by_reason_for_their_owner_alone_and_are_forgotten() {
     .await
     .unwrap();
     let hour = DateTime::from_timestamp(1_795_003_200, 0).unwrap();
-    let drops = |site_id, hours, reason, count| Drops {
+    let drops = |site_id, hours, reason, count| DroppedEvents {
         site_id,
         hour: hour + TimeDelta::hours(hours),
         reason,
@@ -99,17 +101,18 @@ async fn drops_add_up_by_reason_for_their_owner_alone_and_are_forgotten() {
         drops(Uuid::from_u128(9), 1, "bot", 1),
     ];
     for _ in 0..2 {
-        add_drops(&mut conn, &counted).await.unwrap();
+        add_dropped_events(&mut conn, &counted).await.unwrap();
     }
     let mut list = async |account, since| {
-        let drops = list_drops(&mut conn, account, site, hour + TimeDelta::hours(since)).await.unwrap();
+        let drops =
+            list_dropped_events(&mut conn, account, site, hour + TimeDelta::hours(since)).await.unwrap();
         drops.into_iter().map(|drops| (drops.reason, drops.count)).collect::<Vec<_>>()
     };
     let row = |reason: &str, count| (reason.to_owned(), count);
     assert_eq!(list(account, -1).await, [row("quota", 18), row("bot", 10)]);
     assert_eq!(list(account, 0).await, [row("quota", 18), row("bot", 6)]);
     assert_eq!(list(Uuid::from_u128(2), -1).await, []);
-    delete_drops_before(&mut conn, hour + TimeDelta::hours(1)).await.unwrap();
-    let drops = list_drops(&mut conn, account, site, hour - TimeDelta::hours(1)).await.unwrap();
+    delete_dropped_events_before(&mut conn, hour + TimeDelta::hours(1)).await.unwrap();
+    let drops = list_dropped_events(&mut conn, account, site, hour - TimeDelta::hours(1)).await.unwrap();
     assert_eq!(drops.iter().map(|drops| drops.count).sum::<i64>(), 24);
 }

@@ -7,7 +7,7 @@ use domain::visitors::Lifetime;
 use store::accounts::{NewTrial, insert_trial};
 use store::sites::{NewSite, SiteOwner, find_owner_by_token, find_site, insert_site, list_sites};
 use store::subdomains::insert_subdomain;
-use store::{Conn, Part};
+use store::{Conn, ListFilter};
 use uuid::Uuid;
 
 const ACCOUNT: Uuid = Uuid::from_u128(1);
@@ -22,8 +22,8 @@ async fn add_account(conn: &mut Conn, id: Uuid) -> Result<(), store::Error> {
     insert_trial(conn, &NewTrial { id, claim_token_hash, claim_deadline: created_at, created_at }).await
 }
 
-fn part(after: Option<Cursor>, limit: i64) -> Part {
-    Part { after, limit, ..Part::default() }
+fn part(after: Option<Cursor>, limit: i64) -> ListFilter {
+    ListFilter { after, limit, ..ListFilter::default() }
 }
 
 fn site(number: u8) -> NewSite {

@@ -6,8 +6,9 @@ use chrono::{DateTime, Utc};
 use domain::months::month_of;
 use store::Db;
 use store::accounts::{NewTrial, insert_trial};
-use store::months::{
-    Months, charge_events, find_months, give_back_events, lease_events, take_automation_run,
+use store::monthly_usage::{
+    MonthlyUsage, charge_events, find_monthly_usage, lease_events, reserve_automation_run,
+    return_unused_events,
 };
 use store::usage::{Counter, give_back, give_back_bytes, take, take_bytes};
 use tokio::task::JoinSet;
@@ -108,14 +109,14 @@ async fn automation_runs_hold_their_limit_from_the_months_first_on() {
     let database = database().await;
     let taken = a_hundred_at_once(&database.db, |_, db| async move {
         let mut conn = store::acquire(&db).await.unwrap();
-        take_automation_run(&mut conn, ACCOUNT, now(), 10).await.unwrap()
+        reserve_automation_run(&mut conn, ACCOUNT, now(), 10).await.unwrap()
     });
     assert_eq!(taken.await, 10);
     let mut conn = store::acquire(&database.db).await.unwrap();
-    assert!(!take_automation_run(&mut conn, ACCOUNT, at("2026-12-01T00:00:00Z"), 0).await.unwrap());
+    assert!(!reserve_automation_run(&mut conn, ACCOUNT, at("2026-12-01T00:00:00Z"), 0).await.unwrap());
     assert_eq!(
-        find_months(&mut conn, ACCOUNT, now()).await.unwrap(),
-        Months { events: 0, automation_runs: 10 }
+        find_monthly_usage(&mut conn, ACCOUNT, now()).await.unwrap(),
+        MonthlyUsage { events: 0, automation_runs: 10 }
     );
 }
 
@@ -137,7 +138,7 @@ async fn leases_of_events_never_sum_up_past_the_limit_and_use_it_up() {
         assert!(leases.iter().all(|granted| (0..=want).contains(granted)), "{leases:?}");
         let sum: i64 = leases.iter().sum();
         let mut conn = store::acquire(&database.db).await.unwrap();
-        let stored = find_months(&mut conn, ACCOUNT, month).await.unwrap().events;
+        let stored = find_monthly_usage(&mut conn, ACCOUNT, month).await.unwrap().events;
         assert_eq!((sum, stored), ((100 * want).min(limit), sum), "{want} wanted at {limit}: {leases:?}");
     }
 }
@@ -172,7 +173,7 @@ async fn taking_and_giving_back_all_at_once_ends_where_it_began_and_never_passes
         if many {
             give_back_bytes(&mut conn, ACCOUNT, bytes).await.unwrap();
         }
-        give_back_events(&mut conn, ACCOUNT, month, leased).await.unwrap();
+        return_unused_events(&mut conn, ACCOUNT, month, leased).await.unwrap();
         one || many || leased > 0
     });
     assert!(taken.await > 3);
@@ -180,7 +181,7 @@ async fn taking_and_giving_back_all_at_once_ends_where_it_began_and_never_passes
         assert_eq!(counted(&database.db, column).await, 0, "{column}");
     }
     let mut conn = store::acquire(&database.db).await.unwrap();
-    assert_eq!(find_months(&mut conn, ACCOUNT, now()).await.unwrap(), Months::default());
+    assert_eq!(find_monthly_usage(&mut conn, ACCOUNT, now()).await.unwrap(), MonthlyUsage::default());
 }
 
 #[tokio::test]
@@ -194,9 +195,9 @@ async fn more_than_was_taken_is_not_given_back() {
     assert!(take_bytes(&mut conn, ACCOUNT, 5, 10).await.unwrap());
     assert!(give_back_bytes(&mut conn, ACCOUNT, 6).await.is_err());
     assert_eq!(lease_events(&mut conn, ACCOUNT, month_of(now()), 5, 100).await.unwrap(), 5);
-    assert!(give_back_events(&mut conn, ACCOUNT, month, 6).await.is_err());
+    assert!(return_unused_events(&mut conn, ACCOUNT, month, 6).await.is_err());
     assert_eq!(counted(&database.db, "bytes").await, 5);
-    assert_eq!(find_months(&mut conn, ACCOUNT, now()).await.unwrap().events, 5);
+    assert_eq!(find_monthly_usage(&mut conn, ACCOUNT, now()).await.unwrap().events, 5);
 }
 
 #[tokio::test]
@@ -205,20 +206,20 @@ async fn a_month_begins_with_nothing_used_and_what_is_given_back_belongs_to_its_
     let mut conn = store::acquire(&database.db).await.unwrap();
     let (november, december) = (now(), at("2026-12-01T00:00:00Z"));
     assert_eq!(lease_events(&mut conn, ACCOUNT, month_of(november), 8, -1).await.unwrap(), 8);
-    assert!(take_automation_run(&mut conn, ACCOUNT, november, 1).await.unwrap());
-    assert!(!take_automation_run(&mut conn, ACCOUNT, november, 1).await.unwrap());
-    assert_eq!(find_months(&mut conn, ACCOUNT, december).await.unwrap(), Months::default());
+    assert!(reserve_automation_run(&mut conn, ACCOUNT, november, 1).await.unwrap());
+    assert!(!reserve_automation_run(&mut conn, ACCOUNT, november, 1).await.unwrap());
+    assert_eq!(find_monthly_usage(&mut conn, ACCOUNT, december).await.unwrap(), MonthlyUsage::default());
 
-    assert!(take_automation_run(&mut conn, ACCOUNT, december, 1).await.unwrap());
+    assert!(reserve_automation_run(&mut conn, ACCOUNT, december, 1).await.unwrap());
     assert_eq!(lease_events(&mut conn, ACCOUNT, month_of(december), 3, -1).await.unwrap(), 3);
-    give_back_events(&mut conn, ACCOUNT, month_of(november), 6).await.unwrap();
+    return_unused_events(&mut conn, ACCOUNT, month_of(november), 6).await.unwrap();
     assert_eq!(
-        find_months(&mut conn, ACCOUNT, november).await.unwrap(),
-        Months { events: 2, automation_runs: 1 }
+        find_monthly_usage(&mut conn, ACCOUNT, november).await.unwrap(),
+        MonthlyUsage { events: 2, automation_runs: 1 }
     );
     assert_eq!(
-        find_months(&mut conn, ACCOUNT, december).await.unwrap(),
-        Months { events: 3, automation_runs: 1 }
+        find_monthly_usage(&mut conn, ACCOUNT, december).await.unwrap(),
+        MonthlyUsage { events: 3, automation_runs: 1 }
     );
 }
 
@@ -227,15 +228,15 @@ async fn without_a_limit_everything_is_counted_and_nothing_refused() {
     let database = database().await;
     let taken = a_hundred_at_once(&database.db, |_, db| async move {
         let mut conn = store::acquire(&db).await.unwrap();
-        let run = take_automation_run(&mut conn, ACCOUNT, now(), -1).await.unwrap();
+        let run = reserve_automation_run(&mut conn, ACCOUNT, now(), -1).await.unwrap();
         let bytes = take_bytes(&mut conn, ACCOUNT, 1 << 40, -1).await.unwrap();
         let leased = lease_events(&mut conn, ACCOUNT, month_of(now()), 9, -1).await.unwrap();
         take(&mut conn, ACCOUNT, Counter::Domains, -1).await.unwrap() && run && bytes && leased == 9
     });
     assert_eq!(taken.await, 100);
     let mut conn = store::acquire(&database.db).await.unwrap();
-    let months = find_months(&mut conn, ACCOUNT, now()).await.unwrap();
-    assert_eq!(months, Months { events: 900, automation_runs: 100 });
+    let months = find_monthly_usage(&mut conn, ACCOUNT, now()).await.unwrap();
+    assert_eq!(months, MonthlyUsage { events: 900, automation_runs: 100 });
     assert_eq!(counted(&database.db, "bytes").await, 100 << 40);
     assert_eq!(counted(&database.db, "Domains").await, 100);
 }
@@ -246,7 +247,7 @@ async fn what_happened_without_a_lease_is_charged_past_the_limit() {
     let mut conn = store::acquire(&database.db).await.unwrap();
     let month = month_of(now());
     charge_events(&mut conn, ACCOUNT, month, 12).await.unwrap();
-    assert_eq!(find_months(&mut conn, ACCOUNT, now()).await.unwrap().events, 12);
+    assert_eq!(find_monthly_usage(&mut conn, ACCOUNT, now()).await.unwrap().events, 12);
     assert_eq!(lease_events(&mut conn, ACCOUNT, month_of(now()), 5, 10).await.unwrap(), 0);
 }
 
@@ -258,6 +259,6 @@ async fn the_counters_of_an_account_go_with_it_and_do_not_come_back() {
     store::execute_raw(&database.db, "delete from accounts").await.unwrap();
     assert_eq!(lease_events(&mut conn, ACCOUNT, month_of(now()), 5, -1).await.unwrap(), 0);
     charge_events(&mut conn, ACCOUNT, month_of(now()), 5).await.unwrap();
-    assert_eq!(find_months(&mut conn, ACCOUNT, now()).await.unwrap(), Months::default());
-    assert!(take_automation_run(&mut conn, ACCOUNT, now(), -1).await.is_err());
+    assert_eq!(find_monthly_usage(&mut conn, ACCOUNT, now()).await.unwrap(), MonthlyUsage::default());
+    assert!(reserve_automation_run(&mut conn, ACCOUNT, now(), -1).await.is_err());
 }

@@ -80,7 +80,7 @@ impl Books {
     async fn lease(&self, account: &Account) {
         let wish = account.allowance().wish();
         let lease = async |conn: &mut store::Conn| {
-            store::months::lease_events(conn, account.id, wish.month, wish.want, wish.limit).await
+            store::monthly_usage::lease_events(conn, account.id, wish.month, wish.want, wish.limit).await
         };
         let result = match self.lookups.query(lease).await {
             Ok(granted) => {
@@ -133,10 +133,10 @@ impl Books {
         let rests = std::mem::take(&mut *self.rests.lock().unwrap_or_else(PoisonError::into_inner));
         for (account_id, (month, count)) in rests {
             let settled = if count > 0 {
-                store::months::give_back_events(&mut conn, account_id, month, count).await
+                store::monthly_usage::return_unused_events(&mut conn, account_id, month, count).await
             } else {
                 metrics::counter("collector_event_charge_total").add(count.unsigned_abs(), &[]);
-                store::months::charge_events(&mut conn, account_id, month, -count).await
+                store::monthly_usage::charge_events(&mut conn, account_id, month, -count).await
             };
             if let Err(error) = settled {
                 tracing::warn!(%error, count, "leased events were not given back, or taken ones not charged");

@@ -8,7 +8,7 @@ use chrono::{DateTime, Days, NaiveDate, Utc};
 use domain::visitors::SALT_BYTES;
 use service::{Check, Clock, Rng, Shutdown};
 use store::read_pool::{ReadError, ReadPool};
-use store::returners::NewSalt;
+use store::retention_salts::NewSalt;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -67,7 +67,8 @@ impl Salts {
             return Ok(Some(known.salt));
         }
         let fresh = NewSalt { epoch, ends_at, salt: self.rng.bytes() };
-        let get = async |conn: &mut store::Conn| store::returners::get_site_salt(conn, site_id, &fresh).await;
+        let get =
+            async |conn: &mut store::Conn| store::retention_salts::get_site_salt(conn, site_id, &fresh).await;
         let salt = Box::pin(self.lookups.query(get)).await?;
         if let Some(salt) = salt {
             let known = SiteSalt { salt, ends_at };
@@ -104,7 +105,7 @@ impl Salts {
         self.of_sites.write().unwrap_or_else(PoisonError::into_inner).retain(in_use);
         let delete = async |conn: &mut store::Conn| {
             store::salts::delete_salts_before(conn, oldest).await?;
-            store::returners::delete_ended_salts(conn, now).await
+            store::retention_salts::delete_ended_salts(conn, now).await
         };
         self.lookups.query(delete).await?;
         self.of_day(today).await?;

@@ -112,7 +112,7 @@ async fn usage(call: Call<scope::AccountRead>, State(app): State<App>) -> Result
     let mut conn = store::acquire(&app.db).await?;
     let used = store::usage::find_usage(&mut conn, call.account_id).await?;
     let used = used.ok_or_else(|| Problem::not_found("account"))?;
-    let months = store::months::find_months(&mut conn, call.account_id, call.now).await?;
+    let months = store::monthly_usage::find_monthly_usage(&mut conn, call.account_id, call.now).await?;
     let plan = call.plan();
     let month = month_of(call.now);
     let midnight = |day: chrono::NaiveDate| day.and_time(chrono::NaiveTime::MIN).and_utc();

@@ -11,7 +11,7 @@ use domain::sites;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use store::purges;
-use store::site_edits::{self, SiteChange};
+use store::sites::{SiteChange, delete_site, update_site};
 use store::usage::{self, Counter};
 use uuid::Uuid;
 use web::{Deletion, Json, Path, Problem, Reply};
@@ -62,7 +62,7 @@ pub(super) async fn update(
     };
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Analytics, id).await?;
-    site_edits::update_site(&mut tx, call.account_id, id, &change).await?;
+    update_site(&mut tx, call.account_id, id, &change).await?;
     let site = find(&call, &mut tx, id).await?;
     let change =
         Change::AnalyticsSite { site_token: site.site_token.clone(), subdomain_id: site.subdomain_id };
@@ -80,7 +80,7 @@ pub(super) async fn delete(
     // Locks the usage counters first, as every transaction does.
     usage::lock(&mut tx, call.account_id).await?;
     call.check_id(&mut tx, Resource::Analytics, id).await?;
-    let gone = site_edits::delete_site(&mut tx, call.account_id, id).await?;
+    let gone = delete_site(&mut tx, call.account_id, id).await?;
     let (site_token, subdomain_id) = gone.ok_or_else(|| Problem::not_found("analytics site"))?;
     usage::give_back(&mut tx, call.account_id, Counter::Projects).await?;
     purges::insert_event_purge(&mut tx, call.account_id, Some(id), call.now).await?;

@@ -133,8 +133,13 @@ pub(super) async fn find_detail<S>(
 ) -> Result<AnalyticsSiteDetailView, Problem> {
     let mut conn = store::acquire(&app.db).await?;
     let site = find(call, &mut conn, id).await?;
-    let drops =
-        store::drops::list_drops(&mut conn, call.account_id, id, call.now - TimeDelta::hours(24)).await?;
+    let drops = store::dropped_events::list_dropped_events(
+        &mut conn,
+        call.account_id,
+        id,
+        call.now - TimeDelta::hours(24),
+    )
+    .await?;
     drop(conn);
     let site = with_event_counts(app, call, vec![site])
         .await

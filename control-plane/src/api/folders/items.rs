@@ -132,7 +132,7 @@ async fn move_one(
         Direction::Into => (None, Some(folder_id)),
         Direction::OutOf => (Some(folder_id), None),
     };
-    let moved = store::things::update_folder(conn, call.account_id, kind, resource.id, from, to).await?;
+    let moved = store::resources::update_folder(conn, call.account_id, kind, resource.id, from, to).await?;
     Ok((!moved).then(|| "the resource is not in this folder".to_owned()))
 }
 

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::folders::{Folder, FolderChange};
-use store::things::Thing;
+use store::resources::FolderItem;
 use uuid::Uuid;
 use web::{Created, Deletion, Json, PageInfo, PaginationQuery, Path, Problem, Query, Reply};
 
@@ -170,7 +170,7 @@ async fn read(
     let folder = view(find(&call, &mut conn, id).await?);
     let mut resources = None;
     if query.include == Some(FolderInclude::Resources) {
-        let rows = store::things::list_in_folder(&mut conn, call.account_id, id, SHOWN_MAX).await?;
+        let rows = store::resources::list_folder_items(&mut conn, call.account_id, id, SHOWN_MAX).await?;
         resources = Some(rows.into_iter().filter_map(|row| resource_view(&call, row)).collect());
     }
     Ok(call.reply(FolderDetailResponse { folder, resources }))
@@ -222,7 +222,7 @@ async fn find<S>(call: &Call<S>, conn: &mut store::Conn, id: Uuid) -> Result<Fol
 }
 
 /// A resource as listed; `None` if the caller may not read it.
-fn resource_view<S>(call: &Call<S>, row: Thing) -> Option<ResourceView> {
+fn resource_view<S>(call: &Call<S>, row: FolderItem) -> Option<ResourceView> {
     let kind = Resource::from_word(&row.kind)?;
     let may_read = call.scopes().allows(Scope::new(kind, Action::Read))
         && call.restrictions().ids_of(kind).is_none_or(|ids| ids.contains(&row.id));

@@ -5,7 +5,7 @@ use contract::Change;
 use domain::scopes::Resource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use store::callers::find_name;
+use store::credentials::find_name;
 use store::usage::{self, Counter};
 use uuid::Uuid;
 use web::{Deletion, Json, Path, Problem, Reply};

@@ -7,7 +7,7 @@ use axum::response::Response;
 use domain::sign_ins::{return_path, shown};
 use http::HeaderMap;
 use serde_json::json;
-use store::identities::Vouched;
+use store::identities::ProviderIdentity;
 use web::{Problem, Query};
 
 use crate::App;
@@ -37,7 +37,7 @@ pub(in crate::signin) async fn sign_in(
             json!({ "returnTo": return_to, "wrong": "Type an e-mail address, like ada@example.com." });
         return Ok(app.signin.templates.show_form("local.html", &context));
     };
-    let identity = Vouched {
+    let identity = ProviderIdentity {
         issuer: ISSUER.to_owned(),
         subject: email.to_lowercase(),
         email: Some(email),

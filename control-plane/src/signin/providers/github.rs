@@ -11,7 +11,7 @@ use oauth2::{
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use service::config::ExposeSecret;
-use store::identities::Vouched;
+use store::identities::ProviderIdentity;
 use url::Url;
 
 use super::client::ProviderClient;
@@ -85,7 +85,7 @@ impl GitHub {
         &self,
         params: CallbackParams<'_>,
         secrets: &FlowSecrets,
-    ) -> Result<Vouched, ProviderError> {
+    ) -> Result<ProviderIdentity, ProviderError> {
         if params.issuer.is_some_and(|issuer| issuer.trim_end_matches('/') != self.issuer) {
             return Err(ProviderError::Invalid("another issuer sent the callback".to_owned()));
         }
@@ -101,7 +101,7 @@ impl GitHub {
         let token = tokens.access_token().secret();
         let user: User = self.get(&self.user_url, token).await?;
         let email = self.primary_email(token).await;
-        Ok(Vouched {
+        Ok(ProviderIdentity {
             issuer: self.issuer.clone(),
             subject: user.id.to_string(),
             email_verified: email.as_ref().is_some_and(|email| email.verified),

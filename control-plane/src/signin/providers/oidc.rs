@@ -20,7 +20,7 @@ use openidconnect::{
 use serde::{Deserialize, Serialize};
 use service::Clock;
 use service::config::ExposeSecret;
-use store::identities::Vouched;
+use store::identities::ProviderIdentity;
 use url::Url;
 
 use super::client::ProviderClient;
@@ -125,7 +125,7 @@ impl Oidc {
         &self,
         params: CallbackParams<'_>,
         secrets: &FlowSecrets,
-    ) -> Result<Vouched, ProviderError> {
+    ) -> Result<ProviderIdentity, ProviderError> {
         let metadata = self.fetch_metadata().await?;
         self.check_issuer(&metadata, params.issuer)?;
         let client = self.client(&metadata);
@@ -142,7 +142,7 @@ impl Oidc {
             .id_token()
             .ok_or_else(|| ProviderError::Invalid("the response has no ID token".to_owned()))?;
         let claims = self.verify(client, id_token, &Nonce::new(secrets.nonce.clone())).await?;
-        let mut identity = Vouched {
+        let mut identity = ProviderIdentity {
             issuer: self.issuer.to_string(),
             subject: claims.subject().to_string(),
             email: claims.email().and_then(|email| domain::sign_ins::shown(email)),

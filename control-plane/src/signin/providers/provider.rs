@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use domain::addresses::Addresses;
 use service::Clock;
-use store::identities::Vouched;
+use store::identities::ProviderIdentity;
 use url::Url;
 use web::{Code, Problem};
 
@@ -122,7 +122,7 @@ impl Provider {
         &self,
         params: CallbackParams<'_>,
         secrets: &FlowSecrets,
-    ) -> Result<Vouched, ProviderError> {
+    ) -> Result<ProviderIdentity, ProviderError> {
         let identity = match &self.adapter {
             Adapter::Oidc(oidc) => oidc.identify(params, secrets).await,
             Adapter::GitHub(github) => github.identify(params, secrets).await,

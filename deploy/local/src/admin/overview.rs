@@ -6,9 +6,9 @@ use anyhow::Result;
 use chrono::{DateTime, Utc};
 use domain::plans::UNLIMITED;
 use store::Conn;
+use store::account_overview::{self, Domain, Key, ResourceCounts, Subdomain, SuspensionStatus};
 use store::accounts::{self, Account};
 use store::identities::{self, Identity};
-use store::overviews::{self, Counts, Domain, Key, Standing, Subdomain};
 use store::usage::Usage;
 use uuid::Uuid;
 
@@ -18,29 +18,31 @@ const LINES: i64 = 10;
 /// Everything an operator needs, and neither secrets nor what visitors wrote.
 pub(crate) struct Overview {
     account: Account,
-    standing: Standing,
+    standing: SuspensionStatus,
     holder: Option<Identity>,
     usage: Usage,
     subdomains: Vec<Subdomain>,
     domains: Vec<Domain>,
     keys: Vec<Key>,
-    counts: Counts,
+    counts: ResourceCounts,
 }
 
 /// The account's overview; none if there is no such account.
 pub(crate) async fn load(conn: &mut Conn, account_id: Uuid) -> Result<Option<Overview>> {
     let Some(account) = accounts::find_account(conn, account_id).await? else { return Ok(None) };
-    let Some(standing) = overviews::find_standing(conn, account_id).await? else { return Ok(None) };
-    let Some(usage) = overviews::find_usage(conn, account_id).await? else { return Ok(None) };
+    let Some(standing) = account_overview::find_suspension_status(conn, account_id).await? else {
+        return Ok(None);
+    };
+    let Some(usage) = account_overview::find_usage(conn, account_id).await? else { return Ok(None) };
     Ok(Some(Overview {
         account,
         standing,
         holder: identities::find_holder(conn, account_id).await?,
         usage,
-        subdomains: overviews::list_subdomains(conn, account_id, LINES).await?,
-        domains: overviews::list_domains(conn, account_id, LINES).await?,
-        keys: overviews::list_keys(conn, account_id, LINES).await?,
-        counts: overviews::get_counts(conn, account_id).await?,
+        subdomains: account_overview::list_subdomains(conn, account_id, LINES).await?,
+        domains: account_overview::list_domains(conn, account_id, LINES).await?,
+        keys: account_overview::list_keys(conn, account_id, LINES).await?,
+        counts: account_overview::get_counts(conn, account_id).await?,
     }))
 }
 
@@ -193,7 +195,7 @@ mod tests {
                 suspended_at: Some(hours(-1)),
                 created_at: hours(-21),
             },
-            standing: Standing {
+            standing: SuspensionStatus {
                 suspension_reason: Some("phishing".to_owned()),
                 suspended_at: Some(hours(-1)),
             },
@@ -213,7 +215,7 @@ mod tests {
                 error: Some("no record".to_owned()),
             }],
             keys: vec![key("ci", None), key("lost", Some(hours(-3)))],
-            counts: Counts {
+            counts: ResourceCounts {
                 keys: 12,
                 pages: 2,
                 forms: 1,

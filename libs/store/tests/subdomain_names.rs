@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use store::Conn;
-use store::names::{insert_suggested, reserve_name};
+use store::subdomain_names::{insert_suggested, reserve_name};
 use store::subdomains::{find_subdomain, insert_subdomain};
 use uuid::Uuid;
 

@@ -11,7 +11,7 @@ use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use crate::accounts::{Account, read_plan};
-use crate::months::Months;
+use crate::monthly_usage::MonthlyUsage;
 use crate::usage::Usage;
 use crate::{Conn, Error};
 
@@ -31,7 +31,7 @@ pub struct Caller {
     /// How much of the plan is used.
     pub usage: Usage,
     /// How much of it in this calendar month.
-    pub months: Months,
+    pub monthly_usage: MonthlyUsage,
 }
 
 /// By what a caller is known.
@@ -137,7 +137,7 @@ macro_rules! read_account {
                 subdomains: $row.subdomains,
                 storage_bytes: $row.storage_bytes,
             },
-            Months {
+            MonthlyUsage {
                 events: $row.events.unwrap_or_default(),
                 automation_runs: $row.automation_runs.unwrap_or_default(),
             },
@@ -181,9 +181,9 @@ pub async fn find_by_key(
     let (id, expires_at, last_used_at) = (row.key_id, row.expires_at, row.last_used_at);
     let scopes = read_scopes(&row.scopes)?;
     let reach = read_reach(row.folder_id, row.resource_ids.0)?;
-    let (account, usage, months) = read_account!(row);
+    let (account, usage, monthly_usage) = read_account!(row);
     let (credential, fingerprint) = (Credential::Key { id, expires_at, last_used_at }, *fingerprint);
-    Ok(Some(Caller { credential, fingerprint, account, scopes, reach, usage, months }))
+    Ok(Some(Caller { credential, fingerprint, account, scopes, reach, usage, monthly_usage }))
 }
 
 /// The caller behind a session's token: everything the account it works on allows. None if the session has
@@ -222,9 +222,9 @@ pub async fn find_by_session(
         last_seen_at: row.last_seen_at,
         ends_at: row.ends_at,
     };
-    let (account, usage, months) = read_account!(row);
+    let (account, usage, monthly_usage) = read_account!(row);
     let (scopes, reach, fingerprint) = (ScopeSet::FULL, Reach::default(), *token_hash);
-    Ok(Some(Caller { credential, fingerprint, account, scopes, reach, usage, months }))
+    Ok(Some(Caller { credential, fingerprint, account, scopes, reach, usage, monthly_usage }))
 }
 
 /// Whether a caller who was looked up earlier would be let in now: with the same text, for the same account.

@@ -8,7 +8,7 @@ use crate::{Conn, Error};
 
 /// Events of one site, hour and reason that were not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Drops {
+pub struct DroppedEvents {
     /// The site.
     pub site_id: Uuid,
     /// The hour's beginning.
@@ -32,7 +32,7 @@ pub struct DropCount {
 ///
 /// # Errors
 /// The database's.
-pub async fn add_drops(conn: &mut Conn, drops: &[Drops]) -> Result<(), Error> {
+pub async fn add_dropped_events(conn: &mut Conn, drops: &[DroppedEvents]) -> Result<(), Error> {
     let sites: Vec<Uuid> = drops.iter().map(|drops| drops.site_id).collect();
     let hours: Vec<DateTime<Utc>> = drops.iter().map(|drops| drops.hour).collect();
     let reasons: Vec<&str> = drops.iter().map(|drops| drops.reason).collect();
@@ -59,7 +59,7 @@ pub async fn add_drops(conn: &mut Conn, drops: &[Drops]) -> Result<(), Error> {
 ///
 /// # Errors
 /// The database's.
-pub async fn list_drops(
+pub async fn list_dropped_events(
     conn: &mut Conn,
     account_id: Uuid,
     site_id: Uuid,
@@ -84,7 +84,7 @@ pub async fn list_drops(
 ///
 /// # Errors
 /// The database's.
-pub async fn delete_drops_before(conn: &mut Conn, then: DateTime<Utc>) -> Result<(), Error> {
+pub async fn delete_dropped_events_before(conn: &mut Conn, then: DateTime<Utc>) -> Result<(), Error> {
     query!("delete from event_drops where hour < $1", then).execute(conn).await?;
     Ok(())
 }

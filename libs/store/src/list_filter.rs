@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 /// What narrows a listing, and how much of it is asked for.
 #[derive(Debug, Clone, Default)]
-pub struct Part {
+pub struct ListFilter {
     /// Only what lies in this folder.
     pub folder_id: Option<Uuid>,
     /// Only these.

@@ -9,7 +9,7 @@ use crate::{Conn, Error};
 
 /// Where a thing lies.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct ResourceFolder {
     /// The thing.
     pub id: Uuid,
     /// Its folder, if it lies in one.
@@ -18,7 +18,7 @@ pub struct Place {
 
 /// A thing in a folder.
 #[derive(Debug, Clone)]
-pub struct Thing {
+pub struct FolderItem {
     /// `forms`, `pages` and so on.
     pub kind: String,
     /// Its id.
@@ -33,14 +33,14 @@ pub struct Thing {
 ///
 /// # Errors
 /// The database's.
-pub async fn find_places(
+pub async fn list_resource_folders(
     conn: &mut Conn,
     account_id: Uuid,
     kind: Resource,
     ids: &[Uuid],
-) -> Result<Vec<Place>, Error> {
+) -> Result<Vec<ResourceFolder>, Error> {
     let places = query_as!(
-        Place,
+        ResourceFolder,
         r#"select id as "id!", folder_id from things where account_id = $1 and kind = $2 and id = any($3)"#,
         account_id,
         kind.word(),
@@ -55,14 +55,14 @@ pub async fn find_places(
 ///
 /// # Errors
 /// The database's.
-pub async fn list_in_folder(
+pub async fn list_folder_items(
     conn: &mut Conn,
     account_id: Uuid,
     folder_id: Uuid,
     limit: i64,
-) -> Result<Vec<Thing>, Error> {
+) -> Result<Vec<FolderItem>, Error> {
     let things = query_as!(
-        Thing,
+        FolderItem,
         r#"select kind as "kind!", id as "id!", name as "name!", created_at as "created_at!" from things
            where account_id = $1 and folder_id = $2 and kind in ('forms', 'pages', 'analytics', 'automations')
            order by created_at, id limit $3"#,

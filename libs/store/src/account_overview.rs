@@ -10,7 +10,7 @@ use crate::{Conn, Error};
 
 /// By what an account is sought.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sought {
+pub enum AccountLookup {
     /// Its id.
     Id(Uuid),
     /// The part of one of its keys that is shown in lists; several accounts may share it.
@@ -23,7 +23,7 @@ pub enum Sought {
 
 /// Where an account is in its life.
 #[derive(Debug, Clone)]
-pub struct Standing {
+pub struct SuspensionStatus {
     /// Why it is suspended, in the operator's words.
     pub suspension_reason: Option<String>,
     /// Since when it is.
@@ -71,7 +71,7 @@ pub struct Key {
 
 /// How many of each an account has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counts {
+pub struct ResourceCounts {
     /// Keys, those that no longer work included.
     pub keys: i64,
     /// Pages.
@@ -98,13 +98,13 @@ pub struct Counts {
 ///
 /// # Errors
 /// The database's.
-pub async fn find_accounts(conn: &mut Conn, sought: &Sought) -> Result<Vec<Uuid>, Error> {
+pub async fn find_accounts(conn: &mut Conn, sought: &AccountLookup) -> Result<Vec<Uuid>, Error> {
     let (mut id, mut prefix, mut name, mut email) = (None, None, None, None);
     match sought {
-        Sought::Id(sought) => id = Some(*sought),
-        Sought::KeyPrefix(sought) => prefix = Some(sought.as_str()),
-        Sought::Name(sought) => name = Some(sought.as_str()),
-        Sought::Email(sought) => email = Some(sought.as_str()),
+        AccountLookup::Id(sought) => id = Some(*sought),
+        AccountLookup::KeyPrefix(sought) => prefix = Some(sought.as_str()),
+        AccountLookup::Name(sought) => name = Some(sought.as_str()),
+        AccountLookup::Email(sought) => email = Some(sought.as_str()),
     }
     let found = query_scalar!(
         "select id from accounts where id = $1
@@ -129,9 +129,12 @@ pub async fn find_accounts(conn: &mut Conn, sought: &Sought) -> Result<Vec<Uuid>
 ///
 /// # Errors
 /// The database's.
-pub async fn find_standing(conn: &mut Conn, account_id: Uuid) -> Result<Option<Standing>, Error> {
+pub async fn find_suspension_status(
+    conn: &mut Conn,
+    account_id: Uuid,
+) -> Result<Option<SuspensionStatus>, Error> {
     let standing = query_as!(
-        Standing,
+        SuspensionStatus,
         "select suspension_reason, suspended_at from accounts where id = $1",
         account_id,
     )
@@ -214,9 +217,9 @@ pub async fn list_keys(conn: &mut Conn, account_id: Uuid, limit: i64) -> Result<
 ///
 /// # Errors
 /// The database's.
-pub async fn get_counts(conn: &mut Conn, account_id: Uuid) -> Result<Counts, Error> {
+pub async fn get_counts(conn: &mut Conn, account_id: Uuid) -> Result<ResourceCounts, Error> {
     let counts = query_as!(
-        Counts,
+        ResourceCounts,
         r#"select (select count(*) from api_keys where account_id = $1) as "keys!",
                   (select count(*) from pages where account_id = $1) as "pages!",
                   (select count(*) from forms where account_id = $1) as "forms!",

@@ -16,7 +16,7 @@ const HELD_FOR: TimeDelta = TimeDelta::days(90);
 
 /// What an account has used of a calendar month.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Months {
+pub struct MonthlyUsage {
     /// Analytics events, those included that collectors hold leased.
     pub events: i64,
     /// Automation runs.
@@ -27,9 +27,13 @@ pub struct Months {
 ///
 /// # Errors
 /// The database's.
-pub async fn find_months(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<Months, Error> {
+pub async fn find_monthly_usage(
+    conn: &mut Conn,
+    account_id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<MonthlyUsage, Error> {
     let months = query_as!(
-        Months,
+        MonthlyUsage,
         "select events, automation_runs from monthly_usage where account_id = $1 and month = $2",
         account_id,
         month_of(now),
@@ -44,7 +48,7 @@ pub async fn find_months(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) 
 ///
 /// # Errors
 /// The database's; also that there is no such account.
-pub async fn take_automation_run(
+pub async fn reserve_automation_run(
     conn: &mut Conn,
     account_id: Uuid,
     now: DateTime<Utc>,
@@ -120,7 +124,7 @@ async fn lease(
 ///
 /// # Errors
 /// The database's; also that more would be given back than was taken.
-pub async fn give_back_events(
+pub async fn return_unused_events(
     conn: &mut Conn,
     account_id: Uuid,
     month: NaiveDate,

@@ -7,7 +7,7 @@ use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::subdomains::insert_subdomain;
-use crate::{Conn, Error, Part};
+use crate::{Conn, Error, ListFilter};
 
 /// How many suggested names are tried.
 const SUGGESTIONS: usize = 5;
@@ -44,7 +44,7 @@ pub struct Renamable {
 pub async fn list_subdomains(
     conn: &mut Conn,
     account_id: Uuid,
-    part: &Part,
+    filter: &ListFilter,
     pages: Option<&BTreeSet<Uuid>>,
 ) -> Result<Vec<ListedSubdomain>, Error> {
     let pages: Option<Vec<Uuid>> = pages.map(|ids| ids.iter().copied().collect());
@@ -59,11 +59,11 @@ pub async fn list_subdomains(
              and ($4::timestamptz is null or (s.created_at, s.id) > ($4, $5))
            order by s.created_at, s.id limit $6::bigint + 1"#,
         account_id,
-        part.folder_id,
-        part.ids.as_deref(),
-        part.after.map(|after| after.created_at),
-        part.after.map(|after| after.id),
-        part.limit,
+        filter.folder_id,
+        filter.ids.as_deref(),
+        filter.after.map(|after| after.created_at),
+        filter.after.map(|after| after.id),
+        filter.limit,
         pages.as_deref(),
     )
     .fetch_all(conn)
