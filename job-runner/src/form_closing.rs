@@ -4,7 +4,7 @@
 use domain::Fault;
 use service::{Shutdown, every, metrics, ticks};
 use store::forms::{close_form, list_closing};
-use store::submissions::Writer;
+use store::submissions::WriteContext;
 use uuid::Uuid;
 
 use crate::config::FormClosing;
@@ -41,7 +41,7 @@ async fn close_due(state: &JobState) -> Result<(), store::Error> {
 async fn close(state: &JobState, account_id: Uuid, id: Uuid) -> Result<bool, store::Error> {
     let now = state.clock.now();
     let new_id = || state.rng.uuid_v7(now);
-    let writer = Writer { now, traceparent: None, new_id: &new_id };
+    let writer = WriteContext { now, traceparent: None, new_id: &new_id };
     let mut tx = store::begin(&state.db).await?;
     let closed = close_form(&mut tx, account_id, id, &writer).await?;
     store::commit(tx).await?;

@@ -70,7 +70,8 @@ async fn count(db: &store::Db, open: &OpenForm) -> Result<Counted, store::Error>
     let form = &open.form;
     let mut conn = store::acquire(db).await?;
     let countable = results::countable(&form.fields);
-    let (total, tallies) = store::submissions::tally(&mut conn, open.account_id, form.id, &countable).await?;
+    let (total, tallies) =
+        store::submissions::get_results(&mut conn, open.account_id, form.id, &countable).await?;
     let fields = results::of(&form.fields, &tallies);
     let body = json!({"formId": form.id, "name": form.name, "submissions": total, "fields": fields});
     let now = Instant::now();

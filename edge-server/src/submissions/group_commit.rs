@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use cache::Bus;
 use contract::Signal;
-use store::submissions::{Plain, Stored, take_together};
+use store::submissions::{BatchSubmission, StoredBatch, insert_batch};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -40,7 +40,7 @@ struct Line {
 }
 
 struct Waiting {
-    plain: Plain,
+    plain: BatchSubmission,
     told: oneshot::Sender<BatchOutcome>,
 }
 
@@ -75,7 +75,7 @@ impl GroupCommit {
     }
 
     /// Stores a submission. If the caller stops waiting it may be stored all the same.
-    pub(super) async fn take(&self, plain: Plain) -> BatchOutcome {
+    pub(super) async fn take(&self, plain: BatchSubmission) -> BatchOutcome {
         let (told, fate) = oneshot::channel();
         let joined = self.line().join(Waiting { plain, told });
         match joined {
@@ -108,22 +108,22 @@ impl GroupCommit {
     /// Writes what goes together, and tells whoever waits; gives whether the connection is still good.
     async fn write(&self, conn: &mut store::Conn, batch: Vec<Waiting>) -> bool {
         let (all, told): (Vec<_>, Vec<_>) = batch.into_iter().map(|one| (one.plain, one.told)).unzip();
-        let (stored, other) = match timeout(self.patience, take_together(conn, &all)).await {
+        let (stored, other) = match timeout(self.patience, insert_batch(conn, &all)).await {
             Ok(Ok(stored)) => (stored, BatchOutcome::LeftOut),
             Ok(Err(error)) if error.is_rejected_statement() => {
                 tracing::warn!(%error, "submissions that can't be stored together are stored one by one");
-                (Stored::default(), BatchOutcome::LeftOut)
+                (StoredBatch::default(), BatchOutcome::LeftOut)
             }
             Ok(Err(error)) => {
                 tracing::warn!(%error, "postgres went away while submissions were stored");
-                (Stored::default(), BatchOutcome::Unknown)
+                (StoredBatch::default(), BatchOutcome::Unknown)
             }
             Err(_elapsed) => {
                 tracing::warn!(
                     submissions = all.len(),
                     "postgres doesn't say whether it has stored submissions"
                 );
-                (Stored::default(), BatchOutcome::Unknown)
+                (StoredBatch::default(), BatchOutcome::Unknown)
             }
         };
         if !stored.webhook_ids.is_empty() {

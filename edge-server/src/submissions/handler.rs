@@ -16,7 +16,7 @@ use domain::{Complaint, traps};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 use store::forms::OpenForm;
-use store::submissions::{NewSubmission, Plain, Writer};
+use store::submissions::{BatchSubmission, NewSubmission, WriteContext};
 use uuid::Uuid;
 use web::{Code, Path, Problem};
 
@@ -191,14 +191,23 @@ async fn take(
 }
 
 /// The submission as one of those that are stored together; none if more is to be done for it.
-fn plain(edge: &EdgeState, open: &OpenForm, new: &NewSubmission, now: DateTime<Utc>) -> Option<Plain> {
+fn plain(
+    edge: &EdgeState,
+    open: &OpenForm,
+    new: &NewSubmission,
+    now: DateTime<Utc>,
+) -> Option<BatchSubmission> {
     let asks_for_files = open.form.fields.iter().any(|field| field.kind == FieldType::File);
     if asks_for_files || open.form.spam.proof_of_work {
         return None;
     }
     let traceparent = if open.listeners > 0 { service::telemetry::traceparent() } else { None };
     let new_id = || edge.rng.uuid_v7(now);
-    Plain::of(open, new, &Writer { now, traceparent: traceparent.as_deref(), new_id: &new_id })
+    BatchSubmission::of(
+        open,
+        new,
+        &WriteContext { now, traceparent: traceparent.as_deref(), new_id: &new_id },
+    )
 }
 
 /// Why this is taken for a robot's. Only pages of ours set traps: programs, and forms of somebody's own, know none.

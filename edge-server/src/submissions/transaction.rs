@@ -7,7 +7,7 @@ use contract::Signal;
 use domain::fields::FieldType;
 use domain::traps;
 use store::forms::OpenForm;
-use store::submissions::{NewSubmission, Taken, Writer, take_submission};
+use store::submissions::{NewSubmission, SubmissionOutcome, WriteContext, insert_submission};
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 use web::Problem;
@@ -147,16 +147,16 @@ impl StoreSubmission<'_> {
         }
         let traceparent = service::telemetry::traceparent();
         let new_id = || edge.rng.uuid_v7(now);
-        let writer = Writer { now, traceparent: traceparent.as_deref(), new_id: &new_id };
+        let writer = WriteContext { now, traceparent: traceparent.as_deref(), new_id: &new_id };
         let plan_limit = open.plan.limits().submissions_per_form;
-        let taken = take_submission(tx, open.account_id, &open.form, &new, plan_limit, &writer).await?;
+        let taken = insert_submission(tx, open.account_id, &open.form, &new, plan_limit, &writer).await?;
         let signals = match taken {
-            Taken::Stored(signals) => signals,
-            Taken::Refused(why) => return not(Outcome::Refused(why)),
-            Taken::Duplicate => return not(Outcome::Duplicate),
-            Taken::Changed => return not(Outcome::Changed),
-            Taken::Busy => return not(Outcome::Busy),
-            Taken::NoForm => return not(Outcome::NoForm),
+            SubmissionOutcome::Stored(signals) => signals,
+            SubmissionOutcome::Refused(why) => return not(Outcome::Refused(why)),
+            SubmissionOutcome::Duplicate => return not(Outcome::Duplicate),
+            SubmissionOutcome::Changed => return not(Outcome::Changed),
+            SubmissionOutcome::Busy => return not(Outcome::Busy),
+            SubmissionOutcome::NoForm => return not(Outcome::NoForm),
         };
         let counts = new.spam_reasons.is_empty();
         let wrong = form_files::bind(tx, open, new.id, &files, counts).await?;

@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde_json::json;
 use service::Rng;
 use store::forms::Form;
-use store::submissions::{NewSubmission, Taken, Writer, take_submission};
+use store::submissions::{NewSubmission, SubmissionOutcome, WriteContext, insert_submission};
 use uuid::Uuid;
 
 use crate::client::Answer;
@@ -29,9 +29,9 @@ async fn begun(edge: &Edge, account: &Account<'_>, form: Uuid) -> store::Tx {
     let new_id = || Rng::system().uuid_v7(now());
     let answers = json!({"a": "slow"}).as_object().unwrap().clone();
     let new = NewSubmission { id: new_id(), external_id: None, payload: answers, spam_reasons: Vec::new() };
-    let writer = Writer { now: now(), traceparent: None, new_id: &new_id };
-    let taken = take_submission(&mut tx, account.id, &form, &new, -1, &writer).await.unwrap();
-    assert!(matches!(taken, Taken::Stored(_)), "{taken:?}");
+    let writer = WriteContext { now: now(), traceparent: None, new_id: &new_id };
+    let taken = insert_submission(&mut tx, account.id, &form, &new, -1, &writer).await.unwrap();
+    assert!(matches!(taken, SubmissionOutcome::Stored(_)), "{taken:?}");
     tx
 }
 

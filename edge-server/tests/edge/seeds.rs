@@ -14,7 +14,7 @@ use store::deliveries::{Delivery, Wanted};
 use store::deploys::files::DeployFile;
 use store::forms::Form;
 use store::pages::{NewPage, PageChange, PageSummary};
-use store::submissions::Sought;
+use store::submissions::SubmissionFilter;
 use store::uploads::{NewUpload, Purpose};
 use store::webhooks::NewWebhook;
 use uuid::Uuid;
@@ -144,7 +144,7 @@ impl Account<'_> {
             &mut conn,
             self.id,
             form,
-            &Sought { limit: 1_000, ..Sought::default() },
+            &SubmissionFilter { limit: 1_000, ..SubmissionFilter::default() },
         )
         .await
         .unwrap();

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use store::submissions::Sought;
+use store::submissions::SubmissionFilter;
 use uuid::Uuid;
 
 use crate::harness::Edge;
@@ -12,7 +12,7 @@ use crate::seeds::{Account, now, one_text, submit_path};
 /// Status and reasons of the submissions of a form, the oldest first.
 async fn judged(edge: &Edge, account: &Account<'_>, form: Uuid) -> Vec<(String, Vec<String>)> {
     let mut tx = store::begin(&edge.database.db).await.unwrap();
-    let sought = Sought { limit: 100, ..Sought::default() };
+    let sought = SubmissionFilter { limit: 100, ..SubmissionFilter::default() };
     let mut rows = store::submissions::list_submissions(&mut tx, account.id, form, &sought).await.unwrap();
     rows.reverse();
     rows.into_iter().map(|row| (row.status.word().to_owned(), row.spam_reasons)).collect()

@@ -7,7 +7,7 @@ use store::assets::Asset;
 use store::blobs::NewBlob;
 use store::form_files::NewFormFile;
 use store::forms::Form;
-use store::submissions::{NewSubmission, Writer, take_submission};
+use store::submissions::{NewSubmission, WriteContext, insert_submission};
 use store::uploads::{NewUpload, Purpose};
 use uuid::Uuid;
 
@@ -64,11 +64,11 @@ impl Account {
             payload: serde_json::Map::new(),
             spam_reasons: Vec::new(),
         };
-        let writer = Writer { now: now(), traceparent: None, new_id: &new_id };
+        let writer = WriteContext { now: now(), traceparent: None, new_id: &new_id };
         let mut tx = store::begin(&self.database.db).await.unwrap();
         store::forms::insert_form(&mut tx, self.id, &form).await.unwrap();
         let form = store::forms::find_form(&mut tx, self.id, form.id).await.unwrap().unwrap();
-        take_submission(&mut tx, self.id, &form, &new, -1, &writer).await.unwrap();
+        insert_submission(&mut tx, self.id, &form, &new, -1, &writer).await.unwrap();
         store::commit(tx).await.unwrap();
         (form.id, new.id)
     }

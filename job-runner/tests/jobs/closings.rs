@@ -6,7 +6,8 @@ use domain::submissions::Status;
 use sandbox::test::until;
 use store::forms::{Form, find_form, find_open_form, insert_form, lock_form, update_form};
 use store::submissions::{
-    Changed, NewSubmission, Taken, Writer, find_submission, take_submission, update_status,
+    NewSubmission, SubmissionOutcome, UpdateOutcome, WriteContext, find_submission, insert_submission,
+    update_status,
 };
 use uuid::Uuid;
 
@@ -15,8 +16,8 @@ use crate::harness::{Account, new_id, now};
 const LATER: TimeDelta = TimeDelta::hours(1);
 const HURRY: [&str; 1] = ["form_closing.poll_interval=20ms"];
 
-fn writer() -> Writer<'static> {
-    Writer { now: now(), traceparent: None, new_id: &new_id }
+fn writer() -> WriteContext<'static> {
+    WriteContext { now: now(), traceparent: None, new_id: &new_id }
 }
 
 impl Account {
@@ -53,8 +54,8 @@ impl Account {
             spam_reasons: spam_reasons.iter().map(ToString::to_string).collect(),
         };
         let plan = find_open_form(&mut tx, id).await.unwrap().unwrap().plan.limits().submissions_per_form;
-        let taken = take_submission(&mut tx, self.id, &form, &new, plan, &writer()).await.unwrap();
-        let Taken::Stored(_) = taken else { return None };
+        let taken = insert_submission(&mut tx, self.id, &form, &new, plan, &writer()).await.unwrap();
+        let SubmissionOutcome::Stored(_) = taken else { return None };
         store::commit(tx).await.unwrap();
         Some(new.id)
     }
@@ -131,7 +132,7 @@ async fn what_is_found_to_be_no_spam_may_fill_a_form_too() {
     let submission = find_submission(&mut tx, account.id, id, spam).await.unwrap().unwrap();
     let changed =
         update_status(&mut tx, account.id, &form, &submission, Status::Received, -1, &writer()).await;
-    assert!(matches!(changed.unwrap(), Changed::Done(..)));
+    assert!(matches!(changed.unwrap(), UpdateOutcome::Done(..)));
     store::commit(tx).await.unwrap();
     assert_eq!(account.closings().await, ["full"]);
 }

@@ -11,7 +11,7 @@ use store::forms::Form;
 use store::mails::{self, Kind};
 use store::notifications::{Allowance, Place, take_place};
 use store::recipients::{NewRecipient, insert_recipient};
-use store::submissions::{NewSubmission, Taken, Writer, take_submission};
+use store::submissions::{NewSubmission, SubmissionOutcome, WriteContext, insert_submission};
 use uuid::Uuid;
 
 use crate::harness::{Account, Running, new_id, now, seal};
@@ -57,10 +57,10 @@ impl Account {
     async fn submits(&self, form: &Form, payload: Value) -> Uuid {
         let payload: Answers = serde_json::from_value(payload).unwrap();
         let new = NewSubmission { id: new_id(), external_id: None, payload, spam_reasons: Vec::new() };
-        let writer = Writer { now: now(), traceparent: None, new_id: &new_id };
+        let writer = WriteContext { now: now(), traceparent: None, new_id: &new_id };
         let mut tx = store::begin(&self.database.db).await.unwrap();
-        let taken = take_submission(&mut tx, self.id, form, &new, -1, &writer).await.unwrap();
-        assert!(matches!(taken, Taken::Stored(_)), "{taken:?}");
+        let taken = insert_submission(&mut tx, self.id, form, &new, -1, &writer).await.unwrap();
+        assert!(matches!(taken, SubmissionOutcome::Stored(_)), "{taken:?}");
         store::commit(tx).await.unwrap();
         new.id
     }

@@ -18,7 +18,7 @@ pub struct Due<T> {
     pub id: i64,
     /// What it asks for; `None` for a body this version can't read.
     pub order: Option<T>,
-    /// W3C trace context of its writer.
+    /// W3C trace context of its context.
     pub traceparent: Option<String>,
 }
 

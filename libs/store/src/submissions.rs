@@ -20,16 +20,16 @@ macro_rules! submission {
     };
 }
 
-mod changing;
-mod erasing;
-mod exporting;
-mod following;
-mod listing;
+mod delete;
+mod effects;
+mod export;
+mod group_insert;
+mod insert;
+mod list;
 mod results;
 mod spam;
-mod taking;
-mod together;
 mod unique;
+mod update;
 
 use chrono::{DateTime, Utc};
 use domain::answers::Answers;
@@ -40,16 +40,16 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-pub use changing::{Changed, count, update_payload, update_status};
-pub use erasing::{Erased, erase_submissions};
-pub use exporting::{Piece, column_names, export_submissions};
-pub use following::Writer;
-pub use listing::{Sought, list_submissions};
-pub use results::tally;
+pub use delete::{Erasure, delete_submissions_by_email};
+pub use effects::WriteContext;
+pub use export::{CsvChunk, csv_column_names, export_submissions};
+pub use group_insert::{BatchSubmission, StoredBatch, insert_batch};
+pub use insert::{NewSubmission, SubmissionOutcome, insert_submission};
+pub use list::{SubmissionFilter, list_submissions};
+pub use results::get_results;
 pub use spam::delete_old_spam;
-pub use taking::{NewSubmission, Taken, take_submission};
-pub use together::{Plain, Stored, take_together};
-pub use unique::{rewrite_digests, settle_twins};
+pub use unique::{resolve_duplicates, update_unique_digests};
+pub use update::{UpdateOutcome, update_count, update_payload, update_status};
 
 /// A submission as its form's owner sees it.
 #[derive(Debug, Clone)]

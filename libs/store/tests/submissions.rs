@@ -18,7 +18,8 @@ use store::accounts::{NewTrial, insert_trial};
 use store::forms::{Form, find_form, insert_form, lock_form, update_form, wait_for_edits};
 use store::pages::{NewPage, insert_page};
 use store::submissions::{
-    NewSubmission, Sought, Submission, Taken, Writer, list_submissions, take_submission,
+    NewSubmission, Submission, SubmissionFilter, SubmissionOutcome, WriteContext, insert_submission,
+    list_submissions,
 };
 use store::webhooks::{NewWebhook, insert_webhook};
 use tokio::sync::Semaphore;
@@ -91,18 +92,18 @@ async fn page(db: &store::Db, template: Option<&str>) -> Uuid {
 }
 
 /// Takes a submission, and commits it if it is stored.
-async fn take(db: &store::Db, form: &Form, payload: Value, spam_reasons: &[&str]) -> Taken {
+async fn take(db: &store::Db, form: &Form, payload: Value, spam_reasons: &[&str]) -> SubmissionOutcome {
     let new = NewSubmission {
         id: new_id(),
         external_id: None,
         payload: payload.as_object().unwrap().clone(),
         spam_reasons: spam_reasons.iter().map(ToString::to_string).collect(),
     };
-    let writer = Writer { now: now(), traceparent: None, new_id: &new_id };
+    let writer = WriteContext { now: now(), traceparent: None, new_id: &new_id };
     let mut tx = store::begin(db).await.unwrap();
     wait_for_edits(&mut tx, form.id).await.unwrap();
-    let taken = take_submission(&mut tx, ACCOUNT, form, &new, -1, &writer).await.unwrap();
-    if matches!(taken, Taken::Stored(_)) {
+    let taken = insert_submission(&mut tx, ACCOUNT, form, &new, -1, &writer).await.unwrap();
+    if matches!(taken, SubmissionOutcome::Stored(_)) {
         store::commit(tx).await.unwrap();
     }
     taken
@@ -110,17 +111,27 @@ async fn take(db: &store::Db, form: &Form, payload: Value, spam_reasons: &[&str]
 
 async fn submissions(db: &store::Db, form: &Form) -> Vec<Submission> {
     let mut conn = store::acquire(db).await.unwrap();
-    list_submissions(&mut conn, ACCOUNT, form.id, &Sought { limit: 1_000, ..Sought::default() })
-        .await
-        .unwrap()
+    list_submissions(
+        &mut conn,
+        ACCOUNT,
+        form.id,
+        &SubmissionFilter { limit: 1_000, ..SubmissionFilter::default() },
+    )
+    .await
+    .unwrap()
 }
 
 async fn submissions_in(db: &store::Db, form: &Form) -> usize {
     let mut conn = store::acquire(db).await.unwrap();
-    list_submissions(&mut conn, ACCOUNT, form.id, &Sought { limit: 1_000_000, ..Sought::default() })
-        .await
-        .unwrap()
-        .len()
+    list_submissions(
+        &mut conn,
+        ACCOUNT,
+        form.id,
+        &SubmissionFilter { limit: 1_000_000, ..SubmissionFilter::default() },
+    )
+    .await
+    .unwrap()
+    .len()
 }
 
 async fn count(db: &store::Db, form: &Form) -> i64 {
@@ -134,8 +145,8 @@ async fn jobs(db: &store::Db) -> Vec<Job> {
     due.into_iter().map(|row| row.order.unwrap()).collect()
 }
 
-fn stored(taken: &Taken) -> bool {
-    matches!(taken, Taken::Stored(_))
+fn stored(taken: &SubmissionOutcome) -> bool {
+    matches!(taken, SubmissionOutcome::Stored(_))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -149,7 +160,7 @@ async fn of_two_hundred_duplicates_at_once_one_is_stored() {
         .await;
         // Nobody waits in vain for a connection, however slow the machine.
         let turns = Arc::new(Semaphore::new(50));
-        let taken: JoinSet<Taken> = (0..200)
+        let taken: JoinSet<SubmissionOutcome> = (0..200)
             .map(|number| {
                 let (db, form, turns) = (database.db.clone(), form.clone(), Arc::clone(&turns));
                 let email = if number % 2 == 0 { "a@b.co" } else { "A@B.co" };
@@ -160,8 +171,8 @@ async fn of_two_hundred_duplicates_at_once_one_is_stored() {
             })
             .collect();
         let taken = taken.join_all().await;
-        let of = |wanted: fn(&Taken) -> bool| taken.iter().filter(|taken| wanted(taken)).count();
-        assert_eq!((of(stored), of(|taken| *taken == Taken::Duplicate)), (1, 199));
+        let of = |wanted: fn(&SubmissionOutcome) -> bool| taken.iter().filter(|taken| wanted(taken)).count();
+        assert_eq!((of(stored), of(|taken| *taken == SubmissionOutcome::Duplicate)), (1, 199));
         assert_eq!((count(&database.db, &form).await, submissions(&database.db, &form).await.len()), (1, 1));
     }
 }
@@ -171,7 +182,7 @@ async fn what_nothing_limited_is_counted_to_the_last_and_a_limit_that_comes_late
     let database = database().await;
     let form = form(&database.db, |_| {}).await;
     let at_once = async |form: &Form, times: usize| {
-        let taken: JoinSet<Taken> = (0..times)
+        let taken: JoinSet<SubmissionOutcome> = (0..times)
             .map(|_| {
                 let (db, form) = (database.db.clone(), form.clone());
                 async move { take(&db, &form, json!({"note": "x"}), &[]).await }
@@ -200,10 +211,10 @@ async fn what_nothing_limited_is_counted_to_the_last_and_a_limit_that_comes_late
         payload: json!({"note": "x"}).as_object().unwrap().clone(),
         spam_reasons: Vec::new(),
     };
-    let writer = Writer { now: now(), traceparent: None, new_id: &new_id };
+    let writer = WriteContext { now: now(), traceparent: None, new_id: &new_id };
     for (plan_limit, place) in [(130, false), (131, true)] {
         let taken =
-            take_submission(&mut tx, ACCOUNT, &unlimited, &downgraded, plan_limit, &writer).await.unwrap();
+            insert_submission(&mut tx, ACCOUNT, &unlimited, &downgraded, plan_limit, &writer).await.unwrap();
         assert_eq!(stored(&taken), place, "{plan_limit} {taken:?}");
     }
 }
@@ -263,7 +274,7 @@ async fn spam_is_stored_and_nothing_follows() {
     .await;
     for _ in 0..2 {
         let taken = take(&database.db, &form, json!({"email": "a@b.co"}), &["honeypot"]).await;
-        assert_eq!(taken, Taken::Stored(Vec::new()));
+        assert_eq!(taken, SubmissionOutcome::Stored(Vec::new()));
     }
     assert_eq!((count(&database.db, &form).await, jobs(&database.db).await), (0, Vec::new()));
     let kept = submissions(&database.db, &form).await;
@@ -276,7 +287,7 @@ async fn spam_is_stored_and_nothing_follows() {
         "it takes nobody's place"
     );
     let late = take(&database.db, &form, json!({"email": "c@b.co"}), &["honeypot"]).await;
-    assert_eq!(late, Taken::Refused(Shut::Full), "and is refused as anybody would be");
+    assert_eq!(late, SubmissionOutcome::Refused(Shut::Full), "and is refused as anybody would be");
 }
 
 #[tokio::test]
@@ -296,7 +307,8 @@ async fn a_form_keeps_its_newest_spam_and_no_more_than_so_much() {
     store::execute_raw(&database.db, &fill.join(";")).await.unwrap();
     let of = async |form: &Form, status: Status| {
         let mut conn = store::acquire(&database.db).await.unwrap();
-        let sought = Sought { status: Some(status), limit: 1_000_000, ..Sought::default() };
+        let sought =
+            SubmissionFilter { status: Some(status), limit: 1_000_000, ..SubmissionFilter::default() };
         list_submissions(&mut conn, ACCOUNT, form.id, &sought).await.unwrap()
     };
     let eldest = of(&form, Status::Spam).await[usize::try_from(SPAM_MAX).unwrap() - 2].id;
@@ -341,7 +353,10 @@ async fn webhooks_and_the_owner_are_told_in_the_same_transaction() {
     insert_webhook(&mut conn, ACCOUNT, &webhook).await.unwrap();
     assert_eq!(
         take(&database.db, &form, json!({"note": "x"}), &[]).await,
-        Taken::Stored(vec![Signal::OutboxFilled, Signal::DeliveriesDue { webhook_ids: vec![webhook.id] }])
+        SubmissionOutcome::Stored(vec![
+            Signal::OutboxFilled,
+            Signal::DeliveriesDue { webhook_ids: vec![webhook.id] }
+        ])
     );
     let submission_id = submissions(&database.db, &form).await[0].id;
     let wanted = store::deliveries::Wanted { id: None, state: None, after: None, limit: 10 };
@@ -356,7 +371,8 @@ async fn the_forms_page_gets_an_entry_and_edges_are_told() {
     let database = database().await;
     let page = page(&database.db, Some("<p>{{note}}</p>")).await;
     let form = form(&database.db, |form| form.auto_entry_page_id = Some(page)).await;
-    let Taken::Stored(signals) = take(&database.db, &form, json!({"note": "x"}), &[]).await else {
+    let SubmissionOutcome::Stored(signals) = take(&database.db, &form, json!({"note": "x"}), &[]).await
+    else {
         panic!("it is stored")
     };
     assert!(
@@ -387,7 +403,7 @@ async fn a_submission_is_stored_whatever_hinders_its_entry_and_says_what() {
         let form = form(&database.db, |form| form.auto_entry_page_id = Some(page)).await;
         assert_eq!(
             take(&database.db, &form, json!({"note": note}), &[]).await,
-            Taken::Stored(Vec::new()),
+            SubmissionOutcome::Stored(Vec::new()),
             "{why}"
         );
         assert_eq!(submissions(&database.db, &form).await[0].entry_note.as_deref(), Some(why));
@@ -409,8 +425,11 @@ async fn what_was_checked_against_an_older_form_is_not_stored() {
         async move { take(&db, &form, json!({"email": "a@b.co"}), &[]).await }
     });
     store::commit(tx).await.unwrap();
-    assert_eq!(waiting.await.unwrap(), Taken::Changed);
-    assert_eq!(take(&database.db, &form, json!({"email": "a@b.co"}), &["too_fast"]).await, Taken::Changed);
+    assert_eq!(waiting.await.unwrap(), SubmissionOutcome::Changed);
+    assert_eq!(
+        take(&database.db, &form, json!({"email": "a@b.co"}), &["too_fast"]).await,
+        SubmissionOutcome::Changed
+    );
     assert_eq!(count(&database.db, &form).await, 0);
     let mut conn = store::acquire(&database.db).await.unwrap();
     let edited = find_form(&mut conn, ACCOUNT, form.id).await.unwrap().unwrap();

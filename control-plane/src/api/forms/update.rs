@@ -10,7 +10,7 @@ use domain::{forms, instants};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use store::forms::{Form, lock_form, update_form};
-use store::submissions::rewrite_digests;
+use store::submissions::update_unique_digests;
 use uuid::Uuid;
 use web::{Json, Path, Problem, Reply};
 
@@ -100,7 +100,7 @@ pub(super) async fn update(
     check(&form.settings())?;
     update_form(&mut tx, call.account_id, &form, call.now).await?;
     if rule != comparison(&form) {
-        rewrite_digests(&mut tx, call.account_id, &form).await?;
+        update_unique_digests(&mut tx, call.account_id, &form).await?;
     }
     if let Some(webhook_ids) = webhook_ids {
         call.relink(&mut tx, id, &webhook_ids).await?;

@@ -6,7 +6,7 @@ use domain::answers::is_email;
 use domain::scopes::Resource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use store::submissions::{Erased, Writer, erase_submissions};
+use store::submissions::{Erasure, WriteContext, delete_submissions_by_email};
 use uuid::Uuid;
 use web::{Path, Problem, Query, Reply};
 
@@ -43,13 +43,14 @@ pub(super) async fn delete(
     }
     let traceparent = service::telemetry::traceparent();
     let new_id = || app.rng.uuid_v7(call.now);
-    let writer = Writer { now: call.now, traceparent: traceparent.as_deref(), new_id: &new_id };
+    let writer = WriteContext { now: call.now, traceparent: traceparent.as_deref(), new_id: &new_id };
     let mut deleted = 0;
     loop {
         let mut tx = store::begin(&app.db).await?;
         call.check_id(&mut tx, Resource::Forms, form_id).await?;
-        let erased = erase_submissions(&mut tx, call.account_id, form_id, email, BATCH, &writer).await?;
-        let Erased { deleted: now_deleted, is_all, signals } =
+        let erased =
+            delete_submissions_by_email(&mut tx, call.account_id, form_id, email, BATCH, &writer).await?;
+        let Erasure { deleted: now_deleted, is_all, signals } =
             erased.ok_or_else(|| Problem::not_found("form"))?;
         app.commit_and_send(tx, signals).await?;
         deleted += now_deleted;

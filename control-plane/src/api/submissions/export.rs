@@ -16,7 +16,7 @@ use domain::scopes::Resource;
 use futures::{StreamExt, TryStreamExt};
 use http::header;
 use store::forms::Form;
-use store::submissions::{Piece, column_names, export_submissions};
+use store::submissions::{CsvChunk, csv_column_names, export_submissions};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 use web::{Path, Problem};
@@ -92,7 +92,7 @@ pub(super) async fn export(
 
 /// An item in the channel. If the channel closes without [`Chunk::End`], the file is incomplete.
 enum Chunk {
-    Bytes(Piece),
+    Bytes(CsvChunk),
     End,
 }
 
@@ -100,7 +100,7 @@ enum Chunk {
 /// one.
 async fn next(
     chunks: Option<mpsc::Receiver<Chunk>>,
-) -> Option<(Result<Piece, std::io::Error>, Option<mpsc::Receiver<Chunk>>)> {
+) -> Option<(Result<CsvChunk, std::io::Error>, Option<mpsc::Receiver<Chunk>>)> {
     let mut chunks = chunks?;
     match chunks.recv().await {
         Some(Chunk::Bytes(piece)) => Some((Ok(piece), Some(chunks))),
@@ -146,7 +146,7 @@ async fn send(to: &mpsc::Sender<Chunk>, chunk: Chunk, stall_timeout: Duration) -
 /// The header line; names of fields have letters, digits, `_` and `-` only.
 fn heading(form: &Form) -> String {
     let guarded = |name: &str| if name.starts_with('-') { format!("'{name}") } else { name.to_owned() };
-    let names: Vec<String> = column_names(&form.fields).into_iter().map(guarded).collect();
+    let names: Vec<String> = csv_column_names(&form.fields).into_iter().map(guarded).collect();
     names.join(",") + "\n"
 }
 

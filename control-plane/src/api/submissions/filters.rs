@@ -5,7 +5,7 @@ use domain::submissions::Status;
 use domain::{Complaint, instants};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use store::submissions::Sought;
+use store::submissions::SubmissionFilter;
 use web::Problem;
 
 /// Most characters of a search.
@@ -40,7 +40,7 @@ enum SubmissionStatusFilter {
 
 impl SubmissionsQuery {
     /// Returns the filter and the page size.
-    pub(super) fn read(self) -> Result<(Sought, i64), Problem> {
+    pub(super) fn read(self) -> Result<(SubmissionFilter, i64), Problem> {
         let (limit, after) = self.pagination().read()?;
         let mut complaints = Vec::new();
         if self.search.as_ref().is_some_and(|search| search.chars().count() > SEARCH_CHARS_MAX) {
@@ -76,7 +76,7 @@ impl SubmissionsQuery {
             SubmissionStatusFilter::All => None,
         };
         let search = self.search.filter(|search| !search.trim().is_empty());
-        Ok((Sought { search, from, until, answer, status, after, limit: limit + 1 }, limit))
+        Ok((SubmissionFilter { search, from, until, answer, status, after, limit: limit + 1 }, limit))
     }
 }
 

@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::forms::{Form, lock_form};
 use store::submissions::{
-    Changed, NewSubmission, Taken, Writer, find_id_by_external_id, find_submission, take_submission,
-    update_payload, update_status,
+    NewSubmission, SubmissionOutcome, UpdateOutcome, WriteContext, find_id_by_external_id, find_submission,
+    insert_submission, update_payload, update_status,
 };
 use uuid::Uuid;
 use web::{Code, CreatedOrChanged, Json, Path, Problem, Reply};
@@ -93,13 +93,16 @@ pub(super) async fn upsert(
         spam_reasons: Vec::new(),
     };
     let plan_limit = call.limits().submissions_per_form;
-    let taken = take_submission(&mut tx, call.account_id, &form, &new, plan_limit, &context.writer()).await?;
+    let taken =
+        insert_submission(&mut tx, call.account_id, &form, &new, plan_limit, &context.writer()).await?;
     let signals = match taken {
-        Taken::Stored(signals) => signals,
-        Taken::Refused(why) => return Err(refused(why)),
-        Taken::Duplicate => return Err(duplicate(&form)),
+        SubmissionOutcome::Stored(signals) => signals,
+        SubmissionOutcome::Refused(why) => return Err(refused(why)),
+        SubmissionOutcome::Duplicate => return Err(duplicate(&form)),
         // This transaction has locked the form, so it neither changes nor disappears.
-        Taken::Changed | Taken::Busy | Taken::NoForm => return Err(Problem::not_found("form")),
+        SubmissionOutcome::Changed | SubmissionOutcome::Busy | SubmissionOutcome::NoForm => {
+            return Err(Problem::not_found("form"));
+        }
     };
     let submission =
         find_submission(&mut tx, call.account_id, form_id, new.id).await?.ok_or_else(not_found)?;
@@ -157,8 +160,8 @@ struct WriteContext {
 }
 
 impl WriteContext {
-    fn writer(&self) -> Writer<'_> {
-        Writer { now: self.now, traceparent: self.traceparent.as_deref(), new_id: &self.new_id }
+    fn writer(&self) -> WriteContext<'_> {
+        WriteContext { now: self.now, traceparent: self.traceparent.as_deref(), new_id: &self.new_id }
     }
 }
 
@@ -184,17 +187,17 @@ async fn finish<S>(
     app: &App,
     mut tx: store::Tx,
     form: &Form,
-    changed: Changed,
+    changed: UpdateOutcome,
 ) -> Result<SubmissionView, Problem> {
     match changed {
-        Changed::Done(submission, signals) => {
+        UpdateOutcome::Done(submission, signals) => {
             let view = SubmissionView::find(&mut tx, call.account_id, *submission).await?;
             app.commit_and_send(tx, signals).await?;
             Ok(view)
         }
-        Changed::Duplicate => Err(duplicate(form)),
-        Changed::Refused(why) => Err(refused(why)),
-        Changed::Gone => Err(not_found()),
+        UpdateOutcome::Duplicate => Err(duplicate(form)),
+        UpdateOutcome::Refused(why) => Err(refused(why)),
+        UpdateOutcome::Gone => Err(not_found()),
     }
 }
 

@@ -7,7 +7,7 @@ use domain::scopes::ScopeSet;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use service::{Clock, Rng};
-use store::submissions::{NewSubmission, Taken, Writer, take_submission};
+use store::submissions::{NewSubmission, SubmissionOutcome, WriteContext, insert_submission};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use uuid::Uuid;
@@ -65,7 +65,7 @@ impl Fixture {
     }
 
     /// Submits as a visitor would, with the current form.
-    async fn submit(&self, payload: Value, spam: &[&str]) -> (Uuid, Taken) {
+    async fn submit(&self, payload: Value, spam: &[&str]) -> (Uuid, SubmissionOutcome) {
         let _turn = self.turns.acquire().await.unwrap();
         let (now, rng) = (Clock::system().now(), Rng::system());
         let mut tx = self.api.begin().await;
@@ -77,10 +77,10 @@ impl Fixture {
             spam_reasons: spam.iter().map(ToString::to_string).collect(),
         };
         let new_id = || rng.uuid_v7(now);
-        let writer = Writer { now, traceparent: None, new_id: &new_id };
+        let writer = WriteContext { now, traceparent: None, new_id: &new_id };
         store::forms::wait_for_edits(&mut tx, self.form).await.unwrap();
-        let taken = take_submission(&mut tx, self.account_id, &form, &new, -1, &writer).await.unwrap();
-        if matches!(taken, Taken::Stored(_)) {
+        let taken = insert_submission(&mut tx, self.account_id, &form, &new, -1, &writer).await.unwrap();
+        if matches!(taken, SubmissionOutcome::Stored(_)) {
             store::commit(tx).await.unwrap();
         }
         (new.id, taken)
@@ -228,13 +228,13 @@ async fn an_unmarked_submission_counts_and_is_delivered() {
         (fixture.count().await, fixture.delivered(&webhook).await),
         (1, vec!["submission.created".to_owned()])
     );
-    assert_eq!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Duplicate);
+    assert_eq!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, SubmissionOutcome::Duplicate);
     assert_eq!(fixture.mark(&spam, "archived").await.0, 200);
     assert_eq!(fixture.count().await, 1, "an archived submission counts");
-    assert_eq!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Duplicate);
+    assert_eq!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, SubmissionOutcome::Duplicate);
     assert_eq!(fixture.mark(&spam, "spam").await.0, 200);
     assert_eq!(fixture.count().await, 0);
-    assert!(matches!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Stored(_)));
+    assert!(matches!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, SubmissionOutcome::Stored(_)));
     let (status, problem) = fixture.mark(&spam, "received").await;
     assert_eq!((status, &problem["code"]), (409, &json!("duplicate_submission")), "its place is taken now");
     fixture.edit(json!({"uniqueBy": null, "maxSubmissions": 1})).await;
@@ -279,9 +279,9 @@ async fn a_new_unique_rule_keeps_old_duplicates_and_blocks_new_ones() {
     fixture.submit(json!({"email": "c@d.co"}), &["honeypot"]).await;
     fixture.edit(json!({"uniqueBy": ["email"]})).await;
     assert_eq!(fixture.count().await, 3);
-    assert_eq!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Duplicate);
+    assert_eq!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, SubmissionOutcome::Duplicate);
     assert!(
-        matches!(fixture.submit(json!({"email": "c@d.co"}), &[]).await.1, Taken::Stored(_)),
+        matches!(fixture.submit(json!({"email": "c@d.co"}), &[]).await.1, SubmissionOutcome::Stored(_)),
         "spam blocks no other submission"
     );
     assert_eq!(
@@ -292,18 +292,18 @@ async fn a_new_unique_rule_keeps_old_duplicates_and_blocks_new_ones() {
     // They are deleted one by one, and the last one still blocks new ones.
     for id in &old[..2] {
         assert_eq!(fixture.mark(id, "spam").await.0, 200);
-        assert_eq!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Duplicate);
+        assert_eq!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, SubmissionOutcome::Duplicate);
     }
     assert_eq!(fixture.merge(&old[2], json!({"email": "e@f.co"})).await.0, 200);
-    assert!(matches!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Stored(_)));
+    assert!(matches!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, SubmissionOutcome::Stored(_)));
     let texts = json!([{"name": "email", "label": "E", "type": "text"}, {"name": "note", "label": "N", "type": "text"}]);
     fixture.edit(json!({"fields": texts})).await;
     assert!(
-        matches!(fixture.submit(json!({"email": "A@b.co"}), &[]).await.1, Taken::Stored(_)),
+        matches!(fixture.submit(json!({"email": "A@b.co"}), &[]).await.1, SubmissionOutcome::Stored(_)),
         "the same digits as a text are a different value"
     );
     fixture.edit(json!({"uniqueBy": null})).await;
-    assert!(matches!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, Taken::Stored(_)));
+    assert!(matches!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, SubmissionOutcome::Stored(_)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -316,8 +316,11 @@ async fn a_limit_applies_to_visitors_and_owners_together() {
                 let payload = json!({"email": "a@b.co"});
                 if number % 2 == 0 {
                     let taken = fixture.submit(payload, &[]).await.1;
-                    assert!(matches!(taken, Taken::Stored(_) | Taken::Refused(_)), "{taken:?}");
-                    matches!(taken, Taken::Stored(_))
+                    assert!(
+                        matches!(taken, SubmissionOutcome::Stored(_) | SubmissionOutcome::Refused(_)),
+                        "{taken:?}"
+                    );
+                    matches!(taken, SubmissionOutcome::Stored(_))
                 } else {
                     let (status, answer) = fixture.upsert(&number.to_string(), payload).await;
                     assert!([201, 410].contains(&status), "{answer}");
@@ -357,8 +360,8 @@ async fn a_rule_added_under_load_applies_from_then_on() {
                 loop {
                     let payload = json!({"email": format!("{number}@b.co")});
                     match fixture.submit(payload, &[]).await.1 {
-                        Taken::Changed => {}
-                        taken => return (number, matches!(taken, Taken::Stored(_))),
+                        SubmissionOutcome::Changed => {}
+                        taken => return (number, matches!(taken, SubmissionOutcome::Stored(_))),
                     }
                 }
             }
@@ -370,6 +373,6 @@ async fn a_rule_added_under_load_applies_from_then_on() {
     assert!(stored >= 25);
     for number in 0..25 {
         let taken = fixture.submit(json!({"email": format!("{number}@B.co")}), &[]).await.1;
-        assert_eq!(taken, Taken::Duplicate, "{number}");
+        assert_eq!(taken, SubmissionOutcome::Duplicate, "{number}");
     }
 }

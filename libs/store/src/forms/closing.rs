@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::{Form, OpenForm, find_open_form, lock_number};
 use crate::deliveries::{self, Event};
-use crate::submissions::Writer;
+use crate::submissions::WriteContext;
 use crate::{Conn, Error};
 
 /// Up to `limit` forms that may have closed by now: of which account, and which.
@@ -45,7 +45,7 @@ pub async fn close_form(
     conn: &mut Conn,
     account_id: Uuid,
     id: Uuid,
-    writer: &Writer<'_>,
+    context: &WriteContext<'_>,
 ) -> Result<Option<(Shut, Option<Signal>)>, Error> {
     let is_free =
         query_scalar!(r#"select pg_try_advisory_xact_lock_shared($1) as "is_free!""#, lock_number(id))
@@ -59,7 +59,7 @@ pub async fn close_form(
          where account_id = $1 and id = $2 and closing_look_at <= $3",
         account_id,
         id,
-        writer.now,
+        context.now,
     )
     .execute(&mut *conn)
     .await?;
@@ -67,8 +67,8 @@ pub async fn close_form(
         return Ok(None);
     }
     let Some(open) = find_open_form(conn, id).await? else { return Ok(None) };
-    let Some(why) = why_closed(&open, writer.now) else { return Ok(None) };
-    Ok(Some((why, tell_closed(conn, account_id, &open.form, why, writer).await?)))
+    let Some(why) = why_closed(&open, context.now) else { return Ok(None) };
+    Ok(Some((why, tell_closed(conn, account_id, &open.form, why, context).await?)))
 }
 
 /// Why the form has closed by now; `None` too for one that was full when its time came.
@@ -88,17 +88,17 @@ pub(crate) async fn tell_closed(
     account_id: Uuid,
     form: &Form,
     why: Shut,
-    writer: &Writer<'_>,
+    context: &WriteContext<'_>,
 ) -> Result<Option<Signal>, Error> {
     let listeners = deliveries::lock_listeners(conn, account_id, form.id, FORM_CLOSED).await?;
     let event = Event {
         name: FORM_CLOSED,
         form_id: form.id,
         submission_id: None,
-        payload: &closed_event(why, writer.now, form.id, &form.name),
-        traceparent: writer.traceparent,
-        at: writer.now,
+        payload: &closed_event(why, context.now, form.id, &form.name),
+        traceparent: context.traceparent,
+        at: context.now,
     };
-    deliveries::insert_for(conn, account_id, &event, &listeners, writer.new_id).await?;
+    deliveries::insert_for(conn, account_id, &event, &listeners, context.new_id).await?;
     Ok((!listeners.is_empty()).then_some(Signal::DeliveriesDue { webhook_ids: listeners }))
 }

@@ -12,7 +12,7 @@ use crate::{Conn, Error};
 ///
 /// # Errors
 /// The database's.
-pub async fn tally(
+pub async fn get_results(
     conn: &mut Conn,
     account_id: Uuid,
     form_id: Uuid,

@@ -19,7 +19,7 @@ const BATCH: i64 = 2_000;
 ///
 /// # Errors
 /// The database's.
-pub async fn rewrite_digests(conn: &mut Conn, account_id: Uuid, form: &Form) -> Result<(), Error> {
+pub async fn update_unique_digests(conn: &mut Conn, account_id: Uuid, form: &Form) -> Result<(), Error> {
     query!(
         "update submissions set unique_digest = null, is_twin = false
          where account_id = $1 and form_id = $2 and unique_digest is not null",
@@ -78,7 +78,7 @@ async fn write(conn: &mut Conn, form_id: Uuid, ids: &[Uuid], digests: &[Vec<u8>]
 ///
 /// # Errors
 /// The database's.
-pub async fn settle_twins(conn: &mut Conn, account_id: Uuid, form_id: Uuid) -> Result<(), Error> {
+pub async fn resolve_duplicates(conn: &mut Conn, account_id: Uuid, form_id: Uuid) -> Result<(), Error> {
     query!(
         "update submissions set is_twin = false where id in (
              select distinct on (t.unique_digest) t.id from submissions t

@@ -17,7 +17,8 @@ use store::accounts::{NewTrial, insert_trial};
 use store::deliveries::lock_listeners;
 use store::forms::{Form, OpenForm, find_form, find_open_form, insert_form, lock_form, update_form};
 use store::submissions::{
-    NewSubmission, Plain, Sought, Taken, Writer, list_submissions, take_submission, take_together,
+    BatchSubmission, NewSubmission, SubmissionFilter, SubmissionOutcome, WriteContext, insert_batch,
+    insert_submission, list_submissions,
 };
 use store::webhooks::{NewWebhook, insert_webhook};
 use tokio::task::JoinSet;
@@ -56,12 +57,12 @@ fn submission(note: &str) -> NewSubmission {
     NewSubmission { id: new_id(), external_id: None, payload, spam_reasons: Vec::new() }
 }
 
-fn plain(account_id: Uuid, form: &Form, note: &str) -> Plain {
+fn plain(account_id: Uuid, form: &Form, note: &str) -> BatchSubmission {
     told(account_id, form, note, 0)
 }
 
 /// One to be told to `listeners` webhooks.
-fn told(account_id: Uuid, form: &Form, note: &str, listeners: i64) -> Plain {
+fn told(account_id: Uuid, form: &Form, note: &str, listeners: i64) -> BatchSubmission {
     of(&OpenForm { listeners, ..open(account_id, form) }, &submission(note)).unwrap()
 }
 
@@ -69,12 +70,16 @@ fn open(account_id: Uuid, form: &Form) -> OpenForm {
     OpenForm { account_id, plan: Plan::Scale, suspended: false, listeners: 0, form: form.clone() }
 }
 
-fn of(open: &OpenForm, new: &NewSubmission) -> Option<Plain> {
-    Plain::of(open, new, &Writer { now: now(), traceparent: Some("00-1-2-01"), new_id: &new_id })
+fn of(open: &OpenForm, new: &NewSubmission) -> Option<BatchSubmission> {
+    BatchSubmission::of(
+        open,
+        new,
+        &WriteContext { now: now(), traceparent: Some("00-1-2-01"), new_id: &new_id },
+    )
 }
 
-async fn take(db: &store::Db, all: &[Plain]) -> Vec<Uuid> {
-    take_together(&mut store::acquire(db).await.unwrap(), all).await.unwrap().ids
+async fn take(db: &store::Db, all: &[BatchSubmission]) -> Vec<Uuid> {
+    insert_batch(&mut store::acquire(db).await.unwrap(), all).await.unwrap().ids
 }
 
 async fn count(db: &store::Db, account_id: Uuid, form: &Form) -> i64 {
@@ -84,7 +89,7 @@ async fn count(db: &store::Db, account_id: Uuid, form: &Form) -> i64 {
 
 async fn stored(db: &store::Db, account_id: Uuid, form: &Form) -> Vec<Value> {
     let mut conn = store::acquire(db).await.unwrap();
-    let sought = Sought { limit: 1_000_000, ..Sought::default() };
+    let sought = SubmissionFilter { limit: 1_000_000, ..SubmissionFilter::default() };
     let rows = list_submissions(&mut conn, account_id, form.id, &sought).await.unwrap();
     rows.into_iter().map(|row| Value::Object(row.payload)).collect()
 }
@@ -140,7 +145,7 @@ async fn submissions_of_many_forms_and_accounts_are_stored_and_counted_at_once()
         plain(ACCOUNT, &two, "c"),
         plain(ACCOUNT, &one, "é\u{1f600}\"\\{}"),
     ];
-    let ids: Vec<Uuid> = all.iter().map(Plain::id).collect();
+    let ids: Vec<Uuid> = all.iter().map(BatchSubmission::id).collect();
     let mut taken = take(db, &all).await;
     taken.sort_by_key(|id| ids.iter().position(|known| known == id));
     assert_eq!(taken, ids);
@@ -207,7 +212,7 @@ async fn webhooks_are_told_of_those_that_are_stored_each_once() {
         told(ACCOUNT, &heard, "d", 3),
     ];
     let mut conn = store::acquire(db).await.unwrap();
-    let stored = take_together(&mut conn, &all).await.unwrap();
+    let stored = insert_batch(&mut conn, &all).await.unwrap();
     assert_eq!(stored.ids.len(), 4);
     let mut heard_of = stored.webhook_ids;
     heard_of.sort_unstable();
@@ -271,13 +276,13 @@ async fn which_webhooks_want_an_event_is_said_alike_wherever_it_is_asked() {
     let mut conn = store::acquire(db).await.unwrap();
     let listeners = find_open_form(&mut conn, heard.id).await.unwrap().unwrap().listeners;
     assert_eq!(listeners, i64::try_from(wanting.len()).unwrap());
-    let stored = take_together(&mut conn, &[told(ACCOUNT, &heard, "x", listeners)]).await.unwrap();
+    let stored = insert_batch(&mut conn, &[told(ACCOUNT, &heard, "x", listeners)]).await.unwrap();
     assert_eq!(stored.webhook_ids.into_iter().collect::<BTreeSet<_>>(), wanting);
     let mut tx = store::begin(db).await.unwrap();
-    let writer = Writer { now: now(), traceparent: None, new_id: &new_id };
-    let taken = take_submission(&mut tx, ACCOUNT, &heard, &submission("x"), -1, &writer).await.unwrap();
+    let writer = WriteContext { now: now(), traceparent: None, new_id: &new_id };
+    let taken = insert_submission(&mut tx, ACCOUNT, &heard, &submission("x"), -1, &writer).await.unwrap();
     let told = match taken {
-        Taken::Stored(signals) => signals,
+        SubmissionOutcome::Stored(signals) => signals,
         _ => Vec::new(),
     };
     let told = told.into_iter().flat_map(|signal| match signal {

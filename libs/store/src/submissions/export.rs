@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::{Conn, Error};
 
 /// A piece of the file.
-pub type Piece = bytes::Bytes;
+pub type CsvChunk = bytes::Bytes;
 
 /// Columns that every submission has, before its answers.
 const OWN: [(&str, &str); 4] = [
@@ -27,7 +27,7 @@ const OWN: [(&str, &str); 4] = [
 const REST: &str = "otherAnswers";
 
 /// The submissions of a form of the account that count, oldest first, as lines of a CSV file (RFC 4180, without the
-/// line of names, which is [`column_names`]), as they were when it began. Unless it is read to its end, the connection
+/// line of names, which is [`csv_column_names`]), as they were when it began. Unless it is read to its end, the connection
 /// must be closed.
 ///
 /// # Errors
@@ -37,7 +37,7 @@ pub async fn export_submissions<'c>(
     account_id: Uuid,
     form_id: Uuid,
     fields: &[Field],
-) -> Result<BoxStream<'c, Result<Piece, Error>>, Error> {
+) -> Result<BoxStream<'c, Result<CsvChunk, Error>>, Error> {
     let mut columns: Vec<String> = OWN.iter().map(|(_, column)| (*column).to_owned()).collect();
     columns.extend(fields.iter().map(answer));
     let names: Vec<String> = fields.iter().map(|field| quoted(&field.name)).collect();
@@ -55,7 +55,7 @@ pub async fn export_submissions<'c>(
 }
 
 /// What the columns are called.
-pub fn column_names(fields: &[Field]) -> Vec<&str> {
+pub fn csv_column_names(fields: &[Field]) -> Vec<&str> {
     let own = OWN.iter().map(|(name, _)| *name);
     own.chain(fields.iter().map(|field| field.name.as_str())).chain([REST]).collect()
 }

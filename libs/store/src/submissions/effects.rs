@@ -16,7 +16,7 @@ use crate::{Conn, Error, outbox};
 
 /// Who writes, and when: what no database may make up.
 #[derive(Clone, Copy)]
-pub struct Writer<'a> {
+pub struct WriteContext<'a> {
     /// Now.
     pub now: DateTime<Utc>,
     /// W3C trace context, which runs on through the jobs.
@@ -25,9 +25,9 @@ pub struct Writer<'a> {
     pub new_id: &'a (dyn Fn() -> Uuid + Sync),
 }
 
-impl std::fmt::Debug for Writer<'_> {
+impl std::fmt::Debug for WriteContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Writer").field("now", &self.now).finish_non_exhaustive()
+        f.debug_struct("WriteContext").field("now", &self.now).finish_non_exhaustive()
     }
 }
 
@@ -41,23 +41,23 @@ pub(super) async fn follow(
     form: &Form,
     told: &Told<'_>,
     listeners: Vec<Uuid>,
-    writer: &Writer<'_>,
+    context: &WriteContext<'_>,
 ) -> Result<Vec<Signal>, Error> {
     let mut changes = Vec::new();
     if let Some(page_id) = form.auto_entry_page_id {
-        match add_entry(conn, account_id, page_id, told, writer).await? {
+        match add_entry(conn, account_id, page_id, told, context).await? {
             Ok(Shown { subdomain_id, slug }) => changes.push(Change::Page { subdomain_id, slug }),
             Err(why) => note_no_entry(conn, account_id, told.submission_id, why).await?,
         }
     }
-    let due = order_deliveries(conn, account_id, Happening::Created, told, &listeners, writer).await?;
+    let due = order_deliveries(conn, account_id, Happening::Created, told, &listeners, context).await?;
     let mut jobs = Vec::new();
     if form.notify_email.is_some() {
         // The row is what counts: the job only makes it sooner.
-        mails::insert_mail(conn, account_id, Kind::Submission, told.submission_id, writer.now).await?;
+        mails::insert_mail(conn, account_id, Kind::Submission, told.submission_id, context.now).await?;
         jobs.push(Job::NotifyOwnerV1 { submission_id: told.submission_id });
     }
-    let mut signals = outbox::insert_orders(conn, &jobs, &changes, writer.traceparent, writer.now).await?;
+    let mut signals = outbox::insert_orders(conn, &jobs, &changes, context.traceparent, context.now).await?;
     signals.extend(due);
     Ok(signals)
 }
@@ -71,10 +71,10 @@ pub(super) async fn tell(
     account_id: Uuid,
     happening: Happening,
     told: &Told<'_>,
-    writer: &Writer<'_>,
+    context: &WriteContext<'_>,
 ) -> Result<Vec<Signal>, Error> {
     let listeners = deliveries::lock_listeners(conn, account_id, told.form_id, happening.word()).await?;
-    let due = order_deliveries(conn, account_id, happening, told, &listeners, writer).await?;
+    let due = order_deliveries(conn, account_id, happening, told, &listeners, context).await?;
     Ok(due.into_iter().collect())
 }
 
@@ -85,21 +85,21 @@ async fn order_deliveries(
     happening: Happening,
     told: &Told<'_>,
     listeners: &[Uuid],
-    writer: &Writer<'_>,
+    context: &WriteContext<'_>,
 ) -> Result<Option<Signal>, Error> {
     if listeners.is_empty() {
         return Ok(None);
     }
-    let payload = event(happening, writer.now, told);
+    let payload = event(happening, context.now, told);
     let event = Event {
         name: happening.word(),
         form_id: told.form_id,
         submission_id: Some(told.submission_id),
         payload: &payload,
-        traceparent: writer.traceparent,
-        at: writer.now,
+        traceparent: context.traceparent,
+        at: context.now,
     };
-    deliveries::insert_for(conn, account_id, &event, listeners, writer.new_id).await?;
+    deliveries::insert_for(conn, account_id, &event, listeners, context.new_id).await?;
     Ok(Some(Signal::DeliveriesDue { webhook_ids: listeners.to_vec() }))
 }
 
@@ -108,17 +108,17 @@ async fn add_entry(
     account_id: Uuid,
     page_id: Uuid,
     told: &Told<'_>,
-    writer: &Writer<'_>,
+    context: &WriteContext<'_>,
 ) -> Result<Result<Shown, NoEntry>, Error> {
     if entries::is_too_large(told.fields) {
         return Ok(Err(NoEntry::TooLarge));
     }
     let entry = NewEntry {
-        id: (writer.new_id)(),
+        id: (context.new_id)(),
         page_id,
         data: Value::Object(told.fields.clone()),
         submission_id: Some(told.submission_id),
-        created_at: writer.now,
+        created_at: context.now,
     };
     Ok(match insert_entry(conn, account_id, &entry).await? {
         Added::Stored(shown) => Ok(shown),

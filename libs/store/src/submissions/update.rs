@@ -8,8 +8,8 @@ use sqlx::types::Json;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
-use super::following::{self, Writer};
-use super::unique::settle_twins;
+use super::effects::{self, WriteContext};
+use super::unique::resolve_duplicates;
 use super::{Submission, find_submission};
 use crate::forms::{Form, tell_closed};
 use crate::mails::{self, Kind};
@@ -17,7 +17,7 @@ use crate::{Conn, Error, deliveries, entries, form_files, outbox, usage};
 
 /// What became of a change.
 #[derive(Debug)]
-pub enum Changed {
+pub enum UpdateOutcome {
     /// The submission as it is now, and what may be told right after the commit; it stands in the outbox as well.
     Done(Box<Submission>, Vec<Signal>),
     /// It would agree with another on all of `uniqueBy`: nothing was changed.
@@ -38,8 +38,8 @@ pub async fn update_payload(
     form: &Form,
     submission: &Submission,
     payload: &Answers,
-    writer: &Writer<'_>,
-) -> Result<Changed, Error> {
+    context: &WriteContext<'_>,
+) -> Result<UpdateOutcome, Error> {
     let digest = digest_of(form, payload).filter(|_| submission.status.counts());
     // One that keeps what was unique in it stays where it is, be it an old twin.
     let updated = query!(
@@ -55,23 +55,23 @@ pub async fn update_payload(
         submission.id,
         Json(payload) as _,
         digest.as_ref().map(<[u8; 32]>::as_slice),
-        writer.now,
+        context.now,
     )
     .execute(&mut *conn)
     .await?;
     if updated.rows_affected() == 0 {
-        return Ok(Changed::Duplicate);
+        return Ok(UpdateOutcome::Duplicate);
     }
-    settle_twins(conn, account_id, form.id).await?;
+    resolve_duplicates(conn, account_id, form.id).await?;
     let Some(submission) = find_submission(conn, account_id, form.id, submission.id).await? else {
-        return Ok(Changed::Gone);
+        return Ok(UpdateOutcome::Gone);
     };
     let signals = if submission.status.counts() {
-        following::tell(conn, account_id, Happening::Updated, &told(form, &submission), writer).await?
+        effects::tell(conn, account_id, Happening::Updated, &told(form, &submission), context).await?
     } else {
         Vec::new()
     };
-    Ok(Changed::Done(Box::new(submission), signals))
+    Ok(UpdateOutcome::Done(Box::new(submission), signals))
 }
 
 /// Makes of a submission what its form's owner takes it for. What is found to be no spam counts from now on, if the
@@ -87,10 +87,10 @@ pub async fn update_status(
     submission: &Submission,
     status: Status,
     plan_limit: i64,
-    writer: &Writer<'_>,
-) -> Result<Changed, Error> {
+    context: &WriteContext<'_>,
+) -> Result<UpdateOutcome, Error> {
     if submission.status == status {
-        return Ok(Changed::Done(Box::new(submission.clone()), Vec::new()));
+        return Ok(UpdateOutcome::Done(Box::new(submission.clone()), Vec::new()));
     }
     let counted = submission.status.counts();
     let mut digest = None;
@@ -99,41 +99,41 @@ pub async fn update_status(
         if let Some(why) =
             shut(submission.created_at, None, form.submission_count, form.max_submissions, plan_limit)
         {
-            return Ok(Changed::Refused(why));
+            return Ok(UpdateOutcome::Refused(why));
         }
         digest = digest_of(form, &submission.payload);
         if is_taken(conn, form.id, digest.as_ref().map(<[u8; 32]>::as_slice)).await? {
-            return Ok(Changed::Duplicate);
+            return Ok(UpdateOutcome::Duplicate);
         }
     }
     let more = i64::from(status.counts()) - i64::from(counted);
-    write_status(conn, account_id, form, submission, status, digest.as_ref(), writer).await?;
+    write_status(conn, account_id, form, submission, status, digest.as_ref(), context).await?;
     let mut signals = Vec::new();
     if more != 0 {
-        count(conn, account_id, form.id, more).await?;
+        update_count(conn, account_id, form.id, more).await?;
         count_files(conn, account_id, submission.id, more > 0).await?;
     }
     if more > 0 {
         let told = told(form, submission);
         let created = Happening::Created.word();
         let listeners = deliveries::lock_listeners(conn, account_id, form.id, created).await?;
-        signals = following::follow(conn, account_id, form, &told, listeners, writer).await?;
-        let why = |count| shut(writer.now, form.closes_at, count, form.max_submissions, plan_limit);
+        signals = effects::follow(conn, account_id, form, &told, listeners, context).await?;
+        let why = |count| shut(context.now, form.closes_at, count, form.max_submissions, plan_limit);
         if let (None, Some(why)) = (why(form.submission_count), why(form.submission_count + more)) {
-            signals.extend(tell_closed(conn, account_id, form, why, writer).await?);
+            signals.extend(tell_closed(conn, account_id, form, why, context).await?);
         }
     } else if more < 0 {
-        settle_twins(conn, account_id, form.id).await?;
+        resolve_duplicates(conn, account_id, form.id).await?;
         mails::delete_mail(conn, account_id, Kind::Submission, submission.id).await?;
         let shown = entries::delete_entries_of(conn, account_id, &[submission.id]).await?;
         let changes: Vec<Change> = shown
             .into_iter()
             .map(|shown| Change::Page { subdomain_id: shown.subdomain_id, slug: shown.slug })
             .collect();
-        signals = outbox::insert_orders(conn, &[], &changes, writer.traceparent, writer.now).await?;
+        signals = outbox::insert_orders(conn, &[], &changes, context.traceparent, context.now).await?;
     }
     let changed = find_submission(conn, account_id, form.id, submission.id).await?;
-    Ok(changed.map_or(Changed::Gone, |submission| Changed::Done(Box::new(submission), signals)))
+    Ok(changed.map_or(UpdateOutcome::Gone, |submission| UpdateOutcome::Done(Box::new(submission), signals)))
 }
 
 /// Counts the bytes of a submission's files, or no more. They are here already and were let in: what is found to be no
@@ -155,7 +155,7 @@ async fn count_files(
 ///
 /// # Errors
 /// The database's; also that there were not so many.
-pub async fn count(conn: &mut Conn, account_id: Uuid, form_id: Uuid, more: i64) -> Result<(), Error> {
+pub async fn update_count(conn: &mut Conn, account_id: Uuid, form_id: Uuid, more: i64) -> Result<(), Error> {
     query!(
         "update forms set submission_count = submission_count + $3 where account_id = $1 and id = $2",
         account_id,
@@ -174,7 +174,7 @@ async fn write_status(
     submission: &Submission,
     status: Status,
     digest: Option<&[u8; 32]>,
-    writer: &Writer<'_>,
+    context: &WriteContext<'_>,
 ) -> Result<(), Error> {
     // Between the two that count, what is unique in it stays as it is.
     query!(
@@ -190,7 +190,7 @@ async fn write_status(
         submission.id,
         status.word(),
         digest.map(<[u8; 32]>::as_slice),
-        writer.now,
+        context.now,
     )
     .execute(conn)
     .await?;

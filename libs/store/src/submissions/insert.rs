@@ -11,7 +11,7 @@ use sqlx::query;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::following::{self, Writer};
+use super::effects::{self, WriteContext};
 use super::spam;
 use crate::forms::{Form, find_form, tell_closed};
 use crate::{Conn, Error, deliveries};
@@ -35,7 +35,7 @@ pub struct NewSubmission {
 
 /// What became of a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Taken {
+pub enum SubmissionOutcome {
     /// It is stored, with all that follows. The signals stand in the outbox as well: sent right after the commit, they
     /// are heard sooner.
     Stored(Vec<Signal>),
@@ -56,47 +56,47 @@ pub enum Taken {
 /// `plan_limit` is -1 for unlimited.
 ///
 /// Count and check are one statement with the insert, so no number of submissions at once passes a limit, and of those
-/// that agree on `uniqueBy` one is stored. Webhooks are told by the one that fills the form that it is closed. **Unless it is [`Taken::Stored`], the transaction must be rolled back.**
+/// that agree on `uniqueBy` one is stored. Webhooks are told by the one that fills the form that it is closed. **Unless it is [`SubmissionOutcome::Stored`], the transaction must be rolled back.**
 /// What else is to be committed with it goes into the same transaction, shortly: the form's other submissions wait.
 ///
 /// # Errors
 /// The database's.
-pub async fn take_submission(
+pub async fn insert_submission(
     conn: &mut Conn,
     account_id: Uuid,
     form: &Form,
     new: &NewSubmission,
     plan_limit: i64,
-    writer: &Writer<'_>,
-) -> Result<Taken, Error> {
+    context: &WriteContext<'_>,
+) -> Result<SubmissionOutcome, Error> {
     if !new.spam_reasons.is_empty() {
-        return put_aside(conn, account_id, form, new, plan_limit, writer).await;
+        return put_aside(conn, account_id, form, new, plan_limit, context).await;
     }
     // From here on the form is not edited, so that what is read of it below is what it is.
     let listeners = deliveries::try_lock_listeners(conn, account_id, form.id, Happening::Created.word());
-    let Some(listeners) = listeners.await? else { return Ok(Taken::Busy) };
+    let Some(listeners) = listeners.await? else { return Ok(SubmissionOutcome::Busy) };
     let is_limited = form.max_submissions.is_some() || plan_limit >= 0;
     let done = if is_limited {
-        count_within_limit(conn, account_id, form, new, plan_limit, writer).await?
+        count_within_limit(conn, account_id, form, new, plan_limit, context).await?
     } else {
-        count_apart(conn, account_id, form, new, writer).await?
+        count_apart(conn, account_id, form, new, context).await?
     };
     match done {
-        Done::Stored { fills } => {
-            let told = told(form, new, writer);
-            let mut signals = following::follow(conn, account_id, form, &told, listeners, writer).await?;
+        InsertResult::Stored { fills } => {
+            let told = told(form, new, context);
+            let mut signals = effects::follow(conn, account_id, form, &told, listeners, context).await?;
             if fills {
-                signals.extend(tell_closed(conn, account_id, form, Shut::Full, writer).await?);
+                signals.extend(tell_closed(conn, account_id, form, Shut::Full, context).await?);
             }
-            Ok(Taken::Stored(signals))
+            Ok(SubmissionOutcome::Stored(signals))
         }
-        Done::Duplicate => Ok(Taken::Duplicate),
-        Done::NoPlace => why_not(conn, account_id, form, plan_limit, writer).await,
+        InsertResult::Duplicate => Ok(SubmissionOutcome::Duplicate),
+        InsertResult::NoPlace => why_not(conn, account_id, form, plan_limit, context).await,
     }
 }
 
 /// How far it came.
-enum Done {
+enum InsertResult {
     Stored {
         /// There was no place but this.
         fills: bool,
@@ -105,7 +105,7 @@ enum Done {
     NoPlace,
 }
 
-impl Done {
+impl InsertResult {
     fn of(has_place: bool, is_stored: bool, fills: bool) -> Self {
         match (has_place, is_stored) {
             (true, true) => Self::Stored { fills },
@@ -122,8 +122,8 @@ async fn count_within_limit(
     form: &Form,
     new: &NewSubmission,
     plan_limit: i64,
-    writer: &Writer<'_>,
-) -> Result<Done, Error> {
+    context: &WriteContext<'_>,
+) -> Result<InsertResult, Error> {
     let done = query!(
         r#"with place as (
                update forms set submission_count = submission_count + 1
@@ -144,7 +144,7 @@ async fn count_within_limit(
         account_id,
         form.id,
         form.updated_at,
-        writer.now,
+        context.now,
         plan_limit,
         new.id,
         new.external_id,
@@ -153,7 +153,7 @@ async fn count_within_limit(
     )
     .fetch_one(conn)
     .await?;
-    Ok(Done::of(done.has_place, done.is_stored, done.fills))
+    Ok(InsertResult::of(done.has_place, done.is_stored, done.fills))
 }
 
 /// A counter that no other connection uses: nobody waits for anybody, and their commits reach the disk together.
@@ -162,8 +162,8 @@ async fn count_apart(
     account_id: Uuid,
     form: &Form,
     new: &NewSubmission,
-    writer: &Writer<'_>,
-) -> Result<Done, Error> {
+    context: &WriteContext<'_>,
+) -> Result<InsertResult, Error> {
     let done = query!(
         r#"with place as (
                select id from forms
@@ -182,7 +182,7 @@ async fn count_apart(
         account_id,
         form.id,
         form.updated_at,
-        writer.now,
+        context.now,
         SLOTS,
         new.id,
         new.external_id,
@@ -191,7 +191,7 @@ async fn count_apart(
     )
     .fetch_one(conn)
     .await?;
-    Ok(Done::of(done.has_place, done.is_stored, false))
+    Ok(InsertResult::of(done.has_place, done.is_stored, false))
 }
 
 fn digest_of(form: &Form, payload: &Answers) -> Option<Vec<u8>> {
@@ -199,13 +199,13 @@ fn digest_of(form: &Form, payload: &Answers) -> Option<Vec<u8>> {
     digest(&form.fields, unique_by, payload).map(|digest| digest.to_vec())
 }
 
-pub(super) fn told<'a>(form: &'a Form, new: &'a NewSubmission, writer: &Writer<'_>) -> Told<'a> {
+pub(super) fn told<'a>(form: &'a Form, new: &'a NewSubmission, context: &WriteContext<'_>) -> Told<'a> {
     Told {
         form_id: form.id,
         form_name: &form.name,
         submission_id: new.id,
         external_id: new.external_id.as_deref(),
-        submitted_at: writer.now,
+        submitted_at: context.now,
         fields: &new.payload,
     }
 }
@@ -217,8 +217,8 @@ async fn put_aside(
     form: &Form,
     new: &NewSubmission,
     plan_limit: i64,
-    writer: &Writer<'_>,
-) -> Result<Taken, Error> {
+    context: &WriteContext<'_>,
+) -> Result<SubmissionOutcome, Error> {
     let stored = query!(
         "insert into submissions (id, account_id, form_id, external_id, payload, status, spam_reasons, created_at,
                                   updated_at)
@@ -230,7 +230,7 @@ async fn put_aside(
         account_id,
         form.id,
         form.updated_at,
-        writer.now,
+        context.now,
         plan_limit,
         new.id,
         new.external_id,
@@ -240,10 +240,10 @@ async fn put_aside(
     .execute(&mut *conn)
     .await?;
     match stored.rows_affected() {
-        0 => why_not(conn, account_id, form, plan_limit, writer).await,
+        0 => why_not(conn, account_id, form, plan_limit, context).await,
         _ => {
             spam::delete_excess(conn, account_id, form.id).await?;
-            Ok(Taken::Stored(Vec::new()))
+            Ok(SubmissionOutcome::Stored(Vec::new()))
         }
     }
 }
@@ -253,13 +253,15 @@ async fn why_not(
     account_id: Uuid,
     checked: &Form,
     plan_limit: i64,
-    writer: &Writer<'_>,
-) -> Result<Taken, Error> {
-    let Some(form) = find_form(conn, account_id, checked.id).await? else { return Ok(Taken::NoForm) };
+    context: &WriteContext<'_>,
+) -> Result<SubmissionOutcome, Error> {
+    let Some(form) = find_form(conn, account_id, checked.id).await? else {
+        return Ok(SubmissionOutcome::NoForm);
+    };
     if form.updated_at != checked.updated_at {
-        return Ok(Taken::Changed);
+        return Ok(SubmissionOutcome::Changed);
     }
-    let why = shut(writer.now, form.closes_at, form.submission_count, form.max_submissions, plan_limit);
+    let why = shut(context.now, form.closes_at, form.submission_count, form.max_submissions, plan_limit);
     // Reopened between the two statements: asked again, it is taken.
-    Ok(why.map_or(Taken::Changed, Taken::Refused))
+    Ok(why.map_or(SubmissionOutcome::Changed, SubmissionOutcome::Refused))
 }

@@ -11,9 +11,9 @@ use domain::submissions::{Happening, Status, Told, event};
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use super::changing::count;
-use super::following::Writer;
-use super::unique::settle_twins;
+use super::effects::WriteContext;
+use super::unique::resolve_duplicates;
+use super::update::update_count;
 use crate::deliveries::{self, Event};
 use crate::entries::Shown;
 use crate::forms::{Form, find_form, lock_form};
@@ -21,7 +21,7 @@ use crate::{Conn, Error, archives, outbox, usage};
 
 /// What became of a wish to be forgotten.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Erased {
+pub struct Erasure {
     /// So many submissions are gone.
     pub deleted: i64,
     /// Whether that was all of them; else there are more.
@@ -43,14 +43,14 @@ struct Doomed {
 ///
 /// # Errors
 /// The database's.
-pub async fn erase_submissions(
+pub async fn delete_submissions_by_email(
     conn: &mut Conn,
     account_id: Uuid,
     form_id: Uuid,
     email: &str,
     limit: i64,
-    writer: &Writer<'_>,
-) -> Result<Option<Erased>, Error> {
+    context: &WriteContext<'_>,
+) -> Result<Option<Erasure>, Error> {
     // Entries move between pages and archives: not while they are looked for in both.
     archives::keep_entries_where_they_are(conn, account_id).await?;
     // Before the form: files that go change the counters, and whoever hands in files takes these first.
@@ -59,7 +59,7 @@ pub async fn erase_submissions(
     // A large form takes a while, for which nobody else needs to wait; what is found is looked at once more.
     let found = list_doomed(conn, account_id, &form, email, None, limit).await?;
     if found.is_empty() {
-        return Ok(Some(Erased { deleted: 0, is_all: true, signals: Vec::new() }));
+        return Ok(Some(Erasure { deleted: 0, is_all: true, signals: Vec::new() }));
     }
     let Some(form) = lock_form(conn, account_id, form_id).await? else { return Ok(None) };
     let is_all = i64::try_from(found.len()).unwrap_or(limit) < limit;
@@ -72,15 +72,15 @@ pub async fn erase_submissions(
         .await?;
     let counted: Vec<&Doomed> = doomed.iter().filter(|one| one.status != Status::Spam.word()).collect();
     let fewer = i64::try_from(counted.len()).unwrap_or(limit);
-    count(conn, account_id, form_id, -fewer).await?;
-    settle_twins(conn, account_id, form_id).await?;
-    let due = tell(conn, account_id, &form, &counted, writer).await?;
+    update_count(conn, account_id, form_id, -fewer).await?;
+    resolve_duplicates(conn, account_id, form_id).await?;
+    let due = tell(conn, account_id, &form, &counted, context).await?;
     let page = |Shown { subdomain_id, slug }| Change::Page { subdomain_id, slug };
     let mut changes: Vec<Change> = shown.into_iter().map(page).collect();
     changes.push(Change::Form { form_id });
-    let mut signals = outbox::insert_orders(conn, &[], &changes, writer.traceparent, writer.now).await?;
+    let mut signals = outbox::insert_orders(conn, &[], &changes, context.traceparent, context.now).await?;
     signals.extend(due);
-    Ok(Some(Erased { deleted: i64::try_from(doomed.len()).unwrap_or(limit), is_all, signals }))
+    Ok(Some(Erasure { deleted: i64::try_from(doomed.len()).unwrap_or(limit), is_all, signals }))
 }
 
 async fn list_doomed(
@@ -153,7 +153,7 @@ async fn tell(
     account_id: Uuid,
     form: &Form,
     gone: &[&Doomed],
-    writer: &Writer<'_>,
+    context: &WriteContext<'_>,
 ) -> Result<Option<Signal>, Error> {
     let name = Happening::Deleted.word();
     let listeners = deliveries::lock_listeners(conn, account_id, form.id, name).await?;
@@ -169,16 +169,16 @@ async fn tell(
             submitted_at: one.created_at,
             fields: &Answers::new(),
         };
-        let payload = event(Happening::Deleted, writer.now, &told);
+        let payload = event(Happening::Deleted, context.now, &told);
         let event = Event {
             name,
             form_id: form.id,
             submission_id: None,
             payload: &payload,
-            traceparent: writer.traceparent,
-            at: writer.now,
+            traceparent: context.traceparent,
+            at: context.now,
         };
-        deliveries::insert_for(conn, account_id, &event, &listeners, writer.new_id).await?;
+        deliveries::insert_for(conn, account_id, &event, &listeners, context.new_id).await?;
     }
     Ok(Some(Signal::DeliveriesDue { webhook_ids: listeners }))
 }

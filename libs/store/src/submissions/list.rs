@@ -13,7 +13,7 @@ use crate::{Conn, Error};
 
 /// What is looked for.
 #[derive(Debug, Clone, Default)]
-pub struct Sought {
+pub struct SubmissionFilter {
     /// Words, as people type them into a search box: all of them, `"these together"`, `one or other`, `-without`.
     pub search: Option<String>,
     /// Not before this.
@@ -38,7 +38,7 @@ pub async fn list_submissions(
     conn: &mut Conn,
     account_id: Uuid,
     form_id: Uuid,
-    sought: &Sought,
+    sought: &SubmissionFilter,
 ) -> Result<Vec<Submission>, Error> {
     // A plan made without knowing what is looked for would read the whole form where an index knows the word.
     query!("select set_config('plan_cache_mode', 'force_custom_plan', true)").fetch_one(&mut *conn).await?;

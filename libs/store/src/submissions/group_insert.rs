@@ -2,7 +2,7 @@
 //!
 //! This is for [`is_plain`] forms alone, of which a submission is its row, its count and what webhooks are told, and nothing
 //! else. A statement for many must wait for nobody, or one form that is edited for a minute would hold up all others: what
-//! isn't free at once is left out, and whoever brought it takes it by itself ([`super::take_submission`]), which also says
+//! isn't free at once is left out, and whoever brought it takes it by itself ([`super::insert_submission`]), which also says
 //! why.
 
 use chrono::{DateTime, Utc};
@@ -10,14 +10,14 @@ use domain::submissions::{Happening, event, together};
 use sqlx::query;
 use uuid::Uuid;
 
-use super::following::Writer;
-use super::taking::{NewSubmission, SLOTS, told};
+use super::effects::WriteContext;
+use super::insert::{NewSubmission, SLOTS, told};
 use crate::forms::{Form, OpenForm, lock_number};
 use crate::{Conn, Error};
 
 /// A submission of a plain form, checked, and about to be stored.
 #[derive(Debug)]
-pub struct Plain {
+pub struct BatchSubmission {
     account_id: Uuid,
     form_id: Uuid,
     /// What the form was when it was checked: the time of its last edit.
@@ -33,9 +33,9 @@ pub struct Plain {
     traceparent: Option<String>,
 }
 
-impl Plain {
+impl BatchSubmission {
     /// One that was checked against the form; none if more follows from it than its row, its count and deliveries.
-    pub fn of(open: &OpenForm, new: &NewSubmission, writer: &Writer<'_>) -> Option<Self> {
+    pub fn of(open: &OpenForm, new: &NewSubmission, context: &WriteContext<'_>) -> Option<Self> {
         let OpenForm { account_id, form, listeners, .. } = open;
         let is_limited = open.plan.limits().submissions_per_form >= 0;
         if is_limited
@@ -47,17 +47,17 @@ impl Plain {
             return None;
         }
         let is_told = *listeners > 0;
-        let event = is_told.then(|| event(Happening::Created, writer.now, &told(form, new, writer)));
+        let event = is_told.then(|| event(Happening::Created, context.now, &told(form, new, context)));
         let one = Self {
             account_id: *account_id,
             form_id: form.id,
             checked_at: form.updated_at,
             id: new.id,
             payload: serde_json::to_string(&new.payload).ok()?,
-            sent_at: writer.now,
+            sent_at: context.now,
             event: event.map(|event| event.to_string()).unwrap_or_default(),
-            delivery_ids: (0..*listeners).map(|_| (writer.new_id)()).collect(),
-            traceparent: writer.traceparent.filter(|_| is_told).map(str::to_owned),
+            delivery_ids: (0..*listeners).map(|_| (context.new_id)()).collect(),
+            traceparent: context.traceparent.filter(|_| is_told).map(str::to_owned),
         };
         together::is_light(one.bytes()).then_some(one)
     }
@@ -83,7 +83,7 @@ fn is_plain(form: &Form) -> bool {
 
 /// What was stored together.
 #[derive(Debug, Default)]
-pub struct Stored {
+pub struct StoredBatch {
     /// Ids of the submissions.
     pub ids: Vec<Uuid>,
     /// Webhooks that have deliveries of them.
@@ -97,7 +97,7 @@ pub struct Stored {
 ///
 /// # Errors
 /// The database's; none is stored then.
-pub async fn take_together(conn: &mut Conn, all: &[Plain]) -> Result<Stored, Error> {
+pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<StoredBatch, Error> {
     let deliveries: Vec<(Uuid, i32, Uuid)> = all
         .iter()
         .flat_map(|one| (1..).zip(&one.delivery_ids).map(|(place, id)| (one.id, place, *id)))
@@ -171,7 +171,7 @@ pub async fn take_together(conn: &mut Conn, all: &[Plain]) -> Result<Stored, Err
     )
     .fetch_all(conn)
     .await?;
-    let mut stored = Stored::default();
+    let mut stored = StoredBatch::default();
     for row in rows {
         stored.ids.extend(row.id);
         stored.webhook_ids.extend(row.webhook_id);
