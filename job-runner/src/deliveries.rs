@@ -16,7 +16,7 @@ use due_webhooks::{DueSignal, DueWebhooks};
 use futures::{FutureExt, StreamExt};
 use queue::InProcessQueue;
 use service::{Shutdown, ticks};
-use store::deliveries::{self, Attempt, Lease, Room};
+use store::deliveries::{self, Attempt, ClaimLimit, Lease};
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument;
 
@@ -67,7 +67,7 @@ async fn release(state: &JobState, attempts: &[Attempt]) -> Result<(), store::Er
         return Ok(());
     }
     let mut conn = store::acquire(&state.db).await?;
-    deliveries::give_back(&mut conn, attempts).await
+    deliveries::release_attempts(&mut conn, attempts).await
 }
 
 /// Makes one attempt and waits until its result is stored.
@@ -195,7 +195,7 @@ impl Claimer {
         Ok(true)
     }
 
-    fn claim_limits(&self) -> Vec<Room> {
+    fn claim_limits(&self) -> Vec<ClaimLimit> {
         self.limiter.claim_limits(self.due.iter(), self.limiter.available())
     }
 

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use store::accounts::NewTrial;
 use store::assets::Asset;
 use store::blobs::NewBlob;
-use store::deliveries::{Delivery, Wanted};
+use store::deliveries::{Delivery, DeliveryFilter};
 use store::deploys::files::DeployFile;
 use store::forms::Form;
 use store::pages::{NewPage, PageChange, PageSummary};
@@ -133,7 +133,7 @@ impl Account<'_> {
     /// The deliveries of a webhook, newest first.
     pub(crate) async fn deliveries(&self, webhook: Uuid) -> Vec<Delivery> {
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
-        let wanted = Wanted { id: None, state: None, after: None, limit: 100 };
+        let wanted = DeliveryFilter { id: None, state: None, after: None, limit: 100 };
         store::deliveries::list_deliveries(&mut conn, self.id, webhook, &wanted).await.unwrap()
     }
 

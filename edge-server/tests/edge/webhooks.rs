@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use serde_json::json;
-use store::deliveries::{Lease, Room, claim};
+use store::deliveries::{ClaimLimit, Lease, claim};
 
 use crate::harness::Edge;
 use crate::seeds::{now, one_text, submit_path};
@@ -25,7 +25,7 @@ async fn deliveries_are_there_and_due_when_the_answer_is() {
     }
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
     let lease = Lease { now: now(), until: now() + Duration::from_secs(60) };
-    let rooms = [all, linked].map(|webhook_id| Room { webhook_id, places: 10 });
+    let rooms = [all, linked].map(|webhook_id| ClaimLimit { webhook_id, limit: 10 });
     let mut claimed = claim(&mut conn, &lease, &rooms).await.unwrap();
     assert_eq!(
         claimed.iter().map(|one| one.webhook_id).collect::<BTreeSet<_>>(),

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use domain::Fault as _;
-use store::deliveries::{Outcome, finish_all};
+use store::deliveries::{AttemptOutcome, complete_attempts};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
@@ -17,7 +17,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 pub(crate) struct Completion {
     pub(crate) delivery_id: Uuid,
     pub(crate) attempt: i32,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: AttemptOutcome,
     /// Dropped once the result is stored or given up.
     pub(crate) stored: oneshot::Sender<()>,
 }
@@ -49,11 +49,11 @@ pub(crate) async fn run(
 }
 
 /// Stores all rows in one statement and retries while Postgres is unavailable.
-async fn store_batch(state: &JobState, rows: &[(Uuid, i32, Outcome)]) -> Result<(), store::Error> {
+async fn store_batch(state: &JobState, rows: &[(Uuid, i32, AttemptOutcome)]) -> Result<(), store::Error> {
     loop {
         let stored = async {
             let mut conn = store::acquire(&state.deliveries_db).await?;
-            finish_all(&mut conn, rows).await
+            complete_attempts(&mut conn, rows).await
         };
         match stored.await {
             Err(error) if error.is_unavailable() => {
@@ -66,7 +66,7 @@ async fn store_batch(state: &JobState, rows: &[(Uuid, i32, Outcome)]) -> Result<
 }
 
 /// Stores each row by itself, so that an invalid one does not fail the others.
-async fn store_one_by_one(state: &JobState, rows: Vec<(Uuid, i32, Outcome)>) {
+async fn store_one_by_one(state: &JobState, rows: Vec<(Uuid, i32, AttemptOutcome)>) {
     for row in rows {
         let delivery_id = row.0;
         if let Err(error) = store_batch(state, &[row]).await {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::places::{self, Pace};
-use store::deliveries::Room;
+use store::deliveries::ClaimLimit;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -92,7 +92,7 @@ impl ConcurrencyLimiter {
 
     /// Returns how many deliveries to claim for each of these webhooks, at most `max` in total. The total is divided
     /// evenly, in order, between the webhooks that may start an attempt.
-    pub(crate) fn claim_limits(&self, webhooks: impl Iterator<Item = Uuid>, max: u32) -> Vec<Room> {
+    pub(crate) fn claim_limits(&self, webhooks: impl Iterator<Item = Uuid>, max: u32) -> Vec<ClaimLimit> {
         let tracked = self.tracked();
         let mut available_slow = self.0.available_slow(&tracked);
         let candidates = webhooks.filter_map(|id| {
@@ -109,7 +109,7 @@ impl ConcurrencyLimiter {
         let shares = candidates.into_iter().map(|(webhook_id, available)| {
             let share = available.min(left.div_ceil(others));
             (left, others) = (left - share, others - 1);
-            Room { webhook_id, places: i32::try_from(share).unwrap_or(i32::MAX) }
+            ClaimLimit { webhook_id, limit: i32::try_from(share).unwrap_or(i32::MAX) }
         });
         shares.filter(|limit| limit.places > 0).collect()
     }
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(limiter.claim_limits([ONE, OTHER].into_iter(), 1).len(), 1);
         let _permits: Vec<_> = (0..4).map(|_| limiter.acquire(ONE)).collect();
         let limits = limiter.claim_limits([ONE, OTHER].into_iter(), 4);
-        assert_eq!(limits[0].places, 4, "a webhook at its limit gets no share");
+        assert_eq!(limits[0].limit, 4, "a webhook at its limit gets no share");
     }
 
     #[test]

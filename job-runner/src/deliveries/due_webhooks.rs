@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use cache::BusEvent;
 use contract::Signal;
-use store::deliveries::{Attempt, Room};
+use store::deliveries::{Attempt, ClaimLimit};
 use uuid::Uuid;
 
 /// Webhooks that may have due deliveries, in the order in which they are served.
@@ -47,7 +47,7 @@ impl DueWebhooks {
     }
 
     /// Moves the webhooks of a claim to the back, and removes those with fewer due deliveries than their limit.
-    pub(super) fn record_claim(&mut self, limits: &[Room], attempts: &[Attempt]) {
+    pub(super) fn record_claim(&mut self, limits: &[ClaimLimit], attempts: &[Attempt]) {
         let mut claimed: HashMap<Uuid, usize> = HashMap::new();
         for attempt in attempts {
             *claimed.entry(attempt.webhook_id).or_default() += 1;
@@ -121,7 +121,7 @@ mod tests {
     fn a_webhook_at_its_limit_moves_back_and_one_below_its_limit_leaves() {
         let mut webhooks = DueWebhooks::default();
         webhooks.receive(due(&[ONE, TWO, THREE]));
-        let limit = |webhook_id, places| Room { webhook_id, places };
+        let limit = |webhook_id, places| ClaimLimit { webhook_id, limit: places };
         webhooks.record_claim(&[limit(ONE, 0), limit(TWO, 1)], &[]);
         assert_eq!(queue(&webhooks), [THREE, ONE], "the second of them had no due delivery");
         webhooks.receive(due(&[TWO]));

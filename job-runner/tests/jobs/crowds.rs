@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
 use sandbox::test::{eventually, until};
-use store::deliveries::{Outcome, Room, claim, finish_all, list_due};
+use store::deliveries::{AttemptOutcome, ClaimLimit, claim, complete_attempts, list_due};
 use uuid::Uuid;
 
 use crate::harness::{Account, lease, now};
@@ -113,7 +113,7 @@ async fn each_webhook_is_asked_for_its_own_as_many_as_it_has_places() {
     let mut due = list_due(&mut conn, lease.now).await.unwrap();
     due.sort();
     assert_eq!(due, [busy, quiet]);
-    let room = |webhook_id, places| Room { webhook_id, places };
+    let room = |webhook_id, places| ClaimLimit { webhook_id, limit: places };
     let rooms = [room(busy, 2), room(quiet, 5), room(Uuid::nil(), 9)];
     let mut told: Vec<_> =
         claim(&mut conn, &lease, &rooms).await.unwrap().iter().map(|one| one.webhook_id).collect();
@@ -132,7 +132,7 @@ async fn ending_a_few_of_many_reads_only_those_few_also_before_there_are_statist
     overdue(&account, 5_000).await;
     let begun = account.claim(&lease(now() + TimeDelta::minutes(1))).await;
     assert!(!begun.is_empty());
-    let outcome = Outcome {
+    let outcome = AttemptOutcome {
         status_code: Some(200),
         duration_ms: 1,
         error_class: None,
@@ -143,7 +143,7 @@ async fn ending_a_few_of_many_reads_only_those_few_also_before_there_are_statist
     let few = begun.iter().take(20);
     let ended: Vec<_> = few.map(|one| (one.delivery_id, one.attempt, outcome.clone())).collect();
     let mut tx = store::begin(&account.database.db).await.unwrap();
-    finish_all(&mut tx, &ended).await.unwrap();
+    complete_attempts(&mut tx, &ended).await.unwrap();
     let read = "select (seq_tup_read + idx_tup_fetch)::bigint from pg_stat_xact_user_tables where relname = 'deliveries'";
     let read: i64 = sqlx::query_scalar(read).fetch_one(&mut *tx).await.unwrap();
     assert!((20..1_000).contains(&read), "{read} rows were read to end 20 of 5,000");

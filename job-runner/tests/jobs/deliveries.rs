@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use sandbox::test::until;
 use serde_json::json;
 use standardwebhooks::Webhook;
-use store::deliveries::{Attempt, Lease, Outcome, finish_all};
+use store::deliveries::{Attempt, AttemptOutcome, Lease, complete_attempts};
 
 use crate::harness::{Account, SECRET, lease, now};
 use crate::receiver::{Receiver, status};
@@ -177,14 +177,20 @@ async fn an_attempt_that_was_overtaken_decides_nothing() {
     assert_eq!((slow.attempt, quick.attempt), (1, 2));
     let ended = |attempt: &Attempt, error_class: Option<&'static str>| {
         let (status_code, duration_ms, response_body, next_attempt_at) = (None, 1, None, None);
-        let outcome =
-            Outcome { status_code, duration_ms, error_class, response_body, at: now(), next_attempt_at };
+        let outcome = AttemptOutcome {
+            status_code,
+            duration_ms,
+            error_class,
+            response_body,
+            at: now(),
+            next_attempt_at,
+        };
         [(attempt.delivery_id, attempt.attempt, outcome)]
     };
-    finish_all(&mut conn, &ended(&slow, Some("timeout"))).await.unwrap();
+    complete_attempts(&mut conn, &ended(&slow, Some("timeout"))).await.unwrap();
     assert_eq!(account.deliveries(webhook).await[0].state, "pending");
-    finish_all(&mut conn, &ended(&quick, None)).await.unwrap();
-    finish_all(&mut conn, &ended(&slow, Some("timeout"))).await.unwrap();
+    complete_attempts(&mut conn, &ended(&quick, None)).await.unwrap();
+    complete_attempts(&mut conn, &ended(&slow, Some("timeout"))).await.unwrap();
     assert_eq!(account.deliveries(webhook).await[0].state, "delivered");
 }
 

@@ -10,7 +10,7 @@ use service::config::{Sources, load};
 use service::{Clock, Listeners, Rng, Shutdown};
 use store::accounts::NewTrial;
 use store::deliveries::{
-    Attempt, Delivery, Event, Lease, Room, Wanted, insert_for, list_due, lock_listeners,
+    Attempt, ClaimLimit, Delivery, DeliveryFilter, Event, Lease, insert_deliveries, list_due, lock_listeners,
 };
 use store::webhooks::{NewWebhook, Webhook};
 use tokio::task::JoinHandle;
@@ -135,14 +135,14 @@ impl Account {
         };
         let mut tx = store::begin(&self.database.db).await.unwrap();
         let told = lock_listeners(&mut tx, self.id, event.form_id, event.name).await.unwrap();
-        insert_for(&mut tx, self.id, &event, &told, new_id).await.unwrap();
+        insert_deliveries(&mut tx, self.id, &event, &told, new_id).await.unwrap();
         store::commit(tx).await.unwrap();
     }
 
     /// The deliveries of a webhook, newest first.
     pub(crate) async fn deliveries(&self, webhook: Uuid) -> Vec<Delivery> {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
-        let wanted = Wanted { id: None, state: None, after: None, limit: 100 };
+        let wanted = DeliveryFilter { id: None, state: None, after: None, limit: 100 };
         store::deliveries::list_deliveries(&mut conn, self.id, webhook, &wanted).await.unwrap()
     }
 
@@ -155,7 +155,8 @@ impl Account {
     pub(crate) async fn claim(&self, lease: &Lease) -> Vec<Attempt> {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         let due = list_due(&mut conn, lease.now).await.unwrap();
-        let rooms: Vec<_> = due.into_iter().map(|webhook_id| Room { webhook_id, places: 1_000 }).collect();
+        let rooms: Vec<_> =
+            due.into_iter().map(|webhook_id| ClaimLimit { webhook_id, limit: 1_000 }).collect();
         store::deliveries::claim(&mut conn, lease, &rooms).await.unwrap()
     }
 

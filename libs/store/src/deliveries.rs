@@ -3,10 +3,10 @@
 //! The rows are the truth about what is still to be sent and when, and where job-runners find it ([`claim`]):
 //! nothing about a delivery stands anywhere else.
 
-mod by_hand;
 mod claims;
-mod endings;
+mod completions;
 mod log;
+mod manual_retry;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -16,10 +16,10 @@ use uuid::Uuid;
 use crate::forms::lock_number;
 use crate::{Conn, Error};
 
-pub use by_hand::{cancel_pending, insert_ping, retry_delivery, retry_failed};
-pub use claims::{Lease, Room, claim, give_back, list_due};
-pub use endings::finish_all;
-pub use log::{Delivery, Wanted, find_delivery, list_deliveries};
+pub use claims::{ClaimLimit, Lease, claim, list_due, release_attempts};
+pub use completions::complete_attempts;
+pub use log::{Delivery, DeliveryFilter, find_delivery, list_deliveries};
+pub use manual_retry::{cancel_pending, insert_ping, retry_delivery, retry_failed};
 
 /// Something that happened to a form, to be told to its webhooks.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ pub struct Attempt {
 
 /// How an attempt ended.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct AttemptOutcome {
     /// What the receiver answered, if it did.
     pub status_code: Option<i32>,
     /// How long it took.
@@ -145,7 +145,7 @@ pub(crate) async fn try_lock_listeners(
 ///
 /// # Errors
 /// The database's.
-pub async fn insert_for(
+pub async fn insert_deliveries(
     conn: &mut Conn,
     account_id: Uuid,
     event: &Event<'_>,

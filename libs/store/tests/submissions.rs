@@ -359,7 +359,7 @@ async fn webhooks_and_the_owner_are_told_in_the_same_transaction() {
         ])
     );
     let submission_id = submissions(&database.db, &form).await[0].id;
-    let wanted = store::deliveries::Wanted { id: None, state: None, after: None, limit: 10 };
+    let wanted = store::deliveries::DeliveryFilter { id: None, state: None, after: None, limit: 10 };
     let deliveries =
         store::deliveries::list_deliveries(&mut conn, ACCOUNT, webhook.id, &wanted).await.unwrap();
     assert_eq!((deliveries.len(), deliveries[0].state.as_str()), (1, "pending"), "its row is the order");

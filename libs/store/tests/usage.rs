@@ -168,7 +168,7 @@ async fn taking_and_giving_back_all_at_once_ends_where_it_began_and_never_passes
         let many = take_bytes(&mut conn, ACCOUNT, bytes, 200).await.unwrap();
         let leased = lease_events(&mut conn, ACCOUNT, month_of(now()), 5, 20).await.unwrap();
         if one {
-            give_back(&mut conn, ACCOUNT, counter).await.unwrap();
+            release_attempts(&mut conn, ACCOUNT, counter).await.unwrap();
         }
         if many {
             give_back_bytes(&mut conn, ACCOUNT, bytes).await.unwrap();
@@ -190,7 +190,7 @@ async fn more_than_was_taken_is_not_given_back() {
     let mut conn = store::acquire(&database.db).await.unwrap();
     let month = month_of(now());
     for counter in COUNTERS {
-        assert!(give_back(&mut conn, ACCOUNT, counter).await.is_err(), "{counter:?}");
+        assert!(release_attempts(&mut conn, ACCOUNT, counter).await.is_err(), "{counter:?}");
     }
     assert!(take_bytes(&mut conn, ACCOUNT, 5, 10).await.unwrap());
     assert!(give_back_bytes(&mut conn, ACCOUNT, 6).await.is_err());

@@ -7,7 +7,7 @@ use domain::scopes::Resource;
 use domain::{Complaint, Cursor, instants};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use store::deliveries::{self, Wanted};
+use store::deliveries::{self, DeliveryFilter};
 use uuid::Uuid;
 use web::{Json, PageInfo, Path, Problem, Query, Reply};
 
@@ -76,7 +76,8 @@ async fn list(
     Query(query): Query<DeliveriesQuery>,
 ) -> Result<Reply<DeliveryListResponse>, Problem> {
     let (limit, after) = query.pagination().read()?;
-    let filter = Wanted { id: None, state: query.status.map(DeliveryStatus::word), after, limit: limit + 1 };
+    let filter =
+        DeliveryFilter { id: None, state: query.status.map(DeliveryStatus::word), after, limit: limit + 1 };
     let mut conn = store::acquire(&app.db).await?;
     call.check_id(&mut conn, Resource::Webhooks, webhook_id).await?;
     let mut rows = deliveries::list_deliveries(&mut conn, call.account_id, webhook_id, &filter).await?;

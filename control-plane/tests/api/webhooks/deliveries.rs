@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use service::{Clock, Rng};
-use store::deliveries::{Attempt, Lease, Room, claim, list_due};
+use store::deliveries::{Attempt, ClaimLimit, Lease, claim, list_due};
 use uuid::Uuid;
 
 use crate::webhooks::settings::Owner;
@@ -40,7 +40,7 @@ fn hook() -> Value {
 async fn started(conn: &mut store::Conn, id: Uuid) -> Option<Attempt> {
     let now = Clock::system().now();
     let due = list_due(conn, now).await.unwrap();
-    let rooms: Vec<_> = due.into_iter().map(|webhook_id| Room { webhook_id, places: 100 }).collect();
+    let rooms: Vec<_> = due.into_iter().map(|webhook_id| ClaimLimit { webhook_id, limit: 100 }).collect();
     let claimed = claim(conn, &Lease { now, until: now }, &rooms).await.unwrap();
     claimed.into_iter().find(|attempt| attempt.delivery_id == id)
 }

@@ -8,7 +8,7 @@ use domain::webhooks::health::{Diagnosis, diagnose};
 use domain::webhooks::verdict::{Answer, Verdict, judge};
 use domain::webhooks::{PING, Template};
 use http::HeaderMap;
-use store::deliveries::{Attempt, Outcome};
+use store::deliveries::{Attempt, AttemptOutcome};
 
 use super::request::template;
 use crate::state::JobState;
@@ -24,7 +24,7 @@ const REFUSED: &str = "http_status";
 
 /// The result of an attempt.
 pub(crate) struct AttemptResult {
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: AttemptOutcome,
     /// The consequence for the webhook's health, stored after the outcome.
     pub(crate) diagnosis: Diagnosis,
     /// The new id of the Telegram chat, if it has moved.
@@ -63,7 +63,7 @@ pub(super) fn of(
         Diagnosis::Fails | Diagnosis::Ends(_) if attempt.event == PING => Diagnosis::Nothing,
         other => other,
     };
-    let outcome = Outcome {
+    let outcome = AttemptOutcome {
         status_code,
         duration_ms: i64::try_from(duration.as_millis()).unwrap_or(i64::MAX),
         error_class: (verdict != Verdict::Delivered).then_some(failure),

@@ -25,11 +25,11 @@ pub struct Lease {
 
 /// How many more attempts at a webhook may be begun now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct ClaimLimit {
     /// The webhook.
     pub webhook_id: Uuid,
     /// That many.
-    pub places: i32,
+    pub limit: i32,
 }
 
 /// Begins attempts of deliveries that have been due longest, at most as many as each of these webhooks has places. A
@@ -37,7 +37,7 @@ pub struct Room {
 ///
 /// # Errors
 /// The database's.
-pub async fn claim(conn: &mut Conn, lease: &Lease, rooms: &[Room]) -> Result<Vec<Attempt>, Error> {
+pub async fn claim(conn: &mut Conn, lease: &Lease, limits: &[ClaimLimit]) -> Result<Vec<Attempt>, Error> {
     let rows = query!(
         "with due as materialized (
                select d.id from unnest($3::uuid[], $4::int[]) as r (webhook_id, places)
@@ -58,8 +58,8 @@ pub async fn claim(conn: &mut Conn, lease: &Lease, rooms: &[Room]) -> Result<Vec
                      w.field_mapping, w.template, w.telegram_chat_id, w.failing_since",
         lease.now,
         lease.until,
-        &rooms.iter().map(|room| room.webhook_id).collect::<Vec<_>>(),
-        &rooms.iter().map(|room| room.places).collect::<Vec<_>>(),
+        &limits.iter().map(|limit| limit.webhook_id).collect::<Vec<_>>(),
+        &limits.iter().map(|limit| limit.limit).collect::<Vec<_>>(),
     )
     .fetch_all(conn)
     .await?;
@@ -112,7 +112,7 @@ pub async fn list_due(conn: &mut Conn, now: DateTime<Utc>) -> Result<Vec<Uuid>, 
 ///
 /// # Errors
 /// The database's.
-pub async fn give_back(conn: &mut Conn, attempts: &[Attempt]) -> Result<(), Error> {
+pub async fn release_attempts(conn: &mut Conn, attempts: &[Attempt]) -> Result<(), Error> {
     let (ids, numbers): (Vec<Uuid>, Vec<i32>) =
         attempts.iter().map(|attempt| (attempt.delivery_id, attempt.attempt)).unzip();
     query!(

@@ -40,7 +40,7 @@ pub struct Delivery {
 
 /// Which deliveries of a webhook are looked at.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct DeliveryFilter<'a> {
     /// This one alone.
     pub id: Option<Uuid>,
     /// Those in this state.
@@ -59,7 +59,7 @@ pub async fn list_deliveries(
     conn: &mut Conn,
     account_id: Uuid,
     webhook_id: Uuid,
-    wanted: &Wanted<'_>,
+    wanted: &DeliveryFilter<'_>,
 ) -> Result<Vec<Delivery>, Error> {
     let deliveries = query_as!(
         Delivery,
@@ -97,6 +97,6 @@ pub async fn find_delivery(
     webhook_id: Uuid,
     id: Uuid,
 ) -> Result<Option<Delivery>, Error> {
-    let wanted = Wanted { id: Some(id), state: None, after: None, limit: 1 };
+    let wanted = DeliveryFilter { id: Some(id), state: None, after: None, limit: 1 };
     Ok(list_deliveries(conn, account_id, webhook_id, &wanted).await?.pop())
 }

@@ -99,6 +99,6 @@ pub(crate) async fn tell_closed(
         traceparent: context.traceparent,
         at: context.now,
     };
-    deliveries::insert_for(conn, account_id, &event, &listeners, context.new_id).await?;
+    deliveries::insert_deliveries(conn, account_id, &event, &listeners, context.new_id).await?;
     Ok((!listeners.is_empty()).then_some(Signal::DeliveriesDue { webhook_ids: listeners }))
 }

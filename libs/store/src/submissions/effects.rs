@@ -99,7 +99,7 @@ async fn order_deliveries(
         traceparent: context.traceparent,
         at: context.now,
     };
-    deliveries::insert_for(conn, account_id, &event, listeners, context.new_id).await?;
+    deliveries::insert_deliveries(conn, account_id, &event, listeners, context.new_id).await?;
     Ok(Some(Signal::DeliveriesDue { webhook_ids: listeners.to_vec() }))
 }
 

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use sqlx::query;
 use uuid::Uuid;
 
-use super::Outcome;
+use super::AttemptOutcome;
 use crate::{Conn, Error};
 
 /// Writes down how attempts ended, each by its delivery's id and number, and gives up their leases. An attempt that was
@@ -17,8 +17,8 @@ use crate::{Conn, Error};
 ///
 /// # Errors
 /// The database's; then none of them is written down.
-pub async fn finish_all(conn: &mut Conn, ended: &[(Uuid, i32, Outcome)]) -> Result<(), Error> {
-    let column = |pick: fn(&Outcome) -> &'static str| -> Vec<&'static str> {
+pub async fn complete_attempts(conn: &mut Conn, ended: &[(Uuid, i32, AttemptOutcome)]) -> Result<(), Error> {
+    let column = |pick: fn(&AttemptOutcome) -> &'static str| -> Vec<&'static str> {
         ended.iter().map(|(_, _, outcome)| pick(outcome)).collect()
     };
     let outcomes = || ended.iter().map(|(_, _, outcome)| outcome);
@@ -59,7 +59,7 @@ pub async fn finish_all(conn: &mut Conn, ended: &[(Uuid, i32, Outcome)]) -> Resu
     Ok(())
 }
 
-fn state(outcome: &Outcome) -> &'static str {
+fn state(outcome: &AttemptOutcome) -> &'static str {
     match (outcome.error_class, outcome.next_attempt_at) {
         (None, _) => "delivered",
         (Some(_), Some(_)) => "pending",
