@@ -18,7 +18,7 @@ pub(crate) async fn insert(
     account_id: Uuid,
     now: DateTime<Utc>,
 ) -> Result<String, Problem> {
-    usage::take(conn, account_id, Counter::Subdomains, Plan::Free.limits().subdomains).await?;
+    usage::reserve(conn, account_id, Counter::Subdomains, Plan::Free.limits().subdomains).await?;
     let suggest = || subdomains::suggest(app.rng.bytes());
     let name =
         subdomain_names::insert_suggested(conn, account_id, app.rng.uuid_v7(now), now, suggest).await?;

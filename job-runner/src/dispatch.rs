@@ -27,7 +27,9 @@ async fn run_job(state: &JobState, task: Task<Job>) {
             Job::MailHelpV1 { help_id } => mails::send(state, Kind::Help, help_id).await,
             Job::MailWebhookV1 { webhook_id } => mails::send(state, Kind::WebhookOff, webhook_id).await,
             Job::NotifyOwnerV1 { submission_id } => mails::send(state, Kind::Submission, submission_id).await,
-            Job::AskRecipientV1 { recipient_id } => mails::send(state, Kind::Question, recipient_id).await,
+            Job::AskRecipientV1 { recipient_id } => {
+                mails::send(state, Kind::Confirmation, recipient_id).await
+            }
             Job::PurgeEventsV1 => purges::delete_events(state).await,
         }
     };

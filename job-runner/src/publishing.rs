@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use contract::Signal;
 use service::{Shutdown, metrics};
-use store::pages::{next_due, publish_due};
+use store::pages::{find_next_due, publish_due};
 
 use crate::config::Publishing;
 use crate::state::JobState;
@@ -44,7 +44,7 @@ async fn publish(state: &JobState) -> anyhow::Result<Option<Duration>> {
         let mut tx = store::begin(&state.db).await?;
         let published = publish_due(&mut tx, state.clock.now(), BATCH).await?;
         if published == 0 {
-            let next = next_due(&mut tx).await?;
+            let next = find_next_due(&mut tx).await?;
             let until =
                 |at: chrono::DateTime<chrono::Utc>| (at - state.clock.now()).to_std().unwrap_or_default();
             return Ok(next.map(until));

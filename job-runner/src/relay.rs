@@ -62,7 +62,7 @@ async fn relay_signals(state: &JobState) -> anyhow::Result<i64> {
     let due = outbox::lock_signals(&mut tx, now, BATCH).await?;
     let mut relayed = Vec::new();
     for row in &due {
-        match &row.order {
+        match &row.message {
             Some(signal) => state.bus.publish(signal).await?,
             None => tracing::error!(row = row.id, "dropped an outbox signal that this version can't parse"),
         }
@@ -84,7 +84,7 @@ async fn relay_jobs(state: &JobState) -> anyhow::Result<i64> {
     let mut tasks = Vec::new();
     let mut unreadable = Vec::new();
     for row in due {
-        match row.order {
+        match row.message {
             Some(job) => {
                 ids.push(row.id);
                 tasks.push(Task { id: job.name(), job, traceparent: row.traceparent });

@@ -15,7 +15,7 @@ impl Stand {
         let mut tx = store::begin(&self.database.db).await.unwrap();
         let due = outbox::lock_signals(&mut tx, now(), 100).await.unwrap();
         for row in &due {
-            bus.publish(row.order.as_ref().unwrap()).await.unwrap();
+            bus.publish(row.message.as_ref().unwrap()).await.unwrap();
         }
         outbox::delete(&mut tx, &due.iter().map(|row| row.id).collect::<Vec<_>>()).await.unwrap();
         store::commit(tx).await.unwrap();

@@ -121,7 +121,7 @@ async fn create(
     };
     let mut tx = store::begin(&app.db).await?;
     check_page(&call, &mut tx, asset.page_id).await?;
-    if !usage::take_bytes(&mut tx, call.account_id, asset.size_bytes, limits.storage_bytes).await? {
+    if !usage::reserve_bytes(&mut tx, call.account_id, asset.size_bytes, limits.storage_bytes).await? {
         return Err(call.storage_exceeded(asset.size_bytes));
     }
     store::assets::insert_asset(&mut tx, call.account_id, &asset).await?;
@@ -185,7 +185,7 @@ async fn delete(
     usage::lock(&mut tx, call.account_id).await?;
     let deleted = store::assets::delete_asset(&mut tx, call.account_id, id).await?;
     let deleted = deleted.ok_or_else(|| Problem::not_found("asset"))?;
-    usage::give_back_bytes(&mut tx, call.account_id, deleted.size_bytes).await?;
+    usage::release_bytes(&mut tx, call.account_id, deleted.size_bytes).await?;
     store::blobs::release_blobs(&mut tx, call.account_id, deleted.blob_id.as_slice(), call.now).await?;
     app.commit(tx, vec![Change::Asset { asset_id: id }]).await?;
     Ok(call.reply(Deletion::now()))

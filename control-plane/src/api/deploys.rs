@@ -220,7 +220,7 @@ async fn read(
     let mut conn = store::acquire(&app.db).await?;
     let deploy = find(&call, &mut conn, id).await?;
     let is_processed_now = deploy.leased_until.is_some_and(|until| until > call.now);
-    let status = if is_processed_now { "processing" } else { deploy.status.word() };
+    let status = if is_processed_now { "processing" } else { deploy.status.as_str() };
     Ok(call.reply(DeployView {
         id,
         status,

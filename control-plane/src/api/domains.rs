@@ -111,7 +111,7 @@ async fn create(
         let detail = format!("this account already has the domain {}", new.domain);
         return Err(Problem::new(Code::Conflict, detail).hint("find it with GET /api/account/domains"));
     }
-    if !usage::take(&mut tx, call.account_id, Counter::Domains, limit).await? {
+    if !usage::reserve(&mut tx, call.account_id, Counter::Domains, limit).await? {
         return Err(call.quota_exceeded("custom domains", limit));
     }
     let created = find(&call, &mut tx, new.id).await?;
@@ -156,7 +156,7 @@ async fn delete(
     call.check_id(&mut tx, Resource::Domains, id).await?;
     let deleted = store::domains::delete_domain(&mut tx, call.account_id, id).await?;
     let host = deleted.ok_or_else(|| Problem::not_found("domain"))?;
-    usage::give_back(&mut tx, call.account_id, Counter::Domains).await?;
+    usage::release(&mut tx, call.account_id, Counter::Domains).await?;
     app.commit(tx, vec![Change::Host { host }]).await?;
     Ok(call.reply(Deletion::now()))
 }

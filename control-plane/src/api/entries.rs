@@ -9,8 +9,8 @@ use domain::scopes::{Action, Resource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::archives::{Archive, Restored, list_archives};
-use store::entries::{Added, NewEntry, Shown};
+use store::archives::{Archive, RestoreOutcome, list_archives};
+use store::entries::{EntryOutcome, NewEntry, PageLocation};
 use uuid::Uuid;
 use web::{Code, Created, Deletion, Json, PageInfo, PaginationQuery, Path, Problem, Query, Reply};
 
@@ -110,16 +110,16 @@ async fn create(
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Pages, id).await?;
     let shown = match store::entries::insert_entry(&mut tx, call.account_id, &new).await? {
-        Added::Stored(shown) => shown,
-        Added::Full => {
+        EntryOutcome::Stored(shown) => shown,
+        EntryOutcome::Full => {
             let detail = format!("the page already has the maximum of {ENTRIES_MAX} entries");
             return Err(Problem::new(Code::Conflict, detail).hint("delete some of them"));
         }
-        Added::NoTemplate => {
+        EntryOutcome::NoTemplate => {
             let hint = "set one with PUT /api/pages/{id}";
             return Err(Problem::new(Code::Conflict, "the page has no entryTemplate").hint(hint));
         }
-        Added::NoPage => return Err(Problem::not_found("page")),
+        EntryOutcome::NoPage => return Err(Problem::not_found("page")),
     };
     app.commit(tx, vec![change(shown)]).await?;
     let entry = store::entries::Entry { id: new.id, data: new.data, created_at: new.created_at };
@@ -179,14 +179,14 @@ async fn restore(
     let (account_id, now) = (call.account_id, call.now);
     let restored = store::archives::restore_entries(&mut tx, account_id, id, archive_id, now).await?;
     let (entries, total, template) = match restored {
-        Restored::Done { entries, total, template } => (entries, total, template),
-        Restored::TooMany(total) => {
+        RestoreOutcome::Done { entries, total, template } => (entries, total, template),
+        RestoreOutcome::TooMany(total) => {
             let detail = format!(
                 "the page would have {total} entries, more than the maximum of {ENTRIES_MAX}; nothing was changed"
             );
             return Err(Problem::new(Code::Conflict, detail).hint("restore them to another page"));
         }
-        Restored::NoPage => return Err(Problem::not_found("page")),
+        RestoreOutcome::NoPage => return Err(Problem::not_found("page")),
     };
     if template {
         // Setting the template is an edit of the page.
@@ -203,7 +203,7 @@ async fn restore(
     }))
 }
 
-fn change(Shown { subdomain_id, slug }: Shown) -> Change {
+fn change(PageLocation { subdomain_id, slug }: PageLocation) -> Change {
     Change::Page { subdomain_id, slug }
 }
 

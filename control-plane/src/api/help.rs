@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use domain::help::{self, Category, Severity};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use store::help::NewHelp;
+use store::help::NewHelpRequest;
 use uuid::Uuid;
 use web::{Created, Json, Problem};
 
@@ -59,7 +59,7 @@ async fn create(
     if !complaints.is_empty() {
         return Err(Problem::validation(complaints));
     }
-    let new = NewHelp {
+    let new = NewHelpRequest {
         id: app.rng.uuid_v7(call.now),
         category: request.category.word(),
         subject: request.subject,
@@ -70,7 +70,7 @@ async fn create(
         created_at: call.now,
     };
     let mut tx = store::begin(&app.db).await?;
-    store::help::insert_help(&mut tx, call.account_id, &new).await?;
+    store::help::insert_help_request(&mut tx, call.account_id, &new).await?;
     app.commit(tx, vec![]).await?;
     let message = "The operator has received your request";
     Ok(call.created(HelpResponse { id: new.id, received: true, message, created_at: new.created_at }))

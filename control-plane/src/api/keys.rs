@@ -209,7 +209,7 @@ async fn revoke(
 /// secret that was revoked or rotated must not obtain another.
 async fn begin<S>(call: &Call<S>, app: &App) -> Result<store::Tx, Problem> {
     let mut tx = store::begin(&app.db).await?;
-    store::keys::lock_all(&mut tx, call.account_id).await?;
+    store::keys::lock_keys(&mut tx, call.account_id).await?;
     if store::credentials::is_current(&mut tx, &call.caller, call.now).await? {
         return Ok(tx);
     }

@@ -103,7 +103,7 @@ async fn create(
     if !store::subdomain_names::reserve_name(&mut tx, call.account_id, &name, call.now).await? {
         return Err(taken(&name));
     }
-    if !usage::take(&mut tx, call.account_id, Counter::Subdomains, limit).await? {
+    if !usage::reserve(&mut tx, call.account_id, Counter::Subdomains, limit).await? {
         return Err(call.quota_exceeded("subdomains", limit));
     }
     store::subdomains::insert_subdomain(&mut tx, call.account_id, id, &name, call.now).await?;

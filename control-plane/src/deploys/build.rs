@@ -132,7 +132,7 @@ async fn store_files(
         let mut tx = store::begin(&app.db).await?;
         // Publishing locks many of these rows one after the other; the usage lock orders both.
         store::usage::lock(&mut tx, account_id).await?;
-        store::blobs::announce_blobs(&mut tx, account_id, &blobs, now + UNPUBLISHED_TTL).await?;
+        store::blobs::insert_unreferenced(&mut tx, account_id, &blobs, now + UNPUBLISHED_TTL).await?;
         store::commit(tx).await?;
         let put = uploads.into_iter().map(async |(blob, bytes, _permit)| {
             let name = Name { account_id, sha256: blob.sha256 };

@@ -6,10 +6,10 @@ use contract::Change;
 use domain::pages::Publication;
 use domain::scopes::Resource;
 use store::Tx;
-use store::blobs::{NewBlob, SettledBlob};
-use store::deploys::files::{DeployFile, Served};
+use store::blobs::{NewBlob, ReferencedBlob};
+use store::deploys::files::{DeployFile, ServedDeploy};
 use store::deploys::undo::{FoundPage, PageChange};
-use store::pages::{PageUpsert, Upserted};
+use store::pages::{PageUpsert, UpsertOutcome};
 use store::subdomains::Subdomain;
 use store::usage::{self, Counter};
 use uuid::Uuid;
@@ -68,7 +68,7 @@ async fn publish_in_transaction<S>(
     let (account_id, now) = (call.account_id, app.clock.now());
     let mut tx = store::begin(&app.db).await?;
     usage::lock(&mut tx, account_id).await?;
-    let served = store::deploys::files::lock_served(&mut tx, account_id, subdomain.id).await?;
+    let served = store::deploys::files::lock_served_deploy(&mut tx, account_id, subdomain.id).await?;
     let previous_id = served.map(|served| served.deploy_id);
     let files = i32::try_from(site.pages.len() + site.files.len() + site.errors.len()).unwrap_or(i32::MAX);
     let (id, site_id) = (deploy_id, subdomain.id);
@@ -82,7 +82,7 @@ async fn publish_in_transaction<S>(
     check_restrictions(call, &mut tx, site, &known).await?;
 
     let mut files = reference_blobs(&mut tx, account_id, &site.files).await?;
-    if let Some(Served { deploy_id: previous, .. }) = served
+    if let Some(ServedDeploy { deploy_id: previous, .. }) = served
         && !stale.is_empty()
     {
         // Pages that stay published may reference them.
@@ -92,7 +92,7 @@ async fn publish_in_transaction<S>(
     }
     charge(call, &mut tx, served.map_or(0, |served| served.size_bytes), &files).await?;
     store::deploys::files::insert_files(&mut tx, account_id, deploy_id, &files).await?;
-    store::deploys::files::update_served(&mut tx, account_id, subdomain.id, Some(deploy_id)).await?;
+    store::deploys::files::update_served_deploy(&mut tx, account_id, subdomain.id, Some(deploy_id)).await?;
     let pages = write_pages(app, call, &mut tx, deploy_id, subdomain.id, site, &known).await?;
 
     let retained = app.deploys.max_retained;
@@ -125,13 +125,13 @@ async fn reference_blobs(
     let distinct: BTreeMap<[u8; 32], NewBlob> =
         files.iter().map(|file| (file.blob.sha256, file.blob)).collect();
     let distinct: Vec<NewBlob> = distinct.into_values().collect();
-    let settled = store::blobs::settle_blobs(tx, account_id, &distinct).await?;
+    let settled = store::blobs::reference_blobs(tx, account_id, &distinct).await?;
     if settled.iter().any(|blob| blob.is_new) {
         // Another file with the same bytes was deleted meanwhile, and its blob with it.
         return Err(Problem::away(true));
     }
     let ids: BTreeMap<[u8; 32], Uuid> =
-        settled.into_iter().map(|SettledBlob { id, sha256, .. }| (sha256, id)).collect();
+        settled.into_iter().map(|ReferencedBlob { id, sha256, .. }| (sha256, id)).collect();
     let stored = |file: &BuiltFile| {
         Some(DeployFile {
             path: file.path.clone(),
@@ -153,10 +153,10 @@ pub(super) async fn charge<S>(
 ) -> Result<(), Problem> {
     let bytes: i64 = files.iter().map(|file| file.size_bytes).sum();
     if bytes <= previous_bytes {
-        return Ok(usage::give_back_bytes(tx, call.account_id, previous_bytes - bytes).await?);
+        return Ok(usage::release_bytes(tx, call.account_id, previous_bytes - bytes).await?);
     }
     let limit = call.limits().storage_bytes;
-    if usage::take_bytes(tx, call.account_id, bytes - previous_bytes, limit).await? {
+    if usage::reserve_bytes(tx, call.account_id, bytes - previous_bytes, limit).await? {
         return Ok(());
     }
     Err(call.storage_exceeded(bytes - previous_bytes))
@@ -198,19 +198,19 @@ async fn write_pages<S>(
             deploy_id: Some(deploy_id),
         };
         let (id, status) = match store::pages::upsert_page(tx, account_id, upsert, now).await? {
-            Upserted::Created(id) => {
+            UpsertOutcome::Created(id) => {
                 let limit = call.limits().projects;
-                if !usage::take(tx, account_id, Counter::Projects, limit).await? {
+                if !usage::reserve(tx, account_id, Counter::Projects, limit).await? {
                     return Err(call.quota_exceeded("projects", limit));
                 }
                 changes.push(change_of(id));
                 (id, "created")
             }
-            Upserted::Updated(id) => {
+            UpsertOutcome::Updated(id) => {
                 changes.push(change_of(id));
                 (id, "updated")
             }
-            Upserted::Unchanged(id) => (id, "unchanged"),
+            UpsertOutcome::Unchanged(id) => (id, "unchanged"),
         };
         published.push(PublishedPage { id, slug: page.slug.clone(), status });
     }

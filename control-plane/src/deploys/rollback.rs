@@ -42,7 +42,7 @@ pub(crate) async fn rollback<S>(app: &App, call: &Call<S>, deploy: &Deploy) -> R
     let subdomain_id = deploy.subdomain_id.ok_or_else(not_served)?;
     let mut tx = store::begin(&app.db).await?;
     usage::lock(&mut tx, account_id).await?;
-    let served = store::deploys::files::lock_served(&mut tx, account_id, subdomain_id).await?;
+    let served = store::deploys::files::lock_served_deploy(&mut tx, account_id, subdomain_id).await?;
     let served = served.filter(|served| served.deploy_id == deploy.id).ok_or_else(not_served)?;
     let mut files = Vec::new();
     if let Some(previous_id) = deploy.previous_id {
@@ -56,7 +56,8 @@ pub(crate) async fn rollback<S>(app: &App, call: &Call<S>, deploy: &Deploy) -> R
         files = store::deploys::files::list_files(&mut tx, account_id, previous_id).await?;
     }
     charge(call, &mut tx, served.size_bytes, &files).await?;
-    store::deploys::files::update_served(&mut tx, account_id, subdomain_id, deploy.previous_id).await?;
+    store::deploys::files::update_served_deploy(&mut tx, account_id, subdomain_id, deploy.previous_id)
+        .await?;
     store::deploys::update_rolled_back(&mut tx, account_id, deploy.id).await?;
     let changes = store::deploys::undo::list_changes(&mut tx, account_id, deploy.id).await?;
     let ids: Vec<Uuid> = changes.iter().map(|change| change.page_id).collect();

@@ -105,7 +105,7 @@ impl IdempotentCall {
         let stored = async {
             let sealed = self.name.seal(self.app.rng.bytes(), &serde_json::to_vec(response)?);
             let mut conn = store::acquire(&self.app.db).await?;
-            store::idempotency::keep_answer(&mut conn, self.account_id, self.attempt, &sealed).await?;
+            store::idempotency::store_response(&mut conn, self.account_id, self.attempt, &sealed).await?;
             anyhow::Ok(())
         };
         if let Err(error) = stored.await {

@@ -104,7 +104,7 @@ async fn handle(app: App, request: Request, route: Route) -> Response {
             let detail = "a call with this Idempotency-Key is still running";
             Problem::new(Code::Conflict, detail).retry_after(1).into_response()
         }
-        Ok(Claim::Answered(sealed)) => call.replay(&sealed, &parts, body).await,
+        Ok(Claim::Completed(sealed)) => call.replay(&sealed, &parts, body).await,
         Err(error) => Problem::from(error).into_response(),
     }
 }

@@ -92,7 +92,7 @@ impl Api {
         let id = rng.uuid_v7(Clock::system().now());
         let blob = NewBlob { id, sha256: received.name().sha256, size_bytes };
         let mut tx = store::begin(&self.database.db).await.unwrap();
-        let settled = store::blobs::settle_blobs(&mut tx, account_id, &[blob]).await.unwrap();
+        let settled = store::blobs::reference_blobs(&mut tx, account_id, &[blob]).await.unwrap();
         app.blobs.keep(&received).await.unwrap();
         store::deploys::update_uploaded(&mut tx, account_id, deploy_id, settled[0].id).await.unwrap();
         store::commit(tx).await.unwrap();
@@ -119,7 +119,7 @@ impl Api {
         let (mut conn, now) = (store::acquire(&self.database.db).await.unwrap(), Clock::system().now());
         let id = id.parse().unwrap();
         let due = store::mails::lease(&mut conn, Kind::Help, id, now, now).await.unwrap()?;
-        let help = store::help::find_help(&mut conn, due.account_id, id).await.unwrap()?;
+        let help = store::help::find_help_request(&mut conn, due.account_id, id).await.unwrap()?;
         Some((help.subject, help.email.unwrap_or_default()))
     }
 

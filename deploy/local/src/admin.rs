@@ -123,7 +123,7 @@ async fn show(conn: &mut Conn, word: &str, sites_domain: &str, now: DateTime<Utc
 async fn change_plan(conn: &mut Conn, account: Uuid, plan: &str, now: DateTime<Utc>) -> Result<()> {
     let Some(plan) = Plan::from_word(plan) else { bail!("plans are: free, pro, scale") };
     ensure!(accounts::update_plan(conn, account, plan).await?, "there is no account {account}");
-    accounts::tell_changes(conn, account, now).await?;
+    accounts::publish_changes(conn, account, now).await?;
     println!("{account} is on the {} plan.", plan.word());
     Ok(())
 }

@@ -51,6 +51,6 @@ pub(crate) async fn spend(
     if store::idempotency::lock_call(conn, open.account_id, &fingerprint, after).await? != Claim::Granted {
         return Ok(false);
     }
-    store::idempotency::insert_answer(conn, open.account_id, &fingerprint, &[], now).await?;
+    store::idempotency::insert_response(conn, open.account_id, &fingerprint, &[], now).await?;
     Ok(true)
 }

@@ -37,7 +37,7 @@ impl SitemapCache {
         let key = (subdomain_id, Arc::from(origin));
         let write = async {
             let list = async |conn: &mut store::Conn| {
-                store::sitemaps::list_published(conn, subdomain_id, ADDRESSES_MAX).await
+                store::sitemaps::list_published_pages(conn, subdomain_id, ADDRESSES_MAX).await
             };
             Ok::<_, ReadError>(written(&key.1, &self.lookups.query(list).await?))
         };
@@ -86,7 +86,7 @@ fn origin(edge: &EdgeState, host: SiteHost<'_>) -> String {
 }
 
 /// Nothing in it needs escaping: hosts and slugs are letters, digits, dots, hyphens and slashes.
-fn written(origin: &str, pages: &[store::sitemaps::Published]) -> Bytes {
+fn written(origin: &str, pages: &[store::sitemaps::PublishedPage]) -> Bytes {
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     xml.push_str("<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n");
     for page in pages {

@@ -70,7 +70,7 @@ impl Call {
                 let detail = "a submission with this Idempotency-Key is being stored right now";
                 Err(Problem::new(Code::Conflict, detail).retry_after(1))
             }
-            Claim::Answered(sealed) => self.open(&sealed, sent).map(Some),
+            Claim::Completed(sealed) => self.open(&sealed, sent).map(Some),
         }
     }
 
@@ -87,7 +87,7 @@ impl Call {
         let after = self.answered_after(edge, edge.clock.now());
         let fingerprint = self.0.fingerprint();
         let find = async |conn: &mut store::Conn| {
-            Ok(store::idempotency::find_answer(conn, account_id, &fingerprint, after).await?)
+            Ok(store::idempotency::find_response(conn, account_id, &fingerprint, after).await?)
         };
         let sealed = edge.ask(find).await?;
         sealed.map(|sealed| self.open(&sealed, sent)).transpose()
@@ -129,7 +129,7 @@ impl Call {
         let text =
             serde_json::to_vec(&kept).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
         let sealed = self.0.seal(nonce, &text);
-        store::idempotency::insert_answer(conn, account_id, &self.0.fingerprint(), &sealed, now).await?;
+        store::idempotency::insert_response(conn, account_id, &self.0.fingerprint(), &sealed, now).await?;
         Ok(())
     }
 }

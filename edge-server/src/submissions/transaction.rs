@@ -143,7 +143,7 @@ impl StoreSubmission<'_> {
             store::usage::lock(tx, open.account_id).await?;
         }
         if turn.is_some() {
-            store::forms::wait_for_edits(tx, open.form.id).await?;
+            store::forms::lock_form_shared(tx, open.form.id).await?;
         }
         let traceparent = service::telemetry::traceparent();
         let new_id = || edge.rng.uuid_v7(now);

@@ -161,7 +161,7 @@ async fn keep(edge: &EdgeState, id: Uuid, upload: &Upload, received: &Received) 
     let name = received.name();
     let new = NewBlob { id: edge.rng.uuid_v7(now), sha256: name.sha256, size_bytes: upload.size_bytes };
     let announce = async |conn: &mut Conn| {
-        Ok(store::blobs::announce_blobs(conn, account_id, &[new], now + ANNOUNCED_FOR).await?)
+        Ok(store::blobs::insert_unreferenced(conn, account_id, &[new], now + ANNOUNCED_FOR).await?)
     };
     edge.ask(announce).await?;
     let change = Change::Asset { asset_id: id };
@@ -172,7 +172,7 @@ async fn keep(edge: &EdgeState, id: Uuid, upload: &Upload, received: &Received) 
             if !store::uploads::finish_upload(conn, account_id, id, now).await? {
                 return Err(taken());
             }
-            Ok(store::blobs::settle_blobs(conn, account_id, &[new]).await?)
+            Ok(store::blobs::reference_blobs(conn, account_id, &[new]).await?)
         };
         let settled = edge.patiently(settle).await?;
         // Under the lock of the blob's row: nobody deletes these bytes now.

@@ -18,7 +18,7 @@ async fn a_claimed_site_is_no_longer_hidden_from_search_engines() {
     }
     edge.run("update accounts set claimed_at = now()").await;
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
-    store::accounts::tell_changes(&mut conn, site.id, now()).await.unwrap();
+    store::accounts::publish_changes(&mut conn, site.id, now()).await.unwrap();
     edge.relay().await;
     for (host, path) in [(site.host.as_str(), "/"), ("localhost", "/p/index")] {
         edge.get_until(host, path, |answer| answer.header("x-robots-tag").is_empty()).await;
@@ -51,7 +51,7 @@ async fn of_an_account_that_is_gone_nothing_is_left_in_memory() {
     edge.run(&format!("update subdomains set id = '{}' where account_id = '{}'", site.subdomain_id, heir.id))
         .await;
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
-    store::accounts::tell_changes(&mut conn, heir.id, now()).await.unwrap();
+    store::accounts::publish_changes(&mut conn, heir.id, now()).await.unwrap();
     edge.relay().await;
     // A page of another site, to see that the host is known again.
     edge.run(&format!("update pages set subdomain_id = '{}'", site.subdomain_id)).await;

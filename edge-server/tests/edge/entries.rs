@@ -2,7 +2,7 @@
 
 use contract::{Change, Signal};
 use serde_json::{Value, json};
-use store::entries::{Added, NewEntry, Shown, insert_entry};
+use store::entries::{EntryOutcome, NewEntry, PageLocation, insert_entry};
 use store::pages::{PageChange, update_page};
 use uuid::Uuid;
 
@@ -20,8 +20,11 @@ impl Account<'_> {
             created_at: now(),
         };
         let mut conn = store::acquire(&edge.database.db).await.unwrap();
-        let shown = Shown { subdomain_id: self.subdomain_id, slug: "index".to_owned() };
-        assert_eq!(insert_entry(&mut conn, self.id, &entry).await.unwrap(), Added::Stored(shown.clone()));
+        let shown = PageLocation { subdomain_id: self.subdomain_id, slug: "index".to_owned() };
+        assert_eq!(
+            insert_entry(&mut conn, self.id, &entry).await.unwrap(),
+            EntryOutcome::Stored(shown.clone())
+        );
         let change = Change::Page { subdomain_id: shown.subdomain_id, slug: shown.slug };
         edge.bus.publish(&Signal::Changed(change)).await.unwrap();
     }

@@ -399,7 +399,7 @@ async fn spam_keeps_no_files() {
     let unbound = store::form_files::find_unbound(&mut conn, form, b"").await.unwrap();
     assert_eq!(unbound.of_form, 0, "nor does it wait for anybody");
     let later = crate::seeds::now() + chrono::TimeDelta::seconds(1);
-    assert!(store::blobs::lock_unneeded(&mut conn, later).await.unwrap().is_some(), "its bytes may go");
+    assert!(store::blobs::lock_unreferenced(&mut conn, later).await.unwrap().is_some(), "its bytes may go");
     let id = account.submissions(form).await[0]["photo"].as_str().unwrap().to_owned();
     edge.visitor.get("localhost", &format!("/api/forms/{form}/files/{id}")).await.problem(404, "not_found");
 }
@@ -414,10 +414,10 @@ async fn whatever_deletes_a_submission_gives_its_files_back() {
     assert_eq!(stored_bytes(&edge, &account).await, PNG.len() as i64);
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
     let later = crate::seeds::now() + chrono::TimeDelta::seconds(1);
-    assert!(store::blobs::lock_unneeded(&mut conn, later).await.unwrap().is_none());
+    assert!(store::blobs::lock_unreferenced(&mut conn, later).await.unwrap().is_none());
     assert!(store::forms::delete_form(&mut conn, account.id, form).await.unwrap());
     assert_eq!(stored_bytes(&edge, &account).await, 0);
-    assert!(store::blobs::lock_unneeded(&mut conn, later).await.unwrap().is_some(), "its bytes may go");
+    assert!(store::blobs::lock_unreferenced(&mut conn, later).await.unwrap().is_some(), "its bytes may go");
 }
 
 #[tokio::test]

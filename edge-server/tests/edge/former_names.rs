@@ -15,7 +15,7 @@ async fn rename(edge: &Edge, site: &Account<'_>, to: &str, kept: &str) {
     ))
     .await;
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
-    store::accounts::tell_changes(&mut conn, site.id, crate::seeds::now()).await.unwrap();
+    store::accounts::publish_changes(&mut conn, site.id, crate::seeds::now()).await.unwrap();
     edge.relay().await;
 }
 

@@ -138,7 +138,7 @@ impl Edge {
         let mut tx = store::begin(&self.database.db).await.unwrap();
         let due = store::outbox::lock_signals(&mut tx, crate::seeds::now(), 1_000).await.unwrap();
         for row in &due {
-            self.bus.publish(row.order.as_ref().unwrap()).await.unwrap();
+            self.bus.publish(row.message.as_ref().unwrap()).await.unwrap();
         }
         store::outbox::delete(&mut tx, &due.iter().map(|row| row.id).collect::<Vec<_>>()).await.unwrap();
         store::commit(tx).await.unwrap();

@@ -249,7 +249,9 @@ impl Account<'_> {
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
         store::deploys::files::insert_files(&mut conn, self.id, deploy_id, &rows).await.unwrap();
         let served = Some(deploy_id);
-        store::deploys::files::update_served(&mut conn, self.id, self.subdomain_id, served).await.unwrap();
+        store::deploys::files::update_served_deploy(&mut conn, self.id, self.subdomain_id, served)
+            .await
+            .unwrap();
         files.iter().map(|(_, _, bytes)| hex::encode(Sha256::digest(bytes))).collect()
     }
 
@@ -274,6 +276,6 @@ impl Account<'_> {
         std::fs::write(path.join(hex::encode(sha256)), bytes).unwrap();
         let blob = NewBlob { id: new_id(), sha256, size_bytes: i64::try_from(bytes.len()).unwrap() };
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
-        store::blobs::settle_blobs(&mut conn, self.id, &[blob]).await.unwrap()[0].id
+        store::blobs::reference_blobs(&mut conn, self.id, &[blob]).await.unwrap()[0].id
     }
 }

@@ -156,6 +156,6 @@ async fn a_zip_is_taken_for_its_deploy() {
     assert_eq!(put(&edge, &address, zip).await.status, StatusCode::OK);
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
     let deploy = store::deploys::find_deploy(&mut conn, owner.id, id).await.unwrap().unwrap();
-    assert_eq!(deploy.status.word(), "uploaded");
+    assert_eq!(deploy.status.as_str(), "uploaded");
     assert_eq!(deploy.zip.unwrap().1, <[u8; 32]>::from(Sha256::digest(zip)));
 }

@@ -76,7 +76,7 @@ async fn delete_expired_uploads(state: &JobState) -> anyhow::Result<()> {
             // The same lock order as deleting the asset or its page.
             store::usage::lock(&mut tx, upload.account_id).await?;
             if let Some(asset) = store::assets::delete_asset(&mut tx, upload.account_id, upload.id).await? {
-                store::usage::give_back_bytes(&mut tx, upload.account_id, asset.size_bytes).await?;
+                store::usage::release_bytes(&mut tx, upload.account_id, asset.size_bytes).await?;
             }
         }
         store::commit(tx).await?;
@@ -121,14 +121,14 @@ async fn delete_unbound_files(state: &JobState) -> anyhow::Result<()> {
 /// bytes comes in between.
 async fn delete_next_blob(state: &JobState) -> anyhow::Result<DeleteResult> {
     let mut tx = store::begin(&state.db).await?;
-    let Some(blob) = store::blobs::lock_unneeded(&mut tx, state.clock.now()).await? else {
+    let Some(blob) = store::blobs::lock_unreferenced(&mut tx, state.clock.now()).await? else {
         store::commit(tx).await?;
         return Ok(DeleteResult::NothingDue);
     };
     let name = Name { account_id: blob.account_id, sha256: blob.sha256 };
     if let Err(error) = state.blobs.delete(name).await {
         let later = state.clock.now() + state.garbage_collection.retry_interval;
-        store::blobs::put_off_blob(&mut tx, blob.account_id, blob.id, later).await?;
+        store::blobs::postpone_blob(&mut tx, blob.account_id, blob.id, later).await?;
         store::commit(tx).await?;
         return Ok(DeleteResult::Postponed(error));
     }
@@ -148,7 +148,7 @@ async fn purge_next_account(state: &JobState) -> anyhow::Result<DeleteResult> {
         Ok(deleted) => deleted,
         Err(error) => {
             let later = state.clock.now() + state.garbage_collection.retry_interval;
-            store::blobs::put_off_purge(&mut tx, account_id, later).await?;
+            store::blobs::postpone_purge(&mut tx, account_id, later).await?;
             store::commit(tx).await?;
             return Ok(DeleteResult::Postponed(error));
         }

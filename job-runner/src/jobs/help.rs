@@ -1,13 +1,13 @@
 //! The email of a request for help, addressed to the operator.
 
 use store::Conn;
-use store::help::find_help;
+use store::help::find_help_request;
 use uuid::Uuid;
 
 use crate::mail::Email;
 
 pub(crate) async fn write(conn: &mut Conn, account_id: Uuid, id: Uuid) -> anyhow::Result<Option<Email>> {
-    let Some(request) = find_help(conn, account_id, id).await? else { return Ok(None) };
+    let Some(request) = find_help_request(conn, account_id, id).await? else { return Ok(None) };
     let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let text = format!(
         "Category: {}\nSeverity: {}\nAccount:  {account_id}\nPage:     {}\nReply to: {}\nRequest:  {id}\n\n{}\n",

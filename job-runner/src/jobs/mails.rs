@@ -41,7 +41,7 @@ pub(crate) async fn enqueue_due(state: &JobState, batch_size: usize) -> anyhow::
 fn job(kind: Kind, about: Uuid) -> Job {
     match kind {
         Kind::Help => Job::MailHelpV1 { help_id: about },
-        Kind::Question => Job::AskRecipientV1 { recipient_id: about },
+        Kind::Confirmation => Job::AskRecipientV1 { recipient_id: about },
         Kind::Submission => Job::NotifyOwnerV1 { submission_id: about },
         Kind::WebhookOff => Job::MailWebhookV1 { webhook_id: about },
     }
@@ -63,11 +63,11 @@ pub(crate) async fn send(state: &JobState, kind: Kind, about: Uuid) -> anyhow::R
         Err(error) => Err(error),
     };
     let result = *sent.as_ref().unwrap_or(&"failed");
-    metrics::counter("job_runner_mails_sent_total").add(1, &[("kind", kind.word()), ("result", result)]);
+    metrics::counter("job_runner_mails_sent_total").add(1, &[("kind", kind.as_str()), ("result", result)]);
     let due_at = sent.err().and_then(|error| {
         let next = usize::try_from(leased.attempt).unwrap_or(usize::MAX);
         let pause = retries::pause_before(&mailer.retry_schedule, next, state.rng.fraction(), None);
-        let (kind, error) = (kind.word(), format!("{error:#}"));
+        let (kind, error) = (kind.as_str(), format!("{error:#}"));
         match pause {
             Some(_) => tracing::warn!(kind, mail.about = %about, leased.attempt, error, "sending an email failed and is retried"),
             None => tracing::error!(kind, mail.about = %about, leased.attempt, error, "sending an email failed finally"),
@@ -89,7 +89,7 @@ async fn write(
 ) -> anyhow::Result<Option<Email>> {
     match kind {
         Kind::Help => help::write(conn, account_id, about).await,
-        Kind::Question => recipients::write(state, conn, account_id, about).await,
+        Kind::Confirmation => recipients::write(state, conn, account_id, about).await,
         Kind::Submission => notifications::write(state, mailer, conn, account_id, about).await,
         Kind::WebhookOff => webhooks::mails::write(conn, account_id, about).await,
     }

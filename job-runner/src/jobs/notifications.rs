@@ -10,7 +10,7 @@ use domain::answers::is_email;
 use domain::fields::FieldType;
 use serde_json::Value;
 use store::Conn;
-use store::notifications::{self, Allowance, Notification, Place};
+use store::notifications::{self, MailQuota, Notification, QuotaPosition};
 use uuid::Uuid;
 
 use super::recipients;
@@ -32,13 +32,14 @@ pub(crate) async fn write(
     let notification = notifications::find_notification(conn, account_id, submission_id).await?;
     let Some(notification) = notification else { return Ok(None) };
     let now = state.clock.now();
-    let allowance = Allowance { mails: mailer.max_per_form_and_hour.into(), since: now - LIMIT_WINDOW, now };
+    let allowance = MailQuota { mails: mailer.max_per_form_and_hour.into(), since: now - LIMIT_WINDOW, now };
     let place =
-        notifications::take_place(conn, account_id, notification.form_id, submission_id, &allowance).await?;
+        notifications::reserve_mail(conn, account_id, notification.form_id, submission_id, &allowance)
+            .await?;
     let paused_until = match place {
-        Place::OneOfMany => None,
-        Place::Last(since) => Some(since + LIMIT_WINDOW),
-        Place::OneTooMany => return Ok(None),
+        QuotaPosition::Within => None,
+        QuotaPosition::Last(since) => Some(since + LIMIT_WINDOW),
+        QuotaPosition::Exceeded => return Ok(None),
     };
     email(state, submission_id, notification, paused_until).map(Some)
 }

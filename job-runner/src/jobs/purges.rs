@@ -67,7 +67,7 @@ async fn delete_trial(state: &JobState, account_id: Uuid) -> anyhow::Result<bool
 /// Queues the deletion of events if any is due.
 pub(crate) async fn enqueue_due(state: &JobState) -> anyhow::Result<()> {
     let mut conn = store::acquire(&state.db).await?;
-    if purges::any_event_purge_due(&mut conn, state.clock.now()).await? {
+    if purges::has_due_event_purge(&mut conn, state.clock.now()).await? {
         let job = Job::PurgeEventsV1;
         state.queue.push(vec![Task { id: job.name(), job, traceparent: None }]).await?;
     }
@@ -119,6 +119,6 @@ pub(crate) async fn delete_expired_submissions(state: &JobState) -> anyhow::Resu
 /// Deletes replaced webhook secrets after their overlap period.
 pub(crate) async fn delete_replaced_secrets(state: &JobState) -> anyhow::Result<()> {
     let mut conn = store::acquire(&state.db).await?;
-    webhooks::forget_old_secrets(&mut conn, state.clock.now()).await?;
+    webhooks::delete_expired_secrets(&mut conn, state.clock.now()).await?;
     Ok(())
 }

@@ -4,7 +4,7 @@
 
 use domain::recipients::LINK_PURPOSE;
 use store::Conn;
-use store::recipients::find_question;
+use store::recipients::find_confirmation;
 use uuid::Uuid;
 
 use crate::mail::Email;
@@ -21,7 +21,7 @@ pub(crate) async fn write(
     account_id: Uuid,
     id: Uuid,
 ) -> anyhow::Result<Option<Email>> {
-    let Some(question) = find_question(conn, account_id, id).await? else { return Ok(None) };
+    let Some(question) = find_confirmation(conn, account_id, id).await? else { return Ok(None) };
     let link = link(state, &question.sealed_link)?;
     let text = format!(
         "The owner of a form wants its submissions emailed to {}.\n\nTo agree, open this page:\n{link}\n\nIf you do not \

@@ -34,12 +34,12 @@ impl Account {
             created_at: now(),
         };
         let mut tx = store::begin(&self.database.db).await.unwrap();
-        assert!(store::usage::take_bytes(&mut tx, self.id, 5, -1).await.unwrap());
+        assert!(store::usage::reserve_bytes(&mut tx, self.id, 5, -1).await.unwrap());
         store::assets::insert_asset(&mut tx, self.id, &asset).await.unwrap();
         store::uploads::insert_upload(&mut tx, self.id, &upload).await.unwrap();
         if let Some(bytes) = bytes {
             let blob = self.put(bytes);
-            let settled = store::blobs::settle_blobs(&mut tx, self.id, &[blob]).await.unwrap();
+            let settled = store::blobs::reference_blobs(&mut tx, self.id, &[blob]).await.unwrap();
             store::assets::update_blob(&mut tx, self.id, asset.id, settled[0].id).await.unwrap();
             store::uploads::finish_upload(&mut tx, self.id, asset.id, now()).await.unwrap();
         }
@@ -82,7 +82,7 @@ impl Account {
     async fn delete_asset(&self, id: Uuid) {
         let mut tx = store::begin(&self.database.db).await.unwrap();
         let gone = store::assets::delete_asset(&mut tx, self.id, id).await.unwrap().unwrap();
-        store::usage::give_back_bytes(&mut tx, self.id, gone.size_bytes).await.unwrap();
+        store::usage::release_bytes(&mut tx, self.id, gone.size_bytes).await.unwrap();
         store::blobs::release_blobs(&mut tx, self.id, gone.blob_id.as_slice(), now()).await.unwrap();
         store::commit(tx).await.unwrap();
     }
@@ -169,7 +169,7 @@ async fn a_deploy_that_nobody_processes_goes_with_its_zip() {
     let mut tx = store::begin(&account.database.db).await.unwrap();
     let long_ago = now() - TimeDelta::hours(25);
     store::deploys::insert_deploy(&mut tx, account.id, id, 3, long_ago).await.unwrap();
-    let settled = store::blobs::settle_blobs(&mut tx, account.id, &[blob]).await.unwrap();
+    let settled = store::blobs::reference_blobs(&mut tx, account.id, &[blob]).await.unwrap();
     store::deploys::update_uploaded(&mut tx, account.id, id, settled[0].id).await.unwrap();
     let young = new_id();
     store::deploys::insert_deploy(&mut tx, account.id, young, 3, now()).await.unwrap();
@@ -218,7 +218,7 @@ async fn a_file_that_was_announced_for_a_form_and_never_came_goes_when_its_addre
     let came = announce(TimeDelta::seconds(-1)).await;
     let blob = account.put(b"words");
     let mut tx = store::begin(&account.database.db).await.unwrap();
-    let settled = store::blobs::settle_blobs(&mut tx, account.id, &[blob]).await.unwrap();
+    let settled = store::blobs::reference_blobs(&mut tx, account.id, &[blob]).await.unwrap();
     store::form_files::update_blob(&mut tx, account.id, came, settled[0].id).await.unwrap();
     store::uploads::finish_upload(&mut tx, account.id, came, now()).await.unwrap();
     let unbound = store::form_files::lock_unbound(&mut tx, form, &[7]).await.unwrap();
@@ -254,7 +254,7 @@ async fn a_file_that_nobody_hands_in_with_its_form_goes_after_a_day_with_its_byt
         let blob = account.put(format!("words of {hours} hours").as_bytes());
         let mut tx = store::begin(&account.database.db).await.unwrap();
         store::form_files::insert_file(&mut tx, account.id, &new).await.unwrap();
-        let settled = store::blobs::settle_blobs(&mut tx, account.id, &[blob]).await.unwrap();
+        let settled = store::blobs::reference_blobs(&mut tx, account.id, &[blob]).await.unwrap();
         assert!(store::form_files::update_blob(&mut tx, account.id, id, settled[0].id).await.unwrap());
         if let Some(submission) = submission {
             let bound =

@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use mail_parser::{Message, MessageParser};
 use sandbox::test::{eventually, until};
 use sqlx::Row;
-use store::help::NewHelp;
+use store::help::NewHelpRequest;
 use store::mails::{self, Kind};
 use uuid::Uuid;
 
@@ -19,7 +19,7 @@ impl Mail {
 
 impl Account {
     async fn asks(&self, subject: &str, message: &str, email: Option<&str>) -> Uuid {
-        let help = NewHelp {
+        let help = NewHelpRequest {
             id: new_id(),
             category: "Bug report",
             subject: subject.to_owned(),
@@ -30,7 +30,7 @@ impl Account {
             created_at: now(),
         };
         let mut conn = store::acquire(&self.database.db).await.unwrap();
-        store::help::insert_help(&mut conn, self.id, &help).await.unwrap();
+        store::help::insert_help_request(&mut conn, self.id, &help).await.unwrap();
         help.id
     }
 

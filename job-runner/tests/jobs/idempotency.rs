@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use sandbox::test::until;
-use store::idempotency::{Attempt, Claim, claim, keep_answer};
+use store::idempotency::{Attempt, Claim, claim, store_response};
 use uuid::Uuid;
 
 use crate::harness::{Account, now};
@@ -19,7 +19,7 @@ async fn an_answer_is_forgotten_after_a_day() {
     for (call, hours) in [(old, 25), (young, 23)] {
         let at = now() - TimeDelta::hours(hours);
         assert_eq!(claim(&mut conn, account.id, call, at, at, at).await.unwrap(), Claim::Granted);
-        assert!(keep_answer(&mut conn, account.id, call, b"sealed").await.unwrap());
+        assert!(store_response(&mut conn, account.id, call, b"sealed").await.unwrap());
     }
     let _running = account.run(&["idempotency.cleanup_interval=20ms"]).await;
     let long_ago = now() - TimeDelta::days(365);
@@ -29,5 +29,5 @@ async fn an_answer_is_forgotten_after_a_day() {
     })
     .await;
     let claim = claim(&mut conn, account.id, young, now(), now(), long_ago).await.unwrap();
-    assert_eq!(claim, Claim::Answered(b"sealed".into()));
+    assert_eq!(claim, Claim::Completed(b"sealed".into()));
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use service::Rng;
 use store::forms::Form;
 use store::mails::{self, Kind};
-use store::notifications::{Allowance, Place, take_place};
+use store::notifications::{MailQuota, QuotaPosition, reserve_mail};
 use store::recipients::{NewRecipient, insert_recipient};
 use store::submissions::{NewSubmission, SubmissionOutcome, WriteContext, insert_submission};
 use uuid::Uuid;
@@ -297,7 +297,7 @@ async fn killed_between_lease_count_and_end_a_form_causes_no_more_mails_and_none
 {
     let account = Account::new().await;
     let form = account.told_form("Busy").await;
-    let most = Allowance { mails: 3, since: now() - TimeDelta::hours(1), now: now() };
+    let most = MailQuota { mails: 3, since: now() - TimeDelta::hours(1), now: now() };
     let mut conn = store::acquire(&account.database.db).await.unwrap();
     let mut placed = Vec::new();
     for number in 0..8 {
@@ -305,10 +305,10 @@ async fn killed_between_lease_count_and_end_a_form_causes_no_more_mails_and_none
         // What a runner has done that is killed here: leased it, or counted it as well.
         mails::lease(&mut conn, Kind::Submission, id, now(), now()).await.unwrap().unwrap();
         if number % 2 == 1 {
-            let place = take_place(&mut conn, account.id, form.id, id, &most).await.unwrap();
-            assert_eq!(place == Place::OneTooMany, placed.len() == 3);
-            assert_eq!(take_place(&mut conn, account.id, form.id, id, &most).await.unwrap(), place);
-            placed.extend((place != Place::OneTooMany).then(|| format!("{id}@runtime.example")));
+            let place = reserve_mail(&mut conn, account.id, form.id, id, &most).await.unwrap();
+            assert_eq!(place == QuotaPosition::Exceeded, placed.len() == 3);
+            assert_eq!(reserve_mail(&mut conn, account.id, form.id, id, &most).await.unwrap(), place);
+            placed.extend((place != QuotaPosition::Exceeded).then(|| format!("{id}@runtime.example")));
         }
     }
     let postbox = Postbox::answering([]).await;

@@ -123,7 +123,7 @@ pub async fn update_account(conn: &mut Conn, account_id: Uuid, change: &AccountC
     Ok(())
 }
 
-/// Puts an account on a plan; gives whether there is such an account. Edges remember plans: tell [`changes_of`].
+/// Puts an account on a plan; gives whether there is such an account. Edges remember plans: tell [`list_changes_of_account`].
 ///
 /// # Errors
 /// The database's.
@@ -165,7 +165,7 @@ pub async fn suspend(
     )
     .execute(&mut *conn)
     .await?;
-    tell_changes(conn, account_id, now).await?;
+    publish_changes(conn, account_id, now).await?;
     Ok(done.rows_affected() > 0)
 }
 
@@ -180,16 +180,16 @@ pub async fn resume(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Re
     )
     .execute(&mut *conn)
     .await?;
-    tell_changes(conn, account_id, now).await?;
+    publish_changes(conn, account_id, now).await?;
     Ok(done.rows_affected() > 0)
 }
 
-/// Writes [`changes_of`] to the outbox, due at once.
+/// Writes [`list_changes_of_account`] to the outbox, due at once.
 ///
 /// # Errors
 /// The database's.
-pub async fn tell_changes(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
-    let changes = changes_of(conn, account_id).await?;
+pub async fn publish_changes(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
+    let changes = list_changes_of_account(conn, account_id).await?;
     outbox::insert_changes(conn, &changes, now).await
 }
 
@@ -201,7 +201,7 @@ pub async fn tell_changes(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>)
 ///
 /// # Errors
 /// The database's.
-pub async fn changes_of(conn: &mut Conn, account_id: Uuid) -> Result<Vec<Change>, Error> {
+pub async fn list_changes_of_account(conn: &mut Conn, account_id: Uuid) -> Result<Vec<Change>, Error> {
     let hosts = query_scalar!(
         r#"select name as "name!" from subdomains where account_id = $1
            union all select name from former_names where account_id = $1

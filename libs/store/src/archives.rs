@@ -33,7 +33,7 @@ pub struct Archive {
 
 /// What became of a restoration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Restored {
+pub enum RestoreOutcome {
     /// It is done.
     Done {
         /// Entries that the page did not have.
@@ -53,7 +53,7 @@ pub enum Restored {
 ///
 /// # Errors
 /// The database's.
-pub(crate) async fn keep_entries_where_they_are(conn: &mut Conn, account_id: Uuid) -> Result<(), Error> {
+pub(crate) async fn lock_entry_moves(conn: &mut Conn, account_id: Uuid) -> Result<(), Error> {
     query!("select pg_advisory_xact_lock(hashtextextended($1, 20))", account_id.to_string())
         .fetch_one(conn)
         .await?;
@@ -72,7 +72,7 @@ pub async fn insert_archive(
     deleted_by: &str,
     now: DateTime<Utc>,
 ) -> Result<u64, Error> {
-    keep_entries_where_they_are(conn, account_id).await?;
+    lock_entry_moves(conn, account_id).await?;
     // No entry is added any more from here on.
     lock_page(conn, account_id, page_id).await?;
     let inserted = query!(
@@ -164,10 +164,10 @@ pub async fn restore_entries(
     page_id: Uuid,
     archive_id: Uuid,
     now: DateTime<Utc>,
-) -> Result<Restored, Error> {
-    keep_entries_where_they_are(conn, account_id).await?;
+) -> Result<RestoreOutcome, Error> {
+    lock_entry_moves(conn, account_id).await?;
     if lock_page(conn, account_id, page_id).await?.is_none() {
-        return Ok(Restored::NoPage);
+        return Ok(RestoreOutcome::NoPage);
     }
     let total = query_scalar!(
         r#"select p.entry_count + (
@@ -182,7 +182,7 @@ pub async fn restore_entries(
     .fetch_one(&mut *conn)
     .await?;
     if total > i64::from(ENTRIES_MAX) {
-        return Ok(Restored::TooMany(total));
+        return Ok(RestoreOutcome::TooMany(total));
     }
     let inserted = query!(
         "insert into page_entries (id, account_id, page_id, data, submission_id, created_at)
@@ -219,7 +219,7 @@ pub async fn restore_entries(
         update_page(conn, account_id, page_id, change, now).await?;
     }
     let entries = i64::try_from(inserted.rows_affected()).unwrap_or(total);
-    Ok(Restored::Done { entries, total, template: restores_template })
+    Ok(RestoreOutcome::Done { entries, total, template: restores_template })
 }
 
 /// Deletes up to `limit` archives made before a time; gives how many. Fewer than `limit` means that none are left.

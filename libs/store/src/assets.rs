@@ -27,7 +27,7 @@ pub struct Asset {
 
 /// What the edge must know of a file before it shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShownFile {
+pub struct ServedFile {
     /// Whose.
     pub account_id: Uuid,
     /// The digest of its bytes.
@@ -144,7 +144,7 @@ pub async fn delete_asset(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result
 ///
 /// # Errors
 /// The database's.
-pub async fn find_shown(conn: &mut Conn, id: Uuid) -> Result<Option<ShownFile>, Error> {
+pub async fn find_served(conn: &mut Conn, id: Uuid) -> Result<Option<ServedFile>, Error> {
     let row = query!(
         r#"select s.account_id, b.sha256, s.size_bytes, s.content_type, s.filename,
                   a.suspended_at is not null as "is_suspended!"
@@ -154,7 +154,7 @@ pub async fn find_shown(conn: &mut Conn, id: Uuid) -> Result<Option<ShownFile>, 
     .fetch_optional(conn)
     .await?;
     row.map(|row| {
-        Ok(ShownFile {
+        Ok(ServedFile {
             account_id: row.account_id,
             sha256: blobs::digest(&row.sha256)?,
             size_bytes: row.size_bytes,
@@ -171,7 +171,7 @@ pub async fn find_shown(conn: &mut Conn, id: Uuid) -> Result<Option<ShownFile>, 
 ///
 /// # Errors
 /// The database's.
-pub async fn find_shown_by_content(conn: &mut Conn, sha256: &[u8; 32]) -> Result<Option<ShownFile>, Error> {
+pub async fn find_served_by_digest(conn: &mut Conn, sha256: &[u8; 32]) -> Result<Option<ServedFile>, Error> {
     let row = query!(
         r#"select d.account_id, f.size_bytes, f.content_type, f.path, a.suspended_at is not null as "is_suspended!"
            from blobs b join deploy_files f on f.blob_id = b.id and f.by_content
@@ -181,7 +181,7 @@ pub async fn find_shown_by_content(conn: &mut Conn, sha256: &[u8; 32]) -> Result
     )
     .fetch_optional(conn)
     .await?;
-    Ok(row.map(|row| ShownFile {
+    Ok(row.map(|row| ServedFile {
         account_id: row.account_id,
         sha256: *sha256,
         size_bytes: row.size_bytes,

@@ -1,8 +1,8 @@
 //! What the object store holds, and when it may let go of it.
 //!
 //! A blob's row is written before its bytes are, and goes after them, so that no bytes are ever without a row. Who
-//! refers to a blob takes its row's lock ([`settle_blobs`]); who deletes its bytes holds that lock meanwhile
-//! ([`lock_unneeded`]): a deletion that races an upload of the same bytes comes before it or not at all.
+//! refers to a blob takes its row's lock ([`reference_blobs`]); who deletes its bytes holds that lock meanwhile
+//! ([`lock_unreferenced`]): a deletion that races an upload of the same bytes comes before it or not at all.
 
 use chrono::{DateTime, Utc};
 use sqlx::{query, query_scalar};
@@ -23,7 +23,7 @@ pub struct NewBlob {
 
 /// A blob that may be referred to in this transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SettledBlob {
+pub struct ReferencedBlob {
     /// The row.
     pub id: Uuid,
     /// Its digest.
@@ -34,7 +34,7 @@ pub struct SettledBlob {
 
 /// A blob that nothing refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnneededBlob {
+pub struct UnreferencedBlob {
     /// The row.
     pub id: Uuid,
     /// Whose bytes.
@@ -47,7 +47,7 @@ pub struct UnneededBlob {
 ///
 /// # Errors
 /// The database's; also that the account is gone.
-pub async fn announce_blobs(
+pub async fn insert_unreferenced(
     conn: &mut Conn,
     account_id: Uuid,
     blobs: &[NewBlob],
@@ -76,11 +76,11 @@ pub async fn announce_blobs(
 ///
 /// # Errors
 /// The database's; also that the account is gone.
-pub async fn settle_blobs(
+pub async fn reference_blobs(
     conn: &mut Conn,
     account_id: Uuid,
     blobs: &[NewBlob],
-) -> Result<Vec<SettledBlob>, Error> {
+) -> Result<Vec<ReferencedBlob>, Error> {
     let (ids, digests, sizes) = columns(blobs);
     let rows = query!(
         r#"insert into blobs (id, account_id, sha256, size_bytes)
@@ -95,7 +95,7 @@ pub async fn settle_blobs(
     )
     .fetch_all(conn)
     .await?;
-    let settled = |id, sha256: Vec<u8>, is_new| Ok(SettledBlob { id, sha256: digest(&sha256)?, is_new });
+    let settled = |id, sha256: Vec<u8>, is_new| Ok(ReferencedBlob { id, sha256: digest(&sha256)?, is_new });
     rows.into_iter().map(|row| settled(row.id, row.sha256, row.is_new)).collect()
 }
 
@@ -147,7 +147,10 @@ pub async fn release_digests(
 ///
 /// # Errors
 /// The database's.
-pub async fn lock_unneeded(conn: &mut Conn, now: DateTime<Utc>) -> Result<Option<UnneededBlob>, Error> {
+pub async fn lock_unreferenced(
+    conn: &mut Conn,
+    now: DateTime<Utc>,
+) -> Result<Option<UnreferencedBlob>, Error> {
     loop {
         let row = query!(
             "select id, account_id, sha256 from blobs where look_at <= $1
@@ -169,7 +172,7 @@ pub async fn lock_unneeded(conn: &mut Conn, now: DateTime<Utc>) -> Result<Option
         .await?;
         if !is_needed {
             let (id, account_id) = (row.id, row.account_id);
-            return Ok(Some(UnneededBlob { id, account_id, sha256: digest(&row.sha256)? }));
+            return Ok(Some(UnreferencedBlob { id, account_id, sha256: digest(&row.sha256)? }));
         }
         query!("update blobs set look_at = null where id = $1", row.id).execute(&mut *conn).await?;
     }
@@ -188,7 +191,7 @@ pub async fn delete_blob(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<
 ///
 /// # Errors
 /// The database's.
-pub async fn put_off_blob(
+pub async fn postpone_blob(
     conn: &mut Conn,
     account_id: Uuid,
     id: Uuid,
@@ -235,7 +238,7 @@ pub async fn lock_due_purge(conn: &mut Conn, now: DateTime<Utc>) -> Result<Optio
 ///
 /// # Errors
 /// The database's.
-pub async fn put_off_purge(conn: &mut Conn, account_id: Uuid, until: DateTime<Utc>) -> Result<(), Error> {
+pub async fn postpone_purge(conn: &mut Conn, account_id: Uuid, until: DateTime<Utc>) -> Result<(), Error> {
     query!("update blob_purges set due_at = $2 where account_id = $1", account_id, until)
         .execute(conn)
         .await?;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
-use crate::forms::lock_number;
+use crate::forms::advisory_lock_key;
 use crate::{Conn, Error};
 
 pub use claims::{ClaimLimit, Lease, claim, list_due, release_attempts};
@@ -109,7 +109,7 @@ pub async fn lock_listeners(
         account_id,
         form_id,
         event,
-        lock_number(form_id),
+        advisory_lock_key(form_id),
     )
     .fetch_one(conn)
     .await?;
@@ -134,7 +134,7 @@ pub(crate) async fn try_lock_listeners(
         account_id,
         form_id,
         event,
-        lock_number(form_id),
+        advisory_lock_key(form_id),
     )
     .fetch_one(conn)
     .await?;

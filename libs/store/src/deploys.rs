@@ -24,7 +24,7 @@ pub enum Status {
 
 impl Status {
     /// As the database and the API write it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Presigned => "presigned",
             Self::Uploaded => "uploaded",
@@ -33,10 +33,10 @@ impl Status {
         }
     }
 
-    fn read(word: &str) -> Result<Self, Error> {
+    fn parse(word: &str) -> Result<Self, Error> {
         let all = [Self::Presigned, Self::Uploaded, Self::Processed, Self::RolledBack];
         let unreadable = || Error::Unreadable { table: "deploys", column: "status", value: word.to_owned() };
-        all.into_iter().find(|status| status.word() == word).ok_or_else(unreadable)
+        all.into_iter().find(|status| status.as_str() == word).ok_or_else(unreadable)
     }
 }
 
@@ -126,7 +126,7 @@ pub async fn find_deploy(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<
         Ok(Deploy {
             id: row.id,
             subdomain_id: row.subdomain_id,
-            status: Status::read(&row.status)?,
+            status: Status::parse(&row.status)?,
             zip: zip.map(|(id, sha256)| blobs::digest(&sha256).map(|sha256| (id, sha256))).transpose()?,
             size_bytes: row.size_bytes,
             leased_until: row.leased_until,

@@ -36,7 +36,7 @@ pub struct Entry {
 
 /// Where a page is served whose entries have changed: edges are to be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
+pub struct PageLocation {
     /// On which site.
     pub subdomain_id: Uuid,
     /// Under which slug.
@@ -45,9 +45,9 @@ pub struct Shown {
 
 /// What became of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Added {
+pub enum EntryOutcome {
     /// It is stored and counted.
-    Stored(Shown),
+    Stored(PageLocation),
     /// The page has as many as it may have.
     Full,
     /// The page has no template to show it by.
@@ -60,9 +60,13 @@ pub enum Added {
 ///
 /// # Errors
 /// The database's.
-pub async fn insert_entry(conn: &mut Conn, account_id: Uuid, entry: &NewEntry) -> Result<Added, Error> {
+pub async fn insert_entry(
+    conn: &mut Conn,
+    account_id: Uuid,
+    entry: &NewEntry,
+) -> Result<EntryOutcome, Error> {
     let counted = query_as!(
-        Shown,
+        PageLocation,
         "update pages set entry_count = entry_count + 1
          where account_id = $1 and id = $2 and entry_template is not null and entry_count < $3
          returning subdomain_id, slug",
@@ -85,10 +89,10 @@ pub async fn insert_entry(conn: &mut Conn, account_id: Uuid, entry: &NewEntry) -
     )
     .execute(conn)
     .await?;
-    Ok(Added::Stored(shown))
+    Ok(EntryOutcome::Stored(shown))
 }
 
-async fn why_not(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> Result<Added, Error> {
+async fn why_not(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> Result<EntryOutcome, Error> {
     let has_template = query_scalar!(
         r#"select entry_template is not null as "has!" from pages where account_id = $1 and id = $2"#,
         account_id,
@@ -97,9 +101,9 @@ async fn why_not(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> Result<Add
     .fetch_optional(conn)
     .await?;
     Ok(match has_template {
-        None => Added::NoPage,
-        Some(false) => Added::NoTemplate,
-        Some(true) => Added::Full,
+        None => EntryOutcome::NoPage,
+        Some(false) => EntryOutcome::NoTemplate,
+        Some(true) => EntryOutcome::Full,
     })
 }
 
@@ -129,11 +133,11 @@ pub async fn delete_entry(
     account_id: Uuid,
     page_id: Uuid,
     id: Uuid,
-) -> Result<Option<Shown>, Error> {
+) -> Result<Option<PageLocation>, Error> {
     // The page first, as whoever adds one does: two can't wait for each other. And by a statement of its own: the
     // next one sees what was committed while this one waited.
     let shown = query_as!(
-        Shown,
+        PageLocation,
         "select subdomain_id, slug from pages where account_id = $1 and id = $2 for no key update",
         account_id,
         page_id,
@@ -160,11 +164,11 @@ pub async fn delete_entry(
 ///
 /// # Errors
 /// The database's.
-pub async fn delete_entries_of(
+pub async fn delete_entries_of_submissions(
     conn: &mut Conn,
     account_id: Uuid,
     submission_ids: &[Uuid],
-) -> Result<Vec<Shown>, Error> {
+) -> Result<Vec<PageLocation>, Error> {
     // The pages first, as in [`delete_entry`]; several of them always in the same order.
     let pages = query_scalar!(
         "select id from pages
@@ -179,7 +183,7 @@ pub async fn delete_entries_of(
         return Ok(Vec::new());
     }
     let shown = query_as!(
-        Shown,
+        PageLocation,
         "with gone as (
              delete from page_entries where account_id = $1 and submission_id = any($2) and page_id = any($3)
              returning page_id

@@ -7,7 +7,7 @@ use domain::form_files::WAITING_BYTES_MIN;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::assets::ShownFile;
+use crate::assets::ServedFile;
 use crate::{Conn, Error, blobs};
 
 /// How long a visitor waits for others who ask at the same moment, before they are told to come back.
@@ -296,11 +296,11 @@ pub async fn list_files(
 ///
 /// # Errors
 /// The database's.
-pub async fn find_fetched(
+pub async fn find_downloadable(
     conn: &mut Conn,
     form_id: Option<Uuid>,
     id: Uuid,
-) -> Result<Option<ShownFile>, Error> {
+) -> Result<Option<ServedFile>, Error> {
     let row = query!(
         r#"select f.account_id, b.sha256, f.size_bytes, f.content_type, f.filename,
                   a.suspended_at is not null as "is_suspended!"
@@ -313,7 +313,7 @@ pub async fn find_fetched(
     .fetch_optional(conn)
     .await?;
     row.map(|row| {
-        Ok(ShownFile {
+        Ok(ServedFile {
             account_id: row.account_id,
             sha256: blobs::digest(&row.sha256)?,
             size_bytes: row.size_bytes,

@@ -15,10 +15,10 @@ use uuid::Uuid;
 use crate::accounts::read_plan;
 use crate::{Conn, Error, ListFilter};
 
-pub(crate) use closing::tell_closed;
+pub(crate) use closing::notify_closed;
 pub use closing::{close_form, list_closing};
-pub(crate) use writes::lock_number;
-pub use writes::{delete_form, insert_form, lock_form, update_form, wait_for_edits};
+pub(crate) use writes::advisory_lock_key;
+pub use writes::{delete_form, insert_form, lock_form, lock_form_shared, update_form};
 
 /// A form, as it is stored and as its owner sees it.
 #[derive(Debug, Clone)]

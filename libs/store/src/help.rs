@@ -9,7 +9,7 @@ use crate::{Conn, Error};
 
 /// A request for help about to be stored.
 #[derive(Debug)]
-pub struct NewHelp {
+pub struct NewHelpRequest {
     /// Its id.
     pub id: Uuid,
     /// What it is about.
@@ -30,7 +30,7 @@ pub struct NewHelp {
 
 /// A request for help, as it is mailed.
 #[derive(Debug)]
-pub struct Help {
+pub struct HelpRequest {
     /// What it is about.
     pub category: String,
     /// In a line.
@@ -51,7 +51,11 @@ pub struct Help {
 ///
 /// # Errors
 /// The database's.
-pub async fn insert_help(conn: &mut Conn, account_id: Uuid, help: &NewHelp) -> Result<(), Error> {
+pub async fn insert_help_request(
+    conn: &mut Conn,
+    account_id: Uuid,
+    help: &NewHelpRequest,
+) -> Result<(), Error> {
     query!(
         "insert into help_requests (id, account_id, category, subject, message, email, url, severity, created_at)
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
@@ -74,9 +78,13 @@ pub async fn insert_help(conn: &mut Conn, account_id: Uuid, help: &NewHelp) -> R
 ///
 /// # Errors
 /// The database's.
-pub async fn find_help(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Help>, Error> {
+pub async fn find_help_request(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+) -> Result<Option<HelpRequest>, Error> {
     let help = query_as!(
-        Help,
+        HelpRequest,
         "select category, subject, message, email, url, severity, created_at from help_requests
          where account_id = $1 and id = $2",
         account_id,

@@ -27,7 +27,7 @@ pub enum Claim {
     /// Another attempt is at it.
     InFlight,
     /// It was carried out, and so answered: sealed.
-    Answered(Vec<u8>),
+    Completed(Vec<u8>),
 }
 
 /// Claims a call for this attempt until `leased_until`, unless another has it or it was answered after
@@ -71,7 +71,7 @@ pub async fn claim(
     // One that went in between may be claimed by whoever asks next.
     let Some(found) = found else { return Ok(Claim::InFlight) };
     if !found.free {
-        return Ok(found.answer.map_or(Claim::InFlight, Claim::Answered));
+        return Ok(found.answer.map_or(Claim::InFlight, Claim::Completed));
     }
     let taken_over = query!(
         "update idempotent_calls set attempt = $3, leased_until = $4, created_at = $5, answer = null
@@ -116,7 +116,7 @@ pub async fn renew(
 ///
 /// # Errors
 /// The database's.
-pub async fn keep_answer(
+pub async fn store_response(
     conn: &mut Conn,
     account_id: Uuid,
     attempt: Attempt,
@@ -152,7 +152,7 @@ pub async fn delete_claim(conn: &mut Conn, account_id: Uuid, attempt: Attempt) -
     Ok(())
 }
 
-/// Takes a call for this transaction, in which it is carried out and its answer kept ([`insert_answer`]): nobody else
+/// Takes a call for this transaction, in which it is carried out and its answer kept ([`insert_response`]): nobody else
 /// is granted it before that ends, and if it doesn't end well, nothing is left of it. Answers count that were kept
 /// after `answered_after`.
 ///
@@ -174,15 +174,15 @@ pub async fn lock_call(
         return Ok(Claim::InFlight);
     }
     // A statement of its own: it sees what was committed by whoever had the lock.
-    let answer = find_answer(conn, account_id, fingerprint, answered_after).await?;
-    Ok(answer.map_or(Claim::Granted, Claim::Answered))
+    let answer = find_response(conn, account_id, fingerprint, answered_after).await?;
+    Ok(answer.map_or(Claim::Granted, Claim::Completed))
 }
 
 /// The answer of a call, sealed, if one was kept after `answered_after`.
 ///
 /// # Errors
 /// The database's.
-pub async fn find_answer(
+pub async fn find_response(
     conn: &mut Conn,
     account_id: Uuid,
     fingerprint: &[u8; 32],
@@ -204,7 +204,7 @@ pub async fn find_answer(
 ///
 /// # Errors
 /// The database's.
-pub async fn insert_answer(
+pub async fn insert_response(
     conn: &mut Conn,
     account_id: Uuid,
     fingerprint: &[u8; 32],

@@ -132,7 +132,7 @@ pub async fn insert_key(conn: &mut Conn, account_id: Uuid, key: &NewKey) -> Resu
 ///
 /// # Errors
 /// The database's.
-pub async fn lock_all(conn: &mut Conn, account_id: Uuid) -> Result<(), Error> {
+pub async fn lock_keys(conn: &mut Conn, account_id: Uuid) -> Result<(), Error> {
     // The names of subdomains, locked alike, have no colon.
     let name = format!("keys:{account_id}");
     query!("select pg_advisory_xact_lock(hashtextextended($1, 0))", name).execute(conn).await?;
@@ -215,7 +215,7 @@ pub async fn update_secret(
 }
 
 /// Revokes those of `ids` that are keys of the account, with every key they made, and those made; gives the
-/// fingerprints that work no more. The caller holds [`lock_all`].
+/// fingerprints that work no more. The caller holds [`lock_keys`].
 ///
 /// # Errors
 /// The database's.
@@ -243,7 +243,7 @@ pub async fn revoke_keys(
 }
 
 /// Revokes the keys that are kept to a folder, which is about to go; gives the fingerprints that work no
-/// more. The caller holds [`lock_all`].
+/// more. The caller holds [`lock_keys`].
 ///
 /// # Errors
 /// The database's.

@@ -13,7 +13,7 @@ pub enum Kind {
     /// To the operator: a request for help.
     Help,
     /// To somebody who may be mailed of submissions: whether they want that.
-    Question,
+    Confirmation,
     /// To a form's owner: a submission.
     Submission,
     /// To a webhook's owner: it was switched off.
@@ -22,13 +22,13 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Help, Self::Question, Self::Submission, Self::WebhookOff];
+    pub const ALL: [Self; 4] = [Self::Help, Self::Confirmation, Self::Submission, Self::WebhookOff];
 
     /// Its word.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Help => "help",
-            Self::Question => "question",
+            Self::Confirmation => "question",
             Self::Submission => "submission",
             Self::WebhookOff => "webhook_off",
         }
@@ -37,7 +37,7 @@ impl Kind {
 
 /// An attempt to send a mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Leased {
+pub struct LeasedMail {
     /// Whose mail it is.
     pub account_id: Uuid,
     /// Which attempt this is; the first is 1.
@@ -57,7 +57,7 @@ pub async fn insert_mail(
 ) -> Result<(), Error> {
     query!(
         "insert into mails (kind, about, account_id, due_at) values ($1, $2, $3, $4) on conflict do nothing",
-        kind.word(),
+        kind.as_str(),
         about,
         account_id,
         due_at,
@@ -75,7 +75,7 @@ pub async fn delete_mail(conn: &mut Conn, account_id: Uuid, kind: Kind, about: U
     query!(
         "delete from mails where account_id = $1 and kind = $2 and about = $3",
         account_id,
-        kind.word(),
+        kind.as_str(),
         about,
     )
     .execute(conn)
@@ -95,7 +95,7 @@ pub async fn list_due(
 ) -> Result<Vec<Uuid>, Error> {
     let due = query_scalar!(
         "select about from mails where kind = $1 and due_at <= $2 order by due_at limit $3",
-        kind.word(),
+        kind.as_str(),
         now,
         limit,
     )
@@ -115,12 +115,12 @@ pub async fn lease(
     about: Uuid,
     now: DateTime<Utc>,
     again_at: DateTime<Utc>,
-) -> Result<Option<Leased>, Error> {
+) -> Result<Option<LeasedMail>, Error> {
     let leased = query_as!(
-        Leased,
+        LeasedMail,
         "update mails set due_at = $4, attempts = attempts + 1 where kind = $1 and about = $2 and due_at <= $3
          returning account_id, attempts as attempt",
-        kind.word(),
+        kind.as_str(),
         about,
         now,
         again_at,
@@ -145,7 +145,7 @@ pub async fn finish(
     query!(
         "with ended as (delete from mails where kind = $1 and about = $2 and attempts = $3 and $4::timestamptz is null)
          update mails set due_at = $4 where kind = $1 and about = $2 and attempts = $3 and $4 is not null",
-        kind.word(),
+        kind.as_str(),
         about,
         attempt,
         due_at,

@@ -30,7 +30,7 @@ pub struct Notification {
 
 /// How many mails a form may cause, and since when these are counted at the longest.
 #[derive(Debug, Clone, Copy)]
-pub struct Allowance {
+pub struct MailQuota {
     /// Most mails.
     pub mails: i64,
     /// Older counts are begun anew.
@@ -41,13 +41,13 @@ pub struct Allowance {
 
 /// Where a mail stands among those its form may cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum QuotaPosition {
     /// It may be sent.
-    OneOfMany,
+    Within,
     /// It may be sent, and is the last of those that were counted since then.
     Last(DateTime<Utc>),
     /// There were enough.
-    OneTooMany,
+    Exceeded,
 }
 
 /// What is to be told of a submission. None if it is gone or spam by now, the form wants no mails any more, or whom it
@@ -94,13 +94,13 @@ pub async fn find_notification(
 ///
 /// # Errors
 /// The database's; nothing is counted then.
-pub async fn take_place(
+pub async fn reserve_mail(
     conn: &mut Conn,
     account_id: Uuid,
     form_id: Uuid,
     submission_id: Uuid,
-    most: &Allowance,
-) -> Result<Place, Error> {
+    most: &MailQuota,
+) -> Result<QuotaPosition, Error> {
     let taken = query!(
         r#"with mail as materialized (
                select has_place from mails
@@ -133,8 +133,8 @@ pub async fn take_place(
     .fetch_one(conn)
     .await?;
     Ok(match (taken.has_place, taken.filled_since) {
-        (true, Some(since)) => Place::Last(since),
-        (true, None) => Place::OneOfMany,
-        (false, _) => Place::OneTooMany,
+        (true, Some(since)) => QuotaPosition::Last(since),
+        (true, None) => QuotaPosition::Within,
+        (false, _) => QuotaPosition::Exceeded,
     })
 }

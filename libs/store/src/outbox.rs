@@ -13,12 +13,12 @@ use crate::{Conn, Error};
 
 /// A due row.
 #[derive(Debug)]
-pub struct Due<T> {
+pub struct OutboxRow<T> {
     /// The row's id; rows are relayed in its order.
     pub id: i64,
     /// What it asks for; `None` for a body this version can't read.
-    pub order: Option<T>,
-    /// W3C trace context of its context.
+    pub message: Option<T>,
+    /// W3C trace context of its writer.
     pub traceparent: Option<String>,
 }
 
@@ -97,7 +97,11 @@ pub async fn insert_orders(
 ///
 /// # Errors
 /// The database's.
-pub async fn lock_jobs(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Result<Vec<Due<Job>>, Error> {
+pub async fn lock_jobs(
+    conn: &mut Conn,
+    now: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<OutboxRow<Job>>, Error> {
     lock_due(conn, "job", now, limit).await
 }
 
@@ -109,7 +113,7 @@ pub async fn lock_signals(
     conn: &mut Conn,
     now: DateTime<Utc>,
     limit: i64,
-) -> Result<Vec<Due<Signal>>, Error> {
+) -> Result<Vec<OutboxRow<Signal>>, Error> {
     lock_due(conn, "signal", now, limit).await
 }
 
@@ -118,7 +122,7 @@ async fn lock_due<T: DeserializeOwned>(
     kind: &str,
     now: DateTime<Utc>,
     limit: i64,
-) -> Result<Vec<Due<T>>, Error> {
+) -> Result<Vec<OutboxRow<T>>, Error> {
     let rows = query!(
         "select id, body, traceparent from outbox where kind = $1 and due_at <= $2
          order by due_at, id limit $3 for update skip locked",
@@ -129,8 +133,11 @@ async fn lock_due<T: DeserializeOwned>(
     .fetch_all(conn)
     .await?;
     let read = |row: serde_json::Value| serde_json::from_value(row).ok();
-    let due =
-        rows.into_iter().map(|row| Due { id: row.id, order: read(row.body), traceparent: row.traceparent });
+    let due = rows.into_iter().map(|row| OutboxRow {
+        id: row.id,
+        message: read(row.body),
+        traceparent: row.traceparent,
+    });
     Ok(due.collect())
 }
 

@@ -14,10 +14,10 @@ use uuid::Uuid;
 use crate::{Conn, Error, ListFilter};
 
 pub use changes::{
-    NewPage, PageChange, PageUpsert, Upserted, insert_page, lock_page, update_page, upsert_page,
+    NewPage, PageChange, PageUpsert, UpsertOutcome, insert_page, lock_page, update_page, upsert_page,
 };
 pub use deletion::delete_page;
-pub use schedule::{next_due, publish_due};
+pub use schedule::{find_next_due, publish_due};
 
 /// A page with its content.
 #[derive(Debug, Clone)]

@@ -96,7 +96,7 @@ pub async fn delete_bulk(conn: &mut Conn, account_id: Uuid, limit: i64) -> Resul
 /// # Errors
 /// The database's.
 pub async fn delete_account(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
-    let mut changes = accounts::changes_of(conn, account_id).await?;
+    let mut changes = accounts::list_changes_of_account(conn, account_id).await?;
     let subdomains = query_scalar!("select id from subdomains where account_id = $1", account_id)
         .fetch_all(&mut *conn)
         .await?;
@@ -133,7 +133,7 @@ pub async fn insert_event_purge(
 ///
 /// # Errors
 /// The database's.
-pub async fn any_event_purge_due(conn: &mut Conn, now: DateTime<Utc>) -> Result<bool, Error> {
+pub async fn has_due_event_purge(conn: &mut Conn, now: DateTime<Utc>) -> Result<bool, Error> {
     let due = query_scalar!(r#"select exists (select from event_purges where due_at <= $1) as "due!""#, now)
         .fetch_one(conn)
         .await?;

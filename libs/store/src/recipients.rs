@@ -25,7 +25,7 @@ pub struct NewRecipient<'a> {
 
 /// How often people were asked.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked {
+pub struct ConfirmationRequests {
     /// Addresses that the account has, whatever they answered.
     pub of_account: i64,
     /// Those of them that were asked lately.
@@ -36,7 +36,7 @@ pub struct Asked {
 
 /// A question that is to be mailed.
 #[derive(Debug)]
-pub struct Question {
+pub struct Confirmation {
     /// Who is asked.
     pub address: String,
     /// The link, sealed.
@@ -100,19 +100,19 @@ pub async fn has_recipient(conn: &mut Conn, account_id: Uuid, address: &str) -> 
 ///
 /// # Errors
 /// The database's.
-pub async fn lock_asked(
+pub async fn lock_confirmation_requests(
     conn: &mut Conn,
     account_id: Uuid,
     address: &str,
     since: DateTime<Utc>,
-) -> Result<Asked, Error> {
+) -> Result<ConfirmationRequests, Error> {
     // Always in this order, so that no two wait for each other.
     query!("select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 11))", account_id)
         .fetch_one(&mut *conn)
         .await?;
     query!("select pg_advisory_xact_lock(hashtextextended($1, 13))", address).fetch_one(&mut *conn).await?;
     let asked = query_as!(
-        Asked,
+        ConfirmationRequests,
         r#"select (select count(*) from mail_recipients where account_id = $1) as "of_account!",
                   (select count(*) from mail_recipients where account_id = $1 and asked_at > $3)
                       as "lately_by_account!",
@@ -149,7 +149,7 @@ pub async fn insert_recipient(
     .execute(&mut *conn)
     .await?;
     if inserted.rows_affected() > 0 {
-        insert_mail(conn, account_id, Kind::Question, new.id, new.asked_at).await?;
+        insert_mail(conn, account_id, Kind::Confirmation, new.id, new.asked_at).await?;
     }
     Ok(())
 }
@@ -158,9 +158,13 @@ pub async fn insert_recipient(
 ///
 /// # Errors
 /// The database's.
-pub async fn find_question(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Question>, Error> {
+pub async fn find_confirmation(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+) -> Result<Option<Confirmation>, Error> {
     let question = query_as!(
-        Question,
+        Confirmation,
         "select address, sealed_link, asked_at from mail_recipients
          where account_id = $1 and id = $2 and has_agreed is null",
         account_id,

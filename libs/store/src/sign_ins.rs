@@ -43,7 +43,7 @@ pub async fn insert_sign_in(conn: &mut Conn, begun: &NewSignIn<'_>) -> Result<()
 ///
 /// # Errors
 /// The database's.
-pub async fn take_sign_in(
+pub async fn consume_sign_in(
     conn: &mut Conn,
     state_hash: &[u8; 32],
     browser_hash: &[u8; 32],

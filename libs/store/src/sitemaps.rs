@@ -8,7 +8,7 @@ use crate::{Conn, Error};
 
 /// A page that anybody may find.
 #[derive(Debug, Clone)]
-pub struct Published {
+pub struct PublishedPage {
     /// Where it is.
     pub slug: String,
     /// When it was last edited.
@@ -19,13 +19,13 @@ pub struct Published {
 ///
 /// # Errors
 /// The database's.
-pub async fn list_published(
+pub async fn list_published_pages(
     conn: &mut Conn,
     subdomain_id: Uuid,
     limit: i64,
-) -> Result<Vec<Published>, Error> {
+) -> Result<Vec<PublishedPage>, Error> {
     let pages = query_as!(
-        Published,
+        PublishedPage,
         "select slug, updated_at from pages
          where subdomain_id = $1 and is_published and slug <> '404' order by slug limit $2",
         subdomain_id,

@@ -89,7 +89,7 @@ struct Row {
 
 /// What the tracker in a page is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tag {
+pub struct TrackerTag {
     /// What its events carry.
     pub site_token: String,
     /// Whether visitors who ask not to be counted aren't.
@@ -217,9 +217,9 @@ pub async fn list_existing(conn: &mut Conn, ids: &[Uuid]) -> Result<HashSet<Uuid
 ///
 /// # Errors
 /// The database's.
-pub async fn find_tag(conn: &mut Conn, subdomain_id: Uuid) -> Result<Option<Tag>, Error> {
+pub async fn find_tag(conn: &mut Conn, subdomain_id: Uuid) -> Result<Option<TrackerTag>, Error> {
     let tag = query_as!(
-        Tag,
+        TrackerTag,
         "select site_token, honour_dnt from analytics_sites where subdomain_id = $1",
         subdomain_id,
     )

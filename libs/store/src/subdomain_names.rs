@@ -27,7 +27,7 @@ pub struct ListedSubdomain {
 
 /// A subdomain about to be renamed.
 #[derive(Debug, Clone)]
-pub struct Renamable {
+pub struct RenamableSubdomain {
     /// Its id.
     pub id: Uuid,
     /// The name it has.
@@ -126,9 +126,12 @@ pub async fn insert_suggested(
 ///
 /// # Errors
 /// The database's.
-pub async fn lock_first_subdomain(conn: &mut Conn, account_id: Uuid) -> Result<Option<Renamable>, Error> {
+pub async fn lock_first_subdomain(
+    conn: &mut Conn,
+    account_id: Uuid,
+) -> Result<Option<RenamableSubdomain>, Error> {
     let subdomain = query_as!(
-        Renamable,
+        RenamableSubdomain,
         "select id, name, renamed_at from subdomains
          where account_id = $1 order by created_at, id limit 1 for update",
         account_id,
@@ -145,7 +148,7 @@ pub async fn lock_first_subdomain(conn: &mut Conn, account_id: Uuid) -> Result<O
 pub async fn update_name(
     conn: &mut Conn,
     account_id: Uuid,
-    subdomain: &Renamable,
+    subdomain: &RenamableSubdomain,
     name: &str,
     now: DateTime<Utc>,
     kept_until: DateTime<Utc>,

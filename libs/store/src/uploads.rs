@@ -18,7 +18,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Asset => "asset",
             Self::Deploy => "deploy",
@@ -26,9 +26,9 @@ impl Purpose {
         }
     }
 
-    fn read(word: &str) -> Result<Self, Error> {
+    fn parse(word: &str) -> Result<Self, Error> {
         let purposes = [Self::Asset, Self::Deploy, Self::FormFile];
-        purposes.into_iter().find(|purpose| purpose.word() == word).ok_or_else(|| Error::Unreadable {
+        purposes.into_iter().find(|purpose| purpose.as_str() == word).ok_or_else(|| Error::Unreadable {
             table: "uploads",
             column: "purpose",
             value: word.to_owned(),
@@ -95,7 +95,7 @@ pub async fn insert_upload(conn: &mut Conn, account_id: Uuid, new: &NewUpload<'_
          values ($1, $2, $3, $4, $5, $6, $7)",
         new.id,
         account_id,
-        new.purpose.word(),
+        new.purpose.as_str(),
         new.content_type,
         new.size_bytes,
         new.expires_at,
@@ -122,7 +122,7 @@ pub async fn find_upload(conn: &mut Conn, id: Uuid) -> Result<Option<Upload>, Er
     row.map(|row| {
         Ok(Upload {
             account_id: row.account_id,
-            purpose: Purpose::read(&row.purpose)?,
+            purpose: Purpose::parse(&row.purpose)?,
             content_type: row.content_type,
             size_bytes: row.size_bytes,
             is_stored: row.is_stored,

@@ -66,7 +66,7 @@ pub async fn lock(conn: &mut Conn, account_id: Uuid) -> Result<(), Error> {
 ///
 /// # Errors
 /// The database's.
-pub async fn take(conn: &mut Conn, account_id: Uuid, counter: Counter, limit: i64) -> Result<bool, Error> {
+pub async fn reserve(conn: &mut Conn, account_id: Uuid, counter: Counter, limit: i64) -> Result<bool, Error> {
     let taken = query_scalar!(
         "update usage set projects = projects + $2, webhooks = webhooks + $3, domains = domains + $4,
                           subdomains = subdomains + $5
@@ -89,7 +89,7 @@ pub async fn take(conn: &mut Conn, account_id: Uuid, counter: Counter, limit: i6
 ///
 /// # Errors
 /// The database's; also that nothing is left to give back.
-pub async fn give_back(conn: &mut Conn, account_id: Uuid, counter: Counter) -> Result<(), Error> {
+pub async fn release(conn: &mut Conn, account_id: Uuid, counter: Counter) -> Result<(), Error> {
     query!(
         "update usage set projects = projects - $2, webhooks = webhooks - $3, domains = domains - $4,
                           subdomains = subdomains - $5
@@ -110,7 +110,7 @@ pub async fn give_back(conn: &mut Conn, account_id: Uuid, counter: Counter) -> R
 ///
 /// # Errors
 /// The database's.
-pub async fn take_bytes(conn: &mut Conn, account_id: Uuid, bytes: i64, limit: i64) -> Result<bool, Error> {
+pub async fn reserve_bytes(conn: &mut Conn, account_id: Uuid, bytes: i64, limit: i64) -> Result<bool, Error> {
     let taken = query_scalar!(
         "update usage set storage_bytes = storage_bytes + $2
          where account_id = $1 and $2::bigint >= 0 and ($3::bigint = -1 or $2 <= $3 - storage_bytes)
@@ -128,7 +128,7 @@ pub async fn take_bytes(conn: &mut Conn, account_id: Uuid, bytes: i64, limit: i6
 ///
 /// # Errors
 /// The database's; also that more would be given back than was taken.
-pub async fn give_back_bytes(conn: &mut Conn, account_id: Uuid, bytes: i64) -> Result<(), Error> {
+pub async fn release_bytes(conn: &mut Conn, account_id: Uuid, bytes: i64) -> Result<(), Error> {
     query!("update usage set storage_bytes = storage_bytes - $2 where account_id = $1", account_id, bytes)
         .execute(conn)
         .await?;

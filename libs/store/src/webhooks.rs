@@ -1,19 +1,19 @@
 //! Webhooks: who is told of submissions.
 
-mod changes;
+mod deactivation;
 mod health;
-mod mails;
+mod update;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
-pub use changes::{
-    WebhookChange, delete_webhook, forget_old_secrets, lock_webhook, update_secret, update_webhook,
+pub use deactivation::{Deactivation, find_deactivation};
+pub use health::{clear_failing, deactivate, mark_failing, update_chat_id};
+pub use update::{
+    WebhookChange, delete_expired_secrets, delete_webhook, lock_webhook, update_secret, update_webhook,
 };
-pub use health::{begin_failing, deactivate, end_failing, move_chat};
-pub use mails::{SwitchedOff, find_switched_off};
 
 use crate::{Conn, Error, ListFilter};
 

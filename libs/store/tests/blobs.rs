@@ -6,7 +6,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sandbox::test::{TestDatabase, database};
 use service::{Clock, Rng};
 use store::accounts::NewTrial;
-use store::blobs::{NewBlob, announce_blobs, delete_blob, lock_unneeded, release_blobs, settle_blobs};
+use store::blobs::{
+    NewBlob, delete_blob, insert_unreferenced, lock_unreferenced, reference_blobs, release_blobs,
+};
 use uuid::Uuid;
 
 fn now() -> DateTime<Utc> {
@@ -36,15 +38,15 @@ async fn what_is_announced_and_never_referred_to_is_unneeded_in_the_end() {
     let account_id = account(&database).await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     let until = now() + TimeDelta::hours(1);
-    announce_blobs(&mut conn, account_id, &[blob(1), blob(2)], until).await.unwrap();
-    assert_eq!(lock_unneeded(&mut conn, now()).await.unwrap(), None, "not yet");
-    let settled = settle_blobs(&mut conn, account_id, &[blob(2)]).await.unwrap();
+    insert_unreferenced(&mut conn, account_id, &[blob(1), blob(2)], until).await.unwrap();
+    assert_eq!(lock_unreferenced(&mut conn, now()).await.unwrap(), None, "not yet");
+    let settled = reference_blobs(&mut conn, account_id, &[blob(2)]).await.unwrap();
     assert!(!settled[0].is_new, "its row was there");
     let later = until + TimeDelta::seconds(1);
-    let unneeded = lock_unneeded(&mut conn, later).await.unwrap().unwrap();
+    let unneeded = lock_unreferenced(&mut conn, later).await.unwrap().unwrap();
     assert_eq!((unneeded.account_id, unneeded.sha256), (account_id, [1; 32]));
     delete_blob(&mut conn, account_id, unneeded.id).await.unwrap();
-    assert_eq!(lock_unneeded(&mut conn, later).await.unwrap(), None, "the other one was settled");
+    assert_eq!(lock_unreferenced(&mut conn, later).await.unwrap(), None, "the other one was settled");
 }
 
 #[tokio::test]
@@ -52,13 +54,13 @@ async fn the_same_bytes_of_two_accounts_are_two() {
     let database = database().await;
     let (mine, theirs) = (account(&database).await, account(&database).await);
     let mut conn = store::acquire(&database.db).await.unwrap();
-    let first = settle_blobs(&mut conn, mine, &[blob(1)]).await.unwrap()[0];
-    let second = settle_blobs(&mut conn, theirs, &[blob(1)]).await.unwrap()[0];
+    let first = reference_blobs(&mut conn, mine, &[blob(1)]).await.unwrap()[0];
+    let second = reference_blobs(&mut conn, theirs, &[blob(1)]).await.unwrap()[0];
     assert!(first.is_new && second.is_new && first.id != second.id);
-    let again = settle_blobs(&mut conn, mine, &[blob(1)]).await.unwrap()[0];
+    let again = reference_blobs(&mut conn, mine, &[blob(1)]).await.unwrap()[0];
     assert_eq!((again.id, again.is_new), (first.id, false));
     release_blobs(&mut conn, theirs, &[first.id], now()).await.unwrap();
-    assert_eq!(lock_unneeded(&mut conn, now()).await.unwrap(), None, "nobody lets go of another's");
+    assert_eq!(lock_unreferenced(&mut conn, now()).await.unwrap(), None, "nobody lets go of another's");
 }
 
 #[tokio::test]
@@ -66,15 +68,15 @@ async fn an_upload_that_races_the_deletion_of_its_bytes_is_told_to_put_them_agai
     let database = database().await;
     let account_id = account(&database).await;
     let mut conn = store::acquire(&database.db).await.unwrap();
-    let old = settle_blobs(&mut conn, account_id, &[blob(1)]).await.unwrap()[0];
+    let old = reference_blobs(&mut conn, account_id, &[blob(1)]).await.unwrap()[0];
     release_blobs(&mut conn, account_id, &[old.id], now()).await.unwrap();
 
     let mut sweep = store::begin(&database.db).await.unwrap();
-    assert!(lock_unneeded(&mut sweep, now()).await.unwrap().is_some());
+    assert!(lock_unreferenced(&mut sweep, now()).await.unwrap().is_some());
     let db = database.db.clone();
     let upload = tokio::spawn(async move {
         let mut tx = store::begin(&db).await.unwrap();
-        let settled = settle_blobs(&mut tx, account_id, &[blob(1)]).await.unwrap();
+        let settled = reference_blobs(&mut tx, account_id, &[blob(1)]).await.unwrap();
         store::commit(tx).await.unwrap();
         settled[0]
     });
@@ -93,11 +95,11 @@ async fn a_deletion_that_comes_after_an_upload_leaves_its_bytes_alone() {
     let database = database().await;
     let account_id = account(&database).await;
     let mut conn = store::acquire(&database.db).await.unwrap();
-    let old = settle_blobs(&mut conn, account_id, &[blob(1)]).await.unwrap()[0];
+    let old = reference_blobs(&mut conn, account_id, &[blob(1)]).await.unwrap()[0];
     release_blobs(&mut conn, account_id, &[old.id], now()).await.unwrap();
     let mut upload = store::begin(&database.db).await.unwrap();
-    settle_blobs(&mut upload, account_id, &[blob(1)]).await.unwrap();
-    assert_eq!(lock_unneeded(&mut conn, now()).await.unwrap(), None, "the upload has it");
+    reference_blobs(&mut upload, account_id, &[blob(1)]).await.unwrap();
+    assert_eq!(lock_unreferenced(&mut conn, now()).await.unwrap(), None, "the upload has it");
     store::commit(upload).await.unwrap();
-    assert_eq!(lock_unneeded(&mut conn, now()).await.unwrap(), None, "it is needed again");
+    assert_eq!(lock_unreferenced(&mut conn, now()).await.unwrap(), None, "it is needed again");
 }

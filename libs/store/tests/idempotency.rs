@@ -5,7 +5,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use sandbox::test::TestDatabase;
 use store::accounts::{NewTrial, insert_trial};
-use store::idempotency::{Attempt, Claim, claim, delete_claim, delete_expired, keep_answer, renew};
+use store::idempotency::{Attempt, Claim, claim, delete_claim, delete_expired, renew, store_response};
 use store::{Conn, Error};
 use tokio::task::JoinSet;
 use uuid::Uuid;
@@ -62,8 +62,8 @@ async fn an_answer_is_given_for_a_day_to_its_own_account() {
     let mut conn = store::acquire(&database.db).await.unwrap();
     let late = now() + TimeDelta::days(1) - TimeDelta::milliseconds(1);
     assert_eq!(claim_at(&mut conn, ACCOUNT, 1, now()).await.unwrap(), Claim::Granted);
-    assert!(keep_answer(&mut conn, ACCOUNT, attempt(1), b"sealed").await.unwrap());
-    assert_eq!(claim_at(&mut conn, ACCOUNT, 2, late).await.unwrap(), Claim::Answered(b"sealed".into()));
+    assert!(store_response(&mut conn, ACCOUNT, attempt(1), b"sealed").await.unwrap());
+    assert_eq!(claim_at(&mut conn, ACCOUNT, 2, late).await.unwrap(), Claim::Completed(b"sealed".into()));
     assert_eq!(claim_at(&mut conn, STRANGER, 3, late).await.unwrap(), Claim::Granted);
     let later = now() + TimeDelta::days(1);
     assert_eq!(claim_at(&mut conn, ACCOUNT, 4, later).await.unwrap(), Claim::Granted);
@@ -83,7 +83,7 @@ async fn who_lost_a_call_can_neither_answer_nor_hold_nor_free_it() {
     );
     assert_eq!(claim_at(&mut conn, ACCOUNT, 2, later).await.unwrap(), Claim::Granted);
 
-    assert!(!keep_answer(&mut conn, ACCOUNT, attempt(1), b"late").await.unwrap());
+    assert!(!store_response(&mut conn, ACCOUNT, attempt(1), b"late").await.unwrap());
     assert!(!renew(&mut conn, ACCOUNT, attempt(1), later + TimeDelta::days(1)).await.unwrap());
     delete_claim(&mut conn, ACCOUNT, attempt(1)).await.unwrap();
     assert_eq!(claim_at(&mut conn, ACCOUNT, 3, later).await.unwrap(), Claim::InFlight);

@@ -5,7 +5,7 @@ use contract::{Change, Signal};
 use domain::Fault;
 use serde_json::json;
 use sqlx::Row;
-use store::accounts::{NewTrial, changes_of, find_account, insert_trial};
+use store::accounts::{NewTrial, find_account, insert_trial, list_changes_of_account};
 use store::purges::{EventPurge, delete_account, delete_bulk, list_expired, lock_expired};
 use store::subdomains::insert_subdomain;
 use store::{Conn, outbox, purges};
@@ -182,15 +182,15 @@ async fn what_services_remember_of_an_ended_account_is_told_the_most_urgent_firs
         json!({"change": "page", "subdomain_id": SITE, "slug": "index"}),
     ];
     let shape = |change: &Change| serde_json::to_value(change).unwrap();
-    let changes = changes_of(&mut conn, ACCOUNT).await.unwrap();
+    let changes = list_changes_of_account(&mut conn, ACCOUNT).await.unwrap();
     assert_eq!(changes.iter().map(shape).collect::<Vec<_>>(), all);
     let nobody = Uuid::from_u128(2);
     let of_nobody = [Change::AccountFiles { account_id: nobody }];
-    assert_eq!(changes_of(&mut conn, nobody).await.unwrap(), of_nobody, "of nobody else's");
+    assert_eq!(list_changes_of_account(&mut conn, nobody).await.unwrap(), of_nobody, "of nobody else's");
 
     delete_account(&mut conn, ACCOUNT, noon()).await.unwrap();
     let told = outbox::lock_signals(&mut conn, noon(), 100).await.unwrap();
-    let mut told = told.iter().map(|row| match &row.order {
+    let mut told = told.iter().map(|row| match &row.message {
         Some(Signal::Changed(change)) => shape(change),
         other => panic!("{other:?}"),
     });
@@ -207,7 +207,7 @@ async fn a_purge_of_events_ends_after_its_second_confirmation() {
     purges::insert_event_purge(&mut conn, ACCOUNT, None, noon()).await.unwrap();
     purges::insert_event_purge(&mut conn, ACCOUNT, Some(SITE), noon()).await.unwrap();
     let minutes = |minutes: i64| noon() + TimeDelta::minutes(minutes);
-    assert!(!purges::any_event_purge_due(&mut conn, minutes(-1)).await.unwrap());
+    assert!(!purges::has_due_event_purge(&mut conn, minutes(-1)).await.unwrap());
 
     let first = purges::lease_event_purges(&mut conn, noon(), minutes(5), 10).await.unwrap();
     let of = |purge: &EventPurge| (purge.account_id, purge.site_id, purge.again);
@@ -220,11 +220,11 @@ async fn a_purge_of_events_ends_after_its_second_confirmation() {
     let again = purges::lease_event_purges(&mut conn, minutes(5), minutes(10), 10).await.unwrap();
     assert_eq!(again.len(), 2);
     purges::finish_event_purges(&mut conn, &again, minutes(6), minutes(66)).await.unwrap();
-    assert!(!purges::any_event_purge_due(&mut conn, minutes(65)).await.unwrap());
+    assert!(!purges::has_due_event_purge(&mut conn, minutes(65)).await.unwrap());
     let last = purges::lease_event_purges(&mut conn, minutes(66), minutes(71), 10).await.unwrap();
     assert!(last.len() == 2 && last.iter().all(|purge| purge.again));
     purges::finish_event_purges(&mut conn, &last, minutes(67), minutes(127)).await.unwrap();
-    assert!(!purges::any_event_purge_due(&mut conn, minutes(1_000)).await.unwrap());
+    assert!(!purges::has_due_event_purge(&mut conn, minutes(1_000)).await.unwrap());
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use sandbox::test::TestDatabase;
 use serde_json::{Value, json};
 use service::Rng;
 use store::accounts::{NewTrial, insert_trial};
-use store::forms::{Form, find_form, insert_form, lock_form, update_form, wait_for_edits};
+use store::forms::{Form, find_form, insert_form, lock_form, lock_form_shared, update_form};
 use store::pages::{NewPage, insert_page};
 use store::submissions::{
     NewSubmission, Submission, SubmissionFilter, SubmissionOutcome, WriteContext, insert_submission,
@@ -101,7 +101,7 @@ async fn take(db: &store::Db, form: &Form, payload: Value, spam_reasons: &[&str]
     };
     let writer = WriteContext { now: now(), traceparent: None, new_id: &new_id };
     let mut tx = store::begin(db).await.unwrap();
-    wait_for_edits(&mut tx, form.id).await.unwrap();
+    lock_form_shared(&mut tx, form.id).await.unwrap();
     let taken = insert_submission(&mut tx, ACCOUNT, form, &new, -1, &writer).await.unwrap();
     if matches!(taken, SubmissionOutcome::Stored(_)) {
         store::commit(tx).await.unwrap();
@@ -142,7 +142,7 @@ async fn count(db: &store::Db, form: &Form) -> i64 {
 async fn jobs(db: &store::Db) -> Vec<Job> {
     let mut conn = store::acquire(db).await.unwrap();
     let due = store::outbox::lock_jobs(&mut conn, now(), 1_000).await.unwrap();
-    due.into_iter().map(|row| row.order.unwrap()).collect()
+    due.into_iter().map(|row| row.message.unwrap()).collect()
 }
 
 fn stored(taken: &SubmissionOutcome) -> bool {
@@ -382,7 +382,7 @@ async fn the_forms_page_gets_an_entry_and_edges_are_told() {
     let entries = store::entries::list_entries(&mut conn, ACCOUNT, page).await.unwrap();
     assert_eq!(entries.iter().map(|entry| &entry.data).collect::<Vec<_>>(), [&json!({"note": "x"})]);
     let told = store::outbox::lock_signals(&mut conn, now(), 10).await.unwrap();
-    assert_eq!(told[0].order.as_ref(), Some(&signals[0]), "for certain through the outbox");
+    assert_eq!(told[0].message.as_ref(), Some(&signals[0]), "for certain through the outbox");
     assert_eq!(submissions(&database.db, &form).await[0].entry_note, None);
 }
 

@@ -10,7 +10,7 @@ use store::monthly_usage::{
     MonthlyUsage, charge_events, find_monthly_usage, lease_events, reserve_automation_run,
     return_unused_events,
 };
-use store::usage::{Counter, give_back, give_back_bytes, take, take_bytes};
+use store::usage::{Counter, release, release_bytes, reserve, reserve_bytes};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -61,7 +61,7 @@ async fn a_hundred_takes_at_once_at_a_limit_of_ten_give_exactly_ten_of_each_coun
     for counter in COUNTERS {
         let taken = a_hundred_at_once(&database.db, |_, db| async move {
             let mut conn = store::acquire(&db).await.unwrap();
-            take(&mut conn, ACCOUNT, counter, 10).await.unwrap()
+            reserve(&mut conn, ACCOUNT, counter, 10).await.unwrap()
         });
         assert_eq!(
             (taken.await, counted(&database.db, &format!("{counter:?}")).await),
@@ -76,7 +76,7 @@ async fn a_take_that_is_rolled_back_leaves_room_for_another() {
     let database = database().await;
     let taken = a_hundred_at_once(&database.db, |number, db| async move {
         let mut tx = store::begin(&db).await.unwrap();
-        let taken = take(&mut tx, ACCOUNT, Counter::Webhooks, 10).await.unwrap();
+        let taken = reserve(&mut tx, ACCOUNT, Counter::Webhooks, 10).await.unwrap();
         // Every second one fails after it has counted.
         if taken && number % 2 == 0 {
             store::commit(tx).await.unwrap();
@@ -91,16 +91,20 @@ async fn bytes_are_counted_all_or_none_and_never_past_the_limit() {
     let database = database().await;
     let taken = a_hundred_at_once(&database.db, |_, db| async move {
         let mut conn = store::acquire(&db).await.unwrap();
-        take_bytes(&mut conn, ACCOUNT, 7, 75).await.unwrap()
+        reserve_bytes(&mut conn, ACCOUNT, 7, 75).await.unwrap()
     });
     assert_eq!((taken.await, counted(&database.db, "bytes").await), (10, 70));
     let mut conn = store::acquire(&database.db).await.unwrap();
     for (bytes, limit, fits) in [(6, 75, false), (5, 75, true), (1, 75, false), (0, 75, true), (1, 0, false)]
     {
-        assert_eq!(take_bytes(&mut conn, ACCOUNT, bytes, limit).await.unwrap(), fits, "{bytes} at {limit}");
+        assert_eq!(
+            reserve_bytes(&mut conn, ACCOUNT, bytes, limit).await.unwrap(),
+            fits,
+            "{bytes} at {limit}"
+        );
     }
-    assert!(!take_bytes(&mut conn, ACCOUNT, i64::MAX, 75).await.unwrap(), "no overflow");
-    assert!(!take_bytes(&mut conn, ACCOUNT, -1, -1).await.unwrap(), "less is not given back by taking");
+    assert!(!reserve_bytes(&mut conn, ACCOUNT, i64::MAX, 75).await.unwrap(), "no overflow");
+    assert!(!reserve_bytes(&mut conn, ACCOUNT, -1, -1).await.unwrap(), "less is not given back by taking");
     assert_eq!(counted(&database.db, "bytes").await, 75);
 }
 
@@ -164,14 +168,14 @@ async fn taking_and_giving_back_all_at_once_ends_where_it_began_and_never_passes
         let mut conn = store::acquire(&db).await.unwrap();
         let counter = COUNTERS[number % COUNTERS.len()];
         let (month, bytes) = (month_of(now()), i64::try_from(number).unwrap());
-        let one = take(&mut conn, ACCOUNT, counter, 3).await.unwrap();
-        let many = take_bytes(&mut conn, ACCOUNT, bytes, 200).await.unwrap();
+        let one = reserve(&mut conn, ACCOUNT, counter, 3).await.unwrap();
+        let many = reserve_bytes(&mut conn, ACCOUNT, bytes, 200).await.unwrap();
         let leased = lease_events(&mut conn, ACCOUNT, month_of(now()), 5, 20).await.unwrap();
         if one {
-            release_attempts(&mut conn, ACCOUNT, counter).await.unwrap();
+            release(&mut conn, ACCOUNT, counter).await.unwrap();
         }
         if many {
-            give_back_bytes(&mut conn, ACCOUNT, bytes).await.unwrap();
+            release_bytes(&mut conn, ACCOUNT, bytes).await.unwrap();
         }
         return_unused_events(&mut conn, ACCOUNT, month, leased).await.unwrap();
         one || many || leased > 0
@@ -190,10 +194,10 @@ async fn more_than_was_taken_is_not_given_back() {
     let mut conn = store::acquire(&database.db).await.unwrap();
     let month = month_of(now());
     for counter in COUNTERS {
-        assert!(release_attempts(&mut conn, ACCOUNT, counter).await.is_err(), "{counter:?}");
+        assert!(release(&mut conn, ACCOUNT, counter).await.is_err(), "{counter:?}");
     }
-    assert!(take_bytes(&mut conn, ACCOUNT, 5, 10).await.unwrap());
-    assert!(give_back_bytes(&mut conn, ACCOUNT, 6).await.is_err());
+    assert!(reserve_bytes(&mut conn, ACCOUNT, 5, 10).await.unwrap());
+    assert!(release_bytes(&mut conn, ACCOUNT, 6).await.is_err());
     assert_eq!(lease_events(&mut conn, ACCOUNT, month_of(now()), 5, 100).await.unwrap(), 5);
     assert!(return_unused_events(&mut conn, ACCOUNT, month, 6).await.is_err());
     assert_eq!(counted(&database.db, "bytes").await, 5);
@@ -229,9 +233,9 @@ async fn without_a_limit_everything_is_counted_and_nothing_refused() {
     let taken = a_hundred_at_once(&database.db, |_, db| async move {
         let mut conn = store::acquire(&db).await.unwrap();
         let run = reserve_automation_run(&mut conn, ACCOUNT, now(), -1).await.unwrap();
-        let bytes = take_bytes(&mut conn, ACCOUNT, 1 << 40, -1).await.unwrap();
+        let bytes = reserve_bytes(&mut conn, ACCOUNT, 1 << 40, -1).await.unwrap();
         let leased = lease_events(&mut conn, ACCOUNT, month_of(now()), 9, -1).await.unwrap();
-        take(&mut conn, ACCOUNT, Counter::Domains, -1).await.unwrap() && run && bytes && leased == 9
+        reserve(&mut conn, ACCOUNT, Counter::Domains, -1).await.unwrap() && run && bytes && leased == 9
     });
     assert_eq!(taken.await, 100);
     let mut conn = store::acquire(&database.db).await.unwrap();

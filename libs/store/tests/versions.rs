@@ -9,7 +9,7 @@ use serde_json::json;
 use sqlx::Row;
 use store::Conn;
 use store::accounts::{NewTrial, insert_trial};
-use store::pages::{self, NewPage, PageChange, PageUpsert, Upserted};
+use store::pages::{self, NewPage, PageChange, PageUpsert, UpsertOutcome};
 use store::versions::{find_version, list_versions};
 use uuid::Uuid;
 
@@ -150,19 +150,19 @@ async fn an_upsert_writes_only_what_is_other() {
     let bare = || PageUpsert { css: Some(None), ..wanted("<p>x") };
     let mut updated_at = None;
     for (page, became) in [
-        (styled(), Upserted::Created(id)),
-        (styled(), Upserted::Unchanged(id)),
-        (PageUpsert { id: Uuid::from_u128(8), ..wanted("<p>x") }, Upserted::Unchanged(id)),
-        (styled(), Upserted::Unchanged(id)),
-        (hide(), Upserted::Updated(id)),
-        (hide(), Upserted::Unchanged(id)),
-        (bare(), Upserted::Updated(id)),
-        (wanted("<p>y"), Upserted::Updated(id)),
+        (styled(), UpsertOutcome::Created(id)),
+        (styled(), UpsertOutcome::Unchanged(id)),
+        (PageUpsert { id: Uuid::from_u128(8), ..wanted("<p>x") }, UpsertOutcome::Unchanged(id)),
+        (styled(), UpsertOutcome::Unchanged(id)),
+        (hide(), UpsertOutcome::Updated(id)),
+        (hide(), UpsertOutcome::Unchanged(id)),
+        (bare(), UpsertOutcome::Updated(id)),
+        (wanted("<p>y"), UpsertOutcome::Updated(id)),
     ] {
         let said = format!("{page:?}");
         assert_eq!(pages::upsert_page(&mut conn, ACCOUNT, page, noon()).await.unwrap(), became, "{said}");
         let now = pages::lock_page(&mut conn, ACCOUNT, id).await.unwrap();
-        assert_eq!(now > updated_at, !matches!(became, Upserted::Unchanged(_)), "{said}");
+        assert_eq!(now > updated_at, !matches!(became, UpsertOutcome::Unchanged(_)), "{said}");
         updated_at = now;
     }
     let versions = list_versions(&mut conn, ACCOUNT, id).await.unwrap();

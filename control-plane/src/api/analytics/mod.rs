@@ -110,7 +110,7 @@ async fn create(
         folder_id,
         created_at: call.now,
     };
-    if !usage::take(&mut tx, call.account_id, Counter::Projects, limit).await? {
+    if !usage::reserve(&mut tx, call.account_id, Counter::Projects, limit).await? {
         return Err(call.quota_exceeded("projects", limit));
     }
     if !store::sites::insert_site(&mut tx, call.account_id, &new).await? {

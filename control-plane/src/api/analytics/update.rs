@@ -82,7 +82,7 @@ pub(super) async fn delete(
     call.check_id(&mut tx, Resource::Analytics, id).await?;
     let gone = delete_site(&mut tx, call.account_id, id).await?;
     let (site_token, subdomain_id) = gone.ok_or_else(|| Problem::not_found("analytics site"))?;
-    usage::give_back(&mut tx, call.account_id, Counter::Projects).await?;
+    usage::release(&mut tx, call.account_id, Counter::Projects).await?;
     purges::insert_event_purge(&mut tx, call.account_id, Some(id), call.now).await?;
     app.commit(tx, vec![Change::AnalyticsSite { site_token, subdomain_id }]).await?;
     Ok(call.reply(Deletion::now()))

@@ -203,7 +203,7 @@ async fn delete(
     Path(id): Path<Uuid>,
 ) -> Result<Reply<Deletion>, Problem> {
     let mut tx = store::begin(&app.db).await?;
-    store::keys::lock_all(&mut tx, call.account_id).await?;
+    store::keys::lock_keys(&mut tx, call.account_id).await?;
     call.check_id(&mut tx, Resource::Folders, id).await?;
     // As for moving resources out: a resource outside every folder is not accessible to a key restricted to a folder.
     call.check_whole_account(Resource::Folders)?;

@@ -92,7 +92,7 @@ pub(crate) async fn create_form<S>(
     if let Some(page_id) = new.auto_entry_page_id {
         call.check_entry_page(&mut tx, page_id).await?;
     }
-    if !usage::take(&mut tx, call.account_id, Counter::Projects, limit).await? {
+    if !usage::reserve(&mut tx, call.account_id, Counter::Projects, limit).await? {
         return Err(call.quota_exceeded("projects", limit));
     }
     store::forms::insert_form(&mut tx, call.account_id, &new).await?;

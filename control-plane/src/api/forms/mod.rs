@@ -72,7 +72,7 @@ async fn delete(
     if !store::forms::delete_form(&mut tx, call.account_id, id).await? {
         return Err(Problem::not_found("form"));
     }
-    usage::give_back(&mut tx, call.account_id, Counter::Projects).await?;
+    usage::release(&mut tx, call.account_id, Counter::Projects).await?;
     app.commit(tx, vec![Change::Form { form_id: id }]).await?;
     Ok(call.reply(Deletion::now()))
 }

@@ -32,7 +32,7 @@ impl<S> Call<S> {
         }
         let rules = &app.recipients;
         let since = self.now - rules.window;
-        let requests = recipients::lock_asked(conn, self.account_id, &address, since).await?;
+        let requests = recipients::lock_confirmation_requests(conn, self.account_id, &address, since).await?;
         // Checks again: a concurrent call may have requested it before the lock was taken.
         if is_known(conn).await? {
             return Ok(());

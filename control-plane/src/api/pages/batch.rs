@@ -7,7 +7,7 @@ use domain::scopes::{Action, Resource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::pages::{PageUpsert, Upserted, find_id_by_slug, upsert_page};
+use store::pages::{PageUpsert, UpsertOutcome, find_id_by_slug, upsert_page};
 use store::subdomains::Subdomain;
 use store::usage::{self, Counter};
 use uuid::Uuid;
@@ -177,7 +177,7 @@ async fn publish_one(
     app: &App,
     target: &BatchTarget,
     item: Value,
-) -> Result<Upserted, Refusal> {
+) -> Result<UpsertOutcome, Refusal> {
     let page: BatchPage = read_item(item)?;
     let mut complaints = pages::check_slug(&page.slug);
     let css = page.css.as_ref().and_then(Option::as_deref);
@@ -200,7 +200,7 @@ async fn publish_one(
         None => {
             call.check_new(Resource::Pages)?;
             let limit = call.limits().projects;
-            if !usage::take(&mut tx, account_id, Counter::Projects, limit).await? {
+            if !usage::reserve(&mut tx, account_id, Counter::Projects, limit).await? {
                 return Err(call.quota_exceeded("projects", limit).into());
             }
         }
@@ -220,8 +220,8 @@ async fn publish_one(
     };
     let upserted = upsert_page(&mut tx, account_id, upsert, app.clock.now()).await?;
     let changes = match upserted {
-        Upserted::Unchanged(_) => vec![],
-        Upserted::Created(_) | Upserted::Updated(_) => {
+        UpsertOutcome::Unchanged(_) => vec![],
+        UpsertOutcome::Created(_) | UpsertOutcome::Updated(_) => {
             vec![Change::Page { subdomain_id: subdomain.id, slug }]
         }
     };
@@ -234,12 +234,12 @@ fn page_result(
     target: &BatchTarget,
     index: usize,
     slug: String,
-    result: Result<Upserted, Refusal>,
+    result: Result<UpsertOutcome, Refusal>,
 ) -> PageBatchResult {
     let (status, id, refusal) = match result {
-        Ok(Upserted::Created(id)) => (PageBatchStatus::Created, Some(id), None),
-        Ok(Upserted::Updated(id)) => (PageBatchStatus::Updated, Some(id), None),
-        Ok(Upserted::Unchanged(id)) => (PageBatchStatus::Unchanged, Some(id), None),
+        Ok(UpsertOutcome::Created(id)) => (PageBatchStatus::Created, Some(id), None),
+        Ok(UpsertOutcome::Updated(id)) => (PageBatchStatus::Updated, Some(id), None),
+        Ok(UpsertOutcome::Unchanged(id)) => (PageBatchStatus::Unchanged, Some(id), None),
         Err(refusal) => (PageBatchStatus::Error, None, Some(refusal)),
     };
     PageBatchResult {

@@ -98,7 +98,7 @@ pub(super) async fn create(
         });
     }
     let limit = call.limits().projects;
-    if !usage::take(&mut tx, call.account_id, Counter::Projects, limit).await? {
+    if !usage::reserve(&mut tx, call.account_id, Counter::Projects, limit).await? {
         return Err(call.quota_exceeded("projects", limit));
     }
     let page = store::pages::find_page(&mut tx, call.account_id, new.id).await?;

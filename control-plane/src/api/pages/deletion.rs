@@ -108,7 +108,7 @@ async fn delete_one(call: &Call<scope::PagesDelete>, app: &App, id: Uuid) -> Res
     let archived = store::archives::insert_archive(&mut tx, account_id, id, archive_id, &by, now).await?;
     let gone = store::pages::delete_page(&mut tx, account_id, id).await?;
     let (subdomain_id, slug) = gone.ok_or_else(|| Problem::not_found("page"))?;
-    usage::give_back(&mut tx, account_id, Counter::Projects).await?;
+    usage::release(&mut tx, account_id, Counter::Projects).await?;
     app.commit(tx, vec![Change::Page { subdomain_id, slug }]).await?;
     Ok(archived)
 }

@@ -8,7 +8,7 @@ use store::Conn;
 use store::form_files::{bind, delete_replaced, list_files};
 use store::forms::Form;
 use store::submissions::Submission;
-use store::usage::take_bytes;
+use store::usage::reserve_bytes;
 use uuid::Uuid;
 use web::Problem;
 
@@ -51,7 +51,7 @@ impl<S> Call<S> {
             return Err(Problem::validation(errors));
         }
         let limit = self.limits().storage_bytes;
-        if submission.status.counts() && !take_bytes(conn, self.account_id, bytes, limit).await? {
+        if submission.status.counts() && !reserve_bytes(conn, self.account_id, bytes, limit).await? {
             return Err(self.quota_exceeded("bytes of storage", limit));
         }
         Ok(())

@@ -103,7 +103,7 @@ async fn create(
     let mut tx = store::begin(&app.db).await?;
     call.check_new(Resource::Webhooks)?;
     check_forms(&call, &mut tx, new.form_ids.as_deref().filter(|ids| !ids.is_empty())).await?;
-    if !usage::take(&mut tx, call.account_id, Counter::Webhooks, limit).await? {
+    if !usage::reserve(&mut tx, call.account_id, Counter::Webhooks, limit).await? {
         return Err(call.quota_exceeded("webhooks", limit));
     }
     store::webhooks::insert_webhook(&mut tx, call.account_id, &new).await?;
@@ -157,7 +157,7 @@ async fn delete(
     if !store::webhooks::delete_webhook(&mut tx, call.account_id, id).await? {
         return Err(Problem::not_found("webhook"));
     }
-    usage::give_back(&mut tx, call.account_id, Counter::Webhooks).await?;
+    usage::release(&mut tx, call.account_id, Counter::Webhooks).await?;
     app.commit(tx, vec![]).await?;
     Ok(call.reply(Deletion::now()))
 }

@@ -61,7 +61,7 @@ async fn consume(
     let Some(browser) = app.signin.cookies.read(Cookie::Browser, headers) else { return Ok(None) };
     let mut conn = store::acquire(&app.db).await?;
     let (state, browser) = (token::hash(state), token::hash(browser));
-    let sealed = sign_ins::take_sign_in(&mut conn, &state, &browser, provider, app.clock.now()).await?;
+    let sealed = sign_ins::consume_sign_in(&mut conn, &state, &browser, provider, app.clock.now()).await?;
     sealed.map(|sealed| SignInState::open(app, &sealed)).transpose()
 }
 

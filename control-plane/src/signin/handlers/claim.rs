@@ -82,7 +82,7 @@ pub(in crate::signin) async fn claim(
     let mut tx = store::begin(&app.db).await?;
     // Locks the keys before the account, in the same order as key creation.
     if let Some(trial) = claims::find_trial(&mut tx, &token_hash).await? {
-        keys::lock_all(&mut tx, trial.account_id).await?;
+        keys::lock_keys(&mut tx, trial.account_id).await?;
     }
     let trial = claims::lock_trial(&mut tx, &token_hash).await?;
     let trial = match check(&app, &mut tx, &token_hash, trial, Some(&session)).await? {
@@ -96,7 +96,7 @@ pub(in crate::signin) async fn claim(
     keys::revoke_keys(&mut tx, account_id, &revoked, now).await?;
     sessions::update_account(&mut tx, session.id, account_id).await?;
     // The pages become visible to search engines, so the edges must reload them.
-    let changes = accounts::changes_of(&mut tx, account_id).await?;
+    let changes = accounts::list_changes_of_account(&mut tx, account_id).await?;
     app.commit(tx, changes).await?;
     app.credentials.invalidate_account(account_id);
     app.credentials.invalidate(&[session_hash]);

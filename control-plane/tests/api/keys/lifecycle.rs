@@ -187,7 +187,7 @@ async fn a_key_created_during_the_revocation_of_its_ancestor_is_revoked() {
     let (third, text) = api.new_key(ScopeSet::FULL, Reach::default(), None);
     let third = NewKey { parent_id: second_id.parse().ok(), ..third };
     let mut tx = api.begin().await;
-    store::keys::lock_all(&mut tx, account_id).await.unwrap();
+    store::keys::lock_keys(&mut tx, account_id).await.unwrap();
     store::keys::lock_key(&mut tx, account_id, third.parent_id.unwrap()).await.unwrap().unwrap();
     store::keys::insert_key(&mut tx, account_id, &third).await.unwrap();
 
@@ -211,7 +211,7 @@ async fn a_key_under_revocation_creates_no_key() {
     let (_, second) = made(&api, &first, json!({"label": "second"})).await;
     let (clock, first_id) = (Clock::system(), first_id.parse().unwrap());
     let mut tx = api.begin().await;
-    store::keys::lock_all(&mut tx, account_id).await.unwrap();
+    store::keys::lock_keys(&mut tx, account_id).await.unwrap();
 
     let body = json!({"label": "third"});
     let creation = api.send(Method::POST, "/api/keys", Some(&second), &body);
@@ -269,7 +269,7 @@ async fn no_key_survives_the_concurrent_deletion_of_its_folder() {
     let reach = Reach { folder_id: folder_id.parse().ok(), ..Reach::default() };
     let (key, text) = api.new_key(ScopeSet::FULL, reach, None);
     let mut tx = api.begin().await;
-    store::keys::lock_all(&mut tx, account_id).await.unwrap();
+    store::keys::lock_keys(&mut tx, account_id).await.unwrap();
     store::keys::insert_key(&mut tx, account_id, &key).await.unwrap();
 
     let path = format!("/api/folders/{folder_id}");

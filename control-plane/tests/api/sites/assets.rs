@@ -148,14 +148,14 @@ async fn deleting_an_asset_during_its_upload_does_not_deadlock() {
         tokio::spawn(async move { send_to(&other, Method::DELETE, &path, Some(&own), &Value::Null).await });
     api.until_lock_wait().await;
     let blob = NewBlob { id: Uuid::from_u128(1), sha256: [1; 32], size_bytes: 3 };
-    let settled = store::blobs::settle_blobs(&mut upload, account_id, &[blob]).await.unwrap();
+    let settled = store::blobs::reference_blobs(&mut upload, account_id, &[blob]).await.unwrap();
     store::assets::update_blob(&mut upload, account_id, id, settled[0].id).await.unwrap();
     store::commit(upload).await.unwrap();
 
     assert_eq!(deletion.await.unwrap().0, StatusCode::OK);
     assert_eq!(stored_bytes(&api, &key).await, 0);
     let mut tx = api.begin().await;
-    let unneeded = store::blobs::lock_unneeded(&mut tx, Clock::system().now()).await.unwrap();
+    let unneeded = store::blobs::lock_unreferenced(&mut tx, Clock::system().now()).await.unwrap();
     assert_eq!(unneeded.unwrap().sha256, [1; 32], "its bytes are released too");
 }
 

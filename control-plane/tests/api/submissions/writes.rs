@@ -78,7 +78,7 @@ impl Fixture {
         };
         let new_id = || rng.uuid_v7(now);
         let writer = WriteContext { now, traceparent: None, new_id: &new_id };
-        store::forms::wait_for_edits(&mut tx, self.form).await.unwrap();
+        store::forms::lock_form_shared(&mut tx, self.form).await.unwrap();
         let taken = insert_submission(&mut tx, self.account_id, &form, &new, -1, &writer).await.unwrap();
         if matches!(taken, SubmissionOutcome::Stored(_)) {
             store::commit(tx).await.unwrap();

@@ -11,7 +11,7 @@ use domain::media;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use store::assets::ShownFile;
+use store::assets::ServedFile;
 use uuid::Uuid;
 
 use crate::config::{Cache, weight};
@@ -40,21 +40,21 @@ enum Address {
 /// The files known so far; addresses without one too.
 pub(crate) struct Assets {
     lookups: ReadPool,
-    known: StaleOnErrorCache<Address, Option<ShownFile>>,
+    known: StaleOnErrorCache<Address, Option<ServedFile>>,
 }
 
 impl Assets {
     pub(crate) fn new(lookups: ReadPool, config: &Cache) -> Self {
-        let weigh = |_: &Address, file: &Option<ShownFile>| {
+        let weigh = |_: &Address, file: &Option<ServedFile>| {
             weight(192 + file.as_ref().map_or(0, |file| file.filename.len() + file.content_type.len()))
         };
         Self { lookups, known: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh) }
     }
 
-    async fn find(&self, address: Address) -> Result<Option<ShownFile>, ReadError> {
+    async fn find(&self, address: Address) -> Result<Option<ServedFile>, ReadError> {
         let look_up = self.lookups.query(async |conn| match address {
-            Address::Id(id) => store::assets::find_shown(conn, id).await,
-            Address::Content(sha256) => store::assets::find_shown_by_content(conn, &sha256).await,
+            Address::Id(id) => store::assets::find_served(conn, id).await,
+            Address::Content(sha256) => store::assets::find_served_by_digest(conn, &sha256).await,
         });
         Ok(self.known.get(&address, Instant::now(), look_up).await?.value)
     }
@@ -113,7 +113,7 @@ fn address_at(path: &str) -> Option<Address> {
     (id.hyphenated().to_string() == address).then_some(Address::Id(id))
 }
 
-fn headers_of(file: &ShownFile) -> HeaderMap {
+fn headers_of(file: &ServedFile) -> HeaderMap {
     let (content_type, is_to_be_saved) = media::shown_as(&file.content_type);
     let mut headers = HeaderMap::with_capacity(12);
     let octets = HeaderValue::from_static("application/octet-stream");

@@ -11,7 +11,7 @@ use domain::Fault;
 use futures::TryStreamExt;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use store::assets::ShownFile;
+use store::assets::ServedFile;
 
 use crate::config::weight;
 use crate::sites::files::ranges::{self, Part};
@@ -54,7 +54,7 @@ impl FileBodyCache {
 /// The file, the part of it that is asked for, or that the visitor has it already. `headers` say what it is.
 pub(crate) async fn send(
     edge: &EdgeState,
-    file: &ShownFile,
+    file: &ServedFile,
     asked: &Parts,
     mut headers: HeaderMap,
 ) -> Response {

@@ -9,7 +9,7 @@ use cache::{Served, StaleOnErrorCache};
 use domain::media;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, header};
-use store::assets::ShownFile;
+use store::assets::ServedFile;
 use store::subdomains::Site;
 use uuid::Uuid;
 
@@ -27,19 +27,19 @@ const PATH_BYTES_MAX: usize = 1_024;
 /// The files known so far, by site and path; paths without one too.
 pub(crate) struct Files {
     lookups: ReadPool,
-    known: StaleOnErrorCache<(Uuid, String), Option<ShownFile>>,
+    known: StaleOnErrorCache<(Uuid, String), Option<ServedFile>>,
 }
 
 impl Files {
     pub(crate) fn new(lookups: ReadPool, config: &Cache) -> Self {
-        let weigh = |key: &(Uuid, String), file: &Option<ShownFile>| {
+        let weigh = |key: &(Uuid, String), file: &Option<ServedFile>| {
             let about = file.as_ref().map_or(0, |file| file.filename.len() + file.content_type.len() + 96);
             weight(192 + key.1.len() + about)
         };
         Self { lookups, known: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh) }
     }
 
-    async fn find(&self, subdomain_id: Uuid, path: &str) -> Result<Served<Option<ShownFile>>, ReadError> {
+    async fn find(&self, subdomain_id: Uuid, path: &str) -> Result<Served<Option<ServedFile>>, ReadError> {
         let find =
             async |conn: &mut store::Conn| store::deploys::files::find_file(conn, subdomain_id, path).await;
         self.known.get(&(subdomain_id, path.to_owned()), Instant::now(), self.lookups.query(find)).await
@@ -85,7 +85,7 @@ fn path_of(path: &str) -> Option<Cow<'_, str>> {
     (!path.contains('\0')).then_some(path)
 }
 
-fn headers_of(file: &ShownFile, site: &Site) -> HeaderMap {
+fn headers_of(file: &ServedFile, site: &Site) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(10);
     let octets = HeaderValue::from_static("application/octet-stream");
     let content_type = HeaderValue::from_str(&media::with_charset(&file.content_type)).unwrap_or(octets);

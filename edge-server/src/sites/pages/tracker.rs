@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use lol_html::html_content::ContentType;
 use lol_html::{RewriteStrSettings, element, end, rewrite_str};
-use store::sites::Tag;
+use store::sites::TrackerTag;
 
 /// Where the tracker is for other people's pages: on the base host.
 pub(crate) const PUBLIC_PATH: &str = "/script.js";
@@ -19,7 +19,7 @@ pub(crate) const COLLECT_PATH: &str = "/_wr/collect";
 ///
 /// It stands first in the head, where no `<base>` can lead it astray yet; in a page without one, first in the body;
 /// in a page that names neither, at the end: before a doctype it would change how browsers draw the page.
-pub(crate) fn insert_tracker(html: String, tag: &Tag) -> String {
+pub(crate) fn insert_tracker(html: String, tag: &TrackerTag) -> String {
     // The tracker leaves people alone who ask for it, before anybody here could.
     let rule = if tag.honour_dnt { "" } else { " data-ignore-dnt" };
     // Letters, digits and underscores, as `domain::sites::token` makes them: nothing to escape.
@@ -58,8 +58,8 @@ mod tests {
         insert_tracker(html.to_owned(), &tag(true)).replace(SCRIPT, "T")
     }
 
-    fn tag(honour_dnt: bool) -> Tag {
-        Tag { site_token: "site_x".to_owned(), honour_dnt }
+    fn tag(honour_dnt: bool) -> TrackerTag {
+        TrackerTag { site_token: "site_x".to_owned(), honour_dnt }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use domain::uploads::{Refused, Ticket};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use store::Conn;
-use store::assets::ShownFile;
+use store::assets::ServedFile;
 use uuid::Uuid;
 use web::{Code, Path, Problem};
 
@@ -52,8 +52,8 @@ pub(crate) async fn download(
     Ok(file_body::send(&edge, &file, &asked, headers_of(&file)).await)
 }
 
-async fn find(edge: &EdgeState, form_id: Option<Uuid>, id: Uuid) -> Result<ShownFile, Problem> {
-    let find = async |conn: &mut Conn| Ok(store::form_files::find_fetched(conn, form_id, id).await?);
+async fn find(edge: &EdgeState, form_id: Option<Uuid>, id: Uuid) -> Result<ServedFile, Problem> {
+    let find = async |conn: &mut Conn| Ok(store::form_files::find_downloadable(conn, form_id, id).await?);
     let file = edge.ask(find).await?;
     let file = file.ok_or_else(|| Problem::new(Code::NotFound, "there is no such file"))?;
     if file.is_suspended {
@@ -63,7 +63,7 @@ async fn find(edge: &EdgeState, form_id: Option<Uuid>, id: Uuid) -> Result<Shown
     Ok(file)
 }
 
-fn headers_of(file: &ShownFile) -> HeaderMap {
+fn headers_of(file: &ServedFile) -> HeaderMap {
     let text = HeaderValue::from_static;
     let mut headers = HeaderMap::with_capacity(10);
     headers.insert(header::CONTENT_TYPE, text(UNKNOWN));

@@ -117,11 +117,11 @@ async fn keep(
     let announce = async |conn: &mut Conn| {
         let unbound = store::form_files::find_unbound(conn, new.form_id, new.visitor).await?;
         check_allowance(edge, unbound, new)?;
-        Ok(store::blobs::announce_blobs(conn, account_id, &[blob], now + ANNOUNCED_FOR).await?)
+        Ok(store::blobs::insert_unreferenced(conn, account_id, &[blob], now + ANNOUNCED_FOR).await?)
     };
     edge.ask(announce).await?;
     let keep = async |conn: &mut Conn| {
-        let settle = async { Ok(store::blobs::settle_blobs(conn, account_id, &[blob]).await?) };
+        let settle = async { Ok(store::blobs::reference_blobs(conn, account_id, &[blob]).await?) };
         let settled = edge.patiently(settle).await?;
         // Under the lock of the blob's row: nobody deletes these bytes now.
         edge.blobs.keep(received).await?;
@@ -236,7 +236,7 @@ pub(crate) async fn bind(
         }
     }
     let limit = open.plan.limits().storage_bytes;
-    if bytes > 0 && !store::usage::take_bytes(conn, open.account_id, bytes, limit).await? {
+    if bytes > 0 && !store::usage::reserve_bytes(conn, open.account_id, bytes, limit).await? {
         return Err(no_room());
     }
     Ok(wrong)

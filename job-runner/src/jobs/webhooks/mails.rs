@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 
 use domain::webhooks::health::Reason;
 use store::Conn;
-use store::webhooks::find_switched_off;
+use store::webhooks::find_deactivation;
 use uuid::Uuid;
 
 use crate::mail::Email;
 
 pub(crate) async fn write(conn: &mut Conn, account_id: Uuid, id: Uuid) -> anyhow::Result<Option<Email>> {
-    let Some(webhook) = find_switched_off(conn, account_id, id).await? else { return Ok(None) };
+    let Some(webhook) = find_deactivation(conn, account_id, id).await? else { return Ok(None) };
     let when = webhook.deactivated_at.format("%Y-%m-%d %H:%M UTC");
     let mut text =
         format!("One of your webhooks was deactivated at {when}. It receives no more deliveries.\n\n");

@@ -24,8 +24,8 @@ pub(crate) async fn update_health(
     let mut tx = store::begin(&state.db).await?;
     match diagnosis {
         Diagnosis::Nothing => {}
-        Diagnosis::Works => webhooks::end_failing(&mut tx, account_id, webhook_id).await?,
-        Diagnosis::Fails => webhooks::begin_failing(&mut tx, account_id, webhook_id, at).await?,
+        Diagnosis::Works => webhooks::clear_failing(&mut tx, account_id, webhook_id).await?,
+        Diagnosis::Fails => webhooks::mark_failing(&mut tx, account_id, webhook_id, at).await?,
         Diagnosis::Ends(reason) => {
             let reason = reason.word();
             let seen = (attempt.sealed_url.as_slice(), attempt.failing_since);
@@ -46,5 +46,5 @@ pub(crate) async fn update_chat(
 ) -> Result<(), store::Error> {
     let mut conn = store::acquire(&state.db).await?;
     let from = attempt.telegram_chat_id.as_deref();
-    webhooks::move_chat(&mut conn, attempt.account_id, attempt.webhook_id, from, chat_id).await
+    webhooks::update_chat_id(&mut conn, attempt.account_id, attempt.webhook_id, from, chat_id).await
 }

@@ -3,7 +3,7 @@
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::assets::ShownFile;
+use crate::assets::ServedFile;
 use crate::{Conn, Error, blobs};
 
 /// A file of a deploy.
@@ -23,7 +23,7 @@ pub struct DeployFile {
 
 /// The deploy a site's files are served from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Served {
+pub struct ServedDeploy {
     /// Which.
     pub deploy_id: Uuid,
     /// Bytes of all its files.
@@ -35,11 +35,11 @@ pub struct Served {
 ///
 /// # Errors
 /// The database's.
-pub async fn lock_served(
+pub async fn lock_served_deploy(
     conn: &mut Conn,
     account_id: Uuid,
     subdomain_id: Uuid,
-) -> Result<Option<Served>, Error> {
+) -> Result<Option<ServedDeploy>, Error> {
     query!(
         "select id from subdomains where account_id = $1 and id = $2 for no key update",
         account_id,
@@ -48,7 +48,7 @@ pub async fn lock_served(
     .fetch_optional(&mut *conn)
     .await?;
     let served = query_as!(
-        Served,
+        ServedDeploy,
         r#"select s.deploy_id, coalesce(sum(f.size_bytes), 0)::bigint as "size_bytes!"
            from served_deploys s join deploys d on d.id = s.deploy_id
            left join deploy_files f on f.deploy_id = s.deploy_id
@@ -65,7 +65,7 @@ pub async fn lock_served(
 ///
 /// # Errors
 /// The database's.
-pub async fn update_served(
+pub async fn update_served_deploy(
     conn: &mut Conn,
     account_id: Uuid,
     subdomain_id: Uuid,
@@ -178,7 +178,7 @@ pub async fn delete_old_files(
 ///
 /// # Errors
 /// The database's.
-pub async fn find_file(conn: &mut Conn, subdomain_id: Uuid, path: &str) -> Result<Option<ShownFile>, Error> {
+pub async fn find_file(conn: &mut Conn, subdomain_id: Uuid, path: &str) -> Result<Option<ServedFile>, Error> {
     let row = query!(
         r#"select d.account_id, b.sha256, f.size_bytes, f.content_type
            from served_deploys s join deploys d on d.id = s.deploy_id
@@ -190,7 +190,7 @@ pub async fn find_file(conn: &mut Conn, subdomain_id: Uuid, path: &str) -> Resul
     .fetch_optional(conn)
     .await?;
     row.map(|row| {
-        Ok(ShownFile {
+        Ok(ServedFile {
             account_id: row.account_id,
             sha256: blobs::digest(&row.sha256)?,
             size_bytes: row.size_bytes,

@@ -11,7 +11,7 @@ use domain::webhooks::FORM_CLOSED;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
-use super::{Form, OpenForm, find_open_form, lock_number};
+use super::{Form, OpenForm, advisory_lock_key, find_open_form};
 use crate::deliveries::{self, Event};
 use crate::submissions::WriteContext;
 use crate::{Conn, Error};
@@ -48,7 +48,7 @@ pub async fn close_form(
     context: &WriteContext<'_>,
 ) -> Result<Option<(Shut, Option<Signal>)>, Error> {
     let is_free =
-        query_scalar!(r#"select pg_try_advisory_xact_lock_shared($1) as "is_free!""#, lock_number(id))
+        query_scalar!(r#"select pg_try_advisory_xact_lock_shared($1) as "is_free!""#, advisory_lock_key(id))
             .fetch_one(&mut *conn)
             .await?;
     if !is_free {
@@ -68,7 +68,7 @@ pub async fn close_form(
     }
     let Some(open) = find_open_form(conn, id).await? else { return Ok(None) };
     let Some(why) = why_closed(&open, context.now) else { return Ok(None) };
-    Ok(Some((why, tell_closed(conn, account_id, &open.form, why, context).await?)))
+    Ok(Some((why, notify_closed(conn, account_id, &open.form, why, context).await?)))
 }
 
 /// Why the form has closed by now; `None` too for one that was full when its time came.
@@ -83,7 +83,7 @@ fn why_closed(open: &OpenForm, now: DateTime<Utc>) -> Option<Shut> {
 ///
 /// # Errors
 /// The database's.
-pub(crate) async fn tell_closed(
+pub(crate) async fn notify_closed(
     conn: &mut Conn,
     account_id: Uuid,
     form: &Form,

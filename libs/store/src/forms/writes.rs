@@ -51,7 +51,7 @@ pub async fn insert_form(conn: &mut Conn, account_id: Uuid, form: &Form) -> Resu
 }
 
 /// By which number a form is locked. Two forms that share one merely wait for each other.
-pub(crate) fn lock_number(form_id: Uuid) -> i64 {
+pub(crate) fn advisory_lock_key(form_id: Uuid) -> i64 {
     form_id.as_u64_pair().1.cast_signed()
 }
 
@@ -80,7 +80,7 @@ pub async fn lock_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
 
 /// By a statement of its own: the next one sees what was committed while this one waited.
 async fn lock(conn: &mut Conn, id: Uuid) -> Result<(), Error> {
-    query!("select from pg_advisory_xact_lock($1)", lock_number(id)).execute(conn).await?;
+    query!("select from pg_advisory_xact_lock($1)", advisory_lock_key(id)).execute(conn).await?;
     Ok(())
 }
 
@@ -88,8 +88,8 @@ async fn lock(conn: &mut Conn, id: Uuid) -> Result<(), Error> {
 ///
 /// # Errors
 /// The database's.
-pub async fn wait_for_edits(conn: &mut Conn, id: Uuid) -> Result<(), Error> {
-    query!("select from pg_advisory_xact_lock_shared($1)", lock_number(id)).execute(conn).await?;
+pub async fn lock_form_shared(conn: &mut Conn, id: Uuid) -> Result<(), Error> {
+    query!("select from pg_advisory_xact_lock_shared($1)", advisory_lock_key(id)).execute(conn).await?;
     Ok(())
 }
 

@@ -93,7 +93,7 @@ pub struct PageUpsert {
 
 /// What became of a page that is to be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Upserted {
+pub enum UpsertOutcome {
     /// It is new.
     Created(Uuid),
     /// It was there, and other.
@@ -206,7 +206,7 @@ pub async fn upsert_page(
     account_id: Uuid,
     page: PageUpsert,
     now: DateTime<Utc>,
-) -> Result<Upserted, Error> {
+) -> Result<UpsertOutcome, Error> {
     usage::lock(conn, account_id).await?;
     let existing = super::find_id_by_slug(conn, account_id, page.subdomain_id, &page.slug).await?;
     let publication = Wish { is_published: page.is_published, publish_at: None };
@@ -221,7 +221,11 @@ pub async fn upsert_page(
             ..PageChange::default()
         };
         let changed = edit(conn, account_id, id, change, now, Edit::IfOther).await?;
-        return Ok(if changed == Some(true) { Upserted::Updated(id) } else { Upserted::Unchanged(id) });
+        return Ok(if changed == Some(true) {
+            UpsertOutcome::Updated(id)
+        } else {
+            UpsertOutcome::Unchanged(id)
+        });
     }
     let new = NewPage {
         id: page.id,
@@ -240,7 +244,7 @@ pub async fn upsert_page(
         created_at: now,
     };
     insert_page(conn, account_id, &new).await?;
-    Ok(Upserted::Created(new.id))
+    Ok(UpsertOutcome::Created(new.id))
 }
 
 /// Edits a page; gives whether it was other before, and nothing if there is none.

@@ -36,7 +36,7 @@ pub async fn publish_due(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Res
 ///
 /// # Errors
 /// The database's.
-pub async fn next_due(conn: &mut Conn) -> Result<Option<DateTime<Utc>>, Error> {
+pub async fn find_next_due(conn: &mut Conn) -> Result<Option<DateTime<Utc>>, Error> {
     let next = query_scalar!("select min(publish_at) from pages where publish_at is not null");
     Ok(next.fetch_one(conn).await?)
 }

@@ -15,7 +15,7 @@ use super::effects::WriteContext;
 use super::unique::resolve_duplicates;
 use super::update::update_count;
 use crate::deliveries::{self, Event};
-use crate::entries::Shown;
+use crate::entries::PageLocation;
 use crate::forms::{Form, find_form, lock_form};
 use crate::{Conn, Error, archives, outbox, usage};
 
@@ -52,7 +52,7 @@ pub async fn delete_submissions_by_email(
     context: &WriteContext<'_>,
 ) -> Result<Option<Erasure>, Error> {
     // Entries move between pages and archives: not while they are looked for in both.
-    archives::keep_entries_where_they_are(conn, account_id).await?;
+    archives::lock_entry_moves(conn, account_id).await?;
     // Before the form: files that go change the counters, and whoever hands in files takes these first.
     usage::lock(conn, account_id).await?;
     let Some(form) = find_form(conn, account_id, form_id).await? else { return Ok(None) };
@@ -75,7 +75,7 @@ pub async fn delete_submissions_by_email(
     update_count(conn, account_id, form_id, -fewer).await?;
     resolve_duplicates(conn, account_id, form_id).await?;
     let due = tell(conn, account_id, &form, &counted, context).await?;
-    let page = |Shown { subdomain_id, slug }| Change::Page { subdomain_id, slug };
+    let page = |PageLocation { subdomain_id, slug }| Change::Page { subdomain_id, slug };
     let mut changes: Vec<Change> = shown.into_iter().map(page).collect();
     changes.push(Change::Form { form_id });
     let mut signals = outbox::insert_orders(conn, &[], &changes, context.traceparent, context.now).await?;
@@ -113,7 +113,7 @@ async fn list_doomed(
 }
 
 /// Deletes the entries made of submissions, archived ones too; gives where those are served that were shown.
-async fn delete_entries(conn: &mut Conn, account_id: Uuid, ids: &[Uuid]) -> Result<Vec<Shown>, Error> {
+async fn delete_entries(conn: &mut Conn, account_id: Uuid, ids: &[Uuid]) -> Result<Vec<PageLocation>, Error> {
     query!(
         "delete from archived_entries a using entry_archives x
          where x.id = a.archive_id and x.account_id = $1 and a.submission_id = any($2)",
@@ -133,7 +133,7 @@ async fn delete_entries(conn: &mut Conn, account_id: Uuid, ids: &[Uuid]) -> Resu
     .fetch_all(&mut *conn)
     .await?;
     let shown = query_as!(
-        Shown,
+        PageLocation,
         r#"with gone as (
                delete from page_entries where account_id = $1 and submission_id = any($2) returning page_id
            ), fewer as (select page_id, count(*) as count from gone group by page_id)

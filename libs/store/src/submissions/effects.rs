@@ -9,7 +9,7 @@ use sqlx::query;
 use uuid::Uuid;
 
 use crate::deliveries::{self, Event};
-use crate::entries::{Added, NewEntry, Shown, insert_entry};
+use crate::entries::{EntryOutcome, NewEntry, PageLocation, insert_entry};
 use crate::forms::Form;
 use crate::mails::{self, Kind};
 use crate::{Conn, Error, outbox};
@@ -46,7 +46,7 @@ pub(super) async fn follow(
     let mut changes = Vec::new();
     if let Some(page_id) = form.auto_entry_page_id {
         match add_entry(conn, account_id, page_id, told, context).await? {
-            Ok(Shown { subdomain_id, slug }) => changes.push(Change::Page { subdomain_id, slug }),
+            Ok(PageLocation { subdomain_id, slug }) => changes.push(Change::Page { subdomain_id, slug }),
             Err(why) => note_no_entry(conn, account_id, told.submission_id, why).await?,
         }
     }
@@ -109,7 +109,7 @@ async fn add_entry(
     page_id: Uuid,
     told: &Told<'_>,
     context: &WriteContext<'_>,
-) -> Result<Result<Shown, NoEntry>, Error> {
+) -> Result<Result<PageLocation, NoEntry>, Error> {
     if entries::is_too_large(told.fields) {
         return Ok(Err(NoEntry::TooLarge));
     }
@@ -121,10 +121,10 @@ async fn add_entry(
         created_at: context.now,
     };
     Ok(match insert_entry(conn, account_id, &entry).await? {
-        Added::Stored(shown) => Ok(shown),
-        Added::Full => Err(NoEntry::PageFull),
-        Added::NoTemplate => Err(NoEntry::NoTemplate),
-        Added::NoPage => Err(NoEntry::PageGone),
+        EntryOutcome::Stored(shown) => Ok(shown),
+        EntryOutcome::Full => Err(NoEntry::PageFull),
+        EntryOutcome::NoTemplate => Err(NoEntry::NoTemplate),
+        EntryOutcome::NoPage => Err(NoEntry::PageGone),
     })
 }
 

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::effects::WriteContext;
 use super::insert::{NewSubmission, SLOTS, told};
-use crate::forms::{Form, OpenForm, lock_number};
+use crate::forms::{Form, OpenForm, advisory_lock_key};
 use crate::{Conn, Error};
 
 /// A submission of a plain form, checked, and about to be stored.
@@ -157,7 +157,7 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
         &column(all, |one| one.id),
         &column(all, |one| one.account_id),
         &column(all, |one| one.form_id),
-        &column(all, |one| lock_number(one.form_id)),
+        &column(all, |one| advisory_lock_key(one.form_id)),
         &column(all, |one| one.checked_at),
         &column(all, |one| one.payload.as_str()) as _,
         &column(all, |one| one.sent_at),

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::effects::{self, WriteContext};
 use super::spam;
-use crate::forms::{Form, find_form, tell_closed};
+use crate::forms::{Form, find_form, notify_closed};
 use crate::{Conn, Error, deliveries};
 
 /// Counters of a form that nothing limits. Connections that are open at the same time have processes of different
@@ -86,7 +86,7 @@ pub async fn insert_submission(
             let told = told(form, new, context);
             let mut signals = effects::follow(conn, account_id, form, &told, listeners, context).await?;
             if fills {
-                signals.extend(tell_closed(conn, account_id, form, Shut::Full, context).await?);
+                signals.extend(notify_closed(conn, account_id, form, Shut::Full, context).await?);
             }
             Ok(SubmissionOutcome::Stored(signals))
         }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::effects::{self, WriteContext};
 use super::unique::resolve_duplicates;
 use super::{Submission, find_submission};
-use crate::forms::{Form, tell_closed};
+use crate::forms::{Form, notify_closed};
 use crate::mails::{self, Kind};
 use crate::{Conn, Error, deliveries, entries, form_files, outbox, usage};
 
@@ -120,12 +120,12 @@ pub async fn update_status(
         signals = effects::follow(conn, account_id, form, &told, listeners, context).await?;
         let why = |count| shut(context.now, form.closes_at, count, form.max_submissions, plan_limit);
         if let (None, Some(why)) = (why(form.submission_count), why(form.submission_count + more)) {
-            signals.extend(tell_closed(conn, account_id, form, why, context).await?);
+            signals.extend(notify_closed(conn, account_id, form, why, context).await?);
         }
     } else if more < 0 {
         resolve_duplicates(conn, account_id, form.id).await?;
         mails::delete_mail(conn, account_id, Kind::Submission, submission.id).await?;
-        let shown = entries::delete_entries_of(conn, account_id, &[submission.id]).await?;
+        let shown = entries::delete_entries_of_submissions(conn, account_id, &[submission.id]).await?;
         let changes: Vec<Change> = shown
             .into_iter()
             .map(|shown| Change::Page { subdomain_id: shown.subdomain_id, slug: shown.slug })
@@ -146,8 +146,8 @@ async fn count_files(
 ) -> Result<(), Error> {
     match form_files::update_counted(conn, account_id, submission_id, counts).await? {
         0 => Ok(()),
-        bytes if counts => usage::take_bytes(conn, account_id, bytes, -1).await.map(drop),
-        bytes => usage::give_back_bytes(conn, account_id, bytes).await,
+        bytes if counts => usage::reserve_bytes(conn, account_id, bytes, -1).await.map(drop),
+        bytes => usage::release_bytes(conn, account_id, bytes).await,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{Conn, Error};
 ///
 /// # Errors
 /// The database's.
-pub async fn begin_failing(
+pub async fn mark_failing(
     conn: &mut Conn,
     account_id: Uuid,
     id: Uuid,
@@ -34,7 +34,7 @@ pub async fn begin_failing(
 ///
 /// # Errors
 /// The database's.
-pub async fn end_failing(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<(), Error> {
+pub async fn clear_failing(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<(), Error> {
     query!(
         "update webhooks set failing_since = null
          where account_id = $1 and id = $2 and failing_since is not null",
@@ -84,7 +84,7 @@ pub async fn deactivate(
 ///
 /// # Errors
 /// The database's.
-pub async fn move_chat(
+pub async fn update_chat_id(
     conn: &mut Conn,
     account_id: Uuid,
     id: Uuid,

@@ -121,7 +121,7 @@ pub async fn update_secret(
 ///
 /// # Errors
 /// The database's.
-pub async fn forget_old_secrets(conn: &mut Conn, now: DateTime<Utc>) -> Result<(), Error> {
+pub async fn delete_expired_secrets(conn: &mut Conn, now: DateTime<Utc>) -> Result<(), Error> {
     query!(
         "update webhooks set sealed_previous_secret = null, previous_secret_until = null
          where previous_secret_until <= $1",

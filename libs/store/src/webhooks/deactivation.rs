@@ -8,7 +8,7 @@ use crate::{Conn, Error};
 
 /// What an owner is told.
 #[derive(Debug, Clone)]
-pub struct SwitchedOff {
+pub struct Deactivation {
     /// Who is told: the account's owner, by an address that is known to be theirs.
     pub to: String,
     /// The owner's own note on the webhook.
@@ -26,13 +26,13 @@ pub struct SwitchedOff {
 ///
 /// # Errors
 /// The database's.
-pub async fn find_switched_off(
+pub async fn find_deactivation(
     conn: &mut Conn,
     account_id: Uuid,
     id: Uuid,
-) -> Result<Option<SwitchedOff>, Error> {
+) -> Result<Option<Deactivation>, Error> {
     let off = query_as!(
-        SwitchedOff,
+        Deactivation,
         r#"select i.email as "to!", w.description, w.deactivated_reason as "reason!",
                   w.deactivated_at as "deactivated_at!", w.failing_since
            from webhooks w join identity_accounts own on own.account_id = w.account_id
