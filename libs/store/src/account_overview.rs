@@ -95,9 +95,6 @@ pub struct ResourceCounts {
 }
 
 /// The accounts that answer to what is sought, up to ten, the newest first.
-///
-/// # Errors
-/// The database's.
 pub async fn find_accounts(conn: &mut Conn, sought: &AccountLookup) -> Result<Vec<Uuid>, Error> {
     let (mut id, mut prefix, mut name, mut email) = (None, None, None, None);
     match sought {
@@ -126,9 +123,6 @@ pub async fn find_accounts(conn: &mut Conn, sought: &AccountLookup) -> Result<Ve
 }
 
 /// Whether and why an account is suspended.
-///
-/// # Errors
-/// The database's.
 pub async fn find_suspension_status(
     conn: &mut Conn,
     account_id: Uuid,
@@ -144,9 +138,6 @@ pub async fn find_suspension_status(
 }
 
 /// How much of its plan an account uses.
-///
-/// # Errors
-/// The database's.
 pub async fn find_usage(conn: &mut Conn, account_id: Uuid) -> Result<Option<Usage>, Error> {
     let usage = query_as!(
         Usage,
@@ -159,9 +150,6 @@ pub async fn find_usage(conn: &mut Conn, account_id: Uuid) -> Result<Option<Usag
 }
 
 /// Up to `limit` of an account's names, those in use first.
-///
-/// # Errors
-/// The database's.
 pub async fn list_subdomains(conn: &mut Conn, account_id: Uuid, limit: i64) -> Result<Vec<Subdomain>, Error> {
     let subdomains = query_as!(
         Subdomain,
@@ -181,9 +169,6 @@ pub async fn list_subdomains(conn: &mut Conn, account_id: Uuid, limit: i64) -> R
 }
 
 /// Up to `limit` of an account's custom domains, oldest first.
-///
-/// # Errors
-/// The database's.
 pub async fn list_domains(conn: &mut Conn, account_id: Uuid, limit: i64) -> Result<Vec<Domain>, Error> {
     let domains = query_as!(
         Domain,
@@ -197,9 +182,6 @@ pub async fn list_domains(conn: &mut Conn, account_id: Uuid, limit: i64) -> Resu
 }
 
 /// Up to `limit` of an account's keys, the last used first.
-///
-/// # Errors
-/// The database's.
 pub async fn list_keys(conn: &mut Conn, account_id: Uuid, limit: i64) -> Result<Vec<Key>, Error> {
     let keys = query_as!(
         Key,
@@ -214,9 +196,6 @@ pub async fn list_keys(conn: &mut Conn, account_id: Uuid, limit: i64) -> Result<
 }
 
 /// How many of each an account has.
-///
-/// # Errors
-/// The database's.
 pub async fn get_counts(conn: &mut Conn, account_id: Uuid) -> Result<ResourceCounts, Error> {
     let counts = query_as!(
         ResourceCounts,

@@ -47,9 +47,6 @@ pub struct Account {
 }
 
 /// Makes a trial account, with its counters at nothing.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_trial(conn: &mut Conn, trial: &NewTrial) -> Result<(), Error> {
     query!(
         "insert into accounts (id, claim_token_hash, claim_deadline, created_at) values ($1, $2, $3, $4)",
@@ -65,9 +62,6 @@ pub async fn insert_trial(conn: &mut Conn, trial: &NewTrial) -> Result<(), Error
 }
 
 /// The account itself.
-///
-/// # Errors
-/// The database's.
 pub async fn find_account(conn: &mut Conn, account_id: Uuid) -> Result<Option<Account>, Error> {
     let row = query!(
         "select id, plan, name, timezone, claim_deadline, claimed_at, suspended_at, created_at,
@@ -106,9 +100,6 @@ pub struct AccountChange {
 }
 
 /// Edits the account's own settings.
-///
-/// # Errors
-/// The database's.
 pub async fn update_account(conn: &mut Conn, account_id: Uuid, change: &AccountChange) -> Result<(), Error> {
     query!(
         "update accounts set name = case when $2 then $3 else name end, timezone = coalesce($4, timezone)
@@ -124,9 +115,6 @@ pub async fn update_account(conn: &mut Conn, account_id: Uuid, change: &AccountC
 }
 
 /// Puts an account on a plan; gives whether there is such an account. Edges remember plans: tell [`list_changes_of_account`].
-///
-/// # Errors
-/// The database's.
 pub async fn update_plan(conn: &mut Conn, account_id: Uuid, plan: Plan) -> Result<bool, Error> {
     let done =
         query!("update accounts set plan = $2 where id = $1", account_id, plan.word()).execute(conn).await?;
@@ -134,9 +122,6 @@ pub async fn update_plan(conn: &mut Conn, account_id: Uuid, plan: Plan) -> Resul
 }
 
 /// The newest accounts of the installation, for its operator.
-///
-/// # Errors
-/// The database's.
 pub async fn list_newest(conn: &mut Conn, limit: i64) -> Result<Vec<(Uuid, Plan, DateTime<Utc>)>, Error> {
     let rows = query!("select id, plan, created_at from accounts order by created_at desc limit $1", limit)
         .fetch_all(conn)
@@ -147,9 +132,6 @@ pub async fn list_newest(conn: &mut Conn, limit: i64) -> Result<Vec<(Uuid, Plan,
 /// Suspends an account: its sites, forms and short addresses answer 451, its keys 403, its visits aren't counted.
 /// The outbox tells everybody who remembers otherwise. Gives whether there is such an account; the first
 /// suspension's time and the last one's reason are kept.
-///
-/// # Errors
-/// The database's.
 pub async fn suspend(
     conn: &mut Conn,
     account_id: Uuid,
@@ -170,9 +152,6 @@ pub async fn suspend(
 }
 
 /// Ends an account's suspension; gives whether there is such an account.
-///
-/// # Errors
-/// The database's.
 pub async fn resume(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<bool, Error> {
     let done = query!(
         "update accounts set suspended_at = null, suspension_reason = null where id = $1",
@@ -185,9 +164,6 @@ pub async fn resume(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Re
 }
 
 /// Writes [`list_changes_of_account`] to the outbox, due at once.
-///
-/// # Errors
-/// The database's.
 pub async fn publish_changes(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
     let changes = list_changes_of_account(conn, account_id).await?;
     outbox::insert_changes(conn, &changes, now).await
@@ -198,9 +174,6 @@ pub async fn publish_changes(conn: &mut Conn, account_id: Uuid, now: DateTime<Ut
 ///
 /// To be told when the account's plan, claim or suspension changes, or when it ends. In the same transaction:
 /// what is made afterwards is looked up anew anyway.
-///
-/// # Errors
-/// The database's.
 pub async fn list_changes_of_account(conn: &mut Conn, account_id: Uuid) -> Result<Vec<Change>, Error> {
     let hosts = query_scalar!(
         r#"select name as "name!" from subdomains where account_id = $1

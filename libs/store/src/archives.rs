@@ -50,9 +50,6 @@ pub enum RestoreOutcome {
 }
 
 /// From here to the end of this transaction no other one archives the account's entries or restores them.
-///
-/// # Errors
-/// The database's.
 pub(crate) async fn lock_entry_moves(conn: &mut Conn, account_id: Uuid) -> Result<(), Error> {
     query!("select pg_advisory_xact_lock(hashtextextended($1, 20))", account_id.to_string())
         .fetch_one(conn)
@@ -61,9 +58,6 @@ pub(crate) async fn lock_entry_moves(conn: &mut Conn, account_id: Uuid) -> Resul
 }
 
 /// Archives the entries of a page that is about to be deleted, if it has any; gives how many.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_archive(
     conn: &mut Conn,
     account_id: Uuid,
@@ -104,9 +98,6 @@ pub async fn insert_archive(
 }
 
 /// The account's archives, oldest first; of a folder's or of listed pages alone if `part` says so.
-///
-/// # Errors
-/// The database's.
 pub async fn list_archives(
     conn: &mut Conn,
     account_id: Uuid,
@@ -135,9 +126,6 @@ pub async fn list_archives(
 }
 
 /// An archive of the account.
-///
-/// # Errors
-/// The database's.
 pub async fn find_archive(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Archive>, Error> {
     let archive = query_as!(
         Archive,
@@ -155,9 +143,6 @@ pub async fn find_archive(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result
 
 /// Puts an archive's entries onto a page: those it has already stay as they are, so that doing it again changes
 /// nothing. A page without a template gets the archive's. The archive stays.
-///
-/// # Errors
-/// The database's.
 pub async fn restore_entries(
     conn: &mut Conn,
     account_id: Uuid,
@@ -223,9 +208,6 @@ pub async fn restore_entries(
 }
 
 /// Deletes up to `limit` archives made before a time; gives how many. Fewer than `limit` means that none are left.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_expired(conn: &mut Conn, before: DateTime<Utc>, limit: i64) -> Result<u64, Error> {
     let deleted = query!(
         "delete from entry_archives where id in (

@@ -43,9 +43,6 @@ pub struct ServedFile {
 }
 
 /// Stores an asset whose bytes are to come.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_asset(conn: &mut Conn, account_id: Uuid, asset: &Asset) -> Result<(), Error> {
     query!(
         "insert into assets (id, account_id, page_id, filename, content_type, size_bytes, created_at)
@@ -64,9 +61,6 @@ pub async fn insert_asset(conn: &mut Conn, account_id: Uuid, asset: &Asset) -> R
 }
 
 /// The bytes of an asset have come.
-///
-/// # Errors
-/// The database's.
 pub async fn update_blob(conn: &mut Conn, account_id: Uuid, id: Uuid, blob_id: Uuid) -> Result<(), Error> {
     query!("update assets set blob_id = $3 where account_id = $1 and id = $2", account_id, id, blob_id)
         .execute(conn)
@@ -75,9 +69,6 @@ pub async fn update_blob(conn: &mut Conn, account_id: Uuid, id: Uuid, blob_id: U
 }
 
 /// An asset of the account.
-///
-/// # Errors
-/// The database's.
 pub async fn find_asset(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Asset>, Error> {
     let asset = query_as!(
         Asset,
@@ -93,9 +84,6 @@ pub async fn find_asset(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<O
 
 /// The account's assets, oldest first: of one page, if it is named; of pages in `filter.folder_id` and among
 /// `filter.ids` alone, if there are such.
-///
-/// # Errors
-/// The database's.
 pub async fn list_assets(
     conn: &mut Conn,
     account_id: Uuid,
@@ -124,9 +112,6 @@ pub async fn list_assets(
 }
 
 /// Deletes an asset of the account. Gives whether there was one: its bytes are to be released.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_asset(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Asset>, Error> {
     let asset = query_as!(
         Asset,
@@ -141,9 +126,6 @@ pub async fn delete_asset(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result
 }
 
 /// The asset at an address, whoever's it is: visitors have no account.
-///
-/// # Errors
-/// The database's.
 pub async fn find_served(conn: &mut Conn, id: Uuid) -> Result<Option<ServedFile>, Error> {
     let row = query!(
         r#"select s.account_id, b.sha256, s.size_bytes, s.content_type, s.filename,
@@ -168,9 +150,6 @@ pub async fn find_served(conn: &mut Conn, id: Uuid) -> Result<Option<ServedFile>
 
 /// A deployed image or font by its content: of whoever shows it, somebody who isn't suspended if there is one. The
 /// bytes are the same, and whoever knows their digest has seen them.
-///
-/// # Errors
-/// The database's.
 pub async fn find_served_by_digest(conn: &mut Conn, sha256: &[u8; 32]) -> Result<Option<ServedFile>, Error> {
     let row = query!(
         r#"select d.account_id, f.size_bytes, f.content_type, f.path, a.suspended_at is not null as "is_suspended!"

@@ -44,9 +44,7 @@ pub struct UnreferencedBlob {
 }
 
 /// Announces bytes that are about to be stored. Should they never be referred to, they go some time after `until`.
-///
-/// # Errors
-/// The database's; also that the account is gone.
+/// Returns an error if the account no longer exists.
 pub async fn insert_unreferenced(
     conn: &mut Conn,
     account_id: Uuid,
@@ -73,9 +71,7 @@ pub async fn insert_unreferenced(
 
 /// Takes the rows of these bytes, so that they can be referred to: nobody deletes them before the end of the
 /// transaction, nor while something refers to them.
-///
-/// # Errors
-/// The database's; also that the account is gone.
+/// Returns an error if the account no longer exists.
 pub async fn reference_blobs(
     conn: &mut Conn,
     account_id: Uuid,
@@ -100,9 +96,6 @@ pub async fn reference_blobs(
 }
 
 /// Something that referred to these does so no more: if nothing else does, they go.
-///
-/// # Errors
-/// The database's.
 pub async fn release_blobs(
     conn: &mut Conn,
     account_id: Uuid,
@@ -122,9 +115,6 @@ pub async fn release_blobs(
 }
 
 /// The same by their digests: something was to refer to them, and does not.
-///
-/// # Errors
-/// The database's.
 pub async fn release_digests(
     conn: &mut Conn,
     account_id: Uuid,
@@ -144,9 +134,6 @@ pub async fn release_digests(
 
 /// Takes one blob that nothing refers to, for this transaction; those found that something does refer to are left
 /// alone from then on. None if there is none that somebody has let go of by now.
-///
-/// # Errors
-/// The database's.
 pub async fn lock_unreferenced(
     conn: &mut Conn,
     now: DateTime<Utc>,
@@ -179,18 +166,13 @@ pub async fn lock_unreferenced(
 }
 
 /// The bytes are gone.
-///
-/// # Errors
-/// The database's; also that something refers to them.
+/// Returns an error if the blob is still referenced.
 pub async fn delete_blob(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<(), Error> {
     query!("delete from blobs where account_id = $1 and id = $2", account_id, id).execute(conn).await?;
     Ok(())
 }
 
 /// The bytes couldn't be deleted: they are tried again from `until` on.
-///
-/// # Errors
-/// The database's.
 pub async fn postpone_blob(
     conn: &mut Conn,
     account_id: Uuid,
@@ -204,9 +186,6 @@ pub async fn postpone_blob(
 }
 
 /// Orders that all bytes of an account that is about to go be deleted from `now` on.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_purge(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
     query!(
         "insert into blob_purges (account_id, due_at) values ($1, $2)
@@ -220,9 +199,6 @@ pub async fn insert_purge(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>)
 }
 
 /// Takes a due purge for this transaction: whose bytes, and whether they were deleted before.
-///
-/// # Errors
-/// The database's.
 pub async fn lock_due_purge(conn: &mut Conn, now: DateTime<Utc>) -> Result<Option<(Uuid, bool)>, Error> {
     let row = query!(
         "select account_id, deleted_at is not null as \"again!\" from blob_purges where due_at <= $1
@@ -235,9 +211,6 @@ pub async fn lock_due_purge(conn: &mut Conn, now: DateTime<Utc>) -> Result<Optio
 }
 
 /// The bytes of an account couldn't all be deleted: they are tried again from `until` on.
-///
-/// # Errors
-/// The database's.
 pub async fn postpone_purge(conn: &mut Conn, account_id: Uuid, until: DateTime<Utc>) -> Result<(), Error> {
     query!("update blob_purges set due_at = $2 where account_id = $1", account_id, until)
         .execute(conn)
@@ -247,9 +220,6 @@ pub async fn postpone_purge(conn: &mut Conn, account_id: Uuid, until: DateTime<U
 
 /// The bytes of an account are gone. Something may have been under way, so they are deleted once more at `again_at`;
 /// without it, this was that time.
-///
-/// # Errors
-/// The database's.
 pub async fn finish_purge(
     conn: &mut Conn,
     account_id: Uuid,

@@ -17,9 +17,6 @@ pub struct CancelSafeConn {
 }
 
 /// A connection of the pool.
-///
-/// # Errors
-/// None can be had in time.
 pub async fn acquire_cancel_safe(db: &Db) -> Result<CancelSafeConn, Error> {
     Ok(CancelSafeConn { conn: db.acquire().await?, is_released: false })
 }

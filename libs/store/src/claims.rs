@@ -19,9 +19,6 @@ pub struct Trial {
 }
 
 /// The unclaimed account that a token leads to.
-///
-/// # Errors
-/// The database's.
 pub async fn find_trial(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<Option<Trial>, Error> {
     let found = query_as!(
         Trial,
@@ -34,9 +31,6 @@ pub async fn find_trial(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<Option
 }
 
 /// As [`find_trial`], and nobody else claims or purges it until the end of the transaction.
-///
-/// # Errors
-/// The database's.
 pub async fn lock_trial(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<Option<Trial>, Error> {
     // Whoever waited here for another's claim finds nothing: the row is looked at again, and its hash is gone.
     let found = query_as!(
@@ -50,9 +44,6 @@ pub async fn lock_trial(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<Option
 }
 
 /// The identity that used a token, if somebody did and the account still exists.
-///
-/// # Errors
-/// The database's.
 pub async fn find_claimant(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<Option<Uuid>, Error> {
     let found =
         query_scalar!("select identity_id from identity_accounts where claim_token_hash = $1", token_hash)
@@ -62,9 +53,6 @@ pub async fn find_claimant(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<Opt
 }
 
 /// Makes a trial permanent: its token and its deadline are gone.
-///
-/// # Errors
-/// The database's.
 pub async fn update_claimed(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
     query!(
         "update accounts set claimed_at = $2, claim_token_hash = null, claim_deadline = null where id = $1",
@@ -77,9 +65,6 @@ pub async fn update_claimed(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc
 }
 
 /// Makes an account that was never a trial, with its counters at nothing.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_claimed(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
     query!("insert into accounts (id, claimed_at, created_at) values ($1, $2, $2)", account_id, now)
         .execute(&mut *conn)

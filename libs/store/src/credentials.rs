@@ -85,9 +85,6 @@ impl Caller {
 }
 
 /// What its account calls a caller: a key by its label and shown beginning, somebody signed in by their e-mail.
-///
-/// # Errors
-/// The database's.
 pub async fn find_name(conn: &mut Conn, account_id: Uuid, credential: &Credential) -> Result<String, Error> {
     let name = match credential {
         Credential::Key { id, .. } => {
@@ -148,9 +145,6 @@ macro_rules! read_account {
 /// The caller behind a key's fingerprint; none if there is no such key or it was revoked.
 ///
 /// Begins without an account: it is how the account becomes known.
-///
-/// # Errors
-/// The database's.
 pub async fn find_by_key(
     conn: &mut Conn,
     fingerprint: &[u8; 32],
@@ -188,9 +182,6 @@ pub async fn find_by_key(
 
 /// The caller behind a session's token: everything the account it works on allows. None if the session has
 /// ended, or works on no account yet.
-///
-/// # Errors
-/// The database's.
 pub async fn find_by_session(
     conn: &mut Conn,
     token_hash: &[u8; 32],
@@ -228,9 +219,6 @@ pub async fn find_by_session(
 }
 
 /// Whether a caller who was looked up earlier would be let in now: with the same text, for the same account.
-///
-/// # Errors
-/// The database's.
 pub async fn is_current(conn: &mut Conn, caller: &Caller, now: DateTime<Utc>) -> Result<bool, Error> {
     let found = match caller.credential {
         Credential::Key { .. } => find_by_key(conn, &caller.fingerprint, now).await?,

@@ -92,9 +92,6 @@ pub struct AttemptOutcome {
 
 /// The active webhooks of the account that want an event of a form. One that is being deleted waits for, or is left
 /// out of, the commit; and the form is not edited before it, either ([`crate::forms::lock_form`]).
-///
-/// # Errors
-/// The database's.
 pub async fn lock_listeners(
     conn: &mut Conn,
     account_id: Uuid,
@@ -117,9 +114,6 @@ pub async fn lock_listeners(
 }
 
 /// As [`lock_listeners`], but waits for nobody who edits the form, or who wants to: none then.
-///
-/// # Errors
-/// The database's.
 pub(crate) async fn try_lock_listeners(
     conn: &mut Conn,
     account_id: Uuid,
@@ -142,9 +136,6 @@ pub(crate) async fn try_lock_listeners(
 }
 
 /// Makes a delivery, with an id of `new_id`, for each of these webhooks, which must be the account's.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_deliveries(
     conn: &mut Conn,
     account_id: Uuid,

@@ -70,9 +70,6 @@ pub struct Deploy {
 }
 
 /// Stores a deploy whose zip is to come.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_deploy(
     conn: &mut Conn,
     account_id: Uuid,
@@ -93,9 +90,6 @@ pub async fn insert_deploy(
 }
 
 /// How many deploys of the account wait for their zip, or with it to be processed.
-///
-/// # Errors
-/// The database's.
 pub async fn count_open(conn: &mut Conn, account_id: Uuid) -> Result<i64, Error> {
     let open = query_scalar!(
         r#"select count(*) as "open!" from deploys
@@ -108,9 +102,6 @@ pub async fn count_open(conn: &mut Conn, account_id: Uuid) -> Result<i64, Error>
 }
 
 /// A deploy of the account.
-///
-/// # Errors
-/// The database's.
 pub async fn find_deploy(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Deploy>, Error> {
     let row = query!(
         r#"select d.id, d.subdomain_id, d.status, d.size_bytes, d.leased_until, d.files_done, d.files_total,
@@ -142,9 +133,6 @@ pub async fn find_deploy(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<
 }
 
 /// The zip of a deploy has come.
-///
-/// # Errors
-/// The database's.
 pub async fn update_uploaded(
     conn: &mut Conn,
     account_id: Uuid,
@@ -164,9 +152,6 @@ pub async fn update_uploaded(
 }
 
 /// Takes a deploy whose zip is here for processing, until then. `false` if somebody is at it, or was.
-///
-/// # Errors
-/// The database's.
 pub async fn lease_deploy(
     conn: &mut Conn,
     account_id: Uuid,
@@ -189,9 +174,6 @@ pub async fn lease_deploy(
 }
 
 /// Whoever is at a deploy is still at it, and so far; without a time, they are no more.
-///
-/// # Errors
-/// The database's.
 pub async fn update_progress(
     conn: &mut Conn,
     account_id: Uuid,
@@ -215,9 +197,6 @@ pub async fn update_progress(
 
 /// A deploy of so many files is published on a subdomain, in the place of `previous_id`. Its zip is no longer needed: that is to be
 /// released.
-///
-/// # Errors
-/// The database's.
 pub async fn finish_deploy(
     conn: &mut Conn,
     account_id: Uuid,
@@ -244,9 +223,6 @@ pub async fn finish_deploy(
 }
 
 /// A deploy was undone.
-///
-/// # Errors
-/// The database's.
 pub async fn update_rolled_back(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<(), Error> {
     query!("update deploys set status = 'rolled_back' where account_id = $1 and id = $2", account_id, id)
         .execute(conn)
@@ -256,9 +232,6 @@ pub async fn update_rolled_back(conn: &mut Conn, account_id: Uuid, id: Uuid) -> 
 
 /// Takes away up to `limit` deploys that were begun before `before` and never published; gives whose, and the
 /// zips, which are to be released.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_abandoned(
     conn: &mut Conn,
     before: DateTime<Utc>,

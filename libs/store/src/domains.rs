@@ -50,9 +50,6 @@ pub struct NewDomain {
 }
 
 /// Stores a domain. `false` and nothing changed if the account has it already.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_domain(conn: &mut Conn, account_id: Uuid, domain: &NewDomain) -> Result<bool, Error> {
     let done = query!(
         "insert into domains (id, account_id, subdomain_id, domain, challenge, created_at)
@@ -70,9 +67,6 @@ pub async fn insert_domain(conn: &mut Conn, account_id: Uuid, domain: &NewDomain
 }
 
 /// The account's domains, oldest first.
-///
-/// # Errors
-/// The database's.
 pub async fn list_domains(
     conn: &mut Conn,
     account_id: Uuid,
@@ -98,18 +92,12 @@ pub async fn list_domains(
 }
 
 /// A domain of the account.
-///
-/// # Errors
-/// The database's.
 pub async fn find_domain(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Domain>, Error> {
     let filter = ListFilter { ids: Some(vec![id]), limit: 1, ..ListFilter::default() };
     Ok(list_domains(conn, account_id, &filter).await?.pop())
 }
 
 /// Lets a domain of the account show another of its subdomains.
-///
-/// # Errors
-/// The database's.
 pub async fn update_subdomain(
     conn: &mut Conn,
     account_id: Uuid,
@@ -128,9 +116,6 @@ pub async fn update_subdomain(
 }
 
 /// Deletes a domain of the account; gives the host it was.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_domain(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<String>, Error> {
     let host = query_scalar!(
         "delete from domains where account_id = $1 and id = $2 returning domain",
@@ -143,9 +128,6 @@ pub async fn delete_domain(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Resul
 }
 
 /// The site that a domain shows, whoever's it is: visitors have no account. Only its verified owner's counts.
-///
-/// # Errors
-/// The database's.
 pub async fn find_site_by_domain(conn: &mut Conn, domain: &str) -> Result<Option<Site>, Error> {
     let site = query_as!(
         Site,

@@ -29,9 +29,6 @@ pub struct DropCount {
 }
 
 /// Adds to what is counted already; sites that are gone are passed over.
-///
-/// # Errors
-/// The database's.
 pub async fn add_dropped_events(conn: &mut Conn, drops: &[DroppedEvents]) -> Result<(), Error> {
     let sites: Vec<Uuid> = drops.iter().map(|drops| drops.site_id).collect();
     let hours: Vec<DateTime<Utc>> = drops.iter().map(|drops| drops.hour).collect();
@@ -56,9 +53,6 @@ pub async fn add_dropped_events(conn: &mut Conn, drops: &[DroppedEvents]) -> Res
 }
 
 /// What was not counted of the account's site since then, the most frequent reason first.
-///
-/// # Errors
-/// The database's.
 pub async fn list_dropped_events(
     conn: &mut Conn,
     account_id: Uuid,
@@ -81,9 +75,6 @@ pub async fn list_dropped_events(
 }
 
 /// Forgets what was dropped in hours that began before then.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_dropped_events_before(conn: &mut Conn, then: DateTime<Utc>) -> Result<(), Error> {
     query!("delete from event_drops where hour < $1", then).execute(conn).await?;
     Ok(())

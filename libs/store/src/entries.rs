@@ -57,9 +57,6 @@ pub enum EntryOutcome {
 }
 
 /// Stores an entry if its page takes one more. Whoever calls it tells edges after the commit.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_entry(
     conn: &mut Conn,
     account_id: Uuid,
@@ -108,9 +105,6 @@ async fn why_not(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> Result<Ent
 }
 
 /// The entries of a page of the account, newest first: at most 500.
-///
-/// # Errors
-/// The database's.
 pub async fn list_entries(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> Result<Vec<Entry>, Error> {
     let entries = query_as!(
         Entry,
@@ -125,9 +119,6 @@ pub async fn list_entries(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> R
 }
 
 /// Deletes an entry of a page of the account; gives where the page is served, and nothing if there is no such entry.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_entry(
     conn: &mut Conn,
     account_id: Uuid,
@@ -161,9 +152,6 @@ pub async fn delete_entry(
 
 /// Deletes the entries that were made of these submissions of the account; gives where their pages are served. Archived
 /// ones stay.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_entries_of_submissions(
     conn: &mut Conn,
     account_id: Uuid,

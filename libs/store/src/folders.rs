@@ -40,9 +40,6 @@ pub struct FolderChange {
 }
 
 /// Stores a folder.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_folder(
     conn: &mut Conn,
     account_id: Uuid,
@@ -67,9 +64,6 @@ pub async fn insert_folder(
 
 /// The account's folders with what lies in each, oldest first. Of the kinds in `seen` only the listed things are
 /// counted.
-///
-/// # Errors
-/// The database's.
 pub async fn list_folders(
     conn: &mut Conn,
     account_id: Uuid,
@@ -110,9 +104,6 @@ pub async fn list_folders(
 }
 
 /// A folder of the account, its things counted as in [`list_folders`].
-///
-/// # Errors
-/// The database's.
 pub async fn find_folder(
     conn: &mut Conn,
     account_id: Uuid,
@@ -124,9 +115,6 @@ pub async fn find_folder(
 }
 
 /// Edits a folder of the account; gives whether there is one.
-///
-/// # Errors
-/// The database's.
 pub async fn update_folder(
     conn: &mut Conn,
     account_id: Uuid,
@@ -151,9 +139,6 @@ pub async fn update_folder(
 }
 
 /// Deletes a folder of the account; what lay in it lies in none. Gives whether there was one.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_folder(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
     let done =
         query!("delete from folders where account_id = $1 and id = $2", account_id, id).execute(conn).await?;

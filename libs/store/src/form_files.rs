@@ -11,7 +11,7 @@ use crate::assets::ServedFile;
 use crate::{Conn, Error, blobs};
 
 /// How long a visitor waits for others who ask at the same moment, before they are told to come back.
-const PATIENCE: &str = "2s";
+const LOCK_TIMEOUT: &str = "2s";
 
 /// A file about to be announced.
 #[derive(Debug)]
@@ -72,12 +72,10 @@ pub struct Unbound {
 }
 
 /// As [`find_unbound`], and it stays so until the end of the transaction: others who ask wait for it, shortly.
-///
-/// # Errors
-/// The database's; also that others took too long.
+/// Returns an error if the locks are not granted within [`LOCK_TIMEOUT`].
 pub async fn lock_unbound(conn: &mut Conn, form_id: Uuid, visitor: &[u8]) -> Result<Unbound, Error> {
     // Whoever waits has a connection, which others need.
-    query!("select set_config('lock_timeout', $1, true)", PATIENCE).fetch_one(&mut *conn).await?;
+    query!("select set_config('lock_timeout', $1, true)", LOCK_TIMEOUT).fetch_one(&mut *conn).await?;
     // One after the other and always in this order: two visitors can't wait for each other.
     query!("select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 5))", form_id)
         .fetch_one(&mut *conn)
@@ -89,9 +87,6 @@ pub async fn lock_unbound(conn: &mut Conn, form_id: Uuid, visitor: &[u8]) -> Res
 }
 
 /// What is unbound now.
-///
-/// # Errors
-/// The database's.
 pub async fn find_unbound(conn: &mut Conn, form_id: Uuid, visitor: &[u8]) -> Result<Unbound, Error> {
     let unbound = query_as!(
         Unbound,
@@ -109,9 +104,7 @@ pub async fn find_unbound(conn: &mut Conn, form_id: Uuid, visitor: &[u8]) -> Res
 }
 
 /// Stores a file whose bytes are to come.
-///
-/// # Errors
-/// The database's; also that the form is gone.
+/// Returns an error if the form no longer exists.
 pub async fn insert_file(conn: &mut Conn, account_id: Uuid, new: &NewFormFile<'_>) -> Result<(), Error> {
     query!(
         "insert into form_files (id, account_id, form_id, field, filename, content_type, size_bytes, visitor, created_at)
@@ -132,9 +125,6 @@ pub async fn insert_file(conn: &mut Conn, account_id: Uuid, new: &NewFormFile<'_
 }
 
 /// The bytes of a file have come. Gives whether there is such a file still.
-///
-/// # Errors
-/// The database's.
 pub async fn update_blob(conn: &mut Conn, account_id: Uuid, id: Uuid, blob_id: Uuid) -> Result<bool, Error> {
     let done = query!(
         "update form_files set blob_id = $3 where account_id = $1 and id = $2",
@@ -148,9 +138,6 @@ pub async fn update_blob(conn: &mut Conn, account_id: Uuid, id: Uuid, blob_id: U
 }
 
 /// Files of a form that have come and can be handed in, of those ids.
-///
-/// # Errors
-/// The database's.
 pub async fn list_waiting(
     conn: &mut Conn,
     account_id: Uuid,
@@ -172,9 +159,6 @@ pub async fn list_waiting(
 
 /// Makes a file the submission's: one that has come for exactly that form and field, and is nobody's yet. Gives its
 /// bytes; none if it is no such file. Of two submissions at once one gets it.
-///
-/// # Errors
-/// The database's.
 pub async fn bind(
     conn: &mut Conn,
     account_id: Uuid,
@@ -200,9 +184,6 @@ pub async fn bind(
 }
 
 /// Lets go of a file that was handed in with spam: one that could have been bound. Gives whether it was one.
-///
-/// # Errors
-/// The database's.
 pub async fn discard(
     conn: &mut Conn,
     account_id: Uuid,
@@ -225,9 +206,6 @@ pub async fn discard(
 
 /// Lets go of a submission's files that answer one of these fields and are not among `kept`: other answers have taken
 /// their place. The account's counters must be taken.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_replaced(
     conn: &mut Conn,
     account_id: Uuid,
@@ -250,9 +228,6 @@ pub async fn delete_replaced(
 
 /// Marks the files of a submission as counted, or as not counted any more, as it is taken for spam or no longer is.
 /// Gives how many bytes that makes: they are to be taken, or given back.
-///
-/// # Errors
-/// The database's.
 pub async fn update_counted(
     conn: &mut Conn,
     account_id: Uuid,
@@ -272,9 +247,6 @@ pub async fn update_counted(
 }
 
 /// The files of these submissions of the account.
-///
-/// # Errors
-/// The database's.
 pub async fn list_files(
     conn: &mut Conn,
     account_id: Uuid,
@@ -293,9 +265,6 @@ pub async fn list_files(
 }
 
 /// A file that may be fetched, whoever's it is: one of a submission that is no spam.
-///
-/// # Errors
-/// The database's.
 pub async fn find_downloadable(
     conn: &mut Conn,
     form_id: Option<Uuid>,
@@ -326,9 +295,6 @@ pub async fn find_downloadable(
 }
 
 /// Deletes a file that was announced and whose bytes did not come in time; does nothing if it is none.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_unsent(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<(), Error> {
     query!("delete from form_files where account_id = $1 and id = $2 and blob_id is null", account_id, id)
         .execute(conn)
@@ -337,9 +303,6 @@ pub async fn delete_unsent(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Resul
 }
 
 /// Deletes up to `limit` files that were announced before `before` and belong to no submission; gives how many.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_unbound(conn: &mut Conn, before: DateTime<Utc>, limit: i64) -> Result<u64, Error> {
     let deleted = query!(
         "delete from form_files where id in (

@@ -145,9 +145,6 @@ macro_rules! form {
 }
 
 /// A form of the account.
-///
-/// # Errors
-/// The database's.
 pub async fn find_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Form>, Error> {
     let row = query!(
         r#"select id, folder_id, name, fields as "fields: Json<Vec<Field>>", success_message, submit_label, redirect_url,
@@ -165,9 +162,6 @@ pub async fn find_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
 }
 
 /// The account's forms, oldest first.
-///
-/// # Errors
-/// The database's.
 pub async fn list_forms(conn: &mut Conn, account_id: Uuid, filter: &ListFilter) -> Result<Vec<Form>, Error> {
     let rows = query!(
         r#"select id, folder_id, name, fields as "fields: Json<Vec<Field>>", success_message, submit_label, redirect_url,
@@ -192,9 +186,6 @@ pub async fn list_forms(conn: &mut Conn, account_id: Uuid, filter: &ListFilter) 
 }
 
 /// The form behind a public address, whoever's it is: visitors have no account.
-///
-/// # Errors
-/// The database's.
 pub async fn find_open_form(conn: &mut Conn, id: Uuid) -> Result<Option<OpenForm>, Error> {
     let row = query!(
         r#"select f.account_id, a.plan, a.suspended_at is not null as "suspended!",

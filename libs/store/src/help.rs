@@ -48,9 +48,6 @@ pub struct HelpRequest {
 }
 
 /// Stores a request for help, which is to be mailed at once, in the caller's transaction.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_help_request(
     conn: &mut Conn,
     account_id: Uuid,
@@ -75,9 +72,6 @@ pub async fn insert_help_request(
 }
 
 /// A request for help of the account.
-///
-/// # Errors
-/// The database's.
 pub async fn find_help_request(
     conn: &mut Conn,
     account_id: Uuid,

@@ -32,9 +32,6 @@ pub enum Claim {
 
 /// Claims a call for this attempt until `leased_until`, unless another has it or it was answered after
 /// `answered_after`.
-///
-/// # Errors
-/// The database's.
 pub async fn claim(
     conn: &mut Conn,
     account_id: Uuid,
@@ -90,9 +87,6 @@ pub async fn claim(
 }
 
 /// Holds a claim for longer; gives whether it was still held.
-///
-/// # Errors
-/// The database's.
 pub async fn renew(
     conn: &mut Conn,
     account_id: Uuid,
@@ -113,9 +107,6 @@ pub async fn renew(
 }
 
 /// Keeps the answer of a call that was carried out; gives whether the claim was still held.
-///
-/// # Errors
-/// The database's.
 pub async fn store_response(
     conn: &mut Conn,
     account_id: Uuid,
@@ -136,9 +127,6 @@ pub async fn store_response(
 }
 
 /// Gives a claim up: the call may be tried again at once.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_claim(conn: &mut Conn, account_id: Uuid, attempt: Attempt) -> Result<(), Error> {
     query!(
         "delete from idempotent_calls
@@ -155,9 +143,6 @@ pub async fn delete_claim(conn: &mut Conn, account_id: Uuid, attempt: Attempt) -
 /// Takes a call for this transaction, in which it is carried out and its answer kept ([`insert_response`]): nobody else
 /// is granted it before that ends, and if it doesn't end well, nothing is left of it. Answers count that were kept
 /// after `answered_after`.
-///
-/// # Errors
-/// The database's.
 pub async fn lock_call(
     conn: &mut Conn,
     account_id: Uuid,
@@ -179,9 +164,6 @@ pub async fn lock_call(
 }
 
 /// The answer of a call, sealed, if one was kept after `answered_after`.
-///
-/// # Errors
-/// The database's.
 pub async fn find_response(
     conn: &mut Conn,
     account_id: Uuid,
@@ -201,9 +183,6 @@ pub async fn find_response(
 }
 
 /// Keeps the answer of a call that this transaction carries out.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_response(
     conn: &mut Conn,
     account_id: Uuid,
@@ -227,9 +206,6 @@ pub async fn insert_response(
 }
 
 /// Deletes up to `limit` calls that were made before `before`, of whatever account; gives how many.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_expired(conn: &mut Conn, before: DateTime<Utc>, limit: i64) -> Result<u64, Error> {
     let deleted = query!(
         "delete from idempotent_calls where (account_id, fingerprint) in (

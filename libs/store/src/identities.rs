@@ -59,9 +59,6 @@ pub struct OwnAccount {
 }
 
 /// Remembers somebody who has just signed in, under `id` if they are new. Gives their id.
-///
-/// # Errors
-/// The database's.
 pub async fn upsert_identity(
     conn: &mut Conn,
     id: Uuid,
@@ -92,9 +89,6 @@ pub async fn upsert_identity(
 }
 
 /// Somebody by their id.
-///
-/// # Errors
-/// The database's.
 pub async fn find_identity(conn: &mut Conn, identity_id: Uuid) -> Result<Option<Identity>, Error> {
     let found = query_as!(
         Identity,
@@ -108,18 +102,12 @@ pub async fn find_identity(conn: &mut Conn, identity_id: Uuid) -> Result<Option<
 
 /// Waits until nobody else is giving this identity an account, and keeps others waiting until the end of the
 /// transaction.
-///
-/// # Errors
-/// The database's.
 pub async fn lock_identity(conn: &mut Conn, identity_id: Uuid) -> Result<(), Error> {
     query!("select id from identities where id = $1 for update", identity_id).fetch_optional(conn).await?;
     Ok(())
 }
 
 /// Every account the identity holds, the newest first.
-///
-/// # Errors
-/// The database's.
 pub async fn list_accounts(conn: &mut Conn, identity_id: Uuid) -> Result<Vec<OwnAccount>, Error> {
     let rows = query!(
         r#"select a.id, a.name, a.plan, own.added_at,
@@ -146,9 +134,7 @@ pub async fn list_accounts(conn: &mut Conn, identity_id: Uuid) -> Result<Vec<Own
 }
 
 /// Makes the account one more of the identity's. `claim_token_hash` is of the token it was claimed with, if it was.
-///
-/// # Errors
-/// The database's: also if the account is somebody's already.
+/// Returns an error if the account already belongs to an identity.
 pub async fn insert_account(
     conn: &mut Conn,
     account_id: Uuid,
@@ -170,9 +156,6 @@ pub async fn insert_account(
 }
 
 /// Whoever holds the account; none before somebody has claimed it.
-///
-/// # Errors
-/// The database's.
 pub async fn find_holder(conn: &mut Conn, account_id: Uuid) -> Result<Option<Identity>, Error> {
     let holder = query_as!(
         Identity,

@@ -98,9 +98,6 @@ impl TryFrom<KeyRow> for Key {
 }
 
 /// Stores a key.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_key(conn: &mut Conn, account_id: Uuid, key: &NewKey) -> Result<(), Error> {
     let ids: BTreeMap<&str, &BTreeSet<Uuid>> =
         key.reach.ids.iter().map(|(resource, ids)| (resource.word(), ids)).collect();
@@ -129,9 +126,6 @@ pub async fn insert_key(conn: &mut Conn, account_id: Uuid, key: &NewKey) -> Resu
 /// a revocation that sees a key but not the child it is just making would leave the child working.
 ///
 /// To be taken before any lock of the account's rows, which both sides take in different orders.
-///
-/// # Errors
-/// The database's.
 pub async fn lock_keys(conn: &mut Conn, account_id: Uuid) -> Result<(), Error> {
     // The names of subdomains, locked alike, have no colon.
     let name = format!("keys:{account_id}");
@@ -140,9 +134,6 @@ pub async fn lock_keys(conn: &mut Conn, account_id: Uuid) -> Result<(), Error> {
 }
 
 /// A working key of the account, locked for this transaction: nobody else rotates or revokes it meanwhile.
-///
-/// # Errors
-/// The database's.
 pub async fn lock_key(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Key>, Error> {
     let row = query_as!(
         KeyRow,
@@ -159,9 +150,6 @@ pub async fn lock_key(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Opt
 }
 
 /// The account's working keys, oldest first, up to `limit` after `after`.
-///
-/// # Errors
-/// The database's.
 pub async fn list_keys(
     conn: &mut Conn,
     account_id: Uuid,
@@ -189,9 +177,6 @@ pub async fn list_keys(
 
 /// Gives a key another text, in one step: before it the old one works, after it the new one. Everything else
 /// about the key stays.
-///
-/// # Errors
-/// The database's.
 pub async fn update_secret(
     conn: &mut Conn,
     account_id: Uuid,
@@ -216,9 +201,6 @@ pub async fn update_secret(
 
 /// Revokes those of `ids` that are keys of the account, with every key they made, and those made; gives the
 /// fingerprints that work no more. The caller holds [`lock_keys`].
-///
-/// # Errors
-/// The database's.
 pub async fn revoke_keys(
     conn: &mut Conn,
     account_id: Uuid,
@@ -244,9 +226,6 @@ pub async fn revoke_keys(
 
 /// Revokes the keys that are kept to a folder, which is about to go; gives the fingerprints that work no
 /// more. The caller holds [`lock_keys`].
-///
-/// # Errors
-/// The database's.
 pub async fn revoke_keys_of_folder(
     conn: &mut Conn,
     account_id: Uuid,
@@ -266,9 +245,6 @@ pub async fn revoke_keys_of_folder(
 }
 
 /// Remembers that a key was used, at most once a minute.
-///
-/// # Errors
-/// The database's.
 pub async fn update_last_used(conn: &mut Conn, key_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
     query!(
         "update api_keys set last_used_at = $2

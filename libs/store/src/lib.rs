@@ -78,18 +78,12 @@ pub struct Config {
 }
 
 /// A pool that connects when first used: a service starts while Postgres is away.
-///
-/// # Errors
-/// The address can't be read.
 pub fn connect(config: &Config) -> Result<Db, Error> {
     Ok(options(config).connect_lazy_with(server(config)?))
 }
 
 /// As [`connect`], for statements that fail when somebody else holds a lock for longer than `wait_within`, or when they
 /// take twice as long for another reason: visitors don't take all connections to wait there.
-///
-/// # Errors
-/// The address can't be read.
 pub fn connect_with_lock_timeout(config: &Config, wait_within: Duration) -> Result<Db, Error> {
     let (lock, statement) = (wait_within.as_millis(), 2 * wait_within.as_millis());
     // Who hangs up takes the connection along: what was asked on it must not go on without anybody.
@@ -116,9 +110,6 @@ fn options(config: &Config) -> PgPoolOptions {
 /// A pool of its own for a few statements that run all the time over tables that come and go: each is planned once, and
 /// never to read a whole table, as what was planned over an empty one would go on to do over a full one. An idle
 /// connection is not tried before it is used: the caller tries again.
-///
-/// # Errors
-/// The address can't be read.
 pub fn connect_generic_plans(config: &Config, max_connections: u32) -> Result<Db, Error> {
     let steady = [("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")];
     let pool = PgPoolOptions::new()
@@ -139,43 +130,28 @@ pub async fn migrate(db: &Db) -> Result<(), Error> {
 }
 
 /// Whether the database answers.
-///
-/// # Errors
-/// It doesn't.
 pub async fn ping(db: &Db) -> Result<(), Error> {
     sqlx::query("select 1").execute(db).await?;
     Ok(())
 }
 
 /// A connection of the pool, given back when dropped.
-///
-/// # Errors
-/// None can be had in time.
 pub async fn acquire(db: &Db) -> Result<sqlx::pool::PoolConnection<sqlx::Postgres>, Error> {
     Ok(db.acquire().await?)
 }
 
 /// A connection of its own, closed when dropped: for what may be broken off in the middle.
-///
-/// # Errors
-/// None can be had in time.
 pub async fn acquire_detached(db: &Db) -> Result<Conn, Error> {
     Ok(db.acquire().await?.detach())
 }
 
 /// Begins a transaction.
-///
-/// # Errors
-/// No connection can be had.
 pub async fn begin(db: &Db) -> Result<Tx, Error> {
     Ok(db.begin().await?)
 }
 
 /// Begins a transaction on a connection that is closed should it fall silent ([`CancelSafeConn`]). Postgres, which may not hear of
 /// that, ends the transaction when it was told nothing for `patience`, and its locks with it.
-///
-/// # Errors
-/// The database's.
 pub async fn begin_with_timeout(conn: &mut Conn, patience: Duration) -> Result<TxOn<'_>, Error> {
     let begin = format!("begin; set local idle_in_transaction_session_timeout = {}", patience.as_millis());
     Ok(sqlx::Connection::begin_with(conn, sqlx::AssertSqlSafe(begin)).await?)
@@ -190,17 +166,12 @@ pub async fn commit(tx: TxOn<'_>) -> Result<(), Error> {
 }
 
 /// Ends a transaction of which nothing shall have happened. Merely dropped it ends a little later, and its locks with it.
-///
-/// # Errors
-/// The database's; nothing has happened then either.
+/// Nothing is committed even if this returns an error.
 pub async fn rollback(tx: TxOn<'_>) -> Result<(), Error> {
     Ok(tx.rollback().await?)
 }
 
 /// Runs one administrative statement as it stands. For sandboxes, which make and drop databases.
-///
-/// # Errors
-/// What Postgres says of it.
 pub async fn execute_raw(db: &Db, statement: &str) -> Result<(), Error> {
     sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(db).await?;
     Ok(())

@@ -45,9 +45,6 @@ pub struct LeasedMail {
 }
 
 /// Orders a mail, from `due_at` on, unless it waits already.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_mail(
     conn: &mut Conn,
     account_id: Uuid,
@@ -68,9 +65,6 @@ pub async fn insert_mail(
 }
 
 /// Takes an order back.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_mail(conn: &mut Conn, account_id: Uuid, kind: Kind, about: Uuid) -> Result<(), Error> {
     query!(
         "delete from mails where account_id = $1 and kind = $2 and about = $3",
@@ -84,9 +78,6 @@ pub async fn delete_mail(conn: &mut Conn, account_id: Uuid, kind: Kind, about: U
 }
 
 /// What up to `limit` mails of a kind are about that are due.
-///
-/// # Errors
-/// The database's.
 pub async fn list_due(
     conn: &mut Conn,
     kind: Kind,
@@ -106,9 +97,6 @@ pub async fn list_due(
 
 /// Takes a mail that is due, and puts the next attempt off until `again_at`: should this one end without a word, it is
 /// made again. None if it is not due any more.
-///
-/// # Errors
-/// The database's.
 pub async fn lease(
     conn: &mut Conn,
     kind: Kind,
@@ -132,9 +120,6 @@ pub async fn lease(
 
 /// Ends an attempt: the next one is at `due_at`; none if it was mailed, or never will be. An attempt that was overtaken
 /// by a later one decides nothing.
-///
-/// # Errors
-/// The database's.
 pub async fn finish(
     conn: &mut Conn,
     kind: Kind,
@@ -157,9 +142,6 @@ pub async fn finish(
 
 /// Forgets up to `limit` mails that were due before `before` and that nobody sends, but for words to the operator; gives
 /// how many. Fewer than `limit` means that none are left.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_unsent(conn: &mut Conn, before: DateTime<Utc>, limit: i64) -> Result<u64, Error> {
     let deleted = query!(
         "delete from mails where (about, kind) in (

@@ -24,9 +24,6 @@ pub struct MonthlyUsage {
 }
 
 /// What the account has used of the month in which `now` lies.
-///
-/// # Errors
-/// The database's.
 pub async fn find_monthly_usage(
     conn: &mut Conn,
     account_id: Uuid,
@@ -45,9 +42,7 @@ pub async fn find_monthly_usage(
 
 /// Counts one more run in the month of `now`, unless that passes `limit` (-1: no limit). Gives whether it was
 /// counted.
-///
-/// # Errors
-/// The database's; also that there is no such account.
+/// Returns an error if the account does not exist.
 pub async fn reserve_automation_run(
     conn: &mut Conn,
     account_id: Uuid,
@@ -72,9 +67,7 @@ pub async fn reserve_automation_run(
 /// Leases up to `want` events of `month` and gives how many were granted: never so many that the month's events pass
 /// `limit` (-1: no limit), and of what is left at most a quarter (but one), so that near the limit no collector sits
 /// on what another needs. None for an account that is gone.
-///
-/// # Errors
-/// The database's. Whether something was leased is not known then; it must be taken for lost.
+/// After an error it is unknown whether a lease was granted; the caller must treat it as lost.
 pub async fn lease_events(
     conn: &mut Conn,
     account_id: Uuid,
@@ -121,9 +114,7 @@ async fn lease(
 }
 
 /// Gives back `count` leased events of `month` that were not needed.
-///
-/// # Errors
-/// The database's; also that more would be given back than was taken.
+/// Returns an error if more would be released than is counted.
 pub async fn return_unused_events(
     conn: &mut Conn,
     account_id: Uuid,
@@ -143,9 +134,6 @@ pub async fn return_unused_events(
 
 /// Counts `count` events of `month` that were taken without a lease, while this database was away. They are counted
 /// whatever the limit: they have happened.
-///
-/// # Errors
-/// The database's.
 pub async fn charge_events(
     conn: &mut Conn,
     account_id: Uuid,
@@ -166,9 +154,7 @@ pub async fn charge_events(
 
 /// As [`charge_events`], for events that a collector held back in a segment because nobody knew whose they were; once
 /// for each segment and account, however often it is asked. Accounts that are gone are passed over.
-///
-/// # Errors
-/// The database's; nothing is charged then.
+/// On an error nothing is charged.
 pub async fn charge_held_events(
     conn: &mut Conn,
     segment_id: Uuid,

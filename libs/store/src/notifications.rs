@@ -52,9 +52,6 @@ pub enum QuotaPosition {
 
 /// What is to be told of a submission. None if it is gone or spam by now, the form wants no mails any more, or whom it
 /// names has not agreed to any.
-///
-/// # Errors
-/// The database's.
 pub async fn find_notification(
     conn: &mut Conn,
     account_id: Uuid,
@@ -91,9 +88,7 @@ pub async fn find_notification(
 
 /// Gives a submission's mail a place among those its form may cause; one that has its place keeps it, however often this is
 /// asked and wherever it was broken off. At once with others, each has a place of its own.
-///
-/// # Errors
-/// The database's; nothing is counted then.
+/// On an error nothing is counted.
 pub async fn reserve_mail(
     conn: &mut Conn,
     account_id: Uuid,

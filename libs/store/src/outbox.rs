@@ -24,9 +24,6 @@ pub struct OutboxRow<T> {
 
 /// Orders a signal for `due_at`; gives the row's id. Whoever sends the signal directly after the commit, which
 /// is the fast path, deletes the row; if they can't, the relay sends it when it is due.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_signal(
     conn: &mut Conn,
     signal: &Signal,
@@ -45,9 +42,6 @@ pub async fn insert_signal(
 }
 
 /// Orders that many changes at once be told, now and in this order, by the relay.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_changes(conn: &mut Conn, changes: &[Change], now: DateTime<Utc>) -> Result<(), Error> {
     let signals: Vec<_> = changes.iter().map(|change| Json(Signal::Changed(change.clone()))).collect();
     query!(
@@ -63,9 +57,6 @@ pub async fn insert_changes(conn: &mut Conn, changes: &[Change], now: DateTime<U
 
 /// Orders jobs, and that changes be told, all now and in this order. Gives the signals that do the same at once when
 /// they are sent after the commit; nobody needs to.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_orders(
     conn: &mut Conn,
     jobs: &[Job],
@@ -94,9 +85,6 @@ pub async fn insert_orders(
 }
 
 /// Takes up to `limit` due jobs for this transaction; other relays skip them meanwhile.
-///
-/// # Errors
-/// The database's.
 pub async fn lock_jobs(
     conn: &mut Conn,
     now: DateTime<Utc>,
@@ -106,9 +94,6 @@ pub async fn lock_jobs(
 }
 
 /// Takes up to `limit` signals for this transaction; other relays skip them meanwhile.
-///
-/// # Errors
-/// The database's.
 pub async fn lock_signals(
     conn: &mut Conn,
     now: DateTime<Utc>,
@@ -142,18 +127,12 @@ async fn lock_due<T: DeserializeOwned>(
 }
 
 /// Deletes rows that were relayed.
-///
-/// # Errors
-/// The database's.
 pub async fn delete(conn: &mut Conn, ids: &[i64]) -> Result<(), Error> {
     query!("delete from outbox where id = any($1)", ids).execute(conn).await?;
     Ok(())
 }
 
 /// Puts rows off until `due_at`, so that one nobody can read does not stand before all others.
-///
-/// # Errors
-/// The database's.
 pub async fn postpone(conn: &mut Conn, ids: &[i64], due_at: DateTime<Utc>) -> Result<(), Error> {
     query!("update outbox set due_at = $2 where id = any($1)", ids, due_at).execute(conn).await?;
     Ok(())

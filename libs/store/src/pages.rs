@@ -85,9 +85,6 @@ impl Document {
 }
 
 /// The id of the page that has a slug.
-///
-/// # Errors
-/// The database's.
 pub async fn find_id_by_slug(
     conn: &mut Conn,
     account_id: Uuid,
@@ -106,9 +103,6 @@ pub async fn find_id_by_slug(
 }
 
 /// A page of the account.
-///
-/// # Errors
-/// The database's.
 pub async fn find_page(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Page>, Error> {
     let row = query!(
         r#"select p.id, p.folder_id, p.subdomain_id, s.name as subdomain, p.slug, p.title, p.html, p.css,
@@ -148,9 +142,6 @@ pub async fn find_page(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
 }
 
 /// The account's pages, oldest first, of one collection if it is named.
-///
-/// # Errors
-/// The database's.
 pub async fn list_pages(
     conn: &mut Conn,
     account_id: Uuid,
@@ -183,9 +174,6 @@ pub async fn list_pages(
 }
 
 /// What visitors of a site see at a slug.
-///
-/// # Errors
-/// The database's.
 pub async fn find_document(
     conn: &mut Conn,
     subdomain_id: Uuid,
@@ -212,9 +200,6 @@ pub async fn find_document(
 }
 
 /// Where the page lives that holds the bare address `/p/<slug>`: the name of its subdomain.
-///
-/// # Errors
-/// The database's.
 pub async fn find_short_address(conn: &mut Conn, slug: &str) -> Result<Option<String>, Error> {
     let name = query_scalar!(
         "select s.name from short_addresses a

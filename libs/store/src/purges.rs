@@ -28,9 +28,6 @@ pub struct EventPurge {
 }
 
 /// Up to `limit` trials that nobody claimed in time, the oldest first.
-///
-/// # Errors
-/// The database's.
 pub async fn list_expired(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Result<Vec<Uuid>, Error> {
     let expired = query_scalar!(
         "select id from accounts where claimed_at is null and claim_deadline <= $1
@@ -45,9 +42,6 @@ pub async fn list_expired(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Re
 
 /// Takes an expired trial for this transaction and makes it unclaimable. `false` and nothing changed if it was
 /// claimed meanwhile, is being claimed, or is somebody else's to purge.
-///
-/// # Errors
-/// The database's.
 pub async fn lock_expired(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<bool, Error> {
     query!("select set_config('lock_timeout', $1, true)", LOCK_TIMEOUT).fetch_one(&mut *conn).await?;
     let locked = query_scalar!(
@@ -67,9 +61,6 @@ pub async fn lock_expired(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>)
 
 /// Deletes up to `limit` of what an account may have without bound: deliveries first, then submissions. Gives how
 /// many; fewer than `limit` means that none are left.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_bulk(conn: &mut Conn, account_id: Uuid, limit: i64) -> Result<i64, Error> {
     let deliveries = query!(
         "delete from deliveries where id in (
@@ -92,9 +83,6 @@ pub async fn delete_bulk(conn: &mut Conn, account_id: Uuid, limit: i64) -> Resul
 
 /// Deletes an account with everything that refers to it. What services remember of it is told, and its events are
 /// to be purged from `now` on.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_account(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
     let mut changes = accounts::list_changes_of_account(conn, account_id).await?;
     let subdomains = query_scalar!("select id from subdomains where account_id = $1", account_id)
@@ -109,9 +97,6 @@ pub async fn delete_account(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc
 }
 
 /// Orders that the events of a site, or without one of all the account's sites, be deleted from `now` on.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_event_purge(
     conn: &mut Conn,
     account_id: Uuid,
@@ -130,9 +115,6 @@ pub async fn insert_event_purge(
 }
 
 /// Whether any purge of events is due.
-///
-/// # Errors
-/// The database's.
 pub async fn has_due_event_purge(conn: &mut Conn, now: DateTime<Utc>) -> Result<bool, Error> {
     let due = query_scalar!(r#"select exists (select from event_purges where due_at <= $1) as "due!""#, now)
         .fetch_one(conn)
@@ -142,9 +124,6 @@ pub async fn has_due_event_purge(conn: &mut Conn, now: DateTime<Utc>) -> Result<
 
 /// Takes up to `limit` due purges of events, which are due again at `retry_at` unless their end is written by
 /// then: a worker that dies costs time, and no purge.
-///
-/// # Errors
-/// The database's.
 pub async fn lease_event_purges(
     conn: &mut Conn,
     now: DateTime<Utc>,
@@ -167,9 +146,6 @@ pub async fn lease_event_purges(
 
 /// Writes down that ClickHouse has forgotten these. Those it forgot for the first time are due once more at
 /// `again_at`; the others have reached their end.
-///
-/// # Errors
-/// The database's.
 pub async fn finish_event_purges(
     conn: &mut Conn,
     purges: &[EventPurge],

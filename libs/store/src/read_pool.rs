@@ -57,9 +57,6 @@ impl ReadError {
 
 impl ReadPool {
     /// Look-ups over so many connections of their own: whatever others wait for in Postgres, pages are found.
-    ///
-    /// # Errors
-    /// The address can't be read.
     pub fn connect(config: &Config, connections: u32) -> Result<Self, Error> {
         let own = Config { max_connections: connections, ..config.clone() };
         // Whoever has lost patience leaves no connection behind that waits for a lock.
@@ -72,9 +69,6 @@ impl ReadPool {
     }
 
     /// Asks, and waits for the answer, but not long.
-    ///
-    /// # Errors
-    /// [`ReadError`].
     pub async fn query<T>(
         &self,
         question: impl AsyncFnOnce(&mut Conn) -> Result<T, Error>,

@@ -59,9 +59,6 @@ pub struct Recipient {
 }
 
 /// Those of these addresses that the account may have mailed. Addresses are folded.
-///
-/// # Errors
-/// The database's.
 pub async fn list_confirmed(
     conn: &mut Conn,
     account_id: Uuid,
@@ -82,9 +79,6 @@ pub async fn list_confirmed(
 }
 
 /// Whether the account has asked an address already, whatever came of it.
-///
-/// # Errors
-/// The database's.
 pub async fn has_recipient(conn: &mut Conn, account_id: Uuid, address: &str) -> Result<bool, Error> {
     let known = query_scalar!(
         r#"select exists (select from mail_recipients where account_id = $1 and address = $2) as "known!""#,
@@ -97,9 +91,6 @@ pub async fn has_recipient(conn: &mut Conn, account_id: Uuid, address: &str) -> 
 }
 
 /// How often people were asked since `since`. Others who want to know wait until the transaction ends.
-///
-/// # Errors
-/// The database's.
 pub async fn lock_confirmation_requests(
     conn: &mut Conn,
     account_id: Uuid,
@@ -128,9 +119,6 @@ pub async fn lock_confirmation_requests(
 }
 
 /// Has an address asked, if the account has not done so before, in the caller's transaction.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_recipient(
     conn: &mut Conn,
     account_id: Uuid,
@@ -155,9 +143,6 @@ pub async fn insert_recipient(
 }
 
 /// What somebody is asked, as long as they have not answered.
-///
-/// # Errors
-/// The database's.
 pub async fn find_confirmation(
     conn: &mut Conn,
     account_id: Uuid,
@@ -176,9 +161,6 @@ pub async fn find_confirmation(
 }
 
 /// Whose link that is: they have no account.
-///
-/// # Errors
-/// The database's.
 pub async fn find_by_token(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<Option<Recipient>, Error> {
     let recipient = query_as!(
         Recipient,
@@ -191,9 +173,6 @@ pub async fn find_by_token(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<Opt
 }
 
 /// Writes down what they say.
-///
-/// # Errors
-/// The database's.
 pub async fn update_agreed(
     conn: &mut Conn,
     account_id: Uuid,
@@ -213,9 +192,6 @@ pub async fn update_agreed(
 
 /// Forgets up to `limit` addresses that were asked before `before` and never answered; gives how many. Fewer than
 /// `limit` means that none are left.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_unanswered(conn: &mut Conn, before: DateTime<Utc>, limit: i64) -> Result<u64, Error> {
     let deleted = query!(
         "delete from mail_recipients where id in (

@@ -30,9 +30,6 @@ pub struct FolderItem {
 }
 
 /// Where those of `ids` lie that are things of this kind and of the account.
-///
-/// # Errors
-/// The database's.
 pub async fn list_resource_folders(
     conn: &mut Conn,
     account_id: Uuid,
@@ -52,9 +49,6 @@ pub async fn list_resource_folders(
 }
 
 /// What lies in a folder, oldest first, up to `limit`.
-///
-/// # Errors
-/// The database's.
 pub async fn list_folder_items(
     conn: &mut Conn,
     account_id: Uuid,
@@ -77,9 +71,6 @@ pub async fn list_folder_items(
 
 /// Puts a thing of the account into a folder, or takes it out of all. `false` if there is no such thing, or it
 /// can't lie in a folder, or it was not in `from` where that is given.
-///
-/// # Errors
-/// The database's.
 pub async fn update_folder(
     conn: &mut Conn,
     account_id: Uuid,

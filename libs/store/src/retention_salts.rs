@@ -21,9 +21,6 @@ pub struct NewSalt {
 /// The salt of a site's stretch of time. `fresh` becomes it if there is none yet, and those of stretches before are
 /// destroyed then. One that is there ends when `fresh` would: the owner may have chosen another lifetime since. None if
 /// the site is gone.
-///
-/// # Errors
-/// The database's.
 pub async fn get_site_salt(
     conn: &mut Conn,
     site_id: Uuid,
@@ -63,9 +60,6 @@ pub async fn get_site_salt(
 }
 
 /// Destroys the salts that have served.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_ended_salts(conn: &mut Conn, now: DateTime<Utc>) -> Result<(), Error> {
     query!("delete from retention_salts where ends_at <= $1", now).execute(conn).await?;
     Ok(())

@@ -8,9 +8,6 @@ use crate::{Conn, Error};
 
 /// The salt of a day. `fresh` becomes it if there is none yet; collectors that ask at the same moment agree on
 /// whichever came first.
-///
-/// # Errors
-/// The database's.
 pub async fn get_salt(
     conn: &mut Conn,
     day: NaiveDate,
@@ -30,9 +27,6 @@ pub async fn get_salt(
 }
 
 /// Destroys the salts of all days before `day`.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_salts_before(conn: &mut Conn, day: NaiveDate) -> Result<(), Error> {
     query!("delete from salts where day < $1", day).execute(conn).await?;
     Ok(())

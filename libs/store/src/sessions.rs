@@ -47,9 +47,7 @@ pub struct Session {
 }
 
 /// Stores a session.
-///
-/// # Errors
-/// The database's: also if the account isn't the identity's.
+/// Returns an error if the account does not belong to the identity.
 pub async fn insert_session(conn: &mut Conn, session: &NewSession) -> Result<(), Error> {
     query!(
         "insert into sessions
@@ -69,9 +67,6 @@ pub async fn insert_session(conn: &mut Conn, session: &NewSession) -> Result<(),
 }
 
 /// The session behind a token's hash; none if there is none or it has ended.
-///
-/// # Errors
-/// The database's.
 pub async fn find_session(
     conn: &mut Conn,
     token_hash: &[u8; 32],
@@ -91,9 +86,6 @@ pub async fn find_session(
 }
 
 /// Notes that a session is in use, which moves its end to `expires_at`. A later note stands.
-///
-/// # Errors
-/// The database's.
 pub async fn update_seen(
     conn: &mut Conn,
     session_id: Uuid,
@@ -112,9 +104,6 @@ pub async fn update_seen(
 }
 
 /// Turns a session to another account of its identity. Gives whether the account is one.
-///
-/// # Errors
-/// The database's.
 pub async fn update_account(conn: &mut Conn, session_id: Uuid, account_id: Uuid) -> Result<bool, Error> {
     let done = query!(
         "update sessions s set account_id = own.account_id
@@ -129,18 +118,12 @@ pub async fn update_account(conn: &mut Conn, session_id: Uuid, account_id: Uuid)
 }
 
 /// Ends the session behind a token's hash, if there is one.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_session(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<(), Error> {
     query!("delete from sessions where token_hash = $1", token_hash).execute(conn).await?;
     Ok(())
 }
 
 /// Deletes at most `limit` sessions that have ended.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_expired(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Result<(), Error> {
     query!(
         "delete from sessions where id in

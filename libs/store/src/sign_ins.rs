@@ -21,9 +21,6 @@ pub struct NewSignIn<'a> {
 }
 
 /// Remembers who was sent where.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_sign_in(conn: &mut Conn, begun: &NewSignIn<'_>) -> Result<(), Error> {
     query!(
         "insert into sign_ins (state_hash, browser_hash, provider, sealed, expires_at)
@@ -40,9 +37,6 @@ pub async fn insert_sign_in(conn: &mut Conn, begun: &NewSignIn<'_>) -> Result<()
 }
 
 /// Takes a sign-in out, and gives what was sealed for it: whoever comes second finds nothing. Nor does another browser, which leaves it where it is.
-///
-/// # Errors
-/// The database's.
 pub async fn consume_sign_in(
     conn: &mut Conn,
     state_hash: &[u8; 32],
@@ -65,9 +59,6 @@ pub async fn consume_sign_in(
 }
 
 /// Deletes at most `limit` sign-ins that nobody came back from in time.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_expired(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Result<(), Error> {
     query!(
         "delete from sign_ins where state_hash in

@@ -16,9 +16,6 @@ pub struct PublishedPage {
 }
 
 /// The published pages of a site, by their slugs; without the one that is shown for what isn't there.
-///
-/// # Errors
-/// The database's.
 pub async fn list_published_pages(
     conn: &mut Conn,
     subdomain_id: Uuid,

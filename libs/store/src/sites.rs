@@ -97,9 +97,6 @@ pub struct TrackerTag {
 }
 
 /// Stores a site. `false` and nothing changed if its subdomain is counted already.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_site(conn: &mut Conn, account_id: Uuid, site: &NewSite) -> Result<bool, Error> {
     let inserted = query!(
         "insert into analytics_sites (id, account_id, site_token, name, domain, subdomain_id, folder_id,
@@ -120,9 +117,6 @@ pub async fn insert_site(conn: &mut Conn, account_id: Uuid, site: &NewSite) -> R
 }
 
 /// A site of the account.
-///
-/// # Errors
-/// The database's.
 pub async fn find_site(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Site>, Error> {
     let site = query_as!(
         Site,
@@ -138,9 +132,6 @@ pub async fn find_site(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
 }
 
 /// The account's sites, oldest first.
-///
-/// # Errors
-/// The database's.
 pub async fn list_sites(conn: &mut Conn, account_id: Uuid, filter: &ListFilter) -> Result<Vec<Site>, Error> {
     let sites = query_as!(
         Site,
@@ -165,18 +156,12 @@ pub async fn list_sites(conn: &mut Conn, account_id: Uuid, filter: &ListFilter) 
 /// Where an event with this token belongs; none if no site has it, or its account is suspended.
 ///
 /// Begins without an account, as [`crate::credentials::find_by_key`] does: the token is all a visitor's browser has.
-///
-/// # Errors
-/// The database's.
 pub async fn find_owner_by_token(conn: &mut Conn, site_token: &str) -> Result<Option<SiteOwner>, Error> {
     let owners = list_owners(conn, &[site_token.to_owned()]).await?;
     Ok(owners.into_values().next())
 }
 
 /// The same of many tokens; those that belong to nobody are absent.
-///
-/// # Errors
-/// The database's.
 pub async fn list_owners(
     conn: &mut Conn,
     site_tokens: &[String],
@@ -205,18 +190,12 @@ pub async fn list_owners(
 }
 
 /// Which of these sites there still are.
-///
-/// # Errors
-/// The database's.
 pub async fn list_existing(conn: &mut Conn, ids: &[Uuid]) -> Result<HashSet<Uuid>, Error> {
     let ids = query_scalar!("select id from analytics_sites where id = any($1)", ids).fetch_all(conn).await?;
     Ok(ids.into_iter().collect())
 }
 
 /// How the pages of a subdomain are counted, if they are by themselves.
-///
-/// # Errors
-/// The database's.
 pub async fn find_tag(conn: &mut Conn, subdomain_id: Uuid) -> Result<Option<TrackerTag>, Error> {
     let tag = query_as!(
         TrackerTag,

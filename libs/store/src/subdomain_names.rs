@@ -38,9 +38,6 @@ pub struct RenamableSubdomain {
 
 /// The account's subdomains, oldest first. With a folder in `part`, only pages in it are counted, and with `pages`
 /// only those.
-///
-/// # Errors
-/// The database's.
 pub async fn list_subdomains(
     conn: &mut Conn,
     account_id: Uuid,
@@ -73,9 +70,6 @@ pub async fn list_subdomains(
 
 /// Makes sure, until the transaction ends, that nobody else has or gets the name; a name the account itself gave
 /// up is free for it again. `false` if another has it, or gave it up lately.
-///
-/// # Errors
-/// The database's.
 pub async fn reserve_name(
     conn: &mut Conn,
     account_id: Uuid,
@@ -102,9 +96,6 @@ pub async fn reserve_name(
 
 /// Makes a subdomain of the account under the first suggested name that nobody has, and gives the name; none if some
 /// were tried in vain.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_suggested(
     conn: &mut Conn,
     account_id: Uuid,
@@ -123,9 +114,6 @@ pub async fn insert_suggested(
 }
 
 /// The account's first subdomain, locked for this transaction.
-///
-/// # Errors
-/// The database's.
 pub async fn lock_first_subdomain(
     conn: &mut Conn,
     account_id: Uuid,
@@ -142,9 +130,6 @@ pub async fn lock_first_subdomain(
 }
 
 /// Gives a locked subdomain a reserved name. The one it had leads to it until `kept_until`.
-///
-/// # Errors
-/// The database's.
 pub async fn update_name(
     conn: &mut Conn,
     account_id: Uuid,

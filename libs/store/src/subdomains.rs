@@ -29,9 +29,6 @@ pub struct Site {
 }
 
 /// Stores a subdomain under a name that is reserved for the account ([`crate::subdomain_names::reserve_name`]).
-///
-/// # Errors
-/// The database's.
 pub async fn insert_subdomain(
     conn: &mut Conn,
     account_id: Uuid,
@@ -52,9 +49,6 @@ pub async fn insert_subdomain(
 }
 
 /// The account's subdomain with that id, or its first (the oldest) without one.
-///
-/// # Errors
-/// The database's.
 pub async fn find_subdomain(
     conn: &mut Conn,
     account_id: Uuid,
@@ -74,9 +68,6 @@ pub async fn find_subdomain(
 
 /// The site served under a name, whoever's it is: visitors have no account. A name that was given up leads to the
 /// site until its time is over, unless another has it.
-///
-/// # Errors
-/// The database's.
 pub async fn find_site_by_name(
     conn: &mut Conn,
     name: &str,

@@ -75,9 +75,6 @@ pub struct Submission {
 }
 
 /// A submission of a form of the account.
-///
-/// # Errors
-/// The database's.
 pub async fn find_submission(
     conn: &mut Conn,
     account_id: Uuid,
@@ -98,9 +95,6 @@ pub async fn find_submission(
 }
 
 /// The id of the submission that its owner calls so.
-///
-/// # Errors
-/// The database's.
 pub async fn find_id_by_external_id(
     conn: &mut Conn,
     account_id: Uuid,

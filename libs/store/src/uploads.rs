@@ -86,9 +86,6 @@ pub struct ExpiredUpload {
 }
 
 /// Stores an upload that is to come.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_upload(conn: &mut Conn, account_id: Uuid, new: &NewUpload<'_>) -> Result<(), Error> {
     query!(
         "insert into uploads (id, account_id, purpose, content_type, size_bytes, expires_at, created_at)
@@ -107,9 +104,6 @@ pub async fn insert_upload(conn: &mut Conn, account_id: Uuid, new: &NewUpload<'_
 }
 
 /// The upload at a signed address, whoever's it is: the signature stands for the account.
-///
-/// # Errors
-/// The database's.
 pub async fn find_upload(conn: &mut Conn, id: Uuid) -> Result<Option<Upload>, Error> {
     let row = query!(
         r#"select u.account_id, u.purpose, u.content_type, u.size_bytes, u.stored_at is not null as "is_stored!",
@@ -133,9 +127,6 @@ pub async fn find_upload(conn: &mut Conn, id: Uuid) -> Result<Option<Upload>, Er
 }
 
 /// Notes that the bytes of an upload have come. `false` if others came before, or its time was over.
-///
-/// # Errors
-/// The database's.
 pub async fn finish_upload(
     conn: &mut Conn,
     account_id: Uuid,
@@ -154,18 +145,12 @@ pub async fn finish_upload(
 }
 
 /// Deletes the upload of something that is deleted itself.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_upload(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<(), Error> {
     query!("delete from uploads where account_id = $1 and id = $2", account_id, id).execute(conn).await?;
     Ok(())
 }
 
 /// Takes away up to `limit` uploads whose time is over.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_expired(
     conn: &mut Conn,
     now: DateTime<Utc>,

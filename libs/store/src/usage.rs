@@ -24,9 +24,6 @@ pub struct Usage {
 }
 
 /// What the account uses; none if it is gone.
-///
-/// # Errors
-/// The database's.
 pub async fn find_usage(conn: &mut Conn, account_id: Uuid) -> Result<Option<Usage>, Error> {
     let usage = query_as!(
         Usage,
@@ -54,18 +51,12 @@ pub enum Counter {
 /// Takes the account's publishing for this transaction: two calls that write its pages at once do so one after the
 /// other. It is the row of its counters, which they write as well: with one lock, taken first, there is no order of
 /// locks to get wrong.
-///
-/// # Errors
-/// The database's.
 pub async fn lock(conn: &mut Conn, account_id: Uuid) -> Result<(), Error> {
     query!("select from usage where account_id = $1 for update", account_id).fetch_optional(conn).await?;
     Ok(())
 }
 
 /// Counts one more, unless that passes `limit` (-1: no limit). Gives whether it was counted.
-///
-/// # Errors
-/// The database's.
 pub async fn reserve(conn: &mut Conn, account_id: Uuid, counter: Counter, limit: i64) -> Result<bool, Error> {
     let taken = query_scalar!(
         "update usage set projects = projects + $2, webhooks = webhooks + $3, domains = domains + $4,
@@ -86,9 +77,7 @@ pub async fn reserve(conn: &mut Conn, account_id: Uuid, counter: Counter, limit:
 }
 
 /// Counts one less.
-///
-/// # Errors
-/// The database's; also that nothing is left to give back.
+/// Returns an error if the counter is already zero.
 pub async fn release(conn: &mut Conn, account_id: Uuid, counter: Counter) -> Result<(), Error> {
     query!(
         "update usage set projects = projects - $2, webhooks = webhooks - $3, domains = domains - $4,
@@ -107,9 +96,6 @@ pub async fn release(conn: &mut Conn, account_id: Uuid, counter: Counter) -> Res
 
 /// Counts so many bytes more, all or none, unless that passes `limit` (-1: no limit). Gives whether they were
 /// counted.
-///
-/// # Errors
-/// The database's.
 pub async fn reserve_bytes(conn: &mut Conn, account_id: Uuid, bytes: i64, limit: i64) -> Result<bool, Error> {
     let taken = query_scalar!(
         "update usage set storage_bytes = storage_bytes + $2
@@ -125,9 +111,7 @@ pub async fn reserve_bytes(conn: &mut Conn, account_id: Uuid, bytes: i64, limit:
 }
 
 /// Counts so many bytes less.
-///
-/// # Errors
-/// The database's; also that more would be given back than was taken.
+/// Returns an error if more would be released than is counted.
 pub async fn release_bytes(conn: &mut Conn, account_id: Uuid, bytes: i64) -> Result<(), Error> {
     query!("update usage set storage_bytes = storage_bytes - $2 where account_id = $1", account_id, bytes)
         .execute(conn)

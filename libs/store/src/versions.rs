@@ -27,9 +27,6 @@ pub struct Version {
 }
 
 /// Keeps what a page has just become, and lets go of what is older than the last twenty.
-///
-/// # Errors
-/// The database's.
 pub(crate) async fn insert_version(
     conn: &mut Conn,
     account_id: Uuid,
@@ -113,9 +110,6 @@ pub(crate) async fn delete_unused(conn: &mut Conn, account_id: Uuid, texts: Vec<
 }
 
 /// The versions of a page of the account, the newest, which is what the page is, first.
-///
-/// # Errors
-/// The database's.
 pub async fn list_versions(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> Result<Vec<Version>, Error> {
     let versions = query_as!(
         Version,
@@ -130,9 +124,6 @@ pub async fn list_versions(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> 
 }
 
 /// What a page of the account was in a version.
-///
-/// # Errors
-/// The database's.
 pub async fn find_version(
     conn: &mut Conn,
     account_id: Uuid,

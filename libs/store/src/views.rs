@@ -10,9 +10,7 @@ use crate::{Conn, Error};
 /// Adds views to pages. Pages there are not (any more) are passed over; one may be named more than once.
 ///
 /// Rows are locked in the order of their ids, so that edges that write at once can't wait for each other.
-///
-/// # Errors
-/// The database's; then none was added.
+/// On an error no view is added.
 pub async fn add_views(conn: &mut Conn, counted: &[(Uuid, i64)]) -> Result<(), Error> {
     let mut views = BTreeMap::<Uuid, i64>::new();
     for (page_id, count) in counted {

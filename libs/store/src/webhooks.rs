@@ -80,9 +80,6 @@ pub struct Webhook {
 }
 
 /// Stores a webhook and its links. The forms must be the account's: the statement links no other.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_webhook(conn: &mut Conn, account_id: Uuid, webhook: &NewWebhook) -> Result<(), Error> {
     query!(
         "insert into webhooks (id, account_id, sealed_url, events, description, field_mapping, all_forms,
@@ -117,9 +114,6 @@ pub async fn insert_webhook(conn: &mut Conn, account_id: Uuid, webhook: &NewWebh
 
 /// Links webhooks of the account to a form; one that was told of all forms is from now on told of its own
 /// alone. Gives how many of `webhook_ids` are the account's.
-///
-/// # Errors
-/// The database's.
 pub async fn link_webhooks(
     conn: &mut Conn,
     account_id: Uuid,
@@ -146,9 +140,6 @@ pub async fn link_webhooks(
 }
 
 /// Unlinks webhooks of the account from a form.
-///
-/// # Errors
-/// The database's.
 pub async fn unlink_webhooks(
     conn: &mut Conn,
     account_id: Uuid,
@@ -169,9 +160,6 @@ pub async fn unlink_webhooks(
 
 /// Which webhooks of the account are linked to these forms, as pairs of form and webhook, the oldest webhooks first.
 /// Those told of all forms are linked to none.
-///
-/// # Errors
-/// The database's.
 pub async fn list_links(
     conn: &mut Conn,
     account_id: Uuid,
@@ -189,9 +177,6 @@ pub async fn list_links(
 }
 
 /// A webhook of the account.
-///
-/// # Errors
-/// The database's.
 pub async fn find_webhook(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Webhook>, Error> {
     let webhook = query_as!(
         Webhook,
@@ -208,9 +193,6 @@ pub async fn find_webhook(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result
 }
 
 /// The account's webhooks, oldest first.
-///
-/// # Errors
-/// The database's.
 pub async fn list_webhooks(
     conn: &mut Conn,
     account_id: Uuid,

@@ -97,7 +97,7 @@ pub(super) async fn upgrade(
     }
     let mut tx = store::begin(&app.db).await?;
     store::accounts::update_plan(&mut tx, call.account_id, requested_plan).await?;
-    let changes = store::accounts::list_changes_of_account(&mut tx, call.account_id).await?;
+    let changes = store::accounts::list_cached_items(&mut tx, call.account_id).await?;
     app.commit(tx, changes).await?;
     app.credentials.invalidate_account(call.account_id);
     let done = UpgradeResponse { plan: requested_plan, requested_plan, status: "active", steps: vec![] };

@@ -96,7 +96,7 @@ pub(in crate::signin) async fn claim(
     keys::revoke_keys(&mut tx, account_id, &revoked, now).await?;
     sessions::update_account(&mut tx, session.id, account_id).await?;
     // The pages become visible to search engines, so the edges must reload them.
-    let changes = accounts::list_changes_of_account(&mut tx, account_id).await?;
+    let changes = accounts::list_cached_items(&mut tx, account_id).await?;
     app.commit(tx, changes).await?;
     app.credentials.invalidate_account(account_id);
     app.credentials.invalidate(&[session_hash]);

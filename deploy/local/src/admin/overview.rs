@@ -33,7 +33,7 @@ pub(crate) async fn load(conn: &mut Conn, account_id: Uuid) -> Result<Option<Ove
     let Some(standing) = account_overview::find_suspension_status(conn, account_id).await? else {
         return Ok(None);
     };
-    let Some(usage) = account_overview::find_usage(conn, account_id).await? else { return Ok(None) };
+    let Some(usage) = store::usage::find_usage(conn, account_id).await? else { return Ok(None) };
     Ok(Some(Overview {
         account,
         standing,

@@ -11,7 +11,7 @@ use domain::media;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use store::assets::ServedFile;
+use store::served_files::ServedFile;
 use uuid::Uuid;
 
 use crate::config::{Cache, weight};

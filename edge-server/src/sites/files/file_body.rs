@@ -11,7 +11,7 @@ use domain::Fault;
 use futures::TryStreamExt;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use store::assets::ServedFile;
+use store::served_files::ServedFile;
 
 use crate::config::weight;
 use crate::sites::files::ranges::{self, Part};

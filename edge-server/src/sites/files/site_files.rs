@@ -9,7 +9,7 @@ use cache::{Served, StaleOnErrorCache};
 use domain::media;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, header};
-use store::assets::ServedFile;
+use store::served_files::ServedFile;
 use store::subdomains::Site;
 use uuid::Uuid;
 

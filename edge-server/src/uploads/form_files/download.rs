@@ -8,7 +8,7 @@ use domain::uploads::{Refused, Ticket};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use store::Conn;
-use store::assets::ServedFile;
+use store::served_files::ServedFile;
 use uuid::Uuid;
 use web::{Code, Path, Problem};
 

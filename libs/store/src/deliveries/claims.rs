@@ -34,9 +34,6 @@ pub struct ClaimLimit {
 
 /// Begins attempts of deliveries that have been due longest, at most as many as each of these webhooks has places. A
 /// webhook that brings fewer has no more that are due.
-///
-/// # Errors
-/// The database's.
 pub async fn claim(conn: &mut Conn, lease: &Lease, limits: &[ClaimLimit]) -> Result<Vec<Attempt>, Error> {
     let rows = query!(
         "with due as materialized (
@@ -85,9 +82,6 @@ pub async fn claim(conn: &mut Conn, lease: &Lease, limits: &[ClaimLimit]) -> Res
 
 /// The active webhooks that have deliveries which are due. Steps from webhook to webhook, however many deliveries each
 /// has.
-///
-/// # Errors
-/// The database's.
 pub async fn list_due(conn: &mut Conn, now: DateTime<Utc>) -> Result<Vec<Uuid>, Error> {
     let due = query_scalar!(
         r#"with recursive step (webhook_id) as (
@@ -109,9 +103,6 @@ pub async fn list_due(conn: &mut Conn, now: DateTime<Utc>) -> Result<Vec<Uuid>, 
 }
 
 /// Takes back attempts that were begun and never sent.
-///
-/// # Errors
-/// The database's.
 pub async fn release_attempts(conn: &mut Conn, attempts: &[Attempt]) -> Result<(), Error> {
     let (ids, numbers): (Vec<Uuid>, Vec<i32>) =
         attempts.iter().map(|attempt| (attempt.delivery_id, attempt.attempt)).unzip();

@@ -14,9 +14,7 @@ use crate::{Conn, Error};
 ///
 /// Their states are asked of the rows it holds: asked of the table, they led Postgres, before it had any statistics, from
 /// all that is pending to these few.
-///
-/// # Errors
-/// The database's; then none of them is written down.
+/// On an error no outcome is stored.
 pub async fn complete_attempts(conn: &mut Conn, ended: &[(Uuid, i32, AttemptOutcome)]) -> Result<(), Error> {
     let column = |pick: fn(&AttemptOutcome) -> &'static str| -> Vec<&'static str> {
         ended.iter().map(|(_, _, outcome)| pick(outcome)).collect()

@@ -52,9 +52,6 @@ pub struct DeliveryFilter<'a> {
 }
 
 /// The deliveries of a webhook of the account, newest first.
-///
-/// # Errors
-/// The database's.
 pub async fn list_deliveries(
     conn: &mut Conn,
     account_id: Uuid,
@@ -88,9 +85,6 @@ pub async fn list_deliveries(
 }
 
 /// A delivery of a webhook of the account.
-///
-/// # Errors
-/// The database's.
 pub async fn find_delivery(
     conn: &mut Conn,
     account_id: Uuid,

@@ -8,9 +8,7 @@ use uuid::Uuid;
 use crate::{Conn, Error};
 
 /// Makes a delivery of a test, due now.
-///
-/// # Errors
-/// The database's; also that the webhook is not the account's.
+/// Returns an error if the webhook does not belong to the account.
 pub async fn insert_ping(
     conn: &mut Conn,
     account_id: Uuid,
@@ -38,9 +36,6 @@ pub async fn insert_ping(
 
 /// Makes a delivery due now, its schedule begun anew. One that is being tried at this moment is left to that. Gives
 /// whether there is such a delivery of the webhook.
-///
-/// # Errors
-/// The database's.
 pub async fn retry_delivery(
     conn: &mut Conn,
     account_id: Uuid,
@@ -72,9 +67,6 @@ pub async fn retry_delivery(
 
 /// Makes up to `limit` deliveries due now that came to nothing at `since` or later, the earliest first; tests are
 /// left out. Those that wait or were taken are not touched, so that calling twice sends nothing twice. Gives how many.
-///
-/// # Errors
-/// The database's.
 pub async fn retry_failed(
     conn: &mut Conn,
     account_id: Uuid,
@@ -103,9 +95,6 @@ pub async fn retry_failed(
 }
 
 /// Takes back what a webhook has still to be told.
-///
-/// # Errors
-/// The database's.
 pub async fn cancel_pending(
     conn: &mut Conn,
     account_id: Uuid,

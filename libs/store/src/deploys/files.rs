@@ -32,9 +32,6 @@ pub struct ServedDeploy {
 
 /// Which deploy a site's files are served from, if there is one. Until the end of the transaction nobody else
 /// changes that.
-///
-/// # Errors
-/// The database's.
 pub async fn lock_served_deploy(
     conn: &mut Conn,
     account_id: Uuid,
@@ -62,9 +59,6 @@ pub async fn lock_served_deploy(
 }
 
 /// From now on a site's files are served from this deploy, or there are none.
-///
-/// # Errors
-/// The database's.
 pub async fn update_served_deploy(
     conn: &mut Conn,
     account_id: Uuid,
@@ -92,9 +86,6 @@ pub async fn update_served_deploy(
 }
 
 /// Stores the files of a deploy.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_files(
     conn: &mut Conn,
     account_id: Uuid,
@@ -125,9 +116,6 @@ pub async fn insert_files(
 }
 
 /// The files of a deploy.
-///
-/// # Errors
-/// The database's.
 pub async fn list_files(
     conn: &mut Conn,
     account_id: Uuid,
@@ -148,9 +136,6 @@ pub async fn list_files(
 
 /// Forgets the files of a site's deploys but for the `kept` newest that were published and the one that is served.
 /// Gives the blobs to be released.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_old_files(
     conn: &mut Conn,
     account_id: Uuid,
@@ -175,9 +160,6 @@ pub async fn delete_old_files(
 }
 
 /// The file at a path of a site, whoever's it is: visitors have no account.
-///
-/// # Errors
-/// The database's.
 pub async fn find_file(conn: &mut Conn, subdomain_id: Uuid, path: &str) -> Result<Option<ServedFile>, Error> {
     let row = query!(
         r#"select d.account_id, b.sha256, f.size_bytes, f.content_type

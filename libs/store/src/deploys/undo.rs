@@ -19,9 +19,6 @@ pub struct PageChange {
 }
 
 /// Notes what a deploy did to pages.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_changes(
     conn: &mut Conn,
     account_id: Uuid,
@@ -51,9 +48,6 @@ pub async fn insert_changes(
 }
 
 /// What a deploy did to pages that there still are.
-///
-/// # Errors
-/// The database's.
 pub async fn list_changes(
     conn: &mut Conn,
     account_id: Uuid,
@@ -90,9 +84,6 @@ pub struct FoundPage {
 }
 
 /// Every page of a site, with the version it has.
-///
-/// # Errors
-/// The database's.
 pub async fn list_pages(
     conn: &mut Conn,
     account_id: Uuid,

@@ -17,9 +17,6 @@ use crate::submissions::WriteContext;
 use crate::{Conn, Error};
 
 /// Up to `limit` forms that may have closed by now: of which account, and which.
-///
-/// # Errors
-/// The database's.
 pub async fn list_closing(
     conn: &mut Conn,
     now: DateTime<Utc>,
@@ -38,9 +35,6 @@ pub async fn list_closing(
 /// Tells webhooks of the form if it has closed, and nobody has told them; gives why it has, and what may be told right
 /// after the commit. Of two who look at once, one
 /// tells. One that is being edited is left for the next look.
-///
-/// # Errors
-/// The database's.
 pub async fn close_form(
     conn: &mut Conn,
     account_id: Uuid,
@@ -80,9 +74,6 @@ fn why_closed(open: &OpenForm, now: DateTime<Utc>) -> Option<Shut> {
 }
 
 /// Tells webhooks that a form has closed. Gives what may be told right after the commit.
-///
-/// # Errors
-/// The database's.
 pub(crate) async fn notify_closed(
     conn: &mut Conn,
     account_id: Uuid,

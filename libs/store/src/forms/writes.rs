@@ -14,9 +14,6 @@ use crate::accounts::read_plan;
 use crate::{Conn, Error};
 
 /// Stores a form.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_form(conn: &mut Conn, account_id: Uuid, form: &Form) -> Result<(), Error> {
     query!(
         "insert into forms (id, account_id, folder_id, name, fields, success_message, submit_label, redirect_url,
@@ -57,9 +54,6 @@ pub(crate) fn advisory_lock_key(form_id: Uuid) -> i64 {
 
 /// A form of the account, taken for this transaction: until it ends, the form is not edited and gets no submission. What
 /// its submissions have counted apart from each other stands in its own row from then on.
-///
-/// # Errors
-/// The database's.
 pub async fn lock_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Form>, Error> {
     lock(conn, id).await?;
     query!(
@@ -85,9 +79,6 @@ async fn lock(conn: &mut Conn, id: Uuid) -> Result<(), Error> {
 }
 
 /// Waits in line for a moment in which the form is not edited; from then on to the end of this transaction it isn't.
-///
-/// # Errors
-/// The database's.
 pub async fn lock_form_shared(conn: &mut Conn, id: Uuid) -> Result<(), Error> {
     query!("select from pg_advisory_xact_lock_shared($1)", advisory_lock_key(id)).execute(conn).await?;
     Ok(())
@@ -95,9 +86,6 @@ pub async fn lock_form_shared(conn: &mut Conn, id: Uuid) -> Result<(), Error> {
 
 /// Writes a form of the account as it is to be, but for its count. Its `updated_at` rises whatever the clock says. What is
 /// left of its row may say that it has closed by this: then the job-runner looks ([`super::close_form`]).
-///
-/// # Errors
-/// The database's.
 pub async fn update_form(
     conn: &mut Conn,
     account_id: Uuid,
@@ -150,9 +138,6 @@ pub async fn update_form(
 }
 
 /// Deletes a form of the account with its submissions; gives whether there was one.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
     lock(conn, id).await?;
     let done =

@@ -121,9 +121,6 @@ struct Current {
 
 /// Stores a page with its first version and, if its slug is the first of its kind, gives it the bare address.
 /// `false` and nothing changed if the subdomain already has a page with that slug.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_page(conn: &mut Conn, account_id: Uuid, page: &NewPage) -> Result<bool, Error> {
     usage::lock(conn, account_id).await?;
     let content = &page.content;
@@ -166,9 +163,6 @@ pub async fn insert_page(conn: &mut Conn, account_id: Uuid, page: &NewPage) -> R
 }
 
 /// Takes a page of the account for this transaction; gives when it was last edited.
-///
-/// # Errors
-/// The database's.
 pub async fn lock_page(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<DateTime<Utc>>, Error> {
     usage::lock(conn, account_id).await?;
     let updated_at = query_scalar!(
@@ -183,9 +177,6 @@ pub async fn lock_page(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
 
 /// Edits a page of the account. Its `updated_at` rises by at least a millisecond, whatever the clock says; new
 /// content makes a version. `false` if there is no such page.
-///
-/// # Errors
-/// The database's.
 pub async fn update_page(
     conn: &mut Conn,
     account_id: Uuid,
@@ -198,9 +189,6 @@ pub async fn update_page(
 
 /// Makes a page, or edits the one that has its slug if that is other. Whoever calls it counts a new one in the same
 /// transaction.
-///
-/// # Errors
-/// The database's.
 pub async fn upsert_page(
     conn: &mut Conn,
     account_id: Uuid,

@@ -8,9 +8,6 @@ use crate::{Conn, Error, usage};
 
 /// Deletes a page of the account with its versions, entries and views; gives where it was served. Entries that are
 /// to be kept are archived before.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_page(
     conn: &mut Conn,
     account_id: Uuid,

@@ -8,9 +8,6 @@ use crate::{Conn, Error, outbox};
 
 /// Publishes up to `limit` pages whose time has come, the most overdue first, and orders that it be told; gives how
 /// many. A page that somebody else has hold of is left for the next time.
-///
-/// # Errors
-/// The database's.
 pub async fn publish_due(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Result<usize, Error> {
     let published = query!(
         "update pages set is_published = true, publish_at = null,
@@ -33,9 +30,6 @@ pub async fn publish_due(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Res
 }
 
 /// When the next page publishes itself, if any is going to.
-///
-/// # Errors
-/// The database's.
 pub async fn find_next_due(conn: &mut Conn) -> Result<Option<DateTime<Utc>>, Error> {
     let next = query_scalar!("select min(publish_at) from pages where publish_at is not null");
     Ok(next.fetch_one(conn).await?)

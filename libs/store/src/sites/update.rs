@@ -21,9 +21,6 @@ pub struct SiteChange {
 }
 
 /// Changes a site. `false` if the account has no such site.
-///
-/// # Errors
-/// The database's.
 pub async fn update_site(
     conn: &mut Conn,
     account_id: Uuid,
@@ -54,9 +51,6 @@ pub async fn update_site(
 
 /// Deletes a site; gives its token and the subdomain it counted. Its visits are in ClickHouse: see
 /// [`crate::purges::insert_event_purge`].
-///
-/// # Errors
-/// The database's.
 pub async fn delete_site(
     conn: &mut Conn,
     account_id: Uuid,

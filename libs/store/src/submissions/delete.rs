@@ -40,9 +40,6 @@ struct Doomed {
 /// Deletes up to `limit` submissions of a form of the account that bear an e-mail address, spam too, with everything
 /// made of them; webhooks are told the ids of those that counted. The address is looked for in fields of type e-mail,
 /// and in all that the form doesn't ask any more, of which it isn't known what it was. `None` if there is no such form.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_submissions_by_email(
     conn: &mut Conn,
     account_id: Uuid,

@@ -32,9 +32,6 @@ impl std::fmt::Debug for WriteContext<'_> {
 }
 
 /// All that follows from a submission that counts from now on. Gives what may be told right after the commit.
-///
-/// # Errors
-/// The database's.
 pub(super) async fn follow(
     conn: &mut Conn,
     account_id: Uuid,
@@ -63,9 +60,6 @@ pub(super) async fn follow(
 }
 
 /// Tells webhooks what happened to a submission. Gives what may be told right after the commit.
-///
-/// # Errors
-/// The database's.
 pub(super) async fn tell(
     conn: &mut Conn,
     account_id: Uuid,

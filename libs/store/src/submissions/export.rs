@@ -29,9 +29,6 @@ const REST: &str = "otherAnswers";
 /// The submissions of a form of the account that count, oldest first, as lines of a CSV file (RFC 4180, without the
 /// line of names, which is [`csv_column_names`]), as they were when it began. Unless it is read to its end, the connection
 /// must be closed.
-///
-/// # Errors
-/// The database's.
 pub async fn export_submissions<'c>(
     conn: &'c mut Conn,
     account_id: Uuid,

@@ -94,9 +94,7 @@ pub struct StoredBatch {
 /// its webhooks. They are committed then, unless `conn` is in a transaction.
 ///
 /// Left out are those of which more webhooks are to be told than were known, or one that is being deleted.
-///
-/// # Errors
-/// The database's; none is stored then.
+/// On an error none is stored.
 pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<StoredBatch, Error> {
     let deliveries: Vec<(Uuid, i32, Uuid)> = all
         .iter()

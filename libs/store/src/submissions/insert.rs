@@ -58,9 +58,6 @@ pub enum SubmissionOutcome {
 /// Count and check are one statement with the insert, so no number of submissions at once passes a limit, and of those
 /// that agree on `uniqueBy` one is stored. Webhooks are told by the one that fills the form that it is closed. **Unless it is [`SubmissionOutcome::Stored`], the transaction must be rolled back.**
 /// What else is to be committed with it goes into the same transaction, shortly: the form's other submissions wait.
-///
-/// # Errors
-/// The database's.
 pub async fn insert_submission(
     conn: &mut Conn,
     account_id: Uuid,

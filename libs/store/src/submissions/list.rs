@@ -31,9 +31,6 @@ pub struct SubmissionFilter {
 }
 
 /// Submissions of a form of the account, newest first. Wants a transaction.
-///
-/// # Errors
-/// The database's.
 pub async fn list_submissions(
     conn: &mut Conn,
     account_id: Uuid,

@@ -9,9 +9,6 @@ use crate::{Conn, Error};
 /// Counts the answers to fields with choices and to fields of numbers, over the submissions of a form that count.
 /// Gives how many submissions those are as well. Only options that the form has are
 /// told: another text may have been given when the field asked for something else.
-///
-/// # Errors
-/// The database's.
 pub async fn get_results(
     conn: &mut Conn,
     account_id: Uuid,

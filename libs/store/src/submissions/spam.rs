@@ -9,9 +9,6 @@ use uuid::Uuid;
 use crate::{Conn, Error};
 
 /// Deletes the oldest spam of a form that is more than a form keeps.
-///
-/// # Errors
-/// The database's.
 pub(super) async fn delete_excess(conn: &mut Conn, account_id: Uuid, form_id: Uuid) -> Result<(), Error> {
     // Two that come at once leave each other's rows alone; the next one deletes what both have left.
     query!(
@@ -36,9 +33,6 @@ pub(super) async fn delete_excess(conn: &mut Conn, account_id: Uuid, form_id: Uu
 
 /// Deletes up to `limit` spam submissions that came before `before`, of whatever account; gives how many. Fewer than
 /// `limit` means that none are left.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_old_spam(conn: &mut Conn, before: DateTime<Utc>, limit: i64) -> Result<i64, Error> {
     let deleted = query_scalar!(
         r#"with gone as (

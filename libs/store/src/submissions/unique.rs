@@ -16,9 +16,6 @@ const BATCH: i64 = 2_000;
 
 /// Writes anew what is unique in all submissions of a form whose `uniqueBy` or fields are others now. Those that agree
 /// stay, and the oldest of them forbids newer ones. The form's row must be taken: nothing comes in between.
-///
-/// # Errors
-/// The database's.
 pub async fn update_unique_digests(conn: &mut Conn, account_id: Uuid, form: &Form) -> Result<(), Error> {
     query!(
         "update submissions set unique_digest = null, is_twin = false
@@ -75,9 +72,6 @@ async fn write(conn: &mut Conn, form_id: Uuid, ids: &[Uuid], digests: &[Vec<u8>]
 
 /// Where the submission that forbade others is gone, or is another now, the oldest of its twins does so from now on.
 /// Whoever deletes submissions of a form, or takes them out of what counts, calls it in the same transaction.
-///
-/// # Errors
-/// The database's.
 pub async fn resolve_duplicates(conn: &mut Conn, account_id: Uuid, form_id: Uuid) -> Result<(), Error> {
     query!(
         "update submissions set is_twin = false where id in (

@@ -29,9 +29,6 @@ pub enum UpdateOutcome {
 }
 
 /// Gives a submission other answers, which were checked against `form`, and tells webhooks of it.
-///
-/// # Errors
-/// The database's.
 pub async fn update_payload(
     conn: &mut Conn,
     account_id: Uuid,
@@ -77,9 +74,6 @@ pub async fn update_payload(
 /// Makes of a submission what its form's owner takes it for. What is found to be no spam counts from now on, if the
 /// form has room and no twin of it, and all follows as if it had come now. What is found to be spam gives up its place
 /// and its entry of a page. `plan_limit` is -1 for unlimited.
-///
-/// # Errors
-/// The database's.
 pub async fn update_status(
     conn: &mut Conn,
     account_id: Uuid,
@@ -152,9 +146,7 @@ async fn count_files(
 }
 
 /// Counts so many submissions of a form more, or less.
-///
-/// # Errors
-/// The database's; also that there were not so many.
+/// Returns an error if the count would become negative.
 pub async fn update_count(conn: &mut Conn, account_id: Uuid, form_id: Uuid, more: i64) -> Result<(), Error> {
     query!(
         "update forms set submission_count = submission_count + $3 where account_id = $1 and id = $2",

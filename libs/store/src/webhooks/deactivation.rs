@@ -23,9 +23,6 @@ pub struct Deactivation {
 
 /// What is to be told of a webhook that was switched off. None if it is on again or gone, or nobody can be told: nobody
 /// owns a trial.
-///
-/// # Errors
-/// The database's.
 pub async fn find_deactivation(
     conn: &mut Conn,
     account_id: Uuid,

@@ -10,9 +10,6 @@ use crate::mails::Kind;
 use crate::{Conn, Error};
 
 /// Notes that deliveries of a webhook fail since `at`, unless they have failed for longer.
-///
-/// # Errors
-/// The database's.
 pub async fn mark_failing(
     conn: &mut Conn,
     account_id: Uuid,
@@ -31,9 +28,6 @@ pub async fn mark_failing(
 }
 
 /// Notes that a webhook works.
-///
-/// # Errors
-/// The database's.
 pub async fn clear_failing(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<(), Error> {
     query!(
         "update webhooks set failing_since = null
@@ -48,9 +42,6 @@ pub async fn clear_failing(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Resul
 
 /// Switches a webhook off for a reason its owner is shown: `gone` or `failing`; a mail to them is due from then on. Gives whether it was on, and still is
 /// what the attempt saw that shows the reason: of the same address, and failing since the same time.
-///
-/// # Errors
-/// The database's.
 pub async fn deactivate(
     conn: &mut Conn,
     account_id: Uuid,
@@ -81,9 +72,6 @@ pub async fn deactivate(
 }
 
 /// Notes where a Telegram group is from now on, unless its owner has chosen another since.
-///
-/// # Errors
-/// The database's.
 pub async fn update_chat_id(
     conn: &mut Conn,
     account_id: Uuid,

@@ -28,9 +28,6 @@ pub struct WebhookChange {
 }
 
 /// Takes a webhook of the account for this transaction: whoever else changes it waits. Gives whether there is one.
-///
-/// # Errors
-/// The database's.
 pub async fn lock_webhook(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
     let locked =
         query!("select id from webhooks where account_id = $1 and id = $2 for no key update", account_id, id)
@@ -41,9 +38,6 @@ pub async fn lock_webhook(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result
 
 /// Edits a webhook of the account. A new address, or being switched on, makes it one that has never failed; what was
 /// said of why it was switched off is forgotten when its owner switches it.
-///
-/// # Errors
-/// The database's.
 pub async fn update_webhook(
     conn: &mut Conn,
     account_id: Uuid,
@@ -90,9 +84,6 @@ pub async fn update_webhook(
 
 /// Gives a webhook of the account another signing secret, sealed. The one before signs beside it until
 /// `previous_until`; any older one is forgotten.
-///
-/// # Errors
-/// The database's.
 pub async fn update_secret(
     conn: &mut Conn,
     account_id: Uuid,
@@ -118,9 +109,6 @@ pub async fn update_secret(
 }
 
 /// Forgets the secrets that have ended their time beside a newer one: they are of no use but to a thief.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_expired_secrets(conn: &mut Conn, now: DateTime<Utc>) -> Result<(), Error> {
     query!(
         "update webhooks set sealed_previous_secret = null, previous_secret_until = null
@@ -133,9 +121,6 @@ pub async fn delete_expired_secrets(conn: &mut Conn, now: DateTime<Utc>) -> Resu
 }
 
 /// Deletes a webhook of the account with its deliveries; gives whether there was one.
-///
-/// # Errors
-/// The database's.
 pub async fn delete_webhook(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
     let deleted = query!("delete from webhooks where account_id = $1 and id = $2", account_id, id);
     Ok(deleted.execute(conn).await?.rows_affected() > 0)
