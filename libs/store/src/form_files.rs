@@ -7,8 +7,8 @@ use domain::form_files::WAITING_BYTES_MIN;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::assets::ServedFile;
-use crate::{Conn, Error, blobs};
+use crate::served_files::{ServedFile, ServedFileRow};
+use crate::{Conn, Error};
 
 /// How long a visitor waits for others who ask at the same moment, before they are told to come back.
 const LOCK_TIMEOUT: &str = "2s";
@@ -270,7 +270,8 @@ pub async fn find_downloadable(
     form_id: Option<Uuid>,
     id: Uuid,
 ) -> Result<Option<ServedFile>, Error> {
-    let row = query!(
+    let row = query_as!(
+        ServedFileRow,
         r#"select f.account_id, b.sha256, f.size_bytes, f.content_type, f.filename,
                   a.suspended_at is not null as "is_suspended!"
            from form_files f join submissions s on s.id = f.submission_id join blobs b on b.id = f.blob_id
@@ -281,17 +282,7 @@ pub async fn find_downloadable(
     )
     .fetch_optional(conn)
     .await?;
-    row.map(|row| {
-        Ok(ServedFile {
-            account_id: row.account_id,
-            sha256: blobs::digest(&row.sha256)?,
-            size_bytes: row.size_bytes,
-            content_type: row.content_type,
-            filename: row.filename,
-            is_suspended: row.is_suspended,
-        })
-    })
-    .transpose()
+    row.map(ServedFile::try_from).transpose()
 }
 
 /// Deletes a file that was announced and whose bytes did not come in time; does nothing if it is none.

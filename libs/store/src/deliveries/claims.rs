@@ -8,11 +8,46 @@
 //! is known is sent again, as after any crash.
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
-use super::Attempt;
 use crate::{Conn, Error};
+
+/// A delivery under way: everything an attempt needs.
+#[derive(Debug)]
+pub struct Attempt {
+    /// The delivery, and the `webhook-id`.
+    pub delivery_id: Uuid,
+    /// Whose it is.
+    pub account_id: Uuid,
+    /// Whom it tells.
+    pub webhook_id: Uuid,
+    /// Which attempt this is; the first is 1. It is counted when it begins, however it ends.
+    pub attempt: i32,
+    /// Attempts made before the schedule was begun anew by hand.
+    pub attempts_before: i32,
+    /// What happened.
+    pub event: String,
+    /// The body, before `field_mapping`.
+    pub payload: Value,
+    /// W3C trace context of whoever caused it.
+    pub traceparent: Option<String>,
+    /// The webhook's address, sealed.
+    pub sealed_url: Vec<u8>,
+    /// Its signing secret, sealed.
+    pub sealed_secret: Vec<u8>,
+    /// The one before, sealed, while it is still good.
+    pub sealed_previous_secret: Option<Vec<u8>>,
+    /// New names for answers.
+    pub field_mapping: Option<Value>,
+    /// For whom it writes, by the template's word.
+    pub template: String,
+    /// The Telegram chat it writes to.
+    pub telegram_chat_id: Option<String>,
+    /// Since when nothing has been delivered to it although it was tried.
+    pub failing_since: Option<DateTime<Utc>>,
+}
 
 /// The bounds of a claim.
 #[derive(Debug, Clone, Copy)]

@@ -5,8 +5,24 @@ use chrono::{DateTime, Utc};
 use sqlx::query;
 use uuid::Uuid;
 
-use super::AttemptOutcome;
 use crate::{Conn, Error};
+
+/// How an attempt ended.
+#[derive(Debug, Clone)]
+pub struct AttemptOutcome {
+    /// What the receiver answered, if it did.
+    pub status_code: Option<i32>,
+    /// How long it took.
+    pub duration_ms: i64,
+    /// Stable word for what went wrong; none for a 2xx.
+    pub error_class: Option<&'static str>,
+    /// The beginning of the receiver's answer.
+    pub response_body: Option<String>,
+    /// When it ended.
+    pub at: DateTime<Utc>,
+    /// When to try again; none when it was delivered or is given up.
+    pub next_attempt_at: Option<DateTime<Utc>>,
+}
 
 /// Writes down how attempts ended, each by its delivery's id and number, and gives up their leases. An attempt that was
 /// taken over by a later one is logged but decides nothing; one that was taken back meanwhile and arrived all the same

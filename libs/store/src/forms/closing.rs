@@ -11,9 +11,10 @@ use domain::webhooks::FORM_CLOSED;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
-use super::{Form, OpenForm, advisory_lock_key, find_open_form};
+use super::read::{Form, OpenForm, find_open_form};
 use crate::deliveries::{self, Event};
-use crate::submissions::WriteContext;
+use crate::form_locks::advisory_lock_key;
+use crate::write_context::WriteContext;
 use crate::{Conn, Error};
 
 /// Up to `limit` forms that may have closed by now: of which account, and which.

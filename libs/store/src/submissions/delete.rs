@@ -11,12 +11,12 @@ use domain::submissions::{Happening, Status, Told, event};
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use super::effects::WriteContext;
 use super::unique::resolve_duplicates;
 use super::update::update_count;
 use crate::deliveries::{self, Event};
 use crate::entries::PageLocation;
 use crate::forms::{Form, find_form, lock_form};
+use crate::write_context::WriteContext;
 use crate::{Conn, Error, archives, outbox, usage};
 
 /// What became of a wish to be forgotten.

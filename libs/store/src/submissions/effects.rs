@@ -1,6 +1,5 @@
 //! What follows from a submission, in its own transaction: an entry of a page, and orders in the outbox.
 
-use chrono::{DateTime, Utc};
 use contract::{Change, Job, Signal};
 use domain::entries;
 use domain::submissions::{Happening, NoEntry, Told, event};
@@ -12,24 +11,8 @@ use crate::deliveries::{self, Event};
 use crate::entries::{EntryOutcome, NewEntry, PageLocation, insert_entry};
 use crate::forms::Form;
 use crate::mails::{self, Kind};
+use crate::write_context::WriteContext;
 use crate::{Conn, Error, outbox};
-
-/// Who writes, and when: what no database may make up.
-#[derive(Clone, Copy)]
-pub struct WriteContext<'a> {
-    /// Now.
-    pub now: DateTime<Utc>,
-    /// W3C trace context, which runs on through the jobs.
-    pub traceparent: Option<&'a str>,
-    /// Makes ids.
-    pub new_id: &'a (dyn Fn() -> Uuid + Sync),
-}
-
-impl std::fmt::Debug for WriteContext<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WriteContext").field("now", &self.now).finish_non_exhaustive()
-    }
-}
 
 /// All that follows from a submission that counts from now on. Gives what may be told right after the commit.
 pub(super) async fn follow(

@@ -10,9 +10,10 @@ use domain::submissions::{Happening, event, together};
 use sqlx::query;
 use uuid::Uuid;
 
-use super::effects::WriteContext;
 use super::insert::{NewSubmission, SLOTS, told};
-use crate::forms::{Form, OpenForm, advisory_lock_key};
+use crate::form_locks::advisory_lock_key;
+use crate::forms::{Form, OpenForm};
+use crate::write_context::WriteContext;
 use crate::{Conn, Error};
 
 /// A submission of a plain form, checked, and about to be stored.

@@ -11,9 +11,10 @@ use sqlx::query;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::effects::{self, WriteContext};
+use super::effects;
 use super::spam;
 use crate::forms::{Form, find_form, notify_closed};
+use crate::write_context::WriteContext;
 use crate::{Conn, Error, deliveries};
 
 /// Counters of a form that nothing limits. Connections that are open at the same time have processes of different

@@ -4,11 +4,11 @@ use chrono::{DateTime, Utc};
 use domain::Cursor;
 use domain::answers::Answers;
 use domain::submissions::Status;
-use sqlx::query;
 use sqlx::types::Json;
+use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use super::{Submission, read_status};
+use super::read::{Submission, SubmissionRow};
 use crate::{Conn, Error};
 
 /// What is looked for.
@@ -41,7 +41,8 @@ pub async fn list_submissions(
     query!("select set_config('plan_cache_mode', 'force_custom_plan', true)").fetch_one(&mut *conn).await?;
     let (field, value) = sought.answer.as_ref().map(|(field, value)| (field, value)).unzip();
     let number = value.and_then(|value| value.trim().parse::<serde_json::Number>().ok());
-    let rows = query!(
+    let rows = query_as!(
+        SubmissionRow,
         r#"select id, form_id, external_id, payload as "payload: Json<Answers>", status, spam_reasons, entry_note,
                   created_at, updated_at
            from submissions
@@ -69,5 +70,5 @@ pub async fn list_submissions(
     )
     .fetch_all(conn)
     .await?;
-    rows.into_iter().map(|row| submission!(row)).collect()
+    rows.into_iter().map(Submission::try_from).collect()
 }

@@ -8,11 +8,12 @@ use sqlx::types::Json;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
-use super::effects::{self, WriteContext};
+use super::effects;
+use super::read::{Submission, find_submission};
 use super::unique::resolve_duplicates;
-use super::{Submission, find_submission};
 use crate::forms::{Form, notify_closed};
 use crate::mails::{self, Kind};
+use crate::write_context::WriteContext;
 use crate::{Conn, Error, deliveries, entries, form_files, outbox, usage};
 
 /// What became of a change.

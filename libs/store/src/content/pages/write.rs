@@ -6,6 +6,7 @@ use serde_json::Value;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
+use super::read::find_id_by_slug;
 use crate::versions::insert_version;
 use crate::{Conn, Error, usage};
 
@@ -196,7 +197,7 @@ pub async fn upsert_page(
     now: DateTime<Utc>,
 ) -> Result<UpsertOutcome, Error> {
     usage::lock(conn, account_id).await?;
-    let existing = super::find_id_by_slug(conn, account_id, page.subdomain_id, &page.slug).await?;
+    let existing = find_id_by_slug(conn, account_id, page.subdomain_id, &page.slug).await?;
     let publication = Wish { is_published: page.is_published, publish_at: None };
     if let Some(id) = existing {
         let change = PageChange {

@@ -2,9 +2,10 @@
 
 use chrono::{DateTime, Utc};
 use domain::reach::Reach;
-use sqlx::{query, query_as};
+use sqlx::query;
 use uuid::Uuid;
 
+use crate::list_filter::list_rows;
 use crate::{Conn, Error, ListFilter};
 
 /// A folder.
@@ -73,8 +74,11 @@ pub async fn list_folders(
     let (kinds, ids): (Vec<String>, Vec<Uuid>) =
         seen.ids.iter().flat_map(|(kind, ids)| ids.iter().map(|id| (kind.word().to_owned(), *id))).unzip();
     let narrowed: Vec<String> = seen.ids.keys().map(|kind| kind.word().to_owned()).collect();
-    let folders = query_as!(
+    Ok(list_rows!(
         Folder,
+        conn,
+        account_id,
+        filter,
         r#"select f.id, f.name, f.description,
                   count(*) filter (where t.kind = 'forms') as "forms!",
                   count(*) filter (where t.kind = 'pages') as "pages!",
@@ -88,19 +92,10 @@ pub async fn list_folders(
            left join things t on t.account_id = $1 and t.folder_id = f.id
              and (t.kind <> all($7) or (t.kind, t.id) in (select * from unnest($8::text[], $9::uuid[])))
            group by f.id, f.name, f.description, f.created_at, f.updated_at order by f.created_at, f.id"#,
-        account_id,
-        filter.folder_id,
-        filter.ids.as_deref(),
-        filter.after.map(|after| after.created_at),
-        filter.after.map(|after| after.id),
-        filter.limit,
         &narrowed,
         &kinds,
-        &ids,
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(folders)
+        &ids
+    )?)
 }
 
 /// A folder of the account, its things counted as in [`list_folders`].

@@ -1,8 +1,5 @@
 //! Sites from a zip: how far each deploy is. What it holds stands in [`files`], what it did to pages in [`undo`].
 
-pub mod files;
-pub mod undo;
-
 use chrono::{DateTime, Utc};
 use sqlx::{query, query_scalar};
 use uuid::Uuid;

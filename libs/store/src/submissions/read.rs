@@ -3,53 +3,14 @@
 //! Edge and control plane take them by the same function. Every one that changes what a form counts, or what is unique
 //! in it, has the form's row until its transaction ends, as have edits of the form ([`crate::forms::lock_form`]).
 
-/// A row that has every column of a submission that its owner sees.
-macro_rules! submission {
-    ($row:expr) => {
-        Ok(Submission {
-            id: $row.id,
-            form_id: $row.form_id,
-            external_id: $row.external_id,
-            payload: $row.payload.0,
-            status: read_status(&$row.status)?,
-            spam_reasons: $row.spam_reasons,
-            entry_note: $row.entry_note,
-            created_at: $row.created_at,
-            updated_at: $row.updated_at,
-        })
-    };
-}
-
-mod delete;
-mod effects;
-mod export;
-mod group_insert;
-mod insert;
-mod list;
-mod results;
-mod spam;
-mod unique;
-mod update;
-
 use chrono::{DateTime, Utc};
 use domain::answers::Answers;
 use domain::submissions::Status;
 use sqlx::types::Json;
-use sqlx::{query, query_scalar};
+use sqlx::{query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{Conn, Error};
-
-pub use delete::{Erasure, delete_submissions_by_email};
-pub use effects::WriteContext;
-pub use export::{CsvChunk, csv_column_names, export_submissions};
-pub use group_insert::{BatchSubmission, StoredBatch, insert_batch};
-pub use insert::{NewSubmission, SubmissionOutcome, insert_submission};
-pub use list::{SubmissionFilter, list_submissions};
-pub use results::get_results;
-pub use spam::delete_old_spam;
-pub use unique::{resolve_duplicates, update_unique_digests};
-pub use update::{UpdateOutcome, update_count, update_payload, update_status};
 
 /// A submission as its form's owner sees it.
 #[derive(Debug, Clone)]
@@ -74,6 +35,42 @@ pub struct Submission {
     pub updated_at: DateTime<Utc>,
 }
 
+/// A row of `submissions` as the queries of this module select it.
+pub(super) struct SubmissionRow {
+    pub(super) id: Uuid,
+    pub(super) form_id: Uuid,
+    pub(super) external_id: Option<String>,
+    pub(super) payload: Json<Answers>,
+    pub(super) status: String,
+    pub(super) spam_reasons: Vec<String>,
+    pub(super) entry_note: Option<String>,
+    pub(super) created_at: DateTime<Utc>,
+    pub(super) updated_at: DateTime<Utc>,
+}
+
+impl TryFrom<SubmissionRow> for Submission {
+    type Error = Error;
+
+    fn try_from(row: SubmissionRow) -> Result<Self, Error> {
+        let status = Status::from_word(&row.status).ok_or_else(|| Error::Unreadable {
+            table: "submissions",
+            column: "status",
+            value: row.status,
+        })?;
+        Ok(Self {
+            id: row.id,
+            form_id: row.form_id,
+            external_id: row.external_id,
+            payload: row.payload.0,
+            status,
+            spam_reasons: row.spam_reasons,
+            entry_note: row.entry_note,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        })
+    }
+}
+
 /// A submission of a form of the account.
 pub async fn find_submission(
     conn: &mut Conn,
@@ -81,7 +78,8 @@ pub async fn find_submission(
     form_id: Uuid,
     id: Uuid,
 ) -> Result<Option<Submission>, Error> {
-    let row = query!(
+    let row = query_as!(
+        SubmissionRow,
         r#"select id, form_id, external_id, payload as "payload: Json<Answers>", status, spam_reasons, entry_note,
                   created_at, updated_at
            from submissions where account_id = $1 and form_id = $2 and id = $3"#,
@@ -91,7 +89,7 @@ pub async fn find_submission(
     )
     .fetch_optional(conn)
     .await?;
-    row.map(|row| submission!(row)).transpose()
+    row.map(Submission::try_from).transpose()
 }
 
 /// The id of the submission that its owner calls so.
@@ -110,12 +108,4 @@ pub async fn find_id_by_external_id(
     .fetch_optional(conn)
     .await?;
     Ok(id)
-}
-
-fn read_status(word: &str) -> Result<Status, Error> {
-    Status::from_word(word).ok_or_else(|| Error::Unreadable {
-        table: "submissions",
-        column: "status",
-        value: word.to_owned(),
-    })
 }

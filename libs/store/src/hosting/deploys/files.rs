@@ -3,7 +3,7 @@
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::assets::ServedFile;
+use crate::served_files::ServedFile;
 use crate::{Conn, Error, blobs};
 
 /// A file of a deploy.

@@ -3,23 +3,13 @@
 //! The rows are the truth about what is still to be sent and when, and where job-runners find it ([`claim`]):
 //! nothing about a delivery stands anywhere else.
 
-mod claims;
-mod completions;
-mod log;
-mod manual_retry;
-
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
-use crate::forms::advisory_lock_key;
+use crate::form_locks::advisory_lock_key;
 use crate::{Conn, Error};
-
-pub use claims::{ClaimLimit, Lease, claim, list_due, release_attempts};
-pub use completions::complete_attempts;
-pub use log::{Delivery, DeliveryFilter, find_delivery, list_deliveries};
-pub use manual_retry::{cancel_pending, insert_ping, retry_delivery, retry_failed};
 
 /// Something that happened to a form, to be told to its webhooks.
 #[derive(Debug)]
@@ -36,58 +26,6 @@ pub struct Event<'a> {
     pub traceparent: Option<&'a str>,
     /// Now.
     pub at: DateTime<Utc>,
-}
-
-/// A delivery under way: everything an attempt needs.
-#[derive(Debug)]
-pub struct Attempt {
-    /// The delivery, and the `webhook-id`.
-    pub delivery_id: Uuid,
-    /// Whose it is.
-    pub account_id: Uuid,
-    /// Whom it tells.
-    pub webhook_id: Uuid,
-    /// Which attempt this is; the first is 1. It is counted when it begins, however it ends.
-    pub attempt: i32,
-    /// Attempts made before the schedule was begun anew by hand.
-    pub attempts_before: i32,
-    /// What happened.
-    pub event: String,
-    /// The body, before `field_mapping`.
-    pub payload: Value,
-    /// W3C trace context of whoever caused it.
-    pub traceparent: Option<String>,
-    /// The webhook's address, sealed.
-    pub sealed_url: Vec<u8>,
-    /// Its signing secret, sealed.
-    pub sealed_secret: Vec<u8>,
-    /// The one before, sealed, while it is still good.
-    pub sealed_previous_secret: Option<Vec<u8>>,
-    /// New names for answers.
-    pub field_mapping: Option<Value>,
-    /// For whom it writes, by the template's word.
-    pub template: String,
-    /// The Telegram chat it writes to.
-    pub telegram_chat_id: Option<String>,
-    /// Since when nothing has been delivered to it although it was tried.
-    pub failing_since: Option<DateTime<Utc>>,
-}
-
-/// How an attempt ended.
-#[derive(Debug, Clone)]
-pub struct AttemptOutcome {
-    /// What the receiver answered, if it did.
-    pub status_code: Option<i32>,
-    /// How long it took.
-    pub duration_ms: i64,
-    /// Stable word for what went wrong; none for a 2xx.
-    pub error_class: Option<&'static str>,
-    /// The beginning of the receiver's answer.
-    pub response_body: Option<String>,
-    /// When it ended.
-    pub at: DateTime<Utc>,
-    /// When to try again; none when it was delivered or is given up.
-    pub next_attempt_at: Option<DateTime<Utc>>,
 }
 
 /// The active webhooks of the account that want an event of a form. One that is being deleted waits for, or is left

@@ -5,6 +5,7 @@ use domain::entries::ENTRIES_MAX;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
+use crate::list_filter::list_rows;
 use crate::pages::{PageChange, lock_page, update_page};
 use crate::{Conn, Error, ListFilter};
 
@@ -103,8 +104,11 @@ pub async fn list_archives(
     account_id: Uuid,
     filter: &ListFilter,
 ) -> Result<Vec<Archive>, Error> {
-    let archives = query_as!(
+    Ok(list_rows!(
         Archive,
+        conn,
+        account_id,
+        filter,
         r#"select id, page_id, slug, subdomain_id, folder_id, entry_template is not null as "has_template!",
                   (select count(*) from archived_entries where archive_id = a.id) as "entry_count!", deleted_by,
                   created_at
@@ -112,17 +116,8 @@ pub async fn list_archives(
            where account_id = $1 and ($2::uuid is null or folder_id = $2)
              and ($3::uuid[] is null or page_id = any($3))
              and ($4::timestamptz is null or (created_at, id) > ($4, $5))
-           order by created_at, id limit $6::bigint + 1"#,
-        account_id,
-        filter.folder_id,
-        filter.ids.as_deref(),
-        filter.after.map(|after| after.created_at),
-        filter.after.map(|after| after.id),
-        filter.limit,
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(archives)
+           order by created_at, id limit $6::bigint + 1"#
+    )?)
 }
 
 /// An archive of the account.

@@ -1,7 +1,5 @@
 //! Analytics sites: whose visits are counted, and under which token.
 
-mod update;
-
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
@@ -12,9 +10,8 @@ use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::accounts::read_plan;
+use crate::list_filter::list_rows;
 use crate::{Conn, Error, ListFilter};
-
-pub use update::{SiteChange, delete_site, update_site};
 
 /// A site about to be stored.
 #[derive(Debug)]
@@ -118,39 +115,24 @@ pub async fn insert_site(conn: &mut Conn, account_id: Uuid, site: &NewSite) -> R
 
 /// A site of the account.
 pub async fn find_site(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Site>, Error> {
-    let site = query_as!(
-        Site,
-        "select id, site_token, name, domain, subdomain_id, folder_id, created_at, timezone, honour_dnt,
-                visitor_id_lifetime
-         from analytics_sites where account_id = $1 and id = $2",
-        account_id,
-        id,
-    )
-    .fetch_optional(conn)
-    .await?;
-    Ok(site)
+    let filter = ListFilter { ids: Some(vec![id]), limit: 1, ..ListFilter::default() };
+    Ok(list_sites(conn, account_id, &filter).await?.pop())
 }
 
 /// The account's sites, oldest first.
 pub async fn list_sites(conn: &mut Conn, account_id: Uuid, filter: &ListFilter) -> Result<Vec<Site>, Error> {
-    let sites = query_as!(
+    Ok(list_rows!(
         Site,
+        conn,
+        account_id,
+        filter,
         "select id, site_token, name, domain, subdomain_id, folder_id, created_at, timezone, honour_dnt,
                 visitor_id_lifetime
          from analytics_sites
          where account_id = $1 and ($2::uuid is null or folder_id = $2) and ($3::uuid[] is null or id = any($3))
            and ($4::timestamptz is null or (created_at, id) > ($4, $5))
-         order by created_at, id limit $6::bigint + 1",
-        account_id,
-        filter.folder_id,
-        filter.ids.as_deref(),
-        filter.after.map(|after| after.created_at),
-        filter.after.map(|after| after.id),
-        filter.limit,
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(sites)
+         order by created_at, id limit $6::bigint + 1"
+    )?)
 }
 
 /// Where an event with this token belongs; none if no site has it, or its account is suspended.

@@ -1,23 +1,14 @@
 //! Pages: what an account publishes and the edge serves.
 
-mod changes;
-mod deletion;
-mod schedule;
-
 use chrono::{DateTime, Utc};
 use domain::pages::Content;
 use domain::rendering::Source;
 use serde_json::Value;
-use sqlx::{query, query_as, query_scalar};
+use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
+use crate::list_filter::list_rows;
 use crate::{Conn, Error, ListFilter};
-
-pub use changes::{
-    NewPage, PageChange, PageUpsert, UpsertOutcome, insert_page, lock_page, update_page, upsert_page,
-};
-pub use deletion::delete_page;
-pub use schedule::{find_next_due, publish_due};
 
 /// A page with its content.
 #[derive(Debug, Clone)]
@@ -148,8 +139,11 @@ pub async fn list_pages(
     filter: &ListFilter,
     collection: Option<&str>,
 ) -> Result<Vec<PageSummary>, Error> {
-    let pages = query_as!(
+    Ok(list_rows!(
         PageSummary,
+        conn,
+        account_id,
+        filter,
         r#"select p.id, p.folder_id, s.name as subdomain, p.slug, p.title, p.is_published,
                   p.publish_at, coalesce(v.views, 0) as "views!",
                   a.slug is not null as "holds_short_address!", p.created_at, p.updated_at
@@ -160,17 +154,8 @@ pub async fn list_pages(
              and ($4::timestamptz is null or (p.created_at, p.id) > ($4, $5))
              and ($7::text is null or p.metadata ->> 'collection' = $7)
            order by p.created_at, p.id limit $6::bigint + 1"#,
-        account_id,
-        filter.folder_id,
-        filter.ids.as_deref(),
-        filter.after.map(|after| after.created_at),
-        filter.after.map(|after| after.id),
-        filter.limit,
-        collection,
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(pages)
+        collection
+    )?)
 }
 
 /// What visitors of a site see at a slug.

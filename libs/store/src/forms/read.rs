@@ -1,8 +1,5 @@
 //! Forms: what an account asks, and how many have answered.
 
-mod closing;
-mod writes;
-
 use chrono::{DateTime, Utc};
 use domain::fields::Field;
 use domain::forms::{Settings, SpamGuard};
@@ -14,11 +11,6 @@ use uuid::Uuid;
 
 use crate::accounts::read_plan;
 use crate::{Conn, Error, ListFilter};
-
-pub(crate) use closing::notify_closed;
-pub use closing::{close_form, list_closing};
-pub(crate) use writes::advisory_lock_key;
-pub use writes::{delete_form, insert_form, lock_form, lock_form_shared, update_form};
 
 /// A form, as it is stored and as its owner sees it.
 #[derive(Debug, Clone)]

@@ -4,7 +4,9 @@ use chrono::{DateTime, Utc};
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use crate::{Conn, Error, ListFilter, blobs};
+use crate::list_filter::list_rows;
+use crate::served_files::{ServedFile, ServedFileRow};
+use crate::{Conn, Error, ListFilter};
 
 /// An asset.
 #[derive(Debug, Clone)]
@@ -23,23 +25,6 @@ pub struct Asset {
     pub blob_id: Option<Uuid>,
     /// When it was announced.
     pub created_at: DateTime<Utc>,
-}
-
-/// What the edge must know of a file before it shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServedFile {
-    /// Whose.
-    pub account_id: Uuid,
-    /// The digest of its bytes.
-    pub sha256: [u8; 32],
-    /// How many they are.
-    pub size_bytes: i64,
-    /// What they are.
-    pub content_type: String,
-    /// What it is called.
-    pub filename: String,
-    /// Whether the operator has suspended its account.
-    pub is_suspended: bool,
 }
 
 /// Stores an asset whose bytes are to come.
@@ -90,25 +75,19 @@ pub async fn list_assets(
     filter: &ListFilter,
     page_id: Option<Uuid>,
 ) -> Result<Vec<Asset>, Error> {
-    let assets = query_as!(
+    Ok(list_rows!(
         Asset,
+        conn,
+        account_id,
+        filter,
         "select a.id, a.page_id, a.filename, a.content_type, a.size_bytes, a.blob_id, a.created_at
          from assets a left join pages p on p.id = a.page_id
          where a.account_id = $1 and ($2::uuid is null or p.folder_id = $2)
            and ($3::uuid[] is null or a.page_id = any($3)) and ($7::uuid is null or a.page_id = $7)
            and ($4::timestamptz is null or (a.created_at, a.id) > ($4, $5))
          order by a.created_at, a.id limit $6::bigint + 1",
-        account_id,
-        filter.folder_id,
-        filter.ids.as_deref(),
-        filter.after.map(|after| after.created_at),
-        filter.after.map(|after| after.id),
-        filter.limit,
-        page_id,
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(assets)
+        page_id
+    )?)
 }
 
 /// Deletes an asset of the account. Gives whether there was one: its bytes are to be released.
@@ -127,7 +106,8 @@ pub async fn delete_asset(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result
 
 /// The asset at an address, whoever's it is: visitors have no account.
 pub async fn find_served(conn: &mut Conn, id: Uuid) -> Result<Option<ServedFile>, Error> {
-    let row = query!(
+    let row = query_as!(
+        ServedFileRow,
         r#"select s.account_id, b.sha256, s.size_bytes, s.content_type, s.filename,
                   a.suspended_at is not null as "is_suspended!"
            from assets s join blobs b on b.id = s.blob_id join accounts a on a.id = s.account_id where s.id = $1"#,
@@ -135,17 +115,7 @@ pub async fn find_served(conn: &mut Conn, id: Uuid) -> Result<Option<ServedFile>
     )
     .fetch_optional(conn)
     .await?;
-    row.map(|row| {
-        Ok(ServedFile {
-            account_id: row.account_id,
-            sha256: blobs::digest(&row.sha256)?,
-            size_bytes: row.size_bytes,
-            content_type: row.content_type,
-            filename: row.filename,
-            is_suspended: row.is_suspended,
-        })
-    })
-    .transpose()
+    row.map(ServedFile::try_from).transpose()
 }
 
 /// A deployed image or font by its content: of whoever shows it, somebody who isn't suspended if there is one. The

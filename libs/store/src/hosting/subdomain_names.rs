@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
+use crate::list_filter::list_rows;
 use crate::subdomains::insert_subdomain;
 use crate::{Conn, Error, ListFilter};
 
@@ -45,8 +46,11 @@ pub async fn list_subdomains(
     pages: Option<&BTreeSet<Uuid>>,
 ) -> Result<Vec<ListedSubdomain>, Error> {
     let pages: Option<Vec<Uuid>> = pages.map(|ids| ids.iter().copied().collect());
-    let subdomains = query_as!(
+    Ok(list_rows!(
         ListedSubdomain,
+        conn,
+        account_id,
+        filter,
         r#"select s.id, s.name, s.created_at,
                   (select count(*) from pages p
                    where p.subdomain_id = s.id and ($2::uuid is null or p.folder_id = $2)
@@ -55,17 +59,8 @@ pub async fn list_subdomains(
            where s.account_id = $1 and ($3::uuid[] is null or s.id = any($3))
              and ($4::timestamptz is null or (s.created_at, s.id) > ($4, $5))
            order by s.created_at, s.id limit $6::bigint + 1"#,
-        account_id,
-        filter.folder_id,
-        filter.ids.as_deref(),
-        filter.after.map(|after| after.created_at),
-        filter.after.map(|after| after.id),
-        filter.limit,
-        pages.as_deref(),
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(subdomains)
+        pages.as_deref()
+    )?)
 }
 
 /// Makes sure, until the transaction ends, that nobody else has or gets the name; a name the account itself gave

@@ -9,8 +9,9 @@ use sqlx::types::Json;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
-use super::{Form, find_form};
+use super::read::{Form, find_form};
 use crate::accounts::read_plan;
+use crate::form_locks::lock_form_exclusive;
 use crate::{Conn, Error};
 
 /// Stores a form.
@@ -47,15 +48,10 @@ pub async fn insert_form(conn: &mut Conn, account_id: Uuid, form: &Form) -> Resu
     Ok(())
 }
 
-/// By which number a form is locked. Two forms that share one merely wait for each other.
-pub(crate) fn advisory_lock_key(form_id: Uuid) -> i64 {
-    form_id.as_u64_pair().1.cast_signed()
-}
-
 /// A form of the account, taken for this transaction: until it ends, the form is not edited and gets no submission. What
 /// its submissions have counted apart from each other stands in its own row from then on.
 pub async fn lock_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Form>, Error> {
-    lock(conn, id).await?;
+    lock_form_exclusive(conn, id).await?;
     query!(
         "with gathered as (
              delete from form_tallies t using forms f
@@ -70,18 +66,6 @@ pub async fn lock_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
     .execute(&mut *conn)
     .await?;
     find_form(conn, account_id, id).await
-}
-
-/// By a statement of its own: the next one sees what was committed while this one waited.
-async fn lock(conn: &mut Conn, id: Uuid) -> Result<(), Error> {
-    query!("select from pg_advisory_xact_lock($1)", advisory_lock_key(id)).execute(conn).await?;
-    Ok(())
-}
-
-/// Waits in line for a moment in which the form is not edited; from then on to the end of this transaction it isn't.
-pub async fn lock_form_shared(conn: &mut Conn, id: Uuid) -> Result<(), Error> {
-    query!("select from pg_advisory_xact_lock_shared($1)", advisory_lock_key(id)).execute(conn).await?;
-    Ok(())
 }
 
 /// Writes a form of the account as it is to be, but for its count. Its `updated_at` rises whatever the clock says. What is
@@ -139,7 +123,7 @@ pub async fn update_form(
 
 /// Deletes a form of the account with its submissions; gives whether there was one.
 pub async fn delete_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
-    lock(conn, id).await?;
+    lock_form_exclusive(conn, id).await?;
     let done =
         query!("delete from forms where account_id = $1 and id = $2", account_id, id).execute(conn).await?;
     Ok(done.rows_affected() > 0)

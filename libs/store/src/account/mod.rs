@@ -1,0 +1,14 @@
+//! Accounts: who owns them, who may act on them, and what they use of their plan.
+
+pub mod account_overview;
+pub mod accounts;
+pub mod claims;
+pub mod credentials;
+pub mod help;
+pub mod identities;
+pub mod keys;
+pub mod monthly_usage;
+pub mod purges;
+pub mod sessions;
+pub mod sign_ins;
+pub mod usage;

@@ -1,0 +1,15 @@
+//! Pages: what an account publishes and the edge serves.
+
+mod delete;
+mod read;
+mod schedule;
+mod write;
+
+pub use delete::delete_page;
+pub use read::{
+    Document, Page, PageSummary, find_document, find_id_by_slug, find_page, find_short_address, list_pages,
+};
+pub use schedule::{find_next_due, publish_due};
+pub use write::{
+    NewPage, PageChange, PageUpsert, UpsertOutcome, insert_page, lock_page, update_page, upsert_page,
+};

@@ -1,0 +1,17 @@
+//! Deliveries: one event for one webhook, from the submission's commit to the receiver's 2xx.
+//!
+//! The rows are the truth about what is still to be sent and when, and where job-runners find it ([`claim`]):
+//! nothing about a delivery stands anywhere else.
+
+mod claims;
+mod completions;
+mod events;
+mod log;
+mod manual_retry;
+
+pub use claims::{Attempt, ClaimLimit, Lease, claim, list_due, release_attempts};
+pub use completions::{AttemptOutcome, complete_attempts};
+pub(crate) use events::try_lock_listeners;
+pub use events::{Event, insert_deliveries, lock_listeners};
+pub use log::{Delivery, DeliveryFilter, find_delivery, list_deliveries};
+pub use manual_retry::{cancel_pending, insert_ping, retry_delivery, retry_failed};

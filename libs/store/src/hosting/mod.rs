@@ -1,0 +1,9 @@
+//! Subdomains, custom domains, and the files that are served under them.
+
+pub mod assets;
+pub mod deploys;
+pub mod domains;
+pub mod served_files;
+pub mod subdomain_names;
+pub mod subdomains;
+pub mod uploads;

@@ -1,0 +1,28 @@
+//! Submissions: what visitors answered, stored with all that follows from it.
+//!
+//! Edge and control plane take them by the same function. Every one that changes what a form counts, or what is unique
+//! in it, has the form's row until its transaction ends, as have edits of the form ([`crate::forms::lock_form`]).
+
+mod delete;
+mod effects;
+mod export;
+mod group_insert;
+mod insert;
+mod list;
+mod read;
+mod results;
+mod spam;
+mod unique;
+mod update;
+
+pub use crate::write_context::WriteContext;
+pub use delete::{Erasure, delete_submissions_by_email};
+pub use export::{CsvChunk, csv_column_names, export_submissions};
+pub use group_insert::{BatchSubmission, StoredBatch, insert_batch};
+pub use insert::{NewSubmission, SubmissionOutcome, insert_submission};
+pub use list::{SubmissionFilter, list_submissions};
+pub use read::{Submission, find_id_by_external_id, find_submission};
+pub use results::get_results;
+pub use spam::delete_old_spam;
+pub use unique::{resolve_duplicates, update_unique_digests};
+pub use update::{UpdateOutcome, update_count, update_payload, update_status};

@@ -1,0 +1,70 @@
+//! Links between webhooks and forms.
+
+use sqlx::query;
+use uuid::Uuid;
+
+use crate::{Conn, Error};
+
+/// Links webhooks of the account to a form; one that was told of all forms is from now on told of its own
+/// alone. Gives how many of `webhook_ids` are the account's.
+pub async fn link_webhooks(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form_id: Uuid,
+    webhook_ids: &[Uuid],
+) -> Result<u64, Error> {
+    let found = query!(
+        "update webhooks set all_forms = false where account_id = $1 and id = any($2)",
+        account_id,
+        webhook_ids
+    )
+    .execute(&mut *conn)
+    .await?;
+    query!(
+        "insert into webhook_forms (webhook_id, form_id)
+         select id, $2 from webhooks where account_id = $1 and id = any($3) on conflict do nothing",
+        account_id,
+        form_id,
+        webhook_ids,
+    )
+    .execute(conn)
+    .await?;
+    Ok(found.rows_affected())
+}
+
+/// Unlinks webhooks of the account from a form.
+pub async fn unlink_webhooks(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form_id: Uuid,
+    webhook_ids: &[Uuid],
+) -> Result<(), Error> {
+    query!(
+        "delete from webhook_forms l using webhooks w
+         where w.id = l.webhook_id and w.account_id = $1 and l.form_id = $2 and w.id = any($3)",
+        account_id,
+        form_id,
+        webhook_ids,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Which webhooks of the account are linked to these forms, as pairs of form and webhook, the oldest webhooks first.
+/// Those told of all forms are linked to none.
+pub async fn list_links(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form_ids: &[Uuid],
+) -> Result<Vec<(Uuid, Uuid)>, Error> {
+    let links = query!(
+        "select l.form_id, l.webhook_id from webhook_forms l join webhooks w on w.id = l.webhook_id
+         where w.account_id = $1 and l.form_id = any($2) order by w.created_at, w.id",
+        account_id,
+        form_ids,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(links.into_iter().map(|link| (link.form_id, link.webhook_id)).collect())
+}
