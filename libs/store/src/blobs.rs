@@ -1,8 +1,9 @@
-//! What the object store holds, and when it may let go of it.
+//! The contents of the object store and their reference checks.
 //!
-//! A blob's row is written before its bytes are, and goes after them, so that no bytes are ever without a row. Who
-//! refers to a blob takes its row's lock ([`reference_blobs`]); who deletes its bytes holds that lock meanwhile
-//! ([`lock_unreferenced`]): a deletion that races an upload of the same bytes comes before it or not at all.
+//! The row of a blob is inserted before its bytes are stored and deleted after them, so no bytes are ever without a
+//! row. A transaction that references a blob locks its row ([`reference_blobs`]); the one that deletes its bytes holds
+//! the same lock ([`lock_unreferenced`]). So a deletion that races an upload of the same bytes either precedes it or
+//! does not happen.
 
 use chrono::{DateTime, Utc};
 use sqlx::{query, query_scalar};
@@ -10,40 +11,33 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// Bytes, by what they are.
+/// A blob to insert, identified by its digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewBlob {
-    /// The row's, if there is none yet.
+    /// The id of the row if it is new.
     pub id: Uuid,
-    /// Their digest.
     pub sha256: [u8; 32],
-    /// How many.
     pub size_bytes: i64,
 }
 
-/// A blob that may be referred to in this transaction.
+/// A blob that this transaction may reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReferencedBlob {
-    /// The row.
     pub id: Uuid,
-    /// Its digest.
     pub sha256: [u8; 32],
-    /// Its row has only just been made: its bytes may be gone, and must be put again before the commit.
+    /// The row was just inserted. The bytes may be missing and must be stored before the commit.
     pub is_new: bool,
 }
 
-/// A blob that nothing refers to.
+/// A blob without references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnreferencedBlob {
-    /// The row.
     pub id: Uuid,
-    /// Whose bytes.
     pub account_id: Uuid,
-    /// Their digest.
     pub sha256: [u8; 32],
 }
 
-/// Announces bytes that are about to be stored. Should they never be referred to, they go some time after `until`.
+/// Registers bytes that are about to be stored. If nothing references them, they are deleted some time after `until`.
 /// Returns an error if the account no longer exists.
 pub async fn insert_unreferenced(
     conn: &mut Conn,
@@ -69,9 +63,8 @@ pub async fn insert_unreferenced(
     Ok(())
 }
 
-/// Takes the rows of these bytes, so that they can be referred to: nobody deletes them before the end of the
-/// transaction, nor while something refers to them.
-/// Returns an error if the account no longer exists.
+/// Locks the rows of these bytes so that they can be referenced. They are not deleted before the end of the
+/// transaction, nor while a reference exists. Returns an error if the account no longer exists.
 pub async fn reference_blobs(
     conn: &mut Conn,
     account_id: Uuid,
@@ -95,7 +88,7 @@ pub async fn reference_blobs(
     rows.into_iter().map(|row| settled(row.id, row.sha256, row.is_new)).collect()
 }
 
-/// Something that referred to these does so no more: if nothing else does, they go.
+/// Removes a reference to each of these blobs. Those without other references will be deleted.
 pub async fn release_blobs(
     conn: &mut Conn,
     account_id: Uuid,
@@ -114,7 +107,7 @@ pub async fn release_blobs(
     Ok(())
 }
 
-/// The same by their digests: something was to refer to them, and does not.
+/// Like [`release_blobs`], by digest, for bytes that were registered and then not referenced.
 pub async fn release_digests(
     conn: &mut Conn,
     account_id: Uuid,
@@ -132,8 +125,8 @@ pub async fn release_digests(
     release_blobs(conn, account_id, &ids, now).await
 }
 
-/// Takes one blob that nothing refers to, for this transaction; those found that something does refer to are left
-/// alone from then on. None if there is none that somebody has let go of by now.
+/// Locks one unreferenced blob that is due for deletion. Blobs that turn out to be referenced are taken off the list on
+/// the way. Returns `None` if none is due.
 pub async fn lock_unreferenced(
     conn: &mut Conn,
     now: DateTime<Utc>,
@@ -147,7 +140,7 @@ pub async fn lock_unreferenced(
         .fetch_optional(&mut *conn)
         .await?;
         let Some(row) = row else { return Ok(None) };
-        // A statement of its own: it sees what was committed while the row was waited for.
+        // A separate statement sees what was committed while the previous one waited for the row.
         let is_needed = query_scalar!(
             r#"select exists (select from assets where blob_id = $1)
                    or exists (select from deploys where blob_id = $1)
@@ -165,14 +158,13 @@ pub async fn lock_unreferenced(
     }
 }
 
-/// The bytes are gone.
-/// Returns an error if the blob is still referenced.
+/// Deletes the row of a blob whose bytes are gone. Returns an error if the blob is still referenced.
 pub async fn delete_blob(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<(), Error> {
     query!("delete from blobs where account_id = $1 and id = $2", account_id, id).execute(conn).await?;
     Ok(())
 }
 
-/// The bytes couldn't be deleted: they are tried again from `until` on.
+/// Postpones the deletion of a blob whose bytes could not be deleted.
 pub async fn postpone_blob(
     conn: &mut Conn,
     account_id: Uuid,
@@ -185,7 +177,7 @@ pub async fn postpone_blob(
     Ok(())
 }
 
-/// Orders that all bytes of an account that is about to go be deleted from `now` on.
+/// Schedules the deletion of all bytes of an account that is about to be deleted.
 pub async fn insert_purge(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
     query!(
         "insert into blob_purges (account_id, due_at) values ($1, $2)
@@ -198,7 +190,7 @@ pub async fn insert_purge(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>)
     Ok(())
 }
 
-/// Takes a due purge for this transaction: whose bytes, and whether they were deleted before.
+/// Locks a due purge. Returns its account and whether the bytes were deleted once before.
 pub async fn lock_due_purge(conn: &mut Conn, now: DateTime<Utc>) -> Result<Option<(Uuid, bool)>, Error> {
     let row = query!(
         "select account_id, deleted_at is not null as \"again!\" from blob_purges where due_at <= $1
@@ -210,7 +202,7 @@ pub async fn lock_due_purge(conn: &mut Conn, now: DateTime<Utc>) -> Result<Optio
     Ok(row.map(|row| (row.account_id, row.again)))
 }
 
-/// The bytes of an account couldn't all be deleted: they are tried again from `until` on.
+/// Postpones the deletion of an account's bytes after a failure.
 pub async fn postpone_purge(conn: &mut Conn, account_id: Uuid, until: DateTime<Utc>) -> Result<(), Error> {
     query!("update blob_purges set due_at = $2 where account_id = $1", account_id, until)
         .execute(conn)
@@ -218,8 +210,8 @@ pub async fn postpone_purge(conn: &mut Conn, account_id: Uuid, until: DateTime<U
     Ok(())
 }
 
-/// The bytes of an account are gone. Something may have been under way, so they are deleted once more at `again_at`;
-/// without it, this was that time.
+/// Marks the bytes of an account as deleted. An upload may have been in progress, so they are deleted once more at
+/// `again_at`; `None` ends the purge.
 pub async fn finish_purge(
     conn: &mut Conn,
     account_id: Uuid,

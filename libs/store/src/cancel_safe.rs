@@ -1,7 +1,7 @@
-//! A pool's connection for whoever may leave in the middle: a visitor hangs up, or has waited for long enough.
+//! A pooled connection for futures that may be cancelled, because the client disconnects or a timeout expires.
 //!
-//! The pool takes any connection back that is dropped, and waits until it has answered once more; one that nobody resets
-//! would keep its place for a quarter of an hour.
+//! The pool takes back every dropped connection and first waits for it to finish its statement. If that statement never
+//! ends, the slot would stay occupied for a quarter of an hour.
 
 use std::ops::{Deref, DerefMut};
 
@@ -10,19 +10,19 @@ use sqlx::pool::PoolConnection;
 
 use crate::{Conn, Db, Error};
 
-/// A connection that is closed when it is dropped, its transaction with it, unless it was given back before.
+/// A connection that closes on drop, with its transaction, unless [`Self::release`] was called.
 pub struct CancelSafeConn {
     conn: PoolConnection<Postgres>,
     is_released: bool,
 }
 
-/// A connection of the pool.
+/// Takes a connection from the pool.
 pub async fn acquire_cancel_safe(db: &Db) -> Result<CancelSafeConn, Error> {
     Ok(CancelSafeConn { conn: db.acquire().await?, is_released: false })
 }
 
 impl CancelSafeConn {
-    /// Lets others use it: what it was asked was answered.
+    /// Returns the connection to the pool. Call it only when no statement is pending.
     pub fn release(mut self) {
         self.is_released = true;
     }

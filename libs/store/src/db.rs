@@ -7,13 +7,13 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 use crate::Error;
 
-/// A pool of connections. Cheap to clone.
+/// A connection pool. Cheap to clone.
 pub type Db = sqlx::PgPool;
-/// One connection, in a transaction or not.
+/// A connection, inside or outside a transaction.
 pub type Conn = sqlx::PgConnection;
-/// A transaction; dropped without [`commit`], it is rolled back.
+/// A transaction that owns its connection. Rolled back on drop unless [`commit`] is called.
 pub type Tx = TxOn<'static>;
-/// The same on a connection of the caller's.
+/// A transaction on a borrowed connection.
 pub type TxOn<'conn> = sqlx::Transaction<'conn, sqlx::Postgres>;
 
 /// Section `[store]` of a service's configuration.
@@ -22,20 +22,20 @@ pub type TxOn<'conn> = sqlx::Transaction<'conn, sqlx::Postgres>;
 pub struct Config {
     /// `postgres://user:password@host:port/database`.
     pub url: String,
-    /// Most connections this service holds open.
+    /// Maximum open connections of this service.
     pub max_connections: u32,
 }
 
-/// A pool that connects when first used: a service starts while Postgres is away.
+/// Returns a pool that connects on first use, so that a service can start while Postgres is down.
 pub fn connect(config: &Config) -> Result<Db, Error> {
     Ok(options(config).connect_lazy_with(server(config)?))
 }
 
-/// As [`connect`], for statements that fail when somebody else holds a lock for longer than `wait_within`, or when they
-/// take twice as long for another reason: visitors don't take all connections to wait there.
+/// Like [`connect`], but a statement fails when it waits for a lock longer than `lock_timeout` or runs longer than
+/// twice that time. So requests that wait for a lock can't occupy all connections.
 pub fn connect_with_lock_timeout(config: &Config, wait_within: Duration) -> Result<Db, Error> {
     let (lock, statement) = (wait_within.as_millis(), 2 * wait_within.as_millis());
-    // Who hangs up takes the connection along: what was asked on it must not go on without anybody.
+    // A dropped connection must also end its statement on the server.
     let set = format!(
         "set lock_timeout = {lock}; set statement_timeout = {statement}; set client_connection_check_interval = '1s'"
     );
@@ -46,8 +46,8 @@ pub fn connect_with_lock_timeout(config: &Config, wait_within: Duration) -> Resu
     Ok(impatient.connect_lazy_with(server(config)?))
 }
 
-/// No statement here runs for so long that machine code for it would pay; made for a plan of wrongly estimated size, it
-/// costs thirty times what the statement does.
+/// Connection options. JIT compilation is off: no statement here runs long enough to benefit, and when the planner
+/// overestimates a row count, compiling costs thirty times the execution.
 fn server(config: &Config) -> Result<PgConnectOptions, Error> {
     Ok(config.url.parse::<PgConnectOptions>()?.options([("jit", "off")]))
 }
@@ -56,9 +56,9 @@ fn options(config: &Config) -> PgPoolOptions {
     PgPoolOptions::new().max_connections(config.max_connections).acquire_timeout(Duration::from_secs(5))
 }
 
-/// A pool of its own for a few statements that run all the time over tables that come and go: each is planned once, and
-/// never to read a whole table, as what was planned over an empty one would go on to do over a full one. An idle
-/// connection is not tried before it is used: the caller tries again.
+/// A separate pool for a few statements that run constantly over tables whose size changes. Each statement gets one
+/// generic plan that uses indexes only: a plan made for an empty table would otherwise keep scanning the full one. Idle
+/// connections are not tested before use; the caller must retry.
 pub fn connect_generic_plans(config: &Config, max_connections: u32) -> Result<Db, Error> {
     let steady = [("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")];
     let pool = PgPoolOptions::new()
@@ -69,58 +69,59 @@ pub fn connect_generic_plans(config: &Config, max_connections: u32) -> Result<Db
     Ok(pool)
 }
 
-/// Brings the schema up to date. Several processes may do so at once.
+/// Applies all pending migrations. Safe to run from several processes at once.
 ///
 /// # Errors
-/// The database is away, or a migration that was already applied has been edited.
+///
+/// Postgres is unavailable, or the file of an applied migration was edited.
 pub async fn migrate(db: &Db) -> Result<(), Error> {
     sqlx::migrate!("../../migrations/postgres").run(db).await?;
     Ok(())
 }
 
-/// Whether the database answers.
+/// Checks that Postgres answers.
 pub async fn ping(db: &Db) -> Result<(), Error> {
     sqlx::query("select 1").execute(db).await?;
     Ok(())
 }
 
-/// A connection of the pool, given back when dropped.
+/// Takes a connection from the pool; dropping it returns it.
 pub async fn acquire(db: &Db) -> Result<sqlx::pool::PoolConnection<sqlx::Postgres>, Error> {
     Ok(db.acquire().await?)
 }
 
-/// A connection of its own, closed when dropped: for what may be broken off in the middle.
+/// Takes a connection out of the pool; dropping it closes it. For statements that may be cancelled halfway.
 pub async fn acquire_detached(db: &Db) -> Result<Conn, Error> {
     Ok(db.acquire().await?.detach())
 }
 
-/// Begins a transaction.
 pub async fn begin(db: &Db) -> Result<Tx, Error> {
     Ok(db.begin().await?)
 }
 
-/// Begins a transaction on a connection that is closed should it fall silent ([`crate::CancelSafeConn`]). Postgres, which may not hear of
-/// that, ends the transaction when it was told nothing for `patience`, and its locks with it.
+/// Begins a transaction on a [`crate::CancelSafeConn`]. Postgres, which may not notice a lost client, ends the
+/// transaction and its locks when it is idle for `idle_timeout`.
 pub async fn begin_with_timeout(conn: &mut Conn, patience: Duration) -> Result<TxOn<'_>, Error> {
     let begin = format!("begin; set local idle_in_transaction_session_timeout = {}", patience.as_millis());
     Ok(sqlx::Connection::begin_with(conn, sqlx::AssertSqlSafe(begin)).await?)
 }
 
-/// Ends a transaction; only now has it happened.
+/// Commits a transaction.
 ///
 /// # Errors
-/// It could not be committed, or the answer was lost: then whether it has happened is not known.
+///
+/// The commit failed, or its reply was lost; then the outcome is unknown.
 pub async fn commit(tx: TxOn<'_>) -> Result<(), Error> {
     Ok(tx.commit().await?)
 }
 
-/// Ends a transaction of which nothing shall have happened. Merely dropped it ends a little later, and its locks with it.
+/// Rolls a transaction back at once. Dropping it does the same a little later, so its locks would be held longer.
 /// Nothing is committed even if this returns an error.
 pub async fn rollback(tx: TxOn<'_>) -> Result<(), Error> {
     Ok(tx.rollback().await?)
 }
 
-/// Runs one administrative statement as it stands. For sandboxes, which make and drop databases.
+/// Runs one administrative statement unchecked. For sandboxes, which create and drop databases.
 pub async fn execute_raw(db: &Db, statement: &str) -> Result<(), Error> {
     sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(db).await?;
     Ok(())

@@ -1,44 +1,36 @@
-//! What can go wrong in Postgres, as far as callers treat it differently.
+//! Errors of Postgres, grouped by how callers must react.
 
-/// A statement could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The database refused the statement or can't be reached.
+    /// Postgres rejected the statement or is unreachable.
     #[error("postgres: {0}")]
     Database(#[from] sqlx::Error),
-    /// The schema could not be brought up to date.
+    /// The migrations could not be applied.
     #[error("migrating postgres: {0}")]
     Migration(#[from] sqlx::migrate::MigrateError),
-    /// A stored value is not one this version writes.
+    /// A stored value is unknown to this version.
     #[error("{table}.{column} holds a value this version does not know: {value}")]
-    Unreadable {
-        /// Where.
-        table: &'static str,
-        /// In which column.
-        column: &'static str,
-        /// What stands there.
-        value: String,
-    },
+    Unreadable { table: &'static str, column: &'static str, value: String },
 }
 
 impl Error {
-    /// Whether it is about the rows that were asked for, and passes: somebody else had or changed them.
+    /// Returns whether the error is a transient conflict over the rows of this statement, caused by a concurrent
+    /// transaction.
     pub(crate) fn is_row_conflict(&self) -> bool {
         let Self::Database(sqlx::Error::Database(error)) = self else { return false };
         let code = error.code().unwrap_or_default();
         ["40", "55P03", "23503"].iter().any(|passing| code.starts_with(passing))
     }
 
-    /// Whether the database itself refused a statement: nothing of it has happened then.
+    /// Returns whether Postgres itself rejected the statement, so that it had no effect.
     pub fn is_rejected_statement(&self) -> bool {
         matches!(self, Self::Database(sqlx::Error::Database(_)))
     }
 }
 
-/// What may go well when it is tried again, by the beginnings of Postgres' codes. 57: operator intervention
-/// (shutdown, starting up). 53: insufficient resources. 40: rolled back for another's sake, as after a deadlock.
-/// 55P03: somebody held a lock for too long. 23503: what a row refers to has ended while it was written; asked
-/// again, one learns that it is gone.
+/// Prefixes of the SQLSTATE codes that may succeed on retry. 57: operator intervention (shutdown, starting up). 53:
+/// insufficient resources. 40: rolled back, for example after a deadlock. 55P03: a lock was not granted in time. 23503:
+/// a referenced row was deleted during the write; the retry finds it missing.
 const PASSING: [&str; 5] = ["57", "53", "40", "55P03", "23503"];
 
 impl domain::Fault for Error {

@@ -1,6 +1,6 @@
-//! Files handed in with a form: announced by a visitor, then stored, then of one submission.
+//! Files of form submissions: announced by a visitor, uploaded, then bound to a submission.
 //!
-//! Whatever deletes them, their bytes are given back by the table itself (see its migration).
+//! When a row is deleted, a trigger of the table releases its bytes (see its migration).
 
 use chrono::{DateTime, Utc};
 use domain::form_files::WAITING_BYTES_MIN;
@@ -10,73 +10,63 @@ use uuid::Uuid;
 use crate::served_files::{ServedFile, ServedFileRow};
 use crate::{Conn, Error};
 
-/// How long a visitor waits for others who ask at the same moment, before they are told to come back.
+/// How long a request waits for concurrent ones before it is told to retry.
 const LOCK_TIMEOUT: &str = "2s";
 
-/// A file about to be announced.
+/// A file to announce.
 #[derive(Debug)]
 pub struct NewFormFile<'a> {
-    /// All of it random.
+    /// Fully random.
     pub id: Uuid,
-    /// The form it is for.
     pub form_id: Uuid,
     /// The field it answers.
     pub field: &'a str,
-    /// What it is called.
     pub filename: &'a str,
-    /// What it is taken for.
     pub content_type: &'a str,
-    /// How many bytes it has.
     pub size_bytes: i64,
-    /// Keyed digest of who sends it.
+    /// Keyed digest that identifies the visitor.
     pub visitor: &'a [u8],
-    /// Now.
     pub created_at: DateTime<Utc>,
 }
 
 /// A file of a submission, as the form's owner sees it.
 #[derive(Debug, Clone)]
 pub struct FormFile {
-    /// Its object id: the field's answer.
+    /// The object id, which is the field's value in the payload.
     pub id: Uuid,
-    /// The submission it belongs to.
     pub submission_id: Uuid,
     /// The field it answers.
     pub field: String,
-    /// What it is called.
     pub filename: String,
-    /// What it is taken for.
     pub content_type: String,
-    /// How many bytes it has.
     pub size_bytes: i64,
 }
 
-/// A file that has come and belongs to no submission yet.
+/// An uploaded file that is not bound to a submission yet.
 #[derive(Debug, Clone)]
 pub struct WaitingFile {
     /// Its object id.
     pub id: Uuid,
-    /// The field it was sent for.
+    /// The field it was uploaded for.
     pub field: String,
-    /// What it is called.
     pub filename: String,
 }
 
-/// Bytes that were announced or have come, and belong to no submission; each file counts [`WAITING_BYTES_MIN`] at least.
+/// Bytes of files that are announced or uploaded but not bound. Each file counts at least [`WAITING_BYTES_MIN`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unbound {
-    /// Of the form.
+    /// Of this form.
     pub of_form: i64,
-    /// Of the visitor, at whatever form.
+    /// Of this visitor, in all forms.
     pub of_visitor: i64,
 }
 
-/// As [`find_unbound`], and it stays so until the end of the transaction: others who ask wait for it, shortly.
-/// Returns an error if the locks are not granted within [`LOCK_TIMEOUT`].
+/// Like [`find_unbound`], and locks the totals until the end of the transaction. Returns an error if the locks are not
+/// granted within [`LOCK_TIMEOUT`].
 pub async fn lock_unbound(conn: &mut Conn, form_id: Uuid, visitor: &[u8]) -> Result<Unbound, Error> {
-    // Whoever waits has a connection, which others need.
+    // A waiting request occupies a connection that others need.
     query!("select set_config('lock_timeout', $1, true)", LOCK_TIMEOUT).fetch_one(&mut *conn).await?;
-    // One after the other and always in this order: two visitors can't wait for each other.
+    // Always in this order, so that two transactions can't deadlock.
     query!("select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 5))", form_id)
         .fetch_one(&mut *conn)
         .await?;
@@ -86,7 +76,7 @@ pub async fn lock_unbound(conn: &mut Conn, form_id: Uuid, visitor: &[u8]) -> Res
     find_unbound(conn, form_id, visitor).await
 }
 
-/// What is unbound now.
+/// Returns the current totals.
 pub async fn find_unbound(conn: &mut Conn, form_id: Uuid, visitor: &[u8]) -> Result<Unbound, Error> {
     let unbound = query_as!(
         Unbound,
@@ -103,8 +93,7 @@ pub async fn find_unbound(conn: &mut Conn, form_id: Uuid, visitor: &[u8]) -> Res
     Ok(unbound)
 }
 
-/// Stores a file whose bytes are to come.
-/// Returns an error if the form no longer exists.
+/// Inserts an announced file. Returns an error if the form no longer exists.
 pub async fn insert_file(conn: &mut Conn, account_id: Uuid, new: &NewFormFile<'_>) -> Result<(), Error> {
     query!(
         "insert into form_files (id, account_id, form_id, field, filename, content_type, size_bytes, visitor, created_at)
@@ -124,7 +113,7 @@ pub async fn insert_file(conn: &mut Conn, account_id: Uuid, new: &NewFormFile<'_
     Ok(())
 }
 
-/// The bytes of a file have come. Gives whether there is such a file still.
+/// Sets the uploaded bytes of a file. Returns `false` if the file no longer exists.
 pub async fn update_blob(conn: &mut Conn, account_id: Uuid, id: Uuid, blob_id: Uuid) -> Result<bool, Error> {
     let done = query!(
         "update form_files set blob_id = $3 where account_id = $1 and id = $2",
@@ -137,7 +126,7 @@ pub async fn update_blob(conn: &mut Conn, account_id: Uuid, id: Uuid, blob_id: U
     Ok(done.rows_affected() > 0)
 }
 
-/// Files of a form that have come and can be handed in, of those ids.
+/// Returns the files among `ids` that are uploaded for this form and not bound.
 pub async fn list_waiting(
     conn: &mut Conn,
     account_id: Uuid,
@@ -157,8 +146,8 @@ pub async fn list_waiting(
     Ok(files)
 }
 
-/// Makes a file the submission's: one that has come for exactly that form and field, and is nobody's yet. Gives its
-/// bytes; none if it is no such file. Of two submissions at once one gets it.
+/// Binds an uploaded file to a submission. The file must belong to exactly this form and field. Returns its size, or
+/// `None` if there is no such unbound file. Of two concurrent submissions one gets it.
 pub async fn bind(
     conn: &mut Conn,
     account_id: Uuid,
@@ -183,7 +172,7 @@ pub async fn bind(
     Ok(bytes)
 }
 
-/// Lets go of a file that was handed in with spam: one that could have been bound. Gives whether it was one.
+/// Deletes an unbound file that came with spam. Returns `false` if there is none.
 pub async fn discard(
     conn: &mut Conn,
     account_id: Uuid,
@@ -204,8 +193,8 @@ pub async fn discard(
     Ok(done.rows_affected() > 0)
 }
 
-/// Lets go of a submission's files that answer one of these fields and are not among `kept`: other answers have taken
-/// their place. The account's counters must be taken.
+/// Deletes the files of a submission that answer one of these fields and are not among `kept`, because new answers
+/// replaced them. The caller must hold the lock of the account's counters.
 pub async fn delete_replaced(
     conn: &mut Conn,
     account_id: Uuid,
@@ -226,8 +215,8 @@ pub async fn delete_replaced(
     Ok(())
 }
 
-/// Marks the files of a submission as counted, or as not counted any more, as it is taken for spam or no longer is.
-/// Gives how many bytes that makes: they are to be taken, or given back.
+/// Marks the files of a submission as counted or not counted, when its spam status changes. Returns the bytes to
+/// reserve or release.
 pub async fn update_counted(
     conn: &mut Conn,
     account_id: Uuid,
@@ -246,7 +235,7 @@ pub async fn update_counted(
     Ok(sizes.into_iter().sum())
 }
 
-/// The files of these submissions of the account.
+/// Returns the files of these submissions.
 pub async fn list_files(
     conn: &mut Conn,
     account_id: Uuid,
@@ -264,7 +253,8 @@ pub async fn list_files(
     Ok(files)
 }
 
-/// A file that may be fetched, whoever's it is: one of a submission that is no spam.
+/// Returns a file that may be downloaded: one of a submission that is not spam. Takes no account, because visitors have
+/// none.
 pub async fn find_downloadable(
     conn: &mut Conn,
     form_id: Option<Uuid>,
@@ -285,7 +275,7 @@ pub async fn find_downloadable(
     row.map(ServedFile::try_from).transpose()
 }
 
-/// Deletes a file that was announced and whose bytes did not come in time; does nothing if it is none.
+/// Deletes an announced file whose bytes did not arrive in time. Does nothing otherwise.
 pub async fn delete_unsent(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<(), Error> {
     query!("delete from form_files where account_id = $1 and id = $2 and blob_id is null", account_id, id)
         .execute(conn)
@@ -293,7 +283,7 @@ pub async fn delete_unsent(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Resul
     Ok(())
 }
 
-/// Deletes up to `limit` files that were announced before `before` and belong to no submission; gives how many.
+/// Deletes up to `limit` unbound files that were announced before `before`. Returns how many.
 pub async fn delete_unbound(conn: &mut Conn, before: DateTime<Utc>, limit: i64) -> Result<u64, Error> {
     let deleted = query!(
         "delete from form_files where id in (

@@ -1,8 +1,7 @@
-//! Calls that may be sent again without being carried out again: each has one row, leased to whoever carries it
-//! out, which keeps the answer afterwards.
+//! Idempotent calls. Each has one row, which is leased to the process that executes it and then stores the response.
 //!
-//! The lease is for the death of a process: its calls are free for another attempt when it has run out. Whoever is
-//! alive renews it, so it may be shorter than the longest call.
+//! The lease exists for crashes: when it expires, another attempt may run. A living process renews it, so it may be
+//! shorter than the longest call.
 
 use chrono::{DateTime, Utc};
 use sqlx::{query, query_scalar};
@@ -13,24 +12,24 @@ use crate::{Conn, Error};
 /// One attempt at a call.
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt {
-    /// What the call is known by.
+    /// Identifies the call.
     pub fingerprint: [u8; 32],
-    /// Tells this attempt from others at the same call.
+    /// Distinguishes this attempt from others at the same call.
     pub id: Uuid,
 }
 
-/// What is known of a call somebody wants to make.
+/// The state of a call that a client sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
-    /// Nothing: it is this attempt's to carry out.
+    /// This attempt may execute it.
     Granted,
-    /// Another attempt is at it.
+    /// Another attempt is executing it.
     InFlight,
-    /// It was carried out, and so answered: sealed.
+    /// It was executed; holds the encrypted response.
     Completed(Vec<u8>),
 }
 
-/// Claims a call for this attempt until `leased_until`, unless another has it or it was answered after
+/// Claims a call for this attempt until `leased_until`, unless another attempt holds it or its response is newer than
 /// `answered_after`.
 pub async fn claim(
     conn: &mut Conn,
@@ -54,7 +53,7 @@ pub async fn claim(
     if inserted.rows_affected() > 0 {
         return Ok(Claim::Granted);
     }
-    // A retry mostly finds a call that is answered or in flight, and to learn so it must not write.
+    // Most retries find a call that is completed or in flight; finding that out must not write.
     let found = query!(
         r#"select answer, case when answer is null then leased_until <= $3 else created_at <= $4 end as "free!"
            from idempotent_calls where account_id = $1 and fingerprint = $2"#,
@@ -65,7 +64,7 @@ pub async fn claim(
     )
     .fetch_optional(&mut *conn)
     .await?;
-    // One that went in between may be claimed by whoever asks next.
+    // Deleted in between: the client's next attempt can claim it.
     let Some(found) = found else { return Ok(Claim::InFlight) };
     if !found.free {
         return Ok(found.answer.map_or(Claim::InFlight, Claim::Completed));
@@ -86,7 +85,7 @@ pub async fn claim(
     Ok(if taken_over.rows_affected() > 0 { Claim::Granted } else { Claim::InFlight })
 }
 
-/// Holds a claim for longer; gives whether it was still held.
+/// Extends a claim. Returns `false` if it was lost.
 pub async fn renew(
     conn: &mut Conn,
     account_id: Uuid,
@@ -106,7 +105,7 @@ pub async fn renew(
     Ok(renewed.rows_affected() > 0)
 }
 
-/// Keeps the answer of a call that was carried out; gives whether the claim was still held.
+/// Stores the response of an executed call. Returns `false` if the claim was lost.
 pub async fn store_response(
     conn: &mut Conn,
     account_id: Uuid,
@@ -126,7 +125,7 @@ pub async fn store_response(
     Ok(kept.rows_affected() > 0)
 }
 
-/// Gives a claim up: the call may be tried again at once.
+/// Gives up a claim, so that the call can be retried at once.
 pub async fn delete_claim(conn: &mut Conn, account_id: Uuid, attempt: Attempt) -> Result<(), Error> {
     query!(
         "delete from idempotent_calls
@@ -140,9 +139,8 @@ pub async fn delete_claim(conn: &mut Conn, account_id: Uuid, attempt: Attempt) -
     Ok(())
 }
 
-/// Takes a call for this transaction, in which it is carried out and its answer kept ([`insert_response`]): nobody else
-/// is granted it before that ends, and if it doesn't end well, nothing is left of it. Answers count that were kept
-/// after `answered_after`.
+/// Locks a call for this transaction, which executes it and stores its response ([`insert_response`]). No other attempt
+/// is granted the call meanwhile, and a rollback leaves no trace. Only responses newer than `answered_after` count.
 pub async fn lock_call(
     conn: &mut Conn,
     account_id: Uuid,
@@ -158,12 +156,12 @@ pub async fn lock_call(
     if !is_locked {
         return Ok(Claim::InFlight);
     }
-    // A statement of its own: it sees what was committed by whoever had the lock.
+    // A separate statement sees what the previous holder of the lock committed.
     let answer = find_response(conn, account_id, fingerprint, answered_after).await?;
     Ok(answer.map_or(Claim::Granted, Claim::Completed))
 }
 
-/// The answer of a call, sealed, if one was kept after `answered_after`.
+/// Returns the encrypted response of a call if it is newer than `answered_after`.
 pub async fn find_response(
     conn: &mut Conn,
     account_id: Uuid,
@@ -182,7 +180,7 @@ pub async fn find_response(
     Ok(answer.flatten())
 }
 
-/// Keeps the answer of a call that this transaction carries out.
+/// Stores the response of a call that this transaction executes.
 pub async fn insert_response(
     conn: &mut Conn,
     account_id: Uuid,
@@ -205,7 +203,7 @@ pub async fn insert_response(
     Ok(())
 }
 
-/// Deletes up to `limit` calls that were made before `before`, of whatever account; gives how many.
+/// Deletes up to `limit` calls of all accounts made before `before`. Returns how many.
 pub async fn delete_expired(conn: &mut Conn, before: DateTime<Utc>, limit: i64) -> Result<u64, Error> {
     let deleted = query!(
         "delete from idempotent_calls where (account_id, fingerprint) in (

@@ -1,7 +1,7 @@
-//! All of Postgres: every statement the system runs against it stands in this crate.
+//! All access to Postgres: every SQL statement of the system is in this crate.
 //!
-//! Functions take the connection first and the account second: another account's row is simply not
-//! found. Transactions are begun by handlers and jobs, which know the order of steps, and passed down.
+//! Functions take the connection first and the account second. A row of another account is not found, exactly like a
+//! missing one. Handlers and jobs begin and commit transactions, because they know the order of steps.
 
 mod account;
 mod analytics;

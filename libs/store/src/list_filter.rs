@@ -1,23 +1,23 @@
-//! Which part of an account's rows a listing shows.
+//! Filter and cursor of a list query.
 
 use domain::Cursor;
 use uuid::Uuid;
 
-/// What narrows a listing, and how much of it is asked for.
+/// Filter and page of a list query.
 #[derive(Debug, Clone, Default)]
 pub struct ListFilter {
-    /// Only what lies in this folder.
+    /// Only resources in this folder.
     pub folder_id: Option<Uuid>,
-    /// Only these.
+    /// Only resources with these ids.
     pub ids: Option<Vec<Uuid>>,
-    /// Only what follows this row.
+    /// Only rows after this one.
     pub after: Option<Cursor>,
-    /// Most rows of one answer; listings give one more, by which it is seen that there is more.
+    /// Page size. A list query returns up to one row more, which shows that there is a next page.
     pub limit: i64,
 }
 
-/// Selects one page of rows. The statement's parameters are the account, the folder, the ids, the two parts of the
-/// cursor and the limit, in this order, and then `$more`. It must return one row more than the limit.
+/// Selects one page of rows. The parameters of the statement are the account, the folder, the ids, the two parts of the
+/// cursor and the limit, in this order, followed by `$more`. It must return up to one row more than the limit.
 macro_rules! list_rows {
     ($row:ident, $conn:expr, $account_id:expr, $filter:expr, $sql:literal $(, $more:expr)*) => {
         sqlx::query_as!(

@@ -1,7 +1,6 @@
-//! What must happen after a commit, written in the same transaction.
+//! The transactional outbox: jobs and signals to send after a commit.
 //!
-//! The job-runner relays due rows; if the transaction is rolled back, nothing happens, and if the relay is
-//! killed at any moment, the row is still there.
+//! The job-runner relays due rows. A rollback removes them, and a relay that is killed leaves them in place.
 
 use chrono::{DateTime, Utc};
 use contract::{Change, Job, Signal};
@@ -14,16 +13,16 @@ use crate::{Conn, Error};
 /// A due row.
 #[derive(Debug)]
 pub struct OutboxRow<T> {
-    /// The row's id; rows are relayed in its order.
+    /// Rows are relayed in the order of their ids.
     pub id: i64,
-    /// What it asks for; `None` for a body this version can't read.
+    /// `None` if this version can't parse the body.
     pub message: Option<T>,
-    /// W3C trace context of its writer.
+    /// W3C trace context of the writer.
     pub traceparent: Option<String>,
 }
 
-/// Orders a signal for `due_at`; gives the row's id. Whoever sends the signal directly after the commit, which
-/// is the fast path, deletes the row; if they can't, the relay sends it when it is due.
+/// Inserts a signal to be sent at `due_at`. Returns the id of the row. A caller that sends the signal right after its
+/// commit, which is faster, deletes the row; otherwise the relay sends it.
 pub async fn insert_signal(
     conn: &mut Conn,
     signal: &Signal,
@@ -41,7 +40,7 @@ pub async fn insert_signal(
     Ok(id)
 }
 
-/// Orders that many changes at once be told, now and in this order, by the relay.
+/// Inserts many changes, for the relay to publish now and in this order.
 pub async fn insert_changes(conn: &mut Conn, changes: &[Change], now: DateTime<Utc>) -> Result<(), Error> {
     let signals: Vec<_> = changes.iter().map(|change| Json(Signal::Changed(change.clone()))).collect();
     query!(
@@ -55,8 +54,8 @@ pub async fn insert_changes(conn: &mut Conn, changes: &[Change], now: DateTime<U
     Ok(())
 }
 
-/// Orders jobs, and that changes be told, all now and in this order. Gives the signals that do the same at once when
-/// they are sent after the commit; nobody needs to.
+/// Inserts jobs and changes, due now and in this order. Returns the same signals, which the caller may send right after
+/// the commit to save time.
 pub async fn insert_orders(
     conn: &mut Conn,
     jobs: &[Job],
@@ -84,7 +83,7 @@ pub async fn insert_orders(
     Ok(signals)
 }
 
-/// Takes up to `limit` due jobs for this transaction; other relays skip them meanwhile.
+/// Locks up to `limit` due jobs. Concurrent relays skip them.
 pub async fn lock_jobs(
     conn: &mut Conn,
     now: DateTime<Utc>,
@@ -93,7 +92,7 @@ pub async fn lock_jobs(
     lock_due(conn, "job", now, limit).await
 }
 
-/// Takes up to `limit` signals for this transaction; other relays skip them meanwhile.
+/// Locks up to `limit` due signals. Concurrent relays skip them.
 pub async fn lock_signals(
     conn: &mut Conn,
     now: DateTime<Utc>,
@@ -132,7 +131,7 @@ pub async fn delete(conn: &mut Conn, ids: &[i64]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Puts rows off until `due_at`, so that one nobody can read does not stand before all others.
+/// Postpones rows until `due_at`, so that an unreadable row does not block the others.
 pub async fn postpone(conn: &mut Conn, ids: &[i64], due_at: DateTime<Utc>) -> Result<(), Error> {
     query!("update outbox set due_at = $2 where id = any($1)", ids, due_at).execute(conn).await?;
     Ok(())

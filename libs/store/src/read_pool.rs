@@ -1,8 +1,8 @@
-//! Questions to Postgres on a visitor's path: soon given up, and not asked while it is known to be away.
+//! A pool for reads on the request path, with a short timeout and a circuit breaker.
 //!
-//! The pool waits five seconds for a database that doesn't answer. A visitor whose page is kept, or whose visit is
-//! to be counted, must not wait with it, so while Postgres is away one question every few seconds finds out whether
-//! it is back, and all others are answered at once: with what is kept, or that it can't be looked up.
+//! An ordinary pool waits five seconds for a database that does not answer. A request for a cached page, or one that
+//! only counts a view, must not wait that long. So while Postgres is unavailable, one query every few seconds probes
+//! it, and all others fail at once; their callers serve cached values or an error.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,26 +12,26 @@ use tokio::time::timeout_at;
 
 use crate::{Config, Conn, Db, Error, connect_with_lock_timeout};
 
-/// A look-up by key takes a millisecond; what takes this long has failed.
+/// Timeout of a query. A lookup by key takes about a millisecond.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Between the end of one vain question and the next.
+/// Pause between a failed query and the next probe.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The way to Postgres for look-ups. Clones know of each other's failures.
+/// A connection pool with a circuit breaker. Clones share its state.
 #[derive(Debug, Clone)]
 pub struct ReadPool {
     db: Db,
-    /// When the next question may be asked; none while Postgres answers.
+    /// When the next probe is allowed; `None` while Postgres is available.
     away_until: Arc<Mutex<Option<Instant>>>,
 }
 
-/// A look-up without an answer.
+/// The failure of a read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// Nothing came in time, now or a moment ago.
+    /// Postgres did not answer in time, or the circuit is open.
     #[error("postgres gives no answer")]
     Unavailable,
-    /// Postgres said no.
+    /// Postgres returned an error.
     #[error(transparent)]
     Database(#[from] Error),
 }
@@ -46,7 +46,7 @@ impl Fault for ReadError {
 }
 
 impl ReadError {
-    /// Whether others would get no answer either: a lock that one account's rows are under is no outage.
+    /// Returns whether other queries would fail as well. A lock on the rows of one account is no outage.
     fn is_of_the_server(&self) -> bool {
         match self {
             Self::Unavailable => true,
@@ -56,19 +56,19 @@ impl ReadError {
 }
 
 impl ReadPool {
-    /// Look-ups over so many connections of their own: whatever others wait for in Postgres, pages are found.
+    /// Opens a pool of its own, so that lookups work even when all other connections wait.
     pub fn connect(config: &Config, connections: u32) -> Result<Self, Error> {
         let own = Config { max_connections: connections, ..config.clone() };
-        // Whoever has lost patience leaves no connection behind that waits for a lock.
+        // A cancelled query must not leave a connection behind that waits for a lock.
         Ok(Self::new(connect_with_lock_timeout(&own, PATIENCE)?))
     }
 
-    /// Look-ups in `db`.
+    /// Wraps an existing pool.
     pub fn new(db: Db) -> Self {
         Self { db, away_until: Arc::default() }
     }
 
-    /// Asks, and waits for the answer, but not long.
+    /// Runs `question` on a connection, within the timeout.
     pub async fn query<T>(
         &self,
         question: impl AsyncFnOnce(&mut Conn) -> Result<T, Error>,
@@ -93,7 +93,7 @@ impl ReadPool {
         answer
     }
 
-    /// Of all who would ask a Postgres that was away, one may; until it has its answer nobody else does.
+    /// Lets one probe through while the circuit is open; all others fail until it has a result.
     fn may_ask(&self, now: Instant) -> bool {
         let mut away_until = self.away_until();
         match *away_until {

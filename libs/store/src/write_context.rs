@@ -1,16 +1,15 @@
-//! The time, trace context and id generator that a write needs.
+//! The time, trace context and id generator of a write.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-/// Who writes, and when: what no database may make up.
+/// Values for a write that must not come from the database.
 #[derive(Clone, Copy)]
 pub struct WriteContext<'a> {
-    /// Now.
     pub now: DateTime<Utc>,
-    /// W3C trace context, which runs on through the jobs.
+    /// W3C trace context, continued by the jobs.
     pub traceparent: Option<&'a str>,
-    /// Makes ids.
+    /// Generates ids.
     pub new_id: &'a (dyn Fn() -> Uuid + Sync),
 }
 

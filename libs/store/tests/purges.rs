@@ -5,7 +5,7 @@ use contract::{Change, Signal};
 use domain::Fault;
 use serde_json::json;
 use sqlx::Row;
-use store::accounts::{NewTrial, find_account, insert_trial, list_changes_of_account};
+use store::accounts::{NewTrial, find_account, insert_trial, list_cached_items};
 use store::purges::{EventPurge, delete_account, delete_bulk, list_expired, lock_expired};
 use store::subdomains::insert_subdomain;
 use store::{Conn, outbox, purges};
@@ -182,11 +182,11 @@ async fn what_services_remember_of_an_ended_account_is_told_the_most_urgent_firs
         json!({"change": "page", "subdomain_id": SITE, "slug": "index"}),
     ];
     let shape = |change: &Change| serde_json::to_value(change).unwrap();
-    let changes = list_changes_of_account(&mut conn, ACCOUNT).await.unwrap();
+    let changes = list_cached_items(&mut conn, ACCOUNT).await.unwrap();
     assert_eq!(changes.iter().map(shape).collect::<Vec<_>>(), all);
     let nobody = Uuid::from_u128(2);
     let of_nobody = [Change::AccountFiles { account_id: nobody }];
-    assert_eq!(list_changes_of_account(&mut conn, nobody).await.unwrap(), of_nobody, "of nobody else's");
+    assert_eq!(list_cached_items(&mut conn, nobody).await.unwrap(), of_nobody, "of nobody else's");
 
     delete_account(&mut conn, ACCOUNT, noon()).await.unwrap();
     let told = outbox::lock_signals(&mut conn, noon(), 100).await.unwrap();

@@ -1,5 +1,5 @@
-//! What an operator sees of an account: everything that helps to help its owner, and nothing of what its visitors
-//! wrote. No secrets either: of keys only the part that anybody may see.
+//! The view of an account that an operator needs to help its owner. It contains no secrets and nothing that visitors
+//! submitted.
 
 use chrono::{DateTime, Utc};
 use sqlx::{query_as, query_scalar};
@@ -8,93 +8,75 @@ use uuid::Uuid;
 use crate::usage::Usage;
 use crate::{Conn, Error};
 
-/// By what an account is sought.
+/// How an operator looks up an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccountLookup {
-    /// Its id.
     Id(Uuid),
-    /// The part of one of its keys that is shown in lists; several accounts may share it.
+    /// The public part of one of its keys. Several accounts may share it.
     KeyPrefix(String),
-    /// A subdomain, present or former, or a custom domain.
+    /// A current or former subdomain, or a custom domain.
     Name(String),
-    /// The e-mail of whoever holds it; they may hold several, and several people may say that it is theirs.
+    /// The e-mail of its owner. An owner may hold several accounts, and several identities may claim one address.
     Email(String),
 }
 
-/// Where an account is in its life.
+/// Whether an account is suspended.
 #[derive(Debug, Clone)]
 pub struct SuspensionStatus {
-    /// Why it is suspended, in the operator's words.
+    /// As the operator wrote it.
     pub suspension_reason: Option<String>,
-    /// Since when it is.
     pub suspended_at: Option<DateTime<Utc>>,
 }
 
-/// A subdomain and how much is on it.
+/// A subdomain with its number of pages.
 #[derive(Debug, Clone)]
 pub struct Subdomain {
-    /// Its name.
     pub name: String,
-    /// Its pages, published or not.
+    /// Published or not.
     pub pages: i64,
-    /// When it was given up; none while it is in use.
+    /// Until when a former name stays reserved; `None` for a name in use.
     pub kept_until: Option<DateTime<Utc>>,
 }
 
 /// A custom domain.
 #[derive(Debug, Clone)]
 pub struct Domain {
-    /// The host.
     pub domain: String,
     /// `pending`, `active` or `failed`.
     pub status: String,
-    /// What is wrong with it.
     pub error: Option<String>,
 }
 
-/// A key, without what makes it one.
+/// An API key without its secret.
 #[derive(Debug, Clone)]
 pub struct Key {
-    /// The part that may be shown.
+    /// The public part.
     pub shown_prefix: String,
-    /// What its owner calls it.
     pub label: String,
-    /// When it was made.
     pub created_at: DateTime<Utc>,
-    /// When it was last seen, to the minute.
+    /// To the minute.
     pub last_used_at: Option<DateTime<Utc>>,
-    /// When it stops working.
     pub expires_at: Option<DateTime<Utc>>,
-    /// When it was revoked.
     pub revoked_at: Option<DateTime<Utc>>,
 }
 
-/// How many of each an account has.
+/// Number of resources of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResourceCounts {
-    /// Keys, those that no longer work included.
+    /// Includes keys that no longer work.
     pub keys: i64,
-    /// Pages.
     pub pages: i64,
-    /// Forms.
     pub forms: i64,
-    /// Submissions.
     pub submissions: i64,
-    /// Webhooks.
     pub webhooks: i64,
-    /// Deliveries still to be made.
     pub pending_deliveries: i64,
-    /// Deliveries given up.
     pub failed_deliveries: i64,
-    /// Analytics sites.
     pub analytics_sites: i64,
-    /// Folders.
     pub folders: i64,
-    /// Words to the operator.
     pub help_requests: i64,
 }
 
-/// The accounts that answer to what is sought, up to ten, the newest first.
+/// Returns up to ten matching accounts, newest first.
 pub async fn find_accounts(conn: &mut Conn, sought: &AccountLookup) -> Result<Vec<Uuid>, Error> {
     let (mut id, mut prefix, mut name, mut email) = (None, None, None, None);
     match sought {
@@ -122,7 +104,7 @@ pub async fn find_accounts(conn: &mut Conn, sought: &AccountLookup) -> Result<Ve
     Ok(found)
 }
 
-/// Whether and why an account is suspended.
+/// Returns whether and why an account is suspended.
 pub async fn find_suspension_status(
     conn: &mut Conn,
     account_id: Uuid,
@@ -137,7 +119,7 @@ pub async fn find_suspension_status(
     Ok(standing)
 }
 
-/// How much of its plan an account uses.
+/// Returns how much of its plan an account uses.
 pub async fn find_usage(conn: &mut Conn, account_id: Uuid) -> Result<Option<Usage>, Error> {
     let usage = query_as!(
         Usage,
@@ -149,7 +131,7 @@ pub async fn find_usage(conn: &mut Conn, account_id: Uuid) -> Result<Option<Usag
     Ok(usage)
 }
 
-/// Up to `limit` of an account's names, those in use first.
+/// Returns up to `limit` current and former names, those in use first.
 pub async fn list_subdomains(conn: &mut Conn, account_id: Uuid, limit: i64) -> Result<Vec<Subdomain>, Error> {
     let subdomains = query_as!(
         Subdomain,
@@ -168,7 +150,7 @@ pub async fn list_subdomains(conn: &mut Conn, account_id: Uuid, limit: i64) -> R
     Ok(subdomains)
 }
 
-/// Up to `limit` of an account's custom domains, oldest first.
+/// Returns up to `limit` custom domains, oldest first.
 pub async fn list_domains(conn: &mut Conn, account_id: Uuid, limit: i64) -> Result<Vec<Domain>, Error> {
     let domains = query_as!(
         Domain,
@@ -181,7 +163,7 @@ pub async fn list_domains(conn: &mut Conn, account_id: Uuid, limit: i64) -> Resu
     Ok(domains)
 }
 
-/// Up to `limit` of an account's keys, the last used first.
+/// Returns up to `limit` keys, last used first.
 pub async fn list_keys(conn: &mut Conn, account_id: Uuid, limit: i64) -> Result<Vec<Key>, Error> {
     let keys = query_as!(
         Key,
@@ -195,7 +177,7 @@ pub async fn list_keys(conn: &mut Conn, account_id: Uuid, limit: i64) -> Result<
     Ok(keys)
 }
 
-/// How many of each an account has.
+/// Returns the number of resources of an account.
 pub async fn get_counts(conn: &mut Conn, account_id: Uuid) -> Result<ResourceCounts, Error> {
     let counts = query_as!(
         ResourceCounts,

@@ -1,4 +1,4 @@
-//! Accounts: made as trials, claimed later, suspended if they must be. Their end is in [`crate::purges`].
+//! Accounts: created as trials, then claimed, and suspended if necessary. [`crate::purges`] deletes them.
 
 use chrono::{DateTime, Utc};
 use contract::Change;
@@ -8,45 +8,38 @@ use uuid::Uuid;
 
 use crate::{Conn, Error, outbox};
 
-/// A trial about to be made.
+/// A trial to create.
 #[derive(Debug)]
 pub struct NewTrial {
-    /// Its id.
     pub id: Uuid,
     /// SHA-256 of the claim token.
     pub claim_token_hash: [u8; 32],
-    /// Until when it may be claimed.
     pub claim_deadline: DateTime<Utc>,
-    /// Now.
     pub created_at: DateTime<Utc>,
 }
 
 /// An account as its owner sees it.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// Its id.
     pub id: Uuid,
-    /// What it pays for.
     pub plan: Plan,
-    /// What its owner calls it.
     pub name: Option<String>,
-    /// IANA name of its time zone.
+    /// IANA time zone name.
     pub timezone: String,
-    /// The name of its first subdomain, which is the oldest.
+    /// The name of its oldest subdomain.
     pub subdomain: Option<String>,
-    /// The e-mail of whoever it belongs to, as their provider says.
+    /// The owner's e-mail according to the identity provider.
     pub email: Option<String>,
-    /// Until when a trial may be claimed; none once it is.
+    /// `None` once it is claimed.
     pub claim_deadline: Option<DateTime<Utc>>,
-    /// Since when it belongs to somebody.
+    /// `None` for a trial.
     pub claimed_at: Option<DateTime<Utc>>,
-    /// Since when the operator has suspended it.
+    /// `None` unless the operator suspended it.
     pub suspended_at: Option<DateTime<Utc>>,
-    /// When it was made.
     pub created_at: DateTime<Utc>,
 }
 
-/// Makes a trial account, with its counters at nothing.
+/// Inserts a trial account with counters at zero.
 pub async fn insert_trial(conn: &mut Conn, trial: &NewTrial) -> Result<(), Error> {
     query!(
         "insert into accounts (id, claim_token_hash, claim_deadline, created_at) values ($1, $2, $3, $4)",
@@ -61,7 +54,7 @@ pub async fn insert_trial(conn: &mut Conn, trial: &NewTrial) -> Result<(), Error
     Ok(())
 }
 
-/// The account itself.
+/// Returns an account.
 pub async fn find_account(conn: &mut Conn, account_id: Uuid) -> Result<Option<Account>, Error> {
     let row = query!(
         "select id, plan, name, timezone, claim_deadline, claimed_at, suspended_at, created_at,
@@ -90,16 +83,16 @@ pub async fn find_account(conn: &mut Conn, account_id: Uuid) -> Result<Option<Ac
     .transpose()
 }
 
-/// What changes of an account; `None` leaves a part as it is.
+/// Changes to an account; `None` leaves a field unchanged.
 #[derive(Debug, Default)]
 pub struct AccountChange {
-    /// New name, or none at all.
+    /// The inner `None` removes the name.
     pub name: Option<Option<String>>,
-    /// IANA name of another time zone.
+    /// IANA time zone name.
     pub timezone: Option<String>,
 }
 
-/// Edits the account's own settings.
+/// Updates the account's settings.
 pub async fn update_account(conn: &mut Conn, account_id: Uuid, change: &AccountChange) -> Result<(), Error> {
     query!(
         "update accounts set name = case when $2 then $3 else name end, timezone = coalesce($4, timezone)
@@ -114,14 +107,15 @@ pub async fn update_account(conn: &mut Conn, account_id: Uuid, change: &AccountC
     Ok(())
 }
 
-/// Puts an account on a plan; gives whether there is such an account. Edges remember plans: tell [`list_changes_of_account`].
+/// Changes the plan. Returns `false` if there is no such account. The edge caches plans, so the caller must publish
+/// [`list_cached_items`].
 pub async fn update_plan(conn: &mut Conn, account_id: Uuid, plan: Plan) -> Result<bool, Error> {
     let done =
         query!("update accounts set plan = $2 where id = $1", account_id, plan.word()).execute(conn).await?;
     Ok(done.rows_affected() > 0)
 }
 
-/// The newest accounts of the installation, for its operator.
+/// Returns the newest accounts of the installation, for its operator.
 pub async fn list_newest(conn: &mut Conn, limit: i64) -> Result<Vec<(Uuid, Plan, DateTime<Utc>)>, Error> {
     let rows = query!("select id, plan, created_at from accounts order by created_at desc limit $1", limit)
         .fetch_all(conn)
@@ -129,9 +123,9 @@ pub async fn list_newest(conn: &mut Conn, limit: i64) -> Result<Vec<(Uuid, Plan,
     rows.into_iter().map(|row| Ok((row.id, read_plan(&row.plan)?, row.created_at))).collect()
 }
 
-/// Suspends an account: its sites, forms and short addresses answer 451, its keys 403, its visits aren't counted.
-/// The outbox tells everybody who remembers otherwise. Gives whether there is such an account; the first
-/// suspension's time and the last one's reason are kept.
+/// Suspends an account: its sites, forms and short URLs answer 451, its keys 403, and its visits are not counted.
+/// Publishes the change to all caches. Keeps the time of the first suspension and the reason of the last. Returns
+/// `false` if there is no such account.
 pub async fn suspend(
     conn: &mut Conn,
     account_id: Uuid,
@@ -151,7 +145,7 @@ pub async fn suspend(
     Ok(done.rows_affected() > 0)
 }
 
-/// Ends an account's suspension; gives whether there is such an account.
+/// Ends a suspension. Returns `false` if there is no such account.
 pub async fn resume(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<bool, Error> {
     let done = query!(
         "update accounts set suspended_at = null, suspension_reason = null where id = $1",
@@ -163,18 +157,18 @@ pub async fn resume(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Re
     Ok(done.rows_affected() > 0)
 }
 
-/// Writes [`list_changes_of_account`] to the outbox, due at once.
+/// Writes [`list_cached_items`] to the outbox, due at once.
 pub async fn publish_changes(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
-    let changes = list_changes_of_account(conn, account_id).await?;
+    let changes = list_cached_items(conn, account_id).await?;
     outbox::insert_changes(conn, &changes, now).await
 }
 
-/// Everything of an account that services remember, most urgent first: what is served under its hosts, names
-/// it gave up and its domains included, its forms, its analytics sites, and its pages, of which some hold short addresses.
+/// Returns everything of an account that services cache, most urgent first: hosts (with former names and domains),
+/// forms, analytics sites, and pages, some of which hold short URLs.
 ///
-/// To be told when the account's plan, claim or suspension changes, or when it ends. In the same transaction:
-/// what is made afterwards is looked up anew anyway.
-pub async fn list_changes_of_account(conn: &mut Conn, account_id: Uuid) -> Result<Vec<Change>, Error> {
+/// It must be published when the plan, the claim or the suspension changes and when the account is deleted, in the same
+/// transaction. Items created later are not cached yet.
+pub async fn list_cached_items(conn: &mut Conn, account_id: Uuid) -> Result<Vec<Change>, Error> {
     let hosts = query_scalar!(
         r#"select name as "name!" from subdomains where account_id = $1
            union all select name from former_names where account_id = $1

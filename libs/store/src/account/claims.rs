@@ -1,7 +1,7 @@
-//! Claims: how an account becomes somebody's.
+//! Claims: how a trial gets an owner.
 //!
-//! The token leads to the trial while it is unclaimed, and to whoever claimed it afterwards. A claim locks the
-//! account's row, and so does the purge of trials: of the two, one wins.
+//! The token leads to the trial until it is claimed and to its owner afterwards. Claims and the purge of trials lock
+//! the account's row, so only one of them succeeds.
 
 use chrono::{DateTime, Utc};
 use sqlx::{query, query_as, query_scalar};
@@ -9,16 +9,14 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// An account that nobody has claimed.
+/// An unclaimed account.
 #[derive(Debug, Clone)]
 pub struct Trial {
-    /// Its id.
     pub account_id: Uuid,
-    /// Until when it may be claimed.
     pub claim_deadline: Option<DateTime<Utc>>,
 }
 
-/// The unclaimed account that a token leads to.
+/// Returns the unclaimed account of a claim token.
 pub async fn find_trial(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<Option<Trial>, Error> {
     let found = query_as!(
         Trial,
@@ -30,9 +28,9 @@ pub async fn find_trial(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<Option
     Ok(found)
 }
 
-/// As [`find_trial`], and nobody else claims or purges it until the end of the transaction.
+/// Like [`find_trial`], and locks it against other claims and the purge until the end of the transaction.
 pub async fn lock_trial(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<Option<Trial>, Error> {
-    // Whoever waited here for another's claim finds nothing: the row is looked at again, and its hash is gone.
+    // After waiting for another claim, Postgres checks the row again: its hash is gone, so nothing is found.
     let found = query_as!(
         Trial,
         "select id as account_id, claim_deadline from accounts where claim_token_hash = $1 for update",
@@ -43,7 +41,7 @@ pub async fn lock_trial(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<Option
     Ok(found)
 }
 
-/// The identity that used a token, if somebody did and the account still exists.
+/// Returns the identity that used a token, if the account still exists.
 pub async fn find_claimant(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<Option<Uuid>, Error> {
     let found =
         query_scalar!("select identity_id from identity_accounts where claim_token_hash = $1", token_hash)
@@ -52,7 +50,7 @@ pub async fn find_claimant(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<Opt
     Ok(found)
 }
 
-/// Makes a trial permanent: its token and its deadline are gone.
+/// Makes a trial permanent by removing its token and deadline.
 pub async fn update_claimed(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
     query!(
         "update accounts set claimed_at = $2, claim_token_hash = null, claim_deadline = null where id = $1",
@@ -64,7 +62,7 @@ pub async fn update_claimed(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc
     Ok(())
 }
 
-/// Makes an account that was never a trial, with its counters at nothing.
+/// Inserts an account that was never a trial, with counters at zero.
 pub async fn insert_claimed(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
     query!("insert into accounts (id, claimed_at, created_at) values ($1, $2, $2)", account_id, now)
         .execute(&mut *conn)

@@ -1,4 +1,4 @@
-//! The one look-up behind every authenticated call.
+//! Looks up the credential of an authenticated call.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,52 +15,46 @@ use crate::monthly_usage::MonthlyUsage;
 use crate::usage::Usage;
 use crate::{Conn, Error};
 
-/// Who calls: everything a call needs to know, from one indexed read.
+/// The caller of a request with everything that authorization needs, from one indexed read.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// By what they are known.
     pub credential: Credential,
-    /// What is stored of its text: HMAC of a key, hash of a session's token.
+    /// The stored digest of the secret: the HMAC of a key or the hash of a session token.
     pub fingerprint: [u8; 32],
-    /// Whose things they may touch.
+    /// The account whose resources it may access.
     pub account: Account,
-    /// What they may do.
     pub scopes: ScopeSet,
-    /// To which things.
+    /// Restriction to a folder or to listed resources.
     pub reach: Reach,
-    /// How much of the plan is used.
     pub usage: Usage,
-    /// How much of it in this calendar month.
+    /// Of the current calendar month.
     pub monthly_usage: MonthlyUsage,
 }
 
-/// By what a caller is known.
+/// How a caller authenticates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Credential {
     /// An API key.
     Key {
-        /// Its id.
         id: Uuid,
-        /// When it stops working.
         expires_at: Option<DateTime<Utc>>,
-        /// When it was last seen, to the minute.
+        /// To the minute.
         last_used_at: Option<DateTime<Utc>>,
     },
-    /// A browser somebody has signed in with.
+    /// The session of a browser.
     Session {
-        /// The session's id.
         id: Uuid,
         /// When it ends without further use.
         expires_at: DateTime<Utc>,
-        /// When it was last noted to be in use.
+        /// When its use was last recorded.
         last_seen_at: DateTime<Utc>,
-        /// When it ends however much it is used.
+        /// When it ends regardless of use.
         ends_at: DateTime<Utc>,
     },
 }
 
 impl Caller {
-    /// The key they call with, if it is one.
+    /// The id of the caller's key, if it uses one.
     pub fn key_id(&self) -> Option<Uuid> {
         match self.credential {
             Credential::Key { id, .. } => Some(id),
@@ -68,7 +62,8 @@ impl Caller {
         }
     }
 
-    /// When the keys they may make must have stopped working: a key's own end. A session makes keys that last.
+    /// The latest expiry of keys that this caller creates: that of its own key. Keys created in a session may last
+    /// forever.
     pub fn keys_end_at(&self) -> Option<DateTime<Utc>> {
         match self.credential {
             Credential::Key { expires_at, .. } => expires_at,
@@ -76,15 +71,15 @@ impl Caller {
         }
     }
 
-    /// Whether a key with these permissions lies within the caller's own, in every dimension: what they may make,
-    /// see, rotate and revoke.
+    /// Returns whether a key with these permissions is within the caller's own in every dimension. Only such keys may
+    /// it create, see, rotate and revoke.
     pub fn may_hold(&self, scopes: ScopeSet, reach: &Reach, expires_at: Option<DateTime<Utc>>) -> bool {
         let ends_in_time = self.keys_end_at().is_none_or(|own| expires_at.is_some_and(|at| at <= own));
         scopes.is_subset_of(self.scopes) && reach.is_within(&self.reach) && ends_in_time
     }
 }
 
-/// What its account calls a caller: a key by its label and shown beginning, somebody signed in by their e-mail.
+/// Returns the display name of a caller: label and public part of a key, or the e-mail of a session's identity.
 pub async fn find_name(conn: &mut Conn, account_id: Uuid, credential: &Credential) -> Result<String, Error> {
     let name = match credential {
         Credential::Key { id, .. } => {
@@ -111,7 +106,7 @@ pub async fn find_name(conn: &mut Conn, account_id: Uuid, credential: &Credentia
     Ok(name.unwrap_or_else(|| "a credential that is gone".to_owned()))
 }
 
-/// Account and usage of a row that has their columns.
+/// Reads account and usage from a row that has their columns.
 macro_rules! read_account {
     ($row:ident) => {
         (
@@ -142,9 +137,9 @@ macro_rules! read_account {
     };
 }
 
-/// The caller behind a key's fingerprint; none if there is no such key or it was revoked.
+/// Returns the caller of a key, or `None` if the key is unknown or revoked.
 ///
-/// Begins without an account: it is how the account becomes known.
+/// Takes no account, because the key determines it.
 pub async fn find_by_key(
     conn: &mut Conn,
     fingerprint: &[u8; 32],
@@ -180,8 +175,8 @@ pub async fn find_by_key(
     Ok(Some(Caller { credential, fingerprint, account, scopes, reach, usage, monthly_usage }))
 }
 
-/// The caller behind a session's token: everything the account it works on allows. None if the session has
-/// ended, or works on no account yet.
+/// Returns the caller of a session, with full permissions on its account. `None` if the session has ended or has no
+/// account yet.
 pub async fn find_by_session(
     conn: &mut Conn,
     token_hash: &[u8; 32],
@@ -218,7 +213,8 @@ pub async fn find_by_session(
     Ok(Some(Caller { credential, fingerprint, account, scopes, reach, usage, monthly_usage }))
 }
 
-/// Whether a caller who was looked up earlier would be let in now: with the same text, for the same account.
+/// Returns whether a caller that was found earlier would still be accepted with the same credential for the same
+/// account.
 pub async fn is_current(conn: &mut Conn, caller: &Caller, now: DateTime<Utc>) -> Result<bool, Error> {
     let found = match caller.credential {
         Credential::Key { .. } => find_by_key(conn, &caller.fingerprint, now).await?,
@@ -236,7 +232,7 @@ pub(crate) fn read_scopes(words: &[String]) -> Result<ScopeSet, Error> {
     })
 }
 
-/// A kind this version does not know is an error: to leave it out would widen the key.
+/// An unknown kind is an error, because ignoring it would widen the key.
 pub(crate) fn read_reach(
     folder_id: Option<Uuid>,
     listed: BTreeMap<String, BTreeSet<Uuid>>,

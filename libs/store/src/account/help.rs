@@ -1,4 +1,4 @@
-//! Words to the operator, kept and mailed.
+//! Requests for help from the operator, stored and mailed.
 
 use chrono::{DateTime, Utc};
 use sqlx::{query, query_as};
@@ -7,47 +7,36 @@ use uuid::Uuid;
 use crate::mails::{Kind, insert_mail};
 use crate::{Conn, Error};
 
-/// A request for help about to be stored.
+/// A help request to store.
 #[derive(Debug)]
 pub struct NewHelpRequest {
-    /// Its id.
     pub id: Uuid,
-    /// What it is about.
     pub category: &'static str,
-    /// In a line.
     pub subject: String,
-    /// In full.
     pub message: String,
-    /// Where to answer.
+    /// The address for the reply.
     pub email: Option<String>,
     /// The page it is about.
     pub url: Option<String>,
-    /// How bad it is.
     pub severity: Option<&'static str>,
-    /// Now.
     pub created_at: DateTime<Utc>,
 }
 
-/// A request for help, as it is mailed.
+/// A help request to mail.
 #[derive(Debug)]
 pub struct HelpRequest {
-    /// What it is about.
     pub category: String,
-    /// In a line.
     pub subject: String,
-    /// In full.
     pub message: String,
-    /// Where to answer.
+    /// The address for the reply.
     pub email: Option<String>,
     /// The page it is about.
     pub url: Option<String>,
-    /// How bad it is.
     pub severity: Option<String>,
-    /// When it was written.
     pub created_at: DateTime<Utc>,
 }
 
-/// Stores a request for help, which is to be mailed at once, in the caller's transaction.
+/// Inserts a help request and the mail about it.
 pub async fn insert_help_request(
     conn: &mut Conn,
     account_id: Uuid,
@@ -71,7 +60,7 @@ pub async fn insert_help_request(
     insert_mail(conn, account_id, Kind::Help, help.id, help.created_at).await
 }
 
-/// A request for help of the account.
+/// Returns a help request of the account.
 pub async fn find_help_request(
     conn: &mut Conn,
     account_id: Uuid,

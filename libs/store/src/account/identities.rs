@@ -1,7 +1,7 @@
-//! Identities: people as a provider vouches for them, and the accounts they hold.
+//! Identities that a provider confirmed, and the accounts they own.
 //!
-//! An identity is issuer and subject. Its e-mail is only shown: two providers may know the same one, and
-//! whoever has it at the one need not be who has it at the other.
+//! An identity is a pair of issuer and subject. Its e-mail is for display only: two providers may report the same
+//! address for different people.
 
 use chrono::{DateTime, Utc};
 use domain::plans::Plan;
@@ -11,61 +11,54 @@ use uuid::Uuid;
 use crate::accounts::read_plan;
 use crate::{Conn, Error};
 
-/// What a provider says of somebody.
+/// An identity as a provider reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderIdentity {
-    /// Who says it.
     pub issuer: String,
-    /// Its name for them, which never changes.
+    /// The provider's stable id for the person.
     pub subject: String,
-    /// To be shown, never to be recognised by.
+    /// For display only, never for matching.
     pub email: Option<String>,
-    /// Whether the provider has seen that it is theirs.
+    /// Whether the provider verified the address.
     pub email_verified: bool,
-    /// To be shown.
+    /// For display only.
     pub name: Option<String>,
 }
 
-/// Somebody who has signed in.
+/// An identity that has signed in.
 #[derive(Debug, Clone)]
 pub struct Identity {
-    /// Its id.
     pub id: Uuid,
-    /// Who vouches for it.
     pub issuer: String,
-    /// Under which name.
+    /// The provider's stable id for the person.
     pub subject: String,
-    /// To be shown.
+    /// For display only.
     pub email: Option<String>,
-    /// Whether the provider has seen that it is theirs.
+    /// Whether the provider verified the address.
     pub email_verified: bool,
-    /// To be shown.
+    /// For display only.
     pub name: Option<String>,
 }
 
-/// An account as its holder chooses it among others.
+/// An account in its owner's list.
 #[derive(Debug, Clone)]
 pub struct OwnAccount {
-    /// Its id.
     pub id: Uuid,
-    /// What its owner calls it.
     pub name: Option<String>,
-    /// What it pays for.
     pub plan: Plan,
-    /// Its first subdomain.
+    /// Its oldest subdomain.
     pub subdomain: Option<String>,
-    /// When it became theirs.
     pub added_at: DateTime<Utc>,
 }
 
-/// Remembers somebody who has just signed in, under `id` if they are new. Gives their id.
+/// Inserts or updates an identity that just signed in, under `id` if it is new. Returns its id.
 pub async fn upsert_identity(
     conn: &mut Conn,
     id: Uuid,
     who: &ProviderIdentity,
     now: DateTime<Utc>,
 ) -> Result<Uuid, Error> {
-    // A provider that leaves the e-mail out this time has not taken it back.
+    // A provider that omits the e-mail this time has not withdrawn it.
     let id = query_scalar!(
         "insert into identities as known (id, issuer, subject, email, email_verified, name, created_at)
          values ($1, $2, $3, $4, $5, $6, $7)
@@ -88,7 +81,7 @@ pub async fn upsert_identity(
     Ok(id)
 }
 
-/// Somebody by their id.
+/// Returns an identity by its id.
 pub async fn find_identity(conn: &mut Conn, identity_id: Uuid) -> Result<Option<Identity>, Error> {
     let found = query_as!(
         Identity,
@@ -100,14 +93,13 @@ pub async fn find_identity(conn: &mut Conn, identity_id: Uuid) -> Result<Option<
     Ok(found)
 }
 
-/// Waits until nobody else is giving this identity an account, and keeps others waiting until the end of the
-/// transaction.
+/// Locks an identity, so that only one transaction at a time adds accounts to it.
 pub async fn lock_identity(conn: &mut Conn, identity_id: Uuid) -> Result<(), Error> {
     query!("select id from identities where id = $1 for update", identity_id).fetch_optional(conn).await?;
     Ok(())
 }
 
-/// Every account the identity holds, the newest first.
+/// Returns every account of the identity, newest first.
 pub async fn list_accounts(conn: &mut Conn, identity_id: Uuid) -> Result<Vec<OwnAccount>, Error> {
     let rows = query!(
         r#"select a.id, a.name, a.plan, own.added_at,
@@ -133,8 +125,8 @@ pub async fn list_accounts(conn: &mut Conn, identity_id: Uuid) -> Result<Vec<Own
         .collect()
 }
 
-/// Makes the account one more of the identity's. `claim_token_hash` is of the token it was claimed with, if it was.
-/// Returns an error if the account already belongs to an identity.
+/// Adds an account to an identity. `claim_token_hash` is the hash of the token it was claimed with, if any. Returns an
+/// error if the account already belongs to an identity.
 pub async fn insert_account(
     conn: &mut Conn,
     account_id: Uuid,
@@ -155,7 +147,7 @@ pub async fn insert_account(
     Ok(())
 }
 
-/// Whoever holds the account; none before somebody has claimed it.
+/// Returns the owner of an account, or `None` if it is unclaimed.
 pub async fn find_holder(conn: &mut Conn, account_id: Uuid) -> Result<Option<Identity>, Error> {
     let holder = query_as!(
         Identity,

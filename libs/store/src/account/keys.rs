@@ -1,4 +1,4 @@
-//! API keys at rest: a fingerprint, what may be shown, and what the key may do.
+//! API keys as stored: a digest of the secret, the public part, and the permissions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,56 +13,45 @@ use uuid::Uuid;
 use crate::credentials::{read_reach, read_scopes};
 use crate::{Conn, Error};
 
-/// A key about to be stored.
+/// A key to store.
 #[derive(Debug)]
 pub struct NewKey {
-    /// Its id.
     pub id: Uuid,
-    /// How it is recognised.
     pub secret: Secret,
-    /// What its owner calls it.
     pub label: String,
-    /// What it may do.
     pub scopes: ScopeSet,
-    /// To which things.
+    /// Restriction to a folder or to listed resources.
     pub reach: Reach,
-    /// When it stops working.
     pub expires_at: Option<DateTime<Utc>>,
-    /// The key that makes it, if one does.
+    /// The key that creates it, if any.
     pub parent_id: Option<Uuid>,
-    /// Now.
     pub created_at: DateTime<Utc>,
 }
 
-/// What is stored instead of a key's text.
+/// The stored form of a key's secret.
 #[derive(Debug, Clone)]
 pub struct Secret {
     /// HMAC of the key.
     pub fingerprint: [u8; 32],
-    /// The part of the key that may be shown.
+    /// The public part of the key.
     pub shown_prefix: String,
 }
 
 /// A key as its owner sees it.
 #[derive(Debug, Clone)]
 pub struct Key {
-    /// Its id.
     pub id: Uuid,
-    /// The part of it that may be shown.
+    /// The public part of the key.
     pub shown_prefix: String,
-    /// What its owner calls it.
     pub label: String,
-    /// What it may do.
     pub scopes: ScopeSet,
-    /// To which things.
+    /// Restriction to a folder or to listed resources.
     pub reach: Reach,
-    /// When it stops working.
     pub expires_at: Option<DateTime<Utc>>,
-    /// When it was last seen, to the minute.
+    /// To the minute.
     pub last_used_at: Option<DateTime<Utc>>,
-    /// When it was made.
     pub created_at: DateTime<Utc>,
-    /// How it is recognised now.
+    /// HMAC of the key.
     pub fingerprint: Vec<u8>,
 }
 
@@ -97,7 +86,7 @@ impl TryFrom<KeyRow> for Key {
     }
 }
 
-/// Stores a key.
+/// Inserts a key.
 pub async fn insert_key(conn: &mut Conn, account_id: Uuid, key: &NewKey) -> Result<(), Error> {
     let ids: BTreeMap<&str, &BTreeSet<Uuid>> =
         key.reach.ids.iter().map(|(resource, ids)| (resource.word(), ids)).collect();
@@ -122,18 +111,19 @@ pub async fn insert_key(conn: &mut Conn, account_id: Uuid, key: &NewKey) -> Resu
     Ok(())
 }
 
-/// Lets nobody else make or revoke keys of the account until the end of the transaction, and waits for whoever does:
-/// a revocation that sees a key but not the child it is just making would leave the child working.
+/// Locks the account's set of keys against creation and revocation until the end of the transaction. Otherwise a
+/// revocation could miss the child that a revoked key is just creating.
 ///
-/// To be taken before any lock of the account's rows, which both sides take in different orders.
+/// Take this lock before any lock of the account's rows, because creation and revocation lock those in different
+/// orders.
 pub async fn lock_keys(conn: &mut Conn, account_id: Uuid) -> Result<(), Error> {
-    // The names of subdomains, locked alike, have no colon.
+    // Locks of subdomain names share this key space; names have no colon.
     let name = format!("keys:{account_id}");
     query!("select pg_advisory_xact_lock(hashtextextended($1, 0))", name).execute(conn).await?;
     Ok(())
 }
 
-/// A working key of the account, locked for this transaction: nobody else rotates or revokes it meanwhile.
+/// Returns a working key of the account and locks it against rotation and revocation.
 pub async fn lock_key(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Key>, Error> {
     let row = query_as!(
         KeyRow,
@@ -149,7 +139,7 @@ pub async fn lock_key(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Opt
     row.map(Key::try_from).transpose()
 }
 
-/// The account's working keys, oldest first, up to `limit` after `after`.
+/// Returns up to `limit` working keys after `after`, oldest first.
 pub async fn list_keys(
     conn: &mut Conn,
     account_id: Uuid,
@@ -175,8 +165,7 @@ pub async fn list_keys(
     rows.into_iter().map(Key::try_from).collect()
 }
 
-/// Gives a key another text, in one step: before it the old one works, after it the new one. Everything else
-/// about the key stays.
+/// Replaces the secret of a key in one step; everything else about the key stays.
 pub async fn update_secret(
     conn: &mut Conn,
     account_id: Uuid,
@@ -199,8 +188,8 @@ pub async fn update_secret(
     Ok(())
 }
 
-/// Revokes those of `ids` that are keys of the account, with every key they made, and those made; gives the
-/// fingerprints that work no more. The caller holds [`lock_keys`].
+/// Revokes the account's keys among `ids` with all their descendants. Returns the fingerprints that stop working. The
+/// caller must hold [`lock_keys`].
 pub async fn revoke_keys(
     conn: &mut Conn,
     account_id: Uuid,
@@ -224,8 +213,8 @@ pub async fn revoke_keys(
     Ok(revoked.into_iter().map(|row| row.fingerprint).collect())
 }
 
-/// Revokes the keys that are kept to a folder, which is about to go; gives the fingerprints that work no
-/// more. The caller holds [`lock_keys`].
+/// Revokes the keys restricted to a folder that is about to be deleted. Returns the fingerprints that stop working. The
+/// caller must hold [`lock_keys`].
 pub async fn revoke_keys_of_folder(
     conn: &mut Conn,
     account_id: Uuid,
@@ -244,7 +233,7 @@ pub async fn revoke_keys_of_folder(
     Ok(revoked.into_iter().map(|row| row.fingerprint).collect())
 }
 
-/// Remembers that a key was used, at most once a minute.
+/// Records the use of a key, at most once a minute.
 pub async fn update_last_used(conn: &mut Conn, key_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
     query!(
         "update api_keys set last_used_at = $2

@@ -1,4 +1,4 @@
-//! Accounts: who owns them, who may act on them, and what they use of their plan.
+//! Accounts: their owners, credentials and usage.
 
 pub mod account_overview;
 pub mod accounts;

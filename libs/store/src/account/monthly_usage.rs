@@ -1,8 +1,8 @@
-//! Counters of a calendar month (UTC), exact under concurrency; an account without a row has used nothing.
+//! Counters of a calendar month (UTC), exact under concurrency. An account without a row has used nothing.
 //!
-//! Automation runs are taken one by one. Events are too many for that: collectors lease some ahead, take from
-//! those, and give back what they didn't need. A lease counts as used until then, so the sum over all collectors
-//! never passes the limit; a collector that is killed takes its unused lease with it.
+//! Automation runs are counted one by one. Events are too frequent for that: collectors lease blocks in advance and
+//! return the unused rest. A leased block counts as used, so the sum over all collectors never exceeds the limit. A
+//! collector that is killed loses the rest of its block.
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use domain::months::month_of;
@@ -11,19 +11,18 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// How long it is known that a segment was charged: longer than a collector is away.
+/// How long charged segments are remembered; longer than any outage of a collector.
 const HELD_FOR: TimeDelta = TimeDelta::days(90);
 
-/// What an account has used of a calendar month.
+/// Usage of a calendar month.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MonthlyUsage {
-    /// Analytics events, those included that collectors hold leased.
+    /// Analytics events, including the blocks that collectors hold.
     pub events: i64,
-    /// Automation runs.
     pub automation_runs: i64,
 }
 
-/// What the account has used of the month in which `now` lies.
+/// Returns the usage of the month that contains `now`.
 pub async fn find_monthly_usage(
     conn: &mut Conn,
     account_id: Uuid,
@@ -40,9 +39,8 @@ pub async fn find_monthly_usage(
     Ok(months.unwrap_or_default())
 }
 
-/// Counts one more run in the month of `now`, unless that passes `limit` (-1: no limit). Gives whether it was
-/// counted.
-/// Returns an error if the account does not exist.
+/// Counts one more run in the month of `now`, unless that exceeds `limit` (-1: unlimited). Returns whether it was
+/// counted. Returns an error if the account does not exist.
 pub async fn reserve_automation_run(
     conn: &mut Conn,
     account_id: Uuid,
@@ -64,10 +62,10 @@ pub async fn reserve_automation_run(
     Ok(taken.is_some())
 }
 
-/// Leases up to `want` events of `month` and gives how many were granted: never so many that the month's events pass
-/// `limit` (-1: no limit), and of what is left at most a quarter (but one), so that near the limit no collector sits
-/// on what another needs. None for an account that is gone.
-/// After an error it is unknown whether a lease was granted; the caller must treat it as lost.
+/// Leases up to `want` events of `month` and returns how many were granted. The month's events never exceed `limit`
+/// (-1: unlimited). A lease takes at most a quarter of the remainder (but at least one), so that near the limit no
+/// collector holds what another needs. Grants nothing if the account no longer exists. After an error it is unknown
+/// whether a lease was granted; the caller must treat it as lost.
 pub async fn lease_events(
     conn: &mut Conn,
     account_id: Uuid,
@@ -82,7 +80,7 @@ pub async fn lease_events(
     Ok(lease(conn, account_id, month, want, limit).await?.unwrap_or_default())
 }
 
-/// None if the month has no row yet.
+/// Returns `None` if the month has no row yet.
 async fn lease(
     conn: &mut Conn,
     account_id: Uuid,
@@ -90,7 +88,7 @@ async fn lease(
     want: i64,
     limit: i64,
 ) -> Result<Option<i64>, Error> {
-    // The lock is what makes `before` the last of several simultaneous leases.
+    // The lock makes `before` see the latest of several concurrent leases.
     let granted = query_scalar!(
         r#"with before as (
              select events from monthly_usage where account_id = $1 and month = $2 for update
@@ -113,8 +111,7 @@ async fn lease(
     Ok(granted)
 }
 
-/// Gives back `count` leased events of `month` that were not needed.
-/// Returns an error if more would be released than is counted.
+/// Returns `count` unused events of `month`. Returns an error if more would be released than is counted.
 pub async fn return_unused_events(
     conn: &mut Conn,
     account_id: Uuid,
@@ -132,8 +129,8 @@ pub async fn return_unused_events(
     Ok(())
 }
 
-/// Counts `count` events of `month` that were taken without a lease, while this database was away. They are counted
-/// whatever the limit: they have happened.
+/// Charges `count` events of `month` that were accepted without a lease while Postgres was unavailable, even beyond the
+/// limit.
 pub async fn charge_events(
     conn: &mut Conn,
     account_id: Uuid,
@@ -152,9 +149,9 @@ pub async fn charge_events(
     Ok(())
 }
 
-/// As [`charge_events`], for events that a collector held back in a segment because nobody knew whose they were; once
-/// for each segment and account, however often it is asked. Accounts that are gone are passed over.
-/// On an error nothing is charged.
+/// Charges events that a collector held back in a segment because their site could not be looked up. Charges each
+/// segment and account only once, however often it is called. Skips accounts that no longer exist. On an error nothing
+/// is charged.
 pub async fn charge_held_events(
     conn: &mut Conn,
     segment_id: Uuid,
@@ -186,7 +183,7 @@ pub async fn charge_held_events(
     Ok(())
 }
 
-/// Makes the month's row unless it is there, or the account is gone.
+/// Inserts the month's row unless it exists or the account does not.
 async fn begin_month(conn: &mut Conn, account_id: Uuid, month: NaiveDate) -> Result<(), Error> {
     query!(
         "insert into monthly_usage (account_id, month) select id, $2 from accounts where id = $1

@@ -1,7 +1,7 @@
-//! The end of accounts nobody claimed, and what ClickHouse must forget afterwards.
+//! Deletes unclaimed accounts after their deadline, and schedules the deletion of their events in ClickHouse.
 //!
-//! An account's end begins by locking its row, as a claim does, and by taking its claim token away: from then on
-//! nobody can claim it, however long the rest takes. Its events go later, by rows that outlive it.
+//! The deletion begins by locking the account's row, as a claim does, and by removing its claim token; from then on it
+//! can't be claimed, however long the rest takes. Its events are deleted later, from rows that outlive it.
 
 use chrono::{DateTime, Utc};
 use contract::Change;
@@ -10,24 +10,22 @@ use uuid::Uuid;
 
 use crate::{Conn, Error, accounts, blobs, outbox};
 
-/// How long a purge waits for anybody's lock before it lets them go first. Below Postgres' own second for finding
-/// deadlocks, so that of a purge and a visitor it is the purge that gives way.
+/// How long a purge waits for a lock before it yields. It is below the second after which Postgres looks for deadlocks,
+/// so that in a deadlock with a visitor's request the purge yields.
 const LOCK_TIMEOUT: &str = "500ms";
 
-/// Events that ClickHouse must forget.
+/// Events to delete from ClickHouse.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventPurge {
-    /// The row.
     pub id: i64,
-    /// Whose events.
     pub account_id: Uuid,
-    /// Of which site; none for all of the account's.
+    /// `None` for all sites of the account.
     pub site_id: Option<Uuid>,
-    /// Whether ClickHouse has forgotten them once already: this is the time after which the row goes.
+    /// Whether they were deleted once already; after the second time the row is removed.
     pub again: bool,
 }
 
-/// Up to `limit` trials that nobody claimed in time, the oldest first.
+/// Returns up to `limit` expired trials, oldest first.
 pub async fn list_expired(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Result<Vec<Uuid>, Error> {
     let expired = query_scalar!(
         "select id from accounts where claimed_at is null and claim_deadline <= $1
@@ -40,8 +38,8 @@ pub async fn list_expired(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Re
     Ok(expired)
 }
 
-/// Takes an expired trial for this transaction and makes it unclaimable. `false` and nothing changed if it was
-/// claimed meanwhile, is being claimed, or is somebody else's to purge.
+/// Locks an expired trial and makes it unclaimable. Returns `false`, with nothing changed, if it is claimed, being
+/// claimed, or locked by another purge.
 pub async fn lock_expired(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<bool, Error> {
     query!("select set_config('lock_timeout', $1, true)", LOCK_TIMEOUT).fetch_one(&mut *conn).await?;
     let locked = query_scalar!(
@@ -59,8 +57,8 @@ pub async fn lock_expired(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>)
     Ok(true)
 }
 
-/// Deletes up to `limit` of what an account may have without bound: deliveries first, then submissions. Gives how
-/// many; fewer than `limit` means that none are left.
+/// Deletes up to `limit` rows of the kinds an account has without bound: deliveries first, then submissions. Returns
+/// how many; fewer than `limit` means that none are left.
 pub async fn delete_bulk(conn: &mut Conn, account_id: Uuid, limit: i64) -> Result<i64, Error> {
     let deliveries = query!(
         "delete from deliveries where id in (
@@ -81,10 +79,10 @@ pub async fn delete_bulk(conn: &mut Conn, account_id: Uuid, limit: i64) -> Resul
     Ok(deleted + i64::try_from(submissions.rows_affected()).unwrap_or(limit))
 }
 
-/// Deletes an account with everything that refers to it. What services remember of it is told, and its events are
-/// to be purged from `now` on.
+/// Deletes an account with everything that refers to it, publishes the change to all caches, and schedules the deletion
+/// of its events from `now` on.
 pub async fn delete_account(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
-    let mut changes = accounts::list_changes_of_account(conn, account_id).await?;
+    let mut changes = accounts::list_cached_items(conn, account_id).await?;
     let subdomains = query_scalar!("select id from subdomains where account_id = $1", account_id)
         .fetch_all(&mut *conn)
         .await?;
@@ -96,7 +94,7 @@ pub async fn delete_account(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc
     Ok(())
 }
 
-/// Orders that the events of a site, or without one of all the account's sites, be deleted from `now` on.
+/// Schedules the deletion of a site's events, or without a site of all the account's events, from `now` on.
 pub async fn insert_event_purge(
     conn: &mut Conn,
     account_id: Uuid,
@@ -114,7 +112,7 @@ pub async fn insert_event_purge(
     Ok(())
 }
 
-/// Whether any purge of events is due.
+/// Returns whether a deletion of events is due.
 pub async fn has_due_event_purge(conn: &mut Conn, now: DateTime<Utc>) -> Result<bool, Error> {
     let due = query_scalar!(r#"select exists (select from event_purges where due_at <= $1) as "due!""#, now)
         .fetch_one(conn)
@@ -122,8 +120,8 @@ pub async fn has_due_event_purge(conn: &mut Conn, now: DateTime<Utc>) -> Result<
     Ok(due)
 }
 
-/// Takes up to `limit` due purges of events, which are due again at `retry_at` unless their end is written by
-/// then: a worker that dies costs time, and no purge.
+/// Leases up to `limit` due deletions of events. They are due again at `retry_at` unless they are finished by then, so
+/// a worker that dies costs only time.
 pub async fn lease_event_purges(
     conn: &mut Conn,
     now: DateTime<Utc>,
@@ -144,8 +142,8 @@ pub async fn lease_event_purges(
     Ok(leased)
 }
 
-/// Writes down that ClickHouse has forgotten these. Those it forgot for the first time are due once more at
-/// `again_at`; the others have reached their end.
+/// Records that ClickHouse deleted these events. After the first deletion another one is due at `again_at`; after the
+/// second the row is removed.
 pub async fn finish_event_purges(
     conn: &mut Conn,
     purges: &[EventPurge],

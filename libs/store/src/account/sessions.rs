@@ -1,6 +1,6 @@
-//! Sessions: which browser belongs to whom, and which account it works on.
+//! Sessions: the sign-in of a browser and the account it works on.
 //!
-//! Looked up by the hash of the cookie's token: the database alone opens no session.
+//! Sessions are found by the hash of the cookie's token, so a copy of the database opens none.
 
 use chrono::{DateTime, Utc};
 use sqlx::{query, query_as};
@@ -8,46 +8,40 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// A session about to begin.
+/// A session to store.
 #[derive(Debug)]
 pub struct NewSession {
-    /// Its id.
     pub id: Uuid,
     /// SHA-256 of its token.
     pub token_hash: [u8; 32],
-    /// Whose it is.
     pub identity_id: Uuid,
-    /// The account it works on; one of the identity's.
+    /// The account it works on, one of the identity's.
     pub account_id: Option<Uuid>,
-    /// Now.
     pub created_at: DateTime<Utc>,
-    /// When it ends if it isn't used.
+    /// When it ends without use.
     pub expires_at: DateTime<Utc>,
-    /// When it ends however much it is used.
+    /// When it ends regardless of use.
     pub ends_at: DateTime<Utc>,
 }
 
-/// A session that goes on.
+/// A current session.
 #[derive(Debug, Clone)]
 pub struct Session {
-    /// Its id.
     pub id: Uuid,
-    /// Whose it is.
     pub identity_id: Uuid,
-    /// The account it works on; none before the identity has one.
+    /// The account it works on; `None` until the identity has one.
     pub account_id: Option<Uuid>,
-    /// The identity's e-mail, to be shown.
+    /// For display only.
     pub email: Option<String>,
-    /// The identity's name, to be shown.
+    /// For display only.
     pub name: Option<String>,
-    /// When it was last noted to be in use.
+    /// When its use was last recorded.
     pub last_seen_at: DateTime<Utc>,
-    /// When it ends however much it is used.
+    /// When it ends regardless of use.
     pub ends_at: DateTime<Utc>,
 }
 
-/// Stores a session.
-/// Returns an error if the account does not belong to the identity.
+/// Inserts a session. Returns an error if the account does not belong to the identity.
 pub async fn insert_session(conn: &mut Conn, session: &NewSession) -> Result<(), Error> {
     query!(
         "insert into sessions
@@ -66,7 +60,7 @@ pub async fn insert_session(conn: &mut Conn, session: &NewSession) -> Result<(),
     Ok(())
 }
 
-/// The session behind a token's hash; none if there is none or it has ended.
+/// Returns the session of a token's hash, or `None` if it is unknown or has ended.
 pub async fn find_session(
     conn: &mut Conn,
     token_hash: &[u8; 32],
@@ -85,7 +79,7 @@ pub async fn find_session(
     Ok(found)
 }
 
-/// Notes that a session is in use, which moves its end to `expires_at`. A later note stands.
+/// Records the use of a session, which moves its end to `expires_at`. A later record wins.
 pub async fn update_seen(
     conn: &mut Conn,
     session_id: Uuid,
@@ -103,7 +97,7 @@ pub async fn update_seen(
     Ok(())
 }
 
-/// Turns a session to another account of its identity. Gives whether the account is one.
+/// Switches a session to another account of its identity. Returns `false` if the identity does not own it.
 pub async fn update_account(conn: &mut Conn, session_id: Uuid, account_id: Uuid) -> Result<bool, Error> {
     let done = query!(
         "update sessions s set account_id = own.account_id
@@ -117,13 +111,13 @@ pub async fn update_account(conn: &mut Conn, session_id: Uuid, account_id: Uuid)
     Ok(done.rows_affected() > 0)
 }
 
-/// Ends the session behind a token's hash, if there is one.
+/// Deletes the session of a token's hash, if any.
 pub async fn delete_session(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<(), Error> {
     query!("delete from sessions where token_hash = $1", token_hash).execute(conn).await?;
     Ok(())
 }
 
-/// Deletes at most `limit` sessions that have ended.
+/// Deletes up to `limit` sessions that have ended.
 pub async fn delete_expired(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Result<(), Error> {
     query!(
         "delete from sessions where id in

@@ -1,26 +1,25 @@
-//! Sign-ins under way: who was sent to a provider, and from which browser. Each can be finished once.
+//! Sign-ins in progress: the browser was redirected to a provider and has not returned. Each can be completed once.
 
 use chrono::{DateTime, Utc};
 use sqlx::{query, query_scalar};
 
 use crate::{Conn, Error};
 
-/// Somebody is being sent to a provider.
+/// A sign-in that begins.
 #[derive(Debug)]
 pub struct NewSignIn<'a> {
     /// SHA-256 of the `state` parameter.
     pub state_hash: [u8; 32],
     /// SHA-256 of the browser's cookie.
     pub browser_hash: [u8; 32],
-    /// Which provider, by its name in the settings.
+    /// The provider's name in the configuration.
     pub provider: &'a str,
-    /// What must be known when they come back, sealed.
+    /// Encrypted values that the callback needs.
     pub sealed: &'a [u8],
-    /// Until when it may be finished.
     pub expires_at: DateTime<Utc>,
 }
 
-/// Remembers who was sent where.
+/// Inserts a sign-in.
 pub async fn insert_sign_in(conn: &mut Conn, begun: &NewSignIn<'_>) -> Result<(), Error> {
     query!(
         "insert into sign_ins (state_hash, browser_hash, provider, sealed, expires_at)
@@ -36,7 +35,8 @@ pub async fn insert_sign_in(conn: &mut Conn, begun: &NewSignIn<'_>) -> Result<()
     Ok(())
 }
 
-/// Takes a sign-in out, and gives what was sealed for it: whoever comes second finds nothing. Nor does another browser, which leaves it where it is.
+/// Deletes a sign-in and returns its encrypted values. A second callback finds nothing; a callback from another browser
+/// finds nothing and leaves the row in place.
 pub async fn consume_sign_in(
     conn: &mut Conn,
     state_hash: &[u8; 32],
@@ -58,7 +58,7 @@ pub async fn consume_sign_in(
     Ok(taken)
 }
 
-/// Deletes at most `limit` sign-ins that nobody came back from in time.
+/// Deletes up to `limit` sign-ins that were not completed in time.
 pub async fn delete_expired(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Result<(), Error> {
     query!(
         "delete from sign_ins where state_hash in

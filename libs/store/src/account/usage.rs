@@ -1,7 +1,7 @@
-//! Counters of what an account has, exact under concurrency.
+//! Counters of an account's resources, exact under concurrency.
 //!
-//! A counter changes in the transaction of the resource it counts, and the plan's limit stands in the
-//! `where` of that change: a hundred creates at once at a limit of ten give exactly ten.
+//! A counter changes in the transaction of the resource it counts, with the plan's limit in the `where` clause of that
+//! update: of a hundred concurrent creations at a limit of ten exactly ten succeed.
 
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
@@ -13,17 +13,14 @@ use crate::{Conn, Error};
 pub struct Usage {
     /// Forms, pages, analytics sites and automations.
     pub projects: i64,
-    /// Webhooks.
     pub webhooks: i64,
     /// Custom domains.
     pub domains: i64,
-    /// Subdomains.
     pub subdomains: i64,
-    /// Bytes stored.
     pub storage_bytes: i64,
 }
 
-/// What the account uses; none if it is gone.
+/// Returns the usage of an account, or `None` if it no longer exists.
 pub async fn find_usage(conn: &mut Conn, account_id: Uuid) -> Result<Option<Usage>, Error> {
     let usage = query_as!(
         Usage,
@@ -35,28 +32,25 @@ pub async fn find_usage(conn: &mut Conn, account_id: Uuid) -> Result<Option<Usag
     Ok(usage)
 }
 
-/// What is counted one by one.
+/// Resources that are counted one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counter {
     /// Forms, pages, analytics sites and automations.
     Projects,
-    /// Webhooks.
     Webhooks,
     /// Custom domains.
     Domains,
-    /// Subdomains.
     Subdomains,
 }
 
-/// Takes the account's publishing for this transaction: two calls that write its pages at once do so one after the
-/// other. It is the row of its counters, which they write as well: with one lock, taken first, there is no order of
-/// locks to get wrong.
+/// Locks the account's counters, so that transactions that write its pages run one after the other. Such transactions
+/// update the counters anyway; with this one lock taken first, there is no lock order to get wrong.
 pub async fn lock(conn: &mut Conn, account_id: Uuid) -> Result<(), Error> {
     query!("select from usage where account_id = $1 for update", account_id).fetch_optional(conn).await?;
     Ok(())
 }
 
-/// Counts one more, unless that passes `limit` (-1: no limit). Gives whether it was counted.
+/// Counts one more resource, unless that exceeds `limit` (-1: unlimited). Returns whether it was counted.
 pub async fn reserve(conn: &mut Conn, account_id: Uuid, counter: Counter, limit: i64) -> Result<bool, Error> {
     let taken = query_scalar!(
         "update usage set projects = projects + $2, webhooks = webhooks + $3, domains = domains + $4,
@@ -76,8 +70,7 @@ pub async fn reserve(conn: &mut Conn, account_id: Uuid, counter: Counter, limit:
     Ok(taken.is_some())
 }
 
-/// Counts one less.
-/// Returns an error if the counter is already zero.
+/// Counts one resource less. Returns an error if the counter is already zero.
 pub async fn release(conn: &mut Conn, account_id: Uuid, counter: Counter) -> Result<(), Error> {
     query!(
         "update usage set projects = projects - $2, webhooks = webhooks - $3, domains = domains - $4,
@@ -94,8 +87,7 @@ pub async fn release(conn: &mut Conn, account_id: Uuid, counter: Counter) -> Res
     Ok(())
 }
 
-/// Counts so many bytes more, all or none, unless that passes `limit` (-1: no limit). Gives whether they were
-/// counted.
+/// Reserves all or none of the bytes, within `limit` (-1: unlimited). Returns whether they were reserved.
 pub async fn reserve_bytes(conn: &mut Conn, account_id: Uuid, bytes: i64, limit: i64) -> Result<bool, Error> {
     let taken = query_scalar!(
         "update usage set storage_bytes = storage_bytes + $2
@@ -110,8 +102,7 @@ pub async fn reserve_bytes(conn: &mut Conn, account_id: Uuid, bytes: i64, limit:
     Ok(taken.is_some())
 }
 
-/// Counts so many bytes less.
-/// Returns an error if more would be released than is counted.
+/// Releases bytes. Returns an error if more would be released than is counted.
 pub async fn release_bytes(conn: &mut Conn, account_id: Uuid, bytes: i64) -> Result<(), Error> {
     query!("update usage set storage_bytes = storage_bytes - $2 where account_id = $1", account_id, bytes)
         .execute(conn)

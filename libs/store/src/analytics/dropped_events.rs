@@ -1,4 +1,4 @@
-//! How many events of a site were not counted, and why: by the hour, kept for a day.
+//! Counts of dropped events by site, hour and reason, kept for a day.
 
 use chrono::{DateTime, Utc};
 use sqlx::{query, query_as};
@@ -6,35 +6,31 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// Events of one site, hour and reason that were not counted.
+/// Dropped events of one site, hour and reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DroppedEvents {
-    /// The site.
     pub site_id: Uuid,
-    /// The hour's beginning.
+    /// The start of the hour.
     pub hour: DateTime<Utc>,
-    /// Why, as `domain::tracking::Dropped::word` says it.
+    /// The string form of `domain::tracking::Dropped`.
     pub reason: &'static str,
-    /// How many.
     pub count: i64,
 }
 
-/// How many events were dropped for a reason.
+/// Number of events dropped for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DropCount {
-    /// Why.
     pub reason: String,
-    /// How many.
     pub count: i64,
 }
 
-/// Adds to what is counted already; sites that are gone are passed over.
+/// Adds to the stored counts. Skips sites that no longer exist.
 pub async fn add_dropped_events(conn: &mut Conn, drops: &[DroppedEvents]) -> Result<(), Error> {
     let sites: Vec<Uuid> = drops.iter().map(|drops| drops.site_id).collect();
     let hours: Vec<DateTime<Utc>> = drops.iter().map(|drops| drops.hour).collect();
     let reasons: Vec<&str> = drops.iter().map(|drops| drops.reason).collect();
     let counts: Vec<i64> = drops.iter().map(|drops| drops.count).collect();
-    // In one order, so that collectors that add at the same time don't wait for each other in a circle.
+    // In one order, so that concurrent collectors can't deadlock.
     query!(
         "insert into event_drops as d (site_id, hour, reason, count)
          select n.site_id, n.hour, n.reason, n.count
@@ -52,7 +48,7 @@ pub async fn add_dropped_events(conn: &mut Conn, drops: &[DroppedEvents]) -> Res
     Ok(())
 }
 
-/// What was not counted of the account's site since then, the most frequent reason first.
+/// Returns the dropped events of a site since `since`, most frequent reason first.
 pub async fn list_dropped_events(
     conn: &mut Conn,
     account_id: Uuid,
@@ -74,7 +70,7 @@ pub async fn list_dropped_events(
     Ok(drops)
 }
 
-/// Forgets what was dropped in hours that began before then.
+/// Deletes the counts of hours that began before `then`.
 pub async fn delete_dropped_events_before(conn: &mut Conn, then: DateTime<Utc>) -> Result<(), Error> {
     query!("delete from event_drops where hour < $1", then).execute(conn).await?;
     Ok(())

@@ -1,4 +1,4 @@
-//! The salts behind longer-lived visitor ids: one per site and stretch of time, destroyed when that is over.
+//! Salts of longer-lived visitor ids: one per site and period, destroyed when the period ends.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use domain::visitors::SALT_BYTES;
@@ -7,26 +7,26 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// A site's salt about to be made.
+/// A salt to store.
 #[derive(Debug, Clone, Copy)]
 pub struct NewSalt {
-    /// The first day of the stretch it serves, where the site is.
+    /// The first day of its period in the site's time zone.
     pub epoch: NaiveDate,
-    /// When it must be gone.
+    /// When it must be destroyed.
     pub ends_at: DateTime<Utc>,
-    /// It, if there is none yet.
+    /// Used only if the period has no salt yet.
     pub salt: [u8; SALT_BYTES],
 }
 
-/// The salt of a site's stretch of time. `fresh` becomes it if there is none yet, and those of stretches before are
-/// destroyed then. One that is there ends when `fresh` would: the owner may have chosen another lifetime since. None if
-/// the site is gone.
+/// Returns the salt of a site's period, or `None` if the site no longer exists. If there is none yet, stores `fresh`
+/// and destroys the salts of earlier periods. An existing salt gets the end of `fresh`, because the owner may have
+/// changed the lifetime.
 pub async fn get_site_salt(
     conn: &mut Conn,
     site_id: Uuid,
     fresh: &NewSalt,
 ) -> Result<Option<[u8; SALT_BYTES]>, Error> {
-    // Statements apart: within one, another's row, committed meanwhile, would not be seen.
+    // Separate statements: a single one would not see a row that was committed meanwhile.
     let made = query!(
         "insert into retention_salts (site_id, epoch, ends_at, salt)
          select id, $2, $3, $4 from analytics_sites where id = $1
@@ -59,7 +59,7 @@ pub async fn get_site_salt(
     salt.map(|salt| salt.try_into().map_err(unreadable)).transpose()
 }
 
-/// Destroys the salts that have served.
+/// Destroys the salts whose period has ended.
 pub async fn delete_ended_salts(conn: &mut Conn, now: DateTime<Utc>) -> Result<(), Error> {
     query!("delete from retention_salts where ends_at <= $1", now).execute(conn).await?;
     Ok(())

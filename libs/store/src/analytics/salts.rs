@@ -1,4 +1,4 @@
-//! The daily salts of visitor ids: shared by all collectors, and gone after two days.
+//! Daily salts of visitor ids, shared by all collectors and destroyed after two days.
 
 use chrono::NaiveDate;
 use domain::visitors::SALT_BYTES;
@@ -6,14 +6,13 @@ use sqlx::{query, query_scalar};
 
 use crate::{Conn, Error};
 
-/// The salt of a day. `fresh` becomes it if there is none yet; collectors that ask at the same moment agree on
-/// whichever came first.
+/// Returns the salt of a day. Stores `fresh` if there is none yet; concurrent collectors all get the one stored first.
 pub async fn get_salt(
     conn: &mut Conn,
     day: NaiveDate,
     fresh: &[u8; SALT_BYTES],
 ) -> Result<[u8; SALT_BYTES], Error> {
-    // Two statements: within one, the other's row, committed meanwhile, would not be seen.
+    // Separate statements: a single one would not see a row that was committed meanwhile.
     query!("insert into salts (day, salt) values ($1, $2) on conflict do nothing", day, fresh)
         .execute(&mut *conn)
         .await?;

@@ -1,4 +1,4 @@
-//! Entries of deleted pages: kept for a while, and put back onto any page of the account.
+//! Archived entries of deleted pages. They can be restored to any page of the account for a while.
 
 use chrono::{DateTime, Utc};
 use domain::entries::ENTRIES_MAX;
@@ -9,48 +9,41 @@ use crate::list_filter::list_rows;
 use crate::pages::{PageChange, lock_page, update_page};
 use crate::{Conn, Error, ListFilter};
 
-/// An archive in a list: without its entries.
+/// An archive without its entries, as in a list.
 #[derive(Debug, Clone)]
 pub struct Archive {
-    /// Its id.
     pub id: Uuid,
-    /// The page that was deleted.
+    /// The deleted page.
     pub page_id: Uuid,
-    /// Its slug.
     pub slug: String,
-    /// Where it was served.
+    /// The subdomain that served the page.
     pub subdomain_id: Uuid,
-    /// The folder it lay in.
     pub folder_id: Option<Uuid>,
-    /// Whether it has a template.
     pub has_template: bool,
-    /// How many entries it holds.
     pub entry_count: i64,
-    /// Who deleted the page.
+    /// The display name of the caller who deleted the page.
     pub deleted_by: String,
-    /// When.
     pub created_at: DateTime<Utc>,
 }
 
-/// What became of a restoration.
+/// The result of restoring an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestoreOutcome {
-    /// It is done.
     Done {
-        /// Entries that the page did not have.
+        /// Entries that were added to the page.
         entries: i64,
-        /// Entries that it has now.
+        /// Entries of the page now.
         total: i64,
-        /// Whether it has the archive's template now.
+        /// Whether the page got the archive's template.
         template: bool,
     },
-    /// The page would have so many, which is more than it may have; nothing was changed.
+    /// The page would exceed its limit with this many entries; nothing was changed.
     TooMany(i64),
-    /// There is no such page (any more).
+    /// The page does not exist.
     NoPage,
 }
 
-/// From here to the end of this transaction no other one archives the account's entries or restores them.
+/// Prevents other transactions from archiving or restoring entries of the account until this one ends.
 pub(crate) async fn lock_entry_moves(conn: &mut Conn, account_id: Uuid) -> Result<(), Error> {
     query!("select pg_advisory_xact_lock(hashtextextended($1, 20))", account_id.to_string())
         .fetch_one(conn)
@@ -58,7 +51,7 @@ pub(crate) async fn lock_entry_moves(conn: &mut Conn, account_id: Uuid) -> Resul
     Ok(())
 }
 
-/// Archives the entries of a page that is about to be deleted, if it has any; gives how many.
+/// Archives the entries of a page that is about to be deleted. Returns how many.
 pub async fn insert_archive(
     conn: &mut Conn,
     account_id: Uuid,
@@ -68,7 +61,7 @@ pub async fn insert_archive(
     now: DateTime<Utc>,
 ) -> Result<u64, Error> {
     lock_entry_moves(conn, account_id).await?;
-    // No entry is added any more from here on.
+    // From here on no entry can be added.
     lock_page(conn, account_id, page_id).await?;
     let inserted = query!(
         "insert into entry_archives (id, account_id, page_id, slug, subdomain_id, folder_id, entry_template,
@@ -98,7 +91,7 @@ pub async fn insert_archive(
     Ok(archived.rows_affected())
 }
 
-/// The account's archives, oldest first; of a folder's or of listed pages alone if `part` says so.
+/// Returns the account's archives, oldest first. The filter's folder and ids are those of the deleted pages.
 pub async fn list_archives(
     conn: &mut Conn,
     account_id: Uuid,
@@ -120,7 +113,7 @@ pub async fn list_archives(
     )?)
 }
 
-/// An archive of the account.
+/// Returns an archive of the account.
 pub async fn find_archive(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Archive>, Error> {
     let archive = query_as!(
         Archive,
@@ -136,8 +129,8 @@ pub async fn find_archive(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result
     Ok(archive)
 }
 
-/// Puts an archive's entries onto a page: those it has already stay as they are, so that doing it again changes
-/// nothing. A page without a template gets the archive's. The archive stays.
+/// Adds the entries of an archive to a page. Entries that the page already has stay unchanged, so the call is
+/// idempotent. A page without a template gets the archive's. The archive itself stays.
 pub async fn restore_entries(
     conn: &mut Conn,
     account_id: Uuid,
@@ -202,7 +195,8 @@ pub async fn restore_entries(
     Ok(RestoreOutcome::Done { entries, total, template: restores_template })
 }
 
-/// Deletes up to `limit` archives made before a time; gives how many. Fewer than `limit` means that none are left.
+/// Deletes up to `limit` archives created before `before`. Returns how many; fewer than `limit` means that none are
+/// left.
 pub async fn delete_expired(conn: &mut Conn, before: DateTime<Utc>, limit: i64) -> Result<u64, Error> {
     let deleted = query!(
         "delete from entry_archives where id in (

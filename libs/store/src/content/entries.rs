@@ -1,4 +1,4 @@
-//! Entries of pages: counted by their page, so that no number of them at once passes the limit.
+//! Entries of pages. The page counts them, so that concurrent inserts can't exceed the limit.
 
 use chrono::{DateTime, Utc};
 use domain::entries::ENTRIES_MAX;
@@ -8,55 +8,48 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// An entry about to be stored.
+/// An entry to store.
 #[derive(Debug)]
 pub struct NewEntry {
-    /// Its id.
     pub id: Uuid,
-    /// The page it belongs to.
     pub page_id: Uuid,
-    /// What it holds: an object, as [`domain::entries::check_data`] wants it.
+    /// An object that [`domain::entries::check_data`] accepts.
     pub data: Value,
-    /// The submission it is made of, if it is.
+    /// The submission it was created from, if any.
     pub submission_id: Option<Uuid>,
-    /// Now.
     pub created_at: DateTime<Utc>,
 }
 
 /// An entry of a page.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Its id.
     pub id: Uuid,
-    /// What it holds: an object.
+    /// An object.
     pub data: Value,
-    /// When it was made.
     pub created_at: DateTime<Utc>,
 }
 
-/// Where a page is served whose entries have changed: edges are to be told.
+/// The location of a page whose entries changed; caches of it must be invalidated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageLocation {
-    /// On which site.
     pub subdomain_id: Uuid,
-    /// Under which slug.
     pub slug: String,
 }
 
-/// What became of an entry.
+/// The result of inserting an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryOutcome {
-    /// It is stored and counted.
+    /// The entry is stored and counted.
     Stored(PageLocation),
-    /// The page has as many as it may have.
+    /// The page has reached its limit.
     Full,
-    /// The page has no template to show it by.
+    /// The page has no entry template.
     NoTemplate,
-    /// There is no such page (any more).
+    /// The page does not exist.
     NoPage,
 }
 
-/// Stores an entry if its page takes one more. Whoever calls it tells edges after the commit.
+/// Inserts an entry if the page is below its limit. The caller must publish the change of the page.
 pub async fn insert_entry(
     conn: &mut Conn,
     account_id: Uuid,
@@ -104,7 +97,7 @@ async fn why_not(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> Result<Ent
     })
 }
 
-/// The entries of a page of the account, newest first: at most 500.
+/// Returns the entries of a page, newest first. A page has at most 500.
 pub async fn list_entries(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> Result<Vec<Entry>, Error> {
     let entries = query_as!(
         Entry,
@@ -118,15 +111,15 @@ pub async fn list_entries(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> R
     Ok(entries)
 }
 
-/// Deletes an entry of a page of the account; gives where the page is served, and nothing if there is no such entry.
+/// Deletes an entry. Returns the location of its page, or `None` if there is no such entry.
 pub async fn delete_entry(
     conn: &mut Conn,
     account_id: Uuid,
     page_id: Uuid,
     id: Uuid,
 ) -> Result<Option<PageLocation>, Error> {
-    // The page first, as whoever adds one does: two can't wait for each other. And by a statement of its own: the
-    // next one sees what was committed while this one waited.
+    // The page is locked first, as in an insert, so that the two can't deadlock. A separate statement, so that the next
+    // one sees what was committed while this one waited.
     let shown = query_as!(
         PageLocation,
         "select subdomain_id, slug from pages where account_id = $1 and id = $2 for no key update",
@@ -150,14 +143,14 @@ pub async fn delete_entry(
     Ok(shown)
 }
 
-/// Deletes the entries that were made of these submissions of the account; gives where their pages are served. Archived
-/// ones stay.
+/// Deletes the entries that were created from these submissions. Returns the locations of their pages. Archived entries
+/// stay.
 pub async fn delete_entries_of_submissions(
     conn: &mut Conn,
     account_id: Uuid,
     submission_ids: &[Uuid],
 ) -> Result<Vec<PageLocation>, Error> {
-    // The pages first, as in [`delete_entry`]; several of them always in the same order.
+    // The pages are locked first, as in [`delete_entry`], and always in the same order.
     let pages = query_scalar!(
         "select id from pages
          where account_id = $1 and id in (select page_id from page_entries where submission_id = any($2))

@@ -1,4 +1,4 @@
-//! Folders: how an account groups what it has.
+//! Folders, which group an account's resources.
 
 use chrono::{DateTime, Utc};
 use domain::reach::Reach;
@@ -8,39 +8,30 @@ use uuid::Uuid;
 use crate::list_filter::list_rows;
 use crate::{Conn, Error, ListFilter};
 
-/// A folder.
+/// A folder with the number of resources in it.
 #[derive(Debug, Clone)]
 pub struct Folder {
-    /// Its id.
     pub id: Uuid,
-    /// Its name.
     pub name: String,
-    /// The owner's own note.
     pub description: Option<String>,
-    /// Forms in it.
     pub forms: i64,
-    /// Pages in it.
     pub pages: i64,
-    /// Analytics sites in it.
     pub analytics: i64,
-    /// Automations in it.
     pub automations: i64,
-    /// When it was made.
     pub created_at: DateTime<Utc>,
-    /// When its name or description was last edited.
+    /// Changes with name or description.
     pub updated_at: DateTime<Utc>,
 }
 
-/// What changes of a folder; `None` leaves a part as it is.
+/// Changes to a folder; `None` leaves a field unchanged.
 #[derive(Debug, Default)]
 pub struct FolderChange {
-    /// New name.
     pub name: Option<String>,
-    /// New note, or none at all.
+    /// The inner `None` removes the description.
     pub description: Option<Option<String>>,
 }
 
-/// Stores a folder.
+/// Inserts a folder.
 pub async fn insert_folder(
     conn: &mut Conn,
     account_id: Uuid,
@@ -63,8 +54,8 @@ pub async fn insert_folder(
     Ok(())
 }
 
-/// The account's folders with what lies in each, oldest first. Of the kinds in `seen` only the listed things are
-/// counted.
+/// Returns the account's folders with resource counts, oldest first. For the kinds in `seen`, only the listed resources
+/// are counted.
 pub async fn list_folders(
     conn: &mut Conn,
     account_id: Uuid,
@@ -98,7 +89,7 @@ pub async fn list_folders(
     )?)
 }
 
-/// A folder of the account, its things counted as in [`list_folders`].
+/// Returns a folder of the account, with counts as in [`list_folders`].
 pub async fn find_folder(
     conn: &mut Conn,
     account_id: Uuid,
@@ -109,7 +100,7 @@ pub async fn find_folder(
     Ok(list_folders(conn, account_id, &filter, seen).await?.pop())
 }
 
-/// Edits a folder of the account; gives whether there is one.
+/// Updates a folder. Returns `false` if there is no such folder.
 pub async fn update_folder(
     conn: &mut Conn,
     account_id: Uuid,
@@ -133,7 +124,7 @@ pub async fn update_folder(
     Ok(done.rows_affected() > 0)
 }
 
-/// Deletes a folder of the account; what lay in it lies in none. Gives whether there was one.
+/// Deletes a folder; its resources remain without a folder. Returns `false` if there is no such folder.
 pub async fn delete_folder(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
     let done =
         query!("delete from folders where account_id = $1 and id = $2", account_id, id).execute(conn).await?;

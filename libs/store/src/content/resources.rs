@@ -1,4 +1,4 @@
-//! Things of every kind in one shape: whose they are and in which folder. Restrictions are checked against it.
+//! Resources of every kind in one shape, with their account and folder. Authorization checks use it.
 
 use chrono::{DateTime, Utc};
 use domain::scopes::Resource;
@@ -7,29 +7,25 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// Where a thing lies.
+/// The folder of a resource.
 #[derive(Debug, Clone, Copy)]
 pub struct ResourceFolder {
-    /// The thing.
     pub id: Uuid,
-    /// Its folder, if it lies in one.
     pub folder_id: Option<Uuid>,
 }
 
-/// A thing in a folder.
+/// A resource in a folder.
 #[derive(Debug, Clone)]
 pub struct FolderItem {
     /// `forms`, `pages` and so on.
     pub kind: String,
-    /// Its id.
     pub id: Uuid,
-    /// Its name or title.
+    /// Name or title.
     pub name: String,
-    /// When it was made.
     pub created_at: DateTime<Utc>,
 }
 
-/// Where those of `ids` lie that are things of this kind and of the account.
+/// Returns the folders of those resources in `ids` that exist, have this kind and belong to the account.
 pub async fn list_resource_folders(
     conn: &mut Conn,
     account_id: Uuid,
@@ -48,7 +44,7 @@ pub async fn list_resource_folders(
     Ok(places)
 }
 
-/// What lies in a folder, oldest first, up to `limit`.
+/// Returns up to `limit` resources of a folder, oldest first.
 pub async fn list_folder_items(
     conn: &mut Conn,
     account_id: Uuid,
@@ -69,8 +65,8 @@ pub async fn list_folder_items(
     Ok(things)
 }
 
-/// Puts a thing of the account into a folder, or takes it out of all. `false` if there is no such thing, or it
-/// can't lie in a folder, or it was not in `from` where that is given.
+/// Moves a resource to a folder, or out of its folder if `to` is `None`. Returns `false` if there is no such resource,
+/// if its kind can't be in a folder, or if it is not in folder `from` when that is given.
 pub async fn update_folder(
     conn: &mut Conn,
     account_id: Uuid,

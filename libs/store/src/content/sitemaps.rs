@@ -1,4 +1,4 @@
-//! What search engines are told of a site: its published pages.
+//! The published pages of a site, for its sitemap.
 
 use chrono::{DateTime, Utc};
 use sqlx::query_as;
@@ -6,16 +6,14 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// A page that anybody may find.
+/// A published page.
 #[derive(Debug, Clone)]
 pub struct PublishedPage {
-    /// Where it is.
     pub slug: String,
-    /// When it was last edited.
     pub updated_at: DateTime<Utc>,
 }
 
-/// The published pages of a site, by their slugs; without the one that is shown for what isn't there.
+/// Returns the published pages of a site by slug, without its `404` page.
 pub async fn list_published_pages(
     conn: &mut Conn,
     subdomain_id: Uuid,

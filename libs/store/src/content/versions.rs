@@ -1,7 +1,7 @@
-//! What pages were: the last twenty states of each, their texts stored once per account.
+//! The last twenty versions of each page. Their texts are stored once per account.
 //!
-//! Whoever writes pages has locked the account's [`usage::lock`] before, so that a text can't lose its last version
-//! while another one begins to lean on it.
+//! Every transaction that writes pages must first take [`crate::usage::lock`], so that a text can't lose its last
+//! version while another transaction begins to reference it.
 
 use chrono::{DateTime, Utc};
 use domain::pages::{Content, VERSIONS_KEPT, hash_of};
@@ -11,22 +11,19 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// A version in a list: without its content.
+/// A version without its content, as in a list.
 #[derive(Debug, Clone)]
 pub struct Version {
-    /// Its id.
     pub id: Uuid,
-    /// Counts from 1 for each page.
+    /// Counts from 1 within a page.
     pub number: i32,
-    /// The page's title then.
     pub title: String,
-    /// The deploy that wrote it, if one did.
+    /// The deploy that wrote it, if any.
     pub deploy_id: Option<Uuid>,
-    /// When it was written.
     pub created_at: DateTime<Utc>,
 }
 
-/// Keeps what a page has just become, and lets go of what is older than the last twenty.
+/// Stores a version of a page and deletes those beyond the last twenty.
 pub(crate) async fn insert_version(
     conn: &mut Conn,
     account_id: Uuid,
@@ -79,11 +76,11 @@ pub(crate) async fn insert_version(
     .fetch_all(&mut *conn)
     .await?;
     let texts = gone.into_iter().flat_map(|row| [Some(row.html_id), row.css_id, row.template_id]);
-    delete_unused(conn, account_id, texts.flatten().collect()).await
+    delete_unreferenced_texts(conn, account_id, texts.flatten().collect()).await
 }
 
-/// The texts that a page's versions lean on: to be looked at once they are gone.
-pub(crate) async fn texts_of(conn: &mut Conn, page_id: Uuid) -> Result<Vec<i64>, Error> {
+/// Returns the texts that a page's versions reference, for [`delete_unreferenced_texts`] after its deletion.
+pub(crate) async fn list_texts_of_page(conn: &mut Conn, page_id: Uuid) -> Result<Vec<i64>, Error> {
     let rows = query!("select html_id, css_id, template_id from page_versions where page_id = $1", page_id)
         .fetch_all(conn)
         .await?;
@@ -91,8 +88,12 @@ pub(crate) async fn texts_of(conn: &mut Conn, page_id: Uuid) -> Result<Vec<i64>,
     Ok(texts.flatten().collect())
 }
 
-/// Deletes those of the texts that no version leans on any more.
-pub(crate) async fn delete_unused(conn: &mut Conn, account_id: Uuid, texts: Vec<i64>) -> Result<(), Error> {
+/// Deletes those of the texts that no version references.
+pub(crate) async fn delete_unreferenced_texts(
+    conn: &mut Conn,
+    account_id: Uuid,
+    texts: Vec<i64>,
+) -> Result<(), Error> {
     if texts.is_empty() {
         return Ok(());
     }
@@ -109,7 +110,7 @@ pub(crate) async fn delete_unused(conn: &mut Conn, account_id: Uuid, texts: Vec<
     Ok(())
 }
 
-/// The versions of a page of the account, the newest, which is what the page is, first.
+/// Returns the versions of a page, newest (the current one) first.
 pub async fn list_versions(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> Result<Vec<Version>, Error> {
     let versions = query_as!(
         Version,
@@ -123,7 +124,7 @@ pub async fn list_versions(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> 
     Ok(versions)
 }
 
-/// What a page of the account was in a version.
+/// Returns the content of a version.
 pub async fn find_version(
     conn: &mut Conn,
     account_id: Uuid,

@@ -1,4 +1,4 @@
-//! How often pages were looked at, as edges count it.
+//! Page view counts.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// Adds views to pages. Pages there are not (any more) are passed over; one may be named more than once.
+/// Adds views to pages. Skips pages that do not exist; a page may occur more than once.
 ///
-/// Rows are locked in the order of their ids, so that edges that write at once can't wait for each other.
-/// On an error no view is added.
+/// Rows are locked in the order of their ids, so that concurrent edge servers can't deadlock. On an error no view is
+/// added.
 pub async fn add_views(conn: &mut Conn, counted: &[(Uuid, i64)]) -> Result<(), Error> {
     let mut views = BTreeMap::<Uuid, i64>::new();
     for (page_id, count) in counted {
         *views.entry(*page_id).or_default() += count;
     }
     let (ids, counts): (Vec<Uuid>, Vec<i64>) = views.into_iter().unzip();
-    // The pages are held against deletion, but not against edits.
+    // Locks the pages against deletion, but not against updates.
     query!(
         "insert into page_views (page_id, views)
          select p.id, counted.views from unnest($1::uuid[], $2::bigint[]) as counted (page_id, views)

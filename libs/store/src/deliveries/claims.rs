@@ -1,11 +1,10 @@
-//! Beginning attempts, many in one statement: it finds what is due, counts the attempt, keeps everybody else away
-//! until the lease is over, and brings all that sending needs.
+//! Claims due deliveries, many in one statement: it finds them, counts the attempts, leases them, and returns all that
+//! sending needs.
 //!
-//! They are asked for webhook by webhook, so that no backlog stands before anybody else's deliveries.
+//! Claims are made per webhook, so that one webhook's backlog does not delay the others.
 //!
-//! A claim need not survive a crash of Postgres, so its commit doesn't wait for the disk (`synchronous_commit`, for
-//! that transaction alone): what is forgotten is only that an attempt was begun, and a delivery of which nothing else
-//! is known is sent again, as after any crash.
+//! Commits asynchronously (`synchronous_commit` off for this transaction only): a crash of Postgres may lose the claim,
+//! and the delivery is retried after its lease, as after any crash.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -14,61 +13,55 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// A delivery under way: everything an attempt needs.
+/// A claimed delivery with everything an attempt needs.
 #[derive(Debug)]
 pub struct Attempt {
-    /// The delivery, and the `webhook-id`.
+    /// Also the `webhook-id` header.
     pub delivery_id: Uuid,
-    /// Whose it is.
     pub account_id: Uuid,
-    /// Whom it tells.
     pub webhook_id: Uuid,
-    /// Which attempt this is; the first is 1. It is counted when it begins, however it ends.
+    /// The first attempt is 1. Attempts are counted when they begin.
     pub attempt: i32,
-    /// Attempts made before the schedule was begun anew by hand.
+    /// Attempts before the schedule was restarted manually.
     pub attempts_before: i32,
-    /// What happened.
+    /// The event's name.
     pub event: String,
     /// The body, before `field_mapping`.
     pub payload: Value,
-    /// W3C trace context of whoever caused it.
+    /// W3C trace context of the request that caused the event.
     pub traceparent: Option<String>,
-    /// The webhook's address, sealed.
+    /// The encrypted URL.
     pub sealed_url: Vec<u8>,
-    /// Its signing secret, sealed.
+    /// The encrypted signing secret.
     pub sealed_secret: Vec<u8>,
-    /// The one before, sealed, while it is still good.
+    /// The previous encrypted signing secret while it is valid.
     pub sealed_previous_secret: Option<Vec<u8>>,
-    /// New names for answers.
+    /// Renames of submission fields.
     pub field_mapping: Option<Value>,
-    /// For whom it writes, by the template's word.
+    /// Format of the messages, by the template's name.
     pub template: String,
-    /// The Telegram chat it writes to.
     pub telegram_chat_id: Option<String>,
-    /// Since when nothing has been delivered to it although it was tried.
+    /// When the webhook's deliveries began to fail.
     pub failing_since: Option<DateTime<Utc>>,
 }
 
-/// The bounds of a claim.
+/// The lease of a claim.
 #[derive(Debug, Clone, Copy)]
 pub struct Lease {
-    /// Now.
     pub now: DateTime<Utc>,
-    /// Until when nobody else begins the same.
+    /// When the lease expires.
     pub until: DateTime<Utc>,
 }
 
-/// How many more attempts at a webhook may be begun now.
+/// How many attempts at a webhook may begin now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimLimit {
-    /// The webhook.
     pub webhook_id: Uuid,
-    /// That many.
     pub limit: i32,
 }
 
-/// Begins attempts of deliveries that have been due longest, at most as many as each of these webhooks has places. A
-/// webhook that brings fewer has no more that are due.
+/// Claims the deliveries that have been due longest, at most as many as each webhook's limit. A webhook that yields
+/// fewer has no more due deliveries. Skips locked rows, so concurrent runners never claim the same one.
 pub async fn claim(conn: &mut Conn, lease: &Lease, limits: &[ClaimLimit]) -> Result<Vec<Attempt>, Error> {
     let rows = query!(
         "with due as materialized (
@@ -115,8 +108,8 @@ pub async fn claim(conn: &mut Conn, lease: &Lease, limits: &[ClaimLimit]) -> Res
     Ok(attempts.collect())
 }
 
-/// The active webhooks that have deliveries which are due. Steps from webhook to webhook, however many deliveries each
-/// has.
+/// Returns the active webhooks that have due deliveries. Skips from webhook to webhook in the index, so its cost does
+/// not depend on the number of deliveries.
 pub async fn list_due(conn: &mut Conn, now: DateTime<Utc>) -> Result<Vec<Uuid>, Error> {
     let due = query_scalar!(
         r#"with recursive step (webhook_id) as (
@@ -137,7 +130,7 @@ pub async fn list_due(conn: &mut Conn, now: DateTime<Utc>) -> Result<Vec<Uuid>, 
     Ok(due)
 }
 
-/// Takes back attempts that were begun and never sent.
+/// Undoes claims whose attempts were never sent.
 pub async fn release_attempts(conn: &mut Conn, attempts: &[Attempt]) -> Result<(), Error> {
     let (ids, numbers): (Vec<Uuid>, Vec<i32>) =
         attempts.iter().map(|attempt| (attempt.delivery_id, attempt.attempt)).unzip();

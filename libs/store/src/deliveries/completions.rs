@@ -1,5 +1,5 @@
-//! Ending attempts, many in one statement. This commit waits for the disk: whoever was sent something is not sent it
-//! again because Postgres fell over.
+//! Stores the outcomes of attempts, many in one statement. Commits synchronously, so that a crash of Postgres does not
+//! cause a second delivery.
 
 use chrono::{DateTime, Utc};
 use sqlx::query;
@@ -7,30 +7,28 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone)]
 pub struct AttemptOutcome {
-    /// What the receiver answered, if it did.
+    /// `None` without a response.
     pub status_code: Option<i32>,
-    /// How long it took.
     pub duration_ms: i64,
-    /// Stable word for what went wrong; none for a 2xx.
+    /// Stable identifier of the error; `None` for a 2xx response.
     pub error_class: Option<&'static str>,
-    /// The beginning of the receiver's answer.
+    /// The beginning of the response body.
     pub response_body: Option<String>,
     /// When it ended.
     pub at: DateTime<Utc>,
-    /// When to try again; none when it was delivered or is given up.
+    /// When to retry; `None` if it was delivered or is given up.
     pub next_attempt_at: Option<DateTime<Utc>>,
 }
 
-/// Writes down how attempts ended, each by its delivery's id and number, and gives up their leases. An attempt that was
-/// taken over by a later one is logged but decides nothing; one that was taken back meanwhile and arrived all the same
-/// is delivered; of a delivery that is gone, nothing is kept.
+/// Stores outcomes, each with its delivery's id and attempt number, and releases the leases. An attempt that was
+/// superseded by a later one is only logged. One that was canceled but arrived all the same becomes delivered. Outcomes
+/// of deleted deliveries are dropped.
 ///
-/// Their states are asked of the rows it holds: asked of the table, they led Postgres, before it had any statistics, from
-/// all that is pending to these few.
-/// On an error no outcome is stored.
+/// The states are read from the locked rows: reading them from the table made Postgres, before it had statistics, scan
+/// all pending deliveries. On an error no outcome is stored.
 pub async fn complete_attempts(conn: &mut Conn, ended: &[(Uuid, i32, AttemptOutcome)]) -> Result<(), Error> {
     let column = |pick: fn(&AttemptOutcome) -> &'static str| -> Vec<&'static str> {
         ended.iter().map(|(_, _, outcome)| pick(outcome)).collect()

@@ -1,7 +1,4 @@
-//! Deliveries: one event for one webhook, from the submission's commit to the receiver's 2xx.
-//!
-//! The rows are the truth about what is still to be sent and when, and where job-runners find it ([`claim`]):
-//! nothing about a delivery stands anywhere else.
+//! Creates the deliveries of an event.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -11,25 +8,22 @@ use uuid::Uuid;
 use crate::form_locks::advisory_lock_key;
 use crate::{Conn, Error};
 
-/// Something that happened to a form, to be told to its webhooks.
+/// An event of a form, to send to its webhooks.
 #[derive(Debug)]
 pub struct Event<'a> {
-    /// `submission.created` and the like.
+    /// `submission.created` and so on.
     pub name: &'a str,
-    /// The form.
     pub form_id: Uuid,
-    /// The submission, if it is about one.
     pub submission_id: Option<Uuid>,
-    /// The body to be sent, before `fieldMapping`.
+    /// The body, before `fieldMapping`.
     pub payload: &'a Value,
-    /// W3C trace context of whoever caused it.
+    /// W3C trace context of the request that caused it.
     pub traceparent: Option<&'a str>,
-    /// Now.
     pub at: DateTime<Utc>,
 }
 
-/// The active webhooks of the account that want an event of a form. One that is being deleted waits for, or is left
-/// out of, the commit; and the form is not edited before it, either ([`crate::forms::lock_form`]).
+/// Returns the active webhooks that receive an event of a form. Locks them against deletion and the form against edits
+/// until the commit ([`crate::forms::lock_form`]).
 pub async fn lock_listeners(
     conn: &mut Conn,
     account_id: Uuid,
@@ -51,7 +45,7 @@ pub async fn lock_listeners(
     Ok(listeners)
 }
 
-/// As [`lock_listeners`], but waits for nobody who edits the form, or who wants to: none then.
+/// Like [`lock_listeners`], but returns `None` instead of waiting if the form is being edited or an edit is queued.
 pub(crate) async fn try_lock_listeners(
     conn: &mut Conn,
     account_id: Uuid,
@@ -73,7 +67,7 @@ pub(crate) async fn try_lock_listeners(
     Ok(listeners)
 }
 
-/// Makes a delivery, with an id of `new_id`, for each of these webhooks, which must be the account's.
+/// Inserts a delivery for each of these webhooks, which must belong to the account. The ids come from `new_id`.
 pub async fn insert_deliveries(
     conn: &mut Conn,
     account_id: Uuid,

@@ -1,4 +1,4 @@
-//! What was delivered and how it ended, for a webhook's owner.
+//! The delivery log of a webhook.
 
 use chrono::{DateTime, Utc};
 use domain::Cursor;
@@ -7,51 +7,45 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// A delivery in its webhook's log, with its last attempt.
+/// A delivery with its last attempt.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// Its id.
     pub id: Uuid,
-    /// What happened.
     pub event: String,
-    /// The submission, if it is about one.
     pub submission_id: Option<Uuid>,
     /// `pending`, `delivered`, `failed` or `canceled`.
     pub state: String,
     /// Attempts begun so far.
     pub attempts: i32,
-    /// When the next is due, while pending.
+    /// Meaningful while pending.
     pub next_attempt_at: DateTime<Utc>,
     /// When the event happened.
     pub created_at: DateTime<Utc>,
-    /// When it was delivered or came to nothing.
+    /// When it was delivered or given up.
     pub finished_at: Option<DateTime<Utc>>,
     /// When the last attempt ended.
     pub attempted_at: Option<DateTime<Utc>>,
-    /// What the receiver answered last.
+    /// Of the last response.
     pub status_code: Option<i32>,
-    /// How long that took.
+    /// Of the last attempt.
     pub duration_ms: Option<i64>,
-    /// What went wrong, if anything.
+    /// Of the last attempt.
     pub error_class: Option<String>,
-    /// The beginning of its answer.
+    /// The beginning of the last response.
     pub response_body: Option<String>,
 }
 
-/// Which deliveries of a webhook are looked at.
+/// Filter of a delivery list.
 #[derive(Debug, Clone, Copy)]
 pub struct DeliveryFilter<'a> {
-    /// This one alone.
     pub id: Option<Uuid>,
-    /// Those in this state.
     pub state: Option<&'a str>,
-    /// Those before that.
+    /// Only rows after this one.
     pub after: Option<Cursor>,
-    /// As many.
     pub limit: i64,
 }
 
-/// The deliveries of a webhook of the account, newest first.
+/// Returns the deliveries of a webhook, newest first.
 pub async fn list_deliveries(
     conn: &mut Conn,
     account_id: Uuid,
@@ -84,7 +78,7 @@ pub async fn list_deliveries(
     Ok(deliveries)
 }
 
-/// A delivery of a webhook of the account.
+/// Returns a delivery of a webhook.
 pub async fn find_delivery(
     conn: &mut Conn,
     account_id: Uuid,

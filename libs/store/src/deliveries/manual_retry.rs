@@ -1,4 +1,4 @@
-//! Deliveries that an owner asks for: a test, and again what came to nothing.
+//! Deliveries that an owner requests: test pings and retries.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -7,8 +7,7 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// Makes a delivery of a test, due now.
-/// Returns an error if the webhook does not belong to the account.
+/// Inserts a test delivery that is due now. Returns an error if the webhook does not belong to the account.
 pub async fn insert_ping(
     conn: &mut Conn,
     account_id: Uuid,
@@ -34,8 +33,8 @@ pub async fn insert_ping(
     Ok(())
 }
 
-/// Makes a delivery due now, its schedule begun anew. One that is being tried at this moment is left to that. Gives
-/// whether there is such a delivery of the webhook.
+/// Makes a delivery due now and restarts its schedule. Has no effect on a delivery with an attempt in progress. Returns
+/// `false` if the webhook has no such delivery.
 pub async fn retry_delivery(
     conn: &mut Conn,
     account_id: Uuid,
@@ -65,8 +64,8 @@ pub async fn retry_delivery(
     Ok(found.is_some())
 }
 
-/// Makes up to `limit` deliveries due now that came to nothing at `since` or later, the earliest first; tests are
-/// left out. Those that wait or were taken are not touched, so that calling twice sends nothing twice. Gives how many.
+/// Makes up to `limit` failed or canceled deliveries due now that finished at `since` or later, earliest first, except
+/// pings. Others are unchanged, so calling it twice sends nothing twice. Returns how many.
 pub async fn retry_failed(
     conn: &mut Conn,
     account_id: Uuid,
@@ -94,7 +93,7 @@ pub async fn retry_failed(
     Ok(retried.rows_affected())
 }
 
-/// Takes back what a webhook has still to be told.
+/// Cancels the pending deliveries of a webhook.
 pub async fn cancel_pending(
     conn: &mut Conn,
     account_id: Uuid,

@@ -1,7 +1,6 @@
 //! Deliveries: one event for one webhook, from the submission's commit to the receiver's 2xx.
 //!
-//! The rows are the truth about what is still to be sent and when, and where job-runners find it ([`claim`]):
-//! nothing about a delivery stands anywhere else.
+//! The rows are the only record of what is to be sent and when; job-runners claim due ones ([`claim`]).
 
 mod claims;
 mod completions;

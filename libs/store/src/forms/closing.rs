@@ -1,8 +1,8 @@
-//! Telling webhooks that a form takes no more (`form.closed`), once for each time that it closes.
+//! Sends `form.closed` to webhooks, once each time a form closes.
 //!
-//! Whoever fills a form tells it in the same transaction. That its time has come, or that an edit left it without room,
-//! is found by the job-runner: where it looks says `closing_look_at`. A form that was full when its time came had closed
-//! before; one that is reopened and closes again has closed twice.
+//! The transaction that fills a form sends it. Closing by time, or by an edit that lowers the limit, is found by the
+//! job-runner through `closing_look_at`. A form that was full when its time came had closed before; one that is
+//! reopened and closes again has closed twice.
 
 use chrono::{DateTime, Utc};
 use contract::Signal;
@@ -17,7 +17,7 @@ use crate::form_locks::advisory_lock_key;
 use crate::write_context::WriteContext;
 use crate::{Conn, Error};
 
-/// Up to `limit` forms that may have closed by now: of which account, and which.
+/// Returns up to `limit` forms, with their accounts, that may have closed by now.
 pub async fn list_closing(
     conn: &mut Conn,
     now: DateTime<Utc>,
@@ -33,9 +33,9 @@ pub async fn list_closing(
     Ok(rows.into_iter().map(|row| (row.account_id, row.id)).collect())
 }
 
-/// Tells webhooks of the form if it has closed, and nobody has told them; gives why it has, and what may be told right
-/// after the commit. Of two who look at once, one
-/// tells. One that is being edited is left for the next look.
+/// Sends `form.closed` if the form has closed and the event was not sent yet. Returns the reason and a signal to send
+/// after the commit. Of concurrent calls only one sends it. Skips a form that is being edited; the next check finds it
+/// again.
 pub async fn close_form(
     conn: &mut Conn,
     account_id: Uuid,
@@ -66,7 +66,7 @@ pub async fn close_form(
     Ok(Some((why, notify_closed(conn, account_id, &open.form, why, context).await?)))
 }
 
-/// Why the form has closed by now; `None` too for one that was full when its time came.
+/// Returns why the form has closed by now. `None` also if it was already full when its time came.
 fn why_closed(open: &OpenForm, now: DateTime<Utc>) -> Option<Shut> {
     let OpenForm { form, plan, .. } = open;
     let plan_limit = plan.limits().submissions_per_form;
@@ -74,7 +74,7 @@ fn why_closed(open: &OpenForm, now: DateTime<Utc>) -> Option<Shut> {
     why(form.closes_at).filter(|closed| *closed == Shut::Full || why(None).is_none())
 }
 
-/// Tells webhooks that a form has closed. Gives what may be told right after the commit.
+/// Sends `form.closed` to the form's webhooks. Returns a signal to send after the commit.
 pub(crate) async fn notify_closed(
     conn: &mut Conn,
     account_id: Uuid,

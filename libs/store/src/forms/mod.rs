@@ -1,4 +1,4 @@
-//! Forms: what an account asks, and how many have answered.
+//! Forms: their fields and settings, and the number of their submissions.
 
 mod closing;
 mod read;

@@ -1,4 +1,4 @@
-//! Forms: what an account asks, and how many have answered.
+//! Reads forms.
 
 use chrono::{DateTime, Utc};
 use domain::fields::Field;
@@ -12,47 +12,40 @@ use uuid::Uuid;
 use crate::accounts::read_plan;
 use crate::{Conn, Error, ListFilter};
 
-/// A form, as it is stored and as its owner sees it.
+/// A form, as stored and as its owner sees it.
 #[derive(Debug, Clone)]
 pub struct Form {
-    /// Its id.
     pub id: Uuid,
-    /// The folder it lies in.
     pub folder_id: Option<Uuid>,
-    /// Its name.
     pub name: String,
-    /// What it asks.
     pub fields: Vec<Field>,
     /// Shown after a submission.
     pub success_message: Option<String>,
-    /// On the button.
+    /// Label of the submit button.
     pub submit_label: Option<String>,
-    /// Where a browser goes after a submission.
+    /// Where browsers are redirected after a submission.
     pub redirect_url: Option<String>,
-    /// When it closes.
     pub closes_at: Option<DateTime<Utc>>,
-    /// How many submissions it takes.
+    /// Maximum number of submissions.
     pub max_submissions: Option<i64>,
-    /// No two submissions agree on all of these fields.
+    /// No two submissions have equal values in all of these fields.
     pub unique_by: Option<Vec<String>>,
-    /// Whether anybody may see its results.
+    /// Whether its results are public.
     pub public_results: bool,
-    /// The page that gets an entry of each submission; it may be gone by now.
+    /// The page that gets an entry for each submission; it may have been deleted.
     pub auto_entry_page_id: Option<Uuid>,
-    /// How it keeps programs out.
+    /// Its spam protection.
     pub spam: SpamGuard,
-    /// Who is mailed of each submission.
+    /// The address that is notified of each submission.
     pub notify_email: Option<String>,
-    /// How many it has.
     pub submission_count: i64,
-    /// When it was made.
     pub created_at: DateTime<Utc>,
-    /// When it was last edited; rises strictly, and so names what the form was when a submission was checked.
+    /// Strictly increasing; identifies the version of the form that a submission was validated against.
     pub updated_at: DateTime<Utc>,
 }
 
 impl Form {
-    /// A form that asks `fields` and is told nothing else.
+    /// Returns a form with these fields and default settings.
     pub fn new(id: Uuid, name: String, fields: Vec<Field>, created_at: DateTime<Utc>) -> Self {
         Self {
             id,
@@ -75,7 +68,7 @@ impl Form {
         }
     }
 
-    /// What its rules look at.
+    /// Returns the settings for validation.
     pub fn settings(&self) -> Settings<'_> {
         Settings {
             name: Some(&self.name),
@@ -92,22 +85,19 @@ impl Form {
     }
 }
 
-/// What visitors need of a form: its questions, and whose plan limits it.
+/// A form as visitors use it, with the properties of its account.
 #[derive(Debug, Clone)]
 pub struct OpenForm {
-    /// Whose it is.
     pub account_id: Uuid,
-    /// What that account pays for.
     pub plan: Plan,
-    /// Whether the operator has suspended that account.
+    /// Whether its account is suspended.
     pub suspended: bool,
-    /// How many webhooks there were, when it was looked up, that are told of its submissions.
+    /// Number of webhooks that receive its submissions, at the time of the lookup.
     pub listeners: i64,
-    /// The form.
     pub form: Form,
 }
 
-/// A row that has every column of a form.
+/// Builds a form from a row with all its columns.
 macro_rules! form {
     ($row:expr) => {
         Form {
@@ -136,7 +126,7 @@ macro_rules! form {
     };
 }
 
-/// A form of the account.
+/// Returns a form of the account.
 pub async fn find_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Form>, Error> {
     let row = query!(
         r#"select id, folder_id, name, fields as "fields: Json<Vec<Field>>", success_message, submit_label, redirect_url,
@@ -153,7 +143,7 @@ pub async fn find_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
     Ok(row.map(|row| form!(row)))
 }
 
-/// The account's forms, oldest first.
+/// Returns the account's forms, oldest first.
 pub async fn list_forms(conn: &mut Conn, account_id: Uuid, filter: &ListFilter) -> Result<Vec<Form>, Error> {
     let rows = query!(
         r#"select id, folder_id, name, fields as "fields: Json<Vec<Field>>", success_message, submit_label, redirect_url,
@@ -177,7 +167,7 @@ pub async fn list_forms(conn: &mut Conn, account_id: Uuid, filter: &ListFilter) 
     Ok(rows.into_iter().map(|row| form!(row)).collect())
 }
 
-/// The form behind a public address, whoever's it is: visitors have no account.
+/// Returns the form at a public URL. Takes no account, because visitors have none.
 pub async fn find_open_form(conn: &mut Conn, id: Uuid) -> Result<Option<OpenForm>, Error> {
     let row = query!(
         r#"select f.account_id, a.plan, a.suspended_at is not null as "suspended!",

@@ -1,8 +1,8 @@
-//! Forms made, edited and deleted.
+//! Inserts, updates and deletes forms.
 //!
-//! Whoever edits a form has it alone ([`lock_form`]); those who submit have it together. So an edit and a submission
-//! happen one after the other, and a submission that was checked against what the form was before is told so. The lock is
-//! no row's but an advisory one: it stands in line, where a row's would wait for a moment in which nobody submits.
+//! An edit holds the form's lock exclusively ([`lock_form`]), submissions share it. So edits and submissions are
+//! serialized, and a submission that was validated against an outdated version is rejected. The lock is advisory, not a
+//! row lock, because advisory locks queue: an edit would wait for a row lock until a moment without submissions.
 
 use chrono::{DateTime, Utc};
 use sqlx::types::Json;
@@ -14,7 +14,7 @@ use crate::accounts::read_plan;
 use crate::form_locks::lock_form_exclusive;
 use crate::{Conn, Error};
 
-/// Stores a form.
+/// Inserts a form.
 pub async fn insert_form(conn: &mut Conn, account_id: Uuid, form: &Form) -> Result<(), Error> {
     query!(
         "insert into forms (id, account_id, folder_id, name, fields, success_message, submit_label, redirect_url,
@@ -48,8 +48,8 @@ pub async fn insert_form(conn: &mut Conn, account_id: Uuid, form: &Form) -> Resu
     Ok(())
 }
 
-/// A form of the account, taken for this transaction: until it ends, the form is not edited and gets no submission. What
-/// its submissions have counted apart from each other stands in its own row from then on.
+/// Locks and returns a form. Until the end of the transaction it is not edited and gets no submission. Adds the tallies
+/// of its submissions to the count in its row.
 pub async fn lock_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Form>, Error> {
     lock_form_exclusive(conn, id).await?;
     query!(
@@ -68,15 +68,15 @@ pub async fn lock_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
     find_form(conn, account_id, id).await
 }
 
-/// Writes a form of the account as it is to be, but for its count. Its `updated_at` rises whatever the clock says. What is
-/// left of its row may say that it has closed by this: then the job-runner looks ([`super::close_form`]).
+/// Writes all fields of a form except its count. `updated_at` rises even if the clock does not. If the edit closes the
+/// form, the job-runner finds it and sends the event ([`super::close_form`]).
 pub async fn update_form(
     conn: &mut Conn,
     account_id: Uuid,
     form: &Form,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
-    // The plan's limit may have filled it before, which was told then.
+    // The plan's limit may have closed the form before; then the event was sent already.
     let plan = query_scalar!("select plan from accounts where id = $1", account_id);
     let Some(plan) = plan.fetch_optional(&mut *conn).await? else { return Ok(()) };
     let plan_limit = read_plan(&plan)?.limits().submissions_per_form;
@@ -121,7 +121,7 @@ pub async fn update_form(
     Ok(())
 }
 
-/// Deletes a form of the account with its submissions; gives whether there was one.
+/// Deletes a form with its submissions. Returns `false` if there is no such form.
 pub async fn delete_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
     lock_form_exclusive(conn, id).await?;
     let done =

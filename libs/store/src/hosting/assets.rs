@@ -1,4 +1,4 @@
-//! Assets: files an account keeps for its pages.
+//! Assets: files that an account uploads for its pages.
 
 use chrono::{DateTime, Utc};
 use sqlx::{query, query_as};
@@ -11,23 +11,20 @@ use crate::{Conn, Error, ListFilter};
 /// An asset.
 #[derive(Debug, Clone)]
 pub struct Asset {
-    /// Its id, which stands in its address.
+    /// Part of its URL.
     pub id: Uuid,
-    /// The page it belongs to, if it does.
     pub page_id: Option<Uuid>,
-    /// What it is called.
     pub filename: String,
-    /// What it is said to be.
+    /// As the uploader declared it.
     pub content_type: String,
-    /// How many bytes it has, or is to have.
+    /// Expected size until the upload.
     pub size_bytes: i64,
-    /// Its bytes; none until they have come.
+    /// `None` until the upload.
     pub blob_id: Option<Uuid>,
-    /// When it was announced.
     pub created_at: DateTime<Utc>,
 }
 
-/// Stores an asset whose bytes are to come.
+/// Inserts an asset before its upload.
 pub async fn insert_asset(conn: &mut Conn, account_id: Uuid, asset: &Asset) -> Result<(), Error> {
     query!(
         "insert into assets (id, account_id, page_id, filename, content_type, size_bytes, created_at)
@@ -45,7 +42,7 @@ pub async fn insert_asset(conn: &mut Conn, account_id: Uuid, asset: &Asset) -> R
     Ok(())
 }
 
-/// The bytes of an asset have come.
+/// Sets the uploaded bytes of an asset.
 pub async fn update_blob(conn: &mut Conn, account_id: Uuid, id: Uuid, blob_id: Uuid) -> Result<(), Error> {
     query!("update assets set blob_id = $3 where account_id = $1 and id = $2", account_id, id, blob_id)
         .execute(conn)
@@ -53,7 +50,7 @@ pub async fn update_blob(conn: &mut Conn, account_id: Uuid, id: Uuid, blob_id: U
     Ok(())
 }
 
-/// An asset of the account.
+/// Returns an asset of the account.
 pub async fn find_asset(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Asset>, Error> {
     let asset = query_as!(
         Asset,
@@ -67,8 +64,7 @@ pub async fn find_asset(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<O
     Ok(asset)
 }
 
-/// The account's assets, oldest first: of one page, if it is named; of pages in `filter.folder_id` and among
-/// `filter.ids` alone, if there are such.
+/// Returns the account's assets, oldest first, optionally of one page. The filter's folder and ids are those of pages.
 pub async fn list_assets(
     conn: &mut Conn,
     account_id: Uuid,
@@ -90,7 +86,7 @@ pub async fn list_assets(
     )?)
 }
 
-/// Deletes an asset of the account. Gives whether there was one: its bytes are to be released.
+/// Deletes an asset and returns it, so that the caller can release its bytes.
 pub async fn delete_asset(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Asset>, Error> {
     let asset = query_as!(
         Asset,
@@ -104,7 +100,7 @@ pub async fn delete_asset(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result
     Ok(asset)
 }
 
-/// The asset at an address, whoever's it is: visitors have no account.
+/// Returns an asset for the edge. Takes no account, because visitors have none.
 pub async fn find_served(conn: &mut Conn, id: Uuid) -> Result<Option<ServedFile>, Error> {
     let row = query_as!(
         ServedFileRow,
@@ -118,8 +114,8 @@ pub async fn find_served(conn: &mut Conn, id: Uuid) -> Result<Option<ServedFile>
     row.map(ServedFile::try_from).transpose()
 }
 
-/// A deployed image or font by its content: of whoever shows it, somebody who isn't suspended if there is one. The
-/// bytes are the same, and whoever knows their digest has seen them.
+/// Returns a deployed image or font by its digest. Prefers accounts that are not suspended: the bytes are the same, and
+/// a client that knows their digest has seen them already.
 pub async fn find_served_by_digest(conn: &mut Conn, sha256: &[u8; 32]) -> Result<Option<ServedFile>, Error> {
     let row = query!(
         r#"select d.account_id, f.size_bytes, f.content_type, f.path, a.suspended_at is not null as "is_suspended!"

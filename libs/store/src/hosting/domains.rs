@@ -1,4 +1,4 @@
-//! Custom domains: hosts of an account's own that show one of its subdomains.
+//! Custom domains: hosts of an account that show one of its subdomains.
 
 use chrono::{DateTime, Utc};
 use sqlx::{query, query_as, query_scalar};
@@ -10,13 +10,11 @@ use crate::{Conn, Error, ListFilter};
 /// A custom domain.
 #[derive(Debug, Clone)]
 pub struct Domain {
-    /// Its id.
     pub id: Uuid,
     /// The host, in lower case and punycode.
     pub domain: String,
-    /// The subdomain it shows.
     pub subdomain_id: Uuid,
-    /// That subdomain's name.
+    /// The name of the subdomain.
     pub subdomain: String,
     /// `pending`, `active` or `failed`.
     pub status: String,
@@ -24,32 +22,28 @@ pub struct Domain {
     pub dns_status: String,
     /// `pending`, `issuing`, `active` or `failed`.
     pub ssl_status: String,
-    /// What the owner publishes in the domain's DNS.
+    /// The value that the owner publishes in DNS.
     pub challenge: String,
-    /// What went wrong last.
+    /// The last error.
     pub error: Option<String>,
-    /// When its DNS was last looked at.
+    /// When its DNS was last checked.
     pub last_checked_at: Option<DateTime<Utc>>,
-    /// When it was added.
     pub created_at: DateTime<Utc>,
 }
 
-/// A domain about to be stored.
+/// A domain to store.
 #[derive(Debug)]
 pub struct NewDomain {
-    /// Its id.
     pub id: Uuid,
     /// The host, in lower case and punycode.
     pub domain: String,
-    /// The subdomain it is to show.
     pub subdomain_id: Uuid,
-    /// What the owner publishes in the domain's DNS.
+    /// The value that the owner publishes in DNS.
     pub challenge: String,
-    /// Now.
     pub created_at: DateTime<Utc>,
 }
 
-/// Stores a domain. `false` and nothing changed if the account has it already.
+/// Inserts a domain. Returns `false`, with nothing changed, if the account already has it.
 pub async fn insert_domain(conn: &mut Conn, account_id: Uuid, domain: &NewDomain) -> Result<bool, Error> {
     let done = query!(
         "insert into domains (id, account_id, subdomain_id, domain, challenge, created_at)
@@ -66,7 +60,7 @@ pub async fn insert_domain(conn: &mut Conn, account_id: Uuid, domain: &NewDomain
     Ok(done.rows_affected() > 0)
 }
 
-/// The account's domains, oldest first.
+/// Returns the account's domains, oldest first.
 pub async fn list_domains(
     conn: &mut Conn,
     account_id: Uuid,
@@ -91,13 +85,13 @@ pub async fn list_domains(
     Ok(domains)
 }
 
-/// A domain of the account.
+/// Returns a domain of the account.
 pub async fn find_domain(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Domain>, Error> {
     let filter = ListFilter { ids: Some(vec![id]), limit: 1, ..ListFilter::default() };
     Ok(list_domains(conn, account_id, &filter).await?.pop())
 }
 
-/// Lets a domain of the account show another of its subdomains.
+/// Changes the subdomain that a domain shows.
 pub async fn update_subdomain(
     conn: &mut Conn,
     account_id: Uuid,
@@ -115,7 +109,7 @@ pub async fn update_subdomain(
     Ok(())
 }
 
-/// Deletes a domain of the account; gives the host it was.
+/// Deletes a domain and returns its host.
 pub async fn delete_domain(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<String>, Error> {
     let host = query_scalar!(
         "delete from domains where account_id = $1 and id = $2 returning domain",
@@ -127,7 +121,7 @@ pub async fn delete_domain(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Resul
     Ok(host)
 }
 
-/// The site that a domain shows, whoever's it is: visitors have no account. Only its verified owner's counts.
+/// Returns the site of a verified domain. Takes no account, because visitors have none.
 pub async fn find_site_by_domain(conn: &mut Conn, domain: &str) -> Result<Option<Site>, Error> {
     let site = query_as!(
         Site,

@@ -4,20 +4,15 @@ use uuid::Uuid;
 
 use crate::{Error, blobs};
 
-/// What the edge must know of a file before it shows it.
+/// A file with the properties that the edge needs to serve it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServedFile {
-    /// Whose.
     pub account_id: Uuid,
-    /// The digest of its bytes.
     pub sha256: [u8; 32],
-    /// How many they are.
     pub size_bytes: i64,
-    /// What they are.
     pub content_type: String,
-    /// What it is called.
     pub filename: String,
-    /// Whether the operator has suspended its account.
+    /// Whether its account is suspended.
     pub is_suspended: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Which subdomain has which name: names are taken, given up, and kept for a while after.
+//! Names of subdomains: reserved, assigned, and kept for a while after a rename.
 
 use std::collections::BTreeSet;
 
@@ -16,29 +16,24 @@ const SUGGESTIONS: usize = 5;
 /// A subdomain as its owner sees it.
 #[derive(Debug, Clone)]
 pub struct ListedSubdomain {
-    /// Its id.
     pub id: Uuid,
-    /// Its name.
     pub name: String,
-    /// Pages on it, of those the caller may see.
+    /// The number of pages that the caller may see.
     pub pages: i64,
-    /// When it was made.
     pub created_at: DateTime<Utc>,
 }
 
-/// A subdomain about to be renamed.
+/// A subdomain to rename.
 #[derive(Debug, Clone)]
 pub struct RenamableSubdomain {
-    /// Its id.
     pub id: Uuid,
-    /// The name it has.
     pub name: String,
-    /// When it was renamed lately.
+    /// The times of its recent renames.
     pub renamed_at: Vec<DateTime<Utc>>,
 }
 
-/// The account's subdomains, oldest first. With a folder in `part`, only pages in it are counted, and with `pages`
-/// only those.
+/// Returns the account's subdomains, oldest first. Counts only pages in the filter's folder and, if given, among
+/// `pages`.
 pub async fn list_subdomains(
     conn: &mut Conn,
     account_id: Uuid,
@@ -63,15 +58,15 @@ pub async fn list_subdomains(
     )?)
 }
 
-/// Makes sure, until the transaction ends, that nobody else has or gets the name; a name the account itself gave
-/// up is free for it again. `false` if another has it, or gave it up lately.
+/// Reserves a name until the end of the transaction. Returns `false` if another account has it or gave it up recently;
+/// the account's own former names are available to it.
 pub async fn reserve_name(
     conn: &mut Conn,
     account_id: Uuid,
     name: &str,
     now: DateTime<Utc>,
 ) -> Result<bool, Error> {
-    // Names stand in two tables, so no constraint can keep them apart: whoever wants one waits for the other.
+    // Names are in two tables, so no constraint can keep them unique; this lock serializes the attempts instead.
     query!("select pg_advisory_xact_lock(hashtextextended($1, 0))", name).execute(&mut *conn).await?;
     let taken = query_scalar!(
         r#"select exists (select from subdomains where name = $2)
@@ -89,8 +84,8 @@ pub async fn reserve_name(
     Ok(!taken)
 }
 
-/// Makes a subdomain of the account under the first suggested name that nobody has, and gives the name; none if some
-/// were tried in vain.
+/// Inserts a subdomain under the first suggested name that is free and returns the name, or `None` after several
+/// attempts.
 pub async fn insert_suggested(
     conn: &mut Conn,
     account_id: Uuid,
@@ -108,7 +103,7 @@ pub async fn insert_suggested(
     Ok(None)
 }
 
-/// The account's first subdomain, locked for this transaction.
+/// Locks and returns the account's first subdomain.
 pub async fn lock_first_subdomain(
     conn: &mut Conn,
     account_id: Uuid,
@@ -124,7 +119,7 @@ pub async fn lock_first_subdomain(
     Ok(subdomain)
 }
 
-/// Gives a locked subdomain a reserved name. The one it had leads to it until `kept_until`.
+/// Renames a locked subdomain to a reserved name. The former name redirects to it until `kept_until`.
 pub async fn update_name(
     conn: &mut Conn,
     account_id: Uuid,

@@ -1,4 +1,4 @@
-//! Subdomains: the names sites are served under.
+//! Subdomains, under which sites are served.
 
 use chrono::{DateTime, Utc};
 use sqlx::{query, query_as};
@@ -6,29 +6,27 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// A site's name.
+/// A subdomain.
 #[derive(Debug, Clone)]
 pub struct Subdomain {
-    /// Its id.
     pub id: Uuid,
     /// `<name>.<sites domain>`.
     pub name: String,
 }
 
-/// What the edge must know of a site before it serves it.
+/// A site with the properties that the edge needs to serve it.
 #[derive(Debug, Clone)]
 pub struct Site {
-    /// The subdomain whose pages it shows.
     pub subdomain_id: Uuid,
-    /// Whether its account belongs to somebody; if not, search engines are kept away.
+    /// Whether its account is claimed; other sites are hidden from search engines.
     pub claimed: bool,
-    /// Whether the operator has suspended its account.
+    /// Whether its account is suspended.
     pub suspended: bool,
-    /// The name it has now, if it was asked for under one it gave up.
+    /// Its current name, if it was found by a former one.
     pub moved_to: Option<String>,
 }
 
-/// Stores a subdomain under a name that is reserved for the account ([`crate::subdomain_names::reserve_name`]).
+/// Inserts a subdomain under a reserved name ([`crate::subdomain_names::reserve_name`]).
 pub async fn insert_subdomain(
     conn: &mut Conn,
     account_id: Uuid,
@@ -48,7 +46,7 @@ pub async fn insert_subdomain(
     Ok(())
 }
 
-/// The account's subdomain with that id, or its first (the oldest) without one.
+/// Returns the account's subdomain with this id; without an id, its oldest one.
 pub async fn find_subdomain(
     conn: &mut Conn,
     account_id: Uuid,
@@ -66,8 +64,8 @@ pub async fn find_subdomain(
     Ok(found)
 }
 
-/// The site served under a name, whoever's it is: visitors have no account. A name that was given up leads to the
-/// site until its time is over, unless another has it.
+/// Returns the site with this name. Takes no account, because visitors have none. A former name leads to its site until
+/// it expires or another site takes it.
 pub async fn find_site_by_name(
     conn: &mut Conn,
     name: &str,

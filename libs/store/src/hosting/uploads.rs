@@ -1,4 +1,4 @@
-//! Signed addresses that were given out, each for one upload.
+//! Signed upload URLs, each for one upload.
 
 use chrono::{DateTime, Utc};
 use sqlx::{query, query_as, query_scalar};
@@ -6,14 +6,11 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// What an upload is for.
+/// The object that an upload is for; it has the upload's id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// The asset with the upload's id.
     Asset,
-    /// The deploy with the upload's id.
     Deploy,
-    /// The form's file with the upload's id.
     FormFile,
 }
 
@@ -36,56 +33,44 @@ impl Purpose {
     }
 }
 
-/// An address about to be given out.
+/// An upload to announce.
 #[derive(Debug)]
 pub struct NewUpload<'a> {
-    /// That of what it is for.
+    /// The id of the object it is for.
     pub id: Uuid,
-    /// What it is for.
     pub purpose: Purpose,
-    /// What the bytes are said to be.
     pub content_type: &'a str,
-    /// How many they are.
     pub size_bytes: i64,
-    /// Until when they are taken.
     pub expires_at: DateTime<Utc>,
-    /// Now.
     pub created_at: DateTime<Utc>,
 }
 
-/// An upload, as whoever takes it must know it.
+/// An upload with the properties that its receiver needs.
 #[derive(Debug, Clone)]
 pub struct Upload {
-    /// Whose.
     pub account_id: Uuid,
-    /// What it is for.
     pub purpose: Purpose,
-    /// What the bytes are said to be.
     pub content_type: String,
-    /// How many they are.
     pub size_bytes: i64,
-    /// Whether they have come.
+    /// Whether its bytes are stored.
     pub is_stored: bool,
-    /// Whether the operator has suspended its account.
+    /// Whether its account is suspended.
     pub is_suspended: bool,
 }
 
-/// An upload whose time is over.
+/// An expired upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpiredUpload {
-    /// That of what it was for.
+    /// The id of the object it was for.
     pub id: Uuid,
-    /// Whose.
     pub account_id: Uuid,
-    /// How many bytes it would have taken.
     pub size_bytes: i64,
-    /// Whether they came.
+    /// Whether its bytes were stored.
     pub is_stored: bool,
-    /// Whether it was for an asset.
     pub is_asset: bool,
 }
 
-/// Stores an upload that is to come.
+/// Inserts an announced upload.
 pub async fn insert_upload(conn: &mut Conn, account_id: Uuid, new: &NewUpload<'_>) -> Result<(), Error> {
     query!(
         "insert into uploads (id, account_id, purpose, content_type, size_bytes, expires_at, created_at)
@@ -103,7 +88,7 @@ pub async fn insert_upload(conn: &mut Conn, account_id: Uuid, new: &NewUpload<'_
     Ok(())
 }
 
-/// The upload at a signed address, whoever's it is: the signature stands for the account.
+/// Returns the upload of a signed URL. Takes no account, because the signature authorizes the request.
 pub async fn find_upload(conn: &mut Conn, id: Uuid) -> Result<Option<Upload>, Error> {
     let row = query!(
         r#"select u.account_id, u.purpose, u.content_type, u.size_bytes, u.stored_at is not null as "is_stored!",
@@ -126,7 +111,7 @@ pub async fn find_upload(conn: &mut Conn, id: Uuid) -> Result<Option<Upload>, Er
     .transpose()
 }
 
-/// Notes that the bytes of an upload have come. `false` if others came before, or its time was over.
+/// Marks an upload as stored. Returns `false` if other bytes came first or it has expired.
 pub async fn finish_upload(
     conn: &mut Conn,
     account_id: Uuid,
@@ -144,13 +129,13 @@ pub async fn finish_upload(
     Ok(finished.is_some())
 }
 
-/// Deletes the upload of something that is deleted itself.
+/// Deletes the upload of an object that is being deleted.
 pub async fn delete_upload(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<(), Error> {
     query!("delete from uploads where account_id = $1 and id = $2", account_id, id).execute(conn).await?;
     Ok(())
 }
 
-/// Takes away up to `limit` uploads whose time is over.
+/// Deletes and returns up to `limit` expired uploads.
 pub async fn delete_expired(
     conn: &mut Conn,
     now: DateTime<Utc>,

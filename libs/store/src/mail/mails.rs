@@ -1,5 +1,5 @@
-//! Mails that are to be sent, whatever they say: one is taken and leased while it is sent, comes due again should that
-//! fail, and goes when it is done or given up.
+//! The queue of mails. A mail is leased while it is sent, becomes due again after a failure, and is deleted when it is
+//! sent or given up.
 
 use chrono::{DateTime, Utc};
 use sqlx::{query, query_as, query_scalar};
@@ -7,24 +7,24 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// What a mail says.
+/// The kind of a mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// To the operator: a request for help.
+    /// To the operator: a help request.
     Help,
-    /// To somebody who may be mailed of submissions: whether they want that.
+    /// To a mail recipient: a request to confirm the address.
     Confirmation,
-    /// To a form's owner: a submission.
+    /// To the owner of a form: a submission.
     Submission,
-    /// To a webhook's owner: it was switched off.
+    /// To the owner of a webhook: it was deactivated.
     WebhookOff,
 }
 
 impl Kind {
-    /// All of them.
+    /// Every kind.
     pub const ALL: [Self; 4] = [Self::Help, Self::Confirmation, Self::Submission, Self::WebhookOff];
 
-    /// Its word.
+    /// Returns the kind as stored.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Help => "help",
@@ -38,13 +38,12 @@ impl Kind {
 /// An attempt to send a mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeasedMail {
-    /// Whose mail it is.
     pub account_id: Uuid,
-    /// Which attempt this is; the first is 1.
+    /// The first attempt is 1.
     pub attempt: i32,
 }
 
-/// Orders a mail, from `due_at` on, unless it waits already.
+/// Inserts a mail due at `due_at`, unless it is queued already.
 pub async fn insert_mail(
     conn: &mut Conn,
     account_id: Uuid,
@@ -64,7 +63,7 @@ pub async fn insert_mail(
     Ok(())
 }
 
-/// Takes an order back.
+/// Deletes a queued mail.
 pub async fn delete_mail(conn: &mut Conn, account_id: Uuid, kind: Kind, about: Uuid) -> Result<(), Error> {
     query!(
         "delete from mails where account_id = $1 and kind = $2 and about = $3",
@@ -77,7 +76,7 @@ pub async fn delete_mail(conn: &mut Conn, account_id: Uuid, kind: Kind, about: U
     Ok(())
 }
 
-/// What up to `limit` mails of a kind are about that are due.
+/// Returns the subjects of up to `limit` due mails of a kind.
 pub async fn list_due(
     conn: &mut Conn,
     kind: Kind,
@@ -95,8 +94,8 @@ pub async fn list_due(
     Ok(due)
 }
 
-/// Takes a mail that is due, and puts the next attempt off until `again_at`: should this one end without a word, it is
-/// made again. None if it is not due any more.
+/// Leases a due mail. If this attempt ends without a result, the next one is due at `again_at`. Returns `None` if the
+/// mail is no longer due.
 pub async fn lease(
     conn: &mut Conn,
     kind: Kind,
@@ -118,8 +117,8 @@ pub async fn lease(
     Ok(leased)
 }
 
-/// Ends an attempt: the next one is at `due_at`; none if it was mailed, or never will be. An attempt that was overtaken
-/// by a later one decides nothing.
+/// Finishes an attempt. The next one is at `due_at`; `None` if the mail was sent or is given up. Has no effect if a
+/// later attempt has begun.
 pub async fn finish(
     conn: &mut Conn,
     kind: Kind,
@@ -140,8 +139,8 @@ pub async fn finish(
     Ok(())
 }
 
-/// Forgets up to `limit` mails that were due before `before` and that nobody sends, but for words to the operator; gives
-/// how many. Fewer than `limit` means that none are left.
+/// Deletes up to `limit` mails that were due before `before` and never sent, except help requests. Returns how many;
+/// fewer than `limit` means that none are left.
 pub async fn delete_unsent(conn: &mut Conn, before: DateTime<Utc>, limit: i64) -> Result<u64, Error> {
     let deleted = query!(
         "delete from mails where (about, kind) in (

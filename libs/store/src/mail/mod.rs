@@ -1,4 +1,4 @@
-//! Mails that wait to be sent, their recipients and their limits.
+//! Mails: the queue, the recipients and their consent, and the quota of notifications.
 
 pub mod mails;
 pub mod notifications;

@@ -1,4 +1,4 @@
-//! What forms' owners are mailed of a submission, and how often.
+//! Mails about submissions to the owners of forms, with a quota per form.
 
 use chrono::{DateTime, Utc};
 use domain::answers::Answers;
@@ -9,49 +9,42 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// What an owner is told.
+/// The content of a notification.
 #[derive(Debug, Clone)]
 pub struct Notification {
-    /// Who is told.
     pub to: String,
-    /// Where they can put an end to it, sealed; an account's owner has the form for that.
+    /// Encrypted unsubscribe link; `None` for the account's owner, who can edit the form.
     pub sealed_link: Option<Vec<u8>>,
-    /// The form.
     pub form_id: Uuid,
-    /// What the owner calls it.
     pub form_name: String,
-    /// What it asks.
     pub fields: Vec<Field>,
-    /// What was answered.
     pub payload: Answers,
-    /// When.
     pub submitted_at: DateTime<Utc>,
 }
 
-/// How many mails a form may cause, and since when these are counted at the longest.
+/// The quota of a form's notifications.
 #[derive(Debug, Clone, Copy)]
 pub struct MailQuota {
-    /// Most mails.
+    /// Maximum number of mails.
     pub mails: i64,
-    /// Older counts are begun anew.
+    /// A count that began earlier starts over.
     pub since: DateTime<Utc>,
-    /// Now.
     pub now: DateTime<Utc>,
 }
 
-/// Where a mail stands among those its form may cause.
+/// The position of a mail in its form's quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuotaPosition {
     /// It may be sent.
     Within,
-    /// It may be sent, and is the last of those that were counted since then.
+    /// It may be sent and is the last one of the period that began then.
     Last(DateTime<Utc>),
-    /// There were enough.
+    /// It may not be sent.
     Exceeded,
 }
 
-/// What is to be told of a submission. None if it is gone or spam by now, the form wants no mails any more, or whom it
-/// names has not agreed to any.
+/// Returns the notification of a submission. `None` if the submission was deleted or is spam, if the form has no
+/// notifications any more, or if the recipient has not confirmed.
 pub async fn find_notification(
     conn: &mut Conn,
     account_id: Uuid,
@@ -86,9 +79,8 @@ pub async fn find_notification(
     }))
 }
 
-/// Gives a submission's mail a place among those its form may cause; one that has its place keeps it, however often this is
-/// asked and wherever it was broken off. At once with others, each has a place of its own.
-/// On an error nothing is counted.
+/// Counts a submission's mail against its form's quota, once however often it is called; concurrent mails each get
+/// their own position. On an error nothing is counted.
 pub async fn reserve_mail(
     conn: &mut Conn,
     account_id: Uuid,

@@ -1,5 +1,5 @@
-//! Whom an account may have mailed of its submissions. Its owner's own address, if their provider vouches for it, needs
-//! no row; anybody else is asked once, and mailed nothing until they agree.
+//! Recipients of an account's notifications. The owner's address, if the provider verified it, needs no row. Every
+//! other address must confirm first and gets a single request to do so.
 
 use chrono::{DateTime, Utc};
 use sqlx::{query, query_as, query_scalar};
@@ -8,57 +8,51 @@ use uuid::Uuid;
 use crate::mails::{Kind, insert_mail};
 use crate::{Conn, Error};
 
-/// Somebody who is to be asked.
+/// A recipient to ask for confirmation.
 #[derive(Debug)]
 pub struct NewRecipient<'a> {
-    /// Its id.
     pub id: Uuid,
     /// The address, [folded](domain::recipients::folded).
     pub address: &'a str,
     /// SHA-256 of the link's token.
     pub token_hash: [u8; 32],
-    /// The link, sealed.
+    /// The encrypted link.
     pub sealed_link: &'a [u8],
-    /// Now.
     pub asked_at: DateTime<Utc>,
 }
 
-/// How often people were asked.
+/// Number of confirmation requests so far.
 #[derive(Debug, Clone, Copy)]
 pub struct ConfirmationRequests {
-    /// Addresses that the account has, whatever they answered.
+    /// Addresses of the account, whatever their answer.
     pub of_account: i64,
-    /// Those of them that were asked lately.
+    /// Those of them that were asked since the given time.
     pub lately_by_account: i64,
-    /// Accounts that have asked this address lately.
+    /// Accounts that have asked this address since the given time.
     pub lately_at_address: i64,
 }
 
-/// A question that is to be mailed.
+/// A confirmation request to mail.
 #[derive(Debug)]
 pub struct Confirmation {
-    /// Who is asked.
     pub address: String,
-    /// The link, sealed.
+    /// The encrypted link.
     pub sealed_link: Vec<u8>,
-    /// When it was ordered.
     pub asked_at: DateTime<Utc>,
 }
 
-/// Somebody who looks at their link.
+/// A recipient, found by the link's token.
 #[derive(Debug, Clone)]
 pub struct Recipient {
-    /// Its id.
     pub id: Uuid,
-    /// Who asked.
+    /// The account that asked.
     pub account_id: Uuid,
-    /// Their address.
     pub address: String,
-    /// What they said last.
+    /// The latest answer; `None` before the first.
     pub has_agreed: Option<bool>,
 }
 
-/// Those of these addresses that the account may have mailed. Addresses are folded.
+/// Returns those of these folded addresses to which the account may send mail.
 pub async fn list_confirmed(
     conn: &mut Conn,
     account_id: Uuid,
@@ -78,7 +72,7 @@ pub async fn list_confirmed(
     Ok(confirmed)
 }
 
-/// Whether the account has asked an address already, whatever came of it.
+/// Returns whether the account has asked this address already.
 pub async fn has_recipient(conn: &mut Conn, account_id: Uuid, address: &str) -> Result<bool, Error> {
     let known = query_scalar!(
         r#"select exists (select from mail_recipients where account_id = $1 and address = $2) as "known!""#,
@@ -90,14 +84,14 @@ pub async fn has_recipient(conn: &mut Conn, account_id: Uuid, address: &str) -> 
     Ok(known)
 }
 
-/// How often people were asked since `since`. Others who want to know wait until the transaction ends.
+/// Counts confirmation requests since `since`, and locks the counts until the end of the transaction.
 pub async fn lock_confirmation_requests(
     conn: &mut Conn,
     account_id: Uuid,
     address: &str,
     since: DateTime<Utc>,
 ) -> Result<ConfirmationRequests, Error> {
-    // Always in this order, so that no two wait for each other.
+    // Always in this order, so that two transactions can't deadlock.
     query!("select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 11))", account_id)
         .fetch_one(&mut *conn)
         .await?;
@@ -118,7 +112,7 @@ pub async fn lock_confirmation_requests(
     Ok(asked)
 }
 
-/// Has an address asked, if the account has not done so before, in the caller's transaction.
+/// Inserts a recipient and its confirmation mail, unless the account has asked the address before.
 pub async fn insert_recipient(
     conn: &mut Conn,
     account_id: Uuid,
@@ -142,7 +136,7 @@ pub async fn insert_recipient(
     Ok(())
 }
 
-/// What somebody is asked, as long as they have not answered.
+/// Returns the confirmation request of a recipient who has not answered yet.
 pub async fn find_confirmation(
     conn: &mut Conn,
     account_id: Uuid,
@@ -160,7 +154,7 @@ pub async fn find_confirmation(
     Ok(question)
 }
 
-/// Whose link that is: they have no account.
+/// Returns the recipient of a link. Takes no account, because recipients have none.
 pub async fn find_by_token(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<Option<Recipient>, Error> {
     let recipient = query_as!(
         Recipient,
@@ -172,7 +166,7 @@ pub async fn find_by_token(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<Opt
     Ok(recipient)
 }
 
-/// Writes down what they say.
+/// Stores a recipient's answer.
 pub async fn update_agreed(
     conn: &mut Conn,
     account_id: Uuid,
@@ -190,7 +184,7 @@ pub async fn update_agreed(
     Ok(())
 }
 
-/// Forgets up to `limit` addresses that were asked before `before` and never answered; gives how many. Fewer than
+/// Deletes up to `limit` recipients that were asked before `before` and never answered. Returns how many; fewer than
 /// `limit` means that none are left.
 pub async fn delete_unanswered(conn: &mut Conn, before: DateTime<Utc>, limit: i64) -> Result<u64, Error> {
     let deleted = query!(

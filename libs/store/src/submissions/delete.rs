@@ -1,7 +1,7 @@
-//! The end of submissions at the wish of whoever gave them.
+//! Deletes submissions at the request of the person who sent them.
 //!
-//! With a row goes what refers to it: its deliveries with their bodies, those still to be sent too, and its files.
-//! Entries of pages and of archives are copies, which are looked for here.
+//! Deleting a row also deletes its files and its deliveries with their bodies, even pending ones. Entries of pages and
+//! archives are copies and are searched for here.
 
 use chrono::{DateTime, Utc};
 use contract::{Change, Signal};
@@ -19,27 +19,27 @@ use crate::forms::{Form, find_form, lock_form};
 use crate::write_context::WriteContext;
 use crate::{Conn, Error, archives, outbox, usage};
 
-/// What became of a wish to be forgotten.
+/// The result of an erasure request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Erasure {
-    /// So many submissions are gone.
+    /// Number of deleted submissions.
     pub deleted: i64,
-    /// Whether that was all of them; else there are more.
+    /// Whether no more remain.
     pub is_all: bool,
-    /// What may be told right after the commit, so that it is heard sooner than by looking.
+    /// Signals to send after the commit; they only speed up processing.
     pub signals: Vec<Signal>,
 }
 
-/// A submission that is to go.
+/// A submission to delete.
 struct Doomed {
     id: Uuid,
     status: String,
     created_at: DateTime<Utc>,
 }
 
-/// Deletes up to `limit` submissions of a form of the account that bear an e-mail address, spam too, with everything
-/// made of them; webhooks are told the ids of those that counted. The address is looked for in fields of type e-mail,
-/// and in all that the form doesn't ask any more, of which it isn't known what it was. `None` if there is no such form.
+/// Deletes up to `limit` submissions of a form that contain an e-mail address, including spam, with everything created
+/// from them. Webhooks receive the ids of those that counted. Searches the e-mail fields, and all values of fields the
+/// form no longer has, because their type is unknown. Returns `None` if there is no such form.
 pub async fn delete_submissions_by_email(
     conn: &mut Conn,
     account_id: Uuid,
@@ -48,12 +48,13 @@ pub async fn delete_submissions_by_email(
     limit: i64,
     context: &WriteContext<'_>,
 ) -> Result<Option<Erasure>, Error> {
-    // Entries move between pages and archives: not while they are looked for in both.
+    // Entries must not move between pages and archives while both are searched.
     archives::lock_entry_moves(conn, account_id).await?;
-    // Before the form: files that go change the counters, and whoever hands in files takes these first.
+    // Before the form's lock: deleting files changes the counters, and a submission with files locks the counters
+    // first.
     usage::lock(conn, account_id).await?;
     let Some(form) = find_form(conn, account_id, form_id).await? else { return Ok(None) };
-    // A large form takes a while, for which nobody else needs to wait; what is found is looked at once more.
+    // Searching a large form takes a while and needs no lock; the rows found are checked again under the lock.
     let found = list_doomed(conn, account_id, &form, email, None, limit).await?;
     if found.is_empty() {
         return Ok(Some(Erasure { deleted: 0, is_all: true, signals: Vec::new() }));
@@ -109,7 +110,7 @@ async fn list_doomed(
     Ok(doomed)
 }
 
-/// Deletes the entries made of submissions, archived ones too; gives where those are served that were shown.
+/// Deletes the entries created from submissions, including archived ones. Returns the locations of the affected pages.
 async fn delete_entries(conn: &mut Conn, account_id: Uuid, ids: &[Uuid]) -> Result<Vec<PageLocation>, Error> {
     query!(
         "delete from archived_entries a using entry_archives x
@@ -119,7 +120,7 @@ async fn delete_entries(conn: &mut Conn, account_id: Uuid, ids: &[Uuid]) -> Resu
     )
     .execute(&mut *conn)
     .await?;
-    // Pages first and in one order, as whoever adds an entry does.
+    // Locks the pages first and in one order, as an insert of an entry does.
     query!(
         "select from pages where account_id = $1 and id in (
            select page_id from page_entries where account_id = $1 and submission_id = any($2))
@@ -144,7 +145,7 @@ async fn delete_entries(conn: &mut Conn, account_id: Uuid, ids: &[Uuid]) -> Resu
     Ok(shown)
 }
 
-/// Tells webhooks of the deletion: which submission it was, and nothing that it said.
+/// Sends webhooks the ids of the deleted submissions, without their content.
 async fn tell(
     conn: &mut Conn,
     account_id: Uuid,

@@ -1,4 +1,4 @@
-//! What follows from a submission, in its own transaction: an entry of a page, and orders in the outbox.
+//! Effects of a submission in its own transaction: an entry of a page, deliveries, and a mail.
 
 use contract::{Change, Job, Signal};
 use domain::entries;
@@ -14,7 +14,7 @@ use crate::mails::{self, Kind};
 use crate::write_context::WriteContext;
 use crate::{Conn, Error, outbox};
 
-/// All that follows from a submission that counts from now on. Gives what may be told right after the commit.
+/// Applies all effects of a submission that counts from now on. Returns signals to send after the commit.
 pub(super) async fn follow(
     conn: &mut Conn,
     account_id: Uuid,
@@ -33,7 +33,7 @@ pub(super) async fn follow(
     let due = order_deliveries(conn, account_id, Happening::Created, told, &listeners, context).await?;
     let mut jobs = Vec::new();
     if form.notify_email.is_some() {
-        // The row is what counts: the job only makes it sooner.
+        // The row guarantees the mail; the job only sends it sooner.
         mails::insert_mail(conn, account_id, Kind::Submission, told.submission_id, context.now).await?;
         jobs.push(Job::NotifyOwnerV1 { submission_id: told.submission_id });
     }
@@ -42,7 +42,7 @@ pub(super) async fn follow(
     Ok(signals)
 }
 
-/// Tells webhooks what happened to a submission. Gives what may be told right after the commit.
+/// Sends an event of a submission to webhooks. Returns signals to send after the commit.
 pub(super) async fn tell(
     conn: &mut Conn,
     account_id: Uuid,
@@ -55,7 +55,7 @@ pub(super) async fn tell(
     Ok(due.into_iter().collect())
 }
 
-/// The deliveries' rows are the order: job-runners find what is due, sooner when they are told that something is.
+/// Inserts deliveries. The job-runner finds due rows by itself; the returned signal only makes it faster.
 async fn order_deliveries(
     conn: &mut Conn,
     account_id: Uuid,

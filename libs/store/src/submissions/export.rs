@@ -1,4 +1,4 @@
-//! All submissions of a form as a CSV file, written by Postgres itself: nothing here holds more than a piece of it.
+//! Exports all submissions of a form as CSV. Postgres writes the file; this process holds only one chunk of it.
 
 use std::fmt::Write as _;
 
@@ -9,26 +9,25 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// A piece of the file.
+/// A chunk of the file.
 pub type CsvChunk = bytes::Bytes;
 
-/// Columns that every submission has, before its answers.
+/// Columns of every submission, before its answers.
 const OWN: [(&str, &str); 4] = [
     ("id", "id"),
     ("submittedAt", r#"to_char(created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"#),
     ("status", "status"),
-    // As `guarded` writes it.
+    // Escaped like `guarded` does.
     (
         "externalId",
         "case when ascii(external_id) in (9, 10, 13, 43, 45, 61, 64) then '''' || external_id else external_id end",
     ),
 ];
-/// The last column: answers to fields that the form doesn't have any more, as JSON.
+/// The last column: values of fields that the form no longer has, as JSON.
 const REST: &str = "otherAnswers";
 
-/// The submissions of a form of the account that count, oldest first, as lines of a CSV file (RFC 4180, without the
-/// line of names, which is [`csv_column_names`]), as they were when it began. Unless it is read to its end, the connection
-/// must be closed.
+/// Streams the submissions of a form that count, oldest first, as lines of a CSV file (RFC 4180) from one snapshot. The
+/// header line is [`csv_column_names`]. Unless the stream is read to its end, the connection must be closed.
 pub async fn export_submissions<'c>(
     conn: &'c mut Conn,
     account_id: Uuid,
@@ -40,7 +39,7 @@ pub async fn export_submissions<'c>(
     let names: Vec<String> = fields.iter().map(|field| quoted(&field.name)).collect();
     columns.push(format!("nullif(payload - array[{}]::text[], '{{}}')", names.join(", ")));
     let mut statement = String::from("copy (select ");
-    // Ids are digits and dashes; names stand between quotes.
+    // Ids contain only digits and dashes; names are quoted.
     let _infallible = write!(
         statement,
         "{} from submissions where account_id = '{account_id}' and form_id = '{form_id}' and status <> 'spam'
@@ -51,19 +50,19 @@ pub async fn export_submissions<'c>(
     Ok(Box::pin(pieces.map_err(Error::from)))
 }
 
-/// What the columns are called.
+/// Returns the column names.
 pub fn csv_column_names(fields: &[Field]) -> Vec<&str> {
     let own = OWN.iter().map(|(name, _)| *name);
     own.chain(fields.iter().map(|field| field.name.as_str())).chain([REST]).collect()
 }
 
-/// A field's answer as a column: several chosen ones with `; ` between.
+/// Returns the SQL of a field's column; multiple choices are joined with `; `.
 fn answer(field: &Field) -> String {
     let name = quoted(&field.name);
     let text = format!("payload ->> {name}");
     let of_kind = |kind: &str| format!("jsonb_typeof(payload -> {name}) = '{kind}'");
     match field.kind {
-        // What was asked as a text once is no number, though it may look like one.
+        // A value from when the field was a text field stays a text, even if it looks like a number.
         FieldType::Number => {
             format!("case when {} then {text} else {} end", of_kind("number"), guarded(&text))
         }
@@ -78,20 +77,20 @@ fn answer(field: &Field) -> String {
     }
 }
 
-/// A text that no spreadsheet takes for a formula.
+/// Returns SQL that prefixes a text so that no spreadsheet takes it for a formula.
 fn guarded(text: &str) -> String {
     guarded_by(text, text)
 }
 
-/// The same for a text that begins like another. By the number of its first letter (tab, line feed, carriage return, `+`,
-/// `-`, `=`, `@`), which over many rows takes half as long as a pattern.
+/// Like [`guarded`], with the check on another expression. Compares the code of the first character (tab, line feed,
+/// carriage return, `+`, `-`, `=`, `@`), which takes half as long over many rows as a pattern.
 fn guarded_by(beginning: &str, text: &str) -> String {
     format!(
         "case when ascii({beginning}) in (9, 10, 13, 43, 45, 61, 64) then '''' || ({text}) else {text} end"
     )
 }
 
-/// A text as SQL writes it.
+/// Quotes a text for SQL.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }

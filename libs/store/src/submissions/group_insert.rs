@@ -1,9 +1,9 @@
-//! Submissions of many visitors, to whatever forms, stored at once: one statement, one commit, one write to disk.
+//! Inserts submissions of many visitors, of any forms, with one statement, one commit and one write to disk.
 //!
-//! This is for [`is_plain`] forms alone, of which a submission is its row, its count and what webhooks are told, and nothing
-//! else. A statement for many must wait for nobody, or one form that is edited for a minute would hold up all others: what
-//! isn't free at once is left out, and whoever brought it takes it by itself ([`super::insert_submission`]), which also says
-//! why.
+//! Only [`is_plain`] forms are eligible: a submission of them consists of its row, its count and webhook deliveries. A
+//! statement for many must not wait for locks, or one form that is edited for a minute would block all others. It skips
+//! what is locked; the caller inserts skipped submissions one by one ([`super::insert_submission`]), which also returns
+//! the reason.
 
 use chrono::{DateTime, Utc};
 use domain::submissions::{Happening, event, together};
@@ -16,26 +16,27 @@ use crate::forms::{Form, OpenForm};
 use crate::write_context::WriteContext;
 use crate::{Conn, Error};
 
-/// A submission of a plain form, checked, and about to be stored.
+/// A validated submission of a plain form.
 #[derive(Debug)]
 pub struct BatchSubmission {
     account_id: Uuid,
     form_id: Uuid,
-    /// What the form was when it was checked: the time of its last edit.
+    /// The `updated_at` of the form that it was validated against.
     checked_at: DateTime<Utc>,
     id: Uuid,
-    /// The answers, as JSON.
+    /// The answers as JSON.
     payload: String,
     sent_at: DateTime<Utc>,
-    /// What webhooks are told, as JSON; empty when there seemed to be none.
+    /// The event for webhooks as JSON; empty if the form seemed to have none.
     event: String,
-    /// Ids of its deliveries, as many as there seemed to be webhooks.
+    /// Ids of its deliveries, one for each known webhook.
     delivery_ids: Vec<Uuid>,
     traceparent: Option<String>,
 }
 
 impl BatchSubmission {
-    /// One that was checked against the form; none if more follows from it than its row, its count and deliveries.
+    /// Returns a submission that was validated against the form, or `None` if it has other effects than its row, its
+    /// count and deliveries.
     pub fn of(open: &OpenForm, new: &NewSubmission, context: &WriteContext<'_>) -> Option<Self> {
         let OpenForm { account_id, form, listeners, .. } = open;
         let is_limited = open.plan.limits().submissions_per_form >= 0;
@@ -63,18 +64,17 @@ impl BatchSubmission {
         together::is_light(one.bytes()).then_some(one)
     }
 
-    /// Its id.
     pub fn id(&self) -> Uuid {
         self.id
     }
 
-    /// Bytes it takes to store it.
+    /// Size of the row with its deliveries.
     pub fn bytes(&self) -> usize {
         together::bytes(self.payload.len(), self.event.len(), self.delivery_ids.len())
     }
 }
 
-/// Whether nothing limits the form, nothing in it is unique, and nobody is told of its submissions but by webhooks.
+/// Returns whether the form has no limits and no unique fields, and its submissions are sent to webhooks only.
 fn is_plain(form: &Form) -> bool {
     form.max_submissions.is_none()
         && form.unique_by.as_ref().is_none_or(Vec::is_empty)
@@ -82,33 +82,34 @@ fn is_plain(form: &Form) -> bool {
         && form.notify_email.is_none()
 }
 
-/// What was stored together.
+/// The result of a batch.
 #[derive(Debug, Default)]
 pub struct StoredBatch {
-    /// Ids of the submissions.
+    /// Ids of the stored submissions.
     pub ids: Vec<Uuid>,
-    /// Webhooks that have deliveries of them.
+    /// Webhooks with new deliveries.
     pub webhook_ids: Vec<Uuid>,
 }
 
-/// Stores those whose form is still what they were checked against, open, and not being edited, with deliveries to all
-/// its webhooks. They are committed then, unless `conn` is in a transaction.
+/// Inserts the submissions whose form is unchanged since their validation, open, and not being edited, with deliveries
+/// to all its webhooks. Commits them, unless `conn` is in a transaction.
 ///
-/// Left out are those of which more webhooks are to be told than were known, or one that is being deleted.
-/// On an error none is stored.
+/// Skips submissions with more webhooks than known at their validation, or with a webhook that is being deleted. On an
+/// error none is stored.
 pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<StoredBatch, Error> {
     let deliveries: Vec<(Uuid, i32, Uuid)> = all
         .iter()
         .flat_map(|one| (1..).zip(&one.delivery_ids).map(|(place, id)| (one.id, place, *id)))
         .collect();
-    // The row of the form is locked although nobody edits it under the other lock: whoever locks a row so that it can't be
-    // written sees the last that was committed of it, be it after this statement began. `for key share` would not do.
+    // The row of the form is locked `for share` although edits are excluded by the advisory lock: locking a row against
+    // writes reads its latest committed version, even if that was committed after this statement began. `for key share`
+    // would not.
     //
-    // The account's and the webhooks' are taken as the references to them will be, so that nobody here waits for one that is
-    // being deleted.
+    // The rows of accounts and webhooks are locked as foreign keys would lock them, so that the statement waits for no
+    // deletion.
     //
-    // Slots above those of single submissions: only another statement such as this is waited for there, and as all count
-    // forms in the same order, none waits for one that waits for it.
+    // The slots are above those of single submissions, so only another batch can hold them; all batches count forms in
+    // the same order and can't deadlock.
     let rows = query!(
         r#"with asked as materialized (
                select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::bigint[], $5::timestamptz[], $6::text[],

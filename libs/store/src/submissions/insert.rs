@@ -1,7 +1,7 @@
-//! Taking a submission: one statement counts it, within the form's limits, and stores it.
+//! Inserts a submission. One statement counts it within the form's limits and stores it.
 //!
-//! Where nothing limits a form, submissions at the same time count apart from each other: a thousand a second are then no
-//! queue at one row. See `migrations/postgres/0016_form_tallies.sql`.
+//! Submissions of a form without limits are counted in separate slots, so that a thousand per second don't queue for
+//! one row. See `migrations/postgres/0016_form_tallies.sql`.
 
 use contract::Signal;
 use domain::answers::Answers;
@@ -17,48 +17,46 @@ use crate::forms::{Form, find_form, notify_closed};
 use crate::write_context::WriteContext;
 use crate::{Conn, Error, deliveries};
 
-/// Counters of a form that nothing limits. Connections that are open at the same time have processes of different
-/// numbers, so few of them share one.
+/// Number of counter slots of a form without limits. Concurrent connections have different backend process ids, so few
+/// of them share a slot.
 pub(super) const SLOTS: i32 = 64;
 
-/// A submission about to be stored.
+/// A submission to store.
 #[derive(Debug)]
 pub struct NewSubmission {
-    /// Its id.
     pub id: Uuid,
-    /// The owner's own name for it.
+    /// The owner's id for it.
     pub external_id: Option<String>,
-    /// The answers the form keeps.
+    /// The stored answers.
     pub payload: Answers,
-    /// Why it is held to be spam; empty for one that is not.
+    /// Why it is taken for spam; empty otherwise.
     pub spam_reasons: Vec<String>,
 }
 
-/// What became of a submission.
+/// The result of inserting a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SubmissionOutcome {
-    /// It is stored, with all that follows. The signals stand in the outbox as well: sent right after the commit, they
-    /// are heard sooner.
+    /// Stored with all its effects. Sending the signals after the commit is optional: they are in the outbox too.
     Stored(Vec<Signal>),
-    /// The form takes no more.
+    /// The form is closed.
     Refused(Shut),
-    /// The form has one that agrees with it on all of `uniqueBy`, or that has its external id.
+    /// Another submission has the same values in `uniqueBy`, or the same external id.
     Duplicate,
-    /// The form is not any more what it was checked against: look again.
+    /// The form has changed since the validation; validate again.
     Changed,
-    /// The form is being edited, which may take its time: come back, and hold no connection until then.
+    /// The form is being edited, which may take a while. Retry later without holding a connection.
     Busy,
-    /// There is no such form (any more).
+    /// The form does not exist.
     NoForm,
 }
 
-/// Stores a submission that was checked against `form`, if that is still what the form is and it takes one more, with
-/// all that follows from it: its count, an entry of a page, deliveries, jobs. Spam is stored, and nothing follows.
-/// `plan_limit` is -1 for unlimited.
+/// Stores a submission that was validated against `form`, with all its effects: count, page entry, deliveries and jobs.
+/// The form must be unchanged and open. Spam is stored without effects. `plan_limit` is -1 for unlimited.
 ///
-/// Count and check are one statement with the insert, so no number of submissions at once passes a limit, and of those
-/// that agree on `uniqueBy` one is stored. Webhooks are told by the one that fills the form that it is closed. **Unless it is [`SubmissionOutcome::Stored`], the transaction must be rolled back.**
-/// What else is to be committed with it goes into the same transaction, shortly: the form's other submissions wait.
+/// One statement checks, counts and inserts, so concurrent submissions can't exceed a limit, and of those with equal
+/// `uniqueBy` values only one is stored. The submission that fills the form sends `form.closed`. **Unless the result is
+/// [`SubmissionOutcome::Stored`], the caller must roll back.** Keep the transaction short: the form's other submissions
+/// wait for it.
 pub async fn insert_submission(
     conn: &mut Conn,
     account_id: Uuid,
@@ -70,7 +68,7 @@ pub async fn insert_submission(
     if !new.spam_reasons.is_empty() {
         return put_aside(conn, account_id, form, new, plan_limit, context).await;
     }
-    // From here on the form is not edited, so that what is read of it below is what it is.
+    // From here on the form is not edited, so the reads below are consistent.
     let listeners = deliveries::try_lock_listeners(conn, account_id, form.id, Happening::Created.word());
     let Some(listeners) = listeners.await? else { return Ok(SubmissionOutcome::Busy) };
     let is_limited = form.max_submissions.is_some() || plan_limit >= 0;
@@ -93,10 +91,10 @@ pub async fn insert_submission(
     }
 }
 
-/// How far it came.
+/// The result of the insert statement.
 enum InsertResult {
     Stored {
-        /// There was no place but this.
+        /// Whether the form is full now.
         fills: bool,
     },
     Duplicate,
@@ -113,7 +111,7 @@ impl InsertResult {
     }
 }
 
-/// The form's own counter: who counts waits for whoever counted before.
+/// Counts in the form's row, so concurrent submissions wait for each other.
 async fn count_within_limit(
     conn: &mut Conn,
     account_id: Uuid,
@@ -154,7 +152,8 @@ async fn count_within_limit(
     Ok(InsertResult::of(done.has_place, done.is_stored, done.fills))
 }
 
-/// A counter that no other connection uses: nobody waits for anybody, and their commits reach the disk together.
+/// Counts in the slot of this connection, so submissions don't wait for each other and their commits share a write to
+/// disk.
 async fn count_apart(
     conn: &mut Conn,
     account_id: Uuid,
@@ -208,7 +207,7 @@ pub(super) fn told<'a>(form: &'a Form, new: &'a NewSubmission, context: &WriteCo
     }
 }
 
-/// Spam is refused where anything else would be, so that it can't learn what it is taken for.
+/// Stores spam. It is rejected in the same cases as other submissions, so that a spammer learns nothing.
 async fn put_aside(
     conn: &mut Conn,
     account_id: Uuid,
@@ -260,6 +259,6 @@ async fn why_not(
         return Ok(SubmissionOutcome::Changed);
     }
     let why = shut(context.now, form.closes_at, form.submission_count, form.max_submissions, plan_limit);
-    // Reopened between the two statements: asked again, it is taken.
+    // Reopened between the two statements: a retry will be stored.
     Ok(why.map_or(SubmissionOutcome::Changed, SubmissionOutcome::Refused))
 }

@@ -1,4 +1,4 @@
-//! What owners find of their submissions.
+//! Searches submissions.
 
 use chrono::{DateTime, Utc};
 use domain::Cursor;
@@ -11,33 +11,31 @@ use uuid::Uuid;
 use super::read::{Submission, SubmissionRow};
 use crate::{Conn, Error};
 
-/// What is looked for.
+/// Filter of a submission list.
 #[derive(Debug, Clone, Default)]
 pub struct SubmissionFilter {
-    /// Words, as people type them into a search box: all of them, `"these together"`, `one or other`, `-without`.
+    /// Search terms in web syntax: all of them, `"a phrase"`, `one or other`, `-without`.
     pub search: Option<String>,
-    /// Not before this.
+    /// Inclusive.
     pub from: Option<DateTime<Utc>>,
-    /// Before this.
+    /// Exclusive.
     pub until: Option<DateTime<Utc>>,
-    /// A field's name and its answer; of several chosen ones, one of them.
+    /// A field and its value; for multiple choices, one of them.
     pub answer: Option<(String, String)>,
-    /// One status alone.
     pub status: Option<Status>,
-    /// Behind this.
+    /// Only rows after this one.
     pub after: Option<Cursor>,
-    /// At most so many.
     pub limit: i64,
 }
 
-/// Submissions of a form of the account, newest first. Wants a transaction.
+/// Returns submissions of a form, newest first. Must run in a transaction.
 pub async fn list_submissions(
     conn: &mut Conn,
     account_id: Uuid,
     form_id: Uuid,
     sought: &SubmissionFilter,
 ) -> Result<Vec<Submission>, Error> {
-    // A plan made without knowing what is looked for would read the whole form where an index knows the word.
+    // A generic plan would read the whole form even if an index knows the term.
     query!("select set_config('plan_cache_mode', 'force_custom_plan', true)").fetch_one(&mut *conn).await?;
     let (field, value) = sought.answer.as_ref().map(|(field, value)| (field, value)).unzip();
     let number = value.and_then(|value| value.trim().parse::<serde_json::Number>().ok());

@@ -1,7 +1,8 @@
-//! Submissions: what visitors answered, stored with all that follows from it.
+//! Submissions: the answers of visitors, stored with all their effects.
 //!
-//! Edge and control plane take them by the same function. Every one that changes what a form counts, or what is unique
-//! in it, has the form's row until its transaction ends, as have edits of the form ([`crate::forms::lock_form`]).
+//! Edge and control plane insert them with the same function. Every statement that changes a form's count or its unique
+//! values holds the form's lock until the end of its transaction, as edits of the form do
+//! ([`crate::forms::lock_form`]).
 
 mod delete;
 mod effects;

@@ -1,7 +1,4 @@
-//! Submissions: what visitors answered, stored with all that follows from it.
-//!
-//! Edge and control plane take them by the same function. Every one that changes what a form counts, or what is unique
-//! in it, has the form's row until its transaction ends, as have edits of the form ([`crate::forms::lock_form`]).
+//! Reads submissions.
 
 use chrono::{DateTime, Utc};
 use domain::answers::Answers;
@@ -15,23 +12,17 @@ use crate::{Conn, Error};
 /// A submission as its form's owner sees it.
 #[derive(Debug, Clone)]
 pub struct Submission {
-    /// Its id.
     pub id: Uuid,
-    /// The form it answers.
     pub form_id: Uuid,
-    /// The owner's own name for it.
+    /// The owner's id for it.
     pub external_id: Option<String>,
-    /// The answers.
     pub payload: Answers,
-    /// What became of it.
     pub status: Status,
-    /// Why it was held to be spam.
+    /// Why it was taken for spam.
     pub spam_reasons: Vec<String>,
-    /// Why no entry was made of it, where one was wanted.
+    /// Why no page entry was created, if one was configured.
     pub entry_note: Option<String>,
-    /// When it came.
     pub created_at: DateTime<Utc>,
-    /// When it was last edited.
     pub updated_at: DateTime<Utc>,
 }
 
@@ -71,7 +62,7 @@ impl TryFrom<SubmissionRow> for Submission {
     }
 }
 
-/// A submission of a form of the account.
+/// Returns a submission of a form of the account.
 pub async fn find_submission(
     conn: &mut Conn,
     account_id: Uuid,
@@ -92,7 +83,7 @@ pub async fn find_submission(
     row.map(Submission::try_from).transpose()
 }
 
-/// The id of the submission that its owner calls so.
+/// Returns the id of the submission with this external id.
 pub async fn find_id_by_external_id(
     conn: &mut Conn,
     account_id: Uuid,

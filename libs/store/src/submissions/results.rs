@@ -1,4 +1,4 @@
-//! What all may know of a form's submissions: how often each option was chosen, and what numbers come to.
+//! Aggregated results of a form: how often each option was chosen, and averages of numbers.
 
 use domain::results::{Countable, Tally};
 use sqlx::query;
@@ -6,9 +6,9 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// Counts the answers to fields with choices and to fields of numbers, over the submissions of a form that count.
-/// Gives how many submissions those are as well. Only options that the form has are
-/// told: another text may have been given when the field asked for something else.
+/// Aggregates choice fields and number fields over the submissions of a form that count. Also returns the number of
+/// those submissions. Ignores values that are not among the current options, because the field may have had another
+/// type before.
 pub async fn get_results(
     conn: &mut Conn,
     account_id: Uuid,

@@ -1,5 +1,5 @@
-//! Spam has its bounds: whoever fills a trap on purpose stores nothing for free. Of each form the newest is kept, for its
-//! owner to look through; without files, which are let go as it comes.
+//! Limits on stored spam, so that storage can't be filled for free. Each form keeps its newest spam for review, without
+//! files, which are deleted on arrival.
 
 use chrono::{DateTime, Utc};
 use domain::submissions::{SPAM_BYTES_MAX, SPAM_MAX};
@@ -8,9 +8,9 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// Deletes the oldest spam of a form that is more than a form keeps.
+/// Deletes the oldest spam of a form beyond its limits.
 pub(super) async fn delete_excess(conn: &mut Conn, account_id: Uuid, form_id: Uuid) -> Result<(), Error> {
-    // Two that come at once leave each other's rows alone; the next one deletes what both have left.
+    // Concurrent deletions skip each other's rows; the next one deletes what both left.
     query!(
         "delete from submissions where id in (
              select id from submissions where id in (
@@ -31,8 +31,8 @@ pub(super) async fn delete_excess(conn: &mut Conn, account_id: Uuid, form_id: Uu
     Ok(())
 }
 
-/// Deletes up to `limit` spam submissions that came before `before`, of whatever account; gives how many. Fewer than
-/// `limit` means that none are left.
+/// Deletes up to `limit` spam submissions of all accounts created before `before`. Returns how many; fewer than `limit`
+/// means that none are left.
 pub async fn delete_old_spam(conn: &mut Conn, before: DateTime<Utc>, limit: i64) -> Result<i64, Error> {
     let deleted = query_scalar!(
         r#"with gone as (

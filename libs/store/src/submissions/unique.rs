@@ -1,5 +1,5 @@
-//! What is unique in a form's submissions: one row for each digest forbids newer ones, and is never missing while there
-//! is any with that digest.
+//! Unique values of a form's submissions. For each digest exactly one row is the holder and blocks newer ones; further
+//! rows with the same digest are duplicates from before the rule.
 
 use domain::Cursor;
 use domain::answers::Answers;
@@ -11,11 +11,11 @@ use uuid::Uuid;
 use crate::forms::Form;
 use crate::{Conn, Error};
 
-/// Submissions read and written at a time.
+/// Submissions per batch.
 const BATCH: i64 = 2_000;
 
-/// Writes anew what is unique in all submissions of a form whose `uniqueBy` or fields are others now. Those that agree
-/// stay, and the oldest of them forbids newer ones. The form's row must be taken: nothing comes in between.
+/// Recomputes the unique digests of all submissions of a form after its `uniqueBy` or its fields changed. Equal ones
+/// stay; the oldest becomes the holder. The caller must hold the form's lock.
 pub async fn update_unique_digests(conn: &mut Conn, account_id: Uuid, form: &Form) -> Result<(), Error> {
     query!(
         "update submissions set unique_digest = null, is_twin = false
@@ -51,7 +51,7 @@ pub async fn update_unique_digests(conn: &mut Conn, account_id: Uuid, form: &For
     }
 }
 
-/// Of those that agree, the first holds the place, unless one of an earlier batch does.
+/// The first of equal rows becomes the holder, unless an earlier batch has one.
 async fn write(conn: &mut Conn, form_id: Uuid, ids: &[Uuid], digests: &[Vec<u8>]) -> Result<(), Error> {
     query!(
         "update submissions s
@@ -70,8 +70,8 @@ async fn write(conn: &mut Conn, form_id: Uuid, ids: &[Uuid], digests: &[Vec<u8>]
     Ok(())
 }
 
-/// Where the submission that forbade others is gone, or is another now, the oldest of its twins does so from now on.
-/// Whoever deletes submissions of a form, or takes them out of what counts, calls it in the same transaction.
+/// Where the holder of a digest is gone or has changed, makes the oldest duplicate the holder. Must be called in every
+/// transaction that deletes submissions of a form or stops counting them.
 pub async fn resolve_duplicates(conn: &mut Conn, account_id: Uuid, form_id: Uuid) -> Result<(), Error> {
     query!(
         "update submissions set is_twin = false where id in (

@@ -1,4 +1,5 @@
-//! What a form's owner makes of submissions. Whoever calls these has the form's row ([`crate::forms::lock_form`]).
+//! Updates submissions on behalf of the form's owner. The caller must hold the form's lock
+//! ([`crate::forms::lock_form`]).
 
 use contract::{Change, Signal};
 use domain::answers::Answers;
@@ -16,20 +17,20 @@ use crate::mails::{self, Kind};
 use crate::write_context::WriteContext;
 use crate::{Conn, Error, deliveries, entries, form_files, outbox, usage};
 
-/// What became of a change.
+/// The result of an update.
 #[derive(Debug)]
 pub enum UpdateOutcome {
-    /// The submission as it is now, and what may be told right after the commit; it stands in the outbox as well.
+    /// The updated submission, and signals to send after the commit, which are in the outbox too.
     Done(Box<Submission>, Vec<Signal>),
-    /// It would agree with another on all of `uniqueBy`: nothing was changed.
+    /// Another submission has the same values in `uniqueBy`; nothing was changed.
     Duplicate,
-    /// It would count, and the form takes no more: nothing was changed.
+    /// It would count, and the form is full; nothing was changed.
     Refused(Shut),
-    /// There is no such submission (any more).
+    /// There is no such submission.
     Gone,
 }
 
-/// Gives a submission other answers, which were checked against `form`, and tells webhooks of it.
+/// Replaces the answers of a submission, which were validated against `form`, and sends the event to webhooks.
 pub async fn update_payload(
     conn: &mut Conn,
     account_id: Uuid,
@@ -39,7 +40,7 @@ pub async fn update_payload(
     context: &WriteContext<'_>,
 ) -> Result<UpdateOutcome, Error> {
     let digest = digest_of(form, payload).filter(|_| submission.status.counts());
-    // One that keeps what was unique in it stays where it is, be it an old twin.
+    // A submission that keeps its unique values may stay a duplicate.
     let updated = query!(
         "update submissions s
          set payload = $4, unique_digest = $5, is_twin = is_twin and unique_digest is not distinct from $5,
@@ -72,9 +73,9 @@ pub async fn update_payload(
     Ok(UpdateOutcome::Done(Box::new(submission), signals))
 }
 
-/// Makes of a submission what its form's owner takes it for. What is found to be no spam counts from now on, if the
-/// form has room and no twin of it, and all follows as if it had come now. What is found to be spam gives up its place
-/// and its entry of a page. `plan_limit` is -1 for unlimited.
+/// Sets the status of a submission. One that is no longer spam counts from now on, if the form has room and no other
+/// submission has its unique values, and all effects are applied as for a new one. One that becomes spam loses its
+/// unique values and its page entry. `plan_limit` is -1 for unlimited.
 pub async fn update_status(
     conn: &mut Conn,
     account_id: Uuid,
@@ -90,7 +91,7 @@ pub async fn update_status(
     let counted = submission.status.counts();
     let mut digest = None;
     if status.counts() && !counted {
-        // It came in time; only the room is asked for.
+        // It came in time, so only the limits are checked.
         if let Some(why) =
             shut(submission.created_at, None, form.submission_count, form.max_submissions, plan_limit)
         {
@@ -131,8 +132,8 @@ pub async fn update_status(
     Ok(changed.map_or(UpdateOutcome::Gone, |submission| UpdateOutcome::Done(Box::new(submission), signals)))
 }
 
-/// Counts the bytes of a submission's files, or no more. They are here already and were let in: what is found to be no
-/// spam may pass the plan's limit.
+/// Starts or stops counting the bytes of a submission's files. They are stored already, so they may exceed the plan's
+/// limit.
 async fn count_files(
     conn: &mut Conn,
     account_id: Uuid,
@@ -146,8 +147,8 @@ async fn count_files(
     }
 }
 
-/// Counts so many submissions of a form more, or less.
-/// Returns an error if the count would become negative.
+/// Adds `more`, which may be negative, to the submission count of a form. Returns an error if the count would become
+/// negative.
 pub async fn update_count(conn: &mut Conn, account_id: Uuid, form_id: Uuid, more: i64) -> Result<(), Error> {
     query!(
         "update forms set submission_count = submission_count + $3 where account_id = $1 and id = $2",
@@ -169,7 +170,7 @@ async fn write_status(
     digest: Option<&[u8; 32]>,
     context: &WriteContext<'_>,
 ) -> Result<(), Error> {
-    // Between the two that count, what is unique in it stays as it is.
+    // Between statuses that count, the unique values stay unchanged.
     query!(
         "update submissions
          set status = $4,

@@ -1,4 +1,4 @@
-//! What owners are mailed when a webhook of theirs was switched off by us.
+//! The mail to an owner whose webhook was deactivated automatically.
 
 use chrono::{DateTime, Utc};
 use sqlx::query_as;
@@ -6,23 +6,22 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// What an owner is told.
+/// The content of the mail.
 #[derive(Debug, Clone)]
 pub struct Deactivation {
-    /// Who is told: the account's owner, by an address that is known to be theirs.
+    /// The owner's verified address.
     pub to: String,
-    /// The owner's own note on the webhook.
+    /// The owner's note on the webhook.
     pub description: Option<String>,
-    /// Why it was switched off: `gone` or `failing`.
+    /// `gone` or `failing`.
     pub reason: String,
-    /// When.
     pub deactivated_at: DateTime<Utc>,
-    /// Since when nothing had been delivered although it was tried.
+    /// When its deliveries began to fail.
     pub failing_since: Option<DateTime<Utc>>,
 }
 
-/// What is to be told of a webhook that was switched off. None if it is on again or gone, or nobody can be told: nobody
-/// owns a trial.
+/// Returns the content of the mail. `None` if the webhook is active again or deleted, or the account is a trial, which
+/// has no owner.
 pub async fn find_deactivation(
     conn: &mut Conn,
     account_id: Uuid,

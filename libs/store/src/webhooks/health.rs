@@ -1,6 +1,6 @@
-//! What deliveries show of a webhook: that it fails, that nobody is there, that its chat has moved.
+//! The health of webhooks as their deliveries show it: failing, gone, or moved to another chat.
 //!
-//! A webhook that works is never written to by its deliveries: they would all wait for one row.
+//! Successful deliveries don't write to their webhook: they would all contend for one row.
 
 use chrono::{DateTime, Utc};
 use sqlx::query;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::mails::Kind;
 use crate::{Conn, Error};
 
-/// Notes that deliveries of a webhook fail since `at`, unless they have failed for longer.
+/// Marks a webhook as failing since `at`, unless it is failing already.
 pub async fn mark_failing(
     conn: &mut Conn,
     account_id: Uuid,
@@ -27,7 +27,7 @@ pub async fn mark_failing(
     Ok(())
 }
 
-/// Notes that a webhook works.
+/// Clears the failing mark of a webhook.
 pub async fn clear_failing(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<(), Error> {
     query!(
         "update webhooks set failing_since = null
@@ -40,8 +40,8 @@ pub async fn clear_failing(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Resul
     Ok(())
 }
 
-/// Switches a webhook off for a reason its owner is shown: `gone` or `failing`; a mail to them is due from then on. Gives whether it was on, and still is
-/// what the attempt saw that shows the reason: of the same address, and failing since the same time.
+/// Deactivates a webhook with a reason, `gone` or `failing`, and queues a mail to its owner. Returns `false` if it was
+/// inactive, or if its URL or its failing time changed since the attempt that is the reason.
 pub async fn deactivate(
     conn: &mut Conn,
     account_id: Uuid,
@@ -71,7 +71,7 @@ pub async fn deactivate(
     Ok(true)
 }
 
-/// Notes where a Telegram group is from now on, unless its owner has chosen another since.
+/// Updates the chat id of a Telegram group that moved, unless the owner has set another one since.
 pub async fn update_chat_id(
     conn: &mut Conn,
     account_id: Uuid,

@@ -1,4 +1,4 @@
-//! Stores a webhook with its links to forms.
+//! Inserts webhooks.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -7,32 +7,28 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// A webhook about to be stored.
+/// A webhook to store.
 #[derive(Debug)]
 pub struct NewWebhook {
-    /// Its id.
     pub id: Uuid,
-    /// Its address, sealed.
+    /// Its encrypted URL.
     pub sealed_url: Vec<u8>,
-    /// What it is told of; empty for new submissions alone.
+    /// Empty for new submissions only.
     pub events: Vec<String>,
-    /// The owner's own note.
     pub description: Option<String>,
-    /// New names for answers.
+    /// Renames of submission fields.
     pub field_mapping: Option<Value>,
-    /// The forms it is told of; `None` for all of the account.
+    /// `None` for all forms of the account.
     pub form_ids: Option<Vec<Uuid>>,
-    /// Its signing secret, sealed.
+    /// Its encrypted signing secret.
     pub sealed_secret: Vec<u8>,
-    /// For whom it writes, by the template's word.
+    /// Format of the messages, by the template's name.
     pub template: &'static str,
-    /// The Telegram chat it writes to.
     pub telegram_chat_id: Option<String>,
-    /// Now.
     pub created_at: DateTime<Utc>,
 }
 
-/// Stores a webhook and its links. The forms must be the account's: the statement links no other.
+/// Inserts a webhook and its links. Forms of other accounts are not linked.
 pub async fn insert_webhook(conn: &mut Conn, account_id: Uuid, webhook: &NewWebhook) -> Result<(), Error> {
     query!(
         "insert into webhooks (id, account_id, sealed_url, events, description, field_mapping, all_forms,

@@ -5,8 +5,8 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// Links webhooks of the account to a form; one that was told of all forms is from now on told of its own
-/// alone. Gives how many of `webhook_ids` are the account's.
+/// Links webhooks to a form. A webhook for all forms is from now on limited to its linked ones. Returns how many of
+/// `webhook_ids` belong to the account.
 pub async fn link_webhooks(
     conn: &mut Conn,
     account_id: Uuid,
@@ -32,7 +32,7 @@ pub async fn link_webhooks(
     Ok(found.rows_affected())
 }
 
-/// Unlinks webhooks of the account from a form.
+/// Unlinks webhooks from a form.
 pub async fn unlink_webhooks(
     conn: &mut Conn,
     account_id: Uuid,
@@ -51,8 +51,8 @@ pub async fn unlink_webhooks(
     Ok(())
 }
 
-/// Which webhooks of the account are linked to these forms, as pairs of form and webhook, the oldest webhooks first.
-/// Those told of all forms are linked to none.
+/// Returns the links of these forms as pairs of form and webhook, oldest webhooks first. Webhooks for all forms have no
+/// links.
 pub async fn list_links(
     conn: &mut Conn,
     account_id: Uuid,

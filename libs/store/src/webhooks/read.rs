@@ -7,50 +7,43 @@ use uuid::Uuid;
 use crate::list_filter::list_rows;
 use crate::{Conn, Error, ListFilter};
 
-/// A webhook as its owner sees it, its address still sealed.
+/// A webhook as its owner sees it, with its URL still encrypted.
 #[derive(Debug, Clone)]
 pub struct Webhook {
-    /// Its id.
     pub id: Uuid,
-    /// Its address, sealed.
+    /// Its encrypted URL.
     pub sealed_url: Vec<u8>,
-    /// What it is told of; empty for new submissions alone.
+    /// Empty for new submissions only.
     pub events: Vec<String>,
-    /// The owner's own note.
     pub description: Option<String>,
-    /// New names for answers.
+    /// Renames of submission fields.
     pub field_mapping: Option<Value>,
-    /// Whether it is told of every form.
+    /// Whether it receives the events of every form.
     pub all_forms: bool,
     /// The forms it is linked to.
     pub form_ids: Vec<Uuid>,
-    /// For whom it writes, by the template's word.
+    /// Format of the messages, by the template's name.
     pub template: String,
-    /// The Telegram chat it writes to.
     pub telegram_chat_id: Option<String>,
-    /// Whether it is told at all.
     pub is_active: bool,
-    /// Why it was switched off, if not by its owner: `gone` or `failing`.
+    /// Why it was deactivated automatically: `gone` or `failing`.
     pub deactivated_reason: Option<String>,
-    /// When that was.
     pub deactivated_at: Option<DateTime<Utc>>,
-    /// Since when nothing has been delivered although it was tried.
+    /// When its deliveries began to fail.
     pub failing_since: Option<DateTime<Utc>>,
-    /// Until when the secret before the last change signs as well.
+    /// Until when the previous secret signs as well.
     pub previous_secret_until: Option<DateTime<Utc>>,
-    /// When it was made.
     pub created_at: DateTime<Utc>,
-    /// When it was last edited.
     pub updated_at: DateTime<Utc>,
 }
 
-/// A webhook of the account.
+/// Returns a webhook of the account.
 pub async fn find_webhook(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Webhook>, Error> {
     let filter = ListFilter { ids: Some(vec![id]), limit: 1, ..ListFilter::default() };
     Ok(list_webhooks(conn, account_id, &filter).await?.pop())
 }
 
-/// The account's webhooks, oldest first.
+/// Returns the account's webhooks, oldest first.
 pub async fn list_webhooks(
     conn: &mut Conn,
     account_id: Uuid,

@@ -1,4 +1,4 @@
-//! What an owner changes of a webhook.
+//! Updates and deletes webhooks on behalf of their owner.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -8,26 +8,24 @@ use uuid::Uuid;
 use crate::mails::{Kind, delete_mail};
 use crate::{Conn, Error};
 
-/// What changes of a webhook; `None` leaves a part as it is.
+/// Changes to a webhook; `None` leaves a field unchanged.
 #[derive(Debug, Default)]
 pub struct WebhookChange {
-    /// New address, sealed.
+    /// The new encrypted URL.
     pub sealed_url: Option<Vec<u8>>,
-    /// What it is told of from now on.
     pub events: Option<Vec<String>>,
-    /// New note, or none at all.
+    /// The inner `None` removes the description.
     pub description: Option<Option<String>>,
-    /// Other names for answers, or their own.
+    /// The inner `None` removes the mapping.
     pub field_mapping: Option<Option<Value>>,
-    /// For whom it writes, by the template's word.
+    /// Format of the messages, by the template's name.
     pub template: Option<&'static str>,
-    /// Another Telegram chat, or none.
+    /// The inner `None` removes the chat.
     pub telegram_chat_id: Option<Option<String>>,
-    /// Whether it is told at all.
     pub is_active: Option<bool>,
 }
 
-/// Takes a webhook of the account for this transaction: whoever else changes it waits. Gives whether there is one.
+/// Locks a webhook of the account. Returns `false` if there is no such webhook.
 pub async fn lock_webhook(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
     let locked =
         query!("select id from webhooks where account_id = $1 and id = $2 for no key update", account_id, id)
@@ -36,8 +34,8 @@ pub async fn lock_webhook(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result
     Ok(locked.is_some())
 }
 
-/// Edits a webhook of the account. A new address, or being switched on, makes it one that has never failed; what was
-/// said of why it was switched off is forgotten when its owner switches it.
+/// Updates a webhook. A new URL or a reactivation clears its failing mark; setting `is_active` clears the reason of an
+/// automatic deactivation.
 pub async fn update_webhook(
     conn: &mut Conn,
     account_id: Uuid,
@@ -76,14 +74,14 @@ pub async fn update_webhook(
     .execute(&mut *conn)
     .await?;
     if change.is_active.is_some() {
-        // Its owner knows.
+        // The owner knows already.
         delete_mail(conn, account_id, Kind::WebhookOff, id).await?;
     }
     Ok(())
 }
 
-/// Gives a webhook of the account another signing secret, sealed. The one before signs beside it until
-/// `previous_until`; any older one is forgotten.
+/// Replaces the signing secret with a new encrypted one. The previous secret signs as well until `previous_until`;
+/// older ones are deleted.
 pub async fn update_secret(
     conn: &mut Conn,
     account_id: Uuid,
@@ -108,7 +106,7 @@ pub async fn update_secret(
     Ok(())
 }
 
-/// Forgets the secrets that have ended their time beside a newer one: they are of no use but to a thief.
+/// Deletes previous secrets that no longer sign, because only an attacker could use them.
 pub async fn delete_expired_secrets(conn: &mut Conn, now: DateTime<Utc>) -> Result<(), Error> {
     query!(
         "update webhooks set sealed_previous_secret = null, previous_secret_until = null
@@ -120,7 +118,7 @@ pub async fn delete_expired_secrets(conn: &mut Conn, now: DateTime<Utc>) -> Resu
     Ok(())
 }
 
-/// Deletes a webhook of the account with its deliveries; gives whether there was one.
+/// Deletes a webhook with its deliveries. Returns `false` if there is no such webhook.
 pub async fn delete_webhook(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
     let deleted = query!("delete from webhooks where account_id = $1 and id = $2", account_id, id);
     Ok(deleted.execute(conn).await?.rows_affected() > 0)

@@ -1,4 +1,4 @@
-//! Analytics sites: whose visits are counted, and under which token.
+//! Analytics sites: their settings, their owners, and the token that their events carry.
 
 mod read;
 mod update;

@@ -1,4 +1,4 @@
-//! Analytics sites: whose visits are counted, and under which token.
+//! Stores and reads analytics sites.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,64 +13,53 @@ use crate::accounts::read_plan;
 use crate::list_filter::list_rows;
 use crate::{Conn, Error, ListFilter};
 
-/// A site about to be stored.
+/// A site to store.
 #[derive(Debug)]
 pub struct NewSite {
-    /// Its id.
     pub id: Uuid,
-    /// What its pages send, see `domain::sites::token`.
+    /// Sent with every event; see `domain::sites::token`.
     pub site_token: String,
-    /// What its owner calls it.
     pub name: String,
-    /// The host it is said to be at.
+    /// The host of the site according to its owner; not verified.
     pub domain: Option<String>,
-    /// The subdomain whose pages send events by themselves; the caller has checked whose it is.
+    /// The subdomain whose pages include the tracker. The caller must have checked its owner.
     pub subdomain_id: Option<Uuid>,
-    /// The folder it lies in.
     pub folder_id: Option<Uuid>,
-    /// Now.
     pub created_at: DateTime<Utc>,
 }
 
 /// A site as its owner sees it.
 #[derive(Debug, Clone)]
 pub struct Site {
-    /// Its id.
     pub id: Uuid,
-    /// What its pages send.
+    /// Sent with every event.
     pub site_token: String,
-    /// What its owner calls it.
     pub name: String,
-    /// The host it is said to be at.
+    /// The host of the site according to its owner; not verified.
     pub domain: Option<String>,
-    /// The subdomain whose pages send events by themselves.
+    /// The subdomain whose pages include the tracker.
     pub subdomain_id: Option<Uuid>,
-    /// The folder it lies in.
     pub folder_id: Option<Uuid>,
-    /// When it was made.
     pub created_at: DateTime<Utc>,
-    /// An IANA name: where its days begin.
+    /// IANA time zone name; determines where a day begins.
     pub timezone: String,
-    /// Whether visitors are left out who ask not to be tracked.
+    /// Whether events of visitors who send Do Not Track are dropped.
     pub honour_dnt: bool,
-    /// How long a returning visitor can be known: `day`, `week`, `month` or `quarter`.
+    /// How long a visitor id is stable: `day`, `week`, `month` or `quarter`.
     pub visitor_id_lifetime: String,
 }
 
-/// Where an event with a certain token belongs.
+/// The site and account of an event, with the settings that the collector needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SiteOwner {
-    /// The site.
     pub site_id: Uuid,
-    /// Whose it is.
     pub account_id: Uuid,
-    /// What the account pays for.
     pub plan: Plan,
-    /// Where the site's days begin.
+    /// Determines where the site's days begin.
     pub zone: Tz,
-    /// Whether visitors who ask not to be counted aren't.
+    /// Whether events of visitors who send Do Not Track are dropped.
     pub honour_dnt: bool,
-    /// How long a returning visitor is known.
+    /// How long a visitor id is stable.
     pub lifetime: Lifetime,
 }
 
@@ -84,16 +73,16 @@ struct Row {
     visitor_id_lifetime: String,
 }
 
-/// What the tracker in a page is told.
+/// Settings of the tracker in a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackerTag {
-    /// What its events carry.
+    /// Sent with every event.
     pub site_token: String,
-    /// Whether visitors who ask not to be counted aren't.
+    /// Whether visitors who send Do Not Track are not counted.
     pub honour_dnt: bool,
 }
 
-/// Stores a site. `false` and nothing changed if its subdomain is counted already.
+/// Inserts a site. Returns `false`, with nothing changed, if its subdomain already has one.
 pub async fn insert_site(conn: &mut Conn, account_id: Uuid, site: &NewSite) -> Result<bool, Error> {
     let inserted = query!(
         "insert into analytics_sites (id, account_id, site_token, name, domain, subdomain_id, folder_id,
@@ -113,13 +102,13 @@ pub async fn insert_site(conn: &mut Conn, account_id: Uuid, site: &NewSite) -> R
     Ok(inserted.rows_affected() > 0)
 }
 
-/// A site of the account.
+/// Returns a site of the account.
 pub async fn find_site(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Site>, Error> {
     let filter = ListFilter { ids: Some(vec![id]), limit: 1, ..ListFilter::default() };
     Ok(list_sites(conn, account_id, &filter).await?.pop())
 }
 
-/// The account's sites, oldest first.
+/// Returns the account's sites, oldest first.
 pub async fn list_sites(conn: &mut Conn, account_id: Uuid, filter: &ListFilter) -> Result<Vec<Site>, Error> {
     Ok(list_rows!(
         Site,
@@ -135,15 +124,15 @@ pub async fn list_sites(conn: &mut Conn, account_id: Uuid, filter: &ListFilter) 
     )?)
 }
 
-/// Where an event with this token belongs; none if no site has it, or its account is suspended.
+/// Returns the owner of a site token, or `None` if the token is unknown or the account suspended.
 ///
-/// Begins without an account, as [`crate::credentials::find_by_key`] does: the token is all a visitor's browser has.
+/// Takes no account, because the token is all that a visitor's browser has.
 pub async fn find_owner_by_token(conn: &mut Conn, site_token: &str) -> Result<Option<SiteOwner>, Error> {
     let owners = list_owners(conn, &[site_token.to_owned()]).await?;
     Ok(owners.into_values().next())
 }
 
-/// The same of many tokens; those that belong to nobody are absent.
+/// Returns the owners of many tokens. Unknown tokens are absent.
 pub async fn list_owners(
     conn: &mut Conn,
     site_tokens: &[String],
@@ -171,13 +160,13 @@ pub async fn list_owners(
     rows.into_iter().map(read).collect()
 }
 
-/// Which of these sites there still are.
+/// Returns those of these sites that still exist.
 pub async fn list_existing(conn: &mut Conn, ids: &[Uuid]) -> Result<HashSet<Uuid>, Error> {
     let ids = query_scalar!("select id from analytics_sites where id = any($1)", ids).fetch_all(conn).await?;
     Ok(ids.into_iter().collect())
 }
 
-/// How the pages of a subdomain are counted, if they are by themselves.
+/// Returns the tracker settings of a subdomain, or `None` if its pages are not counted.
 pub async fn find_tag(conn: &mut Conn, subdomain_id: Uuid) -> Result<Option<TrackerTag>, Error> {
     let tag = query_as!(
         TrackerTag,

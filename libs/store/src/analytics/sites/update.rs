@@ -1,26 +1,25 @@
-//! Editing and deleting analytics sites.
+//! Updates and deletes analytics sites.
 
 use sqlx::query;
 use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// What is to change about a site; `None` leaves it as it is.
+/// Changes to a site; `None` leaves a field unchanged.
 #[derive(Debug, Default)]
 pub struct SiteChange {
-    /// What its owner calls it.
     pub name: Option<String>,
-    /// The host it is said to be at; inner `None` removes it.
+    /// The inner `None` removes the host.
     pub domain: Option<Option<String>>,
-    /// An IANA name, checked.
+    /// IANA time zone name, validated by the caller.
     pub timezone: Option<String>,
-    /// Whether visitors are left out who ask not to be tracked.
+    /// Whether events of visitors who send Do Not Track are dropped.
     pub honour_dnt: Option<bool>,
     /// `day`, `week`, `month` or `quarter`.
     pub visitor_id_lifetime: Option<&'static str>,
 }
 
-/// Changes a site. `false` if the account has no such site.
+/// Updates a site. Returns `false` if the account has no such site.
 pub async fn update_site(
     conn: &mut Conn,
     account_id: Uuid,
@@ -49,7 +48,7 @@ pub async fn update_site(
     Ok(updated.rows_affected() > 0)
 }
 
-/// Deletes a site; gives its token and the subdomain it counted. Its visits are in ClickHouse: see
+/// Deletes a site and returns its token and subdomain. Its visits are in ClickHouse: see
 /// [`crate::purges::insert_event_purge`].
 pub async fn delete_site(
     conn: &mut Conn,

@@ -1,20 +1,20 @@
-//! The end of a page, and of the texts only its versions leaned on.
+//! Deletes pages and the texts that only their versions reference.
 
 use sqlx::query;
 use uuid::Uuid;
 
-use crate::versions::{delete_unused, texts_of};
+use crate::versions::{delete_unreferenced_texts, list_texts_of_page};
 use crate::{Conn, Error, usage};
 
-/// Deletes a page of the account with its versions, entries and views; gives where it was served. Entries that are
-/// to be kept are archived before.
+/// Deletes a page with its versions, entries and views. Returns where it was served. To keep its entries, archive them
+/// first.
 pub async fn delete_page(
     conn: &mut Conn,
     account_id: Uuid,
     id: Uuid,
 ) -> Result<Option<(Uuid, String)>, Error> {
     usage::lock(conn, account_id).await?;
-    let texts = texts_of(conn, id).await?;
+    let texts = list_texts_of_page(conn, id).await?;
     let gone = query!(
         "delete from pages where account_id = $1 and id = $2 returning subdomain_id, slug",
         account_id,
@@ -23,7 +23,7 @@ pub async fn delete_page(
     .fetch_optional(&mut *conn)
     .await?;
     if gone.is_some() {
-        delete_unused(conn, account_id, texts).await?;
+        delete_unreferenced_texts(conn, account_id, texts).await?;
     }
     Ok(gone.map(|row| (row.subdomain_id, row.slug)))
 }

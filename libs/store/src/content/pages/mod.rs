@@ -1,4 +1,4 @@
-//! Pages: what an account publishes and the edge serves.
+//! Pages: content that an account publishes and the edge serves.
 
 mod delete;
 mod read;

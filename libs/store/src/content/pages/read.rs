@@ -1,4 +1,4 @@
-//! Pages: what an account publishes and the edge serves.
+//! Reads pages.
 
 use chrono::{DateTime, Utc};
 use domain::pages::Content;
@@ -13,58 +13,45 @@ use crate::{Conn, Error, ListFilter};
 /// A page with its content.
 #[derive(Debug, Clone)]
 pub struct Page {
-    /// What lists show of it.
     pub summary: PageSummary,
-    /// Where it is served.
     pub subdomain_id: Uuid,
-    /// What it says.
     pub content: Content,
 }
 
-/// A page in a list: without its content.
+/// A page without its content, as in a list.
 #[derive(Debug, Clone)]
 pub struct PageSummary {
-    /// Its id.
     pub id: Uuid,
-    /// The folder it lies in.
     pub folder_id: Option<Uuid>,
     /// The name of its subdomain.
     pub subdomain: String,
-    /// Its slug.
     pub slug: String,
-    /// Its title.
     pub title: String,
-    /// Whether visitors see it.
     pub is_published: bool,
-    /// When it publishes itself, if it is going to.
+    /// When it will be published, if scheduled.
     pub publish_at: Option<DateTime<Utc>>,
-    /// How often it was looked at.
     pub views: i64,
-    /// Whether it holds the bare address `/p/<slug>`.
+    /// Whether it holds the short URL `/p/<slug>`.
     pub holds_short_address: bool,
-    /// When it was made.
     pub created_at: DateTime<Utc>,
-    /// When it was last edited; rises strictly, in milliseconds.
+    /// Strictly increasing, in milliseconds.
     pub updated_at: DateTime<Utc>,
 }
 
-/// What the edge serves of a page.
+/// The parts of a page that the edge renders.
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// The page.
     pub id: Uuid,
-    /// Its HTML.
     pub html: String,
-    /// Its style sheet.
     pub css: Option<String>,
-    /// What each of its entries looks like.
+    /// Template of an entry.
     pub entry_template: Option<String>,
-    /// The data of its entries, the newest first; none without a template.
+    /// The data of the entries, newest first; empty without a template.
     pub entries: Vec<Value>,
 }
 
 impl Document {
-    /// What visitors get is made of this.
+    /// Returns the input of the renderer.
     pub fn source(&self) -> Source<'_> {
         Source {
             html: &self.html,
@@ -75,7 +62,7 @@ impl Document {
     }
 }
 
-/// The id of the page that has a slug.
+/// Returns the id of the page with this slug.
 pub async fn find_id_by_slug(
     conn: &mut Conn,
     account_id: Uuid,
@@ -93,7 +80,7 @@ pub async fn find_id_by_slug(
     Ok(id)
 }
 
-/// A page of the account.
+/// Returns a page of the account.
 pub async fn find_page(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Page>, Error> {
     let row = query!(
         r#"select p.id, p.folder_id, p.subdomain_id, s.name as subdomain, p.slug, p.title, p.html, p.css,
@@ -132,7 +119,7 @@ pub async fn find_page(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
     }))
 }
 
-/// The account's pages, oldest first, of one collection if it is named.
+/// Returns the account's pages, oldest first, optionally of one collection.
 pub async fn list_pages(
     conn: &mut Conn,
     account_id: Uuid,
@@ -158,7 +145,7 @@ pub async fn list_pages(
     )?)
 }
 
-/// What visitors of a site see at a slug.
+/// Returns the published page at a slug of a site.
 pub async fn find_document(
     conn: &mut Conn,
     subdomain_id: Uuid,
@@ -184,7 +171,7 @@ pub async fn find_document(
     }))
 }
 
-/// Where the page lives that holds the bare address `/p/<slug>`: the name of its subdomain.
+/// Returns the subdomain name of the page that holds the short URL `/p/<slug>`.
 pub async fn find_short_address(conn: &mut Conn, slug: &str) -> Result<Option<String>, Error> {
     let name = query_scalar!(
         "select s.name from short_addresses a

@@ -1,4 +1,4 @@
-//! Pages that publish themselves.
+//! Scheduled publication of pages.
 
 use chrono::{DateTime, Utc};
 use contract::Change;
@@ -6,8 +6,8 @@ use sqlx::{query, query_scalar};
 
 use crate::{Conn, Error, outbox};
 
-/// Publishes up to `limit` pages whose time has come, the most overdue first, and orders that it be told; gives how
-/// many. A page that somebody else has hold of is left for the next time.
+/// Publishes up to `limit` due pages, the most overdue first, and writes the changes to the outbox. Returns how many.
+/// Skips pages that are locked; they remain due.
 pub async fn publish_due(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Result<usize, Error> {
     let published = query!(
         "update pages set is_published = true, publish_at = null,
@@ -29,7 +29,7 @@ pub async fn publish_due(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Res
     Ok(changes.len())
 }
 
-/// When the next page publishes itself, if any is going to.
+/// Returns when the next scheduled page is due.
 pub async fn find_next_due(conn: &mut Conn) -> Result<Option<DateTime<Utc>>, Error> {
     let next = query_scalar!("select min(publish_at) from pages where publish_at is not null");
     Ok(next.fetch_one(conn).await?)

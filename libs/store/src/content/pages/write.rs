@@ -1,4 +1,4 @@
-//! Writing pages: made, edited, or whichever of the two is needed; each with the version it makes.
+//! Inserts and updates pages, each change with a version.
 
 use chrono::{DateTime, Utc};
 use domain::pages::{Content, Publication, Wish};
@@ -10,50 +10,39 @@ use super::read::find_id_by_slug;
 use crate::versions::insert_version;
 use crate::{Conn, Error, usage};
 
-/// A page about to be stored.
+/// A page to store.
 #[derive(Debug)]
 pub struct NewPage {
-    /// Its id.
     pub id: Uuid,
-    /// The folder it lies in.
     pub folder_id: Option<Uuid>,
-    /// Where it is served.
     pub subdomain_id: Uuid,
-    /// Under which slug.
     pub slug: String,
-    /// What it says.
     pub content: Content,
-    /// Whether visitors see it, and when they will.
     pub publication: Publication,
-    /// The deploy that writes it, if one does.
+    /// The deploy that writes it, if any.
     pub deploy_id: Option<Uuid>,
-    /// Now.
     pub created_at: DateTime<Utc>,
 }
 
-/// What changes of a page; `None` leaves a part as it is.
+/// Changes to a page; `None` leaves a field unchanged.
 #[derive(Debug, Default)]
 pub struct PageChange {
-    /// New title.
     pub title: Option<String>,
-    /// New document.
     pub html: Option<String>,
-    /// New style sheet, or none at all.
+    /// The inner `None` removes the style sheet.
     pub css: Option<Option<String>>,
-    /// New template of entries, or none at all.
+    /// The inner `None` removes the template.
     pub entry_template: Option<Option<String>>,
-    /// New notes.
     pub metadata: Option<Value>,
-    /// Whether visitors see it, and when they will.
     pub publication: Wish,
-    /// Another folder, or none at all.
+    /// The inner `None` removes the page from its folder.
     pub folder_id: Option<Option<Uuid>>,
-    /// The deploy that writes it, if one does.
+    /// The deploy that writes it, if any.
     pub deploy_id: Option<Uuid>,
 }
 
 impl From<Content> for PageChange {
-    /// The page says just this: as when it goes back to a version.
+    /// Replaces the whole content, as a rollback to a version does.
     fn from(content: Content) -> Self {
         let Content { title, html, css, entry_template, metadata } = content;
         Self {
@@ -67,52 +56,48 @@ impl From<Content> for PageChange {
     }
 }
 
-/// A page that is to be there, whether it is or not.
+/// A page to insert, or to update if its slug exists.
 #[derive(Debug)]
 pub struct PageUpsert {
-    /// Its id if it is new.
+    /// Used only for a new page.
     pub id: Uuid,
-    /// The folder it lies in if it is new.
+    /// Used only for a new page.
     pub folder_id: Option<Uuid>,
-    /// Where it is served.
     pub subdomain_id: Uuid,
-    /// Under which slug.
     pub slug: String,
-    /// Its title.
     pub title: String,
-    /// Its document.
     pub html: String,
-    /// Its style sheet; `None` leaves that of a page there is.
+    /// `None` leaves an existing page's style sheet unchanged.
     pub css: Option<Option<String>>,
-    /// The owner's own notes; `None` leaves those of a page there is.
+    /// `None` leaves an existing page's metadata unchanged.
     pub metadata: Option<Value>,
-    /// Whether visitors see it; `None` leaves a page there is as it is, and shows a new one.
+    /// `None` leaves an existing page unchanged and publishes a new one.
     pub is_published: Option<bool>,
-    /// The deploy that writes it, if one does.
+    /// The deploy that writes it, if any.
     pub deploy_id: Option<Uuid>,
 }
 
-/// What became of a page that is to be there.
+/// The result of an upsert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UpsertOutcome {
-    /// It is new.
+    /// The page was inserted.
     Created(Uuid),
-    /// It was there, and other.
+    /// The page was changed.
     Updated(Uuid),
-    /// It was there just so; nothing was written.
+    /// The page was already identical; nothing was written.
     Unchanged(Uuid),
 }
 
-/// Whether an edit that changes nothing is one.
+/// Whether an update without changes is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Edit {
-    /// Yes: `updated_at` rises.
+enum WriteMode {
+    /// Writes it, so that `updated_at` rises.
     Always,
-    /// No.
-    IfOther,
+    /// Skips it.
+    IfDifferent,
 }
 
-/// A page as it is when it is about to be changed.
+/// The stored state before an update.
 struct Current {
     content: Content,
     content_hash: Option<Vec<u8>>,
@@ -120,8 +105,8 @@ struct Current {
     folder_id: Option<Uuid>,
 }
 
-/// Stores a page with its first version and, if its slug is the first of its kind, gives it the bare address.
-/// `false` and nothing changed if the subdomain already has a page with that slug.
+/// Inserts a page with its first version. The first page of the installation with a slug gets its short URL. Returns
+/// `false`, with nothing changed, if the subdomain already has a page with that slug.
 pub async fn insert_page(conn: &mut Conn, account_id: Uuid, page: &NewPage) -> Result<bool, Error> {
     usage::lock(conn, account_id).await?;
     let content = &page.content;
@@ -163,7 +148,7 @@ pub async fn insert_page(conn: &mut Conn, account_id: Uuid, page: &NewPage) -> R
     Ok(true)
 }
 
-/// Takes a page of the account for this transaction; gives when it was last edited.
+/// Locks a page of the account. Returns when it was last updated.
 pub async fn lock_page(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<DateTime<Utc>>, Error> {
     usage::lock(conn, account_id).await?;
     let updated_at = query_scalar!(
@@ -176,8 +161,8 @@ pub async fn lock_page(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
     Ok(updated_at)
 }
 
-/// Edits a page of the account. Its `updated_at` rises by at least a millisecond, whatever the clock says; new
-/// content makes a version. `false` if there is no such page.
+/// Updates a page. `updated_at` rises by at least a millisecond even if the clock does not; new content creates a
+/// version. Returns `false` if there is no such page.
 pub async fn update_page(
     conn: &mut Conn,
     account_id: Uuid,
@@ -185,10 +170,10 @@ pub async fn update_page(
     change: PageChange,
     now: DateTime<Utc>,
 ) -> Result<bool, Error> {
-    Ok(edit(conn, account_id, id, change, now, Edit::Always).await?.is_some())
+    Ok(edit(conn, account_id, id, change, now, WriteMode::Always).await?.is_some())
 }
 
-/// Makes a page, or edits the one that has its slug if that is other. Whoever calls it counts a new one in the same
+/// Inserts a page, or updates the one with its slug if it differs. The caller must count a new page in the same
 /// transaction.
 pub async fn upsert_page(
     conn: &mut Conn,
@@ -209,7 +194,7 @@ pub async fn upsert_page(
             deploy_id: page.deploy_id,
             ..PageChange::default()
         };
-        let changed = edit(conn, account_id, id, change, now, Edit::IfOther).await?;
+        let changed = edit(conn, account_id, id, change, now, WriteMode::IfDifferent).await?;
         return Ok(if changed == Some(true) {
             UpsertOutcome::Updated(id)
         } else {
@@ -236,14 +221,14 @@ pub async fn upsert_page(
     Ok(UpsertOutcome::Created(new.id))
 }
 
-/// Edits a page; gives whether it was other before, and nothing if there is none.
+/// Updates a page. Returns whether it differed, or `None` if there is no such page.
 async fn edit(
     conn: &mut Conn,
     account_id: Uuid,
     id: Uuid,
     change: PageChange,
     now: DateTime<Utc>,
-    which: Edit,
+    mode: WriteMode,
 ) -> Result<Option<bool>, Error> {
     usage::lock(conn, account_id).await?;
     let Some(current) = find_current(conn, account_id, id).await? else { return Ok(None) };
@@ -258,12 +243,12 @@ async fn edit(
     let hash = content.hash();
     let publication = current.publication.after(change.publication, now);
     let folder_id = change.folder_id.unwrap_or(current.folder_id);
-    let says_other = current.content_hash.as_deref() != Some(hash.as_slice());
-    let is_other = says_other || publication != current.publication || folder_id != current.folder_id;
-    if which == Edit::IfOther && !is_other {
+    let content_differs = current.content_hash.as_deref() != Some(hash.as_slice());
+    let differs = content_differs || publication != current.publication || folder_id != current.folder_id;
+    if mode == WriteMode::IfDifferent && !differs {
         return Ok(Some(false));
     }
-    // A text that stays is not sent: it would be stored again.
+    // Unchanged texts are not sent, because Postgres would store them again.
     let other = |new: &str, old: &str| (new != old).then(|| new.to_owned());
     query!(
         "update pages set
@@ -290,10 +275,10 @@ async fn edit(
     )
     .execute(&mut *conn)
     .await?;
-    if says_other {
+    if content_differs {
         insert_version(conn, account_id, id, &content, change.deploy_id, now).await?;
     }
-    Ok(Some(is_other))
+    Ok(Some(differs))
 }
 
 async fn find_current(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Current>, Error> {

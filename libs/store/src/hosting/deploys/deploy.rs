@@ -1,4 +1,4 @@
-//! Sites from a zip: how far each deploy is. What it holds stands in [`files`], what it did to pages in [`undo`].
+//! The state of a deploy from its announcement to its rollback.
 
 use chrono::{DateTime, Utc};
 use sqlx::{query, query_scalar};
@@ -6,21 +6,21 @@ use uuid::Uuid;
 
 use crate::{Conn, Error, blobs};
 
-/// How far a deploy is.
+/// The status of a deploy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Its zip is to come.
+    /// Its zip is not uploaded yet.
     Presigned,
-    /// Its zip is here.
+    /// Its zip is uploaded.
     Uploaded,
-    /// It is published, or was until another one was.
+    /// It is or was published.
     Processed,
-    /// It was undone.
+    /// It was rolled back.
     RolledBack,
 }
 
 impl Status {
-    /// As the database and the API write it.
+    /// Returns the status as stored and as in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Presigned => "presigned",
@@ -40,33 +40,29 @@ impl Status {
 /// A deploy.
 #[derive(Debug, Clone)]
 pub struct Deploy {
-    /// Its id.
     pub id: Uuid,
-    /// The site it was published to, once it was.
+    /// The site it was published to.
     pub subdomain_id: Option<Uuid>,
-    /// How far it is.
     pub status: Status,
-    /// The row and digest of its zip, between upload and processing.
+    /// Row and digest of its zip, between upload and processing.
     pub zip: Option<(Uuid, [u8; 32])>,
-    /// Bytes of its zip.
+    /// Size of its zip.
     pub size_bytes: i64,
-    /// Until when somebody is at it.
+    /// Until when a process is working on it.
     pub leased_until: Option<DateTime<Utc>>,
-    /// Files done so far.
     pub files_done: i32,
-    /// Files in all; none while they aren't counted.
+    /// Zero until the files are counted.
     pub files_total: i32,
-    /// Whether its files are still known.
+    /// Whether its files are still stored.
     pub has_files: bool,
-    /// The deploy that was served before it.
+    /// The deploy that it replaced.
     pub previous_id: Option<Uuid>,
-    /// When it was begun.
     pub created_at: DateTime<Utc>,
     /// When it was published.
     pub processed_at: Option<DateTime<Utc>>,
 }
 
-/// Stores a deploy whose zip is to come.
+/// Inserts a deploy before its upload.
 pub async fn insert_deploy(
     conn: &mut Conn,
     account_id: Uuid,
@@ -86,7 +82,7 @@ pub async fn insert_deploy(
     Ok(())
 }
 
-/// How many deploys of the account wait for their zip, or with it to be processed.
+/// Returns the number of deploys that wait for their upload or their processing.
 pub async fn count_open(conn: &mut Conn, account_id: Uuid) -> Result<i64, Error> {
     let open = query_scalar!(
         r#"select count(*) as "open!" from deploys
@@ -98,7 +94,7 @@ pub async fn count_open(conn: &mut Conn, account_id: Uuid) -> Result<i64, Error>
     Ok(open)
 }
 
-/// A deploy of the account.
+/// Returns a deploy of the account.
 pub async fn find_deploy(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Deploy>, Error> {
     let row = query!(
         r#"select d.id, d.subdomain_id, d.status, d.size_bytes, d.leased_until, d.files_done, d.files_total,
@@ -129,7 +125,7 @@ pub async fn find_deploy(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<
     .transpose()
 }
 
-/// The zip of a deploy has come.
+/// Sets the uploaded zip of a deploy.
 pub async fn update_uploaded(
     conn: &mut Conn,
     account_id: Uuid,
@@ -148,7 +144,7 @@ pub async fn update_uploaded(
     Ok(())
 }
 
-/// Takes a deploy whose zip is here for processing, until then. `false` if somebody is at it, or was.
+/// Leases an uploaded deploy for processing until `until`. Returns `false` if it is leased or already processed.
 pub async fn lease_deploy(
     conn: &mut Conn,
     account_id: Uuid,
@@ -170,7 +166,7 @@ pub async fn lease_deploy(
     Ok(leased.is_some())
 }
 
-/// Whoever is at a deploy is still at it, and so far; without a time, they are no more.
+/// Updates progress and lease of a deploy; without `until` the lease ends.
 pub async fn update_progress(
     conn: &mut Conn,
     account_id: Uuid,
@@ -192,8 +188,8 @@ pub async fn update_progress(
     Ok(())
 }
 
-/// A deploy of so many files is published on a subdomain, in the place of `previous_id`. Its zip is no longer needed: that is to be
-/// released.
+/// Marks a deploy of `files` files as published on a subdomain in place of `previous_id`. The caller must release its
+/// zip. Returns `false` if it was not in the uploaded state.
 pub async fn finish_deploy(
     conn: &mut Conn,
     account_id: Uuid,
@@ -219,7 +215,7 @@ pub async fn finish_deploy(
     Ok(finished.is_some())
 }
 
-/// A deploy was undone.
+/// Marks a deploy as rolled back.
 pub async fn update_rolled_back(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<(), Error> {
     query!("update deploys set status = 'rolled_back' where account_id = $1 and id = $2", account_id, id)
         .execute(conn)
@@ -227,8 +223,8 @@ pub async fn update_rolled_back(conn: &mut Conn, account_id: Uuid, id: Uuid) -> 
     Ok(())
 }
 
-/// Takes away up to `limit` deploys that were begun before `before` and never published; gives whose, and the
-/// zips, which are to be released.
+/// Deletes up to `limit` deploys that were begun before `before` and never published. Returns their accounts and the
+/// zips to release.
 pub async fn delete_abandoned(
     conn: &mut Conn,
     before: DateTime<Utc>,

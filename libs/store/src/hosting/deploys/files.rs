@@ -1,4 +1,4 @@
-//! What a deploy holds beside pages, and which deploy a site's files are served from.
+//! Files of deploys other than pages, and the deploy that each site serves.
 
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
@@ -9,29 +9,24 @@ use crate::{Conn, Error, blobs};
 /// A file of a deploy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeployFile {
-    /// Where on the site, without a slash before it.
+    /// Path on the site, without a leading slash.
     pub path: String,
-    /// Its bytes.
     pub blob_id: Uuid,
-    /// How many they are.
     pub size_bytes: i64,
-    /// What they are.
     pub content_type: String,
-    /// Whether it has an address by its content too.
+    /// Whether it also has a URL by its digest.
     pub by_content: bool,
 }
 
-/// The deploy a site's files are served from.
+/// The deploy whose files a site serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServedDeploy {
-    /// Which.
     pub deploy_id: Uuid,
-    /// Bytes of all its files.
+    /// Total size of its files.
     pub size_bytes: i64,
 }
 
-/// Which deploy a site's files are served from, if there is one. Until the end of the transaction nobody else
-/// changes that.
+/// Locks the choice of the deploy that a site serves until the end of the transaction. Returns that deploy, if any.
 pub async fn lock_served_deploy(
     conn: &mut Conn,
     account_id: Uuid,
@@ -58,7 +53,7 @@ pub async fn lock_served_deploy(
     Ok(served)
 }
 
-/// From now on a site's files are served from this deploy, or there are none.
+/// Sets the deploy whose files a site serves, or none.
 pub async fn update_served_deploy(
     conn: &mut Conn,
     account_id: Uuid,
@@ -85,7 +80,7 @@ pub async fn update_served_deploy(
     Ok(())
 }
 
-/// Stores the files of a deploy.
+/// Inserts the files of a deploy.
 pub async fn insert_files(
     conn: &mut Conn,
     account_id: Uuid,
@@ -115,7 +110,7 @@ pub async fn insert_files(
     Ok(())
 }
 
-/// The files of a deploy.
+/// Returns the files of a deploy.
 pub async fn list_files(
     conn: &mut Conn,
     account_id: Uuid,
@@ -134,8 +129,8 @@ pub async fn list_files(
     Ok(files)
 }
 
-/// Forgets the files of a site's deploys but for the `kept` newest that were published and the one that is served.
-/// Gives the blobs to be released.
+/// Deletes the files of a site's deploys except the `kept` newest and the one being served. Returns the blobs to
+/// release.
 pub async fn delete_old_files(
     conn: &mut Conn,
     account_id: Uuid,
@@ -159,7 +154,7 @@ pub async fn delete_old_files(
     Ok(blobs)
 }
 
-/// The file at a path of a site, whoever's it is: visitors have no account.
+/// Returns the file at a path of a site. Takes no account, because visitors have none.
 pub async fn find_file(conn: &mut Conn, subdomain_id: Uuid, path: &str) -> Result<Option<ServedFile>, Error> {
     let row = query!(
         r#"select d.account_id, b.sha256, f.size_bytes, f.content_type

@@ -1,4 +1,4 @@
-//! Sites from a zip: how far each deploy is. What it holds stands in [`files`], what it did to pages in [`undo`].
+//! Deploys of sites from a zip. [`files`] holds their files, [`undo`] the changes they made to pages.
 
 mod deploy;
 pub mod files;

@@ -1,4 +1,4 @@
-//! What a deploy did to pages, so that it can be undone.
+//! The changes that deploys made to pages, so that they can be rolled back.
 
 use chrono::{DateTime, Utc};
 use domain::pages::Publication;
@@ -7,18 +7,17 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// What a deploy did to a page.
+/// The state of a page before a deploy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageChange {
-    /// The page.
     pub page_id: Uuid,
-    /// The version it had before; none if the deploy made the page.
+    /// `None` if the deploy created the page.
     pub version_id: Option<Uuid>,
-    /// Whether visitors saw it before, and when they would have; hidden if the deploy made the page.
+    /// Unpublished if the deploy created the page.
     pub publication: Publication,
 }
 
-/// Notes what a deploy did to pages.
+/// Inserts the page changes of a deploy.
 pub async fn insert_changes(
     conn: &mut Conn,
     account_id: Uuid,
@@ -47,7 +46,7 @@ pub async fn insert_changes(
     Ok(())
 }
 
-/// What a deploy did to pages that there still are.
+/// Returns the page changes of a deploy whose pages still exist.
 pub async fn list_changes(
     conn: &mut Conn,
     account_id: Uuid,
@@ -70,20 +69,17 @@ pub async fn list_changes(
     Ok(changes.collect())
 }
 
-/// A page of a site, as a deploy finds it.
+/// A page of a site before a deploy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundPage {
-    /// Its id.
     pub id: Uuid,
-    /// Its slug.
     pub slug: String,
-    /// The version it has.
+    /// Its current version.
     pub version_id: Option<Uuid>,
-    /// Whether visitors see it, and when they will.
     pub publication: Publication,
 }
 
-/// Every page of a site, with the version it has.
+/// Returns every page of a site with its current version.
 pub async fn list_pages(
     conn: &mut Conn,
     account_id: Uuid,
