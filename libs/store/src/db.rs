@@ -28,31 +28,31 @@ pub struct Config {
 
 /// Returns a pool that connects on first use, so that a service can start while Postgres is down.
 pub fn connect(config: &Config) -> Result<Db, Error> {
-    Ok(options(config).connect_lazy_with(server(config)?))
+    Ok(pool_options(config).connect_lazy_with(connect_options(config)?))
 }
 
 /// Like [`connect`], but a statement fails when it waits for a lock longer than `lock_timeout` or runs longer than
 /// twice that time. So requests that wait for a lock can't occupy all connections.
-pub fn connect_with_lock_timeout(config: &Config, wait_within: Duration) -> Result<Db, Error> {
-    let (lock, statement) = (wait_within.as_millis(), 2 * wait_within.as_millis());
+pub fn connect_with_lock_timeout(config: &Config, lock_timeout: Duration) -> Result<Db, Error> {
+    let (lock, statement) = (lock_timeout.as_millis(), 2 * lock_timeout.as_millis());
     // A dropped connection must also end its statement on the server.
     let set = format!(
         "set lock_timeout = {lock}; set statement_timeout = {statement}; set client_connection_check_interval = '1s'"
     );
-    let impatient = options(config).after_connect(move |conn, _| {
+    let pool = pool_options(config).after_connect(move |conn, _| {
         let set = set.clone();
         Box::pin(async move { sqlx::raw_sql(sqlx::AssertSqlSafe(set)).execute(conn).await.map(drop) })
     });
-    Ok(impatient.connect_lazy_with(server(config)?))
+    Ok(pool.connect_lazy_with(connect_options(config)?))
 }
 
 /// Connection options. JIT compilation is off: no statement here runs long enough to benefit, and when the planner
 /// overestimates a row count, compiling costs thirty times the execution.
-fn server(config: &Config) -> Result<PgConnectOptions, Error> {
+fn connect_options(config: &Config) -> Result<PgConnectOptions, Error> {
     Ok(config.url.parse::<PgConnectOptions>()?.options([("jit", "off")]))
 }
 
-fn options(config: &Config) -> PgPoolOptions {
+fn pool_options(config: &Config) -> PgPoolOptions {
     PgPoolOptions::new().max_connections(config.max_connections).acquire_timeout(Duration::from_secs(5))
 }
 
@@ -60,12 +60,12 @@ fn options(config: &Config) -> PgPoolOptions {
 /// generic plan that uses indexes only: a plan made for an empty table would otherwise keep scanning the full one. Idle
 /// connections are not tested before use; the caller must retry.
 pub fn connect_generic_plans(config: &Config, max_connections: u32) -> Result<Db, Error> {
-    let steady = [("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")];
+    let plan_options = [("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")];
     let pool = PgPoolOptions::new()
         .max_connections(max_connections)
         .acquire_timeout(Duration::from_secs(5))
         .test_before_acquire(false)
-        .connect_lazy_with(server(config)?.options(steady));
+        .connect_lazy_with(connect_options(config)?.options(plan_options));
     Ok(pool)
 }
 
@@ -101,8 +101,9 @@ pub async fn begin(db: &Db) -> Result<Tx, Error> {
 
 /// Begins a transaction on a [`crate::CancelSafeConn`]. Postgres, which may not notice a lost client, ends the
 /// transaction and its locks when it is idle for `idle_timeout`.
-pub async fn begin_with_timeout(conn: &mut Conn, patience: Duration) -> Result<TxOn<'_>, Error> {
-    let begin = format!("begin; set local idle_in_transaction_session_timeout = {}", patience.as_millis());
+pub async fn begin_with_timeout(conn: &mut Conn, idle_timeout: Duration) -> Result<TxOn<'_>, Error> {
+    let begin =
+        format!("begin; set local idle_in_transaction_session_timeout = {}", idle_timeout.as_millis());
     Ok(sqlx::Connection::begin_with(conn, sqlx::AssertSqlSafe(begin)).await?)
 }
 

@@ -19,7 +19,7 @@ impl Error {
     pub(crate) fn is_row_conflict(&self) -> bool {
         let Self::Database(sqlx::Error::Database(error)) = self else { return false };
         let code = error.code().unwrap_or_default();
-        ["40", "55P03", "23503"].iter().any(|passing| code.starts_with(passing))
+        ["40", "55P03", "23503"].iter().any(|prefix| code.starts_with(prefix))
     }
 
     /// Returns whether Postgres itself rejected the statement, so that it had no effect.
@@ -31,14 +31,14 @@ impl Error {
 /// Prefixes of the SQLSTATE codes that may succeed on retry. 57: operator intervention (shutdown, starting up). 53:
 /// insufficient resources. 40: rolled back, for example after a deadlock. 55P03: a lock was not granted in time. 23503:
 /// a referenced row was deleted during the write; the retry finds it missing.
-const PASSING: [&str; 5] = ["57", "53", "40", "55P03", "23503"];
+const TRANSIENT_CODES: [&str; 5] = ["57", "53", "40", "55P03", "23503"];
 
 impl domain::Fault for Error {
     fn is_unavailable(&self) -> bool {
         match self {
             Self::Database(sqlx::Error::Database(error)) => {
                 let code = error.code().unwrap_or_default();
-                PASSING.iter().any(|passing| code.starts_with(passing))
+                TRANSIENT_CODES.iter().any(|prefix| code.starts_with(prefix))
             }
             Self::Database(error) => matches!(
                 error,

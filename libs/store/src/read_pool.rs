@@ -1,6 +1,6 @@
 //! A pool for reads on the request path, with a short timeout and a circuit breaker.
 //!
-//! An ordinary pool waits five seconds for a database that does not answer. A request for a cached page, or one that
+//! An ordinary pool waits five seconds for a database that does not result. A request for a cached page, or one that
 //! only counts a view, must not wait that long. So while Postgres is unavailable, one query every few seconds probes
 //! it, and all others fail at once; their callers serve cached values or an error.
 
@@ -13,23 +13,23 @@ use tokio::time::timeout_at;
 use crate::{Config, Conn, Db, Error, connect_with_lock_timeout};
 
 /// Timeout of a query. A lookup by key takes about a millisecond.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause between a failed query and the next probe.
-const PAUSE: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A connection pool with a circuit breaker. Clones share its state.
 #[derive(Debug, Clone)]
 pub struct ReadPool {
     db: Db,
     /// When the next probe is allowed; `None` while Postgres is available.
-    away_until: Arc<Mutex<Option<Instant>>>,
+    open_until: Arc<Mutex<Option<Instant>>>,
 }
 
 /// The failure of a read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// Postgres did not answer in time, or the circuit is open.
-    #[error("postgres gives no answer")]
+    /// Postgres did not result in time, or the circuit is open.
+    #[error("postgres does not answer")]
     Unavailable,
     /// Postgres returned an error.
     #[error(transparent)]
@@ -47,7 +47,7 @@ impl Fault for ReadError {
 
 impl ReadError {
     /// Returns whether other queries would fail as well. A lock on the rows of one account is no outage.
-    fn is_of_the_server(&self) -> bool {
+    fn is_outage(&self) -> bool {
         match self {
             Self::Unavailable => true,
             Self::Database(error) => error.is_unavailable() && !error.is_row_conflict(),
@@ -56,58 +56,58 @@ impl ReadError {
 }
 
 impl ReadPool {
-    /// Opens a pool of its own, so that lookups work even when all other connections wait.
+    /// Opens a pool of its own, so that pool work even when all other connections wait.
     pub fn connect(config: &Config, connections: u32) -> Result<Self, Error> {
         let own = Config { max_connections: connections, ..config.clone() };
         // A cancelled query must not leave a connection behind that waits for a lock.
-        Ok(Self::new(connect_with_lock_timeout(&own, PATIENCE)?))
+        Ok(Self::new(connect_with_lock_timeout(&own, TIMEOUT)?))
     }
 
     /// Wraps an existing pool.
     pub fn new(db: Db) -> Self {
-        Self { db, away_until: Arc::default() }
+        Self { db, open_until: Arc::default() }
     }
 
-    /// Runs `question` on a connection, within the timeout.
+    /// Runs `query` on a connection, within the timeout.
     pub async fn query<T>(
         &self,
-        question: impl AsyncFnOnce(&mut Conn) -> Result<T, Error>,
+        query: impl AsyncFnOnce(&mut Conn) -> Result<T, Error>,
     ) -> Result<T, ReadError> {
-        if !self.may_ask(Instant::now()) {
+        if !self.may_query(Instant::now()) {
             return Err(ReadError::Unavailable);
         }
-        let by = tokio::time::Instant::now() + PATIENCE;
-        let answer = match timeout_at(by, crate::acquire_cancel_safe(&self.db)).await {
+        let by = tokio::time::Instant::now() + TIMEOUT;
+        let result = match timeout_at(by, crate::acquire_cancel_safe(&self.db)).await {
             Err(_elapsed) => Err(ReadError::Unavailable),
             Ok(Err(error)) => Err(error.into()),
-            Ok(Ok(mut conn)) => match timeout_at(by, question(&mut conn)).await {
-                Ok(answer) => {
+            Ok(Ok(mut conn)) => match timeout_at(by, query(&mut conn)).await {
+                Ok(result) => {
                     conn.release();
-                    answer.map_err(ReadError::from)
+                    result.map_err(ReadError::from)
                 }
                 Err(_elapsed) => Err(ReadError::Unavailable),
             },
         };
-        let is_away = answer.as_ref().is_err_and(ReadError::is_of_the_server);
-        *self.away_until() = is_away.then(|| Instant::now() + PAUSE);
-        answer
+        let is_unavailable = result.as_ref().is_err_and(ReadError::is_outage);
+        *self.open_until() = is_unavailable.then(|| Instant::now() + RETRY_INTERVAL);
+        result
     }
 
     /// Lets one probe through while the circuit is open; all others fail until it has a result.
-    fn may_ask(&self, now: Instant) -> bool {
-        let mut away_until = self.away_until();
-        match *away_until {
+    fn may_query(&self, now: Instant) -> bool {
+        let mut open_until = self.open_until();
+        match *open_until {
             None => true,
             Some(until) if now < until => false,
             Some(_) => {
-                *away_until = Some(now + PATIENCE + PAUSE);
+                *open_until = Some(now + TIMEOUT + RETRY_INTERVAL);
                 true
             }
         }
     }
 
-    fn away_until(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.away_until.lock().unwrap_or_else(PoisonError::into_inner)
+    fn open_until(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.open_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -115,34 +115,34 @@ impl ReadPool {
 mod tests {
     use super::*;
 
-    fn away() -> ReadPool {
-        let url = "postgres://nobody@127.0.0.1:1/none".to_owned();
+    fn unavailable() -> ReadPool {
+        let url = "postgres://user@127.0.0.1:1/none".to_owned();
         ReadPool::new(crate::connect(&crate::Config { url, max_connections: 1 }).unwrap())
     }
 
     #[tokio::test]
-    async fn only_the_first_of_many_waits_for_a_postgres_that_is_away() {
-        let lookups = away();
-        let ask = async || lookups.query(async |_| Ok(())).await;
-        assert!(ask().await.is_err());
+    async fn only_one_query_waits_for_an_unavailable_postgres() {
+        let pool = unavailable();
+        let query = async || pool.query(async |_| Ok(())).await;
+        assert!(query().await.is_err());
         let began = Instant::now();
         for _ in 0..100 {
-            assert!(matches!(ask().await, Err(ReadError::Unavailable)));
+            assert!(matches!(query().await, Err(ReadError::Unavailable)));
         }
-        assert!(began.elapsed() < PAUSE, "{:?}", began.elapsed());
+        assert!(began.elapsed() < RETRY_INTERVAL, "{:?}", began.elapsed());
     }
 
     #[tokio::test]
-    async fn after_the_pause_one_finds_out_and_an_answer_opens_the_way() {
-        let lookups = away();
+    async fn after_the_interval_one_query_probes_and_success_closes_the_circuit() {
+        let pool = unavailable();
         let long_ago = Instant::now();
-        *lookups.away_until() = Some(long_ago);
-        assert!(lookups.may_ask(long_ago));
-        assert!(!lookups.may_ask(long_ago), "another one waits for the answer of the first");
+        *pool.open_until() = Some(long_ago);
+        assert!(pool.may_query(long_ago));
+        assert!(!pool.may_query(long_ago), "another one waits for the result of the first");
         let database = sandbox::test::database().await;
-        let lookups = ReadPool { db: database.db.clone(), ..lookups };
-        *lookups.away_until() = Some(long_ago);
-        assert_eq!(lookups.query(async |_| Ok(7)).await.unwrap(), 7);
-        assert!(lookups.may_ask(long_ago) && lookups.may_ask(long_ago));
+        let pool = ReadPool { db: database.db.clone(), ..pool };
+        *pool.open_until() = Some(long_ago);
+        assert_eq!(pool.query(async |_| Ok(7)).await.unwrap(), 7);
+        assert!(pool.may_query(long_ago) && pool.may_query(long_ago));
     }
 }

@@ -77,13 +77,13 @@ pub struct ResourceCounts {
 }
 
 /// Returns up to ten matching accounts, newest first.
-pub async fn find_accounts(conn: &mut Conn, sought: &AccountLookup) -> Result<Vec<Uuid>, Error> {
+pub async fn find_accounts(conn: &mut Conn, lookup: &AccountLookup) -> Result<Vec<Uuid>, Error> {
     let (mut id, mut prefix, mut name, mut email) = (None, None, None, None);
-    match sought {
-        AccountLookup::Id(sought) => id = Some(*sought),
-        AccountLookup::KeyPrefix(sought) => prefix = Some(sought.as_str()),
-        AccountLookup::Name(sought) => name = Some(sought.as_str()),
-        AccountLookup::Email(sought) => email = Some(sought.as_str()),
+    match lookup {
+        AccountLookup::Id(value) => id = Some(*value),
+        AccountLookup::KeyPrefix(value) => prefix = Some(value.as_str()),
+        AccountLookup::Name(value) => name = Some(value.as_str()),
+        AccountLookup::Email(value) => email = Some(value.as_str()),
     }
     let found = query_scalar!(
         "select id from accounts where id = $1

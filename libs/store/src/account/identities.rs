@@ -55,7 +55,7 @@ pub struct OwnAccount {
 pub async fn upsert_identity(
     conn: &mut Conn,
     id: Uuid,
-    who: &ProviderIdentity,
+    identity: &ProviderIdentity,
     now: DateTime<Utc>,
 ) -> Result<Uuid, Error> {
     // A provider that omits the e-mail this time has not withdrawn it.
@@ -69,11 +69,11 @@ pub async fn upsert_identity(
              name = coalesce(excluded.name, known.name)
          returning id",
         id,
-        who.issuer,
-        who.subject,
-        who.email,
-        who.email_verified,
-        who.name,
+        identity.issuer,
+        identity.subject,
+        identity.email,
+        identity.email_verified,
+        identity.name,
         now,
     )
     .fetch_one(conn)

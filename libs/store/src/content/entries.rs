@@ -66,7 +66,7 @@ pub async fn insert_entry(
     )
     .fetch_optional(&mut *conn)
     .await?;
-    let Some(shown) = counted else { return why_not(conn, account_id, entry.page_id).await };
+    let Some(shown) = counted else { return find_rejection(conn, account_id, entry.page_id).await };
     query!(
         "insert into page_entries (id, account_id, page_id, data, submission_id, created_at)
          values ($1, $2, $3, $4, $5, $6)",
@@ -82,7 +82,7 @@ pub async fn insert_entry(
     Ok(EntryOutcome::Stored(shown))
 }
 
-async fn why_not(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> Result<EntryOutcome, Error> {
+async fn find_rejection(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> Result<EntryOutcome, Error> {
     let has_template = query_scalar!(
         r#"select entry_template is not null as "has!" from pages where account_id = $1 and id = $2"#,
         account_id,

@@ -50,7 +50,7 @@ pub async fn list_deliveries(
     conn: &mut Conn,
     account_id: Uuid,
     webhook_id: Uuid,
-    wanted: &DeliveryFilter<'_>,
+    filter: &DeliveryFilter<'_>,
 ) -> Result<Vec<Delivery>, Error> {
     let deliveries = query_as!(
         Delivery,
@@ -67,11 +67,11 @@ pub async fn list_deliveries(
            order by d.created_at desc, d.id desc limit $7"#,
         account_id,
         webhook_id,
-        wanted.id,
-        wanted.state,
-        wanted.after.map(|after| after.created_at),
-        wanted.after.map(|after| after.id).unwrap_or_default(),
-        wanted.limit,
+        filter.id,
+        filter.state,
+        filter.after.map(|after| after.created_at),
+        filter.after.map(|after| after.id).unwrap_or_default(),
+        filter.limit,
     )
     .fetch_all(conn)
     .await?;
@@ -85,6 +85,6 @@ pub async fn find_delivery(
     webhook_id: Uuid,
     id: Uuid,
 ) -> Result<Option<Delivery>, Error> {
-    let wanted = DeliveryFilter { id: Some(id), state: None, after: None, limit: 1 };
-    Ok(list_deliveries(conn, account_id, webhook_id, &wanted).await?.pop())
+    let filter = DeliveryFilter { id: Some(id), state: None, after: None, limit: 1 };
+    Ok(list_deliveries(conn, account_id, webhook_id, &filter).await?.pop())
 }

@@ -86,7 +86,7 @@ pub async fn reserve_mail(
     account_id: Uuid,
     form_id: Uuid,
     submission_id: Uuid,
-    most: &MailQuota,
+    quota: &MailQuota,
 ) -> Result<QuotaPosition, Error> {
     let taken = query!(
         r#"with mail as materialized (
@@ -112,10 +112,10 @@ pub async fn reserve_mail(
                            (select since from form_mails where form_id = $2 and filled_by = $4)) as filled_since"#,
         account_id,
         form_id,
-        most.now,
+        quota.now,
         submission_id,
-        most.mails,
-        most.since,
+        quota.mails,
+        quota.since,
     )
     .fetch_one(conn)
     .await?;

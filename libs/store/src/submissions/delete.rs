@@ -31,7 +31,7 @@ pub struct Erasure {
 }
 
 /// A submission to delete.
-struct Doomed {
+struct Match {
     id: Uuid,
     status: String,
     created_at: DateTime<Utc>,
@@ -55,44 +55,44 @@ pub async fn delete_submissions_by_email(
     usage::lock(conn, account_id).await?;
     let Some(form) = find_form(conn, account_id, form_id).await? else { return Ok(None) };
     // Searching a large form takes a while and needs no lock; the rows found are checked again under the lock.
-    let found = list_doomed(conn, account_id, &form, email, None, limit).await?;
+    let found = list_matches(conn, account_id, &form, email, None, limit).await?;
     if found.is_empty() {
         return Ok(Some(Erasure { deleted: 0, is_all: true, signals: Vec::new() }));
     }
     let Some(form) = lock_form(conn, account_id, form_id).await? else { return Ok(None) };
     let is_all = i64::try_from(found.len()).unwrap_or(limit) < limit;
     let found: Vec<Uuid> = found.into_iter().map(|one| one.id).collect();
-    let doomed = list_doomed(conn, account_id, &form, email, Some(&found), limit).await?;
-    let ids: Vec<Uuid> = doomed.iter().map(|one| one.id).collect();
-    let shown = delete_entries(conn, account_id, &ids).await?;
+    let matches = list_matches(conn, account_id, &form, email, Some(&found), limit).await?;
+    let ids: Vec<Uuid> = matches.iter().map(|one| one.id).collect();
+    let locations = delete_entries(conn, account_id, &ids).await?;
     query!("delete from submissions where account_id = $1 and id = any($2)", account_id, &ids)
         .execute(&mut *conn)
         .await?;
-    let counted: Vec<&Doomed> = doomed.iter().filter(|one| one.status != Status::Spam.word()).collect();
+    let counted: Vec<&Match> = matches.iter().filter(|one| one.status != Status::Spam.word()).collect();
     let fewer = i64::try_from(counted.len()).unwrap_or(limit);
     update_count(conn, account_id, form_id, -fewer).await?;
     resolve_duplicates(conn, account_id, form_id).await?;
-    let due = tell(conn, account_id, &form, &counted, context).await?;
+    let due = publish_deletions(conn, account_id, &form, &counted, context).await?;
     let page = |PageLocation { subdomain_id, slug }| Change::Page { subdomain_id, slug };
-    let mut changes: Vec<Change> = shown.into_iter().map(page).collect();
+    let mut changes: Vec<Change> = locations.into_iter().map(page).collect();
     changes.push(Change::Form { form_id });
     let mut signals = outbox::insert_orders(conn, &[], &changes, context.traceparent, context.now).await?;
     signals.extend(due);
-    Ok(Some(Erasure { deleted: i64::try_from(doomed.len()).unwrap_or(limit), is_all, signals }))
+    Ok(Some(Erasure { deleted: i64::try_from(matches.len()).unwrap_or(limit), is_all, signals }))
 }
 
-async fn list_doomed(
+async fn list_matches(
     conn: &mut Conn,
     account_id: Uuid,
     form: &Form,
     email: &str,
     among: Option<&[Uuid]>,
     limit: i64,
-) -> Result<Vec<Doomed>, Error> {
+) -> Result<Vec<Match>, Error> {
     let others = form.fields.iter().filter(|field| field.kind != FieldType::Email);
     let others: Vec<String> = others.map(|field| field.name.clone()).collect();
-    let doomed = query_as!(
-        Doomed,
+    let matches = query_as!(
+        Match,
         r"select id, status, created_at from submissions
           where account_id = $1 and form_id = $2 and ($6::uuid[] is null or id = any($6)) and exists (
             select from jsonb_each_text(payload) as answer (field, text)
@@ -107,7 +107,7 @@ async fn list_doomed(
     )
     .fetch_all(conn)
     .await?;
-    Ok(doomed)
+    Ok(matches)
 }
 
 /// Deletes the entries created from submissions, including archived ones. Returns the locations of the affected pages.
@@ -130,7 +130,7 @@ async fn delete_entries(conn: &mut Conn, account_id: Uuid, ids: &[Uuid]) -> Resu
     )
     .fetch_all(&mut *conn)
     .await?;
-    let shown = query_as!(
+    let locations = query_as!(
         PageLocation,
         r#"with gone as (
                delete from page_entries where account_id = $1 and submission_id = any($2) returning page_id
@@ -142,15 +142,15 @@ async fn delete_entries(conn: &mut Conn, account_id: Uuid, ids: &[Uuid]) -> Resu
     )
     .fetch_all(conn)
     .await?;
-    Ok(shown)
+    Ok(locations)
 }
 
 /// Sends webhooks the ids of the deleted submissions, without their content.
-async fn tell(
+async fn publish_deletions(
     conn: &mut Conn,
     account_id: Uuid,
     form: &Form,
-    gone: &[&Doomed],
+    gone: &[&Match],
     context: &WriteContext<'_>,
 ) -> Result<Option<Signal>, Error> {
     let name = Happening::Deleted.word();
@@ -159,7 +159,7 @@ async fn tell(
         return Ok(None);
     }
     for one in gone {
-        let told = Told {
+        let data = Told {
             form_id: form.id,
             form_name: &form.name,
             submission_id: one.id,
@@ -167,7 +167,7 @@ async fn tell(
             submitted_at: one.created_at,
             fields: &Answers::new(),
         };
-        let payload = event(Happening::Deleted, context.now, &told);
+        let payload = event(Happening::Deleted, context.now, &data);
         let event = Event {
             name,
             form_id: form.id,

@@ -15,27 +15,28 @@ use crate::write_context::WriteContext;
 use crate::{Conn, Error, outbox};
 
 /// Applies all effects of a submission that counts from now on. Returns signals to send after the commit.
-pub(super) async fn follow(
+pub(super) async fn apply_effects(
     conn: &mut Conn,
     account_id: Uuid,
     form: &Form,
-    told: &Told<'_>,
+    data: &Told<'_>,
     listeners: Vec<Uuid>,
     context: &WriteContext<'_>,
 ) -> Result<Vec<Signal>, Error> {
     let mut changes = Vec::new();
     if let Some(page_id) = form.auto_entry_page_id {
-        match add_entry(conn, account_id, page_id, told, context).await? {
+        match add_entry(conn, account_id, page_id, data, context).await? {
             Ok(PageLocation { subdomain_id, slug }) => changes.push(Change::Page { subdomain_id, slug }),
-            Err(why) => note_no_entry(conn, account_id, told.submission_id, why).await?,
+            Err(why) => update_entry_note(conn, account_id, data.submission_id, why).await?,
         }
     }
-    let due = order_deliveries(conn, account_id, Happening::Created, told, &listeners, context).await?;
+    let due =
+        insert_event_deliveries(conn, account_id, Happening::Created, data, &listeners, context).await?;
     let mut jobs = Vec::new();
     if form.notify_email.is_some() {
         // The row guarantees the mail; the job only sends it sooner.
-        mails::insert_mail(conn, account_id, Kind::Submission, told.submission_id, context.now).await?;
-        jobs.push(Job::NotifyOwnerV1 { submission_id: told.submission_id });
+        mails::insert_mail(conn, account_id, Kind::Submission, data.submission_id, context.now).await?;
+        jobs.push(Job::NotifyOwnerV1 { submission_id: data.submission_id });
     }
     let mut signals = outbox::insert_orders(conn, &jobs, &changes, context.traceparent, context.now).await?;
     signals.extend(due);
@@ -43,35 +44,35 @@ pub(super) async fn follow(
 }
 
 /// Sends an event of a submission to webhooks. Returns signals to send after the commit.
-pub(super) async fn tell(
+pub(super) async fn publish_event(
     conn: &mut Conn,
     account_id: Uuid,
-    happening: Happening,
-    told: &Told<'_>,
+    kind: Happening,
+    data: &Told<'_>,
     context: &WriteContext<'_>,
 ) -> Result<Vec<Signal>, Error> {
-    let listeners = deliveries::lock_listeners(conn, account_id, told.form_id, happening.word()).await?;
-    let due = order_deliveries(conn, account_id, happening, told, &listeners, context).await?;
+    let listeners = deliveries::lock_listeners(conn, account_id, data.form_id, kind.word()).await?;
+    let due = insert_event_deliveries(conn, account_id, kind, data, &listeners, context).await?;
     Ok(due.into_iter().collect())
 }
 
 /// Inserts deliveries. The job-runner finds due rows by itself; the returned signal only makes it faster.
-async fn order_deliveries(
+async fn insert_event_deliveries(
     conn: &mut Conn,
     account_id: Uuid,
-    happening: Happening,
-    told: &Told<'_>,
+    kind: Happening,
+    data: &Told<'_>,
     listeners: &[Uuid],
     context: &WriteContext<'_>,
 ) -> Result<Option<Signal>, Error> {
     if listeners.is_empty() {
         return Ok(None);
     }
-    let payload = event(happening, context.now, told);
+    let payload = event(kind, context.now, data);
     let event = Event {
-        name: happening.word(),
-        form_id: told.form_id,
-        submission_id: Some(told.submission_id),
+        name: kind.word(),
+        form_id: data.form_id,
+        submission_id: Some(data.submission_id),
         payload: &payload,
         traceparent: context.traceparent,
         at: context.now,
@@ -84,17 +85,17 @@ async fn add_entry(
     conn: &mut Conn,
     account_id: Uuid,
     page_id: Uuid,
-    told: &Told<'_>,
+    data: &Told<'_>,
     context: &WriteContext<'_>,
 ) -> Result<Result<PageLocation, NoEntry>, Error> {
-    if entries::is_too_large(told.fields) {
+    if entries::is_too_large(data.fields) {
         return Ok(Err(NoEntry::TooLarge));
     }
     let entry = NewEntry {
         id: (context.new_id)(),
         page_id,
-        data: Value::Object(told.fields.clone()),
-        submission_id: Some(told.submission_id),
+        data: Value::Object(data.fields.clone()),
+        submission_id: Some(data.submission_id),
         created_at: context.now,
     };
     Ok(match insert_entry(conn, account_id, &entry).await? {
@@ -105,7 +106,7 @@ async fn add_entry(
     })
 }
 
-async fn note_no_entry(conn: &mut Conn, account_id: Uuid, id: Uuid, why: NoEntry) -> Result<(), Error> {
+async fn update_entry_note(conn: &mut Conn, account_id: Uuid, id: Uuid, why: NoEntry) -> Result<(), Error> {
     query!(
         "update submissions set entry_note = $3 where account_id = $1 and id = $2",
         account_id,

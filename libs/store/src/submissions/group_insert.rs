@@ -10,7 +10,7 @@ use domain::submissions::{Happening, event, together};
 use sqlx::query;
 use uuid::Uuid;
 
-use super::insert::{NewSubmission, SLOTS, told};
+use super::insert::{NewSubmission, SLOTS, event_data};
 use crate::form_locks::advisory_lock_key;
 use crate::forms::{Form, OpenForm};
 use crate::write_context::WriteContext;
@@ -49,7 +49,7 @@ impl BatchSubmission {
             return None;
         }
         let is_told = *listeners > 0;
-        let event = is_told.then(|| event(Happening::Created, context.now, &told(form, new, context)));
+        let event = is_told.then(|| event(Happening::Created, context.now, &event_data(form, new, context)));
         let one = Self {
             account_id: *account_id,
             form_id: form.id,

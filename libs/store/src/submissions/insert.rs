@@ -66,28 +66,29 @@ pub async fn insert_submission(
     context: &WriteContext<'_>,
 ) -> Result<SubmissionOutcome, Error> {
     if !new.spam_reasons.is_empty() {
-        return put_aside(conn, account_id, form, new, plan_limit, context).await;
+        return insert_spam(conn, account_id, form, new, plan_limit, context).await;
     }
     // From here on the form is not edited, so the reads below are consistent.
     let listeners = deliveries::try_lock_listeners(conn, account_id, form.id, Happening::Created.word());
     let Some(listeners) = listeners.await? else { return Ok(SubmissionOutcome::Busy) };
     let is_limited = form.max_submissions.is_some() || plan_limit >= 0;
     let done = if is_limited {
-        count_within_limit(conn, account_id, form, new, plan_limit, context).await?
+        insert_within_limit(conn, account_id, form, new, plan_limit, context).await?
     } else {
-        count_apart(conn, account_id, form, new, context).await?
+        insert_unlimited(conn, account_id, form, new, context).await?
     };
     match done {
         InsertResult::Stored { fills } => {
-            let told = told(form, new, context);
-            let mut signals = effects::follow(conn, account_id, form, &told, listeners, context).await?;
+            let data = event_data(form, new, context);
+            let mut signals =
+                effects::apply_effects(conn, account_id, form, &data, listeners, context).await?;
             if fills {
                 signals.extend(notify_closed(conn, account_id, form, Shut::Full, context).await?);
             }
             Ok(SubmissionOutcome::Stored(signals))
         }
         InsertResult::Duplicate => Ok(SubmissionOutcome::Duplicate),
-        InsertResult::NoPlace => why_not(conn, account_id, form, plan_limit, context).await,
+        InsertResult::Rejected => find_rejection(conn, account_id, form, plan_limit, context).await,
     }
 }
 
@@ -98,7 +99,7 @@ enum InsertResult {
         fills: bool,
     },
     Duplicate,
-    NoPlace,
+    Rejected,
 }
 
 impl InsertResult {
@@ -106,13 +107,13 @@ impl InsertResult {
         match (has_place, is_stored) {
             (true, true) => Self::Stored { fills },
             (true, false) => Self::Duplicate,
-            (false, _) => Self::NoPlace,
+            (false, _) => Self::Rejected,
         }
     }
 }
 
 /// Counts in the form's row, so concurrent submissions wait for each other.
-async fn count_within_limit(
+async fn insert_within_limit(
     conn: &mut Conn,
     account_id: Uuid,
     form: &Form,
@@ -154,7 +155,7 @@ async fn count_within_limit(
 
 /// Counts in the slot of this connection, so submissions don't wait for each other and their commits share a write to
 /// disk.
-async fn count_apart(
+async fn insert_unlimited(
     conn: &mut Conn,
     account_id: Uuid,
     form: &Form,
@@ -196,7 +197,7 @@ fn digest_of(form: &Form, payload: &Answers) -> Option<Vec<u8>> {
     digest(&form.fields, unique_by, payload).map(|digest| digest.to_vec())
 }
 
-pub(super) fn told<'a>(form: &'a Form, new: &'a NewSubmission, context: &WriteContext<'_>) -> Told<'a> {
+pub(super) fn event_data<'a>(form: &'a Form, new: &'a NewSubmission, context: &WriteContext<'_>) -> Told<'a> {
     Told {
         form_id: form.id,
         form_name: &form.name,
@@ -208,7 +209,7 @@ pub(super) fn told<'a>(form: &'a Form, new: &'a NewSubmission, context: &WriteCo
 }
 
 /// Stores spam. It is rejected in the same cases as other submissions, so that a spammer learns nothing.
-async fn put_aside(
+async fn insert_spam(
     conn: &mut Conn,
     account_id: Uuid,
     form: &Form,
@@ -237,7 +238,7 @@ async fn put_aside(
     .execute(&mut *conn)
     .await?;
     match stored.rows_affected() {
-        0 => why_not(conn, account_id, form, plan_limit, context).await,
+        0 => find_rejection(conn, account_id, form, plan_limit, context).await,
         _ => {
             spam::delete_excess(conn, account_id, form.id).await?;
             Ok(SubmissionOutcome::Stored(Vec::new()))
@@ -245,7 +246,7 @@ async fn put_aside(
     }
 }
 
-async fn why_not(
+async fn find_rejection(
     conn: &mut Conn,
     account_id: Uuid,
     checked: &Form,

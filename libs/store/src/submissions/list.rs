@@ -33,11 +33,11 @@ pub async fn list_submissions(
     conn: &mut Conn,
     account_id: Uuid,
     form_id: Uuid,
-    sought: &SubmissionFilter,
+    filter: &SubmissionFilter,
 ) -> Result<Vec<Submission>, Error> {
     // A generic plan would read the whole form even if an index knows the term.
     query!("select set_config('plan_cache_mode', 'force_custom_plan', true)").fetch_one(&mut *conn).await?;
-    let (field, value) = sought.answer.as_ref().map(|(field, value)| (field, value)).unzip();
+    let (field, value) = filter.answer.as_ref().map(|(field, value)| (field, value)).unzip();
     let number = value.and_then(|value| value.trim().parse::<serde_json::Number>().ok());
     let rows = query_as!(
         SubmissionRow,
@@ -55,16 +55,16 @@ pub async fn list_submissions(
            order by created_at desc, id desc limit $12"#,
         account_id,
         form_id,
-        sought.after.map(|after| after.created_at),
-        sought.after.map(|after| after.id).unwrap_or_default(),
-        sought.from,
-        sought.until,
-        sought.status.map(Status::word),
-        sought.search,
+        filter.after.map(|after| after.created_at),
+        filter.after.map(|after| after.id).unwrap_or_default(),
+        filter.from,
+        filter.until,
+        filter.status.map(Status::word),
+        filter.search,
         field,
         value,
         number.map(|number| number.to_string()),
-        sought.limit,
+        filter.limit,
     )
     .fetch_all(conn)
     .await?;

@@ -66,7 +66,8 @@ pub async fn update_payload(
         return Ok(UpdateOutcome::Gone);
     };
     let signals = if submission.status.counts() {
-        effects::tell(conn, account_id, Happening::Updated, &told(form, &submission), context).await?
+        effects::publish_event(conn, account_id, Happening::Updated, &event_data(form, &submission), context)
+            .await?
     } else {
         Vec::new()
     };
@@ -110,10 +111,10 @@ pub async fn update_status(
         count_files(conn, account_id, submission.id, more > 0).await?;
     }
     if more > 0 {
-        let told = told(form, submission);
+        let data = event_data(form, submission);
         let created = Happening::Created.word();
         let listeners = deliveries::lock_listeners(conn, account_id, form.id, created).await?;
-        signals = effects::follow(conn, account_id, form, &told, listeners, context).await?;
+        signals = effects::apply_effects(conn, account_id, form, &data, listeners, context).await?;
         let why = |count| shut(context.now, form.closes_at, count, form.max_submissions, plan_limit);
         if let (None, Some(why)) = (why(form.submission_count), why(form.submission_count + more)) {
             signals.extend(notify_closed(conn, account_id, form, why, context).await?);
@@ -207,7 +208,7 @@ fn digest_of(form: &Form, payload: &Answers) -> Option<[u8; 32]> {
     digest(&form.fields, form.unique_by.as_deref().unwrap_or_default(), payload)
 }
 
-fn told<'a>(form: &'a Form, submission: &'a Submission) -> Told<'a> {
+fn event_data<'a>(form: &'a Form, submission: &'a Submission) -> Told<'a> {
     Told {
         form_id: form.id,
         form_name: &form.name,
