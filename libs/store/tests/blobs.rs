@@ -1,4 +1,4 @@
-//! Who refers to a blob and who deletes it never miss each other.
+//! References to a blob and the deletion of its bytes are serialized.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -33,7 +33,7 @@ fn blob(byte: u8) -> NewBlob {
 }
 
 #[tokio::test]
-async fn what_is_announced_and_never_referred_to_is_unneeded_in_the_end() {
+async fn bytes_that_are_never_referenced_become_unreferenced() {
     let database = database().await;
     let account_id = account(&database).await;
     let mut conn = store::acquire(&database.db).await.unwrap();
@@ -41,16 +41,16 @@ async fn what_is_announced_and_never_referred_to_is_unneeded_in_the_end() {
     insert_unreferenced(&mut conn, account_id, &[blob(1), blob(2)], until).await.unwrap();
     assert_eq!(lock_unreferenced(&mut conn, now()).await.unwrap(), None, "not yet");
     let settled = reference_blobs(&mut conn, account_id, &[blob(2)]).await.unwrap();
-    assert!(!settled[0].is_new, "its row was there");
+    assert!(!settled[0].is_new, "its row existed");
     let later = until + TimeDelta::seconds(1);
     let unneeded = lock_unreferenced(&mut conn, later).await.unwrap().unwrap();
     assert_eq!((unneeded.account_id, unneeded.sha256), (account_id, [1; 32]));
     delete_blob(&mut conn, account_id, unneeded.id).await.unwrap();
-    assert_eq!(lock_unreferenced(&mut conn, later).await.unwrap(), None, "the other one was settled");
+    assert_eq!(lock_unreferenced(&mut conn, later).await.unwrap(), None, "the other one is referenced");
 }
 
 #[tokio::test]
-async fn the_same_bytes_of_two_accounts_are_two() {
+async fn equal_bytes_of_two_accounts_are_separate_blobs() {
     let database = database().await;
     let (mine, theirs) = (account(&database).await, account(&database).await);
     let mut conn = store::acquire(&database.db).await.unwrap();
@@ -60,11 +60,15 @@ async fn the_same_bytes_of_two_accounts_are_two() {
     let again = reference_blobs(&mut conn, mine, &[blob(1)]).await.unwrap()[0];
     assert_eq!((again.id, again.is_new), (first.id, false));
     release_blobs(&mut conn, theirs, &[first.id], now()).await.unwrap();
-    assert_eq!(lock_unreferenced(&mut conn, now()).await.unwrap(), None, "nobody lets go of another's");
+    assert_eq!(
+        lock_unreferenced(&mut conn, now()).await.unwrap(),
+        None,
+        "a blob of another account is never released"
+    );
 }
 
 #[tokio::test]
-async fn an_upload_that_races_the_deletion_of_its_bytes_is_told_to_put_them_again() {
+async fn an_upload_that_races_the_deletion_of_its_bytes_must_store_them_again() {
     let database = database().await;
     let account_id = account(&database).await;
     let mut conn = store::acquire(&database.db).await.unwrap();
@@ -80,9 +84,9 @@ async fn an_upload_that_races_the_deletion_of_its_bytes_is_told_to_put_them_agai
         store::commit(tx).await.unwrap();
         settled[0]
     });
-    // It waits for the sweep, which holds the row until the bytes are gone.
+    // It waits for the garbage collection, which holds the row until the bytes are gone.
     let waits = "do $$ begin perform from pg_stat_activity where datname = current_database()
-        and wait_event_type = 'Lock'; if not found then raise 'nobody'; end if; end $$";
+        and wait_event_type = 'Lock'; if not found then raise 'no waiting session'; end if; end $$";
     sandbox::test::until(async || store::execute_raw(&database.db, waits).await.is_ok()).await;
     delete_blob(&mut sweep, account_id, old.id).await.unwrap();
     store::commit(sweep).await.unwrap();
@@ -91,7 +95,7 @@ async fn an_upload_that_races_the_deletion_of_its_bytes_is_told_to_put_them_agai
 }
 
 #[tokio::test]
-async fn a_deletion_that_comes_after_an_upload_leaves_its_bytes_alone() {
+async fn a_deletion_after_an_upload_keeps_its_bytes() {
     let database = database().await;
     let account_id = account(&database).await;
     let mut conn = store::acquire(&database.db).await.unwrap();
@@ -99,7 +103,7 @@ async fn a_deletion_that_comes_after_an_upload_leaves_its_bytes_alone() {
     release_blobs(&mut conn, account_id, &[old.id], now()).await.unwrap();
     let mut upload = store::begin(&database.db).await.unwrap();
     reference_blobs(&mut upload, account_id, &[blob(1)]).await.unwrap();
-    assert_eq!(lock_unreferenced(&mut conn, now()).await.unwrap(), None, "the upload has it");
+    assert_eq!(lock_unreferenced(&mut conn, now()).await.unwrap(), None, "the upload holds its lock");
     store::commit(upload).await.unwrap();
-    assert_eq!(lock_unreferenced(&mut conn, now()).await.unwrap(), None, "it is needed again");
+    assert_eq!(lock_unreferenced(&mut conn, now()).await.unwrap(), None, "it is referenced again");
 }

@@ -1,11 +1,11 @@
-//! Whoever hangs up in the middle leaves nothing behind: neither a place in the pool nor a statement in Postgres.
+//! A cancelled statement leaves neither an occupied pool slot nor a running statement behind.
 
 use std::time::Duration;
 
 use store::Config;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_hangs_up_during_a_statement_leaves_no_statement_behind() {
+async fn a_cancelled_statement_ends_on_the_server() {
     let database = sandbox::test::database().await;
     let config = Config { url: database.url.clone(), max_connections: 2 };
     let impatient = store::connect_with_lock_timeout(&config, Duration::from_secs(300)).unwrap();
@@ -14,7 +14,7 @@ async fn who_hangs_up_during_a_statement_leaves_no_statement_behind() {
                         and pid <> pg_backend_pid() and state = 'active'";
         sqlx::query_scalar(question).fetch_one(&database.db).await.unwrap()
     };
-    // More than the pool has places for.
+    // More than the pool has slots.
     for _ in 0..3 {
         let mut conn = store::acquire_cancel_safe(&impatient).await.unwrap();
         let waiting = tokio::spawn(async move {

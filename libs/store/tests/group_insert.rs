@@ -1,4 +1,4 @@
-//! Submissions stored together are those that would be taken one by one, and nothing holds them up.
+//! A batch stores the same submissions as single inserts would, and waits for nothing.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -58,11 +58,11 @@ fn submission(note: &str) -> NewSubmission {
 }
 
 fn plain(account_id: Uuid, form: &Form, note: &str) -> BatchSubmission {
-    told(account_id, form, note, 0)
+    submission_with_listeners(account_id, form, note, 0)
 }
 
-/// One to be told to `listeners` webhooks.
-fn told(account_id: Uuid, form: &Form, note: &str, listeners: i64) -> BatchSubmission {
+/// A submission to send to `listeners` webhooks.
+fn submission_with_listeners(account_id: Uuid, form: &Form, note: &str, listeners: i64) -> BatchSubmission {
     of(&OpenForm { listeners, ..open(account_id, form) }, &submission(note)).unwrap()
 }
 
@@ -94,7 +94,7 @@ async fn stored(db: &store::Db, account_id: Uuid, form: &Form) -> Vec<Value> {
     rows.into_iter().map(|row| Value::Object(row.payload)).collect()
 }
 
-/// A webhook of the account's; gives its id.
+/// Inserts a webhook of the account and returns its id.
 async fn listen(db: &store::Db, form_ids: Option<Vec<Uuid>>, events: &[&str]) -> Uuid {
     let webhook = NewWebhook {
         id: new_id(),
@@ -112,7 +112,7 @@ async fn listen(db: &store::Db, form_ids: Option<Vec<Uuid>>, events: &[&str]) ->
     webhook.id
 }
 
-/// What is to be delivered: submission, webhook, and what it is told.
+/// Returns the deliveries as submission, webhook and payload.
 async fn deliveries(db: &store::Db) -> Vec<(Uuid, Uuid, Value)> {
     sqlx::query_as(
         "select submission_id, webhook_id, payload from deliveries
@@ -135,7 +135,7 @@ async fn edit(db: &store::Db, form: &Form, shape: impl FnOnce(&mut Form)) -> For
 }
 
 #[tokio::test]
-async fn submissions_of_many_forms_and_accounts_are_stored_and_counted_at_once() {
+async fn stores_and_counts_submissions_of_many_forms_and_accounts() {
     let database = database().await;
     let db = &database.db;
     let (one, two, foreign) = (form(db, ACCOUNT).await, form(db, ACCOUNT).await, form(db, OTHER).await);
@@ -159,7 +159,7 @@ async fn submissions_of_many_forms_and_accounts_are_stored_and_counted_at_once()
 }
 
 #[tokio::test]
-async fn those_that_need_more_than_a_row_are_left_out_and_nobody_with_them() {
+async fn skips_ineligible_submissions_and_only_those() {
     let database = database().await;
     let db = &database.db;
     let free = form(db, ACCOUNT).await;
@@ -199,17 +199,17 @@ async fn those_that_need_more_than_a_row_are_left_out_and_nobody_with_them() {
 }
 
 #[tokio::test]
-async fn webhooks_are_told_of_those_that_are_stored_each_once() {
+async fn creates_one_delivery_for_each_stored_submission_and_webhook() {
     let database = database().await;
     let db = &database.db;
     let (heard, other, foreign) = (form(db, ACCOUNT).await, form(db, ACCOUNT).await, form(db, OTHER).await);
     let (of_all, of_one) = (listen(db, None, &["*"]).await, listen(db, Some(vec![heard.id]), &[]).await);
     listen(db, Some(vec![heard.id]), &["submission.deleted"]).await;
     let all = [
-        told(ACCOUNT, &heard, "a", 2),
-        told(ACCOUNT, &other, "b", 2),
+        submission_with_listeners(ACCOUNT, &heard, "a", 2),
+        submission_with_listeners(ACCOUNT, &other, "b", 2),
         plain(OTHER, &foreign, "c"),
-        told(ACCOUNT, &heard, "d", 3),
+        submission_with_listeners(ACCOUNT, &heard, "d", 3),
     ];
     let mut conn = store::acquire(db).await.unwrap();
     let stored = insert_batch(&mut conn, &all).await.unwrap();
@@ -231,7 +231,7 @@ async fn webhooks_are_told_of_those_that_are_stored_each_once() {
 }
 
 #[tokio::test]
-async fn which_webhooks_want_an_event_is_said_alike_wherever_it_is_asked() {
+async fn all_statements_select_the_same_webhooks_for_an_event() {
     let database = database().await;
     let db = &database.db;
     let (heard, other) = (form(db, ACCOUNT).await, form(db, ACCOUNT).await);
@@ -276,7 +276,8 @@ async fn which_webhooks_want_an_event_is_said_alike_wherever_it_is_asked() {
     let mut conn = store::acquire(db).await.unwrap();
     let listeners = find_open_form(&mut conn, heard.id).await.unwrap().unwrap().listeners;
     assert_eq!(listeners, i64::try_from(wanting.len()).unwrap());
-    let stored = insert_batch(&mut conn, &[told(ACCOUNT, &heard, "x", listeners)]).await.unwrap();
+    let stored =
+        insert_batch(&mut conn, &[submission_with_listeners(ACCOUNT, &heard, "x", listeners)]).await.unwrap();
     assert_eq!(stored.webhook_ids.into_iter().collect::<BTreeSet<_>>(), wanting);
     let mut tx = store::begin(db).await.unwrap();
     let writer = WriteContext { now: now(), traceparent: None, new_id: &new_id };
@@ -294,7 +295,7 @@ async fn which_webhooks_want_an_event_is_said_alike_wherever_it_is_asked() {
 }
 
 #[tokio::test]
-async fn more_webhooks_than_were_known_and_one_that_is_being_deleted_leave_a_submission_out() {
+async fn skips_submissions_with_new_or_deleted_webhooks() {
     let database = database().await;
     let db = &database.db;
     let (ending, new) = (form(db, ACCOUNT).await, form(db, ACCOUNT).await);
@@ -304,16 +305,19 @@ async fn more_webhooks_than_were_known_and_one_that_is_being_deleted_leave_a_sub
     }
     let mut end = store::begin(db).await.unwrap();
     sqlx::query("delete from webhooks where id = $1").bind(webhook).execute(&mut *end).await.unwrap();
-    let all = [told(ACCOUNT, &ending, "x", 1), told(ACCOUNT, &new, "x", 1)];
+    let all = [
+        submission_with_listeners(ACCOUNT, &ending, "x", 1),
+        submission_with_listeners(ACCOUNT, &new, "x", 1),
+    ];
     let taken = tokio::time::timeout(Duration::from_secs(10), take(db, &all)).await.unwrap();
     assert!(taken.is_empty() && deliveries(db).await.is_empty(), "{taken:?}");
     store::commit(end).await.unwrap();
-    assert_eq!(take(db, &all[..1]).await, [all[0].id()], "and when it is gone there is nobody to be told");
+    assert_eq!(take(db, &all[..1]).await, [all[0].id()], "after the deletion there are no deliveries");
     assert!(deliveries(db).await.is_empty());
 }
 
 #[tokio::test]
-async fn a_form_being_edited_and_an_account_being_deleted_hold_up_nobody_else() {
+async fn an_edited_form_and_a_deleted_account_delay_no_others() {
     let database = database().await;
     let db = &database.db;
     let (free, edited, ending) = (form(db, ACCOUNT).await, form(db, ACCOUNT).await, form(db, OTHER).await);
@@ -333,10 +337,10 @@ async fn a_form_being_edited_and_an_account_being_deleted_hold_up_nobody_else() 
     assert_eq!(take(db, &all[..2]).await.len(), 2, "and when that is over they are taken");
 }
 
-/// The statement sees Postgres as it was when it began, and gets the form's lock later: what is committed in between must
-/// not be missed.
+/// The statement has a snapshot from its begin and gets the form's lock later. It must not miss what is committed in
+/// between.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_limit_that_comes_while_many_submit_is_passed_by_none() {
+async fn a_limit_set_under_load_is_never_exceeded() {
     let database = database().await;
     let form = form(&database.db, ACCOUNT).await;
     let done = Arc::new(AtomicBool::new(false));
@@ -380,7 +384,7 @@ async fn a_limit_that_comes_while_many_submit_is_passed_by_none() {
 }
 
 #[test]
-fn what_is_more_than_its_row_is_not_plain() {
+fn submissions_with_further_effects_are_not_eligible() {
     let fields = json!([{"name": "note", "label": "Note", "type": "text"}]);
     let form = Form::new(new_id(), "F".to_owned(), serde_json::from_value(fields).unwrap(), now());
     let is_plain = |form: &Form, new: &NewSubmission| of(&open(ACCOUNT, form), new).is_some();

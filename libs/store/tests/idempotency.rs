@@ -1,4 +1,4 @@
-//! Of many attempts at a call one gets it, and keeps it until it ends, dies or grows old.
+//! Of concurrent attempts at a call one gets the claim, and holds it until it ends, crashes or expires.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -32,14 +32,14 @@ async fn database() -> TestDatabase {
     database
 }
 
-/// Claims at a time, for 30 s, with answers kept for a day.
+/// Claims at a time, for 30 s, with responses stored for a day.
 async fn claim_at(conn: &mut Conn, account: Uuid, id: u128, at: DateTime<Utc>) -> Result<Claim, Error> {
     let (lease, kept) = (TimeDelta::seconds(30), TimeDelta::days(1));
     claim(conn, account, attempt(id), at, at + lease, at - kept).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_hundred_attempts_at_once_one_gets_the_call_also_when_a_dead_one_had_it() {
+async fn one_of_a_hundred_attempts_gets_the_call_even_after_a_crashed_one() {
     let database = database().await;
     for round in 0..2 {
         let at = now() + TimeDelta::minutes(round);
@@ -57,7 +57,7 @@ async fn of_a_hundred_attempts_at_once_one_gets_the_call_also_when_a_dead_one_ha
 }
 
 #[tokio::test]
-async fn an_answer_is_given_for_a_day_to_its_own_account() {
+async fn a_response_is_returned_for_a_day_to_its_account_only() {
     let database = database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     let late = now() + TimeDelta::days(1) - TimeDelta::milliseconds(1);
@@ -71,7 +71,7 @@ async fn an_answer_is_given_for_a_day_to_its_own_account() {
 }
 
 #[tokio::test]
-async fn who_lost_a_call_can_neither_answer_nor_hold_nor_free_it() {
+async fn a_lost_claim_can_neither_store_nor_renew_nor_release() {
     let database = database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     let (soon, later) = (now() + TimeDelta::seconds(29), now() + TimeDelta::seconds(59));
@@ -92,7 +92,7 @@ async fn who_lost_a_call_can_neither_answer_nor_hold_nor_free_it() {
 }
 
 #[tokio::test]
-async fn old_calls_are_deleted_in_parts_and_new_ones_stay() {
+async fn old_calls_are_deleted_in_batches_and_new_ones_stay() {
     let database = database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     for number in 0..5 {

@@ -1,4 +1,5 @@
-//! The end of a trial: exactly one of claim and purge happens, bit by bit if there is much, and all is told.
+//! The purge of trials: exactly one of claim and purge succeeds, large accounts are deleted in batches, and all changes
+//! are published.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::{Change, Signal};
@@ -30,7 +31,7 @@ async fn add_trial(conn: &mut Conn, id: Uuid) -> Result<(), store::Error> {
 }
 
 #[tokio::test]
-async fn a_trial_is_expired_at_its_deadline_and_not_before_and_never_once_claimed() {
+async fn a_trial_expires_at_its_deadline_unless_claimed() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     add_trial(&mut conn, ACCOUNT).await.unwrap();
@@ -44,7 +45,7 @@ async fn a_trial_is_expired_at_its_deadline_and_not_before_and_never_once_claime
 }
 
 #[tokio::test]
-async fn a_purge_lets_a_claim_under_way_go_first() {
+async fn a_purge_yields_to_a_claim_in_progress() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     add_trial(&mut conn, ACCOUNT).await.unwrap();
@@ -58,7 +59,7 @@ async fn a_purge_lets_a_claim_under_way_go_first() {
 }
 
 #[tokio::test]
-async fn a_claim_that_comes_while_a_trial_is_purged_finds_nothing() {
+async fn a_claim_during_the_purge_finds_nothing() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     add_trial(&mut conn, ACCOUNT).await.unwrap();
@@ -71,21 +72,21 @@ async fn a_claim_that_comes_while_a_trial_is_purged_finds_nothing() {
             sqlx::query(by_token).bind([1_u8; 32].as_slice()).execute(&db).await.unwrap().rows_affected()
         }
     });
-    // Only once the claim waits for the row is this the case meant here.
+    // Only once the claim waits for the row does the test cover this case.
     let waiting = "select count(*) from pg_stat_activity
                    where datname = current_database() and wait_event_type = 'Lock'";
     while sqlx::query(waiting).fetch_one(&mut *conn).await.unwrap().get::<i64, _>(0) == 0 {
         assert!(!claim.is_finished(), "it did not wait");
         tokio::task::yield_now().await;
     }
-    // Not gone yet, as when there is much to delete: claimed it can't be all the same.
+    // Not deleted yet, as with a large account: it can't be claimed all the same.
     store::commit(purge).await.unwrap();
     assert_eq!(claim.await.unwrap(), 0);
     assert!(lock_expired(&mut conn, ACCOUNT, noon()).await.unwrap(), "and the purge goes on");
 }
 
 #[tokio::test]
-async fn a_purge_gives_way_to_a_submission_under_way_and_the_next_one_finds_no_form() {
+async fn a_purge_yields_to_a_submission_in_progress_and_the_next_one_finds_no_form() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     add_trial(&mut conn, ACCOUNT).await.unwrap();
@@ -96,13 +97,13 @@ async fn a_purge_gives_way_to_a_submission_under_way_and_the_next_one_finds_no_f
     store::execute_raw(&database.db, &seed).await.unwrap();
     let count = "update forms set submission_count = submission_count + 1";
     let mut submission = store::begin(&database.db).await.unwrap();
-    // However slow this machine is, it is not the visitor who finds the deadlock.
+    // Even on a slow machine the visitor's transaction is not the one that detects the deadlock.
     sqlx::query("set local deadlock_timeout = '1min'").execute(&mut *submission).await.unwrap();
     assert_eq!(sqlx::query(count).execute(&mut *submission).await.unwrap().rows_affected(), 1);
 
     let mut purge = store::begin(&database.db).await.unwrap();
     assert!(lock_expired(&mut purge, ACCOUNT, noon()).await.unwrap());
-    // From here on each has what the other needs next.
+    // From here on each holds the lock that the other needs next.
     let insert = format!(
         "insert into submissions (id, account_id, form_id, payload, created_at, updated_at)
          values ('{SITE}', '{ACCOUNT}', '{SITE}', '{{}}', now(), now())"
@@ -126,7 +127,7 @@ async fn a_purge_gives_way_to_a_submission_under_way_and_the_next_one_finds_no_f
 }
 
 #[tokio::test]
-async fn a_write_for_what_has_just_ended_may_be_tried_again_and_then_learns_it() {
+async fn a_write_to_a_deleted_row_is_transient_and_its_retry_finds_nothing() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     let refused = insert_subdomain(&mut conn, ACCOUNT, SITE, "quiet-otter", noon()).await.unwrap_err();
@@ -134,7 +135,7 @@ async fn a_write_for_what_has_just_ended_may_be_tried_again_and_then_learns_it()
 }
 
 #[tokio::test]
-async fn much_is_deleted_a_bounded_bit_at_a_time() {
+async fn large_accounts_are_deleted_in_bounded_batches() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     add_trial(&mut conn, ACCOUNT).await.unwrap();
@@ -157,7 +158,7 @@ async fn much_is_deleted_a_bounded_bit_at_a_time() {
 }
 
 #[tokio::test]
-async fn what_services_remember_of_an_ended_account_is_told_the_most_urgent_first() {
+async fn cached_items_of_a_deleted_account_are_published_most_urgent_first() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     add_trial(&mut conn, ACCOUNT).await.unwrap();
@@ -184,9 +185,9 @@ async fn what_services_remember_of_an_ended_account_is_told_the_most_urgent_firs
     let shape = |change: &Change| serde_json::to_value(change).unwrap();
     let changes = list_cached_items(&mut conn, ACCOUNT).await.unwrap();
     assert_eq!(changes.iter().map(shape).collect::<Vec<_>>(), all);
-    let nobody = Uuid::from_u128(2);
-    let of_nobody = [Change::AccountFiles { account_id: nobody }];
-    assert_eq!(list_cached_items(&mut conn, nobody).await.unwrap(), of_nobody, "of nobody else's");
+    let unknown = Uuid::from_u128(2);
+    let of_unknown = [Change::AccountFiles { account_id: unknown }];
+    assert_eq!(list_cached_items(&mut conn, unknown).await.unwrap(), of_unknown, "of no other account");
 
     delete_account(&mut conn, ACCOUNT, noon()).await.unwrap();
     let told = outbox::lock_signals(&mut conn, noon(), 100).await.unwrap();
@@ -201,7 +202,7 @@ async fn what_services_remember_of_an_ended_account_is_told_the_most_urgent_firs
 }
 
 #[tokio::test]
-async fn a_purge_of_events_ends_after_its_second_confirmation() {
+async fn an_event_purge_ends_after_its_second_confirmation() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     purges::insert_event_purge(&mut conn, ACCOUNT, None, noon()).await.unwrap();
@@ -216,7 +217,7 @@ async fn a_purge_of_events_ends_after_its_second_confirmation() {
     assert_eq!(kinds, [(ACCOUNT, None, false), (ACCOUNT, Some(SITE), false)]);
     assert!(purges::lease_event_purges(&mut conn, minutes(4), minutes(9), 10).await.unwrap().is_empty());
 
-    // Whoever had them has died: they are due again. Then ClickHouse confirms.
+    // The worker that leased them died: they are due again. Then ClickHouse confirms.
     let again = purges::lease_event_purges(&mut conn, minutes(5), minutes(10), 10).await.unwrap();
     assert_eq!(again.len(), 2);
     purges::finish_event_purges(&mut conn, &again, minutes(6), minutes(66)).await.unwrap();
@@ -228,9 +229,9 @@ async fn a_purge_of_events_ends_after_its_second_confirmation() {
 }
 
 #[tokio::test]
-async fn every_reference_can_be_followed_backwards_by_an_index() {
+async fn every_foreign_key_has_an_index() {
     let database = sandbox::test::database().await;
-    // Each foreign key of one column that no index begins with: deleting what it refers to reads the whole table.
+    // Single-column foreign keys without an index: deleting the referenced row would read the whole table.
     let slow = sqlx::query(
         "select c.conrelid::regclass::text || '.' || a.attname from pg_constraint c
          join pg_attribute a on a.attrelid = c.conrelid and a.attnum = c.conkey[1]

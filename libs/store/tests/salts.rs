@@ -1,4 +1,4 @@
-//! Collectors agree on salts, and these are gone when they should be; what was dropped adds up, and is forgotten.
+//! Concurrent collectors agree on salts, and salts are destroyed on time. Counts of dropped events add up and expire.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ fn day(number: u32) -> NaiveDate {
 }
 
 #[tokio::test]
-async fn collectors_that_ask_at_the_same_moment_get_the_same_salt() {
+async fn concurrent_collectors_get_the_same_salt() {
     let database = sandbox::test::database().await;
     let mut asking = tokio::task::JoinSet::new();
     for number in 0..16_u8 {
@@ -42,7 +42,7 @@ async fn a_destroyed_salt_never_comes_back() {
 }
 
 #[tokio::test]
-async fn a_sites_salt_is_one_for_all_and_the_next_one_ends_it() {
+async fn a_sites_salt_is_shared_and_destroyed_by_the_next_one() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     let site = Uuid::from_u128(7);
@@ -66,16 +66,20 @@ async fn a_sites_salt_is_one_for_all_and_the_next_one_ends_it() {
     assert_eq!(
         get_site_salt(&mut conn, site, &fresh(1, 4)).await.unwrap(),
         Some([4; 32]),
-        "the old one is gone"
+        "the old one is destroyed"
     );
     delete_ended_salts(&mut conn, noon + TimeDelta::days(1)).await.unwrap();
     assert_eq!(get_site_salt(&mut conn, site, &fresh(1, 5)).await.unwrap(), Some([5; 32]));
-    assert_eq!(get_site_salt(&mut conn, site, &fresh(3, 6)).await.unwrap(), Some([3; 32]), "not over yet");
+    assert_eq!(
+        get_site_salt(&mut conn, site, &fresh(3, 6)).await.unwrap(),
+        Some([3; 32]),
+        "its period has not ended"
+    );
     assert_eq!(get_site_salt(&mut conn, Uuid::from_u128(8), &fresh(1, 1)).await.unwrap(), None);
 }
 
 #[tokio::test]
-async fn drops_add_up_by_reason_for_their_owner_alone_and_are_forgotten() {
+async fn dropped_events_add_up_by_reason_and_expire() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     let (account, site) = (Uuid::from_u128(1), Uuid::from_u128(7));

@@ -1,4 +1,4 @@
-//! Sites belong to one account, and a token leads to it.
+//! A site belongs to one account, and its token identifies both.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::Cursor;
@@ -39,7 +39,7 @@ fn site(number: u8) -> NewSite {
 }
 
 #[tokio::test]
-async fn a_site_is_its_accounts_alone_and_a_token_leads_to_both() {
+async fn a_site_belongs_to_one_account_and_its_token_identifies_both() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     for account in [ACCOUNT, STRANGER] {
@@ -67,7 +67,7 @@ async fn a_site_is_its_accounts_alone_and_a_token_leads_to_both() {
 }
 
 #[tokio::test]
-async fn a_suspended_accounts_sites_are_not_counted() {
+async fn sites_of_a_suspended_account_are_not_counted() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     add_account(&mut conn, ACCOUNT).await.unwrap();
@@ -77,14 +77,14 @@ async fn a_suspended_accounts_sites_are_not_counted() {
 }
 
 #[tokio::test]
-async fn listings_go_on_where_they_stopped() {
+async fn pages_of_a_list_continue_after_the_cursor() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     add_account(&mut conn, ACCOUNT).await.unwrap();
     for number in 1..=3 {
         insert_site(&mut conn, ACCOUNT, &site(number)).await.unwrap();
     }
-    // One more than asked for: by it is seen that there is more.
+    // One row more than the limit shows that there is a next page.
     let first = list_sites(&mut conn, ACCOUNT, &part(None, 1)).await.unwrap();
     let after = Cursor { created_at: first[1].created_at, id: first[1].id };
     let rest = list_sites(&mut conn, ACCOUNT, &part(Some(after), 2)).await.unwrap();
@@ -93,7 +93,7 @@ async fn listings_go_on_where_they_stopped() {
 }
 
 #[tokio::test]
-async fn a_subdomain_is_counted_by_one_site() {
+async fn a_subdomain_has_one_analytics_site() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     add_account(&mut conn, ACCOUNT).await.unwrap();

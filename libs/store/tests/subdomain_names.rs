@@ -1,4 +1,4 @@
-//! Names of sites: each is one account's, and who asks for any gets one that is free.
+//! Each subdomain name belongs to one account; a suggested name is free.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -25,7 +25,7 @@ async fn suggested(conn: &mut Conn, names: &[&str]) -> (Option<String>, usize) {
 }
 
 #[tokio::test]
-async fn of_suggested_names_the_first_that_nobody_has_or_lately_had_is_taken() {
+async fn the_first_suggested_name_that_is_neither_used_nor_recent_is_taken() {
     let database = sandbox::test::database().await;
     let mut conn = store::begin(&database.db).await.unwrap();
     for account in [OURS, THEIRS] {
@@ -37,12 +37,12 @@ async fn of_suggested_names_the_first_that_nobody_has_or_lately_had_is_taken() {
                     values ('given-up', $1, $2, $3, $3 + interval '1 day')";
     sqlx::query(given_up).bind(THEIRS).bind(site).bind(now()).execute(&mut *conn).await.unwrap();
 
-    assert_eq!(suggested(&mut conn, &["taken"]).await, (None, 5), "not for ever");
+    assert_eq!(suggested(&mut conn, &["taken"]).await, (None, 5), "after five attempts");
     let (name, asked) = suggested(&mut conn, &["taken", "given-up", "free", "also-free"]).await;
     assert_eq!((name.as_deref(), asked), (Some("free"), 3));
     let made = find_subdomain(&mut conn, OURS, None).await.unwrap().unwrap();
     assert_eq!((made.id, made.name.as_str()), (Uuid::from_u128(10), "free"));
     assert!(!reserve_name(&mut conn, THEIRS, "free", now()).await.unwrap());
     let later = now() + TimeDelta::days(2);
-    assert!(reserve_name(&mut conn, OURS, "given-up", later).await.unwrap(), "its time is over");
+    assert!(reserve_name(&mut conn, OURS, "given-up", later).await.unwrap(), "its reservation has expired");
 }

@@ -1,4 +1,4 @@
-//! Submissions are taken with all that follows, exactly as often as their form allows, and told apart as it says.
+//! Submissions are stored with all their effects, within their form's limits, and unique where the form requires it.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -44,7 +44,7 @@ async fn database() -> TestDatabase {
     database
 }
 
-/// A form with an e-mail field and whatever `shape` makes of it.
+/// A form with an e-mail field, modified by `shape`.
 async fn form(db: &store::Db, shape: impl FnOnce(&mut Form)) -> Form {
     let fields = json!([
         {"name": "email", "label": "E-mail", "type": "email"},
@@ -91,7 +91,7 @@ async fn page(db: &store::Db, template: Option<&str>) -> Uuid {
     id
 }
 
-/// Takes a submission, and commits it if it is stored.
+/// Inserts a submission, and commits if it is stored.
 async fn take(db: &store::Db, form: &Form, payload: Value, spam_reasons: &[&str]) -> SubmissionOutcome {
     let new = NewSubmission {
         id: new_id(),
@@ -150,7 +150,7 @@ fn stored(taken: &SubmissionOutcome) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_hundred_duplicates_at_once_one_is_stored() {
+async fn one_of_two_hundred_concurrent_duplicates_is_stored() {
     let database = database().await;
     for limit in [None, Some(1_000)] {
         let form = form(&database.db, |form| {
@@ -158,7 +158,7 @@ async fn of_two_hundred_duplicates_at_once_one_is_stored() {
             form.max_submissions = limit;
         })
         .await;
-        // Nobody waits in vain for a connection, however slow the machine.
+        // No task times out waiting for a connection, even on a slow machine.
         let turns = Arc::new(Semaphore::new(50));
         let taken: JoinSet<SubmissionOutcome> = (0..200)
             .map(|number| {
@@ -178,7 +178,7 @@ async fn of_two_hundred_duplicates_at_once_one_is_stored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nothing_limited_is_counted_to_the_last_and_a_limit_that_comes_later_is_one() {
+async fn unlimited_counting_is_exact_and_a_later_limit_applies() {
     let database = database().await;
     let form = form(&database.db, |_| {}).await;
     let at_once = async |form: &Form, times: usize| {
@@ -220,7 +220,7 @@ async fn what_nothing_limited_is_counted_to_the_last_and_a_limit_that_comes_late
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_edit_gets_its_turn_however_many_submit() {
+async fn an_edit_is_not_starved_by_submissions() {
     let database = database().await;
     let form = form(&database.db, |_| {}).await;
     let edited = Arc::new(AtomicBool::new(false));
@@ -254,7 +254,7 @@ async fn an_edit_gets_its_turn_however_many_submit() {
 }
 
 #[tokio::test]
-async fn one_without_the_field_is_nobodys_duplicate() {
+async fn a_submission_without_the_unique_field_is_no_duplicate() {
     let database = database().await;
     let form = form(&database.db, by_email).await;
     for _ in 0..3 {
@@ -264,7 +264,7 @@ async fn one_without_the_field_is_nobodys_duplicate() {
 }
 
 #[tokio::test]
-async fn spam_is_stored_and_nothing_follows() {
+async fn spam_is_stored_without_effects() {
     let database = database().await;
     let form = form(&database.db, |form| {
         by_email(form);
@@ -284,14 +284,14 @@ async fn spam_is_stored_and_nothing_follows() {
     );
     assert!(
         stored(&take(&database.db, &form, json!({"email": "a@b.co"}), &[]).await),
-        "it takes nobody's place"
+        "it takes no place of another"
     );
     let late = take(&database.db, &form, json!({"email": "c@b.co"}), &["honeypot"]).await;
-    assert_eq!(late, SubmissionOutcome::Refused(Shut::Full), "and is refused as anybody would be");
+    assert_eq!(late, SubmissionOutcome::Refused(Shut::Full), "spam is rejected like any other submission");
 }
 
 #[tokio::test]
-async fn a_form_keeps_its_newest_spam_and_no_more_than_so_much() {
+async fn a_form_keeps_only_its_newest_spam() {
     let database = database().await;
     let (form, other) = (form(&database.db, |_| {}).await, form(&database.db, |_| {}).await);
     let fill = |of: &Form, status: &str, number: i64, bytes: usize| {
@@ -312,7 +312,7 @@ async fn a_form_keeps_its_newest_spam_and_no_more_than_so_much() {
         list_submissions(&mut conn, ACCOUNT, form.id, &sought).await.unwrap()
     };
     let eldest = of(&form, Status::Spam).await[usize::try_from(SPAM_MAX).unwrap() - 2].id;
-    // Newer than all that is there.
+    // Newer than all existing rows.
     store::execute_raw(&database.db, "update submissions set created_at = created_at - interval '10 years'")
         .await
         .unwrap();
@@ -334,7 +334,7 @@ async fn a_form_keeps_its_newest_spam_and_no_more_than_so_much() {
 }
 
 #[tokio::test]
-async fn webhooks_and_the_owner_are_told_in_the_same_transaction() {
+async fn deliveries_and_the_mail_are_stored_in_the_same_transaction() {
     let database = database().await;
     let form = form(&database.db, |form| form.notify_email = Some("owner@example.com".to_owned())).await;
     let webhook = NewWebhook {
@@ -362,12 +362,16 @@ async fn webhooks_and_the_owner_are_told_in_the_same_transaction() {
     let wanted = store::deliveries::DeliveryFilter { id: None, state: None, after: None, limit: 10 };
     let deliveries =
         store::deliveries::list_deliveries(&mut conn, ACCOUNT, webhook.id, &wanted).await.unwrap();
-    assert_eq!((deliveries.len(), deliveries[0].state.as_str()), (1, "pending"), "its row is the order");
+    assert_eq!(
+        (deliveries.len(), deliveries[0].state.as_str()),
+        (1, "pending"),
+        "the row is enough to send it"
+    );
     assert_eq!(jobs(&database.db).await, [Job::NotifyOwnerV1 { submission_id }]);
 }
 
 #[tokio::test]
-async fn the_forms_page_gets_an_entry_and_edges_are_told() {
+async fn the_page_gets_an_entry_and_its_change_is_published() {
     let database = database().await;
     let page = page(&database.db, Some("<p>{{note}}</p>")).await;
     let form = form(&database.db, |form| form.auto_entry_page_id = Some(page)).await;
@@ -382,12 +386,12 @@ async fn the_forms_page_gets_an_entry_and_edges_are_told() {
     let entries = store::entries::list_entries(&mut conn, ACCOUNT, page).await.unwrap();
     assert_eq!(entries.iter().map(|entry| &entry.data).collect::<Vec<_>>(), [&json!({"note": "x"})]);
     let told = store::outbox::lock_signals(&mut conn, now(), 10).await.unwrap();
-    assert_eq!(told[0].message.as_ref(), Some(&signals[0]), "for certain through the outbox");
+    assert_eq!(told[0].message.as_ref(), Some(&signals[0]), "guaranteed by the outbox");
     assert_eq!(submissions(&database.db, &form).await[0].entry_note, None);
 }
 
 #[tokio::test]
-async fn a_submission_is_stored_whatever_hinders_its_entry_and_says_what() {
+async fn a_submission_without_an_entry_is_stored_with_the_reason() {
     let database = database().await;
     let (gone, bare, full) = (new_id(), page(&database.db, None).await, page(&database.db, Some("x")).await);
     store::execute_raw(&database.db, &format!("update pages set entry_count = 500 where id = '{full}'"))
@@ -412,14 +416,14 @@ async fn a_submission_is_stored_whatever_hinders_its_entry_and_says_what() {
 }
 
 #[tokio::test]
-async fn what_was_checked_against_an_older_form_is_not_stored() {
+async fn a_submission_validated_against_an_older_form_is_rejected() {
     let database = database().await;
     let form = form(&database.db, |_| {}).await;
     let mut tx = store::begin(&database.db).await.unwrap();
     let mut edited = lock_form(&mut tx, ACCOUNT, form.id).await.unwrap().unwrap();
     by_email(&mut edited);
     update_form(&mut tx, ACCOUNT, &edited, now()).await.unwrap();
-    // It waits for the edit, and then sees it.
+    // It waits for the edit and then sees it.
     let waiting = tokio::spawn({
         let (db, form) = (database.db.clone(), form.clone());
         async move { take(&db, &form, json!({"email": "a@b.co"}), &[]).await }
@@ -433,12 +437,12 @@ async fn what_was_checked_against_an_older_form_is_not_stored() {
     assert_eq!(count(&database.db, &form).await, 0);
     let mut conn = store::acquire(&database.db).await.unwrap();
     let edited = find_form(&mut conn, ACCOUNT, form.id).await.unwrap().unwrap();
-    assert!(edited.updated_at > form.updated_at, "though the clock stood still");
+    assert!(edited.updated_at > form.updated_at, "even if the clock does not advance");
     assert!(stored(&take(&database.db, &edited, json!({"email": "a@b.co"}), &[]).await));
 }
 
 #[tokio::test]
-async fn whatever_may_be_submitted_can_be_stored_with_its_words() {
+async fn the_largest_valid_submission_can_be_stored_and_indexed() {
     let database = database().await;
     let form = form(&database.db, |_| {}).await;
     let words = (0..60_000).map(|number| format!("{number:x}-b")).collect::<Vec<_>>().join("/");

@@ -1,4 +1,4 @@
-//! Every counter holds its limit under concurrency, and no way of giving back takes it below nothing.
+//! Every counter holds its limit under concurrency, and no release takes it below zero.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -33,7 +33,7 @@ async fn database() -> sandbox::test::TestDatabase {
     database
 }
 
-/// What a column of the account's counters holds.
+/// Returns a column of the account's counters.
 async fn counted(db: &Db, column: &str) -> i64 {
     let mut conn = store::acquire(db).await.unwrap();
     let usage = store::usage::find_usage(&mut conn, ACCOUNT).await.unwrap().unwrap();
@@ -46,7 +46,7 @@ async fn counted(db: &Db, column: &str) -> i64 {
     }
 }
 
-/// A hundred of them at once; gives how often it succeeded.
+/// Runs a hundred attempts concurrently. Returns how many succeeded.
 async fn a_hundred_at_once<F>(db: &Db, attempt: impl Fn(usize, store::Db) -> F) -> usize
 where
     F: Future<Output = bool> + Send + 'static,
@@ -56,7 +56,7 @@ where
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_takes_at_once_at_a_limit_of_ten_give_exactly_ten_of_each_counter() {
+async fn of_a_hundred_concurrent_reservations_at_a_limit_of_ten_exactly_ten_succeed() {
     let database = database().await;
     for counter in COUNTERS {
         let taken = a_hundred_at_once(&database.db, |_, db| async move {
@@ -72,12 +72,12 @@ async fn a_hundred_takes_at_once_at_a_limit_of_ten_give_exactly_ten_of_each_coun
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_take_that_is_rolled_back_leaves_room_for_another() {
+async fn a_rolled_back_reservation_frees_its_slot() {
     let database = database().await;
     let taken = a_hundred_at_once(&database.db, |number, db| async move {
         let mut tx = store::begin(&db).await.unwrap();
         let taken = reserve(&mut tx, ACCOUNT, Counter::Webhooks, 10).await.unwrap();
-        // Every second one fails after it has counted.
+        // Every second one fails after it was counted.
         if taken && number % 2 == 0 {
             store::commit(tx).await.unwrap();
         }
@@ -87,7 +87,7 @@ async fn a_take_that_is_rolled_back_leaves_room_for_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bytes_are_counted_all_or_none_and_never_past_the_limit() {
+async fn bytes_are_reserved_all_or_none_and_within_the_limit() {
     let database = database().await;
     let taken = a_hundred_at_once(&database.db, |_, db| async move {
         let mut conn = store::acquire(&db).await.unwrap();
@@ -104,12 +104,12 @@ async fn bytes_are_counted_all_or_none_and_never_past_the_limit() {
         );
     }
     assert!(!reserve_bytes(&mut conn, ACCOUNT, i64::MAX, 75).await.unwrap(), "no overflow");
-    assert!(!reserve_bytes(&mut conn, ACCOUNT, -1, -1).await.unwrap(), "less is not given back by taking");
+    assert!(!reserve_bytes(&mut conn, ACCOUNT, -1, -1).await.unwrap(), "a negative amount is rejected");
     assert_eq!(counted(&database.db, "bytes").await, 75);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn automation_runs_hold_their_limit_from_the_months_first_on() {
+async fn automation_runs_hold_their_limit_from_the_first_of_the_month() {
     let database = database().await;
     let taken = a_hundred_at_once(&database.db, |_, db| async move {
         let mut conn = store::acquire(&db).await.unwrap();
@@ -125,7 +125,7 @@ async fn automation_runs_hold_their_limit_from_the_months_first_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leases_of_events_never_sum_up_past_the_limit_and_use_it_up() {
+async fn event_leases_use_up_the_limit_and_never_exceed_it() {
     let database = database().await;
     for (want, limit) in [(1, 10), (3, 10), (100, 10), (7, 1_000)] {
         let month = now() - chrono::Days::new(u64::try_from(31 * want).unwrap());
@@ -143,12 +143,12 @@ async fn leases_of_events_never_sum_up_past_the_limit_and_use_it_up() {
         let sum: i64 = leases.iter().sum();
         let mut conn = store::acquire(&database.db).await.unwrap();
         let stored = find_monthly_usage(&mut conn, ACCOUNT, month).await.unwrap().events;
-        assert_eq!((sum, stored), ((100 * want).min(limit), sum), "{want} wanted at {limit}: {leases:?}");
+        assert_eq!((sum, stored), ((100 * want).min(limit), sum), "{want} requested at {limit}: {leases:?}");
     }
 }
 
 #[tokio::test]
-async fn near_the_limit_a_lease_leaves_something_for_others() {
+async fn near_the_limit_a_lease_leaves_a_rest_for_others() {
     let database = database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     let mut granted = Vec::new();
@@ -156,13 +156,13 @@ async fn near_the_limit_a_lease_leaves_something_for_others() {
         granted.push(lease_events(&mut conn, ACCOUNT, month_of(now()), 100, 50).await.unwrap());
     }
     assert_eq!(granted, [12, 9, 7, 5, 4, 3, 2, 2, 1, 1, 1, 1]);
-    // A smaller plan takes nothing away, and grants nothing.
+    // A smaller plan revokes nothing and grants nothing.
     assert_eq!(lease_events(&mut conn, ACCOUNT, month_of(now()), 100, 20).await.unwrap(), 0);
     assert_eq!(lease_events(&mut conn, ACCOUNT, month_of(now()), 100, -1).await.unwrap(), 100);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn taking_and_giving_back_all_at_once_ends_where_it_began_and_never_passes_either_end() {
+async fn concurrent_reservations_and_releases_stay_within_bounds() {
     let database = database().await;
     let taken = a_hundred_at_once(&database.db, |number, db| async move {
         let mut conn = store::acquire(&db).await.unwrap();
@@ -189,7 +189,7 @@ async fn taking_and_giving_back_all_at_once_ends_where_it_began_and_never_passes
 }
 
 #[tokio::test]
-async fn more_than_was_taken_is_not_given_back() {
+async fn no_more_than_was_reserved_is_released() {
     let database = database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     let month = month_of(now());
@@ -205,7 +205,7 @@ async fn more_than_was_taken_is_not_given_back() {
 }
 
 #[tokio::test]
-async fn a_month_begins_with_nothing_used_and_what_is_given_back_belongs_to_its_own() {
+async fn a_month_starts_at_zero_and_unused_events_return_to_their_month() {
     let database = database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     let (november, december) = (now(), at("2026-12-01T00:00:00Z"));
@@ -228,7 +228,7 @@ async fn a_month_begins_with_nothing_used_and_what_is_given_back_belongs_to_its_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_limit_everything_is_counted_and_nothing_refused() {
+async fn without_a_limit_everything_is_counted_and_granted() {
     let database = database().await;
     let taken = a_hundred_at_once(&database.db, |_, db| async move {
         let mut conn = store::acquire(&db).await.unwrap();
@@ -246,7 +246,7 @@ async fn without_a_limit_everything_is_counted_and_nothing_refused() {
 }
 
 #[tokio::test]
-async fn what_happened_without_a_lease_is_charged_past_the_limit() {
+async fn events_without_a_lease_are_charged_beyond_the_limit() {
     let database = database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     let month = month_of(now());
@@ -256,7 +256,7 @@ async fn what_happened_without_a_lease_is_charged_past_the_limit() {
 }
 
 #[tokio::test]
-async fn the_counters_of_an_account_go_with_it_and_do_not_come_back() {
+async fn counters_are_deleted_with_their_account() {
     let database = database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     lease_events(&mut conn, ACCOUNT, month_of(now()), 5, -1).await.unwrap();

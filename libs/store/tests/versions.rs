@@ -1,4 +1,4 @@
-//! What pages were: twenty states of each, shared texts once, nothing left behind.
+//! Versions of pages: twenty for each, shared texts stored once, nothing left behind.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -60,7 +60,7 @@ async fn count(database: &TestDatabase, what: &'static str) -> i64 {
 const TEXTS: &str = "select count(*) from page_contents";
 
 #[tokio::test]
-async fn the_last_twenty_states_are_kept_and_nothing_of_older_ones() {
+async fn keeps_the_last_twenty_versions_only() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     account(&mut conn).await;
@@ -80,7 +80,7 @@ async fn the_last_twenty_states_are_kept_and_nothing_of_older_ones() {
 }
 
 #[tokio::test]
-async fn a_text_is_stored_once_for_all_that_share_it_and_goes_with_the_last() {
+async fn a_shared_text_is_stored_once_and_deleted_with_its_last_version() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     account(&mut conn).await;
@@ -98,7 +98,7 @@ async fn a_text_is_stored_once_for_all_that_share_it_and_goes_with_the_last() {
 }
 
 #[tokio::test]
-async fn what_is_no_content_makes_no_version_and_every_edit_moves_the_time() {
+async fn only_content_changes_create_versions_and_every_edit_raises_updated_at() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     account(&mut conn).await;
@@ -113,7 +113,7 @@ async fn what_is_no_content_makes_no_version_and_every_edit_moves_the_time() {
         times.push(pages::lock_page(&mut conn, ACCOUNT, id).await.unwrap().unwrap().timestamp_micros());
     }
     let first = noon().timestamp_millis() * 1_000;
-    assert_eq!(times, [first + 1_000, first + 2_000, first + 3_000], "whatever the clock says");
+    assert_eq!(times, [first + 1_000, first + 2_000, first + 3_000], "even if the clock does not advance");
     assert_eq!(list_versions(&mut conn, ACCOUNT, id).await.unwrap().len(), 1);
     let gone = pages::update_page(&mut conn, ACCOUNT, SITE, PageChange::default(), noon()).await.unwrap();
     assert!(!gone);
@@ -135,7 +135,7 @@ fn wanted(html: &str) -> PageUpsert {
 }
 
 #[tokio::test]
-async fn an_upsert_writes_only_what_is_other() {
+async fn an_upsert_writes_only_differences() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     account(&mut conn).await;
@@ -171,7 +171,7 @@ async fn an_upsert_writes_only_what_is_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn edits_at_once_that_share_and_drop_texts_neither_wait_for_each_other_nor_lose_one() {
+async fn concurrent_edits_of_shared_texts_neither_deadlock_nor_lose_texts() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     account(&mut conn).await;

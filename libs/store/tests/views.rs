@@ -1,4 +1,4 @@
-//! Views are added up exactly, by however many edges at once, and only to pages there are.
+//! Views from concurrent edge servers add up exactly, and only for existing pages.
 
 use domain::pages::{Content, Publication};
 use serde_json::json;
@@ -9,7 +9,7 @@ use store::views::add_views;
 use uuid::Uuid;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn views_of_many_edges_add_up_and_those_of_no_page_are_passed_over() {
+async fn concurrent_views_add_up_and_unknown_pages_are_skipped() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     let (account, site, now) = (Uuid::from_u128(1), Uuid::from_u128(2), chrono::DateTime::UNIX_EPOCH);
@@ -36,7 +36,7 @@ async fn views_of_many_edges_add_up_and_those_of_no_page_are_passed_over() {
         };
         assert!(insert_page(&mut conn, account, &page).await.unwrap());
     }
-    // Somebody is editing one of them all the while: that neither waits nor is waited for.
+    // A concurrent edit of one of them neither waits nor is waited for.
     let mut edit = store::begin(&database.db).await.unwrap();
     let change = PageChange { html: Some("x".to_owned()), ..PageChange::default() };
     assert!(update_page(&mut edit, account, ids[0], change, now).await.unwrap());
