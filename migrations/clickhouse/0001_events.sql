@@ -1,11 +1,11 @@
 -- Every event of every site. Events are written once and never changed.
 --
--- The key begins with the site, because every question is about one; within a site days, then visitors, so that
--- one visitor's events lie together in order of time. Empty values are '' or 0: Nullable costs a file a column.
--- A scroll depth of 255 means it was not measured.
+-- The key begins with the site, because every query is about one site, then day, then visitor, so that the events
+-- of a visitor are adjacent and ordered by time. Empty values are '' or 0, because Nullable costs a file per column.
+-- A scroll depth of 255 means that it was not measured.
 --
--- An insert carries a token; the last 20,000 are remembered, and what comes again under one of them is not
--- written again. Without the setting ClickHouse ignores tokens.
+-- Every insert carries a deduplication token. ClickHouse remembers the last 20,000 and ignores repeated inserts.
+-- Without the setting it ignores tokens.
 CREATE TABLE IF NOT EXISTS events
 (
     site_id        UUID,

@@ -1,7 +1,7 @@
--- What is known about an event's visitor, visits (sessions) as whole rows, and who returned on which day.
+-- Properties of an event's visitor, visits (sessions) as whole rows, and returning visitors by day.
 --
--- `previous` is the visitor's id under yesterday's salt, known only of events received within 30 minutes after
--- midnight (UTC), else 0: it alone lets a visit survive midnight.
+-- `previous` is the visitor's id under the salt of the day before. It is set only for events received within 30
+-- minutes after midnight (UTC), otherwise 0. Only with it a visit can continue past midnight.
 ALTER TABLE events
     ADD COLUMN IF NOT EXISTS previous UInt64,
     ADD COLUMN IF NOT EXISTS source   LowCardinality(String),
@@ -13,9 +13,9 @@ ALTER TABLE events
     ADD COLUMN IF NOT EXISTS browser  LowCardinality(String),
     ADD COLUMN IF NOT EXISTS os       LowCardinality(String);
 
--- One row a visit, worked out anew from the stored events whenever a batch touches it; read with FINAL. The row
--- that saw more of the visitor's events has the higher version and wins, whoever wrote it and how often; a row that
--- a late event made wrong is written again as deleted. So nothing here has to happen exactly once.
+-- One row per visit, recomputed from the stored events whenever a batch contains some of them. Read it with FINAL. The
+-- row computed from more of the visitor's events has the higher version and wins, regardless of the order of writes. A
+-- row that a late event invalidates is written again as deleted. So writes need not happen exactly once.
 CREATE TABLE IF NOT EXISTS sessions
 (
     site_id        UUID,
@@ -49,9 +49,9 @@ ENGINE = ReplacingMergeTree(version, deleted)
 PARTITION BY toYYYYMM(start)
 ORDER BY (site_id, toDate(start), visitor, start);
 
--- For retention alone: who did what on which of the site's days, under an id that lives longer than a day. No daily
--- id, no address and no time of day, so that the two ids can't be brought together. `epoch` is the first day of the
--- salt behind the id: ids of different epochs can't be compared.
+-- For retention only: the events of visitors by day of the site, under an id that lives longer than a day. Contains no
+-- daily id, no address and no time of day, so that the two ids can't be linked. `epoch` is the first day of the salt
+-- behind the id. Ids of different epochs can't be compared.
 CREATE TABLE IF NOT EXISTS returns
 (
     site_id     UUID,

@@ -5,7 +5,6 @@ use chrono::{DateTime, Utc};
 use sqlx::{query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::usage::Usage;
 use crate::{Conn, Error};
 
 /// How an operator looks up an account.
@@ -117,18 +116,6 @@ pub async fn find_suspension_status(
     .fetch_optional(conn)
     .await?;
     Ok(standing)
-}
-
-/// Returns how much of its plan an account uses.
-pub async fn find_usage(conn: &mut Conn, account_id: Uuid) -> Result<Option<Usage>, Error> {
-    let usage = query_as!(
-        Usage,
-        "select projects, webhooks, domains, subdomains, storage_bytes from usage where account_id = $1",
-        account_id,
-    )
-    .fetch_optional(conn)
-    .await?;
-    Ok(usage)
 }
 
 /// Returns up to `limit` current and former names, those in use first.
