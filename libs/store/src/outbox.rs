@@ -45,7 +45,7 @@ pub async fn insert_changes(conn: &mut Conn, changes: &[Change], now: DateTime<U
     let signals: Vec<_> = changes.iter().map(|change| Json(Signal::Changed(change.clone()))).collect();
     query!(
         "insert into outbox (kind, body, due_at, created_at)
-         select 'signal', body, $2, $2 from unnest($1::jsonb[]) with ordinality as told (body, place) order by place",
+         select 'signal', body, $2, $2 from unnest($1::jsonb[]) with ordinality as change (body, position) order by position",
         signals as _,
         now,
     )

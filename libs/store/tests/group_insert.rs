@@ -78,7 +78,7 @@ fn of(open: &OpenForm, new: &NewSubmission) -> Option<BatchSubmission> {
     )
 }
 
-async fn take(db: &store::Db, all: &[BatchSubmission]) -> Vec<Uuid> {
+async fn insert(db: &store::Db, all: &[BatchSubmission]) -> Vec<Uuid> {
     insert_batch(&mut store::acquire(db).await.unwrap(), all).await.unwrap().ids
 }
 
@@ -95,7 +95,7 @@ async fn stored(db: &store::Db, account_id: Uuid, form: &Form) -> Vec<Value> {
 }
 
 /// Inserts a webhook of the account and returns its id.
-async fn listen(db: &store::Db, form_ids: Option<Vec<Uuid>>, events: &[&str]) -> Uuid {
+async fn add_webhook(db: &store::Db, form_ids: Option<Vec<Uuid>>, events: &[&str]) -> Uuid {
     let webhook = NewWebhook {
         id: new_id(),
         sealed_url: vec![1],
@@ -146,16 +146,16 @@ async fn stores_and_counts_submissions_of_many_forms_and_accounts() {
         plain(ACCOUNT, &one, "é\u{1f600}\"\\{}"),
     ];
     let ids: Vec<Uuid> = all.iter().map(BatchSubmission::id).collect();
-    let mut taken = take(db, &all).await;
+    let mut taken = insert(db, &all).await;
     taken.sort_by_key(|id| ids.iter().position(|known| known == id));
     assert_eq!(taken, ids);
-    assert_eq!(take(db, &[plain(ACCOUNT, &one, "later")]).await.len(), 1);
+    assert_eq!(insert(db, &[plain(ACCOUNT, &one, "later")]).await.len(), 1);
     let counts =
         [count(db, ACCOUNT, &one).await, count(db, ACCOUNT, &two).await, count(db, OTHER, &foreign).await];
     assert_eq!(counts, [3, 1, 1]);
     let notes = stored(db, ACCOUNT, &one).await;
     assert!(notes.contains(&json!({"note": "a"})) && notes.contains(&json!({"note": "é\u{1f600}\"\\{}"})));
-    assert!(take(db, &[]).await.is_empty(), "none at all is none");
+    assert!(insert(db, &[]).await.is_empty(), "none at all is none");
 }
 
 #[tokio::test]
@@ -163,7 +163,7 @@ async fn skips_ineligible_submissions_and_only_those() {
     let database = database().await;
     let db = &database.db;
     let free = form(db, ACCOUNT).await;
-    let (edited, closed, told, gone) =
+    let (edited, closed, linked, deleted) =
         (form(db, ACCOUNT).await, form(db, ACCOUNT).await, form(db, ACCOUNT).await, form(db, ACCOUNT).await);
     let stale = plain(ACCOUNT, &edited, "x");
     edit(db, &edited, |form| form.unique_by = Some(vec!["note".to_owned()])).await;
@@ -172,27 +172,27 @@ async fn skips_ineligible_submissions_and_only_those() {
         form.closes_at = Some(now() + TimeDelta::milliseconds(1));
     })
     .await;
-    listen(db, Some(vec![told.id]), &[]).await;
-    let of_gone = plain(ACCOUNT, &gone, "x");
+    add_webhook(db, Some(vec![linked.id]), &[]).await;
+    let of_deleted = plain(ACCOUNT, &deleted, "x");
     assert!(
-        store::forms::delete_form(&mut store::acquire(db).await.unwrap(), ACCOUNT, gone.id).await.unwrap()
+        store::forms::delete_form(&mut store::acquire(db).await.unwrap(), ACCOUNT, deleted.id).await.unwrap()
     );
     let foreign = form(db, OTHER).await;
     let all = [
         stale,
         plain(ACCOUNT, &closed, "x"),
-        plain(ACCOUNT, &told, "x"),
-        of_gone,
+        plain(ACCOUNT, &linked, "x"),
+        of_deleted,
         plain(ACCOUNT, &foreign, "x"),
         plain(ACCOUNT, &free, "x"),
         plain(ACCOUNT, &open, "x"),
     ];
-    let mut taken = take(db, &all).await;
+    let mut taken = insert(db, &all).await;
     taken.sort_unstable();
-    let mut wanted = [all[5].id(), all[6].id()];
-    wanted.sort_unstable();
-    assert_eq!(taken, wanted);
-    for form in [&edited, &closed, &told] {
+    let mut expected = [all[5].id(), all[6].id()];
+    expected.sort_unstable();
+    assert_eq!(taken, expected);
+    for form in [&edited, &closed, &linked] {
         assert_eq!((count(db, ACCOUNT, form).await, stored(db, ACCOUNT, form).await), (0, Vec::new()));
     }
     assert_eq!(count(db, OTHER, &foreign).await, 0);
@@ -202,14 +202,15 @@ async fn skips_ineligible_submissions_and_only_those() {
 async fn creates_one_delivery_for_each_stored_submission_and_webhook() {
     let database = database().await;
     let db = &database.db;
-    let (heard, other, foreign) = (form(db, ACCOUNT).await, form(db, ACCOUNT).await, form(db, OTHER).await);
-    let (of_all, of_one) = (listen(db, None, &["*"]).await, listen(db, Some(vec![heard.id]), &[]).await);
-    listen(db, Some(vec![heard.id]), &["submission.deleted"]).await;
+    let (linked, other, foreign) = (form(db, ACCOUNT).await, form(db, ACCOUNT).await, form(db, OTHER).await);
+    let (of_all, of_one) =
+        (add_webhook(db, None, &["*"]).await, add_webhook(db, Some(vec![linked.id]), &[]).await);
+    add_webhook(db, Some(vec![linked.id]), &["submission.deleted"]).await;
     let all = [
-        submission_with_listeners(ACCOUNT, &heard, "a", 2),
+        submission_with_listeners(ACCOUNT, &linked, "a", 2),
         submission_with_listeners(ACCOUNT, &other, "b", 2),
         plain(OTHER, &foreign, "c"),
-        submission_with_listeners(ACCOUNT, &heard, "d", 3),
+        submission_with_listeners(ACCOUNT, &linked, "d", 3),
     ];
     let mut conn = store::acquire(db).await.unwrap();
     let stored = insert_batch(&mut conn, &all).await.unwrap();
@@ -217,13 +218,13 @@ async fn creates_one_delivery_for_each_stored_submission_and_webhook() {
     let mut heard_of = stored.webhook_ids;
     heard_of.sort_unstable();
     assert_eq!(heard_of, BTreeSet::from([of_all, of_one]).into_iter().collect::<Vec<_>>());
-    let mut wanted = Vec::new();
+    let mut expected = Vec::new();
     for (place, webhooks) in [(0, vec![of_all, of_one]), (1, vec![of_all]), (3, vec![of_all, of_one])] {
-        wanted.extend(webhooks.into_iter().map(|webhook| (all[place].id(), webhook)));
+        expected.extend(webhooks.into_iter().map(|webhook| (all[place].id(), webhook)));
     }
-    wanted.sort_unstable();
+    expected.sort_unstable();
     let due = deliveries(db).await;
-    assert_eq!(due.iter().map(|one| (one.0, one.1)).collect::<Vec<_>>(), wanted);
+    assert_eq!(due.iter().map(|one| (one.0, one.1)).collect::<Vec<_>>(), expected);
     for (submission, _, payload) in due {
         assert_eq!(payload["type"], "submission.created");
         assert_eq!(payload["data"]["submissionId"], json!(submission));
@@ -234,63 +235,64 @@ async fn creates_one_delivery_for_each_stored_submission_and_webhook() {
 async fn all_statements_select_the_same_webhooks_for_an_event() {
     let database = database().await;
     let db = &database.db;
-    let (heard, other) = (form(db, ACCOUNT).await, form(db, ACCOUNT).await);
-    let wishes: [&[&str]; 5] =
+    let (linked, other) = (form(db, ACCOUNT).await, form(db, ACCOUNT).await);
+    let events: [&[&str]; 5] =
         [&[], &["submission.created"], &["*"], &["form.closed"], &["form.closed", "submission.created"]];
     let mut all = Vec::new();
-    for forms in [None, Some(vec![heard.id]), Some(vec![other.id])] {
-        for wishes in wishes {
-            all.push((listen(db, forms.clone(), wishes).await, forms != Some(vec![other.id]), wishes));
+    for forms in [None, Some(vec![linked.id]), Some(vec![other.id])] {
+        for events in events {
+            all.push((add_webhook(db, forms.clone(), events).await, forms != Some(vec![other.id]), events));
         }
     }
     for change in ["is_active = false", &format!("account_id = '{OTHER}'")] {
-        let id = listen(db, None, &["*"]).await;
+        let id = add_webhook(db, None, &["*"]).await;
         store::execute_raw(db, &format!("update webhooks set {change} where id = '{id}'")).await.unwrap();
     }
-    let wanting = |event: &str| -> BTreeSet<Uuid> {
-        let wants = |wishes: &[&str]| match wishes {
+    let receivers = |event: &str| -> BTreeSet<Uuid> {
+        let matches = |events: &[&str]| match events {
             [] => event == "submission.created",
             some => some.contains(&event) || some.contains(&"*"),
         };
-        all.iter().filter(|(_, hears, wishes)| *hears && wants(wishes)).map(|(id, ..)| *id).collect()
+        all.iter().filter(|(_, receives, events)| *receives && matches(events)).map(|(id, ..)| *id).collect()
     };
     let mut tx = store::begin(db).await.unwrap();
     for event in ["submission.created", "submission.deleted", "form.closed"] {
-        let listeners = lock_listeners(&mut tx, ACCOUNT, heard.id, event).await.unwrap();
-        assert_eq!(listeners.iter().copied().collect::<BTreeSet<_>>(), wanting(event), "{event}");
-        assert_eq!(listeners.len(), wanting(event).len(), "{event}: each once");
+        let listeners = lock_listeners(&mut tx, ACCOUNT, linked.id, event).await.unwrap();
+        assert_eq!(listeners.iter().copied().collect::<BTreeSet<_>>(), receivers(event), "{event}");
+        assert_eq!(listeners.len(), receivers(event).len(), "{event}: each once");
     }
     store::rollback(tx).await.unwrap();
 
-    let asked = format!(
+    let explain = format!(
         "explain select w.id from webhooks w cross join wants(w.id, w.all_forms, w.events, '{}', 'form.closed')",
-        heard.id
+        linked.id
     );
-    let plan: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(asked)).fetch_all(db).await.unwrap();
+    let plan: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(explain)).fetch_all(db).await.unwrap();
     assert!(
         !plan.iter().any(|line| line.contains("Function Scan")),
         "it costs what its body does: {plan:#?}"
     );
 
-    let wanting = wanting("submission.created");
+    let receivers = receivers("submission.created");
     let mut conn = store::acquire(db).await.unwrap();
-    let listeners = find_open_form(&mut conn, heard.id).await.unwrap().unwrap().listeners;
-    assert_eq!(listeners, i64::try_from(wanting.len()).unwrap());
-    let stored =
-        insert_batch(&mut conn, &[submission_with_listeners(ACCOUNT, &heard, "x", listeners)]).await.unwrap();
-    assert_eq!(stored.webhook_ids.into_iter().collect::<BTreeSet<_>>(), wanting);
+    let listeners = find_open_form(&mut conn, linked.id).await.unwrap().unwrap().listeners;
+    assert_eq!(listeners, i64::try_from(receivers.len()).unwrap());
+    let stored = insert_batch(&mut conn, &[submission_with_listeners(ACCOUNT, &linked, "x", listeners)])
+        .await
+        .unwrap();
+    assert_eq!(stored.webhook_ids.into_iter().collect::<BTreeSet<_>>(), receivers);
     let mut tx = store::begin(db).await.unwrap();
     let writer = WriteContext { now: now(), traceparent: None, new_id: &new_id };
-    let taken = insert_submission(&mut tx, ACCOUNT, &heard, &submission("x"), -1, &writer).await.unwrap();
-    let told = match taken {
+    let taken = insert_submission(&mut tx, ACCOUNT, &linked, &submission("x"), -1, &writer).await.unwrap();
+    let notified = match taken {
         SubmissionOutcome::Stored(signals) => signals,
         _ => Vec::new(),
     };
-    let told = told.into_iter().flat_map(|signal| match signal {
+    let notified = notified.into_iter().flat_map(|signal| match signal {
         Signal::DeliveriesDue { webhook_ids } => webhook_ids,
         _ => Vec::new(),
     });
-    assert_eq!(told.collect::<BTreeSet<_>>(), wanting);
+    assert_eq!(notified.collect::<BTreeSet<_>>(), receivers);
     store::commit(tx).await.unwrap();
 }
 
@@ -299,9 +301,9 @@ async fn skips_submissions_with_new_or_deleted_webhooks() {
     let database = database().await;
     let db = &database.db;
     let (ending, new) = (form(db, ACCOUNT).await, form(db, ACCOUNT).await);
-    let webhook = listen(db, Some(vec![ending.id]), &[]).await;
+    let webhook = add_webhook(db, Some(vec![ending.id]), &[]).await;
     for _ in 0..2 {
-        listen(db, Some(vec![new.id]), &[]).await;
+        add_webhook(db, Some(vec![new.id]), &[]).await;
     }
     let mut end = store::begin(db).await.unwrap();
     sqlx::query("delete from webhooks where id = $1").bind(webhook).execute(&mut *end).await.unwrap();
@@ -309,10 +311,10 @@ async fn skips_submissions_with_new_or_deleted_webhooks() {
         submission_with_listeners(ACCOUNT, &ending, "x", 1),
         submission_with_listeners(ACCOUNT, &new, "x", 1),
     ];
-    let taken = tokio::time::timeout(Duration::from_secs(10), take(db, &all)).await.unwrap();
+    let taken = tokio::time::timeout(Duration::from_secs(10), insert(db, &all)).await.unwrap();
     assert!(taken.is_empty() && deliveries(db).await.is_empty(), "{taken:?}");
     store::commit(end).await.unwrap();
-    assert_eq!(take(db, &all[..1]).await, [all[0].id()], "after the deletion there are no deliveries");
+    assert_eq!(insert(db, &all[..1]).await, [all[0].id()], "after the deletion there are no deliveries");
     assert!(deliveries(db).await.is_empty());
 }
 
@@ -330,11 +332,11 @@ async fn an_edited_form_and_a_deleted_account_delay_no_others() {
         .await
         .unwrap();
     let all = [plain(ACCOUNT, &edited, "x"), plain(OTHER, &ending, "x"), plain(ACCOUNT, &free, "x")];
-    let taken = tokio::time::timeout(Duration::from_secs(10), take(db, &all)).await.unwrap();
+    let taken = tokio::time::timeout(Duration::from_secs(10), insert(db, &all)).await.unwrap();
     assert_eq!(taken, [all[2].id()]);
     store::rollback(edit).await.unwrap();
     store::rollback(end).await.unwrap();
-    assert_eq!(take(db, &all[..2]).await.len(), 2, "and when that is over they are taken");
+    assert_eq!(insert(db, &all[..2]).await.len(), 2, "and when that is over they are taken");
 }
 
 /// The statement has a snapshot from its begin and gets the form's lock later. It must not miss what is committed in
@@ -352,7 +354,7 @@ async fn a_limit_set_under_load_is_never_exceeded() {
                 while !done.load(Ordering::Relaxed) {
                     let of_form = |note| of(&open(ACCOUNT, &form), &submission(note));
                     if let (Some(one), Some(other)) = (of_form("x"), of_form("y")) {
-                        sum += take(&db, &[one, other]).await.len();
+                        sum += insert(&db, &[one, other]).await.len();
                     }
                     let mut conn = store::acquire(&db).await.unwrap();
                     form = find_form(&mut conn, ACCOUNT, form.id).await.unwrap().unwrap();

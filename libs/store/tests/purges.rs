@@ -190,15 +190,15 @@ async fn cached_items_of_a_deleted_account_are_published_most_urgent_first() {
     assert_eq!(list_cached_items(&mut conn, unknown).await.unwrap(), of_unknown, "of no other account");
 
     delete_account(&mut conn, ACCOUNT, noon()).await.unwrap();
-    let told = outbox::lock_signals(&mut conn, noon(), 100).await.unwrap();
-    let mut told = told.iter().map(|row| match &row.message {
+    let published = outbox::lock_signals(&mut conn, noon(), 100).await.unwrap();
+    let mut published = published.iter().map(|row| match &row.message {
         Some(Signal::Changed(change)) => shape(change),
         other => panic!("{other:?}"),
     });
     for change in all.into_iter().chain([json!({"change": "subdomain_gone", "subdomain_id": SITE})]) {
-        assert_eq!(told.next(), Some(change));
+        assert_eq!(published.next(), Some(change));
     }
-    assert_eq!(told.next(), None);
+    assert_eq!(published.next(), None);
 }
 
 #[tokio::test]

@@ -15,13 +15,13 @@ fn now() -> DateTime<Utc> {
 }
 
 async fn suggested(conn: &mut Conn, names: &[&str]) -> (Option<String>, usize) {
-    let mut asked = 0;
+    let mut attempts = 0;
     let suggest = || {
-        asked += 1;
-        names[(asked - 1) % names.len()].to_owned()
+        attempts += 1;
+        names[(attempts - 1) % names.len()].to_owned()
     };
     let name = insert_suggested(conn, OURS, Uuid::from_u128(10), now(), suggest).await.unwrap();
-    (name, asked)
+    (name, attempts)
 }
 
 #[tokio::test]
@@ -38,8 +38,8 @@ async fn the_first_suggested_name_that_is_neither_used_nor_recent_is_taken() {
     sqlx::query(given_up).bind(THEIRS).bind(site).bind(now()).execute(&mut *conn).await.unwrap();
 
     assert_eq!(suggested(&mut conn, &["taken"]).await, (None, 5), "after five attempts");
-    let (name, asked) = suggested(&mut conn, &["taken", "given-up", "free", "also-free"]).await;
-    assert_eq!((name.as_deref(), asked), (Some("free"), 3));
+    let (name, attempts) = suggested(&mut conn, &["taken", "given-up", "free", "also-free"]).await;
+    assert_eq!((name.as_deref(), attempts), (Some("free"), 3));
     let made = find_subdomain(&mut conn, OURS, None).await.unwrap().unwrap();
     assert_eq!((made.id, made.name.as_str()), (Uuid::from_u128(10), "free"));
     assert!(!reserve_name(&mut conn, THEIRS, "free", now()).await.unwrap());

@@ -92,7 +92,7 @@ async fn page(db: &store::Db, template: Option<&str>) -> Uuid {
 }
 
 /// Inserts a submission, and commits if it is stored.
-async fn take(db: &store::Db, form: &Form, payload: Value, spam_reasons: &[&str]) -> SubmissionOutcome {
+async fn insert(db: &store::Db, form: &Form, payload: Value, spam_reasons: &[&str]) -> SubmissionOutcome {
     let new = NewSubmission {
         id: new_id(),
         external_id: None,
@@ -166,12 +166,13 @@ async fn one_of_two_hundred_concurrent_duplicates_is_stored() {
                 let email = if number % 2 == 0 { "a@b.co" } else { "A@B.co" };
                 async move {
                     let _turn = turns.acquire().await.unwrap();
-                    take(&db, &form, json!({"email": email, "note": number.to_string()}), &[]).await
+                    insert(&db, &form, json!({"email": email, "note": number.to_string()}), &[]).await
                 }
             })
             .collect();
         let taken = taken.join_all().await;
-        let of = |wanted: fn(&SubmissionOutcome) -> bool| taken.iter().filter(|taken| wanted(taken)).count();
+        let of =
+            |expected: fn(&SubmissionOutcome) -> bool| taken.iter().filter(|taken| expected(taken)).count();
         assert_eq!((of(stored), of(|taken| *taken == SubmissionOutcome::Duplicate)), (1, 199));
         assert_eq!((count(&database.db, &form).await, submissions(&database.db, &form).await.len()), (1, 1));
     }
@@ -185,7 +186,7 @@ async fn unlimited_counting_is_exact_and_a_later_limit_applies() {
         let taken: JoinSet<SubmissionOutcome> = (0..times)
             .map(|_| {
                 let (db, form) = (database.db.clone(), form.clone());
-                async move { take(&db, &form, json!({"note": "x"}), &[]).await }
+                async move { insert(&db, &form, json!({"note": "x"}), &[]).await }
             })
             .collect();
         taken.join_all().await.iter().filter(|taken| stored(taken)).count()
@@ -229,7 +230,7 @@ async fn an_edit_is_not_starved_by_submissions() {
             let (db, form, edited) = (database.db.clone(), form.clone(), Arc::clone(&edited));
             async move {
                 while !edited.load(Ordering::Relaxed) {
-                    take(&db, &form, json!({"note": "x"}), &[]).await;
+                    insert(&db, &form, json!({"note": "x"}), &[]).await;
                 }
             }
         })
@@ -258,7 +259,7 @@ async fn a_submission_without_the_unique_field_is_no_duplicate() {
     let database = database().await;
     let form = form(&database.db, by_email).await;
     for _ in 0..3 {
-        assert!(stored(&take(&database.db, &form, json!({"note": "x"}), &[]).await));
+        assert!(stored(&insert(&database.db, &form, json!({"note": "x"}), &[]).await));
     }
     assert_eq!(count(&database.db, &form).await, 3);
 }
@@ -273,7 +274,7 @@ async fn spam_is_stored_without_effects() {
     })
     .await;
     for _ in 0..2 {
-        let taken = take(&database.db, &form, json!({"email": "a@b.co"}), &["honeypot"]).await;
+        let taken = insert(&database.db, &form, json!({"email": "a@b.co"}), &["honeypot"]).await;
         assert_eq!(taken, SubmissionOutcome::Stored(Vec::new()));
     }
     assert_eq!((count(&database.db, &form).await, jobs(&database.db).await), (0, Vec::new()));
@@ -283,10 +284,10 @@ async fn spam_is_stored_without_effects() {
         (2, "spam", ["honeypot".to_owned()].as_slice())
     );
     assert!(
-        stored(&take(&database.db, &form, json!({"email": "a@b.co"}), &[]).await),
+        stored(&insert(&database.db, &form, json!({"email": "a@b.co"}), &[]).await),
         "it takes no place of another"
     );
-    let late = take(&database.db, &form, json!({"email": "c@b.co"}), &["honeypot"]).await;
+    let late = insert(&database.db, &form, json!({"email": "c@b.co"}), &["honeypot"]).await;
     assert_eq!(late, SubmissionOutcome::Refused(Shut::Full), "spam is rejected like any other submission");
 }
 
@@ -316,7 +317,7 @@ async fn a_form_keeps_only_its_newest_spam() {
     store::execute_raw(&database.db, "update submissions set created_at = created_at - interval '10 years'")
         .await
         .unwrap();
-    assert!(stored(&take(&database.db, &form, json!({"note": "buy"}), &["honeypot"]).await));
+    assert!(stored(&insert(&database.db, &form, json!({"note": "buy"}), &["honeypot"]).await));
     let kept = of(&form, Status::Spam).await;
     assert_eq!(kept.len(), usize::try_from(SPAM_MAX).unwrap());
     assert_eq!(
@@ -327,7 +328,7 @@ async fn a_form_keeps_only_its_newest_spam() {
 
     let large: String = Rng::seeded(1).bytes::<120_000>().iter().map(|byte| format!("{byte:02x}")).collect();
     for _ in 0..120 {
-        assert!(stored(&take(&database.db, &other, json!({"note": large}), &["honeypot"]).await));
+        assert!(stored(&insert(&database.db, &other, json!({"note": large}), &["honeypot"]).await));
     }
     let kept = of(&other, Status::Spam).await.len();
     assert!((50..120).contains(&kept), "{kept} of 240 kB each are more than a form keeps");
@@ -352,16 +353,16 @@ async fn deliveries_and_the_mail_are_stored_in_the_same_transaction() {
     let mut conn = store::acquire(&database.db).await.unwrap();
     insert_webhook(&mut conn, ACCOUNT, &webhook).await.unwrap();
     assert_eq!(
-        take(&database.db, &form, json!({"note": "x"}), &[]).await,
+        insert(&database.db, &form, json!({"note": "x"}), &[]).await,
         SubmissionOutcome::Stored(vec![
             Signal::OutboxFilled,
             Signal::DeliveriesDue { webhook_ids: vec![webhook.id] }
         ])
     );
     let submission_id = submissions(&database.db, &form).await[0].id;
-    let wanted = store::deliveries::DeliveryFilter { id: None, state: None, after: None, limit: 10 };
+    let expected = store::deliveries::DeliveryFilter { id: None, state: None, after: None, limit: 10 };
     let deliveries =
-        store::deliveries::list_deliveries(&mut conn, ACCOUNT, webhook.id, &wanted).await.unwrap();
+        store::deliveries::list_deliveries(&mut conn, ACCOUNT, webhook.id, &expected).await.unwrap();
     assert_eq!(
         (deliveries.len(), deliveries[0].state.as_str()),
         (1, "pending"),
@@ -375,7 +376,7 @@ async fn the_page_gets_an_entry_and_its_change_is_published() {
     let database = database().await;
     let page = page(&database.db, Some("<p>{{note}}</p>")).await;
     let form = form(&database.db, |form| form.auto_entry_page_id = Some(page)).await;
-    let SubmissionOutcome::Stored(signals) = take(&database.db, &form, json!({"note": "x"}), &[]).await
+    let SubmissionOutcome::Stored(signals) = insert(&database.db, &form, json!({"note": "x"}), &[]).await
     else {
         panic!("it is stored")
     };
@@ -385,8 +386,8 @@ async fn the_page_gets_an_entry_and_its_change_is_published() {
     let mut conn = store::acquire(&database.db).await.unwrap();
     let entries = store::entries::list_entries(&mut conn, ACCOUNT, page).await.unwrap();
     assert_eq!(entries.iter().map(|entry| &entry.data).collect::<Vec<_>>(), [&json!({"note": "x"})]);
-    let told = store::outbox::lock_signals(&mut conn, now(), 10).await.unwrap();
-    assert_eq!(told[0].message.as_ref(), Some(&signals[0]), "guaranteed by the outbox");
+    let published = store::outbox::lock_signals(&mut conn, now(), 10).await.unwrap();
+    assert_eq!(published[0].message.as_ref(), Some(&signals[0]), "guaranteed by the outbox");
     assert_eq!(submissions(&database.db, &form).await[0].entry_note, None);
 }
 
@@ -406,7 +407,7 @@ async fn a_submission_without_an_entry_is_stored_with_the_reason() {
     ] {
         let form = form(&database.db, |form| form.auto_entry_page_id = Some(page)).await;
         assert_eq!(
-            take(&database.db, &form, json!({"note": note}), &[]).await,
+            insert(&database.db, &form, json!({"note": note}), &[]).await,
             SubmissionOutcome::Stored(Vec::new()),
             "{why}"
         );
@@ -426,19 +427,19 @@ async fn a_submission_validated_against_an_older_form_is_rejected() {
     // It waits for the edit and then sees it.
     let waiting = tokio::spawn({
         let (db, form) = (database.db.clone(), form.clone());
-        async move { take(&db, &form, json!({"email": "a@b.co"}), &[]).await }
+        async move { insert(&db, &form, json!({"email": "a@b.co"}), &[]).await }
     });
     store::commit(tx).await.unwrap();
     assert_eq!(waiting.await.unwrap(), SubmissionOutcome::Changed);
     assert_eq!(
-        take(&database.db, &form, json!({"email": "a@b.co"}), &["too_fast"]).await,
+        insert(&database.db, &form, json!({"email": "a@b.co"}), &["too_fast"]).await,
         SubmissionOutcome::Changed
     );
     assert_eq!(count(&database.db, &form).await, 0);
     let mut conn = store::acquire(&database.db).await.unwrap();
     let edited = find_form(&mut conn, ACCOUNT, form.id).await.unwrap().unwrap();
     assert!(edited.updated_at > form.updated_at, "even if the clock does not advance");
-    assert!(stored(&take(&database.db, &edited, json!({"email": "a@b.co"}), &[]).await));
+    assert!(stored(&insert(&database.db, &edited, json!({"email": "a@b.co"}), &[]).await));
 }
 
 #[tokio::test]
@@ -455,6 +456,6 @@ async fn the_largest_valid_submission_can_be_stored_and_indexed() {
         letters,
         "\u{1}\u{fffe}\"\\".repeat(30_000),
     ] {
-        assert!(stored(&take(&database.db, &form, json!({"note": note}), &[]).await));
+        assert!(stored(&insert(&database.db, &form, json!({"note": note}), &[]).await));
     }
 }

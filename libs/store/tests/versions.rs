@@ -119,7 +119,7 @@ async fn only_content_changes_create_versions_and_every_edit_raises_updated_at()
     assert!(!gone);
 }
 
-fn wanted(html: &str) -> PageUpsert {
+fn upsert(html: &str) -> PageUpsert {
     PageUpsert {
         id: Uuid::from_u128(7),
         folder_id: None,
@@ -144,20 +144,20 @@ async fn an_upsert_writes_only_differences() {
         css: Some(Some("p{}".to_owned())),
         metadata: Some(json!({"n": 1e2, "a": {"c": 1, "b": [2.0]}})),
         deploy_id: Some(SITE),
-        ..wanted("<p>x")
+        ..upsert("<p>x")
     };
-    let hide = || PageUpsert { is_published: Some(false), ..wanted("<p>x") };
-    let bare = || PageUpsert { css: Some(None), ..wanted("<p>x") };
+    let hide = || PageUpsert { is_published: Some(false), ..upsert("<p>x") };
+    let bare = || PageUpsert { css: Some(None), ..upsert("<p>x") };
     let mut updated_at = None;
     for (page, became) in [
         (styled(), UpsertOutcome::Created(id)),
         (styled(), UpsertOutcome::Unchanged(id)),
-        (PageUpsert { id: Uuid::from_u128(8), ..wanted("<p>x") }, UpsertOutcome::Unchanged(id)),
+        (PageUpsert { id: Uuid::from_u128(8), ..upsert("<p>x") }, UpsertOutcome::Unchanged(id)),
         (styled(), UpsertOutcome::Unchanged(id)),
         (hide(), UpsertOutcome::Updated(id)),
         (hide(), UpsertOutcome::Unchanged(id)),
         (bare(), UpsertOutcome::Updated(id)),
-        (wanted("<p>y"), UpsertOutcome::Updated(id)),
+        (upsert("<p>y"), UpsertOutcome::Updated(id)),
     ] {
         let said = format!("{page:?}");
         assert_eq!(pages::upsert_page(&mut conn, ACCOUNT, page, noon()).await.unwrap(), became, "{said}");

@@ -111,14 +111,14 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
     // The slots are above those of single submissions, so only another batch can hold them; all batches count forms in
     // the same order and can't deadlock.
     let rows = query!(
-        r#"with asked as materialized (
+        r#"with input as materialized (
                select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::bigint[], $5::timestamptz[], $6::text[],
                                     $7::timestamptz[], $8::text[], $9::text[])
-                   as asked (id, account_id, form_id, lock, checked_at, payload, sent_at, event, traceparent)
+                   as input (id, account_id, form_id, lock, checked_at, payload, sent_at, event, traceparent)
            ), ordered as materialized (
                select * from unnest($10::uuid[], $11::int[], $12::uuid[]) as ordered (submission_id, place, id)
            ), free as materialized (
-               select form_id, account_id from (select distinct form_id, account_id, lock from asked) forms
+               select form_id, account_id from (select distinct form_id, account_id, lock from input) forms
                where pg_try_advisory_xact_lock_shared(lock)
            ), listening as materialized (
                select f.form_id, w.id, row_number() over (partition by f.form_id order by w.id) as place
@@ -128,14 +128,14 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
                select l.form_id, l.id, l.place from listening l join webhooks w on w.id = l.id and w.is_active
                for key share of w skip locked
            ), place as materialized (
-               select asked.* from asked join free using (form_id, account_id)
-                   join forms f on f.id = asked.form_id and f.account_id = asked.account_id
-                   join accounts a on a.id = asked.account_id
-               where f.updated_at = asked.checked_at and (f.closes_at is null or f.closes_at > asked.sent_at)
+               select input.* from input join free using (form_id, account_id)
+                   join forms f on f.id = input.form_id and f.account_id = input.account_id
+                   join accounts a on a.id = input.account_id
+               where f.updated_at = input.checked_at and (f.closes_at is null or f.closes_at > input.sent_at)
                  and not exists (
-                     select from listening l where l.form_id = asked.form_id
+                     select from listening l where l.form_id = input.form_id
                        and (not exists (select from held h where h.form_id = l.form_id and h.id = l.id)
-                            or not exists (select from ordered o where o.submission_id = asked.id and o.place = l.place)))
+                            or not exists (select from ordered o where o.submission_id = input.id and o.place = l.place)))
                for share of f skip locked for key share of a skip locked
            ), stored as (
                insert into submissions (id, account_id, form_id, payload, created_at, updated_at)
@@ -145,7 +145,7 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
                insert into form_tallies as t (form_id, slot, submissions)
                select form_id, $14 + pg_backend_pid() % $14, count(*) from stored group by form_id order by form_id
                on conflict (form_id, slot) do update set submissions = t.submissions + excluded.submissions
-           ), told as (
+           ), delivered as (
                insert into deliveries (id, webhook_id, account_id, submission_id, event, payload, next_attempt_at,
                                        created_at, traceparent)
                select o.id, h.id, p.account_id, p.id, $13, p.event::jsonb, p.sent_at, p.sent_at, p.traceparent
@@ -153,7 +153,7 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
            )
            select id, null::uuid as webhook_id from stored
            union all
-           select null, id from (select distinct id from held where form_id in (select form_id from place)) told"#,
+           select null, id from (select distinct id from held where form_id in (select form_id from place)) delivered"#,
         &column(all, |one| one.id),
         &column(all, |one| one.account_id),
         &column(all, |one| one.form_id),
