@@ -95,6 +95,7 @@ pub async fn acquire_detached(db: &Db) -> Result<Conn, Error> {
     Ok(db.acquire().await?.detach())
 }
 
+/// Begins a transaction on a connection of the pool.
 pub async fn begin(db: &Db) -> Result<Tx, Error> {
     Ok(db.begin().await?)
 }

@@ -1,5 +1,6 @@
 //! Errors of Postgres, grouped by how callers must react.
 
+/// The failure of a statement.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Postgres rejected the statement or is unreachable.

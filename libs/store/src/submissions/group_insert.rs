@@ -64,6 +64,7 @@ impl BatchSubmission {
         together::is_light(one.bytes()).then_some(one)
     }
 
+    /// The id of the submission.
     pub fn id(&self) -> Uuid {
         self.id
     }
