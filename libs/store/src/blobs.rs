@@ -158,13 +158,13 @@ pub async fn lock_unreferenced(
     }
 }
 
-/// Deletes the row of a blob whose bytes are gone. Returns an error if the blob is still referenced.
+/// Deletes the row of a blob after its bytes. Returns an error if the blob is still referenced.
 pub async fn delete_blob(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<(), Error> {
     query!("delete from blobs where account_id = $1 and id = $2", account_id, id).execute(conn).await?;
     Ok(())
 }
 
-/// Postpones the deletion of a blob whose bytes could not be deleted.
+/// Postpones the deletion of a blob after a failure of the object store.
 pub async fn postpone_blob(
     conn: &mut Conn,
     account_id: Uuid,

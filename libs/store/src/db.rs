@@ -56,7 +56,7 @@ fn pool_options(config: &Config) -> PgPoolOptions {
     PgPoolOptions::new().max_connections(config.max_connections).acquire_timeout(Duration::from_secs(5))
 }
 
-/// A separate pool for a few statements that run constantly over tables whose size changes. Each statement gets one
+/// A separate pool for a few statements that run constantly over tables of changing size. Each statement gets one
 /// generic plan that uses indexes only: a plan made for an empty table would otherwise keep scanning the full one. Idle
 /// connections are not tested before use; the caller must retry.
 pub fn connect_generic_plans(config: &Config, max_connections: u32) -> Result<Db, Error> {

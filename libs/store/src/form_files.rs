@@ -275,7 +275,7 @@ pub async fn find_downloadable(
     row.map(ServedFile::try_from).transpose()
 }
 
-/// Deletes an announced file whose bytes did not arrive in time. Does nothing otherwise.
+/// Deletes an announced file if its bytes did not arrive in time. Does nothing otherwise.
 pub async fn delete_unsent(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<(), Error> {
     query!("delete from form_files where account_id = $1 and id = $2 and blob_id is null", account_id, id)
         .execute(conn)

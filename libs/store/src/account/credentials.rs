@@ -21,7 +21,7 @@ pub struct Caller {
     pub credential: Credential,
     /// The stored digest of the secret: the HMAC of a key or the hash of a session token.
     pub fingerprint: [u8; 32],
-    /// The account whose resources it may access.
+    /// The account that owns the resources it may access.
     pub account: Account,
     pub scopes: ScopeSet,
     /// Restriction to a folder or to listed resources.

@@ -59,7 +59,7 @@ pub async fn get_site_salt(
     salt.map(|salt| salt.try_into().map_err(unreadable)).transpose()
 }
 
-/// Destroys the salts whose period has ended.
+/// Destroys the salts of ended periods.
 pub async fn delete_ended_salts(conn: &mut Conn, now: DateTime<Utc>) -> Result<(), Error> {
     query!("delete from retention_salts where ends_at <= $1", now).execute(conn).await?;
     Ok(())

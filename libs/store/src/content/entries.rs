@@ -29,7 +29,7 @@ pub struct Entry {
     pub created_at: DateTime<Utc>,
 }
 
-/// The location of a page whose entries changed; caches of it must be invalidated.
+/// The location of a page with changed entries; caches of it must be invalidated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageLocation {
     pub subdomain_id: Uuid,

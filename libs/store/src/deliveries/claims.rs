@@ -130,7 +130,7 @@ pub async fn list_due(conn: &mut Conn, now: DateTime<Utc>) -> Result<Vec<Uuid>, 
     Ok(due)
 }
 
-/// Undoes claims whose attempts were never sent.
+/// Undoes claims of attempts that were never sent.
 pub async fn release_attempts(conn: &mut Conn, attempts: &[Attempt]) -> Result<(), Error> {
     let (ids, numbers): (Vec<Uuid>, Vec<i32>) =
         attempts.iter().map(|attempt| (attempt.delivery_id, attempt.attempt)).unzip();

@@ -92,7 +92,7 @@ pub struct StoredBatch {
     pub webhook_ids: Vec<Uuid>,
 }
 
-/// Inserts the submissions whose form is unchanged since their validation, open, and not being edited, with deliveries
+/// Inserts the submissions of forms that are unchanged since the validation, open, and not being edited, with deliveries
 /// to all its webhooks. Commits them, unless `conn` is in a transaction.
 ///
 /// Skips submissions with more webhooks than known at their validation, or with a webhook that is being deleted. On an

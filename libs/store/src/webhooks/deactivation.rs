@@ -1,4 +1,4 @@
-//! The mail to an owner whose webhook was deactivated automatically.
+//! The mail to the owner of a webhook that was deactivated automatically.
 
 use chrono::{DateTime, Utc};
 use sqlx::query_as;

@@ -22,7 +22,7 @@ pub struct NewSite {
     pub name: String,
     /// The host of the site according to its owner; not verified.
     pub domain: Option<String>,
-    /// The subdomain whose pages include the tracker. The caller must have checked its owner.
+    /// The subdomain with pages that include the tracker. The caller must have checked its owner.
     pub subdomain_id: Option<Uuid>,
     pub folder_id: Option<Uuid>,
     pub created_at: DateTime<Utc>,
@@ -37,7 +37,7 @@ pub struct Site {
     pub name: String,
     /// The host of the site according to its owner; not verified.
     pub domain: Option<String>,
-    /// The subdomain whose pages include the tracker.
+    /// The subdomain with pages that include the tracker.
     pub subdomain_id: Option<Uuid>,
     pub folder_id: Option<Uuid>,
     pub created_at: DateTime<Utc>,

@@ -18,7 +18,7 @@ pub struct DeployFile {
     pub by_content: bool,
 }
 
-/// The deploy whose files a site serves.
+/// The deploy that a site serves its files from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServedDeploy {
     pub deploy_id: Uuid,
@@ -53,7 +53,7 @@ pub async fn lock_served_deploy(
     Ok(served)
 }
 
-/// Sets the deploy whose files a site serves, or none.
+/// Sets the deploy that a site serves its files from, or none.
 pub async fn update_served_deploy(
     conn: &mut Conn,
     account_id: Uuid,

@@ -46,7 +46,7 @@ pub async fn insert_changes(
     Ok(())
 }
 
-/// Returns the page changes of a deploy whose pages still exist.
+/// Returns the changes of a deploy to pages that still exist.
 pub async fn list_changes(
     conn: &mut Conn,
     account_id: Uuid,
