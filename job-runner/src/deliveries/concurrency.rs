@@ -111,7 +111,7 @@ impl ConcurrencyLimiter {
             (left, others) = (left - share, others - 1);
             ClaimLimit { webhook_id, limit: i32::try_from(share).unwrap_or(i32::MAX) }
         });
-        shares.filter(|limit| limit.places > 0).collect()
+        shares.filter(|limit| limit.limit > 0).collect()
     }
 
     /// Acquires a permit unconditionally: the caller has claimed no more than [`Self::claim_limits`] allowed.
@@ -200,7 +200,7 @@ mod tests {
     const OTHER: Uuid = Uuid::from_u128(2);
 
     fn limit_of(limiter: &ConcurrencyLimiter, webhook: Uuid) -> i32 {
-        limiter.claim_limits([webhook].into_iter(), u32::MAX).first().map_or(0, |limit| limit.places)
+        limiter.claim_limits([webhook].into_iter(), u32::MAX).first().map_or(0, |limit| limit.limit)
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
             }
         }
         let limits = limiter.claim_limits(slow.iter().copied(), 64);
-        assert!(limits.iter().all(|limit| limit.places == 1), "{limits:?}");
+        assert!(limits.iter().all(|limit| limit.limit == 1), "{limits:?}");
         assert_eq!(limits.len(), 4, "within one claim as well");
         let _in_flight: Vec<_> = slow[..4].iter().map(|id| limiter.acquire(*id)).collect();
         let limits = (limit_of(&limiter, slow[4]), limit_of(&limiter, ONE), limiter.available());
@@ -233,7 +233,7 @@ mod tests {
     fn the_total_is_divided_between_the_webhooks_that_wait() {
         let limiter = ConcurrencyLimiter::new(100, 64);
         let limits = limiter.claim_limits([ONE, OTHER].into_iter(), 4);
-        assert_eq!(limits.iter().map(|limit| limit.places).collect::<Vec<_>>(), [2, 2]);
+        assert_eq!(limits.iter().map(|limit| limit.limit).collect::<Vec<_>>(), [2, 2]);
         assert_eq!(limiter.claim_limits([ONE, OTHER].into_iter(), 1).len(), 1);
         let _permits: Vec<_> = (0..4).map(|_| limiter.acquire(ONE)).collect();
         let limits = limiter.claim_limits([ONE, OTHER].into_iter(), 4);

@@ -56,7 +56,7 @@ impl DueWebhooks {
         self.queue.retain(|id| !served.contains(id));
         for limit in limits {
             let claimed = claimed.get(&limit.webhook_id).copied().unwrap_or_default();
-            if usize::try_from(limit.places).is_ok_and(|places| claimed < places) {
+            if usize::try_from(limit.limit).is_ok_and(|places| claimed < places) {
                 self.queued.remove(&limit.webhook_id);
             } else {
                 self.queue.push_back(limit.webhook_id);
