@@ -72,7 +72,7 @@ pub struct AppInner {
     pub query_admission: QueryAdmission,
     /// Bounds large request bodies in memory.
     pub body_budget: BodyBudget,
-    /// Authenticates the edge, whose client IP header is trusted.
+    /// Authenticates the edge, so that its client IP header can be trusted.
     pub edge_trust: EdgeTrust,
     /// The current time.
     pub clock: Clock,

@@ -1,4 +1,4 @@
-//! The first argument of a handler: the authenticated caller, whose key allows the operation.
+//! The first argument of a handler: the authenticated and authorized caller.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ scopes! {
     WorkflowsCreate = Workflows Create;
 }
 
-/// An authenticated call whose key allows `S`.
+/// An authenticated call with the scope `S`.
 #[derive(Debug)]
 pub struct Call<S> {
     /// The caller's account, which every store function takes.

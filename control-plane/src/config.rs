@@ -143,7 +143,7 @@ pub struct Deploys {
     /// Interval of progress reports.
     #[serde(with = "service::config::duration")]
     pub progress_interval: Duration,
-    /// Deploys per site whose files are retained for rollbacks.
+    /// Deploys per site that retain their files for rollbacks.
     pub max_retained: i64,
 }
 

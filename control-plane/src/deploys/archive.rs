@@ -41,7 +41,7 @@ impl ArchiveError {
     }
 }
 
-/// A zip whose entries have all been checked.
+/// A zip after all its entries have been checked.
 pub(crate) struct Archive {
     zip: ZipArchive<BufReader<File>>,
     /// Index of each file in the zip, by path.
@@ -165,7 +165,7 @@ fn count_entries(file: &mut File) -> std::io::Result<Option<u64>> {
     file.seek(SeekFrom::Start(0))?;
     let ends = bytes.windows(4).enumerate().rev().filter(|(_, word)| *word == END_SIGNATURE);
     let number = |at: usize| bytes.get(at..at + 2).map(|two| u64::from(two[0]) | u64::from(two[1]) << 8);
-    // The last record whose comment ends exactly at the end of the file.
+    // The last record with a comment that ends exactly at the end of the file.
     let mut ends = ends.filter(|(at, _)| {
         number(at + 20) == u64::try_from(bytes.len() - at).ok().and_then(|left| left.checked_sub(END_BYTES))
     });

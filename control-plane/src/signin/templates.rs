@@ -48,7 +48,7 @@ impl Templates {
         Ok(Self { environment, policy: HeaderValue::from_str(&policy)? })
     }
 
-    /// Renders a page whose URL may be a secret: it sends no `Referer`.
+    /// Renders a page that may have a secret URL: it sends no `Referer`.
     pub(super) fn show(&self, status: StatusCode, template: &str, context: &Value) -> Response {
         self.render(status, template, context, "no-referrer")
     }

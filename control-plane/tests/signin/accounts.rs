@@ -115,7 +115,10 @@ async fn signing_in_selects_the_latest_account() {
 #[tokio::test]
 async fn an_account_shows_its_holder() {
     let fixture = Fixture::start().await;
-    fixture.a.says(crate::provider::Says { email: Some("ada@example.com".to_owned()), ..Default::default() });
+    fixture.a.set_overrides(crate::provider::Overrides {
+        email: Some("ada@example.com".to_owned()),
+        ..Default::default()
+    });
     let mut browser = fixture.signed_in("ada").await;
     browser.post("/account/new", &[]).await;
     let account = current(&mut browser).await.parse().unwrap();

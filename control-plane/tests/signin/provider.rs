@@ -26,7 +26,7 @@ use url::Url;
 
 /// Deviations from a correct provider.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Says {
+pub(crate) struct Overrides {
     /// The issuer in the token.
     pub(crate) issuer: Option<String>,
     /// The nonce in the token.
@@ -56,7 +56,7 @@ struct Code {
 
 #[derive(Debug, Default)]
 struct Inside {
-    says: Says,
+    overrides: Overrides,
     codes: BTreeMap<String, Code>,
     /// The current signing key.
     key: u8,
@@ -87,8 +87,8 @@ impl Provider {
     }
 
     /// Sets the deviations.
-    pub(crate) fn says(&self, says: Says) {
-        self.inside.lock().unwrap().says = says;
+    pub(crate) fn set_overrides(&self, overrides: Overrides) {
+        self.inside.lock().unwrap().overrides = overrides;
     }
 
     /// Rotates the key and publishes only the new one.
@@ -114,33 +114,33 @@ impl Provider {
         inside.codes.insert(code.clone(), Code { subject: subject.to_owned(), nonce, challenge });
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("code", &code).append_pair("state", &request["state"]);
-        if inside.says.names_itself {
+        if inside.overrides.names_itself {
             query.append_pair("iss", &self.issuer);
         }
         query.finish()
     }
 
     fn token(&self, inside: &Inside, code: &Code) -> String {
-        let says = &inside.says;
+        let overrides = &inside.overrides;
         let now = self.clock.now();
-        let expires_at = now + says.expired_since.map_or(TimeDelta::minutes(5), |since| -since);
-        let email = says.email.clone().map(EndUserEmail::new);
+        let expires_at = now + overrides.expired_since.map_or(TimeDelta::minutes(5), |since| -since);
+        let email = overrides.email.clone().map(EndUserEmail::new);
         let standard = StandardClaims::new(SubjectIdentifier::new(code.subject.clone()))
             .set_email_verified(email.is_some().then_some(true))
             .set_email(email);
         let claims = CoreIdTokenClaims::new(
-            IssuerUrl::new(says.issuer.clone().unwrap_or_else(|| self.issuer.clone())).unwrap(),
-            vec![Audience::new(says.audience.clone().unwrap_or_else(|| "us".to_owned()))],
+            IssuerUrl::new(overrides.issuer.clone().unwrap_or_else(|| self.issuer.clone())).unwrap(),
+            vec![Audience::new(overrides.audience.clone().unwrap_or_else(|| "us".to_owned()))],
             expires_at,
             now,
             standard,
             EmptyAdditionalClaims {},
         )
-        .set_nonce(Some(Nonce::new(says.nonce.clone().unwrap_or_else(|| code.nonce.clone()))));
-        if let Some(header) = &says.header {
+        .set_nonce(Some(Nonce::new(overrides.nonce.clone().unwrap_or_else(|| code.nonce.clone()))));
+        if let Some(header) = &overrides.header {
             return hmac_signed(header, &claims);
         }
-        let key = key(if says.foreign_key { 99 } else { inside.key });
+        let key = key(if overrides.foreign_key { 99 } else { inside.key });
         let signed = CoreIdToken::new(claims, &key, CoreJwsSigningAlgorithm::EdDsa, None, None);
         signed.unwrap().to_string()
     }
@@ -173,7 +173,7 @@ fn answer(status: StatusCode, body: &Value) -> Response {
 
 async fn describe(State(provider): State<Provider>) -> Response {
     let at = |path: &str| format!("{}{path}", provider.issuer);
-    let names_itself = provider.inside.lock().unwrap().says.names_itself;
+    let names_itself = provider.inside.lock().unwrap().overrides.names_itself;
     answer(
         StatusCode::OK,
         &json!({
@@ -214,7 +214,7 @@ async fn exchange(State(provider): State<Provider>, headers: HeaderMap, form: By
 }
 
 async fn user_info(State(provider): State<Provider>, headers: HeaderMap) -> Response {
-    let received = provider.inside.lock().unwrap().says.user_info.clone();
+    let received = provider.inside.lock().unwrap().overrides.user_info.clone();
     match received {
         Some(received) if headers["authorization"] == "Bearer let-me-see" => {
             answer(StatusCode::OK, &received)

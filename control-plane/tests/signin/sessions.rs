@@ -28,7 +28,7 @@ async fn a_session_in_daily_use_ends_after_thirty_days() {
     fixture.later(TimeDelta::days(1));
     assert!(!browser.is_signed_in().await);
     fixture.signed_in("ada").await;
-    assert_eq!(fixture.texts("select s::text from sessions s").await.len(), 1, "the old one is cleared away");
+    assert_eq!(fixture.texts("select s::text from sessions s").await.len(), 1, "the old session is deleted");
 }
 
 #[tokio::test]

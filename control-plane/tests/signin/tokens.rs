@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde_json::json;
 
 use crate::fixture::Fixture;
-use crate::provider::Says;
+use crate::provider::Overrides;
 
 async fn assert_rejected(fixture: &Fixture, what: &str) {
     let mut browser = fixture.browser();
@@ -19,19 +19,19 @@ async fn assert_rejected(fixture: &Fixture, what: &str) {
 async fn a_token_with_a_wrong_issuer_audience_nonce_or_time_is_rejected() {
     let fixture = Fixture::start().await;
     let cases = [
-        ("another issuer", Says { issuer: Some(fixture.b.issuer.clone()), ..Says::default() }),
-        ("another client", Says { audience: Some("them".to_owned()), ..Says::default() }),
-        ("another attempt", Says { nonce: Some("of-another".to_owned()), ..Says::default() }),
-        ("too late", Says { expired_since: Some(TimeDelta::seconds(1)), ..Says::default() }),
-        ("another key", Says { foreign_key: true, ..Says::default() }),
-        ("no signature", Says { header: Some(json!({"alg": "none"})), ..Says::default() }),
-        ("the client's secret", Says { header: Some(json!({"alg": "HS256"})), ..Says::default() }),
+        ("another issuer", Overrides { issuer: Some(fixture.b.issuer.clone()), ..Overrides::default() }),
+        ("another client", Overrides { audience: Some("them".to_owned()), ..Overrides::default() }),
+        ("another attempt", Overrides { nonce: Some("of-another".to_owned()), ..Overrides::default() }),
+        ("too late", Overrides { expired_since: Some(TimeDelta::seconds(1)), ..Overrides::default() }),
+        ("another key", Overrides { foreign_key: true, ..Overrides::default() }),
+        ("no signature", Overrides { header: Some(json!({"alg": "none"})), ..Overrides::default() }),
+        ("the client's secret", Overrides { header: Some(json!({"alg": "HS256"})), ..Overrides::default() }),
     ];
-    for (what, says) in cases {
-        fixture.a.says(says);
+    for (what, overrides) in cases {
+        fixture.a.set_overrides(overrides);
         assert_rejected(&fixture, what).await;
     }
-    fixture.a.says(Says::default());
+    fixture.a.set_overrides(Overrides::default());
     assert!(fixture.signed_in("ada").await.is_signed_in().await, "and a correct provider is accepted");
 }
 
@@ -47,7 +47,7 @@ async fn a_callback_of_another_issuer_exchanges_no_code() {
 #[tokio::test]
 async fn a_promised_issuer_parameter_is_required() {
     let fixture = Fixture::start().await;
-    fixture.a.says(Says { names_itself: true, ..Says::default() });
+    fixture.a.set_overrides(Overrides { names_itself: true, ..Overrides::default() });
     assert!(fixture.signed_in("ada").await.is_signed_in().await);
     let mut browser = fixture.browser();
     let params = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
@@ -68,9 +68,9 @@ async fn a_rotated_provider_key_is_reloaded() {
 #[tokio::test]
 async fn identities_are_matched_by_issuer_and_subject_only() {
     let fixture = Fixture::start().await;
-    let email = |email: &str| Says { email: Some(email.to_owned()), ..Says::default() };
+    let email = |email: &str| Overrides { email: Some(email.to_owned()), ..Overrides::default() };
     for provider in [&fixture.a, &fixture.b] {
-        provider.says(email("ada@example.com"));
+        provider.set_overrides(email("ada@example.com"));
     }
     let mut at_a = fixture.signed_in("ada").await;
     at_a.post("/account/new", &[]).await;
@@ -81,7 +81,7 @@ async fn identities_are_matched_by_issuer_and_subject_only() {
         "another identity keeps its account"
     );
 
-    fixture.a.says(email("ada@new.example"));
+    fixture.a.set_overrides(email("ada@new.example"));
     let page = fixture.signed_in("ada").await.get("/account").await.text;
     assert!(page.contains("ada@new.example") && page.contains("Yours since"), "{page}");
     assert_eq!(fixture.texts("select i::text from identities i").await.len(), 2);
@@ -91,7 +91,7 @@ async fn identities_are_matched_by_issuer_and_subject_only() {
 async fn userinfo_supplies_the_e_mail_of_the_same_subject_only() {
     let fixture = Fixture::start().await;
     let received = json!({"sub": "ada", "email": "ada@example.com", "name": "Ada <b>"});
-    fixture.a.says(Says { user_info: Some(received.clone()), ..Says::default() });
+    fixture.a.set_overrides(Overrides { user_info: Some(received.clone()), ..Overrides::default() });
     let page = fixture.signed_in("ada").await.get("/account").await.text;
     assert!(page.contains("ada@example.com") && page.contains("Ada &lt;b&gt;"), "{page}");
     let page = fixture.signed_in("eve").await.get("/account").await.text;

@@ -36,7 +36,7 @@ impl Fixture {
     }
 
     /// Creates a folder, and one resource of each kind outside of it.
-    async fn things(&self) -> (String, [(&'static str, String); 3]) {
+    async fn resources(&self) -> (String, [(&'static str, String); 3]) {
         let fields = json!([{"name": "a", "label": "A", "type": "text"}]);
         let page = self.make("/api/pages", json!({"slug": "index", "title": "P", "html": "x"})).await;
         let form = self.make("/api/forms", json!({"name": "F", "fields": fields})).await;
@@ -46,9 +46,9 @@ impl Fixture {
     }
 }
 
-fn moves(things: &[(&str, String)]) -> Value {
+fn moves(resources: &[(&str, String)]) -> Value {
     let one = |(kind, id): &(&str, String)| json!({"type": kind, "id": id});
-    json!({"resources": things.iter().map(one).collect::<Vec<_>>()})
+    json!({"resources": resources.iter().map(one).collect::<Vec<_>>()})
 }
 
 fn statuses(moved: &Value) -> Vec<&str> {
@@ -58,14 +58,14 @@ fn statuses(moved: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn resources_are_moved_in_and_out_independently() {
     let fixture = Fixture::setup().await;
-    let (folder, things) = fixture.things().await;
+    let (folder, resources) = fixture.resources().await;
     let path = format!("/api/folders/{folder}");
     let nothing = "00000000-0000-0000-0000-000000000000".to_owned();
-    let mut requested = things.to_vec();
+    let mut requested = resources.to_vec();
     requested.insert(1, ("page", nothing));
     // The kind does not match the page, and automations do not exist yet.
-    requested.push(("form", things[0].1.clone()));
-    requested.push(("automation", things[0].1.clone()));
+    requested.push(("form", resources[0].1.clone()));
+    requested.push(("automation", resources[0].1.clone()));
     let moved = fixture.ask(Method::POST, &format!("{path}/organize"), moves(&requested)).await;
     assert_eq!(statuses(&moved), ["moved", "error", "moved", "moved", "error", "error"]);
     assert_eq!((&moved["moved"], &moved["failed"]), (&json!(3), &json!(3)));
@@ -90,9 +90,9 @@ async fn resources_are_moved_in_and_out_independently() {
         }
     }
 
-    let moved = fixture.ask(Method::POST, &format!("{path}/ungroup"), moves(&things[..1])).await;
+    let moved = fixture.ask(Method::POST, &format!("{path}/ungroup"), moves(&resources[..1])).await;
     assert_eq!(statuses(&moved), ["moved"]);
-    let moved = fixture.ask(Method::POST, &format!("{path}/ungroup"), moves(&things[..2])).await;
+    let moved = fixture.ask(Method::POST, &format!("{path}/ungroup"), moves(&resources[..2])).await;
     assert_eq!(statuses(&moved), ["error", "moved"], "a resource outside the folder can't be taken out");
     assert_eq!(fixture.get(&path).await["counts"]["total"], 1);
 }
@@ -100,13 +100,13 @@ async fn resources_are_moved_in_and_out_independently() {
 #[tokio::test]
 async fn ungrouping_from_the_wrong_folder_moves_nothing() {
     let fixture = Fixture::setup().await;
-    let (folder, things) = fixture.things().await;
+    let (folder, resources) = fixture.resources().await;
     let other = fixture.make("/api/folders", json!({"name": "Other"})).await;
-    fixture.ask(Method::POST, &format!("/api/folders/{folder}/organize"), moves(&things)).await;
-    let moved = fixture.ask(Method::POST, &format!("/api/folders/{other}/ungroup"), moves(&things)).await;
+    fixture.ask(Method::POST, &format!("/api/folders/{folder}/organize"), moves(&resources)).await;
+    let moved = fixture.ask(Method::POST, &format!("/api/folders/{other}/ungroup"), moves(&resources)).await;
     assert_eq!(statuses(&moved), ["error", "error", "error"]);
     assert_eq!(fixture.get(&format!("/api/folders/{folder}")).await["counts"]["total"], 3);
-    let moved = fixture.ask(Method::POST, &format!("/api/folders/{other}/organize"), moves(&things)).await;
+    let moved = fixture.ask(Method::POST, &format!("/api/folders/{other}/organize"), moves(&resources)).await;
     assert_eq!(moved["moved"], 3, "directly from one folder into another");
     assert_eq!(fixture.get(&format!("/api/folders/{folder}")).await["counts"]["total"], 0);
 }
@@ -114,8 +114,8 @@ async fn ungrouping_from_the_wrong_folder_moves_nothing() {
 #[tokio::test]
 async fn deleting_a_folder_keeps_its_resources_and_revokes_its_keys() {
     let fixture = Fixture::setup().await;
-    let (folder, things) = fixture.things().await;
-    fixture.ask(Method::POST, &format!("/api/folders/{folder}/organize"), moves(&things)).await;
+    let (folder, resources) = fixture.resources().await;
+    fixture.ask(Method::POST, &format!("/api/folders/{folder}/organize"), moves(&resources)).await;
     let made = fixture.ask(Method::POST, "/api/keys", json!({"label": "K", "folderId": folder})).await;
     let key = made["key"].as_str().unwrap();
     let child = fixture.api.send(Method::POST, "/api/keys", Some(key), &json!({"label": "child"})).await.1;
@@ -130,7 +130,7 @@ async fn deleting_a_folder_keeps_its_resources_and_revokes_its_keys() {
         assert_eq!(status, StatusCode::UNAUTHORIZED, "the key must not lose its restriction");
     }
     assert_eq!(fixture.get("/api/folders").await["folders"], json!([]));
-    let (page, form) = (&things[0].1, &things[1].1);
+    let (page, form) = (&resources[0].1, &resources[1].1);
     assert_eq!(fixture.get(&format!("/api/pages/{page}")).await["folderId"], Value::Null);
     assert_eq!(fixture.get(&format!("/api/forms/{form}")).await["folderId"], Value::Null);
     assert_eq!(
@@ -142,17 +142,17 @@ async fn deleting_a_folder_keeps_its_resources_and_revokes_its_keys() {
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_moves_in_opposite_orders_do_not_deadlock() {
     let fixture = std::sync::Arc::new(Fixture::setup().await);
-    let (folder, _) = fixture.things().await;
-    let mut things = Vec::new();
+    let (folder, _) = fixture.resources().await;
+    let mut resources = Vec::new();
     for at in 0..30 {
         let page = json!({"slug": format!("page-{at}"), "title": "T", "html": "x"});
-        things.push(("page", fixture.make("/api/pages", page).await));
+        resources.push(("page", fixture.make("/api/pages", page).await));
     }
     let mut moving = tokio::task::JoinSet::new();
     for _ in 0..20 {
-        things.reverse();
+        resources.reverse();
         let (fixture, path, body) =
-            (std::sync::Arc::clone(&fixture), format!("/api/folders/{folder}/organize"), moves(&things));
+            (std::sync::Arc::clone(&fixture), format!("/api/folders/{folder}/organize"), moves(&resources));
         moving.spawn(async move { fixture.api.send(Method::POST, &path, Some(&fixture.key), &body).await });
     }
     for (status, moved) in moving.join_all().await {

@@ -221,7 +221,7 @@ impl Past {
             self.value(one, visit.unwrap(), dimension)
         };
         let events = |names: &[&str]| -> Vec<(String, &Happened, usize)> {
-            let requested = |(one, visit): &&(Happened, Option<usize>)| {
+            let matches = |(one, visit): &&(Happened, Option<usize>)| {
                 visit.is_some()
                     && names.contains(&one.event.name.as_str())
                     && within(one.event.received_at)
@@ -230,15 +230,15 @@ impl Past {
             let keyed = |(one, visit): &'_ (Happened, Option<usize>)| {
                 by.map(|by| of_event(one, *visit, by)).unwrap_or_default()
             };
-            self.events.iter().filter(requested).map(|pair| (keyed(pair), &pair.0, pair.1.unwrap())).collect()
+            self.events.iter().filter(matches).map(|pair| (keyed(pair), &pair.0, pair.1.unwrap())).collect()
         };
         let visits = || -> Vec<(String, &Visit)> {
-            let requested = |visit: &&Visit| {
+            let matches = |visit: &&Visit| {
                 ask.filters.iter().all(|(dimension, value)| visit.value(dimension) == *value)
                     && visit.is_in_progress(within)
             };
             let keyed = |visit| (by.map(|by| Visit::value(visit, by)).unwrap_or_default(), visit);
-            self.visits.iter().filter(requested).map(keyed).collect()
+            self.visits.iter().filter(matches).map(keyed).collect()
         };
         let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
         let mut add = |key: String, amount: u64, over: u64| {

@@ -98,8 +98,8 @@ async fn an_invalid_query_is_rejected_field_by_field() {
 
 #[tokio::test]
 async fn a_query_over_too_many_rows_is_rejected_with_advice() {
-    let restricted = ["analytics.max_rows=500"];
-    let fixture = Fixture::start(&restricted).await;
+    let limited = ["analytics.max_rows=500"];
+    let fixture = Fixture::start(&limited).await;
     let site = fixture.site("UTC").await;
     let now = Clock::system().now();
     let events: Vec<Event> = (0..2_000_u64)
@@ -141,8 +141,10 @@ async fn a_query_without_a_permit_gets_503() {
 #[tokio::test]
 async fn a_site_is_listed_without_counts_while_the_warehouse_is_unavailable_or_busy() {
     let closed_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let away = format!("warehouse.url=http://{closed_port}");
-    for set in [vec![away.as_str()], vec!["analytics.max_concurrent=0", "analytics.queue_timeout=10ms"]] {
+    let unavailable_url = format!("warehouse.url=http://{closed_port}");
+    for set in
+        [vec![unavailable_url.as_str()], vec!["analytics.max_concurrent=0", "analytics.queue_timeout=10ms"]]
+    {
         let fixture = Fixture::start(&set).await;
         let site = fixture.site("Asia/Kathmandu").await;
         let read = fixture.get(&format!("/api/analytics/sites/{site}")).await;

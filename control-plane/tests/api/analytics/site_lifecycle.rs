@@ -27,16 +27,16 @@ async fn a_new_site_has_a_script_tag_and_settings() {
         (&json!("UTC"), &json!(true), &json!("month"))
     );
     let path = format!("/api/analytics/sites/{}", site["id"].as_str().unwrap());
-    let requested = json!({
+    let expected = json!({
         "name": "Other", "domain": "shop.example", "timezone": "Australia/Lord_Howe", "honourDnt": false,
         "visitorIdLifetime": "quarter",
     });
-    let (status, changed) = fixture.send(Method::PATCH, &path, &requested).await;
+    let (status, changed) = fixture.send(Method::PATCH, &path, &expected).await;
     assert_eq!(status, StatusCode::OK, "{changed}");
     let (status, _) = fixture.send(Method::PATCH, &path, &json!({"domain": null})).await;
     assert_eq!(status, StatusCode::OK);
     let read = fixture.get(&path).await;
-    for (field, value) in requested.as_object().unwrap() {
+    for (field, value) in expected.as_object().unwrap() {
         let value = if field == "domain" { &Value::Null } else { value };
         assert_eq!(&read[field], value, "{field}");
     }

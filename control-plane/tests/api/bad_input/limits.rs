@@ -193,14 +193,14 @@ async fn one_call_moves_at_most_two_hundred_resources() {
     let target = Target::start().await;
     let (_, folder) = target.post("/api/folders", &json!({"name": "F"})).await;
     let path = format!("/api/folders/{}/organize", folder["id"].as_str().unwrap());
-    let things = |count: usize| {
+    let resources = |count: usize| {
         let one = json!({"type": "page", "id": "00000000-0000-0000-0000-000000000000"});
         json!({"resources": vec![one; count]})
     };
-    let (status, moved) = target.post(&path, &things(200)).await;
+    let (status, moved) = target.post(&path, &resources(200)).await;
     assert_eq!((status, &moved["failed"]), (StatusCode::OK, &json!(200)));
     for count in [0, 201] {
-        let named = refused("resources", target.post(&path, &things(count)).await);
+        let named = refused("resources", target.post(&path, &resources(count)).await);
         assert_eq!(named, ("validation_failed".to_owned(), "resources".to_owned()));
     }
 }

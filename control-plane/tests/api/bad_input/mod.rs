@@ -19,7 +19,7 @@ use self::requests::{Operation, Wrong};
 use crate::harness::Api;
 use crate::no_side_effects::Snapshot;
 
-/// An API with an account whose key is sent with every request.
+/// An API with an account; every request carries its key.
 struct Target {
     api: Api,
     key: String,

@@ -106,7 +106,7 @@ async fn rejected_in_time(router: &Router, key: &str, since: Instant) -> Duratio
         let started = since.elapsed();
         match status(router, key).await {
             StatusCode::UNAUTHORIZED => return started,
-            StatusCode::OK => assert!(started < PROMISE, "still taken after {started:?}"),
+            StatusCode::OK => assert!(started < PROMISE, "still accepted after {started:?}"),
             other => panic!("{other}"),
         }
     }
@@ -342,7 +342,7 @@ async fn a_key_is_shown_once_and_never_stored() {
                  for at in select tablename from pg_tables where schemaname = 'public' loop
                      execute format('select exists (select from public.%I t where t::text ~ %L)', at, '{secret}|{hex}')
                          into found;
-                     if found then raise exception 'the key stands in %', at; end if;
+                     if found then raise exception 'the key occurs in %', at; end if;
                  end loop;
              end $$"
         );

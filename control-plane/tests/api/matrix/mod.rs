@@ -1,10 +1,10 @@
 //! The authorization matrix: every endpoint with every kind of caller, for every position of an id.
 //!
-//! `matrix.txt` beside this folder shows the results. Rows are in `cases`, columns in `callers`, the expected
+//! `matrix.txt` beside this folder shows the results. Rows are in `cases`, columns in `credentials`, the expected
 //! results in `rules`.
 
-mod callers;
 mod cases;
+mod credentials;
 mod resources;
 mod rules;
 mod table;
@@ -15,8 +15,8 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use web::{Endpoint, endpoints_of};
 
-use self::callers::{Callers, Column};
 use self::cases::{Case, Touches};
+use self::credentials::{Column, Credentials};
 use self::resources::Account;
 use self::rules::{Answer, ITEM_REFUSED, expected, shows};
 use crate::harness::Api;
@@ -38,7 +38,7 @@ async fn every_endpoint_treats_every_caller_as_the_rules_say() {
     let cases = cases::all();
     let mut matrix = Matrix { api: &api, wrong: Vec::new(), answers: BTreeMap::new() };
 
-    let callers = Callers::make(&api).await;
+    let callers = Credentials::make(&api).await;
     let other = Account::make(&api).await;
     for (at, case) in cases.iter().enumerate() {
         let endpoint = endpoint_of(&endpoints, case);
@@ -62,7 +62,7 @@ async fn every_endpoint_treats_every_caller_as_the_rules_say() {
             if expected(endpoint, case, column).is_some_and(|answer| !answer.is_refusal()) {
                 matrix.fill(at, case, endpoint, column, &callers, &other).await;
                 if case.consumes {
-                    callers = Callers::make(&api).await;
+                    callers = Credentials::make(&api).await;
                 }
             }
         }
@@ -107,7 +107,7 @@ impl Matrix<'_> {
         case: &Case,
         endpoint: &Endpoint,
         column: Column,
-        callers: &Callers,
+        callers: &Credentials,
         other: &Account,
     ) {
         let kind = kind_of(case.touches);
@@ -126,15 +126,15 @@ impl Matrix<'_> {
         let method: Method = endpoint.method.parse().unwrap();
         let (status, body) = self.api.send_with(method, &path, &headers, &request.body).await;
         let answer = read(status, &body);
-        let requested = expected(endpoint, case, column);
+        let expected_answer = expected(endpoint, case, column);
         let mut complain = |what: &str| {
             let name = format!("{} {} {:?} by {column:?}", case.operation, case.place, case.touches);
             self.wrong.push(format!("{name}: {what}\n    {path} {} -> {status} {body}", request.body));
         };
-        if requested.as_ref() != Some(&answer) {
+        if expected_answer.as_ref() != Some(&answer) {
             complain(&format!(
                 "{answer}, not {}",
-                requested.map(|requested| requested.to_string()).unwrap_or_default()
+                expected_answer.map(|expected_answer| expected_answer.to_string()).unwrap_or_default()
             ));
         }
         if let (Column::OneScope(held), true) = (column, answer.is_refusal()) {

@@ -5,8 +5,8 @@ use std::fmt;
 use domain::scopes::{Action, Resource, Scope};
 use web::Endpoint;
 
-use super::callers::Column::{self, FolderInside, FolderOutside, IdsWith, IdsWithout, OtherAccount};
 use super::cases::{Case, Touches};
+use super::credentials::Column::{self, FolderInside, FolderOutside, IdsWith, IdsWithout, OtherAccount};
 
 /// A response: its status and problem code.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use web::Endpoint;
 
-use super::callers::Column;
 use super::cases::{Case, Touches};
+use super::credentials::Column;
 use super::rules::Answer;
 
 const COLUMNS: [&str; 13] = [
@@ -30,8 +30,8 @@ const INTRODUCTION: &str = "\
 The authorization matrix. The test `matrix` writes this file and compares it with the checked-in one.
 
   its scope      a key with just the scope of the endpoint      63 others  keys with one of the others
-  folder in/out  a key stored to a folder, what is named lying inside or outside of it
-  ids with/-out  a key stored to listed resources, what is named being listed or not
+  folder in/out  a key restricted to a folder, called with a resource inside or outside of it
+  ids with/-out  a key restricted to ids, called with one of them or another one
   session        a session, from a page of this host             foreign page  from a page of another site
   ·              the request has no id that could be outside
 ";

@@ -59,11 +59,11 @@ async fn an_invalid_page_is_reported_and_does_not_block_others() {
         with("last", json!({"css": null, "metadata": {"collection": "blog"}, "isPublished": false})),
     ]);
     let answer = send(&api, &key, json!({"pages": pages})).await;
-    let mut requested = vec!["error"; 13];
-    (requested[0], requested[12]) = ("created", "created");
-    assert_eq!(statuses(&answer), requested, "{answer}");
+    let mut expected = vec!["error"; 13];
+    (expected[0], expected[12]) = ("created", "created");
+    assert_eq!(statuses(&answer), expected, "{answer}");
     let results = answer["results"].as_array().unwrap();
-    for (at, says) in [
+    for (at, message) in [
         (1, "slug may have only"),
         (2, "html is required"),
         (3, "colour is not a field"),
@@ -74,7 +74,7 @@ async fn an_invalid_page_is_reported_and_does_not_block_others() {
         (8, "css may have at most"),
         (9, "must be a JSON object"),
     ] {
-        assert!(results[at]["error"].as_str().unwrap().contains(says), "{}", results[at]);
+        assert!(results[at]["error"].as_str().unwrap().contains(message), "{}", results[at]);
         assert!(results[at]["id"].is_null() && results[at]["subdomainUrl"].is_null());
     }
     assert_eq!((&results[1]["slug"], &results[9]["slug"]), (&json!("UPPER"), &json!("")));

@@ -229,7 +229,7 @@ async fn an_invalid_zip_publishes_nothing_and_leaves_no_referenced_blobs() {
     let mut broken = zip_of(&[("index.html", b"after"), ("a.js", b"new bytes"), ("z.bin", &[7; 1_000])]);
     let at = broken.windows(5).position(|word| word == b"z.bin").unwrap() + 8;
     broken[at] ^= 0x55;
-    for (zip, says) in [
+    for (zip, message) in [
         (broken, "z.bin"),
         (b"no zip".to_vec(), "not a readable zip"),
         (zip_of(&[("a.txt", b"x")]), "no HTML page"),
@@ -242,7 +242,7 @@ async fn an_invalid_zip_publishes_nothing_and_leaves_no_referenced_blobs() {
             (StatusCode::BAD_REQUEST, &json!("validation_failed")),
             "{problem}"
         );
-        assert!(problem["detail"].as_str().unwrap().contains(says), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(message), "{problem}");
         let (_, seen) = owner.send(Method::GET, &format!("/api/deploy/{id}"), Value::Null).await;
         assert_eq!(seen["status"], "uploaded");
     }

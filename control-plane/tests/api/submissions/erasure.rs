@@ -16,7 +16,7 @@ const NOWHERE: &str = "do $$ declare place record; found boolean; begin
                  where c.relkind = 'r' and n.nspname = current_schema() loop
         execute format('select exists (select from %s as t where to_jsonb(t)::text like %L
                         or to_jsonb(t)::text like %L)', place.name, '%TEXT%', '%HEX%') into found;
-        if found then raise 'it stands in %', place.name; end if;
+        if found then raise 'found in %', place.name; end if;
     end loop; end $$";
 
 fn assert_absent(text: &str) -> String {
@@ -102,12 +102,12 @@ async fn an_erased_address_occurs_nowhere() {
          end $$"
     );
     api.execute(&counted).await.unwrap();
-    let told = "do $$ declare told jsonb; begin
-         for told in select payload from deliveries loop
-             assert told ->> 'type' = 'submission.deleted' and told #>> '{data,submissionId}' is not null, told::text;
-             assert told #> '{data,fields}' = '{}' and told #> '{data,externalId}' = 'null', told::text;
+    let payloads = "do $$ declare payloads jsonb; begin
+         for payloads in select payload from deliveries loop
+             assert payloads ->> 'type' = 'submission.deleted' and payloads #>> '{data,submissionId}' is not null, payloads::text;
+             assert payloads #> '{data,fields}' = '{}' and payloads #> '{data,externalId}' = 'null', payloads::text;
          end loop; end $$";
-    api.execute(told).await.unwrap();
+    api.execute(payloads).await.unwrap();
 
     let (_, again) = erase(&api, &key, form, "ana@example.com").await;
     assert_eq!(again["deleted"], 0);

@@ -57,7 +57,7 @@ impl Column {
 }
 
 /// The keys of all columns, for the resources of one account.
-pub(super) struct Callers {
+pub(super) struct Credentials {
     pub(super) account: Account,
     expired: String,
     revoked: String,
@@ -67,7 +67,7 @@ pub(super) struct Callers {
     listed: BTreeMap<Resource, [String; 2]>,
 }
 
-impl Callers {
+impl Credentials {
     /// Creates an account and its keys.
     pub(super) async fn make(api: &Api) -> Self {
         let account = Account::make(api).await;
@@ -89,9 +89,9 @@ impl Callers {
         let folder = Reach { folder_id: Some(account.inside.folder), ids: BTreeMap::new() };
         let mut listed = BTreeMap::new();
         for kind in LISTABLE.into_iter().filter(|kind| *kind != Resource::Automations) {
-            let only = |things: &Resources| Reach {
+            let only = |resources: &Resources| Reach {
                 folder_id: None,
-                ids: [(kind, [things.of(kind)].into())].into(),
+                ids: [(kind, [resources.of(kind)].into())].into(),
             };
             let with = key(ScopeSet::FULL, only(&account.inside)).await;
             listed.insert(kind, [with, key(ScopeSet::FULL, only(&account.outside)).await]);
