@@ -250,7 +250,7 @@ impl Api {
     }
 
     /// Sends a request and returns the raw response.
-    pub(crate) async fn answer(&self, request: Request<Body>) -> Response {
+    pub(crate) async fn raw_response(&self, request: Request<Body>) -> Response {
         self.router.clone().oneshot(request).await.unwrap()
     }
 

@@ -127,12 +127,12 @@ async fn a_problem_is_replayed_completely() {
     let hook = json!({"url": "https://example.com/hook"}).to_string();
     let ask = async |name: &str| api.exchange(request(&key, "/api/webhooks", name, hook.clone())).await;
     assert_eq!(ask("first").await.0, StatusCode::CREATED);
-    let (_, _, refused) = ask("second").await;
+    let (_, _, rejected) = ask("second").await;
     let (status, headers, again) = ask("second").await;
     assert_eq!((status, is_replayed(&headers)), (StatusCode::FORBIDDEN, true));
     assert_eq!(headers["content-type"], "application/problem+json");
     for member in ["code", "detail", "hint", "limit", "status"] {
-        assert_eq!((&again[member], again[member].is_null()), (&refused[member], false), "{member}");
+        assert_eq!((&again[member], again[member].is_null()), (&rejected[member], false), "{member}");
     }
     let id = headers["x-request-id"].to_str().unwrap();
     assert_eq!((&again["requestId"], &again["_meta"]["requestId"]), (&json!(id), &json!(id)));

@@ -57,8 +57,8 @@ async fn a_visitor_switches_only_among_own_accounts() {
     eve.post("/account/new", &[]).await;
     let hers = current(&mut eve).await;
     for wrong in [own[1].as_str(), "00000000-0000-0000-0000-000000000000", "garbage", ""] {
-        let answer = eve.post("/account/switch", &[("account", wrong)]).await;
-        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{wrong}");
+        let response = eve.post("/account/switch", &[("account", wrong)]).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{wrong}");
         assert_eq!(current(&mut eve).await, hers);
     }
 }

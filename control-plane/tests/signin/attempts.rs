@@ -4,12 +4,12 @@ use chrono::TimeDelta;
 use http::{Method, StatusCode};
 use serde_json::Value;
 
-use crate::browser::{Answer, Browser, send};
+use crate::browser::{Browser, BrowserResponse, send};
 use crate::fixture::Fixture;
 
-fn assert_not_signed_in(answer: &Answer, browser: &Browser) {
-    assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{}", answer.text);
-    assert!(answer.text.contains("<h1>Please sign in again</h1>"), "{}", answer.text);
+fn assert_not_signed_in(response: &BrowserResponse, browser: &Browser) {
+    assert_eq!(response.status, StatusCode::BAD_REQUEST, "{}", response.text);
+    assert!(response.text.contains("<h1>Please sign in again</h1>"), "{}", response.text);
     assert!(!browser.cookies.contains_key("session"));
 }
 
@@ -41,10 +41,10 @@ async fn an_unknown_state_is_rejected() {
     let mut browser = fixture.browser();
     let params = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
     for wrong in ["code=code-1&state=guessed", "code=code-1", "code=code-1&state=", ""] {
-        assert_not_signed_in(&browser.come_back("a", wrong).await, &browser);
+        assert_not_signed_in(&browser.call_callback("a", wrong).await, &browser);
     }
     assert_eq!(fixture.a.exchanges(), 0, "no code was exchanged");
-    assert_eq!(browser.come_back("a", &params).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(browser.call_callback("a", &params).await.status, StatusCode::SEE_OTHER);
 }
 
 #[tokio::test]
@@ -52,9 +52,9 @@ async fn a_second_callback_is_rejected() {
     let fixture = Fixture::start().await;
     let mut browser = fixture.browser();
     let params = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
-    assert_eq!(browser.come_back("a", &params).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(browser.call_callback("a", &params).await.status, StatusCode::SEE_OTHER);
     browser.cookies.remove("session");
-    assert_not_signed_in(&browser.come_back("a", &params).await, &browser);
+    assert_not_signed_in(&browser.call_callback("a", &params).await, &browser);
     assert_eq!(fixture.a.exchanges(), 1);
 }
 
@@ -63,10 +63,10 @@ async fn a_reused_code_under_a_new_state_is_rejected() {
     let fixture = Fixture::start().await;
     let mut browser = fixture.browser();
     let first = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
-    browser.come_back("a", &first).await;
+    browser.call_callback("a", &first).await;
     let mut thief = fixture.browser();
     let second = fixture.a.approve(&thief.begin("a", "/account").await, "eve");
-    let replayed = thief.come_back("a", &second.replace("code-2", "code-1")).await;
+    let replayed = thief.call_callback("a", &second.replace("code-2", "code-1")).await;
     assert_eq!(replayed.status, StatusCode::BAD_REQUEST, "{}", replayed.text);
     assert!(!thief.is_signed_in().await);
 }
@@ -76,13 +76,13 @@ async fn a_sign_in_of_another_browser_is_rejected() {
     let fixture = Fixture::start().await;
     let (mut attacker, mut victim) = (fixture.browser(), fixture.browser());
     let params = fixture.a.approve(&attacker.begin("a", "/account").await, "eve");
-    assert_not_signed_in(&victim.come_back("a", &params).await, &victim);
+    assert_not_signed_in(&victim.call_callback("a", &params).await, &victim);
     // Not even in a browser with an attempt of its own.
     victim.begin("a", "/account").await;
-    assert_not_signed_in(&victim.come_back("a", &params).await, &victim);
+    assert_not_signed_in(&victim.call_callback("a", &params).await, &victim);
     assert_eq!(fixture.a.exchanges(), 0);
     assert_eq!(
-        attacker.come_back("a", &params).await.status,
+        attacker.call_callback("a", &params).await.status,
         StatusCode::SEE_OTHER,
         "nor is the attempt consumed"
     );
@@ -94,8 +94,8 @@ async fn two_tabs_of_one_browser_can_sign_in_concurrently() {
     let mut browser = fixture.browser();
     let first = fixture.a.approve(&browser.begin("a", "/claim/one").await, "ada");
     let second = fixture.a.approve(&browser.begin("a", "/claim/two").await, "ada");
-    assert_eq!(browser.come_back("a", &first).await.header("location"), "/claim/one");
-    assert_eq!(browser.come_back("a", &second).await.header("location"), "/claim/two");
+    assert_eq!(browser.call_callback("a", &first).await.header("location"), "/claim/one");
+    assert_eq!(browser.call_callback("a", &second).await.header("location"), "/claim/two");
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn an_attempt_expires() {
         let mut browser = fixture.browser();
         let params = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
         fixture.later(after);
-        assert_eq!(browser.come_back("a", &params).await.status, expected, "after {after}");
+        assert_eq!(browser.call_callback("a", &params).await.status, expected, "after {after}");
     }
 }
 
@@ -116,7 +116,7 @@ async fn a_callback_of_another_provider_is_rejected() {
     let fixture = Fixture::start().await;
     let mut browser = fixture.browser();
     let params = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
-    assert_not_signed_in(&browser.come_back("b", &params).await, &browser);
+    assert_not_signed_in(&browser.call_callback("b", &params).await, &browser);
     assert_eq!((fixture.a.exchanges(), fixture.b.exchanges()), (0, 0));
 }
 
@@ -126,7 +126,7 @@ async fn a_cancelled_sign_in_can_be_retried() {
     let mut browser = fixture.browser();
     let way_out = browser.begin("a", "/claim/abc").await;
     let state = way_out.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
-    let back = browser.come_back("a", &format!("error=access_denied&state={state}")).await;
+    let back = browser.call_callback("a", &format!("error=access_denied&state={state}")).await;
     assert_eq!(back.status, StatusCode::BAD_REQUEST);
     assert!(
         back.text.contains("<h1>You are not signed in</h1>") && back.text.contains("returnTo=%2Fclaim%2Fabc"),
@@ -139,9 +139,9 @@ async fn a_cancelled_sign_in_can_be_retried() {
 async fn an_unconfigured_provider_is_a_problem_with_a_hint() {
     let fixture = Fixture::start().await;
     let ask = async |path: &str| {
-        let answer = send(&fixture.router, Method::GET, path, &[], "").await;
-        let problem: Value = serde_json::from_str(&answer.text).unwrap();
-        (answer.status, problem)
+        let response = send(&fixture.router, Method::GET, path, &[], "").await;
+        let problem: Value = serde_json::from_str(&response.text).unwrap();
+        (response.status, problem)
     };
     for path in ["/api/auth/oauth/google", "/api/auth/oauth/google/callback?code=x&state=y"] {
         let (status, problem) = ask(path).await;
@@ -163,9 +163,9 @@ async fn sign_ins_per_address_are_rate_limited() {
     for _ in 0..2 {
         fixture.browser().begin("a", "/account").await;
     }
-    let answer = send(&fixture.router, Method::GET, "/api/auth/oauth/a", &[], "").await;
-    assert_eq!(answer.status, StatusCode::TOO_MANY_REQUESTS, "{}", answer.text);
-    assert!(answer.header("retry-after").parse::<u32>().unwrap() <= 3_600);
+    let response = send(&fixture.router, Method::GET, "/api/auth/oauth/a", &[], "").await;
+    assert_eq!(response.status, StatusCode::TOO_MANY_REQUESTS, "{}", response.text);
+    assert!(response.header("retry-after").parse::<u32>().unwrap() <= 3_600);
     let page = fixture.browser().get("/api/auth/oauth/a").await;
     assert_eq!(page.status, StatusCode::TOO_MANY_REQUESTS);
     assert!(page.text.contains("<h1>") && !page.header("retry-after").is_empty(), "{}", page.text);

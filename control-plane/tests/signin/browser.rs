@@ -15,13 +15,13 @@ use crate::provider::Provider;
 
 /// A response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct BrowserResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
 }
 
-impl Answer {
+impl BrowserResponse {
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
@@ -33,7 +33,7 @@ pub(crate) async fn send(
     path: &str,
     headers: &[(&str, &str)],
     body: &str,
-) -> Answer {
+) -> BrowserResponse {
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -42,7 +42,11 @@ pub(crate) async fn send(
     let response = router.clone().oneshot(request).await.unwrap();
     let (head, body) = response.into_parts();
     let bytes = body.collect().await.unwrap().to_bytes();
-    Answer { status: head.status, headers: head.headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
+    BrowserResponse {
+        status: head.status,
+        headers: head.headers,
+        text: String::from_utf8(bytes.to_vec()).unwrap(),
+    }
 }
 
 #[derive(Clone)]
@@ -56,12 +60,12 @@ impl Browser {
         Self { router, cookies: BTreeMap::new() }
     }
 
-    pub(crate) async fn get(&mut self, path: &str) -> Answer {
+    pub(crate) async fn get(&mut self, path: &str) -> BrowserResponse {
         self.send(Method::GET, path, &[], "").await
     }
 
     /// Posts a form with the origin of this host.
-    pub(crate) async fn post(&mut self, path: &str, form: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn post(&mut self, path: &str, form: &[(&str, &str)]) -> BrowserResponse {
         self.post_from(Some(BASE), path, form).await
     }
 
@@ -71,14 +75,20 @@ impl Browser {
         origin: Option<&str>,
         path: &str,
         form: &[(&str, &str)],
-    ) -> Answer {
+    ) -> BrowserResponse {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
         let mut headers = vec![("content-type", "application/x-www-form-urlencoded")];
         headers.extend(origin.map(|origin| ("origin", origin)));
         self.send(Method::POST, path, &headers, &body).await
     }
 
-    async fn send(&mut self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    async fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> BrowserResponse {
         let cookies: Vec<_> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let cookies = cookies.join("; ");
         let mut headers = headers.to_vec();
@@ -111,7 +121,7 @@ impl Browser {
     }
 
     /// Calls the callback with the provider's query.
-    pub(crate) async fn come_back(&mut self, name: &str, query: &str) -> Answer {
+    pub(crate) async fn call_callback(&mut self, name: &str, query: &str) -> BrowserResponse {
         self.get(&format!("/api/auth/oauth/{name}/callback?{query}")).await
     }
 
@@ -122,10 +132,10 @@ impl Browser {
         provider: &Provider,
         subject: &str,
         return_to: &str,
-    ) -> Answer {
+    ) -> BrowserResponse {
         let way_out = self.begin(name, return_to).await;
         let params = provider.approve(&way_out, subject);
-        self.come_back(name, &params).await
+        self.call_callback(name, &params).await
     }
 
     /// Returns the API's response for the current account.

@@ -57,9 +57,9 @@ async fn a_link_works_once() {
     let (mut ada, mut eve) = (fixture.signed_in("ada").await, fixture.signed_in("eve").await);
     ada.post(&trial.path, &[]).await;
     for (browser, title) in [(&mut ada, "This is yours already"), (&mut eve, "Already claimed")] {
-        for answer in [browser.get(&trial.path).await, browser.post(&trial.path, &[]).await] {
-            assert_eq!(answer.status, StatusCode::GONE);
-            assert!(answer.text.contains(title), "{}", answer.text);
+        for response in [browser.get(&trial.path).await, browser.post(&trial.path, &[]).await] {
+            assert_eq!(response.status, StatusCode::GONE);
+            assert!(response.text.contains(title), "{}", response.text);
         }
     }
     assert!(eve.get("/account").await.text.contains("You have no account yet"));
@@ -91,9 +91,9 @@ async fn a_link_works_until_its_deadline() {
     let mut browser = fixture.signed_in("ada").await;
     assert_eq!(browser.post(&early.path, &[]).await.status, StatusCode::SEE_OTHER);
     fixture.later(TimeDelta::milliseconds(1));
-    for answer in [browser.get(&late.path).await, browser.post(&late.path, &[]).await] {
-        assert_eq!(answer.status, StatusCode::GONE);
-        assert!(answer.text.contains("Too late to claim"), "{}", answer.text);
+    for response in [browser.get(&late.path).await, browser.post(&late.path, &[]).await] {
+        assert_eq!(response.status, StatusCode::GONE);
+        assert!(response.text.contains("Too late to claim"), "{}", response.text);
     }
 }
 
@@ -104,9 +104,9 @@ async fn unknown_links_and_deleted_trials_are_reported() {
     fixture.execute("delete from accounts").await;
     let mut browser = fixture.signed_in("ada").await;
     for path in ["/claim/never-given-out", trial.path.as_str()] {
-        for answer in [browser.get(path).await, browser.post(path, &[]).await] {
-            assert_eq!(answer.status, StatusCode::NOT_FOUND);
-            assert!(answer.text.contains("Nothing to claim"), "{}", answer.text);
+        for response in [browser.get(path).await, browser.post(path, &[]).await] {
+            assert_eq!(response.status, StatusCode::NOT_FOUND);
+            assert!(response.text.contains("Nothing to claim"), "{}", response.text);
         }
     }
 }
@@ -115,10 +115,10 @@ async fn unknown_links_and_deleted_trials_are_reported() {
 async fn claiming_requires_a_session() {
     let fixture = Fixture::start().await;
     let trial = fixture.trial().await;
-    let answer = fixture.browser().post(&trial.path, &[]).await;
-    assert_eq!(answer.status, StatusCode::SEE_OTHER);
+    let response = fixture.browser().post(&trial.path, &[]).await;
+    assert_eq!(response.status, StatusCode::SEE_OTHER);
     let back = trial.path.replace('/', "%2F");
-    assert_eq!(answer.header("location"), format!("/login?returnTo={back}"));
+    assert_eq!(response.header("location"), format!("/login?returnTo={back}"));
     let (_, account) = fixture.account(&trial.key).await;
     assert_eq!(account["_meta"]["claimed"], false);
 }

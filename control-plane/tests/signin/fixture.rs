@@ -70,8 +70,9 @@ impl Fixture {
     /// Returns the API's response for the account of a key.
     pub(crate) async fn account(&self, key: &str) -> (StatusCode, Value) {
         let bearer = format!("Bearer {key}");
-        let answer = send(&self.router, Method::GET, "/api/account", &[("authorization", &bearer)], "").await;
-        (answer.status, serde_json::from_str(&answer.text).unwrap())
+        let response =
+            send(&self.router, Method::GET, "/api/account", &[("authorization", &bearer)], "").await;
+        (response.status, serde_json::from_str(&response.text).unwrap())
     }
 
     /// As [`Fixture::start`], with credentials cached for an hour, so that only explicit

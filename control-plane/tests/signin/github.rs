@@ -83,7 +83,7 @@ async fn sign_in(fixture: &Fixture, fake: &Fake, code: &str) -> (StatusCode, Str
     let request: BTreeMap<_, _> = way_out.query_pairs().into_owned().collect();
     assert_eq!(request["redirect_uri"], "http://localhost:8080/api/auth/oauth/github/callback");
     fake.challenge.lock().unwrap().clone_from(&request["code_challenge"]);
-    let back = browser.come_back("github", &format!("code={code}&state={}", request["state"])).await;
+    let back = browser.call_callback("github", &format!("code={code}&state={}", request["state"])).await;
     if back.status != StatusCode::SEE_OTHER {
         return (back.status, back.text);
     }

@@ -41,8 +41,8 @@ async fn the_page_requires_its_setting() {
     let mut browser = fixture.browser();
     assert!(!browser.get("/login").await.text.contains("Local only"));
     assert_eq!(browser.get("/login/local").await.status, StatusCode::NOT_FOUND);
-    let answer = browser.post("/login/local", &[("email", "ada@example.com")]).await;
-    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    let response = browser.post("/login/local", &[("email", "ada@example.com")]).await;
+    assert_eq!(response.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]

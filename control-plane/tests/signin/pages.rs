@@ -2,21 +2,21 @@
 
 use http::StatusCode;
 
-use crate::browser::Answer;
+use crate::browser::BrowserResponse;
 use crate::fixture::Fixture;
 
 #[track_caller]
-fn assert_headers(answer: &Answer, referrer: &str) {
-    let policy = answer.header("content-security-policy");
+fn assert_headers(response: &BrowserResponse, referrer: &str) {
+    let policy = response.header("content-security-policy");
     assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
     assert!(policy.ends_with("form-action 'self'; base-uri 'none'; frame-ancestors 'none'"), "{policy}");
     assert!(!policy.contains("unsafe"), "{policy}");
-    assert_eq!(answer.header("referrer-policy"), referrer);
-    assert_eq!(answer.header("cache-control"), "no-store");
-    assert_eq!(answer.header("x-frame-options"), "DENY");
-    assert_eq!(answer.header("x-content-type-options"), "nosniff");
-    assert_eq!(answer.text.matches("<h1>").count(), 1, "{}", answer.text);
-    assert!(!answer.text.contains("<script"), "{}", answer.text);
+    assert_eq!(response.header("referrer-policy"), referrer);
+    assert_eq!(response.header("cache-control"), "no-store");
+    assert_eq!(response.header("x-frame-options"), "DENY");
+    assert_eq!(response.header("x-content-type-options"), "nosniff");
+    assert_eq!(response.text.matches("<h1>").count(), 1, "{}", response.text);
+    assert!(!response.text.contains("<script"), "{}", response.text);
 }
 
 #[tokio::test]
@@ -51,8 +51,8 @@ async fn names_are_escaped() {
 #[tokio::test]
 async fn a_visitor_without_a_session_is_redirected_to_sign_in() {
     let fixture = Fixture::start().await;
-    let answer = fixture.browser().get("/account").await;
-    assert_eq!((answer.status, answer.header("location")), (StatusCode::SEE_OTHER, "/login"));
+    let response = fixture.browser().get("/account").await;
+    assert_eq!((response.status, response.header("location")), (StatusCode::SEE_OTHER, "/login"));
 }
 
 #[tokio::test]

@@ -15,8 +15,8 @@ async fn call(fixture: &Fixture, key: &str, method: Method, path: &str, body: &V
     let bearer = format!("Bearer {key}");
     let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
     let body = if body.is_null() { String::new() } else { body.to_string() };
-    let answer = send(&fixture.router, method, path, &headers, &body).await;
-    (answer.status.as_u16(), serde_json::from_str(&answer.text).unwrap())
+    let response = send(&fixture.router, method, path, &headers, &body).await;
+    (response.status.as_u16(), serde_json::from_str(&response.text).unwrap())
 }
 
 /// Creates a form that notifies this address; returns its path or the problem.
@@ -25,7 +25,7 @@ async fn form(fixture: &Fixture, key: &str, address: &str) -> Result<String, (u1
     let form = json!({"name": "F", "fields": fields, "notifyEmail": address});
     match call(fixture, key, Method::POST, "/api/forms", &form).await {
         (201, made) => Ok(format!("/api/forms/{}", made["formId"].as_str().unwrap())),
-        refused => Err(refused),
+        rejected => Err(rejected),
     }
 }
 
@@ -53,8 +53,8 @@ async fn an_address_is_confirmed_only_by_its_own_link() {
     let page = browser.get(&link).await;
     assert!(page.text.contains("ana@example.com") && page.text.contains("Yes, mail me"), "{}", page.text);
     for origin in [None, Some("https://evil.test")] {
-        let refused = browser.post_from(origin, &link, &[("answer", "yes")]).await;
-        assert_eq!(refused.status, StatusCode::FORBIDDEN);
+        let rejected = browser.post_from(origin, &link, &[("answer", "yes")]).await;
+        assert_eq!(rejected.status, StatusCode::FORBIDDEN);
     }
     assert_eq!(is_confirmed(&fixture, &key, &form).await, false, "fetching the page changes nothing");
     assert_eq!(browser.get(&format!("{link}x")).await.status, StatusCode::NOT_FOUND);

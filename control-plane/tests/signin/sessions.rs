@@ -120,9 +120,9 @@ async fn posts_from_other_origins_change_nothing() {
     for origin in foreign {
         for path in ["/logout", "/account/new", "/account/switch", "/login/local", &trial.path] {
             let form = [("email", "eve@example.com"), ("account", "00000000-0000-0000-0000-000000000000")];
-            let answer = browser.post_from(origin, path, &form).await;
-            assert_eq!(answer.status, StatusCode::FORBIDDEN, "{origin:?} {path}: {}", answer.text);
-            assert_eq!(answer.header("set-cookie"), "");
+            let response = browser.post_from(origin, path, &form).await;
+            assert_eq!(response.status, StatusCode::FORBIDDEN, "{origin:?} {path}: {}", response.text);
+            assert_eq!(response.header("set-cookie"), "");
         }
     }
     assert_eq!(fixture.texts(everything).await, before);

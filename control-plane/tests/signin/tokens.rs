@@ -40,7 +40,7 @@ async fn a_callback_of_another_issuer_exchanges_no_code() {
     let fixture = Fixture::start().await;
     let mut browser = fixture.browser();
     let params = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
-    let back = browser.come_back("a", &format!("{params}&iss={}", fixture.b.issuer)).await;
+    let back = browser.call_callback("a", &format!("{params}&iss={}", fixture.b.issuer)).await;
     assert_eq!((back.status, fixture.a.exchanges()), (StatusCode::BAD_REQUEST, 0), "{}", back.text);
 }
 
@@ -52,7 +52,7 @@ async fn a_promised_issuer_parameter_is_required() {
     let mut browser = fixture.browser();
     let params = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
     let nameless = params.split("&iss=").next().unwrap();
-    let back = browser.come_back("a", nameless).await;
+    let back = browser.call_callback("a", nameless).await;
     assert_eq!((back.status, fixture.a.exchanges()), (StatusCode::BAD_REQUEST, 1), "{}", back.text);
 }
 

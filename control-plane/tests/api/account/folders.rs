@@ -19,15 +19,16 @@ impl Fixture {
     }
 
     async fn ask(&self, method: Method, path: &str, body: Value) -> Value {
-        let (status, answer) = self.api.send(method, path, Some(&self.key), &body).await;
-        assert!(status.is_success(), "{path}: {status} {answer}");
-        answer
+        let (status, response) = self.api.send(method, path, Some(&self.key), &body).await;
+        assert!(status.is_success(), "{path}: {status} {response}");
+        response
     }
 
     async fn make(&self, path: &str, body: Value) -> String {
-        let answer = self.ask(Method::POST, path, body).await;
-        let id =
-            [&answer["formId"], &answer["site"]["id"], &answer["id"]].into_iter().find_map(Value::as_str);
+        let response = self.ask(Method::POST, path, body).await;
+        let id = [&response["formId"], &response["site"]["id"], &response["id"]]
+            .into_iter()
+            .find_map(Value::as_str);
         id.unwrap().to_owned()
     }
 

@@ -15,9 +15,9 @@ async fn a_help_request_is_acknowledged_and_queued_for_mail() {
     let key = api.trial().await;
     let mut requested = words("Schöne Grüße 🙂");
     requested["email"] = json!("ana@example.com");
-    let (status, answer) = api.send(Method::POST, "/api/help", Some(&key), &requested).await;
-    assert_eq!((status, &answer["received"]), (StatusCode::CREATED, &json!(true)), "{answer}");
-    let due = api.help_due(answer["id"].as_str().unwrap()).await;
+    let (status, response) = api.send(Method::POST, "/api/help", Some(&key), &requested).await;
+    assert_eq!((status, &response["received"]), (StatusCode::CREATED, &json!(true)), "{response}");
+    let due = api.help_due(response["id"].as_str().unwrap()).await;
     assert_eq!(due, Some(("Schöne Grüße 🙂".to_owned(), "ana@example.com".to_owned())));
 }
 

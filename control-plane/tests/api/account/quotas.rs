@@ -26,13 +26,13 @@ async fn a_hundred_concurrent_creates_at_a_limit_of_ten_create_ten() {
             api.send(Method::POST, path, Some(&key), &body).await
         });
     }
-    let answers = creating.join_all().await;
-    let made = answers.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
-    let refused = answers
+    let responses = creating.join_all().await;
+    let made = responses.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
+    let rejected = responses
         .iter()
-        .filter(|(_, answer)| answer["code"] == "quota_exceeded" && answer["limit"] == 10)
+        .filter(|(_, response)| response["code"] == "quota_exceeded" && response["limit"] == 10)
         .count();
-    assert_eq!((made, refused), (10, 90));
+    assert_eq!((made, rejected), (10, 90));
 }
 
 /// Sends a hundred concurrent creates at a plan limit of `limit`, of which `used` are used.
@@ -50,10 +50,10 @@ async fn send_hundred_concurrently(
         let (api, key) = (Arc::clone(&api), key.clone());
         creating.spawn(async move { api.send(Method::POST, path, Some(&key), &body(number)).await });
     }
-    let answers = creating.join_all().await;
-    let made = answers.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
-    let refused = answers.iter().filter(|(_, answer)| answer["code"] == "quota_exceeded").count();
-    assert_eq!((made, refused), (limit - used, 100 - limit + used), "{path}: {answers:?}");
+    let responses = creating.join_all().await;
+    let made = responses.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
+    let rejected = responses.iter().filter(|(_, response)| response["code"] == "quota_exceeded").count();
+    assert_eq!((made, rejected), (limit - used, 100 - limit + used), "{path}: {responses:?}");
     let noun = path.rsplit('/').next().unwrap();
     let (_, listed) = api.send(Method::GET, &format!("{path}?limit=100"), Some(&key), &Value::Null).await;
     assert_eq!(listed[noun].as_array().unwrap().len(), limit, "the list agrees with the counter");

@@ -73,14 +73,14 @@ async fn the_operator_upgrades_plans_unless_the_mode_is_instant() {
         (prices, &plans["mode"], &plans["currentPlan"]),
         (vec![0, 29, 99], &json!("manual"), &json!("free"))
     );
-    let (status, answer) = api.send(Method::POST, path, Some(&key), &Value::Null).await;
-    assert_eq!((status, &answer["status"]), (StatusCode::ACCEPTED, &json!("pending")));
+    let (status, response) = api.send(Method::POST, path, Some(&key), &Value::Null).await;
+    assert_eq!((status, &response["status"]), (StatusCode::ACCEPTED, &json!("pending")));
     assert_eq!(
-        (&answer["plan"], &answer["requestedPlan"]),
+        (&response["plan"], &response["requestedPlan"]),
         (&json!("free"), &json!("pro")),
         "the next larger plan"
     );
-    assert!(!answer["steps"].as_array().unwrap().is_empty());
+    assert!(!response["steps"].as_array().unwrap().is_empty());
     let (_, account) = api.send(Method::GET, "/api/account", Some(&key), &Value::Null).await;
     assert_eq!(account["plan"], "free", "nothing has changed");
 }
@@ -91,8 +91,8 @@ async fn a_downgrade_keeps_resources_and_only_blocks_creates() {
     let key = api.trial().await;
     let ask = async |method: Method, path: &str, body: Value| api.send(method, path, Some(&key), &body).await;
     let plan = async |plan: &str| {
-        let (status, answer) = ask(Method::POST, "/api/account/upgrade", json!({"plan": plan})).await;
-        assert_eq!((status, &answer["plan"]), (StatusCode::OK, &json!(plan)), "{answer}");
+        let (status, response) = ask(Method::POST, "/api/account/upgrade", json!({"plan": plan})).await;
+        assert_eq!((status, &response["plan"]), (StatusCode::OK, &json!(plan)), "{response}");
     };
     let hook = json!({"url": "https://a.example"});
     plan("pro").await;

@@ -93,15 +93,15 @@ async fn deprecated_routes_name_their_successors() {
             .uri(FIRST)
             .header("authorization", format!("Bearer {key}"))
             .header("content-type", "application/json");
-        let answer = api.answer(request.body(Body::from(body)).unwrap()).await;
-        let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+        let response = api.raw_response(request.body(Body::from(body)).unwrap()).await;
+        let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
         assert!(header("deprecation").starts_with('@'), "a date in the format of RFC 9745");
         assert!(header("sunset").ends_with("GMT"));
         assert_eq!(header("link"), r#"</api/account/subdomains>; rel="successor-version""#);
     }
     let request = Request::get(LIST).header("authorization", format!("Bearer {key}")).body(Body::empty());
-    let answer = api.answer(request.unwrap()).await;
-    assert!(!answer.headers().contains_key("deprecation") && !answer.headers().contains_key("sunset"));
+    let response = api.raw_response(request.unwrap()).await;
+    assert!(!response.headers().contains_key("deprecation") && !response.headers().contains_key("sunset"));
 }
 
 #[tokio::test]
@@ -145,9 +145,9 @@ async fn a_subdomain_is_renamed_at_most_three_times_a_day() {
         .header("authorization", format!("Bearer {key}"))
         .header("content-type", "application/json")
         .body(Body::from(r#"{"subdomain": "name-four"}"#));
-    let answer = api.answer(request.unwrap()).await;
-    assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
-    let wait: u64 = answer.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+    let response = api.raw_response(request.unwrap()).await;
+    assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+    let wait: u64 = response.headers()["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((86_000..=86_401).contains(&wait), "{wait}");
     api.execute("update subdomains set renamed_at = array[now() - interval '25 hours', now(), now()]")
         .await
@@ -174,8 +174,8 @@ async fn of_twenty_accounts_requesting_one_name_one_gets_it() {
             }
         });
     }
-    let answers = wanting.join_all().await;
-    let got = answers.iter().filter(|(status, _)| status.is_success()).count();
-    let refused = answers.iter().filter(|(status, _)| *status == StatusCode::CONFLICT).count();
-    assert_eq!((got, refused), (1, 19), "{answers:?}");
+    let responses = wanting.join_all().await;
+    let got = responses.iter().filter(|(status, _)| status.is_success()).count();
+    let refused = responses.iter().filter(|(status, _)| *status == StatusCode::CONFLICT).count();
+    assert_eq!((got, refused), (1, 19), "{responses:?}");
 }

@@ -40,14 +40,14 @@ async fn made((api, beside): &(Api, Router), ips: &[&str], tries: usize) -> (usi
     let (mut made, mut last) = (0, (HeaderMap::new(), Value::Null));
     for number in 0..tries {
         let request = trial_from(ips[number % ips.len()]);
-        let (status, headers, answer) = if number % 2 == 0 {
+        let (status, headers, response) = if number % 2 == 0 {
             api.exchange(request).await
         } else {
             exchange(beside.clone(), request).await
         };
-        assert!([StatusCode::CREATED, StatusCode::TOO_MANY_REQUESTS].contains(&status), "{answer}");
+        assert!([StatusCode::CREATED, StatusCode::TOO_MANY_REQUESTS].contains(&status), "{response}");
         made += usize::from(status == StatusCode::CREATED);
-        last = (headers, answer);
+        last = (headers, response);
     }
     (made, last.0, last.1)
 }

@@ -170,7 +170,7 @@ impl Past {
     }
 
     /// The expected response: total, series, breakdown, and the total of the previous period.
-    pub(super) fn answer(&self, ask: &Ask) -> Value {
+    pub(super) fn response(&self, ask: &Ask) -> Value {
         let in_range = |at: DateTime<Utc>| (ask.from..=ask.to).contains(&self.day(at));
         let days = ask.to - ask.from + TimeDelta::days(1);
         let before = |at: DateTime<Utc>| (ask.from - days..ask.from).contains(&self.day(at));
@@ -179,7 +179,7 @@ impl Past {
                 .remove("")
                 .map_or(figure(ask.metric, 0, 0), |(a, o)| figure(ask.metric, a, o))
         };
-        let mut answer = json!({"total": total(&in_range), "before": total(&before)});
+        let mut response = json!({"total": total(&in_range), "before": total(&before)});
         if let Some(grouping) = ask.group_by {
             let mut at = ask.from.and_time(chrono::NaiveTime::MIN).and_utc() - TimeDelta::days(2);
             let end = at + days + TimeDelta::days(4);
@@ -198,7 +198,7 @@ impl Past {
                 }
                 at += TimeDelta::minutes(15);
             }
-            answer["series"] = series.into();
+            response["series"] = series.into();
         }
         if let Some(dimension) = ask.breakdown_by {
             let mut rows: Vec<_> = self.sums(ask, Some(dimension), &in_range).into_iter().collect();
@@ -209,9 +209,9 @@ impl Past {
                 let key = if key.is_empty() { "(none)".to_owned() } else { key };
                 json!({"key": key, "value": figure(ask.metric, amount, over)})
             };
-            answer["breakdown"] = rows.into_iter().take(ask.limit).map(row).collect::<Vec<_>>().into();
+            response["breakdown"] = rows.into_iter().take(ask.limit).map(row).collect::<Vec<_>>().into();
         }
-        answer
+        response
     }
 
     /// Sums by key.

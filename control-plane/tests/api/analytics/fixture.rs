@@ -64,16 +64,16 @@ impl Fixture {
 
     /// Returns the body of a successful GET.
     pub(super) async fn get(&self, path: &str) -> Value {
-        let (status, answer) = self.send(Method::GET, path, &Value::Null).await;
-        assert_eq!(status, StatusCode::OK, "{path}: {answer}");
-        answer
+        let (status, response) = self.send(Method::GET, path, &Value::Null).await;
+        assert_eq!(status, StatusCode::OK, "{path}: {response}");
+        response
     }
 
     /// Returns the body of a successful POST.
     pub(super) async fn post(&self, path: &str, body: &Value) -> Value {
-        let (status, answer) = self.send(Method::POST, path, body).await;
-        assert_eq!(status, StatusCode::OK, "{path} {body}: {answer}");
-        answer
+        let (status, response) = self.send(Method::POST, path, body).await;
+        assert_eq!(status, StatusCode::OK, "{path} {body}: {response}");
+        response
     }
 
     /// Stores events as the collector does, in batches of `at_a_time`.

@@ -39,12 +39,12 @@ impl Fixture {
     /// Sends the query and compares the response with the recorded events.
     pub(super) async fn check(&self, site: Uuid, past: &Past, ask: &Ask, dice: &mut Dice) {
         let path = ask.path(site, dice);
-        let answer = self.get(&path).await;
-        let expected = past.answer(ask);
-        let mut found = json!({"total": answer["total"], "before": answer["comparison"]["total"]});
+        let response = self.get(&path).await;
+        let expected = past.response(ask);
+        let mut found = json!({"total": response["total"], "before": response["comparison"]["total"]});
         for part in ["series", "breakdown"] {
-            if !answer[part].is_null() {
-                found[part] = answer[part].clone();
+            if !response[part].is_null() {
+                found[part] = response[part].clone();
             }
         }
         assert_eq!(found, expected, "{}: {path}", past.zone);

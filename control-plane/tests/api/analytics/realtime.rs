@@ -47,20 +47,20 @@ async fn visitors_active_in_the_last_five_minutes_are_counted() {
     assert_eq!(realtime["activeVisitors"], 3);
 
     let request = format!("/api/analytics/query?siteId={site}&metric=active_visitors&period=custom");
-    let answer =
+    let response =
         fixture.get(&format!("{request}&from=2020-01-01&to=2020-01-02&compare=true&groupBy=day")).await;
-    assert_eq!((&answer["total"], &answer["comparison"]["total"]), (&json!(3), &json!(1)), "{answer}");
-    assert_eq!(answer["comparison"]["changePercent"], 200.0);
-    assert_eq!(values(&answer["series"]), [0, 0]);
+    assert_eq!((&response["total"], &response["comparison"]["total"]), (&json!(3), &json!(1)), "{response}");
+    assert_eq!(response["comparison"]["changePercent"], 200.0);
+    assert_eq!(values(&response["series"]), [0, 0]);
 
     let request = format!("/api/analytics/query?siteId={site}&metric=active_visitors&period=7d&groupBy=day");
-    let answer = fixture.get(&format!("{request}&breakdownBy=url&filters.channel=Email")).await;
+    let response = fixture.get(&format!("{request}&breakdownBy=url&filters.channel=Email")).await;
     assert_eq!(
-        answer["breakdown"],
+        response["breakdown"],
         json!([{"key": "/1", "value": 2}, {"key": "/0", "value": 1}]),
-        "{answer}"
+        "{response}"
     );
-    assert_eq!(values(&answer["series"]).iter().sum::<u64>(), 3, "{answer}");
+    assert_eq!(values(&response["series"]).iter().sum::<u64>(), 3, "{response}");
 }
 
 #[tokio::test]
@@ -87,18 +87,18 @@ async fn a_visitor_around_midnight_is_counted_once() {
     let request = format!("/api/analytics/query?siteId={site}&period=custom&from=2027-01-15&to=2027-01-16");
     let active = format!("{request}&metric=active_visitors&breakdownBy=url&groupBy=hour");
     for filter in ["", "&filters.channel=Email"] {
-        let answer = fixture.get(&format!("{active}{filter}")).await;
+        let response = fixture.get(&format!("{active}{filter}")).await;
         let pages = json!([{"key": "/1", "value": 2}, {"key": "/0", "value": 1}]);
-        assert_eq!((&answer["total"], &answer["breakdown"]), (&json!(3), &pages), "{answer}");
+        assert_eq!((&response["total"], &response["breakdown"]), (&json!(3), &pages), "{response}");
         // An hourly bucket counts every visitor of the hour.
-        assert_eq!(values(&answer["series"])[23..25], [2, 2], "{answer}");
+        assert_eq!(values(&response["series"])[23..25], [2, 2], "{response}");
     }
 
-    let answer = fixture.get(&format!("{request}&metric=unique_visitors&breakdownBy=url")).await;
+    let response = fixture.get(&format!("{request}&metric=unique_visitors&breakdownBy=url")).await;
     let pages = json!([{"key": "/1", "value": 2}, {"key": "/0", "value": 1}]);
-    assert_eq!((&answer["total"], &answer["breakdown"]), (&json!(3), &pages), "{answer}");
-    let answer = fixture.get(&format!("{request}&metric=unique_visitors&filters.url=/1&groupBy=day")).await;
-    assert_eq!((&answer["total"], values(&answer["series"])), (&json!(2), vec![2, 1]), "{answer}");
+    assert_eq!((&response["total"], &response["breakdown"]), (&json!(3), &pages), "{response}");
+    let response = fixture.get(&format!("{request}&metric=unique_visitors&filters.url=/1&groupBy=day")).await;
+    assert_eq!((&response["total"], values(&response["series"])), (&json!(2), vec![2, 1]), "{response}");
 
     fixture.store(&events[4..], 100).await;
     clock.set(midnight + minutes(32));

@@ -212,8 +212,8 @@ async fn check_list(fixture: &Fixture, site: &Site, dice: &mut Dice) {
          &offset={offset}&filter.country={country}",
         site.id
     );
-    let answer = fixture.get(&path).await;
-    let sessions = answer["sessions"].as_array().unwrap();
+    let response = fixture.get(&path).await;
+    let sessions = response["sessions"].as_array().unwrap();
     let hashes: BTreeSet<_> = sessions.iter().map(|one| one["sessionHash"].as_str().unwrap()).collect();
     assert_eq!(hashes.len(), sessions.len());
     let found: Vec<Value> = sessions
@@ -230,7 +230,7 @@ async fn check_list(fixture: &Fixture, site: &Site, dice: &mut Dice) {
         })
         .collect();
     assert_eq!(found, shown, "{path}");
-    assert_eq!((&answer["total"], &answer["hasMore"]), (&json!(visits.len()), &json!(more)), "{path}");
+    assert_eq!((&response["total"], &response["hasMore"]), (&json!(visits.len()), &json!(more)), "{path}");
 }
 
 async fn check_funnel(fixture: &Fixture, site: &Site, dice: &mut Dice) {
@@ -270,9 +270,9 @@ async fn check_funnel(fixture: &Fixture, site: &Site, dice: &mut Dice) {
             json!({"event": event, "filters": filters})
         }).collect::<Vec<_>>(),
     });
-    let answer = fixture.post("/api/analytics/funnel", &body).await;
+    let response = fixture.post("/api/analytics/funnel", &body).await;
     let counts: Vec<_> =
-        answer["steps"].as_array().unwrap().iter().map(|step| step["count"].as_u64().unwrap()).collect();
+        response["steps"].as_array().unwrap().iter().map(|step| step["count"].as_u64().unwrap()).collect();
     assert_eq!(counts, reached, "{}: {body}", past.zone);
 }
 
@@ -365,8 +365,8 @@ async fn check_retention(fixture: &Fixture, site: &Site, dice: &mut Dice) {
         "siteId": site.id, "period": "custom", "from": from, "to": to, "granularity": granularity,
         "firstEvent": came, "returnEvent": returned,
     });
-    let answer = fixture.post("/api/analytics/retention", &body).await;
-    assert_eq!(answer["cohorts"], json!(cohorts), "{}: {body}", site.past.zone);
-    assert_eq!(answer["visitorIdLifetime"], "month");
-    assert_eq!(answer["hint"].is_string(), granularity == "month", "{answer}");
+    let response = fixture.post("/api/analytics/retention", &body).await;
+    assert_eq!(response["cohorts"], json!(cohorts), "{}: {body}", site.past.zone);
+    assert_eq!(response["visitorIdLifetime"], "month");
+    assert_eq!(response["hint"].is_string(), granularity == "month", "{response}");
 }

@@ -15,7 +15,7 @@ use super::fixture::Fixture;
 async fn an_invalid_query_is_rejected_field_by_field() {
     let fixture = Fixture::start(&[]).await;
     let site = fixture.site("UTC").await;
-    let refused = async |method: Method, path: String, body: Value| {
+    let rejected = async |method: Method, path: String, body: Value| {
         let (status, problem) = fixture.send(method, &path, &body).await;
         assert_eq!(
             (status, &problem["code"]),
@@ -44,7 +44,7 @@ async fn an_invalid_query_is_rejected_field_by_field() {
         ("metric=a&groupBy=b&breakdownBy=c&limit=-1", "metric groupBy breakdownBy limit"),
     ] {
         let path = format!("/api/analytics/query?siteId={site}&{query}");
-        assert_eq!(refused(Method::GET, path, Value::Null).await, fields, "{query}");
+        assert_eq!(rejected(Method::GET, path, Value::Null).await, fields, "{query}");
     }
     for (query, fields) in [
         ("period=30d", "period"),
@@ -55,7 +55,7 @@ async fn an_invalid_query_is_rejected_field_by_field() {
         ("filter.browser=x", "filter.browser"),
     ] {
         let path = format!("/api/analytics/sessions?siteId={site}&{query}");
-        assert_eq!(refused(Method::GET, path, Value::Null).await, fields, "{query}");
+        assert_eq!(rejected(Method::GET, path, Value::Null).await, fields, "{query}");
     }
     let step = json!({"event": "page_view"});
     for (steps, fields) in [
@@ -66,12 +66,12 @@ async fn an_invalid_query_is_rejected_field_by_field() {
         (json!([step, {"event": "a", "filters": {"url": 1}}]), "steps[1].filters.url"),
     ] {
         let body = json!({"siteId": site, "steps": steps});
-        assert_eq!(refused(Method::POST, "/api/analytics/funnel".into(), body).await, fields, "{steps}");
+        assert_eq!(rejected(Method::POST, "/api/analytics/funnel".into(), body).await, fields, "{steps}");
     }
     // Only the first few of very many errors are reported.
     let many: serde_json::Map<_, _> = (0..14).map(|number| (format!("f{number:02}"), json!("x"))).collect();
     let body = json!({"siteId": site, "steps": vec![json!({"event": "a", "filters": many}); 5]});
-    let received = refused(Method::POST, "/api/analytics/funnel".into(), body).await;
+    let received = rejected(Method::POST, "/api/analytics/funnel".into(), body).await;
     assert_eq!(received.split(' ').count(), 20, "{received}");
     for (member, value, fields) in [
         ("granularity", json!("year"), "granularity"),
@@ -81,10 +81,10 @@ async fn an_invalid_query_is_rejected_field_by_field() {
     ] {
         let mut body = json!({"siteId": site});
         body[member] = value;
-        assert_eq!(refused(Method::POST, "/api/analytics/retention".into(), body).await, fields);
+        assert_eq!(rejected(Method::POST, "/api/analytics/retention".into(), body).await, fields);
     }
     let path = "/api/analytics/query".to_owned();
-    assert_eq!(refused(Method::GET, path, Value::Null).await, "siteId");
+    assert_eq!(rejected(Method::GET, path, Value::Null).await, "siteId");
     let id = format!("/api/analytics/sites/{site}");
     for (body, fields) in [
         (json!({"timezone": "Berlin"}), "timezone"),
@@ -92,7 +92,7 @@ async fn an_invalid_query_is_rejected_field_by_field() {
         (json!({"honourDnt": "yes"}), "honourDnt"),
         (json!({"name": " ", "domain": "a b"}), "name domain"),
     ] {
-        assert_eq!(refused(Method::PATCH, id.clone(), body).await, fields);
+        assert_eq!(rejected(Method::PATCH, id.clone(), body).await, fields);
     }
 }
 
@@ -177,11 +177,11 @@ async fn a_disconnect_cancels_the_query_and_releases_its_permit() {
     for _ in 0..2 {
         let mut asking = Box::pin(fixture.send(Method::GET, &path, &Value::Null));
         let (mut connection, _) = tokio::select! {
-            (status, answer) = &mut asking => panic!("{status}: {answer}"),
+            (status, response) = &mut asking => panic!("{status}: {response}"),
             taken = silent.accept() => taken.unwrap(),
         };
         let (status, _) = tokio::select! {
-            (status, answer) = &mut asking => panic!("{status}: {answer}"),
+            (status, response) = &mut asking => panic!("{status}: {response}"),
             second = fixture.send(Method::GET, &path, &Value::Null) => second,
         };
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);

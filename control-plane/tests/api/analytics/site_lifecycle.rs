@@ -72,8 +72,8 @@ async fn a_deleted_site_disappears_and_its_rows_are_queued_for_purging() {
     fixture.store(&events, 100).await;
     let path = format!("/api/analytics/sites/{gone}");
     let (_, before) = fixture.send(Method::GET, "/api/account/usage", &Value::Null).await;
-    let (status, answer) = fixture.send(Method::DELETE, &path, &Value::Null).await;
-    assert_eq!((status, &answer["deleted"]), (StatusCode::OK, &json!(true)), "{answer}");
+    let (status, response) = fixture.send(Method::DELETE, &path, &Value::Null).await;
+    assert_eq!((status, &response["deleted"]), (StatusCode::OK, &json!(true)), "{response}");
     let (_, after) = fixture.send(Method::GET, "/api/account/usage", &Value::Null).await;
     let used = |usage: &Value| usage["usage"]["projects"]["used"].as_i64().unwrap();
     assert_eq!(used(&after), used(&before) - 1);

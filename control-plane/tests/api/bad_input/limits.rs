@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Target, refused};
+use super::{Target, assert_rejected};
 use crate::no_side_effects::Snapshot;
 
 /// A field, and bodies with it at its limit and just beyond.
@@ -178,13 +178,13 @@ async fn values_at_a_limit_are_accepted_and_values_beyond_it_rejected() {
     let before = Snapshot::take(&target.api).await;
     for limit in &limits {
         let what = format!("{} {}", limit.path, limit.field);
-        let named = refused(&what, target.post(limit.path, &limit.beyond).await);
+        let named = assert_rejected(&what, target.post(limit.path, &limit.beyond).await);
         assert_eq!(named, ("validation_failed".to_owned(), limit.field.to_owned()), "{what}");
     }
     assert_eq!(before.check().await, Ok(()));
     for limit in &limits {
-        let (status, answer) = target.post(limit.path, &limit.within).await;
-        assert_eq!(status, StatusCode::CREATED, "{} {}: {answer}", limit.path, limit.field);
+        let (status, response) = target.post(limit.path, &limit.within).await;
+        assert_eq!(status, StatusCode::CREATED, "{} {}: {response}", limit.path, limit.field);
     }
 }
 
@@ -200,7 +200,7 @@ async fn one_call_moves_at_most_two_hundred_resources() {
     let (status, moved) = target.post(&path, &resources(200)).await;
     assert_eq!((status, &moved["failed"]), (StatusCode::OK, &json!(200)));
     for count in [0, 201] {
-        let named = refused("resources", target.post(&path, &resources(count)).await);
+        let named = assert_rejected("resources", target.post(&path, &resources(count)).await);
         assert_eq!(named, ("validation_failed".to_owned(), "resources".to_owned()));
     }
 }
@@ -221,14 +221,14 @@ async fn invalid_timestamps_are_rejected_and_unusual_ones_stored() {
         "9999-12-31T23:59:59-23:59",
         "2026-01-01T00:00:00",
     ] {
-        let answer = target.post("/api/forms", &form(at)).await;
-        let named = refused(at, answer);
+        let response = target.post("/api/forms", &form(at)).await;
+        let named = assert_rejected(at, response);
         assert_eq!(named, ("validation_failed".to_owned(), "closesAt".to_owned()), "{at}");
     }
     for at in
         ["1970-01-01T00:00:00Z", "2026-06-30T23:59:60Z", "9999-12-31T23:59:59Z", "2026-01-01T00:00:00+14:00"]
     {
-        let (status, answer) = target.post("/api/forms", &form(at)).await;
-        assert_eq!(status, StatusCode::CREATED, "{at}: {answer}");
+        let (status, response) = target.post("/api/forms", &form(at)).await;
+        assert_eq!(status, StatusCode::CREATED, "{at}: {response}");
     }
 }

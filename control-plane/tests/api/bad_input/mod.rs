@@ -43,7 +43,7 @@ impl Target {
             request = request.header("content-type", "application/json");
         }
         let body = body.map(Body::from).unwrap_or_default();
-        let response = self.api.answer(request.body(body).unwrap()).await;
+        let response = self.api.raw_response(request.body(body).unwrap()).await;
         let status = response.status();
         let kind = response.headers()["content-type"].clone();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
@@ -61,7 +61,7 @@ impl Target {
 
 /// Asserts a client error and returns its code and first invalid field.
 #[track_caller]
-fn refused(what: &str, (status, problem): (StatusCode, Value)) -> (String, String) {
+fn assert_rejected(what: &str, (status, problem): (StatusCode, Value)) -> (String, String) {
     assert!(status.is_client_error(), "{what}: {status} {problem}");
     let code = problem["code"].as_str().unwrap().to_owned();
     let field = problem["fieldErrors"][0]["field"].as_str().unwrap_or_default().to_owned();
@@ -91,7 +91,7 @@ async fn every_input_that_the_document_excludes_is_rejected_without_side_effects
                 continue;
             }
             let right = field.as_deref().map_or(("not_found", ""), |field| ("validation_failed", field));
-            let (code, named) = refused(&what, answer);
+            let (code, named) = assert_rejected(&what, answer);
             if right != (code.as_str(), named.as_str()) {
                 wrong.push(format!("{what}: {code} {named}, not {right:?}"));
             }
@@ -135,7 +135,7 @@ async fn every_operation_rejects_a_body_that_is_not_a_json_object() {
             let what = format!("{} {shown}", operation.id);
             let answer =
                 target.send(&operation.method, &operation.address(None, ""), Some(body.clone())).await;
-            assert_eq!(refused(&what, answer).0, *code, "{what}");
+            assert_eq!(assert_rejected(&what, answer).0, *code, "{what}");
         }
     }
     assert_eq!(before.check().await, Ok(()));
@@ -152,7 +152,7 @@ async fn a_body_of_another_type_or_above_the_size_limit_is_rejected() {
                 .uri(operation.address(None, ""))
                 .header("authorization", format!("Bearer {}", target.key))
                 .header("content-type", kind);
-            let response = target.api.answer(request.body(Body::from(body)).unwrap()).await;
+            let response = target.api.raw_response(request.body(Body::from(body)).unwrap()).await;
             response.status()
         };
         for kind in

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Target, refused};
+use super::{Target, assert_rejected};
 use crate::no_side_effects::Snapshot;
 
 const TEXTS: [&str; 8] = [
@@ -96,7 +96,7 @@ async fn extreme_numbers_and_nesting_are_rejected_in_metadata() {
         &deep(50_000),
     ] {
         let what: String = metadata.chars().take(60).collect();
-        let (code, _) = refused(&what, target.send("POST", "/api/pages", Some(page(metadata))).await);
+        let (code, _) = assert_rejected(&what, target.send("POST", "/api/pages", Some(page(metadata))).await);
         assert!(["validation_failed", "malformed_json"].contains(&code.as_str()), "{what}: {code}");
     }
     assert_eq!(before.check().await, Ok(()));
@@ -117,9 +117,9 @@ async fn another_accounts_id_behaves_like_an_unknown_id_everywhere() {
     let target = Target::start().await;
     let other = Target { key: target.api.trial().await, api: target.api };
     let made = async |path: &str, body: Value| {
-        let (status, answer) = other.post(path, &body).await;
-        assert_eq!(status, StatusCode::CREATED, "{answer}");
-        answer.get("formId").or(answer.get("id")).and_then(Value::as_str).unwrap().to_owned()
+        let (status, response) = other.post(path, &body).await;
+        assert_eq!(status, StatusCode::CREATED, "{response}");
+        response.get("formId").or(response.get("id")).and_then(Value::as_str).unwrap().to_owned()
     };
     let folder = made("/api/folders", json!({"name": "F"})).await;
     let fields = json!([{"name": "a", "label": "A", "type": "text"}]);

@@ -69,12 +69,12 @@ async fn a_key_with_only_the_endpoints_scope_is_authorized() {
             api.key_with(&full, ScopeSet::parse(scopes.iter().map(String::as_str)).unwrap()).await;
         let method: Method = endpoint.method.parse().unwrap();
         let body = if method == Method::GET { Value::Null } else { json!({}) };
-        let (status, answer) = api.send(method, &path_of(&endpoint), Some(&restricted), &body).await;
-        let refused = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN];
-        assert!(!refused.contains(&status), "{} {}: {answer}", endpoint.method, endpoint.path);
+        let (status, response) = api.send(method, &path_of(&endpoint), Some(&restricted), &body).await;
+        let rejected = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN];
+        assert!(!rejected.contains(&status), "{} {}: {response}", endpoint.method, endpoint.path);
         assert!(
             !status.is_server_error() || endpoint.tag == "analytics",
-            "{} {}: {answer}",
+            "{} {}: {response}",
             endpoint.method,
             endpoint.path
         );

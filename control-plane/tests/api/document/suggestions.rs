@@ -31,9 +31,9 @@ fn input_schema(document: &Value, operation_id: &str) -> Value {
     })
 }
 
-fn check(document: &Value, made_by: &str, answer: &Value) -> Vec<String> {
-    let suggestions = answer["_next"].as_array().cloned().unwrap_or_default();
-    assert!(!suggestions.is_empty(), "{made_by} suggests nothing: {answer}");
+fn check(document: &Value, made_by: &str, response: &Value) -> Vec<String> {
+    let suggestions = response["_next"].as_array().cloned().unwrap_or_default();
+    assert!(!suggestions.is_empty(), "{made_by} suggests nothing: {response}");
     let mut wrong = Vec::new();
     for suggestion in &suggestions {
         let tool = suggestion["tool"].as_str().unwrap();
@@ -71,9 +71,9 @@ async fn suggestions_after_a_create_match_their_operations() {
         ("/api/analytics/sites", json!({"name": "S"})),
     ];
     for (path, body) in creations {
-        let (status, answer) = api.send(Method::POST, path, Some(&key), &body).await;
-        assert_eq!(status, StatusCode::CREATED, "{path}: {answer}");
-        wrong.extend(check(&document, path, &answer));
+        let (status, response) = api.send(Method::POST, path, Some(&key), &body).await;
+        assert_eq!(status, StatusCode::CREATED, "{path}: {response}");
+        wrong.extend(check(&document, path, &response));
     }
     assert_eq!(wrong, Vec::<String>::new());
 }

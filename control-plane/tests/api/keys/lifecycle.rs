@@ -76,7 +76,7 @@ async fn during_a_rotation_under_load_exactly_one_secret_works() {
         assert_eq!(call(old.clone()).await.status, StatusCode::UNAUTHORIZED, "and the old one doesn't");
     }
     let calls = calls.join_all().await;
-    let first_refusal = calls
+    let first_rejection = calls
         .iter()
         .filter(|call| call.status == StatusCode::UNAUTHORIZED)
         .map(|call| call.ended)
@@ -90,7 +90,7 @@ async fn during_a_rotation_under_load_exactly_one_secret_works() {
         if call.started > rotation.ended {
             assert_eq!(call.status, StatusCode::UNAUTHORIZED, "after the response the old secret doesn't");
         }
-        if call.started > first_refusal {
+        if call.started > first_rejection {
             assert_eq!(call.status, StatusCode::UNAUTHORIZED, "once rejected, it never works again");
         }
     }
@@ -215,12 +215,12 @@ async fn a_key_under_revocation_creates_no_key() {
 
     let body = json!({"label": "third"});
     let creation = api.send(Method::POST, "/api/keys", Some(&second), &body);
-    let ((status, refusal), ()) = tokio::join!(creation, async {
+    let ((status, rejection), ()) = tokio::join!(creation, async {
         api.until_lock_wait().await;
         store::keys::revoke_keys(&mut tx, account_id, &[first_id], clock.now()).await.unwrap();
         store::commit(tx).await.unwrap();
     });
-    assert_eq!(status, StatusCode::UNAUTHORIZED, "{refusal}");
+    assert_eq!(status, StatusCode::UNAUTHORIZED, "{rejection}");
 }
 
 #[tokio::test]

@@ -46,9 +46,9 @@ impl Fixture {
     }
 
     async fn made(&self, path: &str, body: Value) -> Uuid {
-        let (status, answer) = self.api.send(Method::POST, path, Some(&self.key), &body).await;
-        assert_eq!(status, StatusCode::CREATED, "{answer}");
-        answer["id"].as_str().unwrap().parse().unwrap()
+        let (status, response) = self.api.send(Method::POST, path, Some(&self.key), &body).await;
+        assert_eq!(status, StatusCode::CREATED, "{response}");
+        response["id"].as_str().unwrap().parse().unwrap()
     }
 
     async fn create_key(&self, may: &May) -> (Uuid, String) {

@@ -18,7 +18,7 @@ use web::{Endpoint, endpoints_of};
 use self::cases::{Case, Touches};
 use self::credentials::{Column, Credentials};
 use self::resources::Account;
-use self::rules::{Answer, ITEM_REFUSED, expected, shows};
+use self::rules::{ITEM_REJECTED, ResponseSummary, expected, shows};
 use crate::harness::Api;
 use crate::no_side_effects::Snapshot;
 
@@ -44,7 +44,7 @@ async fn every_endpoint_treats_every_caller_as_the_rules_say() {
         let endpoint = endpoint_of(&endpoints, case);
         let before = Snapshot::take(&api).await;
         for column in Column::all() {
-            if expected(endpoint, case, column).is_some_and(|answer| answer.is_refusal()) {
+            if expected(endpoint, case, column).is_some_and(|answer| answer.is_rejection()) {
                 matrix.fill(at, case, endpoint, column, &callers, &other).await;
             }
         }
@@ -59,7 +59,7 @@ async fn every_endpoint_treats_every_caller_as_the_rules_say() {
     for (at, case) in cases.iter().enumerate() {
         let endpoint = endpoint_of(&endpoints, case);
         for column in Column::all() {
-            if expected(endpoint, case, column).is_some_and(|answer| !answer.is_refusal()) {
+            if expected(endpoint, case, column).is_some_and(|answer| !answer.is_rejection()) {
                 matrix.fill(at, case, endpoint, column, &callers, &other).await;
                 if case.consumes {
                     callers = Credentials::make(&api).await;
@@ -96,7 +96,7 @@ struct Matrix<'a> {
     api: &'a Api,
     wrong: Vec<String>,
     /// Responses by row and column.
-    answers: BTreeMap<(usize, String), Answer>,
+    answers: BTreeMap<(usize, String), ResponseSummary>,
 }
 
 impl Matrix<'_> {
@@ -137,7 +137,7 @@ impl Matrix<'_> {
                 expected_answer.map(|expected_answer| expected_answer.to_string()).unwrap_or_default()
             ));
         }
-        if let (Column::OneScope(held), true) = (column, answer.is_refusal()) {
+        if let (Column::OneScope(held), true) = (column, answer.is_rejection()) {
             let (request, own) = (&body["requiredScope"], json!(endpoint.scopes.as_ref().unwrap()[0]));
             // The body requires an additional scope.
             let holds_own = json!(held.to_string()) == own;
@@ -148,7 +148,7 @@ impl Matrix<'_> {
         // The response to another site's page contains nothing of the account.
         let is_known = status != StatusCode::UNAUTHORIZED && body["code"] != "foreign_origin";
         // A file has no `_meta`.
-        let is_file = case.operation == "submissions.export" && !answer.is_refusal();
+        let is_file = case.operation == "submissions.export" && !answer.is_rejection();
         if is_known && !is_file && endpoint.scopes.is_some() && body["_meta"]["plan"] != "scale" {
             complain("an authenticated response carries _meta");
         }
@@ -164,9 +164,9 @@ impl Matrix<'_> {
     }
 }
 
-fn read(status: StatusCode, body: &Value) -> Answer {
-    let item = (body["results"][0]["status"] == "error").then(|| ITEM_REFUSED.to_owned());
-    Answer { status: status.as_u16(), code: body["code"].as_str().map(str::to_owned).or(item) }
+fn read(status: StatusCode, body: &Value) -> ResponseSummary {
+    let item = (body["results"][0]["status"] == "error").then(|| ITEM_REJECTED.to_owned());
+    ResponseSummary { status: status.as_u16(), code: body["code"].as_str().map(str::to_owned).or(item) }
 }
 
 /// The kind of the ids to which the calling key is restricted.

@@ -159,12 +159,12 @@ async fn served(api: &Api, account_id: Uuid, subdomain: Uuid) -> Uuid {
 }
 
 async fn made(api: &Api, key: &str, path: &str, body: Value, id: &str) -> Uuid {
-    let (status, answer) = api.send(Method::POST, path, Some(key), &body).await;
-    assert_eq!(status, StatusCode::CREATED, "{path}: {answer}");
-    id_in(&answer, id)
+    let (status, response) = api.send(Method::POST, path, Some(key), &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{path}: {response}");
+    id_in(&response, id)
 }
 
-fn id_in(answer: &Value, member: &str) -> Uuid {
-    let value = &answer[member];
+fn id_in(response: &Value, member: &str) -> Uuid {
+    let value = &response[member];
     value["id"].as_str().or(value.as_str()).unwrap().parse().unwrap()
 }

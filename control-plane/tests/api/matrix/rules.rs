@@ -10,32 +10,32 @@ use super::credentials::Column::{self, FolderInside, FolderOutside, IdsWith, Ids
 
 /// A response: its status and problem code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct ResponseSummary {
     pub(super) status: u16,
     pub(super) code: Option<String>,
 }
 
 /// The item was rejected, the call succeeded.
-pub(super) const ITEM_REFUSED: &str = "item refused";
+pub(super) const ITEM_REJECTED: &str = "item refused";
 
-impl Answer {
-    fn refused(status: u16, code: &str) -> Option<Self> {
+impl ResponseSummary {
+    fn rejected(status: u16, code: &str) -> Option<Self> {
         Some(Self { status, code: Some(code.to_owned()) })
     }
 
     /// Whether the response forbids side effects.
-    pub(super) fn is_refusal(&self) -> bool {
+    pub(super) fn is_rejection(&self) -> bool {
         self.code.is_some()
     }
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for ResponseSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = match self.code.as_deref() {
             Some("insufficient_scope") => " scope",
             Some("folder_forbidden") => " folder",
             Some("key_expired") => " expired",
-            Some(ITEM_REFUSED) => " but not it",
+            Some(ITEM_REJECTED) => " but not it",
             Some("unauthenticated" | "not_found") | None => "",
             Some(other) => return write!(f, "{} {other}", self.status),
         };
@@ -47,20 +47,20 @@ struct Exception {
     operation: &'static str,
     place: &'static str,
     columns: &'static [Column],
-    answer: Option<(u16, Option<&'static str>)>,
+    response: Option<(u16, Option<&'static str>)>,
     why: &'static str,
 }
 
 const fn folder_key(operation: &'static str, place: &'static str, why: &'static str) -> Exception {
-    let (columns, answer) = (&[FolderInside], Some((403, Some("folder_forbidden"))));
-    Exception { operation, place, columns, answer, why }
+    let (columns, response) = (&[FolderInside], Some((403, Some("folder_forbidden"))));
+    Exception { operation, place, columns, response, why }
 }
 
 const SITE: &str = "a deploy concerns a whole site";
 
 const fn whole_site(operation: &'static str, place: &'static str) -> Exception {
-    let (columns, answer) = (&[FolderInside, FolderOutside], Some((403, Some("folder_forbidden"))));
-    Exception { operation, place, columns, answer, why: SITE }
+    let (columns, response) = (&[FolderInside, FolderOutside], Some((403, Some("folder_forbidden"))));
+    Exception { operation, place, columns, response, why: SITE }
 }
 
 const NAME: &str = "a name belongs to the whole account";
@@ -68,9 +68,9 @@ const OUT: &str = "a resource without a folder is outside the key's folder";
 const MORE: &str = "it would cover resources outside";
 
 const fn no_listed_page(place: &'static str) -> Exception {
-    let (columns, answer) = (&[IdsWith], Some((403, Some("insufficient_scope"))));
+    let (columns, response) = (&[IdsWith], Some((403, Some("insufficient_scope"))));
     let why = "the archived entries belong to another page, which is not among the ids";
-    Exception { operation: "entries.restore", place, columns, answer, why }
+    Exception { operation: "entries.restore", place, columns, response, why }
 }
 
 const FORMS_CREATE: Column = Column::OneScope(Scope::new(Resource::Forms, Action::Create));
@@ -78,7 +78,7 @@ const FORMS_UPDATE: Column = Column::OneScope(Scope::new(Resource::Forms, Action
 
 const fn needs_more(operation: &'static str, place: &'static str, columns: &'static [Column]) -> Exception {
     let why = "an optional part of the body requires another scope";
-    Exception { operation, place, columns, answer: Some((403, Some("insufficient_scope"))), why }
+    Exception { operation, place, columns, response: Some((403, Some("insufficient_scope"))), why }
 }
 
 const EXCEPTIONS: &[Exception] = &[
@@ -112,64 +112,72 @@ const EXCEPTIONS: &[Exception] = &[
         operation: "folders.ungroup",
         place: "body.resources",
         columns: &[FolderOutside],
-        answer: Some((403, Some("folder_forbidden"))),
+        response: Some((403, Some("folder_forbidden"))),
         why: OUT,
     },
     Exception {
         operation: "analytics.create",
         place: "body.subdomainId",
         columns: &[FolderInside, FolderOutside],
-        answer: Some((403, Some("folder_forbidden"))),
+        response: Some((403, Some("folder_forbidden"))),
         why: MORE,
     },
     Exception {
         operation: "keys.create",
         place: "body.folderId",
         columns: &[FolderOutside],
-        answer: Some((403, Some("insufficient_scope"))),
+        response: Some((403, Some("insufficient_scope"))),
         why: "a key for another folder is wider than its creator",
     },
 ];
 
 /// The expected response, or `None` if the row has no id that could be outside.
-pub(super) fn expected(endpoint: &Endpoint, case: &Case, column: Column) -> Option<Answer> {
+pub(super) fn expected(endpoint: &Endpoint, case: &Case, column: Column) -> Option<ResponseSummary> {
     let created = case.operation.ends_with(".create");
-    let right = Some(Answer { status: if created { 201 } else { 200 }, code: None });
+    let right = Some(ResponseSummary { status: if created { 201 } else { 200 }, code: None });
     let Some(scopes) = &endpoint.scopes else { return right };
     let is_meant = |one: &&Exception| {
         (one.operation, one.place) == (case.operation, case.place) && one.columns.contains(&column)
     };
     if let Some(exception) = EXCEPTIONS.iter().find(is_meant) {
-        return exception.answer.map(|(status, code)| Answer { status, code: code.map(str::to_owned) });
+        return exception
+            .response
+            .map(|(status, code)| ResponseSummary { status, code: code.map(str::to_owned) });
     }
     match column {
-        Column::NoKey | Column::Garbage | Column::Revoked => return Answer::refused(401, "unauthenticated"),
-        Column::Expired => return Answer::refused(401, "key_expired"),
-        Column::SessionForeign if endpoint.method != "GET" => return Answer::refused(403, "foreign_origin"),
+        Column::NoKey | Column::Garbage | Column::Revoked => {
+            return ResponseSummary::rejected(401, "unauthenticated");
+        }
+        Column::Expired => return ResponseSummary::rejected(401, "key_expired"),
+        Column::SessionForeign if endpoint.method != "GET" => {
+            return ResponseSummary::rejected(403, "foreign_origin");
+        }
         Column::Session | Column::SessionForeign => return right,
         Column::OneScope(scope) if *scopes == [scope.to_string()] => return right,
-        Column::OneScope(_) => return Answer::refused(403, "insufficient_scope"),
+        Column::OneScope(_) => return ResponseSummary::rejected(403, "insufficient_scope"),
         _ => {}
     }
     by_restrictions(case, column, right)
 }
 
-fn by_restrictions(case: &Case, column: Column, right: Option<Answer>) -> Option<Answer> {
+fn by_restrictions(case: &Case, column: Column, right: Option<ResponseSummary>) -> Option<ResponseSummary> {
     use Touches::{Account, First, Lists, Makes, Names, NamesAmongOthers, Nothing};
-    let among_others = Answer::refused(200, ITEM_REFUSED);
+    let among_others = ResponseSummary::rejected(200, ITEM_REJECTED);
     // Domains belong to the whole account.
     if case.operation.starts_with("domains.") && column == FolderInside {
-        return Answer::refused(403, "folder_forbidden");
+        return ResponseSummary::rejected(403, "folder_forbidden");
     }
     match (column, case.touches) {
         (_, Nothing) => right,
         (FolderInside, _) => right,
         (FolderOutside, Names(Resource::Subdomains)) if !case.operation.starts_with("domains.") => right,
-        (FolderOutside, Names(Resource::Keys)) => Answer::refused(403, "insufficient_scope"),
-        (FolderOutside, Names(_)) => Answer::refused(403, "folder_forbidden"),
-        (IdsWith, Makes(_)) | (IdsWithout, Names(_) | First(_)) => Answer::refused(403, "insufficient_scope"),
+        (FolderOutside, Names(Resource::Keys)) => ResponseSummary::rejected(403, "insufficient_scope"),
+        (FolderOutside, Names(_)) => ResponseSummary::rejected(403, "folder_forbidden"),
+        (IdsWith, Makes(_)) | (IdsWithout, Names(_) | First(_)) => {
+            ResponseSummary::rejected(403, "insufficient_scope")
+        }
         (IdsWith, Names(_) | NamesAmongOthers(_) | First(_)) => right,
-        (OtherAccount, Names(_)) => Answer::refused(404, "not_found"),
+        (OtherAccount, Names(_)) => ResponseSummary::rejected(404, "not_found"),
         (FolderOutside | IdsWithout | OtherAccount, NamesAmongOthers(_)) => among_others,
         (IdsWith | IdsWithout | OtherAccount, Lists(_)) => right,
         (FolderOutside | IdsWithout | OtherAccount, Account | First(_) | Makes(_) | Lists(_))

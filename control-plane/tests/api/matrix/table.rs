@@ -8,7 +8,7 @@ use web::Endpoint;
 
 use super::cases::{Case, Touches};
 use super::credentials::Column;
-use super::rules::Answer;
+use super::rules::ResponseSummary;
 
 const COLUMNS: [&str; 13] = [
     "no key",
@@ -61,8 +61,9 @@ pub(super) fn column_of(endpoint: &Endpoint, column: Column) -> String {
 }
 
 /// Writes the table, and fails if it differs from the checked-in one.
-pub(super) fn compare(cases: &[Case], answers: &BTreeMap<(usize, String), Answer>) {
-    let rows: Vec<Vec<String>> = cases.iter().enumerate().map(|(at, case)| row(at, case, answers)).collect();
+pub(super) fn compare(cases: &[Case], responses: &BTreeMap<(usize, String), ResponseSummary>) {
+    let rows: Vec<Vec<String>> =
+        cases.iter().enumerate().map(|(at, case)| row(at, case, responses)).collect();
     let heading = ["operation", "about"].into_iter().chain(COLUMNS).map(str::to_owned).collect();
     let all: Vec<Vec<String>> = [vec![heading], rows].concat();
     let width = |at: usize| all.iter().map(|row| row[at].chars().count()).max().unwrap_or_default();
@@ -79,7 +80,7 @@ pub(super) fn compare(cases: &[Case], answers: &BTreeMap<(usize, String), Answer
     }
 }
 
-fn row(at: usize, case: &Case, answers: &BTreeMap<(usize, String), Answer>) -> Vec<String> {
+fn row(at: usize, case: &Case, responses: &BTreeMap<(usize, String), ResponseSummary>) -> Vec<String> {
     let about = match (case.place, case.touches) {
         ("", Touches::Nothing | Touches::Account) => String::new(),
         (place, Touches::NamesAmongOthers(kind)) => format!("{place} ({})", kind.word()),
@@ -90,7 +91,7 @@ fn row(at: usize, case: &Case, answers: &BTreeMap<(usize, String), Answer>) -> V
         (place, _) => place.to_owned(),
     };
     let cell = |column: &str| {
-        answers.get(&(at, column.to_owned())).map_or_else(|| "·".to_owned(), ToString::to_string)
+        responses.get(&(at, column.to_owned())).map_or_else(|| "·".to_owned(), ToString::to_string)
     };
     [case.operation.to_owned(), about].into_iter().chain(COLUMNS.map(cell)).collect()
 }

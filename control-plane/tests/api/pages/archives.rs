@@ -57,12 +57,12 @@ async fn entries_of_a_deleted_page_are_archived_and_restored_once() {
 
     let page = page(&api, &key, json!({"entryTemplate": null})).await;
     let done = |entries: i32, total: i32, template: bool| json!([true, entries, total, template]);
-    let shown = |answer: &Value| {
+    let shown = |response: &Value| {
         json!([
-            answer["restored"],
-            answer["entriesRestored"],
-            answer["totalEntries"],
-            answer["templateRestored"]
+            response["restored"],
+            response["entriesRestored"],
+            response["totalEntries"],
+            response["templateRestored"]
         ])
     };
     let (status, first) = restore(&api, &key, &page, &archive).await;
@@ -105,8 +105,8 @@ async fn entries_can_be_restored_to_several_pages_and_archived_with_each() {
     let archive = archived(&api, &key, json!({})).await;
     for slug in ["one", "two"] {
         let page = page(&api, &key, json!({"slug": slug})).await;
-        let (status, answer) = restore(&api, &key, &page, &archive).await;
-        assert_eq!((status, &answer["entriesRestored"]), (StatusCode::OK, &json!(2)), "{answer}");
+        let (status, response) = restore(&api, &key, &page, &archive).await;
+        assert_eq!((status, &response["entriesRestored"]), (StatusCode::OK, &json!(2)), "{response}");
         api.send(Method::DELETE, &page, Some(&key), &Value::Null).await;
     }
     let counts: Vec<Value> = archives(&api, &key).await.iter().map(|one| one["entryCount"].clone()).collect();
@@ -133,8 +133,8 @@ async fn a_restore_beyond_the_limit_restores_nothing() {
     let (_, read) = api.send(Method::GET, &page, Some(&key), &Value::Null).await;
     assert_eq!((read["entries"].as_array().unwrap().len(), &read["entryTemplate"]), (499, &Value::Null));
     api.execute(&fill(498)).await.unwrap();
-    let (status, answer) = restore(&api, &key, &page, &archive).await;
-    assert_eq!((status, &answer["totalEntries"]), (StatusCode::OK, &json!(500)));
+    let (status, response) = restore(&api, &key, &page, &archive).await;
+    assert_eq!((status, &response["totalEntries"]), (StatusCode::OK, &json!(500)));
 }
 
 #[tokio::test]
@@ -182,8 +182,8 @@ async fn restoring_a_template_requires_pages_update() {
     assert_eq!((status, &problem["requiredScope"]), (StatusCode::FORBIDDEN, &json!("pages:update")));
     let (_, read) = api.send(Method::GET, &bare, Some(&key), &Value::Null).await;
     assert_eq!((&read["entries"], &read["entryTemplate"]), (&json!([]), &Value::Null));
-    let (status, answer) = restore(&api, &adds, &full, &archive).await;
-    assert_eq!((status, &answer["templateRestored"]), (StatusCode::OK, &json!(false)), "{answer}");
+    let (status, response) = restore(&api, &adds, &full, &archive).await;
+    assert_eq!((status, &response["templateRestored"]), (StatusCode::OK, &json!(false)), "{response}");
     let both = api.key_with(&key, ScopeSet::parse(["entries:create", "pages:update"]).unwrap()).await;
     assert_eq!(restore(&api, &both, &bare, &archive).await.0, StatusCode::OK);
 }

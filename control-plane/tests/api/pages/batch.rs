@@ -23,18 +23,18 @@ fn with(slug: &str, part: Value) -> Value {
 }
 
 async fn send(api: &Api, key: &str, body: Value) -> Value {
-    let (status, answer) = api.send(Method::POST, BATCH, Some(key), &body).await;
-    assert_eq!(status, StatusCode::OK, "{answer}");
-    let count = |status: &str| statuses(&answer).iter().filter(|one| *one == status).count();
+    let (status, response) = api.send(Method::POST, BATCH, Some(key), &body).await;
+    assert_eq!(status, StatusCode::OK, "{response}");
+    let count = |status: &str| statuses(&response).iter().filter(|one| *one == status).count();
     let counted = ["created", "updated", "unchanged", "error"].map(count);
     let message =
-        ["created", "updated", "unchanged", "failed"].map(|name| answer[name].as_u64().unwrap() as usize);
+        ["created", "updated", "unchanged", "failed"].map(|name| response[name].as_u64().unwrap() as usize);
     assert_eq!(message, counted);
-    answer
+    response
 }
 
-fn statuses(answer: &Value) -> Vec<String> {
-    let results = answer["results"].as_array().unwrap();
+fn statuses(response: &Value) -> Vec<String> {
+    let results = response["results"].as_array().unwrap();
     assert!(results.iter().enumerate().all(|(at, result)| result["index"] == at));
     results.iter().map(|result| result["status"].as_str().unwrap().to_owned()).collect()
 }
@@ -58,11 +58,11 @@ async fn an_invalid_page_is_reported_and_does_not_block_others() {
         [],
         with("last", json!({"css": null, "metadata": {"collection": "blog"}, "isPublished": false})),
     ]);
-    let answer = send(&api, &key, json!({"pages": pages})).await;
+    let response = send(&api, &key, json!({"pages": pages})).await;
     let mut expected = vec!["error"; 13];
     (expected[0], expected[12]) = ("created", "created");
-    assert_eq!(statuses(&answer), expected, "{answer}");
-    let results = answer["results"].as_array().unwrap();
+    assert_eq!(statuses(&response), expected, "{response}");
+    let results = response["results"].as_array().unwrap();
     for (at, message) in [
         (1, "slug may have only"),
         (2, "html is required"),
@@ -100,11 +100,11 @@ async fn existing_pages_are_errors_or_updated_or_unchanged() {
     assert_eq!(again["results"][0]["existingPageId"], first["results"][0]["id"]);
 
     let upsert = |pages: Value| json!({"pages": pages, "upsert": true});
-    let answer =
+    let response =
         send(&api, &key, upsert(json!([page("one"), with("two", json!({"html": "new"})), page("four")])))
             .await;
-    assert_eq!(statuses(&answer), ["unchanged", "updated", "created"]);
-    assert_eq!(answer["results"][1]["id"], first["results"][1]["id"]);
+    assert_eq!(statuses(&response), ["unchanged", "updated", "created"]);
+    assert_eq!(response["results"][1]["id"], first["results"][1]["id"]);
     let two = format!("/api/pages/{}", first["results"][1]["id"].as_str().unwrap());
     let (_, read) = api.send(Method::GET, &two, Some(&key), &Value::Null).await;
     assert_eq!(read["html"], "new");
@@ -119,12 +119,12 @@ async fn two_items_with_one_slug_act_like_two_calls() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let other = with("one", json!({"html": "other"}));
-    let answer = send(&api, &key, json!({"pages": [page("one"), page("one")]})).await;
-    assert_eq!(statuses(&answer), ["created", "error"]);
-    assert_eq!(answer["results"][1]["existingPageId"], answer["results"][0]["id"]);
-    let answer =
+    let response = send(&api, &key, json!({"pages": [page("one"), page("one")]})).await;
+    assert_eq!(statuses(&response), ["created", "error"]);
+    assert_eq!(response["results"][1]["existingPageId"], response["results"][0]["id"]);
+    let response =
         send(&api, &key, json!({"pages": [page("one"), other, other, page("one")], "upsert": true})).await;
-    assert_eq!(statuses(&answer), ["unchanged", "updated", "unchanged", "updated"]);
+    assert_eq!(statuses(&response), ["unchanged", "updated", "unchanged", "updated"]);
 }
 
 #[tokio::test]
@@ -167,8 +167,8 @@ async fn a_large_body_is_accepted_and_a_larger_one_rejected() {
     let (key, _) = api.trial_on(Plan::Scale).await;
     let html = "x".repeat(512 * 1024);
     let pages: Vec<Value> = (0..12).map(|at| with(&format!("page-{at}"), json!({"html": html}))).collect();
-    let answer = send(&api, &key, json!({"pages": pages})).await;
-    assert_eq!(answer["created"], 12);
+    let response = send(&api, &key, json!({"pages": pages})).await;
+    assert_eq!(response["created"], 12);
     let beyond = json!({"pages": ["x".repeat((160 << 20) + 1)]});
     let (status, problem) = api.send(Method::POST, BATCH, Some(&key), &beyond).await;
     assert_eq!((status, &problem["code"]), (StatusCode::PAYLOAD_TOO_LARGE, &json!("payload_too_large")));
@@ -190,10 +190,10 @@ async fn concurrent_batches_respect_the_limit() {
             send(&api, &key, json!({"pages": pages, "upsert": true})).await
         });
     }
-    let answers = sending.join_all().await;
-    let made: u64 = answers.iter().map(|answer| answer["created"].as_u64().unwrap()).sum();
-    assert_eq!(made, 10, "{answers:?}");
-    let errors = answers.iter().flat_map(|answer| answer["results"].as_array().unwrap());
+    let responses = sending.join_all().await;
+    let made: u64 = responses.iter().map(|response| response["created"].as_u64().unwrap()).sum();
+    assert_eq!(made, 10, "{responses:?}");
+    let errors = responses.iter().flat_map(|response| response["results"].as_array().unwrap());
     assert!(
         errors
             .filter(|one| one["status"] == "error")
@@ -218,20 +218,20 @@ async fn a_restricted_key_writes_its_pages_and_learns_nothing_else() {
     let folder_id = Some(folder["id"].as_str().unwrap().parse().unwrap());
     let reach = Reach { folder_id, ..Reach::default() };
     let (_, of_folder) = api.insert_key(account_id, ScopeSet::FULL, reach, None).await;
-    let answer = send(&api, &of_folder, json!({"pages": changed, "upsert": true})).await;
-    assert_eq!(statuses(&answer), ["updated", "error", "created"]);
+    let response = send(&api, &of_folder, json!({"pages": changed, "upsert": true})).await;
+    assert_eq!(statuses(&response), ["updated", "error", "created"]);
     let (_, listed) = api.send(Method::GET, "/api/pages", Some(&of_folder), &Value::Null).await;
     assert_eq!(listed["pages"].as_array().unwrap().len(), 2, "the new page is in its folder");
-    let answer = send(&api, &of_folder, json!({"pages": [page("outside"), page("inside")]})).await;
-    assert_eq!(answer["results"][0]["existingPageId"], Value::Null);
-    assert_eq!(answer["results"][1]["existingPageId"], inside["results"][0]["id"]);
+    let response = send(&api, &of_folder, json!({"pages": [page("outside"), page("inside")]})).await;
+    assert_eq!(response["results"][0]["existingPageId"], Value::Null);
+    assert_eq!(response["results"][1]["existingPageId"], inside["results"][0]["id"]);
 
     let listed = [outside["results"][0]["id"].as_str().unwrap().parse().unwrap()].into();
     let reach = Reach { ids: [(Resource::Pages, listed)].into(), ..Reach::default() };
     let (_, of_list) = api.insert_key(account_id, ScopeSet::FULL, reach, None).await;
     let pages = json!([page("inside"), with("outside", json!({"html": "y"})), page("newer")]);
-    let answer = send(&api, &of_list, json!({"pages": pages, "upsert": true})).await;
-    assert_eq!(statuses(&answer), ["error", "updated", "error"]);
+    let response = send(&api, &of_list, json!({"pages": pages, "upsert": true})).await;
+    assert_eq!(statuses(&response), ["error", "updated", "error"]);
 
     let only_create = api.key_with(&key, ScopeSet::parse(["pages:create"]).unwrap()).await;
     let body = json!({"pages": [page("newest")], "upsert": true});
@@ -242,8 +242,8 @@ async fn a_restricted_key_writes_its_pages_and_learns_nothing_else() {
     assert_eq!(deletion_statuses(&ends), ["deleted", "error"]);
 }
 
-fn deletion_statuses(answer: &Value) -> Vec<&str> {
-    answer["results"].as_array().unwrap().iter().map(|result| result["status"].as_str().unwrap()).collect()
+fn deletion_statuses(response: &Value) -> Vec<&str> {
+    response["results"].as_array().unwrap().iter().map(|result| result["status"].as_str().unwrap()).collect()
 }
 
 #[tokio::test]

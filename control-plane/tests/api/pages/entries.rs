@@ -104,11 +104,11 @@ async fn concurrent_entries_respect_the_limit_and_a_deletion_frees_one() {
         let (api, key, path) = (Arc::clone(&api), key.clone(), path.clone());
         adding.spawn(async move { add(&api, &key, &path, json!({"a": number})).await });
     }
-    let answers = adding.join_all().await;
-    let made = answers.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
-    let full = answers
+    let responses = adding.join_all().await;
+    let made = responses.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
+    let full = responses
         .iter()
-        .filter(|(status, answer)| *status == StatusCode::CONFLICT && answer["code"] == "conflict");
+        .filter(|(status, response)| *status == StatusCode::CONFLICT && response["code"] == "conflict");
     assert_eq!((made, full.count()), (5, 35));
     let (_, listed) = api.send(Method::GET, &path, Some(&key), &Value::Null).await;
     assert_eq!((&listed["count"], listed["entries"].as_array().unwrap().len()), (&json!(500), 500));

@@ -62,8 +62,8 @@ async fn an_etag_protects_an_update_too() {
     let etag = headers["etag"].to_str().unwrap().to_owned();
     let edit = async |tag: &str| {
         let headers = [bearer.clone(), ("if-match", tag.to_owned())];
-        let (status, answer) = api.send_with(Method::PUT, &path, &headers, &json!({"title": "U"})).await;
-        (status, answer["code"].as_str().unwrap_or_default().to_owned())
+        let (status, response) = api.send_with(Method::PUT, &path, &headers, &json!({"title": "U"})).await;
+        (status, response["code"].as_str().unwrap_or_default().to_owned())
     };
     assert_eq!(edit(&etag).await.0, StatusCode::OK);
     assert_eq!(edit(&etag).await, (StatusCode::CONFLICT, "stale_write".to_owned()));
@@ -86,10 +86,10 @@ async fn of_many_concurrent_updates_of_one_version_one_wins() {
                 put(&api, &key, &path, edit).await
             });
         }
-        let answers = editing.join_all().await;
-        let won: Vec<_> = answers.iter().filter(|(status, _)| *status == StatusCode::OK).collect();
-        let lost = answers.iter().filter(|(_, answer)| answer["code"] == "stale_write").count();
-        assert_eq!((won.len(), lost), (1, 7), "{answers:?}");
+        let responses = editing.join_all().await;
+        let won: Vec<_> = responses.iter().filter(|(status, _)| *status == StatusCode::OK).collect();
+        let lost = responses.iter().filter(|(_, response)| response["code"] == "stale_write").count();
+        assert_eq!((won.len(), lost), (1, 7), "{responses:?}");
         let (_, stored) = api.send(Method::GET, &path, Some(&key), &Value::Null).await;
         assert_eq!(stored["title"], won[0].1["title"]);
         api.send(Method::DELETE, &path, Some(&key), &Value::Null).await;
@@ -102,10 +102,11 @@ async fn a_future_publish_time_hides_a_page_and_a_past_one_shows_it() {
     let key = api.trial().await;
     let now = Clock::system().now();
     let (past, soon) = (json!(now - TimeDelta::hours(1)), json!(now + TimeDelta::hours(1)));
-    let state = |answer: &Value| {
-        let at =
-            answer["publishAt"].as_str().map(|at| (at.parse::<DateTime<Utc>>().unwrap() - now).num_minutes());
-        (answer["isPublished"].as_bool().unwrap(), at)
+    let state = |response: &Value| {
+        let at = response["publishAt"]
+            .as_str()
+            .map(|at| (at.parse::<DateTime<Utc>>().unwrap() - now).num_minutes());
+        (response["isPublished"].as_bool().unwrap(), at)
     };
     let (path, made) = page(&api, &key, json!({"publishAt": soon, "isPublished": true})).await;
     assert_eq!(state(&made), (false, Some(60)));
@@ -119,8 +120,8 @@ async fn a_future_publish_time_hides_a_page_and_a_past_one_shows_it() {
         (json!({"isPublished": false}), (false, None)),
         (json!({"publishAt": null, "isPublished": true}), (true, None)),
     ] {
-        let (status, answer) = put(&api, &key, &path, edit.clone()).await;
-        assert_eq!((status, state(&answer)), (StatusCode::OK, after), "{edit}");
+        let (status, response) = put(&api, &key, &path, edit.clone()).await;
+        assert_eq!((status, state(&response)), (StatusCode::OK, after), "{edit}");
     }
     let (_, shown) =
         page(&api, &key, json!({"slug": "other", "publishAt": past, "isPublished": false})).await;
@@ -140,9 +141,9 @@ async fn updated_at_increases_with_updates_only() {
     let id = made["id"].as_str().unwrap();
     let mut last = time(&made["updatedAt"]);
     for edit in [json!({}), json!({"html": "<p>x"}), json!({"title": "U"}), json!({"folderId": null})] {
-        let (_, answer) = put(&api, &key, &path, edit).await;
-        assert!(time(&answer["updatedAt"]) > last, "{answer}");
-        last = time(&answer["updatedAt"]);
+        let (_, response) = put(&api, &key, &path, edit).await;
+        assert!(time(&response["updatedAt"]) > last, "{response}");
+        last = time(&response["updatedAt"]);
     }
     let entries = format!("{path}/entries");
     api.send(Method::POST, &entries, Some(&key), &json!({"data": {"a": 1}})).await;

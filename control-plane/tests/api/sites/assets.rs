@@ -66,11 +66,11 @@ async fn an_asset_beyond_the_plan_is_rejected_and_not_counted() {
     assert_eq!(problem["limit"], 2 << 20);
     let whole = asset(2 << 20);
     let send = |_| api.send(Method::POST, "/api/pages/assets", Some(&key), &whole);
-    let answers = join_all((0..14).map(send)).await;
-    let made = answers.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
+    let responses = join_all((0..14).map(send)).await;
+    let made = responses.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
     assert_eq!(made, 10, "20 MB hold ten files of 2 MB, whatever the concurrency");
-    let (_, refused) = answers.iter().find(|(status, _)| *status == StatusCode::FORBIDDEN).unwrap();
-    assert_eq!((&refused["code"], &refused["limit"]), (&json!("quota_exceeded"), &json!(20 << 20)));
+    let (_, rejected) = responses.iter().find(|(status, _)| *status == StatusCode::FORBIDDEN).unwrap();
+    assert_eq!((&rejected["code"], &rejected["limit"]), (&json!("quota_exceeded"), &json!(20 << 20)));
     assert_eq!(stored_bytes(&api, &key).await, 20 << 20);
 }
 

@@ -18,7 +18,7 @@ async fn ask(api: &Api, key: &str, form: Uuid) -> axum::response::Response {
         .header("authorization", format!("Bearer {key}"))
         .body(Body::empty())
         .unwrap();
-    api.answer(request).await
+    api.raw_response(request).await
 }
 
 async fn export(api: &Api, key: &str, form: Uuid) -> String {

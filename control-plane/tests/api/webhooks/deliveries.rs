@@ -150,9 +150,9 @@ async fn all_failed_deliveries_since_a_time_are_retried_once() {
     let since = json!({"since": Clock::system().now() - chrono::TimeDelta::hours(2)});
     let retry = format!("{path}/retry");
     for (retried, has_more) in [(2, true), (1, false), (0, false)] {
-        let (status, answer) = owner.ask(Method::POST, &retry, since.clone()).await;
-        assert_eq!(status, StatusCode::OK, "{answer}");
-        assert_eq!((&answer["retried"], &answer["hasMore"]), (&json!(retried), &json!(has_more)));
+        let (status, response) = owner.ask(Method::POST, &retry, since.clone()).await;
+        assert_eq!(status, StatusCode::OK, "{response}");
+        assert_eq!((&response["retried"], &response["hasMore"]), (&json!(retried), &json!(has_more)));
     }
     let mut left = owner.listed(&path, "failed").await;
     left.sort();

@@ -27,9 +27,9 @@ impl Owner {
 
     /// Returns the body of a successful call.
     pub(crate) async fn get(&self, path: &str) -> Value {
-        let (status, answer) = self.ask(Method::GET, path, Value::Null).await;
-        assert_eq!(status, StatusCode::OK, "{path}: {answer}");
-        answer
+        let (status, response) = self.ask(Method::GET, path, Value::Null).await;
+        assert_eq!(status, StatusCode::OK, "{path}: {response}");
+        response
     }
 
     /// Creates a webhook and returns its API path and the response.
@@ -48,7 +48,7 @@ impl Owner {
     }
 
     /// Returns the field and the rule of a rejected update.
-    async fn refused(&self, path: &str, body: Value) -> (String, String) {
+    async fn rejected(&self, path: &str, body: Value) -> (String, String) {
         let method = if path == "/api/webhooks" { Method::POST } else { Method::PATCH };
         let (status, problem) = self.ask(method, path, body).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{problem}");
@@ -117,14 +117,14 @@ async fn a_telegram_webhook_requires_a_chat() {
         whole.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         whole
     };
-    assert_eq!(owner.refused("/api/webhooks", with(json!({"template": "telegram"}))).await, required);
+    assert_eq!(owner.rejected("/api/webhooks", with(json!({"template": "telegram"}))).await, required);
     let (path, _) = owner.webhook(hook()).await;
-    assert_eq!(owner.refused(&path, json!({"template": "telegram"})).await, required);
+    assert_eq!(owner.rejected(&path, json!({"template": "telegram"})).await, required);
     let both = json!({"template": "telegram", "telegramChatId": "42"});
     assert_eq!(owner.ask(Method::PATCH, &path, both).await.0, StatusCode::OK);
-    assert_eq!(owner.refused(&path, json!({"telegramChatId": null})).await, required);
+    assert_eq!(owner.rejected(&path, json!({"telegramChatId": null})).await, required);
     let wrong = ("telegramChatId".to_owned(), "chat_id".to_owned());
-    assert_eq!(owner.refused(&path, json!({"telegramChatId": "my chat"})).await, wrong);
+    assert_eq!(owner.rejected(&path, json!({"telegramChatId": "my chat"})).await, wrong);
 }
 
 #[tokio::test]
@@ -133,9 +133,9 @@ async fn retired_connector_urls_are_rejected_with_a_hint() {
     let (path, _) = owner.webhook(hook()).await;
     let retired = json!({"url": "https://acme.webhook.office.com/webhookb2/x", "template": "teams"});
     for place in ["/api/webhooks", &path] {
-        assert_eq!(owner.refused(place, retired.clone()).await, ("url".to_owned(), "retired".to_owned()));
+        assert_eq!(owner.rejected(place, retired.clone()).await, ("url".to_owned(), "retired".to_owned()));
         let named = json!({"url": "https://me:secret@example.com/"});
-        assert_eq!(owner.refused(place, named).await, ("url".to_owned(), "credentials".to_owned()));
+        assert_eq!(owner.rejected(place, named).await, ("url".to_owned(), "credentials".to_owned()));
     }
     let (_, problem) = owner.ask(Method::POST, "/api/webhooks", retired).await;
     assert!(problem["detail"].as_str().unwrap().contains("workflow"), "{problem}");
@@ -157,15 +157,15 @@ async fn urls_that_the_guard_always_blocks_are_rejected_immediately() {
     ];
     for url in inside {
         for place in ["/api/webhooks", &path] {
-            let refused = owner.refused(place, json!({"url": url})).await;
-            assert_eq!(refused, ("url".to_owned(), "refused".to_owned()), "{url}");
+            let rejected = owner.rejected(place, json!({"url": url})).await;
+            assert_eq!(rejected, ("url".to_owned(), "refused".to_owned()), "{url}");
         }
     }
     let allowing = Owner::new(&["outbound.allow=[\"127.0.0.0/8\", \"hooks.internal\"]"]).await;
     for url in ["http://127.0.0.1:3000/", "http://hooks.internal/"] {
         allowing.webhook(json!({"url": url})).await;
     }
-    assert_eq!(allowing.refused("/api/webhooks", json!({"url": "https://10.0.0.1/"})).await.1, "refused");
+    assert_eq!(allowing.rejected("/api/webhooks", json!({"url": "https://10.0.0.1/"})).await.1, "refused");
 }
 
 #[tokio::test]
@@ -266,9 +266,9 @@ async fn a_rotated_secret_is_shown_once_and_the_old_one_signs_until_its_ttl() {
     let (path, made) = owner.webhook(hook()).await;
     assert!(made["previousSecretUntil"].is_null());
     let rotate = format!("{path}/rotate-secret");
-    let hours_left = |answer: &Value| {
+    let hours_left = |response: &Value| {
         let until: chrono::DateTime<chrono::Utc> =
-            answer["previousSecretUntil"].as_str().unwrap().parse().unwrap();
+            response["previousSecretUntil"].as_str().unwrap().parse().unwrap();
         (until - service::Clock::system().now()).num_minutes() / 60
     };
     let (status, rotated) = owner.ask(Method::POST, &rotate, Value::Null).await;
