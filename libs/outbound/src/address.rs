@@ -1,42 +1,39 @@
-//! Which addresses are the public internet's: a pure function over a table that can be read beside the registries
-//! it comes from (IANA's special-purpose addresses, and the metadata services of clouds).
+//! Classifies IP addresses as public or not: a pure function over a table that mirrors its sources (IANA's special-purpose
+//! address registries, and the metadata services of cloud providers).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
 use ipnet::{Ipv4Net, Ipv6Net};
 
-/// Why an address isn't called.
+/// The reason why an address is not public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotPublic {
-    /// "This host", no address at all.
+    /// The unspecified address, "this host".
     #[error("an unspecified address")]
     Unspecified,
-    /// This machine.
     #[error("a loopback address")]
     Loopback,
-    /// A private network, or one of unique local or site-local addresses.
+    /// A private network, including unique local and site-local addresses.
     #[error("an address of a private network")]
     Private,
-    /// A provider's network behind which customers share addresses.
+    /// A provider's network in which customers share addresses (carrier-grade NAT).
     #[error("an address of a provider's shared network")]
     Shared,
-    /// The same wire only.
     #[error("a link-local address")]
     LinkLocal,
-    /// A cloud's metadata service.
+    /// The metadata service of a cloud provider.
     #[error("the address of a metadata service")]
     Metadata,
-    /// Many receivers at once.
     #[error("a multicast address")]
     Multicast,
-    /// Examples and measurements.
+    /// Reserved for documentation and benchmarks.
     #[error("an address for documentation or tests")]
     Documentation,
-    /// An IPv6 form that carries an IPv4 address out of sight.
+    /// An IPv6 form that embeds an IPv4 address.
     #[error("an address that embeds another one")]
     Embedding,
-    /// Not given to anybody on the internet.
+    /// Not assigned to any host on the internet.
     #[error("a reserved address")]
     Reserved,
 }
@@ -68,14 +65,14 @@ const V4: [(&str, NotPublic); 19] = [
     ("255.255.255.255/32", Reserved),
 ];
 
-/// Of what lies outside the global unicast block, only to say what it is: all of it is refused.
+/// Everything outside the global unicast block is refused; its entries only name the reason.
 const V6: [(&str, NotPublic); 13] = [
     ("::/128", Unspecified),
     ("::1/128", Loopback),
     ("::/8", Embedding),
     ("100::/64", Reserved),
     ("2001:db8::/32", Documentation),
-    // Teredo, ORCHID, benchmarking and more: nothing in it is a host to call.
+    // Teredo, ORCHID, benchmarking and others: no callable host.
     ("2001::/23", Embedding),
     ("2002::/16", Embedding),
     ("3fff::/20", Documentation),
@@ -103,10 +100,7 @@ struct Tables {
     nat64: Ipv6Net,
 }
 
-/// Whether an address is a host of the public internet.
-///
-/// # Errors
-/// What kind of address it is instead.
+/// Returns `Ok` for an address of the public internet, else the reason.
 pub fn check(address: IpAddr) -> Result<(), NotPublic> {
     match address {
         IpAddr::V4(address) => check_v4(address),
@@ -120,7 +114,7 @@ fn check_v4(address: Ipv4Addr) -> Result<(), NotPublic> {
 }
 
 fn check_v6(address: Ipv6Addr) -> Result<(), NotPublic> {
-    // A translator turns it into a call to the IPv4 address in its last 32 bits.
+    // A NAT64 gateway forwards it to the IPv4 address in its last 32 bits.
     if TABLES.nat64.contains(&address) {
         let [.., a, b, c, d] = address.octets();
         return check_v4(Ipv4Addr::new(a, b, c, d));

@@ -1,38 +1,38 @@
-//! Reads of an answer what is wanted and no more, while there is time.
+//! Reads a response body up to a size limit and a deadline.
 
 use bytes::{Bytes, BytesMut};
 use tokio::time::Instant;
 
 use crate::Error;
 
-/// The body's first `most` bytes, and why they aren't all: the sender may still be sending, or have fallen silent, when
-/// the time is up, or break off. What the status said it has said by then.
+/// Returns the body's first `max_bytes` bytes, and the reason if the body is incomplete. An incomplete body is no error
+/// here, because the status was already received.
 pub(crate) async fn read(
-    answer: &mut reqwest::Response,
-    most: usize,
-    until: Instant,
-) -> (Bytes, Option<CutShort>) {
+    response: &mut reqwest::Response,
+    max_bytes: usize,
+    deadline: Instant,
+) -> (Bytes, Option<Truncation>) {
     let mut body = BytesMut::new();
     loop {
-        match tokio::time::timeout_at(until, answer.chunk()).await {
-            Err(_elapsed) => return (body.freeze(), Some(CutShort::Time)),
-            Ok(Err(error)) => return (body.freeze(), Some(CutShort::Broken(Error::sort(&error)))),
+        match tokio::time::timeout_at(deadline, response.chunk()).await {
+            Err(_elapsed) => return (body.freeze(), Some(Truncation::Timeout)),
+            Ok(Err(error)) => return (body.freeze(), Some(Truncation::Failed(Error::classify(&error)))),
             Ok(Ok(None)) => return (body.freeze(), None),
             Ok(Ok(Some(chunk))) => {
-                let room = most - body.len();
-                body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
-                if chunk.len() > room {
-                    return (body.freeze(), Some(CutShort::Size));
+                let capacity = max_bytes - body.len();
+                body.extend_from_slice(chunk.get(..capacity).unwrap_or(&chunk));
+                if chunk.len() > capacity {
+                    return (body.freeze(), Some(Truncation::Size));
                 }
             }
         }
     }
 }
 
-/// Why a body isn't whole.
+/// The reason why a body is incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum CutShort {
+pub(crate) enum Truncation {
     Size,
-    Time,
-    Broken(Error),
+    Timeout,
+    Failed(Error),
 }

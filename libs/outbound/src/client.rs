@@ -1,5 +1,5 @@
-//! The client itself: one request, one answer, no second thoughts. No redirects, no proxy from the environment, no
-//! cookies, no decompression.
+//! The HTTP client: one request, one response. No redirects, no proxy from the environment, no cookies, no decompression,
+//! no retries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use tokio::time::Instant;
 
-use crate::body::{self, CutShort};
-use crate::resolve::Checked;
+use crate::body::{self, Truncation};
+use crate::resolve::CheckedResolver;
 use crate::target::Target;
 use crate::{Allow, Error, Resolve, SystemResolver};
 
-/// What headers say about the connection is the client's business, whoever asks for them.
-const OURS: [HeaderName; 8] = [
+/// Headers about the connection, which only the client sets; removed from requests.
+const CONNECTION_HEADERS: [HeaderName; 8] = [
     header::HOST,
     header::CONTENT_LENGTH,
     header::TRANSFER_ENCODING,
@@ -25,23 +25,22 @@ const OURS: [HeaderName; 8] = [
     header::PROXY_AUTHORIZATION,
 ];
 
-/// A client's bounds.
+/// A client's limits.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What may be called although it isn't public or not https.
+    /// Targets that may be called although they are not public or not https.
     pub allow: Vec<Allow>,
-    /// For the connection, TLS included.
+    /// Covers TCP and TLS.
     pub connect_timeout: Duration,
-    /// For everything, up to the last byte read.
+    /// Covers the whole call, up to the last byte of the body.
     pub total_timeout: Duration,
-    /// How much of an answer's body is read.
+    /// Number of bytes read of a response body; the rest is discarded.
     pub max_body_bytes: usize,
-    /// The `User-Agent` of each request.
     pub user_agent: String,
 }
 
 impl Default for Config {
-    /// Production's bounds: nothing but the public internet, 5 s to connect, 15 s in all, 64 KiB of answer.
+    /// Returns the production limits: public targets only, 5 s to connect, 15 s in total, 64 KiB of body.
     fn default() -> Self {
         Self {
             allow: Vec::new(),
@@ -53,115 +52,107 @@ impl Default for Config {
     }
 }
 
-/// What is to be sent.
+/// An outgoing request.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// `POST` for webhooks.
     pub method: Method,
-    /// As the user gave it.
+    /// The URL as the user entered it.
     pub url: String,
-    /// Those about the connection are left out.
+    /// Headers about the connection are removed.
     pub headers: HeaderMap,
-    /// Empty for none.
     pub body: Bytes,
-    /// Less time than the client's own bound; more is cut to it.
+    /// A timeout shorter than the client's own, which is the maximum.
     pub timeout: Option<Duration>,
-    /// The answer's whole body is needed: if it is longer than allowed, or doesn't end in time, the call has failed.
-    /// Otherwise its beginning will do.
+    /// Fails the call if the response body exceeds its limit or does not end in time. If `false`, the beginning of the body
+    /// is enough.
     pub whole_body: bool,
 }
 
 impl Request {
-    /// A POST whose answer matters only in its status and the beginning of its body.
+    /// Creates a POST request for which the status and the beginning of the response body are enough.
     #[must_use]
     pub fn post(url: impl Into<String>, headers: HeaderMap, body: Bytes) -> Self {
         Self { method: Method::POST, url: url.into(), headers, body, timeout: None, whole_body: false }
     }
 }
 
-/// What came back, whatever its status.
+/// A response of any status.
 #[derive(Clone, Debug)]
 pub struct Response {
-    /// Redirects included: they are answers like others.
+    /// Includes redirects, which are not followed.
     pub status: StatusCode,
-    /// As received.
     pub headers: HeaderMap,
-    /// The body, or its beginning.
+    /// The body or its beginning.
     pub body: Bytes,
-    /// There was more, or the body didn't end in time, or broke off.
+    /// Whether the body is incomplete: too long, too slow or interrupted.
     pub truncated: bool,
-    /// From the call to the last byte read.
+    /// Duration of the call, up to the last byte read.
     pub elapsed_ms: u64,
 }
 
-/// Calls what may be called. Clones share its connections.
+/// The guarded HTTP client. Clones share its connections.
 #[derive(Clone)]
 pub struct Client {
     config: Arc<Config>,
-    /// For the public internet: names are checked.
+    /// Calls public targets: addresses from DNS are checked.
     guarded: reqwest::Client,
-    /// For allow-listed targets. Apart, so that no connection of one serves the other.
-    open: reqwest::Client,
+    /// Calls allow-listed targets. Separate, so that no connection of one serves the other.
+    unguarded: reqwest::Client,
 }
 
 impl Client {
-    /// A client that asks the system for addresses.
-    ///
-    /// # Errors
-    /// If TLS can't be set up or the user agent isn't a header value.
+    /// Creates a client with the system's DNS resolver.
     pub fn new(config: Config) -> Result<Self, Error> {
         Self::with_resolver(config, SystemResolver)
     }
 
-    /// A client that asks `resolver`; its answers are checked all the same.
-    ///
-    /// # Errors
-    /// As [`Client::new`].
+    /// Creates a client with another resolver, whose results are checked as well.
     pub fn with_resolver(config: Config, resolver: impl Resolve) -> Result<Self, Error> {
         let resolver: Arc<dyn Resolve> = Arc::new(resolver);
         let allow: Arc<[Allow]> = config.allow.clone().into();
-        let checked = |open| Checked { resolver: Arc::clone(&resolver), allow: Arc::clone(&allow), open };
-        let (guarded, open) = (build(&config, checked(false))?, build(&config, checked(true))?);
-        Ok(Self { config: Arc::new(config), guarded, open })
+        let checked = |is_allowed| CheckedResolver {
+            resolver: Arc::clone(&resolver),
+            allow: Arc::clone(&allow),
+            is_allowed,
+        };
+        let (guarded, unguarded) = (build(&config, checked(false))?, build(&config, checked(true))?);
+        Ok(Self { config: Arc::new(config), guarded, unguarded })
     }
 
-    /// Sends a request once and reads the answer within bounds.
-    ///
-    /// # Errors
-    /// Any [`Error`]; an answer of whatever status is none.
+    /// Sends a request once and reads the response within the limits. A response of any status is `Ok`.
     pub async fn send(&self, request: Request) -> Result<Response, Error> {
-        let began = Instant::now();
+        let started = Instant::now();
         let total = self.config.total_timeout;
-        let until = began + request.timeout.map_or(total, |timeout| timeout.min(total));
-        let Target { url, open } = Target::read(&request.url, &self.config.allow)?;
+        let deadline = started + request.timeout.map_or(total, |timeout| timeout.min(total));
+        let Target { url, is_allowed } = Target::parse(&request.url, &self.config.allow)?;
         let mut headers = request.headers;
-        for name in &OURS {
+        for name in &CONNECTION_HEADERS {
             headers.remove(name);
         }
-        let client = if open { &self.open } else { &self.guarded };
+        let client = if is_allowed { &self.unguarded } else { &self.guarded };
         let sending = client.request(request.method, url).headers(headers).body(request.body).send();
-        let answered = tokio::time::timeout_at(until, sending).await.map_err(|_elapsed| Error::Timeout)?;
-        let mut answer = answered.map_err(|error| Error::sort(&error))?;
-        let (body, cut) = body::read(&mut answer, self.config.max_body_bytes, until).await;
-        let truncated = cut.is_some();
-        match cut.filter(|_| request.whole_body) {
-            Some(CutShort::Size) => return Err(Error::TooLarge),
-            Some(CutShort::Time) => return Err(Error::Timeout),
-            Some(CutShort::Broken(error)) => return Err(error),
+        let response = tokio::time::timeout_at(deadline, sending).await.map_err(|_elapsed| Error::Timeout)?;
+        let mut response = response.map_err(|error| Error::classify(&error))?;
+        let (body, truncation) = body::read(&mut response, self.config.max_body_bytes, deadline).await;
+        let truncated = truncation.is_some();
+        match truncation.filter(|_| request.whole_body) {
+            Some(Truncation::Size) => return Err(Error::TooLarge),
+            Some(Truncation::Timeout) => return Err(Error::Timeout),
+            Some(Truncation::Failed(error)) => return Err(error),
             None => {}
         }
         Ok(Response {
-            status: answer.status(),
-            headers: std::mem::take(answer.headers_mut()),
+            status: response.status(),
+            headers: std::mem::take(response.headers_mut()),
             body,
             truncated,
-            elapsed_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         })
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the guarded client that the ban points to")]
-fn build(config: &Config, resolver: Checked) -> Result<reqwest::Client, Error> {
+fn build(config: &Config, resolver: CheckedResolver) -> Result<reqwest::Client, Error> {
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls()?)
         .dns_resolver(Arc::new(resolver))
@@ -172,18 +163,18 @@ fn build(config: &Config, resolver: Checked) -> Result<reqwest::Client, Error> {
         .no_brotli()
         .no_zstd()
         .no_deflate()
-        // A request that may have arrived is for the caller to send again, not for the client.
+        // Only the caller may repeat a request that may have arrived.
         .retry(reqwest::retry::never())
         .connect_timeout(config.connect_timeout)
-        // As many as a busy webhook has attempts under way: each closed one costs a handshake at the next.
+        // As many as a busy webhook has attempts in flight: every closed connection costs another handshake.
         .pool_max_idle_per_host(64)
         .pool_idle_timeout(Duration::from_secs(30))
         .user_agent(config.user_agent.as_str())
         .build()
-        .map_err(|error| Error::sort(&error))
+        .map_err(|error| Error::classify(&error))
 }
 
-/// ring and the roots that browsers trust, both built in: the same on every machine.
+/// Uses ring and the root certificates of browsers. Both are built in, so they are the same on every machine.
 fn tls() -> Result<rustls::ClientConfig, Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };

@@ -1,65 +1,63 @@
-//! Why a call came to nothing, in words for the owner of the address. Addresses of chat platforms are secrets: no
-//! message repeats a path, a query or a password.
+//! The errors of a call, with messages for the webhook's owner. URLs of chat platforms are secrets, so no message repeats a
+//! path, a query or a password.
 
 use crate::address::NotPublic;
 
-/// A call that has no answer.
+/// A call without a response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The target isn't one that may be called; nothing was sent.
-    #[error("the address is refused: {reason}")]
+    /// The target may not be called; nothing was sent.
+    #[error("the URL is refused: {reason}")]
     RefusedTarget {
-        /// Why not.
+        /// The rule it violates.
         reason: Refusal,
     },
-    /// The host's name leads nowhere.
-    #[error("the host's name can't be resolved")]
+    /// The host name can't be resolved.
+    #[error("the host name can't be resolved")]
     Dns,
-    /// No connection.
-    #[error("no connection: {reason}")]
+    /// The connection could not be established.
+    #[error("the connection failed: {reason}")]
     Connect {
-        /// The system's words.
+        /// The system's message.
         reason: String,
     },
-    /// A connection, but no trust.
+    /// The TLS handshake failed.
     #[error("TLS failed: {reason}")]
     Tls {
-        /// What the handshake stumbled over.
+        /// The TLS library's message.
         reason: String,
     },
-    /// No whole answer within the time.
-    #[error("no answer in time")]
+    /// The response was not complete in time.
+    #[error("the response timed out")]
     Timeout,
-    /// The whole body was wanted and it is longer than allowed.
-    #[error("the answer is too large")]
+    /// The whole body was requested and exceeds its limit.
+    #[error("the response is too large")]
     TooLarge,
-    /// What came back isn't HTTP, or broke off.
-    #[error("the answer isn't proper HTTP: {reason}")]
+    /// The response is not valid HTTP or was interrupted.
+    #[error("the response is not valid HTTP: {reason}")]
     Protocol {
-        /// What was wrong with it.
+        /// The HTTP library's message.
         reason: String,
     },
 }
 
-/// Why a target isn't called.
+/// The reason why a target is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Not a URL with a host.
-    #[error("it isn't a URL with a host")]
+    #[error("it is not a URL with a host")]
     NotAUrl,
-    /// Neither https nor an allow-listed http.
+    /// Neither https nor allow-listed http.
     #[error("it must begin with https://")]
     NotHttps,
-    /// A user name or password in the URL.
     #[error("it must not contain a user name or password")]
     Credentials,
-    /// It leads, among other places or alone, inside.
-    #[error("it leads to {0}")]
+    /// At least one of its addresses is not public.
+    #[error("it resolves to {0}")]
     Address(#[from] NotPublic),
 }
 
 impl Error {
-    /// A stable word for logs, metrics and the API.
+    /// Returns a stable identifier for logs, metrics and the API.
     #[must_use]
     pub fn class(&self) -> &'static str {
         match self {
@@ -73,27 +71,30 @@ impl Error {
         }
     }
 
-    /// Sorts a client's error by what lies at its root; the outer layers repeat the URL.
-    pub(crate) fn sort(error: &reqwest::Error) -> Self {
+    /// Classifies reqwest's error by its root cause, because the outer errors repeat the URL.
+    pub(crate) fn classify(error: &reqwest::Error) -> Self {
         if error.is_timeout() {
             return Self::Timeout;
         }
-        let causes = || std::iter::successors(std::error::Error::source(error), |cause| within(*cause));
+        let causes = || std::iter::successors(std::error::Error::source(error), |cause| next_cause(*cause));
         for cause in causes() {
-            if let Some(ours) = cause.downcast_ref::<Self>() {
-                return ours.clone();
+            if let Some(error) = cause.downcast_ref::<Self>() {
+                return error.clone();
             }
             if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
                 return Self::Tls { reason: tls.to_string() };
             }
         }
-        let reason = causes().last().map_or_else(|| "it broke off".into(), ToString::to_string);
+        let reason =
+            causes().last().map_or_else(|| "the connection was interrupted".into(), ToString::to_string);
         if error.is_connect() { Self::Connect { reason } } else { Self::Protocol { reason } }
     }
 }
 
-/// The next cause: what an I/O error wraps (its `source` skips that), else the source.
-fn within<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a (dyn std::error::Error + 'static)> {
+/// Returns the error that an I/O error wraps, which its `source` skips, else the source.
+fn next_cause<'a>(
+    cause: &'a (dyn std::error::Error + 'static),
+) -> Option<&'a (dyn std::error::Error + 'static)> {
     let wrapped = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     wrapped.map(|inner| inner as _).or_else(|| cause.source())
 }

@@ -1,5 +1,5 @@
-//! Calls to addresses that users give: webhooks and the like. Whoever gives an address must not reach what only we
-//! can reach, nor make us wait, read or remember without end. This is the only crate that knows reqwest.
+//! Outgoing HTTP calls to URLs that users provide, such as webhooks. A user must not reach internal hosts through them,
+//! nor make the service wait, read or buffer without bound. This is the only crate that depends on reqwest.
 
 pub mod address;
 mod allow;

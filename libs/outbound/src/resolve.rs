@@ -1,5 +1,5 @@
-//! Names to addresses, checked in between. The client connects to the very addresses that were checked, so a name
-//! that answers differently the next time gains nothing.
+//! DNS resolution with checked results. The client connects to exactly the addresses that were checked, so a name that
+//! resolves differently later (DNS rebinding) gains nothing.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 use crate::{Allow, Error, Refusal, address};
 
-/// What a resolver answers with, in time.
+/// The future of a resolver's result.
 pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// Looks up a host's addresses.
+/// Resolves host names.
 pub trait Resolve: Send + Sync + 'static {
-    /// All addresses of `host`.
+    /// Returns all addresses of `host`.
     fn resolve(&self, host: &str) -> Resolving;
 }
 
-/// The system's resolver.
+/// The resolver of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
@@ -31,28 +31,28 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// A resolver as the client calls it.
+/// A resolver that rejects non-public addresses.
 #[derive(Clone)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedResolver {
     pub(crate) resolver: Arc<dyn Resolve>,
     pub(crate) allow: Arc<[Allow]>,
-    /// For allow-listed names: whatever they lead to is right.
-    pub(crate) open: bool,
+    /// Whether the host is allow-listed; then its addresses are not checked.
+    pub(crate) is_allowed: bool,
 }
 
-impl Checked {
-    /// One bad address among them refuses the name: the next connection could be to that one.
+impl CheckedResolver {
+    /// Rejects the name if any of its addresses is not public, because a later connection could use that one.
     fn check(&self, addresses: &[IpAddr]) -> Result<(), Error> {
         if addresses.is_empty() {
             return Err(Error::Dns);
         }
-        if self.open {
+        if self.is_allowed {
             return Ok(());
         }
-        let guarded = addresses
+        let checked = addresses
             .iter()
-            .filter(|address| !self.allow.iter().any(|entry| entry.covers_address(**address)));
-        for address in guarded {
+            .filter(|address| !self.allow.iter().any(|entry| entry.matches_address(**address)));
+        for address in checked {
             address::check(*address)
                 .map_err(|kind| Error::RefusedTarget { reason: Refusal::Address(kind) })?;
         }
@@ -60,15 +60,15 @@ impl Checked {
     }
 }
 
-impl reqwest::dns::Resolve for Checked {
+impl reqwest::dns::Resolve for CheckedResolver {
     fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
-        let checked = self.clone();
+        let resolver = self.clone();
         Box::pin(async move {
-            let addresses = checked.resolver.resolve(name.as_str()).await.map_err(|error| {
-                tracing::debug!(%error, "a name can't be resolved");
+            let addresses = resolver.resolver.resolve(name.as_str()).await.map_err(|error| {
+                tracing::debug!(%error, "resolving a name failed");
                 Error::Dns
             })?;
-            checked.check(&addresses)?;
+            resolver.check(&addresses)?;
             let sockets = addresses.into_iter().map(|address| SocketAddr::new(address, 0));
             Ok(Box::new(sockets) as reqwest::dns::Addrs)
         })

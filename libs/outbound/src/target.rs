@@ -1,4 +1,4 @@
-//! What can be said of a target before anything is looked up.
+//! Checks a target URL before DNS resolution.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -6,52 +6,49 @@ use url::{Host, Url};
 
 use crate::{Allow, Error, Refusal, address};
 
-/// Whether a target may be called, as far as that can be said before its name is looked up: for whoever takes addresses
-/// from users.
-///
-/// # Errors
-/// Why it would be refused, whenever it is called.
+/// Checks a URL that a user enters, as far as possible without DNS resolution. An error is the reason for which every call
+/// would be refused.
 pub fn check_target(url: &str, allow: &[Allow]) -> Result<(), Refusal> {
-    match Target::read(url, allow) {
+    match Target::parse(url, allow) {
         Err(Error::RefusedTarget { reason }) => Err(reason),
         _ => Ok(()),
     }
 }
 
-/// A URL that may be called as far as it can be read.
+/// A parsed and checked URL. Its host name is not resolved yet.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) url: Url,
-    /// Allow-listed: wherever its name leads is right.
-    pub(crate) open: bool,
+    /// Whether the target is allow-listed; then its addresses are not checked.
+    pub(crate) is_allowed: bool,
 }
 
 impl Target {
-    pub(crate) fn read(url: &str, allow: &[Allow]) -> Result<Self, Error> {
+    pub(crate) fn parse(url: &str, allow: &[Allow]) -> Result<Self, Error> {
         let refused = |reason| Error::RefusedTarget { reason };
-        // The parser turns every spelling of an address (0x7f.1, 2130706433, fullwidth digits) into the address.
+        // The parser normalizes every spelling of an address (0x7f.1, 2130706433, fullwidth digits).
         let url = Url::parse(url).map_err(|_| refused(Refusal::NotAUrl))?;
         let host = url.host().ok_or(refused(Refusal::NotAUrl))?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(refused(Refusal::Credentials));
         }
-        let open = allow.iter().any(|entry| entry.covers(&url));
+        let is_allowed = allow.iter().any(|entry| entry.matches_url(&url));
         match url.scheme() {
             "https" => {}
-            "http" if open => {}
+            "http" if is_allowed => {}
             _ => return Err(refused(Refusal::NotHttps)),
         }
         let literal = match host {
             Host::Ipv4(address) => Some(IpAddr::V4(address)),
             Host::Ipv6(address) => Some(IpAddr::V6(address)),
-            // Whatever a resolver makes of it (RFC 6761, 6.3).
+            // Loopback, whatever a resolver returns (RFC 6761, 6.3).
             Host::Domain(name) if is_localhost(name) => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             Host::Domain(_) => None,
         };
-        if let Some(literal) = literal.filter(|_| !open) {
+        if let Some(literal) = literal.filter(|_| !is_allowed) {
             address::check(literal).map_err(|kind| refused(kind.into()))?;
         }
-        Ok(Self { url, open })
+        Ok(Self { url, is_allowed })
     }
 }
 
@@ -66,7 +63,7 @@ mod tests {
     use crate::address::NotPublic;
 
     fn refusal(url: &str) -> Option<Refusal> {
-        match Target::read(url, &[]) {
+        match Target::parse(url, &[]) {
             Ok(_) => None,
             Err(Error::RefusedTarget { reason }) => Some(reason),
             Err(other) => panic!("{other}"),
@@ -74,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn only_https_without_credentials_is_called() {
+    fn only_https_without_credentials_is_allowed() {
         assert_eq!(refusal("https://example.com:8443/a?b"), None);
         assert_eq!(refusal("http://example.com"), Some(Refusal::NotHttps));
         assert_eq!(refusal("ftp://example.com"), Some(Refusal::NotHttps));
@@ -85,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn every_spelling_of_an_inner_address_is_seen_through() {
+    fn every_spelling_of_a_loopback_address_is_recognized() {
         let loopback = [
             "https://127.0.0.1",
             "https://127.1",
@@ -109,15 +106,15 @@ mod tests {
     }
 
     #[test]
-    fn an_allow_list_opens_what_it_names_and_nothing_else() {
+    fn an_allow_list_allows_its_entries_and_nothing_else() {
         let allow = ["127.0.0.0/8".parse().unwrap(), "hooks.internal".parse().unwrap()];
-        assert!(Target::read("http://127.0.0.1:3000/x", &allow).unwrap().open);
-        assert!(Target::read("http://hooks.internal", &allow).unwrap().open);
-        assert!(!Target::read("https://example.com", &allow).unwrap().open);
-        assert!(Target::read("http://10.0.0.1", &allow).is_err());
-        assert!(Target::read("https://10.0.0.1", &allow).is_err());
-        assert!(Target::read("http://user@127.0.0.1", &allow).is_err());
-        assert!(Target::read("http://localhost", &["localhost".parse().unwrap()]).unwrap().open);
+        assert!(Target::parse("http://127.0.0.1:3000/x", &allow).unwrap().is_allowed);
+        assert!(Target::parse("http://hooks.internal", &allow).unwrap().is_allowed);
+        assert!(!Target::parse("https://example.com", &allow).unwrap().is_allowed);
+        assert!(Target::parse("http://10.0.0.1", &allow).is_err());
+        assert!(Target::parse("https://10.0.0.1", &allow).is_err());
+        assert!(Target::parse("http://user@127.0.0.1", &allow).is_err());
+        assert!(Target::parse("http://localhost", &["localhost".parse().unwrap()]).unwrap().is_allowed);
         assert_eq!(check_target("https://notlocalhost.example", &allow), Ok(()));
         assert_eq!(check_target("http://example.com", &allow), Err(Refusal::NotHttps));
     }

@@ -1,4 +1,4 @@
-//! Every form of address, at the edges of its block.
+//! Every kind of address, at the first and last address of its block.
 
 use super::*;
 
@@ -6,8 +6,8 @@ fn verdict(address: &str) -> Result<(), NotPublic> {
     check(address.parse().unwrap())
 }
 
-/// One test for each form: its first and last addresses are refused, and its neighbours aren't (unless they belong
-/// to another form).
+/// Defines a test for each block: its first and last addresses are refused, and the addresses beside it are public unless
+/// they belong to another block.
 macro_rules! forms {
     ($($name:ident: $kind:ident, refused [$($bad:literal),*], public [$($good:literal),*];)*) => {$(
         #[test]
@@ -56,7 +56,7 @@ forms! {
         public [];
     v6_nat64_of_loopback_is_refused: Loopback, refused ["64:ff9b::127.0.0.1"], public [];
     v6_nat64_of_metadata_is_refused: Metadata, refused ["64:ff9b::169.254.169.254"], public [];
-    v6_nat64_of_a_public_address_is_called: Unspecified, refused ["64:ff9b::"], public ["64:ff9b::8.8.8.8"];
+    v6_nat64_of_a_public_address_is_allowed: Unspecified, refused ["64:ff9b::"], public ["64:ff9b::8.8.8.8"];
     v6_discard_is_refused: Reserved, refused ["100::", "100::ffff:ffff:ffff:ffff", "100:0:0:1::"], public [];
     v6_teredo_is_refused: Embedding, refused ["2001::", "2001:0:4136:e378:8000:63bf:3fff:fdd2"], public [];
     v6_protocol_assignments_are_refused: Embedding, refused ["2001:2::1", "2001:20::1", "2001:1ff:ffff::"],
@@ -75,7 +75,7 @@ forms! {
 }
 
 #[test]
-fn the_whole_table_can_be_read() {
+fn every_entry_of_the_table_parses() {
     assert_eq!((TABLES.v4.len(), TABLES.v6.len()), (V4.len(), V6.len()));
     assert_eq!((TABLES.global.to_string(), TABLES.nat64.to_string()), (GLOBAL_UNICAST.into(), NAT64.into()));
 }

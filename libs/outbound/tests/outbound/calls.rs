@@ -1,4 +1,4 @@
-//! What an honest call looks like on the other side, and what its failures are called.
+//! What the server receives of a call, and the error classes of failed calls.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use crate::support::{SECRET, Script, class, config, get, get_at, local, raw, serve};
 
 #[tokio::test]
-async fn a_call_arrives_as_it_was_meant_and_so_does_the_answer() {
+async fn a_request_and_its_response_arrive_unchanged() {
     let (seen, mut received) = mpsc::unbounded_channel();
     let app = Router::new().fallback(move |request: Received| async move {
         let (head, body) = request.into_parts();
@@ -34,7 +34,7 @@ async fn a_call_arrives_as_it_was_meant_and_so_does_the_answer() {
     let response = client.send(request).await.unwrap();
     let (head, body) = received.recv().await.unwrap();
     assert_eq!((head.method, head.uri.to_string()), (Method::POST, "/hook?a=1".into()));
-    assert_eq!(&body[..], b"{\"n\":1}", "byte for byte: it is signed");
+    assert_eq!(&body[..], b"{\"n\":1}", "byte for byte, because it is signed");
     assert_eq!(head.headers["webhook-id"], "msg_1");
     assert_eq!(head.headers["user-agent"], "tests");
     assert_eq!(head.headers["host"], address.to_string());
@@ -48,18 +48,18 @@ async fn a_call_arrives_as_it_was_meant_and_so_does_the_answer() {
     let (head, _) = received.recv().await.unwrap();
     assert!(
         !head.headers.contains_key("cookie") && !head.headers.contains_key("referer"),
-        "nothing is remembered"
+        "nothing is stored between calls"
     );
 }
 
 #[tokio::test]
-async fn failures_have_stable_classes_and_keep_the_url_to_themselves() {
+async fn errors_have_stable_classes_and_never_repeat_the_url() {
     let client = local();
-    let nobody = {
+    let closed_port = {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         listener.local_addr().unwrap()
     };
-    assert_eq!(class(client.send(get_at(nobody)).await), "connect");
+    assert_eq!(class(client.send(get_at(closed_port)).await), "connect");
 
     let plain = serve(Router::new()).await;
     assert_eq!(class(client.send(get(format!("https://{plain}/{SECRET}"))).await), "tls");
@@ -74,8 +74,8 @@ async fn failures_have_stable_classes_and_keep_the_url_to_themselves() {
     .await;
     assert_eq!(class(client.send(get_at(hangs_up)).await), "protocol");
 
-    let lost = Client::with_resolver(config(&[]), Script::new(&[])).unwrap();
-    assert_eq!(class(lost.send(get(format!("https://nowhere.example/{SECRET}"))).await), "dns");
+    let without_dns = Client::with_resolver(config(&[]), Script::new(&[])).unwrap();
+    assert_eq!(class(without_dns.send(get(format!("https://nowhere.example/{SECRET}"))).await), "dns");
 
     for url in
         [format!("http://example.com/{SECRET}"), format!("https://u:{SECRET}@example.com"), SECRET.into()]
@@ -85,14 +85,14 @@ async fn failures_have_stable_classes_and_keep_the_url_to_themselves() {
 }
 
 #[tokio::test]
-async fn a_host_that_takes_no_connection_times_out() {
-    // A full accept queue: further connections hang as they do towards a host that is gone.
+async fn a_host_that_accepts_no_connection_times_out() {
+    // With a full accept queue, further connections hang as they do for an unreachable host.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(1).unwrap();
     let address = listener.local_addr().unwrap();
-    let bounds = outbound::Config { connect_timeout: Duration::from_millis(300), ..config(&["127.0.0.0/8"]) };
-    let client = Client::new(bounds).unwrap();
+    let limits = outbound::Config { connect_timeout: Duration::from_millis(300), ..config(&["127.0.0.0/8"]) };
+    let client = Client::new(limits).unwrap();
     let mut waiting = Vec::new();
     let class = loop {
         let attempt =

@@ -1,5 +1,5 @@
-//! The guarded client against real servers on this machine: one program, so that all parts share what they stand on.
-#![expect(clippy::unwrap_used, reason = "a test's own plumbing may fail loudly")]
+//! Tests of the guarded client against real servers on this machine, in one program with shared helpers.
+#![expect(clippy::unwrap_used, reason = "test helpers may panic")]
 
 mod bounds;
 mod calls;

@@ -1,4 +1,4 @@
-//! Servers good and bad, and a resolver that follows a script.
+//! Test servers, healthy and faulty, and a resolver with scripted results.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +13,7 @@ use outbound::{Client, Config, Error, Request, Resolve, Resolving, Response};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What no message may repeat.
+/// A secret that no error message may repeat.
 pub(crate) const SECRET: &str = "T0K3N";
 
 /// Serves `app` for as long as the test runs.
@@ -24,8 +24,8 @@ pub(crate) async fn serve(app: Router) -> SocketAddr {
     address
 }
 
-/// Takes each connection's request head and then does as `answer` says.
-pub(crate) async fn raw<F, A>(answer: F) -> SocketAddr
+/// Serves raw TCP: reads each connection's request head, then runs `respond`.
+pub(crate) async fn raw<F, A>(respond: F) -> SocketAddr
 where
     F: Fn(TcpStream) -> A + Clone + Send + 'static,
     A: Future<Output = io::Result<()>> + Send + 'static,
@@ -35,18 +35,18 @@ where
     tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let answer = answer.clone();
+            let respond = respond.clone();
             tokio::spawn(async move {
                 let mut head = [0; 4096];
                 let _part = stream.read(&mut head).await?;
-                answer(stream).await
+                respond(stream).await
             });
         }
     });
     address
 }
 
-/// Sends `head`, then `chunk` until the client hangs up.
+/// Sends `head`, then bytes until the client disconnects.
 pub(crate) async fn without_end(head: &'static str) -> SocketAddr {
     raw(async move |mut stream: TcpStream| {
         stream.write_all(head.as_bytes()).await?;
@@ -57,7 +57,7 @@ pub(crate) async fn without_end(head: &'static str) -> SocketAddr {
     .await
 }
 
-/// Sends `text` and falls silent.
+/// Sends `text` and then nothing.
 pub(crate) async fn silent_after(text: &'static str) -> SocketAddr {
     raw(async move |mut stream: TcpStream| {
         stream.write_all(text.as_bytes()).await?;
@@ -89,21 +89,21 @@ pub(crate) fn get_at(address: SocketAddr) -> Request {
     get(format!("http://{address}/{SECRET}?key={SECRET}"))
 }
 
-/// The class of an error, having made sure that it keeps the secret.
+/// Returns the class of an error and checks that the error does not contain the secret.
 pub(crate) fn class(outcome: Result<Response, Error>) -> &'static str {
     let error = outcome.unwrap_err();
     assert!(!format!("{error} {error:?}").contains(SECRET), "{error:?}");
     error.class()
 }
 
-/// Answers each look-up with the next of its script; nothing at its end.
+/// A resolver that returns the next result of its script for each lookup, and an error at its end.
 #[derive(Clone, Default)]
 pub(crate) struct Script(Arc<Mutex<VecDeque<Vec<IpAddr>>>>);
 
 impl Script {
-    pub(crate) fn new(answers: &[&[&str]]) -> Self {
-        let addresses = |answer: &&[&str]| answer.iter().map(|address| address.parse().unwrap()).collect();
-        Self(Arc::new(Mutex::new(answers.iter().map(addresses).collect())))
+    pub(crate) fn new(results: &[&[&str]]) -> Self {
+        let addresses = |result: &&[&str]| result.iter().map(|address| address.parse().unwrap()).collect();
+        Self(Arc::new(Mutex::new(results.iter().map(addresses).collect())))
     }
 
     pub(crate) fn left(&self) -> usize {
