@@ -176,7 +176,7 @@ async fn keep(edge: &EdgeState, id: Uuid, upload: &Upload, received: &Received) 
         };
         let settled = edge.patiently(settle).await?;
         // Under the lock of the blob's row: nobody deletes these bytes now.
-        edge.blobs.keep(received).await?;
+        edge.blobs.store(received).await?;
         let note = async {
             for blob in settled {
                 refer(conn, id, upload, blob.id).await?;

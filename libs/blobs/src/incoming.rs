@@ -1,4 +1,4 @@
-//! Bytes on their way in: counted and digested as they pass, and nowhere to be seen until they are kept.
+//! Uploads: bytes are counted and digested as they arrive, and no reader sees them until they are stored.
 
 use bytes::Bytes;
 use object_store::path::Path;
@@ -6,9 +6,11 @@ use object_store::{MultipartUpload, ObjectStoreExt, PutPayloadMut};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::{Blobs, Error, Name, name};
+use crate::blobs::Blobs;
+use crate::error::Error;
+use crate::name::{self, Name};
 
-/// Bytes on their way in. Dropped before [`Incoming::finish`], they are forgotten.
+/// An upload in progress. Dropping it before [`Incoming::finish`] deletes its bytes.
 #[derive(Debug)]
 pub struct Incoming {
     blobs: Blobs,
@@ -16,12 +18,12 @@ pub struct Incoming {
     path: Path,
     digest: Sha256,
     size: u64,
-    gathered: PutPayloadMut,
-    /// Begun once more has come than one part.
+    buffered: PutPayloadMut,
+    /// The multipart upload, started when the first part is full.
     parts: Option<Box<dyn MultipartUpload>>,
 }
 
-/// Bytes that have come, all of them. Dropped, they are forgotten unless [`Blobs::keep`] kept them.
+/// A complete upload. Dropping it deletes its bytes unless [`Blobs::store`] has stored them.
 #[derive(Debug)]
 pub struct Received {
     blobs: Blobs,
@@ -30,34 +32,48 @@ pub struct Received {
     size: u64,
 }
 
+impl Blobs {
+    /// Starts an upload of unknown length. Its bytes can't be read until [`Blobs::store`], and are deleted without it. `id`
+    /// distinguishes it from other uploads of the account.
+    pub fn receive(&self, account_id: Uuid, id: Uuid) -> Incoming {
+        Incoming::new(self.clone(), account_id, id)
+    }
+
+    /// Renames a complete upload to its final name. May be repeated.
+    pub async fn store(&self, received: &Received) -> Result<(), Error> {
+        match self.store.rename(&received.path, &received.name.path()).await {
+            // An earlier attempt has renamed it, and its response was lost.
+            Err(object_store::Error::NotFound { .. }) if self.contains(received.name).await? => Ok(()),
+            other => Ok(other?),
+        }
+    }
+}
+
 impl Incoming {
-    pub(crate) fn new(blobs: Blobs, account_id: Uuid, id: Uuid) -> Self {
+    fn new(blobs: Blobs, account_id: Uuid, id: Uuid) -> Self {
         Self {
             blobs,
             account_id,
             path: name::incoming_of(account_id).join(id.to_string()),
             digest: Sha256::new(),
             size: 0,
-            gathered: PutPayloadMut::new(),
+            buffered: PutPayloadMut::new(),
             parts: None,
         }
     }
 
-    /// How many bytes have come so far.
+    /// Returns the number of bytes received so far.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Takes the next bytes.
-    ///
-    /// # Errors
-    /// The store's.
+    /// Appends bytes.
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), Error> {
         self.size += bytes.len() as u64;
         self.digest.update(&bytes);
-        self.gathered.push(bytes);
-        if self.gathered.content_length() >= self.blobs.part_bytes {
-            let part = std::mem::take(&mut self.gathered).freeze();
+        self.buffered.push(bytes);
+        if self.buffered.content_length() >= self.blobs.part_bytes {
+            let part = std::mem::take(&mut self.buffered).freeze();
             let parts = match &mut self.parts {
                 Some(parts) => parts,
                 None => self.parts.insert(self.blobs.store.put_multipart(&self.path).await?),
@@ -67,12 +83,9 @@ impl Incoming {
         Ok(())
     }
 
-    /// There are no more.
-    ///
-    /// # Errors
-    /// The store's.
+    /// Completes the upload.
     pub async fn finish(mut self) -> Result<Received, Error> {
-        let last = std::mem::take(&mut self.gathered).freeze();
+        let last = std::mem::take(&mut self.buffered).freeze();
         match &mut self.parts {
             Some(parts) => {
                 if last.content_length() > 0 {
@@ -94,25 +107,21 @@ impl Drop for Incoming {
         let Some(mut parts) = self.parts.take() else { return };
         in_background(async move {
             if let Err(error) = parts.abort().await {
-                tracing::debug!(%error, "a broken upload is left to the sweep");
+                tracing::debug!(%error, "aborting an upload failed; the orphan scan deletes it");
             }
         });
     }
 }
 
 impl Received {
-    /// What the blob will be called.
+    /// Returns the final name of the blob.
     pub fn name(&self) -> Name {
         self.name
     }
 
-    /// How many bytes it has.
+    /// Returns its size in bytes.
     pub fn size(&self) -> u64 {
         self.size
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 }
 
@@ -121,15 +130,15 @@ impl Drop for Received {
         let (blobs, path) = (self.blobs.clone(), self.path.clone());
         in_background(async move {
             if let Err(error) = blobs.delete_at(&path).await {
-                tracing::debug!(%error, "an upload that wasn't kept is left to the sweep");
+                tracing::debug!(%error, "deleting an upload failed; the orphan scan deletes it");
             }
         });
     }
 }
 
-/// Tidies up after whoever was dropped. Without a runtime the sweep does it.
-fn in_background(work: impl Future<Output = ()> + Send + 'static) {
+/// Runs a cleanup after a drop. Without a runtime, the orphan scan does it later.
+fn in_background(cleanup: impl Future<Output = ()> + Send + 'static) {
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-        runtime.spawn(work);
+        runtime.spawn(cleanup);
     }
 }

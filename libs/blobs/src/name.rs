@@ -1,35 +1,33 @@
-//! How a blob is called: by whose it is and by what is in it.
+//! Blob names: account and digest, and their paths in the store.
 
 use object_store::path::Path;
 use uuid::Uuid;
 
-/// A blob's name.
+/// The name of a blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name {
-    /// Whose it is.
     pub account_id: Uuid,
-    /// SHA-256 of its bytes.
+    /// The digest of its bytes.
     pub sha256: [u8; 32],
 }
 
 impl Name {
-    /// Where it lies in the store.
     pub(crate) fn path(&self) -> Path {
-        kept(self.account_id).join(hex::encode(self.sha256))
+        stored(self.account_id).join(hex::encode(self.sha256))
     }
 }
 
-/// Everything an account keeps.
-pub(crate) fn kept(account_id: Uuid) -> Path {
+/// The prefix of an account's stored blobs. The folder is named `kept` in existing stores.
+pub(crate) fn stored(account_id: Uuid) -> Path {
     Path::from("kept").join(account_id.to_string())
 }
 
-/// Everything on its way in, of everybody.
+/// The prefix of all uploads in progress.
 pub(crate) fn incoming() -> Path {
     Path::from("incoming")
 }
 
-/// Everything of an account on its way in.
+/// The prefix of an account's uploads in progress.
 pub(crate) fn incoming_of(account_id: Uuid) -> Path {
     incoming().join(account_id.to_string())
 }

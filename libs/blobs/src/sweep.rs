@@ -1,4 +1,4 @@
-//! Forgetting in bulk: what an account leaves behind, and what killed services left halfway.
+//! Bulk deletion: all blobs of an account, and orphans, which are uploads that a killed service left unfinished.
 
 use std::path::Path as FilePath;
 use std::time::SystemTime;
@@ -8,16 +8,15 @@ use object_store::ObjectStore;
 use object_store::path::Path;
 use uuid::Uuid;
 
-use crate::{Blobs, Error, name};
+use crate::blobs::Blobs;
+use crate::error::Error;
+use crate::name;
 
 impl Blobs {
-    /// Forgets everything of an account, what is on its way in included. Gives how much there was.
-    ///
-    /// # Errors
-    /// The store's; some may be gone then.
+    /// Deletes all blobs and uploads of an account. Returns their number. After an error, some of them may be deleted.
     pub async fn delete_account(&self, account_id: Uuid) -> Result<u64, Error> {
         let mut deleted = 0;
-        for prefix in [name::kept(account_id), name::incoming_of(account_id)] {
+        for prefix in [name::stored(account_id), name::incoming_of(account_id)] {
             deleted += self.delete_under(&prefix, None).await?;
             if let Some(folder) = &self.folder {
                 remove_folder(&folder.join(prefix.as_ref())).await?;
@@ -26,14 +25,11 @@ impl Blobs {
         Ok(deleted)
     }
 
-    /// Forgets what has been on its way in since before that time: whoever took it is no more. The parts of an
-    /// upload that an S3 store has not been told the end of are its own lifecycle rules' to forget.
-    ///
-    /// # Errors
-    /// The store's.
+    /// Deletes uploads that were last written before that time. Returns their number. Unfinished multipart uploads in S3
+    /// are left to the bucket's lifecycle rules.
     pub async fn delete_orphans(&self, before: SystemTime) -> Result<u64, Error> {
         match &self.folder {
-            // The store itself doesn't show files that are only half written.
+            // `object_store` does not list files that are partially written.
             Some(folder) => {
                 let folder = folder.join(name::incoming().as_ref());
                 tokio::task::spawn_blocking(move || delete_older(&folder, before)).await.unwrap_or(Ok(0))
@@ -62,7 +58,7 @@ async fn remove_folder(folder: &FilePath) -> Result<(), Error> {
     }
 }
 
-/// Deletes the files below a folder that were last written before that time.
+/// Deletes the files below a folder that were last written before that time. Returns their number.
 fn delete_older(folder: &FilePath, before: SystemTime) -> Result<u64, Error> {
     let mut deleted = 0;
     let entries = match std::fs::read_dir(folder) {
@@ -71,14 +67,14 @@ fn delete_older(folder: &FilePath, before: SystemTime) -> Result<u64, Error> {
     };
     for entry in entries {
         let entry = entry?;
-        let about = match entry.metadata() {
-            // Kept, or forgotten, meanwhile.
+        let metadata = match entry.metadata() {
+            // Stored or deleted meanwhile.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            about => about?,
+            metadata => metadata?,
         };
-        if about.is_dir() {
+        if metadata.is_dir() {
             deleted += delete_older(&entry.path(), before)?;
-        } else if about.modified()? < before {
+        } else if metadata.modified()? < before {
             std::fs::remove_file(entry.path())?;
             deleted += 1;
         }

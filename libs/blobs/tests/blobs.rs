@@ -1,6 +1,6 @@
-//! The same suite over a folder and over a real S3 server.
+//! One test suite, run over a folder and over a real S3 server.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "test helpers may panic")]
 
 use std::time::{Duration, SystemTime};
 
@@ -12,8 +12,8 @@ use sandbox::test::{eventually, folder};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-const MINE: Uuid = Uuid::from_u128(1);
-const THEIRS: Uuid = Uuid::from_u128(2);
+const ACCOUNT: Uuid = Uuid::from_u128(1);
+const OTHER_ACCOUNT: Uuid = Uuid::from_u128(2);
 
 fn config(url: &str) -> Config {
     Config {
@@ -45,102 +45,102 @@ async fn read(blobs: &Blobs, name: Name, range: std::ops::Range<u64>) -> Vec<u8>
     parts.concat()
 }
 
-/// Everything that both kinds of store must do.
+/// Checks the behaviour that both stores share.
 async fn suite(blobs: &Blobs) {
-    // More than two parts of either kind, and not a whole number of them.
+    // More than two parts in either store, and not a multiple of their sizes.
     let large: Vec<u8> = (0..20_000_003_u32).map(|n| (n % 251) as u8).collect();
     for (id, bytes) in [(6, b"".as_slice()), (7, b"hello"), (8, &large)] {
-        let mut incoming = blobs.receive(MINE, Uuid::from_u128(id));
+        let mut incoming = blobs.receive(ACCOUNT, Uuid::from_u128(id));
         for chunk in bytes.chunks(100_000) {
             incoming.write(Bytes::copy_from_slice(chunk)).await.unwrap();
         }
         let received = incoming.finish().await.unwrap();
-        assert_eq!((received.name(), received.size()), (name(MINE, bytes), bytes.len() as u64));
-        assert!(!blobs.contains(received.name()).await.unwrap(), "it isn't seen before it is kept");
-        blobs.keep(&received).await.unwrap();
-        blobs.keep(&received).await.unwrap();
+        assert_eq!((received.name(), received.size()), (name(ACCOUNT, bytes), bytes.len() as u64));
+        assert!(!blobs.contains(received.name()).await.unwrap(), "it can't be read before it is stored");
+        blobs.store(&received).await.unwrap();
+        blobs.store(&received).await.unwrap();
         let size = bytes.len() as u64;
-        assert!(read(blobs, received.name(), 0..size).await == bytes, "{size} bytes come back");
+        assert!(read(blobs, received.name(), 0..size).await == bytes, "{size} bytes are read back");
     }
-    let kept = name(MINE, &large);
-    assert_eq!(read(blobs, kept, 8_388_600..8_388_620).await, large[8_388_600..8_388_620]);
-    assert_eq!(read(blobs, kept, 7..7).await, b"");
+    let stored = name(ACCOUNT, &large);
+    assert_eq!(read(blobs, stored, 8_388_600..8_388_620).await, large[8_388_600..8_388_620]);
+    assert_eq!(read(blobs, stored, 7..7).await, b"");
 
-    // The same bytes of another account are other bytes.
-    assert!(!blobs.contains(name(THEIRS, b"hello")).await.unwrap());
-    blobs.put(name(THEIRS, b"hello"), Bytes::from_static(b"hello")).await.unwrap();
-    blobs.delete(name(THEIRS, b"hello")).await.unwrap();
-    blobs.delete(name(THEIRS, b"hello")).await.unwrap();
-    assert!(blobs.contains(name(MINE, b"hello")).await.unwrap());
-    let absent = blobs.read(name(THEIRS, b"hello"), 0..5).await;
-    assert!(absent.is_err_and(|error| error.is_absence()));
+    // Equal bytes of another account are another blob.
+    assert!(!blobs.contains(name(OTHER_ACCOUNT, b"hello")).await.unwrap());
+    blobs.put(name(OTHER_ACCOUNT, b"hello"), Bytes::from_static(b"hello")).await.unwrap();
+    blobs.delete(name(OTHER_ACCOUNT, b"hello")).await.unwrap();
+    blobs.delete(name(OTHER_ACCOUNT, b"hello")).await.unwrap();
+    assert!(blobs.contains(name(ACCOUNT, b"hello")).await.unwrap());
+    let absent = blobs.read(name(OTHER_ACCOUNT, b"hello"), 0..5).await;
+    assert!(absent.is_err_and(|error| error.is_not_found()));
 
-    // What isn't kept is forgotten, and what isn't finished as well.
-    blobs.put(name(THEIRS, b"x"), Bytes::from_static(b"x")).await.unwrap();
-    let mut broken = blobs.receive(THEIRS, Uuid::from_u128(10));
-    broken.write(Bytes::from(large.clone())).await.unwrap();
-    drop(broken);
-    let mut unkept = blobs.receive(THEIRS, Uuid::from_u128(11));
-    unkept.write(Bytes::from_static(b"unkept")).await.unwrap();
-    drop(unkept.finish().await.unwrap());
+    // Uploads that are dropped unfinished or unstored are deleted.
+    blobs.put(name(OTHER_ACCOUNT, b"x"), Bytes::from_static(b"x")).await.unwrap();
+    let mut unfinished = blobs.receive(OTHER_ACCOUNT, Uuid::from_u128(10));
+    unfinished.write(Bytes::from(large.clone())).await.unwrap();
+    drop(unfinished);
+    let mut unstored = blobs.receive(OTHER_ACCOUNT, Uuid::from_u128(11));
+    unstored.write(Bytes::from_static(b"unstored")).await.unwrap();
+    drop(unstored.finish().await.unwrap());
     let later = SystemTime::from(service::Clock::system().now()) + Duration::from_secs(60);
     eventually(async || (blobs.delete_orphans(later).await.unwrap() == 0).then_some(())).await;
 
-    // An account goes with all it has, and takes nothing of another's along.
-    let mut stranded = blobs.receive(MINE, Uuid::from_u128(12));
-    stranded.write(Bytes::from_static(b"stranded")).await.unwrap();
-    std::mem::forget(stranded.finish().await.unwrap());
-    assert_eq!(blobs.delete_account(MINE).await.unwrap(), 4);
-    assert_eq!(blobs.delete_account(MINE).await.unwrap(), 0);
-    assert!(!blobs.contains(kept).await.unwrap());
-    assert!(blobs.contains(name(THEIRS, b"x")).await.unwrap());
+    // Deleting an account deletes all its blobs and uploads and no other account's.
+    let mut orphan = blobs.receive(ACCOUNT, Uuid::from_u128(12));
+    orphan.write(Bytes::from_static(b"orphan")).await.unwrap();
+    std::mem::forget(orphan.finish().await.unwrap());
+    assert_eq!(blobs.delete_account(ACCOUNT).await.unwrap(), 4);
+    assert_eq!(blobs.delete_account(ACCOUNT).await.unwrap(), 0);
+    assert!(!blobs.contains(stored).await.unwrap());
+    assert!(blobs.contains(name(OTHER_ACCOUNT, b"x")).await.unwrap());
 
-    // What was left halfway goes once it is old enough, and not before.
-    let mut stranded = blobs.receive(MINE, Uuid::from_u128(13));
-    stranded.write(Bytes::from_static(b"stranded")).await.unwrap();
-    std::mem::forget(stranded.finish().await.unwrap());
+    // An orphan is deleted once it is old enough, not before.
+    let mut orphan = blobs.receive(ACCOUNT, Uuid::from_u128(13));
+    orphan.write(Bytes::from_static(b"orphan")).await.unwrap();
+    std::mem::forget(orphan.finish().await.unwrap());
     assert_eq!(blobs.delete_orphans(later - Duration::from_secs(3_600)).await.unwrap(), 0);
     assert_eq!(blobs.delete_orphans(later).await.unwrap(), 1);
 }
 
 #[tokio::test]
-async fn a_folder_keeps_what_it_is_given() {
+async fn a_folder_stores_blobs() {
     let folder = folder();
     suite(&Blobs::connect(&config(folder.path().to_str().unwrap())).unwrap()).await;
-    let theirs = format!("kept/{THEIRS}/{}", hex::encode(name(THEIRS, b"x").sha256));
-    assert_eq!(folder.files(), [theirs], "nothing else is left, not even of what broke off");
+    let remaining = format!("kept/{OTHER_ACCOUNT}/{}", hex::encode(name(OTHER_ACCOUNT, b"x").sha256));
+    assert_eq!(folder.files(), [remaining], "no other file is left, also of unfinished uploads");
     let again = Blobs::connect(&config(&format!("file://{}", folder.path().display()))).unwrap();
-    assert!(again.contains(name(THEIRS, b"x")).await.unwrap());
+    assert!(again.contains(name(OTHER_ACCOUNT, b"x")).await.unwrap());
 }
 
 #[tokio::test]
-async fn an_s3_store_keeps_what_it_is_given() {
+async fn an_s3_bucket_stores_blobs() {
     let s3 = S3::start().await.unwrap();
     suite(&in_s3(&s3, S3::SECRET)).await;
 }
 
 #[tokio::test]
-async fn an_s3_store_refuses_a_wrong_key() {
+async fn s3_refuses_a_wrong_key() {
     let s3 = S3::start().await.unwrap();
-    let forged = in_s3(&s3, "another-secret");
-    let put = forged.put(name(MINE, b"x"), Bytes::from_static(b"x")).await;
+    let with_wrong_key = in_s3(&s3, "another-secret");
+    let put = with_wrong_key.put(name(ACCOUNT, b"x"), Bytes::from_static(b"x")).await;
     assert!(put.is_err());
-    assert!(!in_s3(&s3, S3::SECRET).contains(name(MINE, b"x")).await.unwrap());
+    assert!(!in_s3(&s3, S3::SECRET).contains(name(ACCOUNT, b"x")).await.unwrap());
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_is_unavailable() {
+async fn an_unreachable_store_is_unavailable() {
     use domain::Fault;
-    let nobody = Config { endpoint: "http://127.0.0.1:1".to_owned(), ..config("s3://bucket") };
-    let Err(error) = Blobs::connect(&nobody).unwrap().contains(name(MINE, b"x")).await else {
-        panic!("nobody answers there")
+    let unreachable = Config { endpoint: "http://127.0.0.1:1".to_owned(), ..config("s3://bucket") };
+    let Err(error) = Blobs::connect(&unreachable).unwrap().contains(name(ACCOUNT, b"x")).await else {
+        panic!("nothing listens there")
     };
     assert!(error.is_unavailable(), "{error}");
 }
 
 #[test]
-fn what_is_neither_a_folder_nor_a_bucket_is_refused() {
-    for wrong in ["", "http://x.test/y", "gs://bucket"] {
-        assert!(Blobs::connect(&config(wrong)).is_err(), "{wrong}");
+fn a_url_that_is_neither_a_folder_nor_a_bucket_is_refused() {
+    for url in ["", "http://x.test/y", "gs://bucket"] {
+        assert!(Blobs::connect(&config(url)).is_err(), "{url}");
     }
 }

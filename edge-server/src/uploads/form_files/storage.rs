@@ -124,7 +124,7 @@ async fn keep(
         let settle = async { Ok(store::blobs::reference_blobs(conn, account_id, &[blob]).await?) };
         let settled = edge.patiently(settle).await?;
         // Under the lock of the blob's row: nobody deletes these bytes now.
-        edge.blobs.keep(received).await?;
+        edge.blobs.store(received).await?;
         // Last, as others wait for it: no object store is waited for meanwhile.
         let note = async {
             insert(edge, conn, open, new).await?;
