@@ -1,4 +1,4 @@
-//! What a queue promises when workers die and Redis comes and goes.
+//! The queue while workers die and Redis fails.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ use tokio::sync::mpsc;
 
 const LEASE_TTL: Duration = Duration::from_millis(600);
 
-/// A worker that tells of each job it starts.
-fn telling(queue: &Queue<u32>) -> (Worker, mpsc::UnboundedReceiver<u32>) {
+/// Starts a worker that reports each job it starts.
+fn reporting_worker(queue: &Queue<u32>) -> (Worker, mpsc::UnboundedReceiver<u32>) {
     let (seen, arrived) = mpsc::unbounded_channel();
     let worker = Worker::start(queue, move |task: Task<u32>| {
         let seen = seen.clone();
@@ -21,17 +21,17 @@ fn telling(queue: &Queue<u32>) -> (Worker, mpsc::UnboundedReceiver<u32>) {
     (worker, arrived)
 }
 
-async fn push_until_taken(queue: &Queue<u32>, job: u32) {
+async fn push_until_accepted(queue: &Queue<u32>, job: u32) {
     until(async || matches!(queue.push(vec![task(job, job)]).await, Ok(1))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_job_of_a_dropped_worker_is_run_by_another_after_its_lease() {
+async fn the_job_of_a_dropped_worker_runs_elsewhere_after_its_lease() {
     let (url, prefix) = redis().await;
     let config = Config { lease_ttl: LEASE_TTL, ..Config::new(url, prefix) };
     let queue = Queue::<u32>::connect(&config).await.unwrap();
     let (entered, mut running) = mpsc::unbounded_channel();
-    let doomed = Worker::start(&queue, move |_| {
+    let dropped_worker = Worker::start(&queue, move |_| {
         let entered = entered.clone();
         async move {
             entered.send(()).unwrap();
@@ -40,17 +40,17 @@ async fn the_job_of_a_dropped_worker_is_run_by_another_after_its_lease() {
     });
     queue.push(vec![task("a", 1)]).await.unwrap();
     with_timeout(running.recv()).await.unwrap();
-    let (other, mut arrived) = telling(&queue);
-    let outlived = tokio::time::timeout(LEASE_TTL * 3, arrived.recv()).await;
-    assert!(outlived.is_err(), "a living worker's lease is renewed as long as the job takes");
-    drop(doomed);
+    let (other, mut arrived) = reporting_worker(&queue);
+    let claimed_early = tokio::time::timeout(LEASE_TTL * 3, arrived.recv()).await;
+    assert!(claimed_early.is_err(), "a live worker's lease is renewed as long as the job runs");
+    drop(dropped_worker);
     assert_eq!(with_timeout(arrived.recv()).await, Some(1));
     until(async || queue.depth().await.unwrap() == 0).await;
     other.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_job_of_a_killed_process_is_run_by_another() {
+async fn the_job_of_a_killed_process_runs_elsewhere() {
     let (url, prefix) = redis().await;
     let config = Config { lease_ttl: LEASE_TTL, ..Config::new(url, prefix) };
     let queue = Queue::<u32>::connect(&config).await.unwrap();
@@ -66,16 +66,16 @@ async fn the_job_of_a_killed_process_is_run_by_another() {
     let mut lines = tokio::io::BufReader::new(child.stdout.take().unwrap()).lines();
     while with_timeout(lines.next_line()).await.unwrap().unwrap() != "started" {}
     child.kill().await.unwrap();
-    let (worker, mut arrived) = telling(&queue);
+    let (worker, mut arrived) = reporting_worker(&queue);
     assert_eq!(with_timeout(arrived.recv()).await, Some(1));
     until(async || queue.depth().await.unwrap() == 0).await;
     worker.stop().await;
 }
 
-/// Run in a process of its own by the test above.
+/// Runs in a child process of the test above.
 #[tokio::test]
 #[ignore = "part of another test"]
-#[expect(clippy::disallowed_methods, reason = "the parent test hands its address on this way")]
+#[expect(clippy::disallowed_methods, reason = "the parent test passes its address in the environment")]
 async fn worker_that_never_finishes() {
     let (Ok(url), Ok(name)) = (std::env::var("QUEUE_TEST_URL"), std::env::var("QUEUE_TEST_NAME")) else {
         return;
@@ -90,28 +90,28 @@ async fn worker_that_never_finishes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_survives_redis_being_killed_and_started_again_empty() {
+async fn a_worker_survives_redis_being_killed_and_restarted_empty() {
     let mut server = KillableRedis::start().await;
     let queue = Queue::<u32>::connect(&Config::new(server.url(), "q")).await.unwrap();
-    let (worker, mut arrived) = telling(&queue);
-    push_until_taken(&queue, 1).await;
+    let (worker, mut arrived) = reporting_worker(&queue);
+    push_until_accepted(&queue, 1).await;
     assert_eq!(with_timeout(arrived.recv()).await, Some(1));
     server.kill().await;
-    assert!(queue.push(vec![task(2, 2)]).await.is_err(), "the caller keeps what couldn't be pushed");
+    assert!(queue.push(vec![task(2, 2)]).await.is_err(), "the caller learns that the push failed");
     server.restart().await;
-    push_until_taken(&queue, 3).await;
+    push_until_accepted(&queue, 3).await;
     assert_eq!(with_timeout(arrived.recv()).await, Some(3));
     worker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queue_opens_and_a_worker_starts_while_redis_is_down() {
+async fn a_queue_opens_and_its_worker_starts_while_redis_is_down() {
     let mut server = KillableRedis::start().await;
     server.kill().await;
     let queue = Queue::<u32>::connect(&Config::new(server.url(), "q")).await.unwrap();
-    let (worker, mut arrived) = telling(&queue);
+    let (worker, mut arrived) = reporting_worker(&queue);
     server.restart().await;
-    push_until_taken(&queue, 1).await;
+    push_until_accepted(&queue, 1).await;
     assert_eq!(with_timeout(arrived.recv()).await, Some(1));
     worker.stop().await;
 }
@@ -132,30 +132,30 @@ async fn a_worker_survives_redis_being_emptied_under_running_jobs() {
             held.cancelled().await;
         }
     });
-    push_until_taken(&queue, 1).await;
+    push_until_accepted(&queue, 1).await;
     assert_eq!(with_timeout(running.recv()).await, Some(1));
     command(server.url(), &["FLUSHALL"]).await;
     assert_eq!(queue.depth().await.unwrap(), 0);
-    push_until_taken(&queue, 2).await;
+    push_until_accepted(&queue, 2).await;
     assert_eq!(with_timeout(running.recv()).await, Some(2));
     gate.cancel();
     until(async || queue.depth().await.unwrap() == 0).await;
-    push_until_taken(&queue, 1).await;
+    push_until_accepted(&queue, 1).await;
     assert_eq!(with_timeout(running.recv()).await, Some(1), "the id is free again");
     worker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_sits_out_a_stall_of_two_seconds() {
+async fn a_worker_survives_a_stall_of_two_seconds() {
     let server = KillableRedis::start().await;
     let queue = Queue::<u32>::connect(&Config::new(server.url(), "q")).await.unwrap();
-    let (worker, mut arrived) = telling(&queue);
-    push_until_taken(&queue, 1).await;
+    let (worker, mut arrived) = reporting_worker(&queue);
+    push_until_accepted(&queue, 1).await;
     with_timeout(arrived.recv()).await.unwrap();
     command(server.url(), &["CLIENT", "PAUSE", "2000"]).await;
-    let began = Instant::now();
-    assert_eq!(queue.push(vec![task(2, 2)]).await.unwrap(), 1, "a slow answer is not an error");
+    let started = Instant::now();
+    assert_eq!(queue.push(vec![task(2, 2)]).await.unwrap(), 1, "a slow response is no error");
     assert_eq!(with_timeout(arrived.recv()).await, Some(2));
-    assert!(began.elapsed() >= Duration::from_millis(1_500), "the server did stall");
+    assert!(started.elapsed() >= Duration::from_millis(1_500), "the server did stall");
     worker.stop().await;
 }

@@ -1,5 +1,5 @@
-//! The queue against a real Redis: one program, so that both parts share what they stand on.
-#![expect(clippy::unwrap_used, reason = "a test's own plumbing may fail loudly")]
+//! Tests of the queue against a real Redis, in one program that shares it.
+#![expect(clippy::unwrap_used, reason = "test helpers may panic")]
 
 mod faults;
 mod running;

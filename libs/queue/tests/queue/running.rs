@@ -1,4 +1,4 @@
-//! What a queue promises while Redis is well.
+//! The queue while Redis is healthy.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ async fn config() -> Config {
 }
 
 #[tokio::test]
-async fn a_job_arrives_whole_and_leaves_nothing_behind() {
+async fn a_job_arrives_unchanged_and_leaves_no_keys_behind() {
     let config = config().await;
     let queue = Queue::<BTreeMap<String, String>>::connect(&config).await.unwrap();
     let (seen, mut arrived) = mpsc::unbounded_channel();
@@ -37,10 +37,14 @@ async fn a_job_arrives_whole_and_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn an_unfinished_id_is_taken_once_and_a_finished_one_again() {
+async fn an_unfinished_id_is_accepted_once_and_a_finished_one_again() {
     let queue = Queue::<u32>::connect(&config().await).await.unwrap();
     assert_eq!(queue.push(vec![task("a", 1), task("a", 2), task("b", 3)]).await.unwrap(), 3);
-    assert_eq!(queue.push(vec![task("a", 4)]).await.unwrap(), 1, "it counts as taken: it is in the queue");
+    assert_eq!(
+        queue.push(vec![task("a", 4)]).await.unwrap(),
+        1,
+        "it counts as accepted, because it is in the queue"
+    );
     assert_eq!(queue.depth().await.unwrap(), 2);
     let (seen, mut arrived) = mpsc::unbounded_channel();
     let worker = Worker::start(&queue, move |task: Task<u32>| {
@@ -55,29 +59,29 @@ async fn an_unfinished_id_is_taken_once_and_a_finished_one_again() {
 }
 
 #[tokio::test]
-async fn a_full_queue_says_how_many_it_took_from_the_front() {
+async fn a_full_queue_returns_how_many_tasks_it_accepted() {
     let config = Config { max_jobs: 250, ..config().await };
     let queue = Queue::<u32>::connect(&config).await.unwrap();
     let tasks = |ids: std::ops::Range<u32>| ids.map(|n| task(n, n)).collect::<Vec<_>>();
     assert_eq!(queue.push(tasks(0..200)).await.unwrap(), 200);
     assert_eq!(queue.capacity_left().await.unwrap(), 50);
-    assert_eq!(queue.push(tasks(190..400)).await.unwrap(), 60, "ten were there, fifty fit");
+    assert_eq!(queue.push(tasks(190..400)).await.unwrap(), 60, "ten were queued already, fifty fit");
     assert_eq!(queue.push(tasks(500..501)).await.unwrap(), 0);
     assert_eq!(queue.capacity_left().await.unwrap(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backlog_of_twenty_thousand_passes_through_two_workers_each_job_once() {
+async fn two_workers_run_each_job_of_a_large_backlog_once() {
     const JOBS: u32 = 20_000;
     let config = Config { max_concurrent: 32, ..config().await };
     let queue = Queue::<u32>::connect(&config).await.unwrap();
     let runs: Arc<Vec<AtomicUsize>> = Arc::new((0..JOBS).map(|_| AtomicUsize::new(0)).collect());
-    let left = Arc::new(Semaphore::new(0));
+    let finished = Arc::new(Semaphore::new(0));
     let handler = |runs: &Arc<Vec<AtomicUsize>>| {
-        let (runs, left) = (Arc::clone(runs), Arc::clone(&left));
+        let (runs, finished) = (Arc::clone(runs), Arc::clone(&finished));
         move |task: Task<u32>| {
             runs[task.job as usize].fetch_add(1, Ordering::SeqCst);
-            left.add_permits(1);
+            finished.add_permits(1);
             async {}
         }
     };
@@ -86,27 +90,27 @@ async fn a_backlog_of_twenty_thousand_passes_through_two_workers_each_job_once()
     let mut pending: Vec<_> = (0..JOBS).map(|n| task(n, n)).collect();
     while !pending.is_empty() {
         let next = pending.iter().take(500).cloned().collect();
-        let taken = queue.push(next).await.unwrap();
-        pending.drain(..taken);
+        let accepted = queue.push(next).await.unwrap();
+        pending.drain(..accepted);
         assert!(queue.depth().await.unwrap() <= 500);
     }
-    let all = with_timeout(left.acquire_many(JOBS)).await.unwrap();
+    let all = with_timeout(finished.acquire_many(JOBS)).await.unwrap();
     drop(all);
     until(async || queue.depth().await.unwrap() == 0).await;
     for worker in workers {
         worker.stop().await;
     }
-    let twice = runs.iter().filter(|runs| runs.load(Ordering::SeqCst) != 1).count();
-    assert_eq!(twice, 0, "no worker died, so nothing is run twice");
+    let not_once = runs.iter().filter(|runs| runs.load(Ordering::SeqCst) != 1).count();
+    assert_eq!(not_once, 0, "no worker died, so every job runs exactly once");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_more_jobs_run_at_once_than_allowed() {
+async fn no_more_jobs_run_at_a_time_than_allowed() {
     let config = Config { max_concurrent: 4, ..config().await };
     let queue = Queue::<u32>::connect(&config).await.unwrap();
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (counted, peak) = (Arc::clone(&now), Arc::clone(&most));
-    let (done, mut told) = mpsc::unbounded_channel();
+    let (done, mut completed) = mpsc::unbounded_channel();
     let worker = Worker::start(&queue, move |_: Task<u32>| {
         let (counted, peak, done) = (Arc::clone(&counted), Arc::clone(&peak), done.clone());
         async move {
@@ -118,14 +122,14 @@ async fn no_more_jobs_run_at_once_than_allowed() {
     });
     queue.push((0..200).map(|n| task(n, n)).collect()).await.unwrap();
     for _ in 0..200 {
-        with_timeout(told.recv()).await.unwrap();
+        with_timeout(completed.recv()).await.unwrap();
     }
     worker.stop().await;
-    assert!((2..=4).contains(&most.load(Ordering::SeqCst)), "{most:?} at once");
+    assert!((2..=4).contains(&most.load(Ordering::SeqCst)), "{most:?} at a time");
 }
 
 #[tokio::test]
-async fn shutdown_lets_running_jobs_end_and_leaves_the_rest_to_others() {
+async fn shutdown_completes_running_jobs_and_returns_the_others_to_the_queue() {
     let config = Config { max_concurrent: 2, ..config().await };
     let queue = Queue::<u32>::connect(&config).await.unwrap();
     let (entered, mut running) = mpsc::unbounded_channel();
@@ -141,7 +145,7 @@ async fn shutdown_lets_running_jobs_end_and_leaves_the_rest_to_others() {
     queue.push((0..10).map(|n| task(n, n)).collect()).await.unwrap();
     with_timeout(running.recv()).await.unwrap();
     with_timeout(running.recv()).await.unwrap();
-    worker.ask_to_stop();
+    worker.request_stop();
     gate.add_permits(2);
     worker.stop().await;
     assert!(running.try_recv().is_err(), "nothing was started after the request");
@@ -159,7 +163,7 @@ async fn shutdown_lets_running_jobs_end_and_leaves_the_rest_to_others() {
 }
 
 #[tokio::test]
-async fn a_panicking_job_is_run_a_bounded_number_of_times_and_harms_no_other() {
+async fn a_panicking_job_runs_at_most_max_runs_times_and_affects_no_other() {
     let config = Config { lease_ttl: Duration::from_millis(200), max_runs: 3, ..config().await };
     let queue = Queue::<u32>::connect(&config).await.unwrap();
     let (seen, mut arrived) = mpsc::unbounded_channel();
@@ -183,7 +187,7 @@ async fn a_panicking_job_is_run_a_bounded_number_of_times_and_harms_no_other() {
 }
 
 #[tokio::test]
-async fn a_job_of_another_version_is_dropped_and_the_next_one_runs() {
+async fn a_job_that_this_version_cannot_parse_is_dropped_and_the_next_one_runs() {
     let config = config().await;
     let newer = Queue::<String>::connect(&config).await.unwrap();
     newer.push(vec![task("a", "of tomorrow".into())]).await.unwrap();

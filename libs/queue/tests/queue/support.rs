@@ -1,4 +1,4 @@
-//! A Redis to use, and what the tests ask of a queue.
+//! Test helpers: a shared Redis, workers and raw commands.
 
 use queue::{Config, Queue, Task};
 use serde::Serialize;
@@ -6,18 +6,17 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-/// The Redis all tests share, and a prefix of this test's own.
+/// Returns the shared Redis and this test's own prefix.
 pub(crate) async fn redis() -> (String, String) {
     let sandbox::test::TestRedis { url, prefix, .. } = sandbox::test::redis().await;
     (url, prefix)
 }
 
-/// A task of that id.
 pub(crate) fn task<J>(id: impl std::fmt::Display, job: J) -> Task<J> {
     Task { id: format!("{id}"), job, traceparent: None }
 }
 
-/// A worker on a task of its own; dropped, it dies as it would with its process.
+/// A running worker. Dropping it aborts it, as a killed process would.
 pub(crate) struct Worker {
     stop: CancellationToken,
     running: AbortOnDropHandle<()>,
@@ -36,7 +35,7 @@ impl Worker {
         Self { stop, running: AbortOnDropHandle::new(running) }
     }
 
-    pub(crate) fn ask_to_stop(&self) {
+    pub(crate) fn request_stop(&self) {
         self.stop.cancel();
     }
 
@@ -46,7 +45,7 @@ impl Worker {
     }
 }
 
-/// Sends one command on a connection of its own.
+/// Sends one command on a new connection.
 pub(crate) async fn command(url: &str, words: &[&str]) -> redis::Value {
     let client = redis::Client::open(url).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
@@ -57,9 +56,9 @@ pub(crate) async fn command(url: &str, words: &[&str]) -> redis::Value {
     command.query_async(&mut connection).await.unwrap()
 }
 
-/// The queue's keys in Redis, but for the wake-up signal.
+/// Returns the queue's keys in Redis except the notification.
 pub(crate) async fn keys(config: &Config) -> Vec<String> {
-    let answer = command(&config.url, &["KEYS", &format!("{}:*", config.name)]).await;
-    let keys: Vec<String> = redis::from_redis_value(answer).unwrap();
+    let reply = command(&config.url, &["KEYS", &format!("{}:*", config.name)]).await;
+    let keys: Vec<String> = redis::from_redis_value(reply).unwrap();
     keys.into_iter().filter(|key| !key.ends_with(":notify")).collect()
 }
