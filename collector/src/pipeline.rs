@@ -90,7 +90,7 @@ impl Pipeline {
     }
 
     /// The steps after which an event counts. Which visit it belongs to is no step: visits are worked out from the
-    /// stored events once they are (`Warehouse::recount_visits`), where late ones and other collectors' are seen too.
+    /// stored events once they are (`Warehouse::recompute_visits`), where late ones and other collectors' are seen too.
     async fn store(
         &self,
         arrival: &Arrival,

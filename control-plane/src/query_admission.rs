@@ -7,7 +7,7 @@ use domain::Complaint;
 use serde::Deserialize;
 use service::admission::{Admission, Permit};
 use uuid::Uuid;
-use warehouse::{Excess, Limits};
+use warehouse::{ExceededLimit, QueryLimits};
 use web::{Code, Problem};
 
 /// Section `[analytics]`.
@@ -43,7 +43,7 @@ pub struct QueryAdmission {
 impl QueryAdmission {
     pub(crate) fn new(config: &Analytics) -> Self {
         let Analytics { timeout, max_memory_mib, max_rows, .. } = *config;
-        let limits = Limits { time: timeout, memory_bytes: max_memory_mib << 20, rows: max_rows };
+        let limits = QueryLimits { timeout, max_memory_bytes: max_memory_mib << 20, max_rows };
         let (total, per_account) = (config.max_concurrent, config.max_concurrent_per_account);
         Self { limits, admission: Admission::new(total, per_account, config.queue_timeout) }
     }
@@ -65,13 +65,13 @@ impl QueryAdmission {
 
 /// Converts the error of a query into a problem.
 pub(crate) fn query_problem(error: warehouse::Error) -> Problem {
-    match error.excess() {
+    match error.exceeded_limit() {
         None => Problem::from(error),
-        Some(Excess::Rows) => {
+        Some(ExceededLimit::Rows) => {
             let message = "this period has too many events for one query: request fewer days";
             Problem::validation(vec![Complaint::new("period", "too_many", message)])
         }
-        Some(Excess::TimeOrMemory) => {
+        Some(ExceededLimit::TimeOrMemory) => {
             tracing::warn!(%error, "an analytics query exceeded its time or memory limit");
             let detail = "this query exceeded its time or memory limit";
             Problem::new(Code::Unavailable, detail)

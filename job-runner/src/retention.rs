@@ -21,7 +21,7 @@ pub(crate) async fn visitor_id_links(
 ) -> anyhow::Result<()> {
     let interval = config.cleanup_interval;
     every("visitor_id_links", ticks_after(interval.min(MAX_FIRST_DELAY), interval), &shutdown, || {
-        state.warehouse.forget_previous(state.clock.now() - config.retention)
+        state.warehouse.expire_visitor_links(state.clock.now() - config.retention)
     })
     .await
 }

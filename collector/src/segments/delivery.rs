@@ -178,7 +178,7 @@ impl Delivery {
             return Ok(0);
         }
         let Stores { warehouse, rules, .. } = &self.stores;
-        let stored = if doubtful { warehouse.list_stored(&events).await? } else { HashSet::new() };
+        let stored = if doubtful { warehouse.list_stored_ids(&events).await? } else { HashSet::new() };
         let stored: Vec<Event> = events.extract_if(.., |event| stored.contains(&event.id)).collect();
         if !events.is_empty() {
             let begun = Instant::now();
@@ -187,9 +187,9 @@ impl Delivery {
         }
         // Whoever inserted the others may have died before doing these with them.
         events.extend(stored);
-        warehouse.insert_returns(&events).await?;
+        warehouse.insert_retention(&events).await?;
         let begun = Instant::now();
-        warehouse.recount_visits(&events, *rules).await?;
+        warehouse.recompute_visits(&events, *rules).await?;
         metrics::histogram("collector_visits_recount_seconds").record_elapsed(begun.elapsed(), &[]);
         Ok(events.len())
     }

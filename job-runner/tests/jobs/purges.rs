@@ -132,8 +132,8 @@ async fn a_deleted_sites_rows_are_hidden_first_and_then_gone_from_the_disk_and_n
         })
         .collect();
     warehouse.insert_events("all", &visits).await.unwrap();
-    warehouse.insert_returns(&visits).await.unwrap();
-    warehouse.recount_visits(&visits, domain::visits::Rules::default()).await.unwrap();
+    warehouse.insert_retention(&visits).await.unwrap();
+    warehouse.recompute_visits(&visits, domain::visits::Rules::default()).await.unwrap();
     assert_eq!(rows_of(&clickhouse, site, false).await, [30; 3]);
 
     let mut conn = store::acquire(&account.database.db).await.unwrap();

@@ -26,7 +26,7 @@ const REFUSALS: &[u32] =
 
 /// What a statement took too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Excess {
+pub enum ExceededLimit {
     /// Rows to read: it will be as many the next time.
     Rows,
     /// Time or memory, of which there may be more when fewer ask.
@@ -35,13 +35,13 @@ pub enum Excess {
 
 impl Error {
     /// What the statement took too much of, if that is why it failed.
-    pub fn excess(&self) -> Option<Excess> {
+    pub fn exceeded_limit(&self) -> Option<ExceededLimit> {
         let (Self::Statement(source) | Self::Migration { source, .. }) = self;
         match source {
-            ClientError::TimedOut => Some(Excess::TimeOrMemory),
+            ClientError::TimedOut => Some(ExceededLimit::TimeOrMemory),
             ClientError::BadResponse(text) => match code_of(text)? {
-                158 | 307 | 396 => Some(Excess::Rows),
-                159 | 160 | 209 | 241 => Some(Excess::TimeOrMemory),
+                158 | 307 | 396 => Some(ExceededLimit::Rows),
+                159 | 160 | 209 | 241 => Some(ExceededLimit::TimeOrMemory),
                 _ => None,
             },
             _ => None,
@@ -50,7 +50,7 @@ impl Error {
 
     /// Whether the server itself said that it was too much: less of it may be carried out.
     pub(crate) fn is_too_much_for_the_server(&self) -> bool {
-        matches!(self, Self::Statement(ClientError::BadResponse(_))) && self.excess().is_some()
+        matches!(self, Self::Statement(ClientError::BadResponse(_))) && self.exceeded_limit().is_some()
     }
 
     /// Whether the same statement may succeed later.
@@ -101,18 +101,21 @@ mod tests {
             Error::Statement(ClientError::SchemaMismatch("column visits".into())),
         ];
         assert!(!refused.iter().any(Error::retryable));
-        assert!(refused.iter().all(|error| error.excess().is_none()));
+        assert!(refused.iter().all(|error| error.exceeded_limit().is_none()));
     }
 
     #[test]
     fn what_takes_too_much_says_of_what() {
         let rows = answer("Code: 158. DB::Exception: Limit for rows exceeded");
-        assert_eq!(rows.excess(), Some(Excess::Rows));
+        assert_eq!(rows.exceeded_limit(), Some(ExceededLimit::Rows));
         for too_long in
             [Error::Statement(ClientError::TimedOut), answer("Code: 159. DB::Exception: Timeout exceeded")]
         {
-            assert_eq!(too_long.excess(), Some(Excess::TimeOrMemory));
+            assert_eq!(too_long.exceeded_limit(), Some(ExceededLimit::TimeOrMemory));
         }
-        assert_eq!(answer("Code: 241. DB::Exception: Memory").excess(), Some(Excess::TimeOrMemory));
+        assert_eq!(
+            answer("Code: 241. DB::Exception: Memory").exceeded_limit(),
+            Some(ExceededLimit::TimeOrMemory)
+        );
     }
 }

@@ -142,7 +142,7 @@ impl Warehouse {
     ///
     /// # Errors
     /// ClickHouse is away or too slow.
-    pub async fn list_stored(&self, events: &[Event]) -> Result<HashSet<Uuid>, Error> {
+    pub async fn list_stored_ids(&self, events: &[Event]) -> Result<HashSet<Uuid>, Error> {
         let mut stored = HashSet::new();
         for events in events.chunks(IDS_AT_A_TIME) {
             let days = events.iter().map(|event| event.received_at.date_naive());
@@ -254,7 +254,7 @@ impl Warehouse {
 /// go all the same.
 pub(crate) async fn is_any(count: clickhouse::query::Query) -> Result<bool, Error> {
     match within(STORE_TIMEOUT, count.fetch_one::<u64>()).await {
-        Err(error) if error.excess().is_some() => Ok(true),
+        Err(error) if error.exceeded_limit().is_some() => Ok(true),
         counted => Ok(counted? > 0),
     }
 }

@@ -3,12 +3,12 @@
 //! Events come in as whole batches under a token, so that a batch sent twice is counted once; questions are
 //! functions named after what they answer, the site first.
 
+mod analytics;
 mod config;
 mod error;
 mod events;
 mod migrations;
-mod questions;
-mod returns;
+mod retention;
 mod sessions;
 
 use std::time::Duration;
@@ -16,9 +16,9 @@ use std::time::Duration;
 use clickhouse::Client;
 use clickhouse::query::Query;
 
+pub use analytics::{QueryLimits, SiteAnalytics, ViewedPage, VisitList, VisitSummary};
 pub use config::Config;
-pub use error::{Error, Excess};
-pub use questions::{Limits, PageSeen, Questions, VisitSeen, VisitsSeen};
+pub use error::{Error, ExceededLimit};
 
 /// A question that isn't answered by then is given up, here and on the server.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);

@@ -169,10 +169,10 @@ async fn what_is_stored_of_a_batch_is_known_by_its_ids() {
     let warehouse = warehouse(&clickhouse);
     let long_ago = noon() - TimeDelta::days(40);
     let batch = [event(SITE, 1, noon()), event(SITE, 2, long_ago), event(OTHER_SITE, 3, noon())];
-    assert!(warehouse.list_stored(&batch).await.unwrap().is_empty());
-    assert!(warehouse.list_stored(&[]).await.unwrap().is_empty());
+    assert!(warehouse.list_stored_ids(&batch).await.unwrap().is_empty());
+    assert!(warehouse.list_stored_ids(&[]).await.unwrap().is_empty());
     warehouse.insert_events("half", &batch[1..]).await.unwrap();
-    let stored = warehouse.list_stored(&batch).await.unwrap();
+    let stored = warehouse.list_stored_ids(&batch).await.unwrap();
     assert_eq!(stored, batch[1..].iter().map(|event| event.id).collect());
 }
 

@@ -176,7 +176,7 @@ async fn visits_are_exact_also_with_late_events_two_collectors_and_batches_sent_
         let both = batches.iter().filter_map(|batches| batches.get(round));
         join_all(both.map(async |(token, events)| {
             warehouse.insert_events(token, events).await.unwrap();
-            warehouse.recount_visits(events, Rules::default()).await.unwrap();
+            warehouse.recompute_visits(events, Rules::default()).await.unwrap();
         }))
         .await;
     }
@@ -187,7 +187,7 @@ async fn visits_are_exact_also_with_late_events_two_collectors_and_batches_sent_
     // A collector that is killed before it could forget a batch does it all again.
     for (token, events) in batches.iter().flat_map(|batches| batches.iter().rev().step_by(3)) {
         warehouse.insert_events(token, events).await.unwrap();
-        warehouse.recount_visits(events, Rules::default()).await.unwrap();
+        warehouse.recompute_visits(events, Rules::default()).await.unwrap();
     }
     assert_eq!(stored(&clickhouse).await, wanted);
 }
@@ -209,7 +209,7 @@ async fn an_event_that_comes_late_joins_two_visits_into_one() {
     for (event, wanted) in events.iter().zip(wanted) {
         let batch = std::slice::from_ref(event);
         warehouse.insert_events(&event.id.to_string(), batch).await.unwrap();
-        warehouse.recount_visits(batch, Rules::default()).await.unwrap();
+        warehouse.recompute_visits(batch, Rules::default()).await.unwrap();
         assert_eq!(starts().await, wanted);
     }
 }
@@ -230,28 +230,28 @@ async fn who_came_on_two_days_is_forgotten_unless_a_visit_went_on_over_midnight(
         event(6, 5, at(10), "page_view"),
     ];
     warehouse.insert_events("batch", &batch).await.unwrap();
-    warehouse.recount_visits(&batch, Rules::default()).await.unwrap();
+    warehouse.recompute_visits(&batch, Rules::default()).await.unwrap();
     let linked = async || {
         let rows = ask(&clickhouse, "SELECT visitor FROM events WHERE previous != 0 ORDER BY visitor").await;
         rows.into_iter().map(|row| row[0].as_u64().unwrap()).collect::<Vec<_>>()
     };
     let both = [id_on(3, at(10)), id_on(5, at(10))];
-    warehouse.forget_previous(at(10)).await.unwrap();
+    warehouse.expire_visitor_links(at(10)).await.unwrap();
     assert_eq!(linked().await, both, "it is not time yet");
     for _ in 0..2 {
-        warehouse.forget_previous(at(11)).await.unwrap();
+        warehouse.expire_visitor_links(at(11)).await.unwrap();
         assert_eq!(linked().await, both[..1]);
     }
     // Nor does it change what is made of the events when they are looked at again.
     let visits = stored(&clickhouse).await;
-    warehouse.recount_visits(&batch, Rules::default()).await.unwrap();
+    warehouse.recompute_visits(&batch, Rules::default()).await.unwrap();
     assert_eq!(stored(&clickhouse).await, visits);
     assert_eq!(visits.len(), 3);
 
     // What comes later still is seen, though fewer events than before seem to have a say in these visits.
     let late = [Event { previous: 0, ..event(7, 5, at(5), "page_view") }];
     warehouse.insert_events("late", &late).await.unwrap();
-    warehouse.recount_visits(&late, Rules::default()).await.unwrap();
+    warehouse.recompute_visits(&late, Rules::default()).await.unwrap();
     let of_late: Vec<_> = stored(&clickhouse).await.into_iter().filter(|row| row.1 == both[1]).collect();
     assert_eq!(of_late.len(), 1);
     assert_eq!(
@@ -276,10 +276,10 @@ async fn several_that_forget_at_once_have_the_events_rewritten_once() {
     tell("STOP").await;
     let forgetting = tokio::spawn({
         let warehouse = warehouse.clone();
-        async move { warehouse.forget_previous(midnight() + TimeDelta::days(1)).await }
+        async move { warehouse.expire_visitor_links(midnight() + TimeDelta::days(1)).await }
     });
     sandbox::test::until(async || rewritings().await == 1).await;
-    warehouse.forget_previous(midnight() + TimeDelta::days(1)).await.unwrap();
+    warehouse.expire_visitor_links(midnight() + TimeDelta::days(1)).await.unwrap();
     assert_eq!(rewritings().await, 1);
     tell("START").await;
     forgetting.await.unwrap().unwrap();
@@ -291,36 +291,36 @@ async fn what_comes_next_is_added_to_the_last_visit_and_only_what_comes_late_mak
     let clickhouse = sandbox::test::clickhouse().await;
     let warehouse = warehouse(&clickhouse);
     let at = |minutes| midnight() + TimeDelta::minutes(minutes);
-    let recount = async |batch: &[Event]| {
+    let recompute = async |batch: &[Event]| {
         warehouse.insert_events(&batch[0].id.to_string(), batch).await.unwrap();
-        warehouse.recount_visits(batch, Rules::default()).await.unwrap();
+        warehouse.recompute_visits(batch, Rules::default()).await.unwrap();
         let versions =
             ask(&clickhouse, "SELECT version, page_views FROM sessions FINAL ORDER BY start").await;
         Value::from(versions)
     };
     let view = |number: u128, minutes| event(number, 3, at(minutes), "page_view");
     assert_eq!(
-        recount(&[view(1, 100), view(2, 101), view(3, 150)]).await,
+        recompute(&[view(1, 100), view(2, 101), view(3, 150)]).await,
         serde_json::json!([[3, 2], [3, 1]])
     );
     assert_eq!(
-        recount(&[view(4, 151)]).await,
+        recompute(&[view(4, 151)]).await,
         serde_json::json!([[3, 2], [4, 2]]),
         "the first is left alone"
     );
-    assert_eq!(recount(&[view(5, 200), view(6, 201)]).await, serde_json::json!([[3, 2], [4, 2], [6, 2]]));
+    assert_eq!(recompute(&[view(5, 200), view(6, 201)]).await, serde_json::json!([[3, 2], [4, 2], [6, 2]]));
     // A report of a visit long over belongs to none: whether it does later is seen by looking at all.
     assert_eq!(
-        recount(&[event(7, 3, at(250), "engagement")]).await,
+        recompute(&[event(7, 3, at(250), "engagement")]).await,
         serde_json::json!([[7, 2], [7, 2], [7, 2]])
     );
-    assert_eq!(recount(&[view(8, 249)]).await, serde_json::json!([[8, 2], [8, 2], [8, 2], [8, 1]]));
-    assert_eq!(recount(&[view(9, 251)]).await, serde_json::json!([[8, 2], [8, 2], [8, 2], [9, 2]]));
-    assert_eq!(recount(&[view(10, 125)]).await, serde_json::json!([[10, 5], [10, 2], [10, 2]]), "late");
-    let events = recount(&[view(11, 252), view(12, 253)]).await;
+    assert_eq!(recompute(&[view(8, 249)]).await, serde_json::json!([[8, 2], [8, 2], [8, 2], [8, 1]]));
+    assert_eq!(recompute(&[view(9, 251)]).await, serde_json::json!([[8, 2], [8, 2], [8, 2], [9, 2]]));
+    assert_eq!(recompute(&[view(10, 125)]).await, serde_json::json!([[10, 5], [10, 2], [10, 2]]), "late");
+    let events = recompute(&[view(11, 252), view(12, 253)]).await;
     assert_eq!(events, serde_json::json!([[10, 5], [10, 2], [12, 4]]));
     // Sent again, whole: nobody's visits grow.
-    assert_eq!(recount(&[view(11, 252), view(12, 253)]).await[2][1], 4);
+    assert_eq!(recompute(&[view(11, 252), view(12, 253)]).await[2][1], 4);
 }
 
 #[tokio::test]
@@ -339,8 +339,8 @@ async fn who_returned_is_noted_once_a_day_and_deleted_with_the_site() {
     ];
     warehouse.insert_events("batch", &batch).await.unwrap();
     for _ in 0..2 {
-        warehouse.insert_returns(&batch).await.unwrap();
-        warehouse.recount_visits(&batch, Rules::default()).await.unwrap();
+        warehouse.insert_retention(&batch).await.unwrap();
+        warehouse.recompute_visits(&batch, Rules::default()).await.unwrap();
     }
     let rows = ask(&clickhouse, "SELECT name, returner, day, epoch FROM returns FINAL ORDER BY name").await;
     let row = |name: &str| serde_json::json!([name, 5, "2026-11-18", "2026-11-18"]);
@@ -365,7 +365,7 @@ async fn a_batch_may_touch_more_visitors_than_one_statement_can_name() {
         .map(|person| Event { visitor: wide(person), ..event(person.into(), person, noon, "page_view") })
         .collect();
     warehouse.insert_events("batch", &batch).await.unwrap();
-    warehouse.recount_visits(&batch, Rules::default()).await.unwrap();
+    warehouse.recompute_visits(&batch, Rules::default()).await.unwrap();
     let sums = ask(&clickhouse, "SELECT count(), sum(page_views), sum(bounce) FROM sessions FINAL").await;
     assert_eq!(sums, [serde_json::json!([PERSONS, PERSONS, PERSONS])]);
 }

@@ -9,7 +9,7 @@ use domain::analytics::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
-use warehouse::Questions;
+use warehouse::SiteAnalytics;
 use web::{Problem, Query, Reply};
 
 use super::views::{resolve_query, run_query};
@@ -217,7 +217,7 @@ pub(super) async fn query(
 }
 
 async fn run(
-    questions: &Questions<'_>,
+    questions: &SiteAnalytics<'_>,
     question: &Question,
     timezone: String,
 ) -> Result<MetricResponse, warehouse::Error> {

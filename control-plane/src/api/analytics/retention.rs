@@ -79,7 +79,7 @@ pub(super) async fn retention(
             .await?;
     let parsed = &query;
     let (returns, epochs) =
-        run_query(&app, &call, site.id, |questions| async move { questions.returns(parsed).await }).await?;
+        run_query(&app, &call, site.id, |questions| async move { questions.retention(parsed).await }).await?;
     let lifetime = Lifetime::from_word(&site.visitor_id_lifetime).unwrap_or_default();
     let cohorts = fill_cohorts(&query, &returns, &epochs, lifetime);
     let view = |cohort: &Cohort| RetentionCohort {

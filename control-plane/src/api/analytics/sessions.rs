@@ -6,7 +6,7 @@ use domain::analytics::{ACTIVE_FOR, AskedVisits, PAGE_DEFAULT, PAGE_MAX, Range, 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
-use warehouse::VisitSeen;
+use warehouse::VisitSummary;
 use web::{Problem, Query, Reply};
 
 use super::views::{resolve_query, run_query};
@@ -162,7 +162,7 @@ pub(super) async fn sessions(
     Ok(call.reply(SessionListResponse { sessions, total: found.total, has_more }))
 }
 
-fn view(site_id: Uuid, visit: VisitSeen) -> Session {
+fn view(site_id: Uuid, visit: VisitSummary) -> Session {
     let known = |text: String| (!text.is_empty()).then_some(text);
     Session {
         session_hash: hash(site_id, visit.visitor, visit.start),

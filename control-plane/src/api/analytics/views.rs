@@ -11,7 +11,7 @@ use serde::Serialize;
 use store::Conn;
 use store::sites::Site;
 use uuid::Uuid;
-use warehouse::Questions;
+use warehouse::SiteAnalytics;
 use web::Problem;
 
 use crate::App;
@@ -115,13 +115,13 @@ pub(super) async fn run_query<'a, S, T, F>(
     app: &'a App,
     call: &Call<S>,
     site_id: Uuid,
-    query: impl FnOnce(Questions<'a>) -> F,
+    query: impl FnOnce(SiteAnalytics<'a>) -> F,
 ) -> Result<T, Problem>
 where
     F: Future<Output = Result<T, warehouse::Error>>,
 {
     let _permit = app.query_admission.acquire(call.account_id).await?;
-    let questions = app.warehouse.questions(site_id, app.query_admission.limits());
+    let questions = app.warehouse.analytics(site_id, app.query_admission.limits());
     query(questions).await.map_err(query_problem)
 }
 

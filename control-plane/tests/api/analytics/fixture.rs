@@ -81,8 +81,8 @@ impl Fixture {
         for batch in events.chunks(at_a_time) {
             let token = batch[0].id.to_string();
             self.warehouse.insert_events(&token, batch).await.unwrap();
-            self.warehouse.insert_returns(batch).await.unwrap();
-            self.warehouse.recount_visits(batch, Rules::default()).await.unwrap();
+            self.warehouse.insert_retention(batch).await.unwrap();
+            self.warehouse.recompute_visits(batch, Rules::default()).await.unwrap();
         }
     }
 }

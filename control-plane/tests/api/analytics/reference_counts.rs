@@ -10,7 +10,7 @@ use domain::analytics::{Range, Visits};
 use futures::future::join_all;
 use serde_json::{Value, json};
 use uuid::Uuid;
-use warehouse::Limits;
+use warehouse::QueryLimits;
 
 use super::expected::{Ask, Past};
 use super::fixture::Fixture;
@@ -145,8 +145,9 @@ async fn every_metric_agrees_with_the_reference_count() {
 
 /// Compares the stored visits with the reference.
 async fn check_stored(fixture: &Fixture, site: &Site) {
-    let limits = Limits { time: Duration::from_secs(60), memory_bytes: 1 << 30, rows: 10_000_000 };
-    let questions = fixture.warehouse.questions(site.id, limits);
+    let limits =
+        QueryLimits { timeout: Duration::from_secs(60), max_memory_bytes: 1 << 30, max_rows: 10_000_000 };
+    let questions = fixture.warehouse.analytics(site.id, limits);
     for first in site.firsts {
         let start = first.and_time(chrono::NaiveTime::MIN).and_utc() - TimeDelta::days(1);
         let range = Range { start, end: start + TimeDelta::days(14) };

@@ -9,7 +9,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use service::Clock;
 use uuid::Uuid;
-use warehouse::Limits;
+use warehouse::QueryLimits;
 
 use super::fixture::Fixture;
 
@@ -106,14 +106,15 @@ async fn a_deleted_site_disappears_and_its_rows_are_queued_for_purging() {
 
 /// Row counts of a site: events, visits, visitor ids.
 async fn rows(fixture: &Fixture, site: Uuid) -> [u64; 3] {
-    let limits = Limits { time: Duration::from_secs(10), memory_bytes: 1 << 30, rows: 1_000_000 };
-    let questions = fixture.warehouse.questions(site, limits);
+    let limits =
+        QueryLimits { timeout: Duration::from_secs(10), max_memory_bytes: 1 << 30, max_rows: 1_000_000 };
+    let questions = fixture.warehouse.analytics(site, limits);
     let now = Clock::system().now();
     let events = fixture.warehouse.count_events_by_site(&[site]).await.unwrap();
     let visits = AskedVisits { min_pages: Some(0), ..AskedVisits::default() };
     let visits = questions.visits(&read_visits(&visits, now, Zone::UTC).unwrap()).await.unwrap();
     let returns = read_retention(&AskedRetention::default(), now, Zone::UTC).unwrap();
-    let (returns, _) = questions.returns(&returns).await.unwrap();
+    let (returns, _) = questions.retention(&returns).await.unwrap();
     let came = returns.iter().filter(|one| one.came == one.there).map(|one| one.count).sum();
     [events.get(&site).copied().unwrap_or_default(), visits.total, came]
 }

@@ -10,7 +10,7 @@ use domain::visits::{Kind, Step, Tally, UnderWay, Visit};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::chains::Id;
+use super::visitor_links::Id;
 
 /// An event, as a visit's part.
 #[derive(Row, Deserialize)]

@@ -22,7 +22,7 @@ use domain::analytics::Sums;
 use serde::Deserialize;
 use uuid::Uuid;
 
-pub use visits::{PageSeen, VisitSeen, VisitsSeen};
+pub use visits::{ViewedPage, VisitList, VisitSummary};
 
 use crate::{Error, Warehouse, question, within};
 use statement::{Bound, Statement};
@@ -34,28 +34,28 @@ const LEAST_TIME: Duration = Duration::from_millis(1);
 
 /// What a question may take.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct QueryLimits {
     /// How long it may take in all, however many statements it needs.
-    pub time: Duration,
+    pub timeout: Duration,
     /// How much memory each statement may use, in bytes.
-    pub memory_bytes: u64,
+    pub max_memory_bytes: u64,
     /// How many rows each statement may read.
-    pub rows: u64,
+    pub max_rows: u64,
 }
 
 /// Answers a question about one site.
 #[derive(Clone)]
-pub struct Questions<'a> {
+pub struct SiteAnalytics<'a> {
     warehouse: &'a Warehouse,
-    limits: Limits,
+    limits: QueryLimits,
     deadline: Instant,
     site: Uuid,
 }
 
 impl Warehouse {
     /// What can be asked about a site, within `limits`: all that is asked of this is one question, whose time begins now.
-    pub fn questions(&self, site: Uuid, limits: Limits) -> Questions<'_> {
-        Questions { warehouse: self, limits, deadline: Instant::now() + limits.time, site }
+    pub fn analytics(&self, site: Uuid, limits: QueryLimits) -> SiteAnalytics<'_> {
+        SiteAnalytics { warehouse: self, limits, deadline: Instant::now() + limits.timeout, site }
     }
 }
 
@@ -71,7 +71,7 @@ impl From<SumsRow> for Sums {
     }
 }
 
-impl Questions<'_> {
+impl SiteAnalytics<'_> {
     /// A statement about nothing but this site yet.
     fn statement(&self) -> Statement {
         let mut statement = Statement::default();
@@ -81,8 +81,8 @@ impl Questions<'_> {
 
     fn query(&self, statement: Statement, time: Duration) -> Query {
         let query = question(self.warehouse.client.query_raw(statement.sql()), time)
-            .with_setting("max_memory_usage", self.limits.memory_bytes.to_string())
-            .with_setting("max_rows_to_read", self.limits.rows.to_string())
+            .with_setting("max_memory_usage", self.limits.max_memory_bytes.to_string())
+            .with_setting("max_rows_to_read", self.limits.max_rows.to_string())
             // A visit's versions all lie in the month it began in.
             .with_setting("do_not_merge_across_partitions_select_final", "1");
         statement.into_values().fold(query, |query, (name, value)| match value {
@@ -112,7 +112,7 @@ fn left(deadline: Instant, now: Instant) -> Result<Duration, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Excess;
+    use crate::ExceededLimit;
 
     #[test]
     fn a_statement_has_the_time_that_those_before_it_have_left() {
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(left(deadline, begin).unwrap(), 10 * second);
         assert_eq!(left(deadline, begin + 7 * second).unwrap(), 3 * second);
         for late in [begin + 10 * second, begin + 11 * second] {
-            assert_eq!(left(deadline, late).unwrap_err().excess(), Some(Excess::TimeOrMemory));
+            assert_eq!(left(deadline, late).unwrap_err().exceeded_limit(), Some(ExceededLimit::TimeOrMemory));
         }
     }
 }

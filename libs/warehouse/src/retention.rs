@@ -33,7 +33,7 @@ impl Warehouse {
     ///
     /// # Errors
     /// ClickHouse is away, too slow, or refuses the batch.
-    pub async fn insert_returns(&self, events: &[Event]) -> Result<(), Error> {
+    pub async fn insert_retention(&self, events: &[Event]) -> Result<(), Error> {
         let rows: BTreeSet<_> = events.iter().filter_map(ReturnRow::of).collect();
         if rows.is_empty() {
             return Ok(());

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use contract::events::Event;
 use domain::visits::{Rules, Step, Tally, UnderWay, Visit, begins_anew, go_on};
 
-use super::chains::Id;
 use super::rows::{Origin, Origins, VisitRow, step_of};
+use super::visitor_links::Id;
 use crate::{Error, Warehouse};
 
 /// Visitors worked on at a time: bounds the memory, and the length of a statement.
@@ -19,7 +19,7 @@ type Sent = Vec<Step<Arc<Origin>>>;
 
 /// The stored visits that began under an id, as far as the next event needs them.
 #[derive(Default)]
-struct Kept {
+struct StoredSessions {
     /// Of all but the last.
     earlier: Tally,
     last: Option<Visit<Arc<Origin>>>,
@@ -27,7 +27,7 @@ struct Kept {
     version: u64,
 }
 
-impl Kept {
+impl StoredSessions {
     fn add(&mut self, row: VisitRow<'_>, origins: &mut Origins) {
         self.version = self.version.max(row.version);
         let span = row.span();
@@ -49,7 +49,7 @@ impl Kept {
 }
 
 /// Visits that have gone on, and what must be stored of their visitor for them to be whole.
-struct Gone {
+struct ExtendedSessions {
     visits: Vec<Visit<Arc<Origin>>>,
     version: u64,
     wanted: Tally,
@@ -58,7 +58,7 @@ struct Gone {
 impl Warehouse {
     /// Adds these events, stored just now, to their visitors' visits. Gives the ids of whom that can't be said: their
     /// visits are to be worked out anew.
-    pub(super) async fn go_on(&self, events: &[Event], rules: Rules) -> Result<HashSet<Id>, Error> {
+    pub(super) async fn extend_sessions(&self, events: &[Event], rules: Rules) -> Result<HashSet<Id>, Error> {
         let mut origins = Origins::default();
         let mut sent: BTreeMap<Id, Sent> = BTreeMap::new();
         for event in events {
@@ -72,13 +72,13 @@ impl Warehouse {
         sent.retain(|id, _| !anew.contains(id));
         while !sent.is_empty() {
             let rest = sent.keys().nth(AT_A_TIME).copied().map(|id| sent.split_off(&id));
-            anew.extend(self.go_on_some(sent, &mut origins, rules).await?);
+            anew.extend(self.extend_batch(sent, &mut origins, rules).await?);
             sent = rest.unwrap_or_default();
         }
         Ok(anew)
     }
 
-    async fn go_on_some(
+    async fn extend_batch(
         &self,
         sent: BTreeMap<Id, Sent>,
         origins: &mut Origins,
@@ -96,33 +96,34 @@ impl Warehouse {
         sent: BTreeMap<Id, Sent>,
         origins: &mut Origins,
         rules: Rules,
-    ) -> Result<HashMap<Id, Gone>, Error> {
+    ) -> Result<HashMap<Id, ExtendedSessions>, Error> {
         let ids: HashSet<Id> = sent.keys().copied().collect();
-        let mut kept: HashMap<Id, Kept> = HashMap::new();
+        let mut kept: HashMap<Id, StoredSessions> = HashMap::new();
         self.look_at_visits(&ids, |row| kept.entry(row.id()).or_default().add(row, origins)).await?;
         let followed = self.next(&ids).await?;
         let on = sent.into_iter().filter(|(id, _)| !followed.contains_key(id)).filter_map(|(id, sent)| {
             let kept = kept.remove(&id).unwrap_or_default();
-            gone_on(kept, sent, rules).map(|on| (id, on))
+            extended(kept, sent, rules).map(|on| (id, on))
         });
         Ok(on.collect())
     }
 
     /// Writes down how visits went on, and gives those whose visits are then made of all there is.
-    async fn write(&self, gone: &HashMap<Id, Gone>) -> Result<HashSet<Id>, Error> {
+    async fn write(&self, gone: &HashMap<Id, ExtendedSessions>) -> Result<HashSet<Id>, Error> {
         let rows = gone
             .iter()
             .flat_map(|(id, on)| on.visits.iter().map(|visit| VisitRow::of(id.site, visit, on.version)));
         self.insert_rows(&rows.collect::<Vec<_>>()).await?;
         // Others may have stored something of these visitors, or these events may have been in their visits already.
         let seen = self.count_seen(&gone.keys().copied().collect()).await?;
-        let is_whole =
-            |id: &Id, on: &Gone| seen.get(id).is_some_and(|seen| seen.tally == on.wanted && !seen.came_over);
+        let is_whole = |id: &Id, on: &ExtendedSessions| {
+            seen.get(id).is_some_and(|seen| seen.tally == on.wanted && !seen.came_over)
+        };
         Ok(gone.iter().filter(|(id, on)| is_whole(id, on)).map(|(id, _)| *id).collect())
     }
 }
 
-fn gone_on(mut kept: Kept, mut sent: Sent, rules: Rules) -> Option<Gone> {
+fn extended(mut kept: StoredSessions, mut sent: Sent, rules: Rules) -> Option<ExtendedSessions> {
     if !kept.is_by(rules) {
         return None;
     }
@@ -136,7 +137,7 @@ fn gone_on(mut kept: Kept, mut sent: Sent, rules: Rules) -> Option<Gone> {
     if visits.first().is_some_and(|visit| visit.tally == last) {
         visits.remove(0);
     }
-    is_whole.then_some(Gone { visits, version, wanted })
+    is_whole.then_some(ExtendedSessions { visits, version, wanted })
 }
 
 #[cfg(test)]
@@ -171,7 +172,7 @@ mod tests {
     }
 
     /// A collector that has stored an event and read the visits, and has written nothing yet.
-    async fn begin(warehouse: &Warehouse, event: &Event) -> HashMap<Id, Gone> {
+    async fn begin(warehouse: &Warehouse, event: &Event) -> HashMap<Id, ExtendedSessions> {
         let batch = std::slice::from_ref(event);
         warehouse.insert_events(&event.id.to_string(), batch).await.unwrap();
         let mut origins = Origins::default();
@@ -180,8 +181,8 @@ mod tests {
         warehouse.read(sent, &mut origins, Rules::default()).await.unwrap()
     }
 
-    async fn recount(warehouse: &Warehouse, event: &Event) {
-        warehouse.recount_visits(std::slice::from_ref(event), Rules::default()).await.unwrap();
+    async fn recompute(warehouse: &Warehouse, event: &Event) {
+        warehouse.recompute_visits(std::slice::from_ref(event), Rules::default()).await.unwrap();
     }
 
     async fn views(warehouse: &Warehouse) -> Vec<u32> {
@@ -196,16 +197,16 @@ mod tests {
         let warehouse = warehouse(&clickhouse).await;
         let first = event(1, 2, 10, YESTERDAYS);
         warehouse.insert_events("1", std::slice::from_ref(&first)).await.unwrap();
-        recount(&warehouse, &first).await;
+        recompute(&warehouse, &first).await;
         let slow = event(2, 2, 35, 0);
         let gone = begin(&warehouse, &slow).await;
         let late = event(3, YESTERDAYS, -10, 0);
         warehouse.insert_events("3", std::slice::from_ref(&late)).await.unwrap();
-        recount(&warehouse, &late).await;
+        recompute(&warehouse, &late).await;
         assert_eq!(views(&warehouse).await, [3]);
         let whole = warehouse.write(&gone).await.unwrap();
         assert_eq!(whole.len(), 0);
-        recount(&warehouse, &slow).await;
+        recompute(&warehouse, &slow).await;
         assert_eq!(views(&warehouse).await, [3]);
     }
 
@@ -223,12 +224,12 @@ mod tests {
         let third = event(3, 2, 680, 0);
         assert_eq!(begin(&warehouse, &third).await.len(), 0);
         for event in [&both[0], &both[1], &third] {
-            recount(&warehouse, event).await;
+            recompute(&warehouse, event).await;
             assert_eq!(views(&warehouse).await, [3]);
         }
         // One of the two wakes up and writes what it read long ago.
         assert_eq!(warehouse.write(&gone[1]).await.unwrap().len(), 0);
-        recount(&warehouse, &both[1]).await;
+        recompute(&warehouse, &both[1]).await;
         assert_eq!(views(&warehouse).await, [3]);
     }
 }

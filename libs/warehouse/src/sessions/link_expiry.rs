@@ -27,7 +27,7 @@ impl Warehouse {
     ///
     /// # Errors
     /// ClickHouse is away or too slow.
-    pub async fn forget_previous(&self, before: DateTime<Utc>) -> Result<(), Error> {
+    pub async fn expire_visitor_links(&self, before: DateTime<Utc>) -> Result<(), Error> {
         let range = [(before - BACK).timestamp_millis(), before.timestamp_millis()];
         let bound = |query: clickhouse::query::Query| {
             [range, range].concat().into_iter().fold(query, |query, millis| query.bind(millis))

@@ -5,7 +5,7 @@ use domain::analytics::{Filter, Funnel, Step};
 use domain::tracking::PAGE_VIEW;
 use serde::Deserialize;
 
-use super::Questions;
+use super::SiteAnalytics;
 use super::columns::{self, EVENTS, OVER_MIDNIGHT, VISITS};
 use super::source::Join;
 use super::statement::Statement;
@@ -17,11 +17,11 @@ struct ReachedRow {
     visits: u64,
 }
 
-impl Questions<'_> {
+impl SiteAnalytics<'_> {
     /// How many visits reached each step.
     ///
     /// # Errors
-    /// As [`Questions::total`].
+    /// As [`SiteAnalytics::total`].
     pub async fn funnel(&self, funnel: &Funnel) -> Result<Vec<u64>, Error> {
         let mut statement = self.statement();
         statement.bind_range(funnel.range);

@@ -9,8 +9,8 @@ use domain::visits::Tally;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::chains::Id;
 use super::rows::{SeenRow, StoredRow, Trace, VisitRow};
+use super::visitor_links::Id;
 use crate::events::STORE_TIMEOUT;
 use crate::{Error, Warehouse, within};
 
@@ -45,7 +45,7 @@ pub(super) struct Seen {
 }
 
 /// What is asked about ids: which rows are an id's by their time and one of their columns.
-struct Asked {
+struct IdQuery {
     select: &'static str,
     time: &'static str,
     visitor: &'static str,
@@ -53,7 +53,7 @@ struct Asked {
     group: &'static str,
 }
 
-impl Asked {
+impl IdQuery {
     /// About an id's own rows.
     const fn own(select: &'static str, time: &'static str) -> Self {
         Self { select, time, visitor: "visitor", days_later: 0, group: "" }
@@ -67,7 +67,7 @@ impl Warehouse {
         ids: &HashSet<Id>,
         mut look: impl FnMut(SeenRow),
     ) -> Result<(), Error> {
-        let asked = Asked::own("SELECT ?fields FROM events", "received_at");
+        let asked = IdQuery::own("SELECT ?fields FROM events", "received_at");
         let Some(question) = self.of_ids(ids, asked) else { return Ok(()) };
         within(STORE_TIMEOUT, async {
             let mut rows = question.fetch::<SeenRow>()?;
@@ -84,7 +84,7 @@ impl Warehouse {
         let count = "SELECT site_id, toDate(received_at) AS day, visitor, toUInt32(count()) AS steps,
                             toUInt32(bitAnd(sum(toUnixTimestamp64Milli(received_at)), 4294967295)) AS times,
                             max(previous) != 0 AS came_over FROM events";
-        let asked = Asked { group: "GROUP BY site_id, day, visitor", ..Asked::own(count, "received_at") };
+        let asked = IdQuery { group: "GROUP BY site_id, day, visitor", ..IdQuery::own(count, "received_at") };
         let rows: Vec<CountRow> = self.all_of_ids(ids, asked).await?;
         let seen = |row: CountRow| {
             let id = Id { day: row.day, site: row.site_id, visitor: row.visitor };
@@ -97,7 +97,7 @@ impl Warehouse {
     /// What became of these ids the day after: those of whom that is known, each with the id of then.
     pub(super) async fn next(&self, ids: &HashSet<Id>) -> Result<HashMap<Id, Id>, Error> {
         let next = "SELECT DISTINCT site_id, toDate(received_at) AS day, visitor, previous FROM events";
-        let asked = Asked { visitor: "previous", days_later: 1, ..Asked::own(next, "received_at") };
+        let asked = IdQuery { visitor: "previous", days_later: 1, ..IdQuery::own(next, "received_at") };
         let rows: Vec<NextRow> = self.all_of_ids(ids, asked).await?;
         let link = |NextRow { site_id, day, visitor, previous }| {
             let id = Id { day, site: site_id, visitor };
@@ -112,7 +112,7 @@ impl Warehouse {
         ids: &HashSet<Id>,
         mut look: impl FnMut(VisitRow<'_>),
     ) -> Result<(), Error> {
-        let asked = Asked::own("SELECT ?fields FROM sessions FINAL", "start");
+        let asked = IdQuery::own("SELECT ?fields FROM sessions FINAL", "start");
         let Some(question) = self.of_ids(ids, asked) else { return Ok(()) };
         within(STORE_TIMEOUT, async {
             let mut rows = question.fetch::<VisitRow<'_>>()?;
@@ -128,16 +128,16 @@ impl Warehouse {
     pub(super) async fn list_traces(&self, ids: &HashSet<Id>) -> Result<Vec<Trace>, Error> {
         let traces = "SELECT site_id, any(sessions.account_id) AS account_id, visitor, start,
                              max(sessions.version) AS version FROM sessions";
-        let asked = Asked { group: "GROUP BY site_id, visitor, start", ..Asked::own(traces, "start") };
+        let asked = IdQuery { group: "GROUP BY site_id, visitor, start", ..IdQuery::own(traces, "start") };
         self.all_of_ids(ids, asked).await
     }
 
     /// The stored visits that began under these ids.
     pub(super) async fn stored_visits(&self, ids: &HashSet<Id>) -> Result<Vec<StoredRow>, Error> {
-        self.all_of_ids(ids, Asked::own("SELECT ?fields FROM sessions FINAL", "start")).await
+        self.all_of_ids(ids, IdQuery::own("SELECT ?fields FROM sessions FINAL", "start")).await
     }
 
-    async fn all_of_ids<R>(&self, ids: &HashSet<Id>, asked: Asked) -> Result<Vec<R>, Error>
+    async fn all_of_ids<R>(&self, ids: &HashSet<Id>, asked: IdQuery) -> Result<Vec<R>, Error>
     where
         R: clickhouse::RowOwned + clickhouse::RowRead,
     {
@@ -149,8 +149,8 @@ impl Warehouse {
 
     /// The rows of these visitors, if there are any. A visitor's id is a hash keyed by site and day, so that sites, days
     /// and visitors can be asked for apart.
-    fn of_ids(&self, ids: &HashSet<Id>, asked: Asked) -> Option<Query> {
-        let Asked { select, time, visitor, days_later, group } = asked;
+    fn of_ids(&self, ids: &HashSet<Id>, asked: IdQuery) -> Option<Query> {
+        let IdQuery { select, time, visitor, days_later, group } = asked;
         let later = |day: NaiveDate| day.checked_add_days(Days::new(days_later)).unwrap_or(day).to_string();
         let days = ids.iter().map(|id| id.day);
         let (first, last) = days.clone().min().zip(days.max())?;

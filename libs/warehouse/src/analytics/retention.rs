@@ -6,7 +6,7 @@ use clickhouse::Row;
 use domain::analytics::{Granularity, Retention, Returns};
 use serde::Deserialize;
 
-use super::Questions;
+use super::SiteAnalytics;
 use super::statement::{Bound, Statement};
 use crate::Error;
 
@@ -23,14 +23,14 @@ struct ReturnsRow {
     count: u64,
 }
 
-impl Questions<'_> {
+impl SiteAnalytics<'_> {
     /// How many of those who came for the first time in one period were there in another, for all pairs of periods
     /// of which there are any; whoever came is there in the period they came in, whatever they did. And the first
     /// days of the lives of all ids that were seen on these days.
     ///
     /// # Errors
-    /// As [`Questions::total`].
-    pub async fn returns(&self, asked: &Retention) -> Result<(Vec<Returns>, Vec<NaiveDate>), Error> {
+    /// As [`SiteAnalytics::total`].
+    pub async fn retention(&self, asked: &Retention) -> Result<(Vec<Returns>, Vec<NaiveDate>), Error> {
         let period = match asked.granularity {
             Granularity::Day => "",
             Granularity::Week => "toMonday",

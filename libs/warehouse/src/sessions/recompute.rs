@@ -6,9 +6,9 @@ use std::sync::Arc;
 use contract::events::Event;
 use domain::visits::{Rules, Step, Tally, UnderWay, visits_of};
 
-use super::asked::Seen;
-use super::chains::{Id, Links};
+use super::queries::Seen;
 use super::rows::{Origin, Origins, StoredRow, Trace, VisitRow};
+use super::visitor_links::{Id, VisitorLinks};
 use crate::{Error, Warehouse};
 
 /// Visitors worked on at a time: bounds the memory, and the length of a statement. Where that is too many for the
@@ -20,7 +20,7 @@ const LOOKS_MAX: u32 = 10;
 /// What was read about some persons.
 #[derive(Default)]
 struct Known {
-    links: Links,
+    links: VisitorLinks,
     steps: HashMap<Id, Vec<Step<Arc<Origin>>>>,
     /// What was read of each id.
     seen: HashMap<Id, Tally>,
@@ -37,8 +37,8 @@ impl Warehouse {
     ///
     /// # Errors
     /// ClickHouse is away, too slow, or refuses a statement.
-    pub async fn recount_visits(&self, events: &[Event], rules: Rules) -> Result<(), Error> {
-        let touched = match self.go_on(events, rules).await {
+    pub async fn recompute_visits(&self, events: &[Event], rules: Rules) -> Result<(), Error> {
+        let touched = match self.extend_sessions(events, rules).await {
             Err(error) if error.is_too_much_for_the_server() => {
                 events.iter().map(|event| Id::at(event.site_id, event.visitor, event.received_at)).collect()
             }
@@ -49,7 +49,7 @@ impl Warehouse {
         touched.sort_unstable();
         let mut waiting: Vec<Vec<Id>> = touched.chunks(AT_A_TIME).map(<[Id]>::to_vec).collect();
         while let Some(some) = waiting.pop() {
-            match self.recount_until_settled(&some, rules).await {
+            match self.recompute_until_settled(&some, rules).await {
                 Err(error) if error.is_too_much_for_the_server() && some.len() > 1 => {
                     let (one, other) = some.split_at(some.len() / 2);
                     waiting.extend([one.to_vec(), other.to_vec()]);
@@ -60,10 +60,10 @@ impl Warehouse {
         Ok(())
     }
 
-    async fn recount_until_settled(&self, touched: &[Id], rules: Rules) -> Result<(), Error> {
+    async fn recompute_until_settled(&self, touched: &[Id], rules: Rules) -> Result<(), Error> {
         let mut unsettled = touched.to_vec();
         for _ in 0..LOOKS_MAX {
-            unsettled = self.recount(&unsettled, rules).await?;
+            unsettled = self.recompute(&unsettled, rules).await?;
             if unsettled.is_empty() {
                 break;
             }
@@ -72,7 +72,7 @@ impl Warehouse {
     }
 
     /// Gives those of whom others have stored something in between.
-    async fn recount(&self, touched: &[Id], rules: Rules) -> Result<Vec<Id>, Error> {
+    async fn recompute(&self, touched: &[Id], rules: Rules) -> Result<Vec<Id>, Error> {
         let mut known = Known::default();
         let own: HashSet<Id> = touched.iter().copied().collect();
         self.learn(&own, &mut known).await?;

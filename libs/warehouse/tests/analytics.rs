@@ -9,11 +9,12 @@ use domain::analytics::{Metric, Question, Range, Visits};
 use domain::visits::Rules;
 use sandbox::test::{TestClickHouse, until};
 use uuid::Uuid;
-use warehouse::{Config, Limits, Warehouse};
+use warehouse::{Config, QueryLimits, Warehouse};
 
 const SITE: Uuid = Uuid::from_u128(7);
 const OTHER_SITE: Uuid = Uuid::from_u128(8);
-const LIMITS: Limits = Limits { time: Duration::from_secs(600), memory_bytes: 2 << 30, rows: 1_000_000_000 };
+const LIMITS: QueryLimits =
+    QueryLimits { timeout: Duration::from_secs(600), max_memory_bytes: 2 << 30, max_rows: 1_000_000_000 };
 
 fn warehouse(clickhouse: &TestClickHouse) -> Warehouse {
     warehouse::connect(&Config {
@@ -59,7 +60,7 @@ fn question(metric: Metric, range: Range) -> Question {
 
 async fn store(warehouse: &Warehouse, events: &[Event]) {
     warehouse.insert_events("batch", events).await.unwrap();
-    warehouse.recount_visits(events, Rules::default()).await.unwrap();
+    warehouse.recompute_visits(events, Rules::default()).await.unwrap();
 }
 
 #[tokio::test]
@@ -78,7 +79,7 @@ async fn page_views_and_visitors_are_those_of_the_site_and_the_range() {
     ];
     store(&warehouse, &batch).await;
     let total = async |site, metric| {
-        warehouse.questions(site, LIMITS).total(&question(metric, range), range).await.unwrap().amount
+        warehouse.analytics(site, LIMITS).total(&question(metric, range), range).await.unwrap().amount
     };
     assert_eq!(total(SITE, Metric::PageViews).await, 3);
     assert_eq!(total(SITE, Metric::UniqueVisitors).await, 3);
@@ -96,7 +97,7 @@ async fn of_each_visit_in_a_list_the_first_thousand_pages_are_read() {
     store(&warehouse, &batch).await;
     let range = Range { start: noon(), end: later(10_000) };
     let asked = Visits { range, min_pages: 0, limit: 10, offset: 0, filters: vec![] };
-    let seen = warehouse.questions(SITE, LIMITS).visits(&asked).await.unwrap();
+    let seen = warehouse.analytics(SITE, LIMITS).visits(&asked).await.unwrap();
     let pages: Vec<_> =
         seen.visits.iter().map(|visit| (visit.visitor, visit.page_views, visit.pages.len())).collect();
     assert_eq!(pages, [(1, 1, 1), (2, 2, 2), (1, 1_100, 1_000)]);
@@ -139,7 +140,7 @@ async fn a_question_that_nobody_waits_for_any_more_ends_in_clickhouse_too() {
     };
     let range = Range { start: noon(), end: noon() + TimeDelta::hours(1) };
     let asking = tokio::spawn(async move {
-        warehouse.questions(SITE, LIMITS).total(&question(Metric::AvgTimeOnPage, range), range).await
+        warehouse.analytics(SITE, LIMITS).total(&question(Metric::AvgTimeOnPage, range), range).await
     });
     until(async || running().await == 1).await;
     asking.abort();

@@ -5,7 +5,7 @@ use clickhouse::Row;
 use domain::analytics::{Range, Visits};
 use serde::Deserialize;
 
-use super::Questions;
+use super::SiteAnalytics;
 use super::columns::{self, EVENTS, LINKS, PAGE_VIEWS, VISITS};
 use super::statement::{Bound, Statement};
 use crate::Error;
@@ -15,16 +15,16 @@ const PAGES_SHOWN_MAX: i64 = 1_000;
 
 /// A part of the list.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct VisitsSeen {
+pub struct VisitList {
     /// The visits of this part.
-    pub visits: Vec<VisitSeen>,
+    pub visits: Vec<VisitSummary>,
     /// How many there are in all.
     pub total: u64,
 }
 
 /// A visit.
 #[derive(Debug, Clone, PartialEq)]
-pub struct VisitSeen {
+pub struct VisitSummary {
     /// Its visitor's id of the day it began.
     pub visitor: u64,
     /// Its first event.
@@ -46,12 +46,12 @@ pub struct VisitSeen {
     /// `desktop`, `mobile`, `tablet`, …
     pub device: String,
     /// The pages in the order they were viewed; the first 1,000.
-    pub pages: Vec<PageSeen>,
+    pub pages: Vec<ViewedPage>,
 }
 
 /// A page that was viewed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PageSeen {
+pub struct ViewedPage {
     /// Its path.
     pub path: String,
     /// When.
@@ -100,12 +100,12 @@ struct PageRow {
     path: String,
 }
 
-impl Questions<'_> {
+impl SiteAnalytics<'_> {
     /// The part of the list that is asked for.
     ///
     /// # Errors
-    /// As [`Questions::total`].
-    pub async fn visits(&self, asked: &Visits) -> Result<VisitsSeen, Error> {
+    /// As [`SiteAnalytics::total`].
+    pub async fn visits(&self, asked: &Visits) -> Result<VisitList, Error> {
         let mut statement = self.statement();
         let rows = list(&mut statement, asked);
         statement
@@ -115,7 +115,7 @@ impl Questions<'_> {
         let days = self.rows::<DayRow>(statement).await?;
         let total = days.iter().map(|day| day.count).sum();
         let Some(days) = days_of(&days, asked.offset.into(), asked.limit.into()) else {
-            return Ok(VisitsSeen { visits: vec![], total });
+            return Ok(VisitList { visits: vec![], total });
         };
         let mut statement = self.statement();
         let rows = list(&mut statement, asked);
@@ -131,20 +131,20 @@ impl Questions<'_> {
             .push(&rows)
             .push(" AND toDate(start) >= {earliest:Date} AND toDate(start) <= {latest:Date}")
             .push(" ORDER BY start DESC, visitor ASC LIMIT {limit:Int64} OFFSET {offset:Int64}");
-        let mut visits: Vec<VisitSeen> =
-            self.rows::<VisitRow>(statement).await?.into_iter().map(VisitSeen::from).collect();
+        let mut visits: Vec<VisitSummary> =
+            self.rows::<VisitRow>(statement).await?.into_iter().map(VisitSummary::from).collect();
         self.fill_pages(&mut visits).await?;
-        Ok(VisitsSeen { visits, total })
+        Ok(VisitList { visits, total })
     }
 
     /// Fills in the pages, no more of each visit than are shown.
-    async fn fill_pages(&self, visits: &mut [VisitSeen]) -> Result<(), Error> {
+    async fn fill_pages(&self, visits: &mut [VisitSummary]) -> Result<(), Error> {
         let start = visits.iter().map(|visit| visit.start).min();
         let end = visits.iter().map(|visit| visit.ended).max();
         let (Some(start), Some(end)) = (start, end) else { return Ok(()) };
         let mut statement = self.statement();
         statement.bind_range(Range { start, end: end + TimeDelta::milliseconds(1) });
-        let millis = |at: fn(&VisitSeen) -> DateTime<Utc>| {
+        let millis = |at: fn(&VisitSummary) -> DateTime<Utc>| {
             Bound::Numbers(visits.iter().map(|visit| at(visit).timestamp_millis()).collect())
         };
         statement.bind("starts", millis(|visit| visit.start));
@@ -176,7 +176,7 @@ impl Questions<'_> {
             let visit =
                 usize::try_from(number).ok().and_then(|number| visits.get_mut(number.checked_sub(1)?));
             if let Some(visit) = visit {
-                visit.pages.push(PageSeen { path, at: received_at });
+                visit.pages.push(ViewedPage { path, at: received_at });
             }
         }
         Ok(())
@@ -209,7 +209,7 @@ fn list(statement: &mut Statement, asked: &Visits) -> String {
     format!("FROM sessions FINAL WHERE {VISITS} AND page_views >= {{pages:Int64}}{filters}")
 }
 
-impl From<VisitRow> for VisitSeen {
+impl From<VisitRow> for VisitSummary {
     fn from(row: VisitRow) -> Self {
         Self {
             visitor: row.visitor,

@@ -4,10 +4,10 @@ use domain::analytics::{Metric, Question, Range, Sums};
 
 use super::source::{Part, Shape, Source, WITHIN};
 use super::statement::Statement;
-use super::{Questions, SumsRow};
+use super::{SiteAnalytics, SumsRow};
 use crate::Error;
 
-impl Questions<'_> {
+impl SiteAnalytics<'_> {
     /// The sums of `question`'s figure over `range`, its filters applied.
     ///
     /// # Errors
@@ -19,7 +19,7 @@ impl Questions<'_> {
     /// Distinct visitors who did something in the range.
     ///
     /// # Errors
-    /// As [`Questions::total`].
+    /// As [`SiteAnalytics::total`].
     pub async fn active_visitors(&self, range: Range) -> Result<u64, Error> {
         let shape = Shape { metric: Metric::ActiveVisitors, breakdown: None, filters: &[] };
         Ok(self.sums(shape, range).await?.amount)

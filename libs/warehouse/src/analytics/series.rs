@@ -6,7 +6,7 @@ use clickhouse::Row;
 use domain::analytics::{Question, Range, Sums};
 use serde::Deserialize;
 
-use super::Questions;
+use super::SiteAnalytics;
 use super::source::{Part, Shape, Source};
 use super::statement::{Bound, Statement};
 use crate::Error;
@@ -69,11 +69,11 @@ impl Buckets {
     }
 }
 
-impl Questions<'_> {
+impl SiteAnalytics<'_> {
     /// The sums of the question's figure in each of its buckets, as if each had been asked for alone.
     ///
     /// # Errors
-    /// As [`Questions::total`].
+    /// As [`SiteAnalytics::total`].
     pub async fn series(&self, question: &Question) -> Result<Vec<Sums>, Error> {
         let starts: Vec<i64> = question.buckets.iter().map(|bucket| bucket.range.start.timestamp()).collect();
         // Who is active now is in none of the buckets of last year.

@@ -4,7 +4,7 @@ use clickhouse::Row;
 use domain::analytics::{Dimension, Question, Sums};
 use serde::Deserialize;
 
-use super::Questions;
+use super::SiteAnalytics;
 use super::source::{Part, Shape, Source};
 use super::statement::Bound;
 use crate::Error;
@@ -16,13 +16,13 @@ struct WordRow {
     over: u64,
 }
 
-impl Questions<'_> {
+impl SiteAnalytics<'_> {
     /// The sums of the question's figure for the values of `dimension` that weigh most: those with the largest
     /// count, of a mean those that are the mean of most. Equals stand in the order of their bytes. What has no
     /// value stands under the empty text.
     ///
     /// # Errors
-    /// As [`Questions::total`].
+    /// As [`SiteAnalytics::total`].
     pub async fn breakdown(
         &self,
         question: &Question,

@@ -15,7 +15,7 @@ pub(super) struct Id {
 
 /// Which id was whose the day before, and the day after.
 #[derive(Debug, Default)]
-pub(super) struct Links {
+pub(super) struct VisitorLinks {
     before: HashMap<Id, Id>,
     after: HashMap<Id, Id>,
 }
@@ -32,7 +32,7 @@ impl Id {
     }
 }
 
-impl Links {
+impl VisitorLinks {
     pub(super) fn add(&mut self, id: Id, previous: u64) {
         if previous != 0 {
             self.before.insert(id, id.before(previous));
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_person_begins_with_the_earliest_known_id() {
-        let mut links = Links::default();
+        let mut links = VisitorLinks::default();
         for day in 2..=5 {
             links.add(id(day), id(day - 1).visitor);
         }
