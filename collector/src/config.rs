@@ -99,7 +99,7 @@ pub struct Quota {
     /// How long an account keeps a block it doesn't use.
     #[serde(with = "service::config::duration")]
     pub idle: Duration,
-    /// How long it is believed that a month is used up.
+    /// How long it is trusted_token that a month is used up.
     #[serde(with = "service::config::duration")]
     pub ask_again: Duration,
     /// How long an event waits for a block.

@@ -16,7 +16,7 @@ use service::Clock;
 use tower_http::cors::{Any, CorsLayer};
 use web::{ClientIp, EdgeTrust};
 
-use crate::pipeline::{Arrival, Pipeline, count_dropped};
+use crate::pipeline::{IncomingEvent, Pipeline, count_dropped};
 use crate::tracker;
 
 /// Of a longer user agent no more is looked at, nor remembered.
@@ -37,7 +37,7 @@ pub(crate) struct Intake {
 pub(crate) struct Times {
     pub(crate) clock: Clock,
     /// Whom to believe what an event says of that, if anybody.
-    pub(crate) believed: Option<EdgeTrust>,
+    pub(crate) trusted_token: Option<EdgeTrust>,
 }
 
 pub(crate) fn router(intake: Intake) -> Router {
@@ -69,7 +69,7 @@ async fn collect(
     match body {
         Ok(body) => {
             let now = times.clock.now();
-            let arrival = Arrival {
+            let arrival = IncomingEvent {
                 body,
                 ip,
                 user_agent: beginning(text(&headers, header::USER_AGENT.as_str()), USER_AGENT_BYTES),
@@ -91,7 +91,7 @@ async fn collect(
 
 impl Times {
     fn of(&self, headers: &HeaderMap, now: DateTime<Utc>) -> DateTime<Utc> {
-        let is_believed = || self.believed.as_ref().is_some_and(|trust| trust.vouches_for(headers));
+        let is_believed = || self.trusted_token.as_ref().is_some_and(|trust| trust.vouches_for(headers));
         let said = DateTime::parse_from_rfc3339(text(headers, EVENT_TIME)).ok().filter(|_| is_believed());
         let believable = |time: &DateTime<Utc>| (now - EVENT_TIME_BACK..=now).contains(time);
         said.map(|time| time.to_utc()).filter(believable).unwrap_or(now)
@@ -116,10 +116,10 @@ mod tests {
     #[test]
     fn an_event_says_when_it_happened_only_where_that_is_allowed_and_beside_the_token() {
         let now = "2026-11-21T10:00:00Z".parse().unwrap();
-        let of = |believed: Option<&str>, said: &str| {
+        let of = |trusted_token: Option<&str>, said: &str| {
             let headers = [(EVENT_TIME, said), (TOKEN, "secret")];
             let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-            let times = Times { clock: Clock::manual(now), believed: believed.map(EdgeTrust::new) };
+            let times = Times { clock: Clock::manual(now), trusted_token: trusted_token.map(EdgeTrust::new) };
             times.of(&HeaderMap::from_iter(headers), now)
         };
         let past = "2026-11-14T09:30:00+01:00";

@@ -4,7 +4,7 @@
 //! keeps what was taken until ClickHouse has it.
 
 mod config;
-mod drops;
+mod dropped_events;
 mod intake;
 mod pipeline;
 mod segments;
@@ -22,11 +22,13 @@ use store::read_pool::ReadPool;
 use web::EdgeTrust;
 
 pub use config::{Collector, Config, DEFAULTS, Quota, Secrets, Segments};
-use drops::DropCounts;
+use dropped_events::DroppedEvents;
 use intake::{Intake, Times};
 use pipeline::Pipeline;
 use segments::{Limits, Stores};
-use steps::{CheckQuota, DropBots, FindSite, Locate, NameVisitor, RateLimit, ReadAgent, Salts, Write};
+use steps::{
+    CheckQuota, DeriveVisitorId, DropBots, FindSite, Locate, ParseUserAgent, RateLimit, Salts, Write,
+};
 
 /// What components get to end once asked: open requests 10 s, a last insert 5 s.
 const GRACE: Duration = Duration::from_secs(20);
@@ -63,8 +65,8 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let (check_quota, quota_keeper) =
         CheckQuota::new(db.clone(), lookups.clone(), clock.clone(), config.quota.clone());
     let salts = Salts::new(lookups, clock.clone(), rng.clone(), readiness.register("salts"));
-    let name_visitor = NameVisitor::new(salts);
-    let drops = DropCounts::new(db, clock.clone());
+    let derive_visitor_id = DeriveVisitorId::new(salts);
+    let drops = DroppedEvents::new(db, clock.clone());
     let trust = EdgeTrust::new(secrets.edge_token.expose_secret());
     let intake = Intake {
         pipeline: Arc::new(Pipeline {
@@ -73,18 +75,18 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
             drop_bots: DropBots::new()?,
             check_quota,
             locate: Locate::new(&collector.location_files)?,
-            read_agent: ReadAgent::new()?,
-            name_visitor: name_visitor.clone(),
+            parse_user_agent: ParseUserAgent::new()?,
+            derive_visitor_id: derive_visitor_id.clone(),
             write: Write { journal, clock: clock.clone(), rng },
             drops: drops.clone(),
         }),
         trust: trust.clone(),
-        times: Times { clock: clock.clone(), believed: collector.accept_event_time.then_some(trust) },
+        times: Times { clock: clock.clone(), trusted_token: collector.accept_event_time.then_some(trust) },
     };
 
     let mut lifecycle = Lifecycle::new(shutdown.clone());
-    lifecycle.spawn("salts", name_visitor.look_after_salts(shutdown.clone()));
-    lifecycle.spawn("rate limit", rate_limit.share_counts(clock, shutdown.clone()));
+    lifecycle.spawn("salts", derive_visitor_id.look_after_salts(shutdown.clone()));
+    lifecycle.spawn("rate limit", rate_limit.tell(clock, shutdown.clone()));
     lifecycle.spawn("drops", drops.write(collector.drops_every, shutdown.clone()));
     lifecycle.spawn("site news", find_site.listen(bus, shutdown.clone()));
     // These end one after the other: no more requests, then no more lines (and nothing left to count), then nothing

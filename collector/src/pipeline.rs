@@ -7,15 +7,15 @@ use chrono::{DateTime, Utc};
 use domain::tracking::{Dropped, Hit, parse};
 use service::metrics;
 
-use crate::drops::DropCounts;
+use crate::dropped_events::DroppedEvents;
 use crate::steps::{
-    CheckQuota, Counted, DropBots, FindSite, Findings, Locate, NameVisitor, RateLimit, ReadAgent, Site,
-    Write, classify_source, heed_wishes,
+    CheckQuota, Counted, DeriveVisitorId, DropBots, Enrichment, FindSite, Locate, ParseUserAgent, RateLimit,
+    Site, Write, classify_source, honor_dnt,
 };
 
 /// An event as it arrived.
 #[derive(Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct IncomingEvent {
     /// What the tracker sent.
     pub(crate) body: Bytes,
     /// Where it was sent from. Used and forgotten.
@@ -33,7 +33,7 @@ pub(crate) struct Arrival {
 }
 
 #[cfg(test)]
-impl Default for Arrival {
+impl Default for IncomingEvent {
     fn default() -> Self {
         Self {
             body: Bytes::new(),
@@ -54,16 +54,16 @@ pub(crate) struct Pipeline {
     pub(crate) drop_bots: DropBots,
     pub(crate) check_quota: CheckQuota,
     pub(crate) locate: Locate,
-    pub(crate) read_agent: ReadAgent,
-    pub(crate) name_visitor: NameVisitor,
+    pub(crate) parse_user_agent: ParseUserAgent,
+    pub(crate) derive_visitor_id: DeriveVisitorId,
     pub(crate) write: Write,
-    pub(crate) drops: DropCounts,
+    pub(crate) drops: DroppedEvents,
 }
 
 impl Pipeline {
     /// Takes an event through the steps, and counts it if one of them dropped it. When this returns `Ok`, the event is
     /// safe, and counted by whoever wrote it: its sender may have hung up by then.
-    pub(crate) async fn take(&self, arrival: &Arrival) -> Result<(), Dropped> {
+    pub(crate) async fn take(&self, arrival: &IncomingEvent) -> Result<(), Dropped> {
         let ended = match parse(&arrival.body) {
             Ok(hit) => self.steps(arrival, hit).await,
             Err(reason) => Err(reason),
@@ -71,17 +71,17 @@ impl Pipeline {
         ended.inspect_err(|reason| self.drop(arrival, *reason))
     }
 
-    async fn steps(&self, arrival: &Arrival, hit: Hit) -> Result<(), Dropped> {
+    async fn steps(&self, arrival: &IncomingEvent, hit: Hit) -> Result<(), Dropped> {
         self.rate_limit.step(arrival)?;
         let site = self.find_site.step(&hit).await?;
-        heed_wishes(arrival, site)?;
+        honor_dnt(arrival, site)?;
         self.drop_bots.step(arrival, &hit)?;
         let mut counted = self.check_quota.step(arrival, site).await?;
         self.store(arrival, hit, site, &mut counted).await
     }
 
     /// Counts a dropped event, for its site too if one is known by the token in it.
-    fn drop(&self, arrival: &Arrival, reason: Dropped) {
+    fn drop(&self, arrival: &IncomingEvent, reason: Dropped) {
         count_dropped(reason);
         let owner = parse(&arrival.body).ok().and_then(|hit| self.find_site.peek(&hit));
         if let Some(owner) = owner {
@@ -93,16 +93,16 @@ impl Pipeline {
     /// stored events once they are (`Warehouse::recompute_visits`), where late ones and other collectors' are seen too.
     async fn store(
         &self,
-        arrival: &Arrival,
+        arrival: &IncomingEvent,
         hit: Hit,
         site: Site,
         counted: &mut Counted,
     ) -> Result<(), Dropped> {
         let place = self.locate.step(arrival);
-        let agent = self.read_agent.step(arrival, &hit);
+        let agent = self.parse_user_agent.step(arrival, &hit);
         let source = classify_source(&hit);
-        let visitor = self.name_visitor.step(arrival, &hit, site).await?;
-        self.write.step(arrival, hit, Findings { site, place, agent, source, visitor }, counted).await
+        let visitor = self.derive_visitor_id.step(arrival, &hit, site).await?;
+        self.write.step(arrival, hit, Enrichment { site, place, agent, source, visitor }, counted).await
     }
 }
 

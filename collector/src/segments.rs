@@ -15,13 +15,13 @@
 //! forgotten some day). A segment is deleted only when its events' visits, too, are worked out: that may be done again
 //! as often as need be.
 
+mod backlog;
 mod delivery;
 mod folder;
 mod journal;
-mod line;
-mod room;
+mod preallocated;
+mod record;
 mod shipper;
-mod spares;
 #[cfg(test)]
 mod tests;
 
@@ -32,9 +32,9 @@ use service::{Clock, Readiness, Rng, Shutdown};
 use store::read_pool::ReadPool;
 use warehouse::Warehouse;
 
+use backlog::Backlog;
 use folder::Folder;
 pub(crate) use journal::{Journal, Limits, Writer};
-use room::Room;
 pub(crate) use shipper::Shipper;
 
 /// Where events go, and by which rule they become visits.
@@ -64,9 +64,9 @@ pub(crate) fn open(
             "an earlier process left events: they are sent now"
         );
     }
-    let room = Room::new(bytes, limits.unsent_bytes_max, readiness.register("segments_room"));
+    let backlog = Backlog::new(bytes, limits.unsent_bytes_max, readiness.register("segments_backlog"));
     let writable = readiness.register("segments_writable");
     let (journal, writer, sealed) =
-        Journal::new((folder, leftovers), room.clone(), limits, (clock.clone(), rng), writable)?;
-    Ok((journal, writer, Shipper::new(stores, sealed, room, clock, shutdown)))
+        Journal::new((folder, leftovers), backlog.clone(), limits, (clock.clone(), rng), writable)?;
+    Ok((journal, writer, Shipper::new(stores, sealed, backlog, clock, shutdown)))
 }

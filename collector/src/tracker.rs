@@ -68,7 +68,7 @@ fn items<'a>(asked: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'
     values.flat_map(|value| value.split(',')).map(str::trim)
 }
 
-/// Whether gzip is named, and not with a weight of nothing (RFC 9110, 12.5.3). Any wish beside it is no matter here.
+/// Whether gzip is named, and not with a weight of nothing (RFC 9110, 12.5.3). Any request beside it is no matter here.
 fn takes_gzip(asked: &HeaderMap) -> bool {
     items(asked, &header::ACCEPT_ENCODING).any(|item| {
         let (coding, weight) = item.split_once(';').unwrap_or((item, "q=1"));

@@ -16,13 +16,13 @@ use std::time::Duration;
 use contract::events::Event;
 use domain::months::month_of;
 use service::{Clock, metrics};
-use store::read_pool::ReadError;
+use store::lookups::NoAnswer;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::Stores;
 use super::folder::SealedSegment;
-use super::line::{self, Foreign, Lines};
+use super::record::{self, Records, UnknownRecord};
 
 /// Events older than this are inserted only when it is known that their sites are still there. Younger ones are, too,
 /// while Postgres is away: nobody can delete a site then.
@@ -30,10 +30,10 @@ const YOUNG: Duration = Duration::from_secs(60);
 
 /// A segment on its way.
 #[derive(Debug)]
-pub(super) struct Parcel {
+pub(super) struct Shipment {
     pub(super) segment: SealedSegment,
     /// What of it is to be stored yet.
-    part: Part,
+    part: SegmentPart,
     /// It may have been inserted so long ago that its token is forgotten.
     pub(super) doubtful: bool,
     counted: Counted,
@@ -56,20 +56,20 @@ fn once(done: &mut bool, count: impl FnOnce()) {
 
 /// Of a segment's events …
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum SegmentPart {
     /// … all.
     Whole,
     /// … those whose sites are still unknown.
-    Unheard,
+    UnresolvedSite,
 }
 
-impl Parcel {
+impl Shipment {
     pub(super) fn new(segment: SealedSegment) -> Self {
-        Self { doubtful: segment.leftover, segment, part: Part::Whole, counted: Counted::default() }
+        Self { doubtful: segment.leftover, segment, part: SegmentPart::Whole, counted: Counted::default() }
     }
 
     /// What is left when all but this part is stored, to be tried again some time.
-    pub(super) fn left(self, part: Part) -> Self {
+    pub(super) fn left(self, part: SegmentPart) -> Self {
         Self { part, doubtful: true, ..self }
     }
 }
@@ -88,7 +88,7 @@ pub(super) enum Unshipped {
     #[error("reading: {0}")]
     Unreadable(#[from] std::io::Error),
     #[error(transparent)]
-    Foreign(#[from] Foreign),
+    UnknownRecord(#[from] UnknownRecord),
     #[error("the service stopped first")]
     Stopped,
 }
@@ -98,16 +98,16 @@ impl Unshipped {
     pub(super) fn retryable(&self) -> bool {
         match self {
             Self::Warehouse(error) => error.retryable(),
-            Self::Unreadable(_) | Self::Foreign(_) | Self::Stopped => false,
+            Self::Unreadable(_) | Self::UnknownRecord(_) | Self::Stopped => false,
         }
     }
 }
 
 impl Delivery {
     /// Stores what can be stored now, and gives the part that waits for Postgres.
-    pub(super) async fn ship(&self, parcel: &mut Parcel) -> Result<Option<Part>, Unshipped> {
-        let Parcel { segment, part, doubtful, counted } = parcel;
-        let Lines { mut events, skipped } = read(&segment.path)?;
+    pub(super) async fn ship(&self, shipment: &mut Shipment) -> Result<Option<SegmentPart>, Unshipped> {
+        let Shipment { segment, part, doubtful, counted } = shipment;
+        let Records { mut events, skipped } = read(&segment.path)?;
         if skipped > 0 {
             once(&mut counted.skipped, || {
                 tracing::warn!(skipped, segment = %segment.id, "torn or damaged lines are passed over");
@@ -115,29 +115,29 @@ impl Delivery {
             });
         }
         let unheard: Vec<Event> = events.extract_if(.., |event| !event.site_token.is_empty()).collect();
-        if *part == Part::Whole && !events.is_empty() {
+        if *part == SegmentPart::Whole && !events.is_empty() {
             match self.existing(&events).await {
                 Ok(sites) => events.retain(|event| sites.contains(&event.site_id)),
                 Err(_) if segment.age(&self.clock) < YOUNG => {}
-                Err(error) => return Ok(waits(segment, Part::Whole, &error)),
+                Err(error) => return Ok(waits(segment, SegmentPart::Whole, &error)),
             }
             let stored = self.store(&segment.id.to_string(), events, *doubtful).await?;
             once(&mut counted.heard, || count_stored(stored));
         }
-        if unheard.is_empty() { Ok(None) } else { self.ship_unheard(parcel, unheard).await }
+        if unheard.is_empty() { Ok(None) } else { self.ship_unheard(shipment, unheard).await }
     }
 
     async fn ship_unheard(
         &self,
-        Parcel { segment, doubtful, counted, .. }: &mut Parcel,
+        Shipment { segment, doubtful, counted, .. }: &mut Shipment,
         mut events: Vec<Event>,
-    ) -> Result<Option<Part>, Unshipped> {
+    ) -> Result<Option<SegmentPart>, Unshipped> {
         let tokens: HashSet<&str> = events.iter().map(|event| event.site_token.as_str()).collect();
         let tokens: Vec<String> = tokens.into_iter().map(str::to_owned).collect();
         let look_up = async |conn: &mut store::Conn| store::sites::list_owners(conn, &tokens).await;
-        let owners = match self.stores.lookups.query(look_up).await {
+        let owners = match self.stores.lookups.ask(look_up).await {
             Ok(owners) => owners,
-            Err(error) => return Ok(waits(segment, Part::Unheard, &error)),
+            Err(error) => return Ok(waits(segment, SegmentPart::UnresolvedSite, &error)),
         };
         let unknown = events.extract_if(.., |event| !owners.contains_key(&event.site_token)).count();
         let mut taken: HashMap<Uuid, i64> = HashMap::new();
@@ -157,19 +157,19 @@ impl Delivery {
         let taken: Vec<(Uuid, i64)> = taken.into_iter().collect();
         let now = self.clock.now();
         let charge = async |conn: &mut store::Conn| {
-            store::monthly_usage::charge_held_events(conn, segment.id, month_of(now), &taken, now).await
+            store::months::charge_held_events(conn, segment.id, month_of(now), &taken, now).await
         };
-        match self.stores.lookups.query(charge).await {
+        match self.stores.lookups.ask(charge).await {
             Ok(()) => Ok(None),
-            Err(error) => Ok(waits(segment, Part::Unheard, &error)),
+            Err(error) => Ok(waits(segment, SegmentPart::UnresolvedSite, &error)),
         }
     }
 
-    async fn existing(&self, events: &[Event]) -> Result<HashSet<Uuid>, ReadError> {
+    async fn existing(&self, events: &[Event]) -> Result<HashSet<Uuid>, NoAnswer> {
         let sites: HashSet<Uuid> = events.iter().map(|event| event.site_id).collect();
         let sites: Vec<Uuid> = sites.into_iter().collect();
         let list = async |conn: &mut store::Conn| store::sites::list_existing(conn, &sites).await;
-        self.stores.lookups.query(list).await
+        self.stores.lookups.ask(list).await
     }
 
     /// Gives how many are in ClickHouse then, be it since now or before.
@@ -199,12 +199,12 @@ fn count_stored(events: usize) {
     metrics::counter("collector_event_insert_total").add(events as u64, &[]);
 }
 
-fn waits(segment: &SealedSegment, part: Part, error: &ReadError) -> Option<Part> {
+fn waits(segment: &SealedSegment, part: SegmentPart, error: &NoAnswer) -> Option<SegmentPart> {
     tracing::warn!(%error, segment = %segment.id, ?part, "events wait until Postgres says whose they are");
     Some(part)
 }
 
-fn read(path: &Path) -> Result<Lines, Unshipped> {
+fn read(path: &Path) -> Result<Records, Unshipped> {
     // Megabytes of JSON: the shipper has a thread of its own.
-    Ok(line::decode(&std::fs::read(path)?)?)
+    Ok(record::decode(&std::fs::read(path)?)?)
 }

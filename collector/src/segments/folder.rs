@@ -30,7 +30,7 @@ pub(super) struct OpenSegment {
     file: File,
     /// Bytes known to be on disk.
     pub(super) bytes: u64,
-    /// Room for so many was made beforehand; zeros follow what is written.
+    /// Backlog for so many was made beforehand; zeros follow what is written.
     filled: u64,
     /// Since when events are written to it.
     pub(super) since: DateTime<Utc>,

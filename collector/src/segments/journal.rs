@@ -11,10 +11,10 @@ use service::{Check, Clock, Rng, metrics};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::backlog::Backlog;
 use super::folder::{Folder, OpenSegment, SealedSegment};
-use super::line;
-use super::room::Room;
-use super::spares::Spares;
+use super::preallocated::Preallocated;
+use super::record;
 
 /// Events of one flush; more wait for the next.
 const GROUP_EVENTS_MAX: usize = 4_096;
@@ -42,11 +42,11 @@ pub(crate) struct Limits {
 #[derive(Clone)]
 pub(crate) struct Journal {
     entries: mpsc::Sender<Entry>,
-    room: Room,
+    backlog: Backlog,
 }
 
 /// An event that is being written.
-pub(crate) struct HandedIn(oneshot::Receiver<bool>);
+pub(crate) struct PendingWrite(oneshot::Receiver<bool>);
 
 struct Entry {
     line: Vec<u8>,
@@ -56,7 +56,7 @@ struct Entry {
 /// The one task that writes. It waits for the disk where it runs: on a thread of its own.
 pub(crate) struct Writer {
     folder: Arc<Folder>,
-    spares: Spares,
+    preallocated: Preallocated,
     limits: Limits,
     clock: Clock,
     rng: Rng,
@@ -70,27 +70,27 @@ pub(crate) struct Writer {
     /// Sealed and not yet handed to the shipper, oldest first.
     sealed: VecDeque<SealedSegment>,
     shipper: mpsc::Sender<SealedSegment>,
-    room: Room,
+    backlog: Backlog,
 }
 
 impl Journal {
     /// The handle, the task to spawn, and where sealed segments come out, one at a time.
     pub(super) fn new(
         (folder, leftovers): (Folder, Vec<SealedSegment>),
-        room: Room,
+        backlog: Backlog,
         limits: Limits,
         (clock, rng): (Clock, Rng),
         check: Check,
     ) -> std::io::Result<(Self, Writer, mpsc::Receiver<SealedSegment>)> {
         let (entries, incoming) = mpsc::channel(2 * GROUP_EVENTS_MAX);
-        // Room for one, so that the writer notices when the shipper is behind, and seals larger segments.
+        // Backlog for one, so that the writer notices when the shipper is behind, and seals larger segments.
         let (shipper, outgoing) = mpsc::channel(1);
         check.ok();
         let folder = Arc::new(folder);
-        let spares = Spares::new(Arc::clone(&folder), clock.clone(), rng.clone())?;
+        let preallocated = Preallocated::new(Arc::clone(&folder), clock.clone(), rng.clone())?;
         let writer = Writer {
             folder,
-            spares,
+            preallocated,
             limits,
             clock,
             rng,
@@ -102,24 +102,24 @@ impl Journal {
             last_bytes: 0,
             sealed: leftovers.into(),
             shipper,
-            room: room.clone(),
+            backlog: backlog.clone(),
         };
-        Ok((Self { entries, room }, writer, outgoing))
+        Ok((Self { entries, backlog }, writer, outgoing))
     }
 
     /// Takes the event. From then on it is written, whether or not somebody waits for that.
-    pub(crate) async fn hand_in(&self, event: &Event) -> Result<HandedIn, Dropped> {
-        if self.room.is_full() {
+    pub(crate) async fn append(&self, event: &Event) -> Result<PendingWrite, Dropped> {
+        if self.backlog.is_full() {
             return Err(Dropped::Full);
         }
-        let line = line::encode(event).map_err(|_| Dropped::Unwritable)?;
+        let line = record::encode(event).map_err(|_| Dropped::Unwritable)?;
         let (answer, written) = oneshot::channel();
         self.entries.send(Entry { line, answer }).await.map_err(|_| Dropped::Unwritable)?;
-        Ok(HandedIn(written))
+        Ok(PendingWrite(written))
     }
 }
 
-impl HandedIn {
+impl PendingWrite {
     /// Returns once the event is on disk.
     pub(crate) async fn written(self) -> Result<(), Dropped> {
         if self.0.await == Ok(true) { Ok(()) } else { Err(Dropped::Unwritable) }
@@ -155,7 +155,7 @@ impl Writer {
             // A shipper that has given up has left the rest to the next start.
             let _left_on_disk = self.shipper.send(segment).await;
         }
-        self.spares.end();
+        self.preallocated.end();
         Ok(())
     }
 
@@ -168,7 +168,7 @@ impl Writer {
         match &written {
             Ok(()) => {
                 self.accepted.add(group.len() as u64, &[]);
-                self.room.taken(lines.len() as u64);
+                self.backlog.taken(lines.len() as u64);
                 self.check.ok();
             }
             Err(error) => {
@@ -219,11 +219,11 @@ impl Writer {
         let (open, _) = match &mut self.open {
             Some(open) => open,
             none => {
-                let segment = match self.spares.take() {
+                let segment = match self.preallocated.take() {
                     Some(spare) => spare,
                     None => self.folder.create(self.rng.uuid_v7(self.clock.now()))?,
                 };
-                self.spares.order(self.last_bytes, self.limits.segment_bytes_max);
+                self.preallocated.order(self.last_bytes, self.limits.segment_bytes_max);
                 none.insert((segment, Instant::now()))
             }
         };

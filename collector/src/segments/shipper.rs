@@ -9,9 +9,9 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::Stores;
-use super::delivery::{Delivery, Parcel, Part, Unshipped};
+use super::backlog::Backlog;
+use super::delivery::{Delivery, SegmentPart, Shipment, Unshipped};
 use super::folder::SealedSegment;
-use super::room::Room;
 
 const PAUSE_FIRST: Duration = Duration::from_millis(200);
 const PAUSE_LONGEST: Duration = Duration::from_secs(10);
@@ -38,21 +38,21 @@ pub(crate) struct Shipper {
     shutdown: Shutdown,
     sealed: mpsc::Receiver<SealedSegment>,
     /// What waits for Postgres, and when it is worth another look.
-    held: VecDeque<Parcel>,
+    held: VecDeque<Shipment>,
     look_at: Instant,
-    room: Room,
+    backlog: Backlog,
 }
 
 impl Shipper {
     pub(super) fn new(
         stores: Stores,
         sealed: mpsc::Receiver<SealedSegment>,
-        room: Room,
+        backlog: Backlog,
         clock: Clock,
         shutdown: Shutdown,
     ) -> Self {
         let delivery = Delivery { stores, clock: clock.clone() };
-        Self { delivery, clock, shutdown, sealed, held: VecDeque::new(), look_at: Instant::now(), room }
+        Self { delivery, clock, shutdown, sealed, held: VecDeque::new(), look_at: Instant::now(), backlog }
     }
 
     /// Inserts until the writer has ended and nothing is left, or for a little while after shutdown was requested.
@@ -72,35 +72,35 @@ impl Shipper {
         loop {
             // Where there is both, they take turns: what is new doesn't wait for what is held, nor that for the new.
             let next = tokio::select! {
-                segment = self.sealed.recv() => segment.map(Parcel::new),
+                segment = self.sealed.recv() => segment.map(Shipment::new),
                 () = tokio::time::sleep_until(self.look_at), if !self.held.is_empty() => self.held.pop_front(),
             };
-            let Some(parcel) = next else { return Ok(()) };
-            self.report_oldest(Some(&parcel));
-            let (begun, bytes, came_before) = (Instant::now(), parcel.segment.bytes, self.room.came());
-            let behind = parcel.segment.age(&self.clock);
-            if !self.ship_one(parcel).await? {
+            let Some(shipment) = next else { return Ok(()) };
+            self.report_oldest(Some(&shipment));
+            let (begun, bytes, came_before) = (Instant::now(), shipment.segment.bytes, self.backlog.came());
+            let behind = shipment.segment.age(&self.clock);
+            if !self.ship_one(shipment).await? {
                 return Ok(());
             }
             if self.sealed.is_empty() {
                 self.report_oldest(None);
             }
-            let rest = rest_after(begun.elapsed(), behind, bytes, self.room.came() - came_before);
+            let rest = rest_after(begun.elapsed(), behind, bytes, self.backlog.came() - came_before);
             // The pause is the point. Nothing rests at the end.
             self.shutdown.unless_requested(tokio::time::sleep_until(Instant::now() + rest)).await;
         }
     }
 
     /// Gives whether to go on.
-    async fn ship_one(&mut self, mut parcel: Parcel) -> anyhow::Result<bool> {
-        let segment = parcel.segment.clone();
-        match self.ship_until_stored(&mut parcel).await {
+    async fn ship_one(&mut self, mut shipment: Shipment) -> anyhow::Result<bool> {
+        let segment = shipment.segment.clone();
+        match self.ship_until_stored(&mut shipment).await {
             Ok(None) => {
                 segment.delete()?;
-                self.room.freed(segment.bytes);
+                self.backlog.freed(segment.bytes);
             }
             Ok(Some(part)) => {
-                self.held.push_back(parcel.left(part));
+                self.held.push_back(shipment.left(part));
                 self.look_at = Instant::now() + LOOK_AGAIN_AFTER;
             }
             Err(Unshipped::Stopped) => return Ok(false),
@@ -115,17 +115,17 @@ impl Shipper {
 
     /// Tries until everything is stored but what waits for Postgres, which it gives; gives up only where trying again
     /// can't help, or the service stops.
-    async fn ship_until_stored(&self, parcel: &mut Parcel) -> Result<Option<Part>, Unshipped> {
+    async fn ship_until_stored(&self, shipment: &mut Shipment) -> Result<Option<SegmentPart>, Unshipped> {
         let (begun, mut pause) = (Instant::now(), PAUSE_FIRST);
         loop {
-            let error = match self.delivery.ship(parcel).await {
+            let error = match self.delivery.ship(shipment).await {
                 Err(error) if error.retryable() => error,
                 done => return done,
             };
-            parcel.doubtful |= begun.elapsed() >= TOKEN_KNOWN_FOR;
+            shipment.doubtful |= begun.elapsed() >= TOKEN_KNOWN_FOR;
             metrics::counter("collector_insert_fail_total").add(1, &[]);
-            tracing::warn!(%error, segment = %parcel.segment.id, ?pause, "a segment can't be sent on yet");
-            self.report_oldest(Some(parcel));
+            tracing::warn!(%error, segment = %shipment.segment.id, ?pause, "a segment can't be sent on yet");
+            self.report_oldest(Some(shipment));
             if self.shutdown.is_requested() {
                 return Err(Unshipped::Stopped);
             }
@@ -136,8 +136,8 @@ impl Shipper {
     }
 
     /// The age of what has waited longest, for ClickHouse or for Postgres.
-    fn report_oldest(&self, current: Option<&Parcel>) {
-        let ages = self.held.iter().chain(current).map(|parcel| parcel.segment.age(&self.clock));
+    fn report_oldest(&self, current: Option<&Shipment>) {
+        let ages = self.held.iter().chain(current).map(|shipment| shipment.segment.age(&self.clock));
         let seconds = ages.max().map_or(0.0, |age| age.as_secs_f64());
         metrics::gauge("collector_segment_oldest_seconds").set(seconds, &[]);
     }

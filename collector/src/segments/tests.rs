@@ -12,10 +12,10 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
+use super::backlog::Backlog;
 use super::folder::{Folder, SealedSegment};
 use super::journal::{Journal, Limits};
-use super::line;
-use super::room::Room;
+use super::record;
 
 const LIMITS: Limits =
     Limits { seal_after: Duration::from_millis(300), segment_bytes_max: 1 << 20, unsent_bytes_max: 1 << 30 };
@@ -23,7 +23,7 @@ const LIMITS: Limits =
 struct Bench {
     journal: Journal,
     sealed: mpsc::Receiver<SealedSegment>,
-    room: Room,
+    backlog: Backlog,
     readiness: Readiness,
     writer: tokio::task::JoinHandle<anyhow::Result<()>>,
 }
@@ -32,12 +32,12 @@ fn bench(folder: &Path, limits: Limits) -> Bench {
     let readiness = Readiness::new(&Shutdown::new());
     let (folder, leftovers) = Folder::open(folder).unwrap();
     let bytes = leftovers.iter().map(|segment| segment.bytes).sum();
-    let room = Room::new(bytes, limits.unsent_bytes_max, readiness.register("room"));
+    let backlog = Backlog::new(bytes, limits.unsent_bytes_max, readiness.register("room"));
     let chassis = (Clock::system(), Rng::system());
     let (journal, writer, sealed) =
-        Journal::new((folder, leftovers), room.clone(), limits, chassis, readiness.register("writable"))
+        Journal::new((folder, leftovers), backlog.clone(), limits, chassis, readiness.register("writable"))
             .unwrap();
-    Bench { journal, sealed, room, readiness, writer: tokio::spawn(writer.run()) }
+    Bench { journal, sealed, backlog, readiness, writer: tokio::spawn(writer.run()) }
 }
 
 impl Bench {
@@ -47,7 +47,7 @@ impl Bench {
 }
 
 async fn append(journal: &Journal, number: u128) -> Result<(), Dropped> {
-    journal.hand_in(&event(number)).await?.written().await
+    journal.append(&event(number)).await?.written().await
 }
 
 fn event(number: u128) -> Event {
@@ -66,7 +66,7 @@ fn event(number: u128) -> Event {
 }
 
 fn numbers(segment: &SealedSegment) -> BTreeSet<u128> {
-    let lines = line::decode(&fs::read(&segment.path).unwrap()).unwrap();
+    let lines = record::decode(&fs::read(&segment.path).unwrap()).unwrap();
     lines.events.iter().map(|event| event.id.as_u128()).collect()
 }
 
@@ -108,17 +108,17 @@ async fn an_answered_event_is_already_on_the_disk() {
     let open = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
     let open = open.filter(|path| path.extension().is_some_and(|state| state == "open" || state == "sealed"));
     let bytes: Vec<u8> = open.flat_map(|path| fs::read(path).unwrap()).collect();
-    assert_eq!(line::decode(&bytes).unwrap().events, [event(1)]);
+    assert_eq!(record::decode(&bytes).unwrap().events, [event(1)]);
 }
 
 #[tokio::test]
 async fn what_a_killed_process_left_is_sealed_under_its_old_name_without_the_torn_line() {
     let folder = TempDir::new().unwrap();
     let (older, newer) = (Uuid::from_u128(1), Uuid::from_u128(2));
-    let mut torn = [line::encode(&event(10)).unwrap(), line::encode(&event(11)).unwrap()].concat();
+    let mut torn = [record::encode(&event(10)).unwrap(), record::encode(&event(11)).unwrap()].concat();
     torn.truncate(torn.len() - 5);
     fs::write(folder.path().join(format!("{newer}.open")), torn).unwrap();
-    fs::write(folder.path().join(format!("{older}.sealed")), line::encode(&event(12)).unwrap()).unwrap();
+    fs::write(folder.path().join(format!("{older}.sealed")), record::encode(&event(12)).unwrap()).unwrap();
     fs::write(folder.path().join("notes.txt"), "not ours").unwrap();
 
     let mut bench = bench(folder.path(), LIMITS);
@@ -136,7 +136,7 @@ async fn what_a_killed_process_left_is_sealed_under_its_old_name_without_the_tor
 async fn a_segment_set_aside_is_tried_again_at_the_next_start() {
     let folder = TempDir::new().unwrap();
     let id = Uuid::from_u128(1);
-    fs::write(folder.path().join(format!("{id}.sealed")), line::encode(&event(1)).unwrap()).unwrap();
+    fs::write(folder.path().join(format!("{id}.sealed")), record::encode(&event(1)).unwrap()).unwrap();
     let (first, segments) = Folder::open(folder.path()).unwrap();
     segments[0].refuse().unwrap();
     assert_eq!((files(&folder, "sealed"), files(&folder, "refused")), (0, 1));
@@ -195,7 +195,7 @@ async fn under_load_segments_are_written_into_files_made_ready_for_them() {
 async fn of_a_file_made_ready_a_killed_process_leaves_its_lines_alone() {
     let folder = TempDir::new().unwrap();
     let (written, unused) = (Uuid::from_u128(1), Uuid::from_u128(2));
-    let mut content = line::encode(&event(10)).unwrap();
+    let mut content = record::encode(&event(10)).unwrap();
     content.extend(b"0123abcd {\"torn");
     let bytes = content.len() as u64;
     content.resize(10_000, 0);
@@ -240,7 +240,7 @@ async fn a_full_folder_drops_until_there_is_room_and_says_so() {
     assert_eq!(bench.append(2).await, Err(Dropped::Full));
     assert!(!bench.readiness.report().ready);
 
-    bench.room.freed(line::encode(&event(1)).unwrap().len() as u64);
+    bench.backlog.freed(record::encode(&event(1)).unwrap().len() as u64);
     assert!(bench.readiness.report().ready);
     bench.append(3).await.unwrap();
 }
@@ -261,10 +261,10 @@ async fn a_disk_that_refuses_is_said_and_tried_again() {
 
 #[test]
 fn damage_costs_the_damaged_line_alone() {
-    let mut segment: Vec<u8> = (0..3).flat_map(|number| line::encode(&event(number)).unwrap()).collect();
-    let second = line::encode(&event(0)).unwrap().len() + 20;
+    let mut segment: Vec<u8> = (0..3).flat_map(|number| record::encode(&event(number)).unwrap()).collect();
+    let second = record::encode(&event(0)).unwrap().len() + 20;
     segment[second] ^= 1;
-    let lines = line::decode(&segment).unwrap();
+    let lines = record::decode(&segment).unwrap();
     assert_eq!(lines.events, [event(0), event(2)]);
     assert_eq!(lines.skipped, 1);
 }
@@ -273,5 +273,5 @@ fn damage_costs_the_damaged_line_alone() {
 fn an_intact_line_of_an_unknown_kind_is_not_passed_over_in_silence() {
     let json = br#"{"another":"thing"}"#;
     let line = format!("{:08x} {}\n", crc32fast::hash(json), String::from_utf8_lossy(json));
-    assert!(line::decode(line.as_bytes()).unwrap_err().to_string().starts_with("line 1 "));
+    assert!(record::decode(line.as_bytes()).unwrap_err().to_string().starts_with("line 1 "));
 }

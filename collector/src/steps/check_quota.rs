@@ -7,7 +7,7 @@
 //! charged when it is back, even past the limit: nothing a visitor sent is lost because of us.
 
 mod allowance;
-mod keeper;
+mod quota_leases;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -18,17 +18,17 @@ use domain::months::month_of;
 use domain::tracking::Dropped;
 use service::Clock;
 use store::Db;
-use store::read_pool::ReadPool;
+use store::lookups::LookUps;
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
 use super::find_site::Site;
 use crate::config::Quota;
-use crate::pipeline::Arrival;
+use crate::pipeline::IncomingEvent;
 use allowance::{Allowance, Verdict};
-use keeper::Keeper;
+use quota_leases::QuotaLeases;
 
-/// Counts events against their account's month. The [`Keeper`] ends once this is dropped.
+/// Counts events against their account's month. The [`QuotaLeases`] ends once this is dropped.
 pub(crate) struct CheckQuota {
     accounts: Arc<Accounts>,
     asks: mpsc::UnboundedSender<Arc<Account>>,
@@ -58,16 +58,16 @@ struct Account {
 
 impl CheckQuota {
     /// The step, and the task that leases for it and gives back.
-    pub(crate) fn new(db: Db, lookups: ReadPool, clock: Clock, rules: Quota) -> (Self, Keeper) {
+    pub(crate) fn new(db: Db, lookups: LookUps, clock: Clock, rules: Quota) -> (Self, QuotaLeases) {
         let (asks, asked) = mpsc::unbounded_channel();
         let patience = rules.patience;
         let accounts = Arc::new(Accounts { known: RwLock::default(), rules });
-        let keeper = Keeper::new((db, lookups), clock, Arc::clone(&accounts), asked);
+        let keeper = QuotaLeases::new((db, lookups), clock, Arc::clone(&accounts), asked);
         (Self { accounts, asks, patience }, keeper)
     }
 
     /// Events of a site that isn't known yet are counted once it is.
-    pub(crate) async fn step(&self, arrival: &Arrival, site: Site) -> Result<Counted, Dropped> {
+    pub(crate) async fn step(&self, arrival: &IncomingEvent, site: Site) -> Result<Counted, Dropped> {
         let Some(owner) = site.owner() else { return Ok(Counted { account: None, kept: false }) };
         let (month, limit) = (month_of(arrival.taken_at), owner.plan.limits().events_per_month);
         let mut until = None;

@@ -7,7 +7,7 @@ use cache::Memo;
 use domain::sources::is_spam;
 use domain::tracking::{Dropped, Hit};
 
-use crate::pipeline::Arrival;
+use crate::pipeline::IncomingEvent;
 use patterns::Patterns;
 
 /// User agents whose verdict is kept: a busy site sees some hundred a day.
@@ -24,7 +24,7 @@ impl DropBots {
         Ok(Self { patterns: Patterns::new()?, verdicts: Memo::new(REMEMBERED) })
     }
 
-    pub(crate) fn step(&self, arrival: &Arrival, hit: &Hit) -> Result<(), Dropped> {
+    pub(crate) fn step(&self, arrival: &IncomingEvent, hit: &Hit) -> Result<(), Dropped> {
         let agent = arrival.user_agent.as_str();
         if arrival.headless || self.verdicts.get_or(agent, || self.patterns.is_bot(agent)) {
             return Err(Dropped::Bot);

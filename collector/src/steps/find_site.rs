@@ -29,14 +29,14 @@ pub(crate) enum Site {
     /// Theirs.
     Known(SiteOwner),
     /// Postgres is away, and nobody has asked before. The event is kept, and its site found when it is sent on.
-    Unheard,
+    Unresolved,
 }
 
 impl Site {
     pub(crate) fn owner(&self) -> Option<&SiteOwner> {
         match self {
             Self::Known(owner) => Some(owner),
-            Self::Unheard => None,
+            Self::Unresolved => None,
         }
     }
 }
@@ -60,7 +60,7 @@ impl FindSite {
                 Ok(found) => found.value,
                 Err(error) => {
                     tracing::debug!(%error, "an event's site can't be looked up: that is done when it is sent on");
-                    return Ok(Site::Unheard);
+                    return Ok(Site::Unresolved);
                 }
             },
         };

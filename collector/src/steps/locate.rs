@@ -8,11 +8,11 @@ use anyhow::Context as _;
 use maxminddb::Reader;
 use serde::Deserialize;
 
-use crate::pipeline::Arrival;
+use crate::pipeline::IncomingEvent;
 
 /// Where an address is; empty where unknown.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     /// ISO 3166-1 alpha-2.
     pub(crate) country: String,
     /// ISO 3166-2 code, or the name where the file has no codes.
@@ -32,7 +32,7 @@ pub(crate) struct Locate {
 struct Record<'a> {
     #[serde(borrow)]
     country: Option<Country<'a>>,
-    subdivisions: Vec<Part<'a>>,
+    subdivisions: Vec<Subdivision<'a>>,
     city: Option<City<'a>>,
     country_code: Option<&'a str>,
     state1: Option<&'a str>,
@@ -44,7 +44,7 @@ struct Country<'a> {
 }
 
 #[derive(Deserialize)]
-struct Part<'a> {
+struct Subdivision<'a> {
     iso_code: Option<&'a str>,
     #[serde(borrow, default)]
     names: Names<'a>,
@@ -76,13 +76,13 @@ impl Locate {
         Ok(Self { files: files.iter().map(open).collect::<Result<_, _>>()? })
     }
 
-    pub(crate) fn step(&self, arrival: &Arrival) -> Place {
+    pub(crate) fn step(&self, arrival: &IncomingEvent) -> Location {
         self.files.iter().find_map(|file| find(file, arrival.ip.to_canonical())).unwrap_or_default()
     }
 }
 
 /// The first file that knows the address; one for the other kind of addresses doesn't.
-fn find(file: &Reader<Vec<u8>>, ip: IpAddr) -> Option<Place> {
+fn find(file: &Reader<Vec<u8>>, ip: IpAddr) -> Option<Location> {
     let record: Record<'_> = file.lookup(ip).ok()?.decode().ok()??;
     let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
     let country = record.country.and_then(|country| country.iso_code).or(record.country_code);
@@ -95,7 +95,7 @@ fn find(file: &Reader<Vec<u8>>, ip: IpAddr) -> Option<Place> {
         Some(City::Nested { names }) => names.en,
         None => None,
     };
-    Some(Place { country: text(country), region: code.unwrap_or_else(|| text(name)), city: text(city) })
+    Some(Location { country: text(country), region: code.unwrap_or_else(|| text(name)), city: text(city) })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use domain::tracking::Dropped;
 use service::{Clock, Shutdown};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use crate::pipeline::Arrival;
+use crate::pipeline::IncomingEvent;
 
 /// How often collectors tell one another.
 const TELL_EVERY: Duration = Duration::from_millis(50);
@@ -28,7 +28,7 @@ impl RateLimit {
     }
 
     /// Whoever may say when something happened sends the events of a week within a minute: that is no flood.
-    pub(crate) fn step(&self, arrival: &Arrival) -> Result<(), Dropped> {
+    pub(crate) fn step(&self, arrival: &IncomingEvent) -> Result<(), Dropped> {
         if arrival.at < arrival.taken_at {
             return Ok(());
         }
@@ -64,8 +64,9 @@ mod tests {
         let redis = cache::Config { url: "redis://127.0.0.1:1".to_owned(), prefix: "test".to_owned() };
         let limit = RateLimit::connect(&redis, b"pepper", 2).unwrap();
         let taken_at = "2026-11-21T23:37:00Z".parse().unwrap();
-        let now = Arrival { at: taken_at, taken_at, ..Arrival::default() };
-        let past = Arrival { at: taken_at - chrono::TimeDelta::days(3), taken_at, ..Arrival::default() };
+        let now = IncomingEvent { at: taken_at, taken_at, ..IncomingEvent::default() };
+        let past =
+            IncomingEvent { at: taken_at - chrono::TimeDelta::days(3), taken_at, ..IncomingEvent::default() };
         for _ in 0..5 {
             assert_eq!(limit.step(&past), Ok(()));
         }

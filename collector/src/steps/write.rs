@@ -8,11 +8,11 @@ use domain::tracking::{Dropped, Hit};
 use service::{Clock, Rng};
 
 use super::check_quota::Counted;
+use super::derive_visitor_id::Visitor;
 use super::find_site::Site;
-use super::locate::Place;
-use super::name_visitor::Visitor;
-use super::read_agent::Agent;
-use crate::pipeline::Arrival;
+use super::locate::Location;
+use super::parse_user_agent::Agent;
+use crate::pipeline::IncomingEvent;
 use crate::segments::Journal;
 
 /// Writes events into the journal.
@@ -23,9 +23,9 @@ pub(crate) struct Write {
 }
 
 /// What the steps before found out.
-pub(crate) struct Findings {
+pub(crate) struct Enrichment {
     pub(crate) site: Site,
-    pub(crate) place: Place,
+    pub(crate) place: Location,
     pub(crate) agent: Arc<Agent>,
     pub(crate) source: Source,
     pub(crate) visitor: Visitor,
@@ -35,12 +35,12 @@ impl Write {
     /// Returns once the event is safe. Handed in, it counts, whether or not somebody still waits for the answer.
     pub(crate) async fn step(
         &self,
-        arrival: &Arrival,
+        arrival: &IncomingEvent,
         hit: Hit,
-        found: Findings,
+        found: Enrichment,
         counted: &mut Counted,
     ) -> Result<(), Dropped> {
-        let Findings { site, place, agent, source, visitor } = found;
+        let Enrichment { site, place, agent, source, visitor } = found;
         let owner = site.owner();
         let event = Event {
             id: self.rng.uuid_v7(self.clock.now()),
@@ -73,8 +73,8 @@ impl Write {
             engagement_ms: hit.engagement_ms,
             scroll_depth: hit.scroll_depth,
         };
-        let handed_in = self.journal.hand_in(&event).await?;
+        let pending = self.journal.append(&event).await?;
         counted.keep();
-        handed_in.written().await.inspect_err(|_| counted.give_back())
+        pending.written().await.inspect_err(|_| counted.give_back())
     }
 }

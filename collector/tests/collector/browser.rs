@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufStream};
 use tokio::net::TcpStream;
 
-/// What [`crate::stand::Stand`] configures, and the edge would send.
+/// What [`crate::fixture::Fixture`] configures, and the edge would send.
 pub(crate) const EDGE_TOKEN: &str = "the-edges-token";
 
 pub(crate) struct Browser {

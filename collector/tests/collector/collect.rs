@@ -7,7 +7,7 @@ use sandbox::test::until;
 use serde_json::{Value, json};
 
 use crate::browser::{Browser, Request, answered, event, page_view};
-use crate::stand::{Collector, Stand, now};
+use crate::fixture::{Collector, Fixture, now};
 
 pub(crate) fn visitor(number: u8) -> IpAddr {
     [203, 0, 113, number].into()
@@ -21,42 +21,42 @@ pub(crate) async fn send(collector: &Collector, request: &Request) {
 
 #[tokio::test]
 async fn a_page_view_is_answered_204_and_counted_within_two_seconds() {
-    let stand = Stand::new().await;
-    let collector = stand.start().await;
-    send(&collector, &page_view(&stand.site_token, "/", visitor(1))).await;
+    let fixture = Fixture::new().await;
+    let collector = fixture.start().await;
+    send(&collector, &page_view(&fixture.site_token, "/", visitor(1))).await;
     let sent = Instant::now();
-    until(async || stand.page_views().await == 1).await;
+    until(async || fixture.page_views().await == 1).await;
     let took = sent.elapsed();
     assert!(took < Duration::from_secs(2), "{took:?}");
-    assert_eq!(stand.visitors().await, 1);
+    assert_eq!(fixture.visitors().await, 1);
     collector.stop().await;
 }
 
 #[tokio::test]
 async fn the_same_browser_is_one_visitor_also_of_another_collector() {
-    let stand = Stand::new().await;
+    let fixture = Fixture::new().await;
     for _ in 0..2 {
-        let collector = stand.start().await;
+        let collector = fixture.start().await;
         for path in ["/", "/about"] {
-            send(&collector, &page_view(&stand.site_token, path, visitor(1))).await;
+            send(&collector, &page_view(&fixture.site_token, path, visitor(1))).await;
         }
-        send(&collector, &page_view(&stand.site_token, "/", visitor(2))).await;
+        send(&collector, &page_view(&fixture.site_token, "/", visitor(2))).await;
         collector.stop().await;
     }
     // Stopping has sent everything.
-    assert_eq!((stand.page_views().await, stand.visitors().await), (6, 2));
+    assert_eq!((fixture.page_views().await, fixture.visitors().await), (6, 2));
 }
 
 #[tokio::test]
 async fn whatever_comes_is_answered_204_and_what_does_not_count_is_counted_by_reason() {
-    let stand = Stand::new().await;
+    let fixture = Fixture::new().await;
     // A process of its own: metrics belong to a process.
-    let collector = stand.start_process().await;
-    let good = || page_view(&stand.site_token, "/", visitor(1));
+    let collector = fixture.start_process().await;
+    let good = || page_view(&fixture.site_token, "/", visitor(1));
     let raw = |body: &[u8]| Request { body: body.to_vec(), ..good() };
     let with = |key: &str, value: Value| {
         let mut body =
-            json!({"siteToken": stand.site_token, "name": "page_view", "url": "https://shop.example/"});
+            json!({"siteToken": fixture.site_token, "name": "page_view", "url": "https://shop.example/"});
         body[key] = value;
         event(&body, visitor(1))
     };
@@ -84,54 +84,54 @@ async fn whatever_comes_is_answered_204_and_what_does_not_count_is_counted_by_re
         assert!(metrics.lines().any(|found| found == line), "no `{line}` in\n{metrics}");
     }
     assert!(metrics.lines().any(|found| found == "collector_event_accept_total 1"), "{metrics}");
-    until(async || stand.page_views().await == 1).await;
+    until(async || fixture.page_views().await == 1).await;
     collector.kill().await;
 }
 
 #[tokio::test]
 async fn custom_events_are_kept_but_are_no_page_views() {
-    let stand = Stand::new().await;
-    let collector = stand.start().await;
+    let fixture = Fixture::new().await;
+    let collector = fixture.start().await;
     let body = json!({
-        "siteToken": stand.site_token, "name": "sign up", "url": "https://shop.example/", "props": {"plan": "pro"},
+        "siteToken": fixture.site_token, "name": "sign up", "url": "https://shop.example/", "props": {"plan": "pro"},
     });
     send(&collector, &event(&body, visitor(1))).await;
     collector.stop().await;
-    assert_eq!((stand.page_views().await, stand.visitors().await), (0, 1));
+    assert_eq!((fixture.page_views().await, fixture.visitors().await), (0, 1));
 }
 
 #[tokio::test]
 async fn one_address_counts_thirty_times_a_minute() {
-    let stand = Stand::new().await;
-    let collector = stand.start().await;
+    let fixture = Fixture::new().await;
+    let collector = fixture.start().await;
     let mut browser = Browser::connect(collector.address).await.unwrap();
     for _ in 0..100 {
-        assert!(answered(&browser.send(&page_view(&stand.site_token, "/", visitor(1))).await.unwrap()));
+        assert!(answered(&browser.send(&page_view(&fixture.site_token, "/", visitor(1))).await.unwrap()));
     }
-    assert!(answered(&browser.send(&page_view(&stand.site_token, "/", visitor(2))).await.unwrap()));
+    assert!(answered(&browser.send(&page_view(&fixture.site_token, "/", visitor(2))).await.unwrap()));
     drop(browser);
     collector.stop().await;
     // The minute may have turned meanwhile, once.
-    let counted = stand.page_views().await;
+    let counted = fixture.page_views().await;
     assert!((30 + 1..=60 + 1).contains(&counted), "{counted}");
 }
 
 #[tokio::test]
 async fn an_address_nobody_vouches_for_is_not_believed() {
-    let stand = Stand::new().await;
-    let collector = stand.start().await;
+    let fixture = Fixture::new().await;
+    let collector = fixture.start().await;
     for number in 0..5 {
-        let forged = page_view(&stand.site_token, "/", visitor(number)).with("x-edge-token", "guessed");
+        let forged = page_view(&fixture.site_token, "/", visitor(number)).with("x-edge-token", "guessed");
         send(&collector, &forged).await;
     }
     collector.stop().await;
-    assert_eq!((stand.page_views().await, stand.visitors().await), (5, 1));
+    assert_eq!((fixture.page_views().await, fixture.visitors().await), (5, 1));
 }
 
 #[tokio::test]
 async fn pages_of_any_origin_may_send() {
-    let stand = Stand::new().await;
-    let collector = stand.start().await;
+    let fixture = Fixture::new().await;
+    let collector = fixture.start().await;
     let mut browser = Browser::connect(collector.address).await.unwrap();
     let preflight = Request {
         line: "OPTIONS /api/collect",
@@ -147,7 +147,7 @@ async fn pages_of_any_origin_may_send() {
     for allowed in ["allow-origin: *", "allow-methods: POST", "allow-headers: content-type"] {
         assert!(answer.contains(&format!("access-control-{allowed}")), "{answer}");
     }
-    let view = page_view(&stand.site_token, "/", visitor(1)).with("origin", "https://shop.example");
+    let view = page_view(&fixture.site_token, "/", visitor(1)).with("origin", "https://shop.example");
     assert!(browser.send(&view).await.unwrap().contains("access-control-allow-origin: *"));
     drop(browser);
     collector.stop().await;
@@ -155,29 +155,29 @@ async fn pages_of_any_origin_may_send() {
 
 #[tokio::test]
 async fn the_past_is_loaded_only_where_that_is_allowed() {
-    let mut stand = Stand::new().await;
+    let mut fixture = Fixture::new().await;
     let week_ago = now() - chrono::TimeDelta::days(7);
-    let view = page_view(&stand.site_token, "/", visitor(1)).with("x-event-time", &week_ago.to_rfc3339());
+    let view = page_view(&fixture.site_token, "/", visitor(1)).with("x-event-time", &week_ago.to_rfc3339());
     let around = domain::analytics::Range {
         start: week_ago - chrono::TimeDelta::minutes(1),
         end: week_ago + chrono::TimeDelta::minutes(1),
     };
     for (allowed, counted) in [(false, 0), (true, 1)] {
-        stand.set(&format!("collector.accept_event_time={allowed}"));
-        let collector = stand.start().await;
+        fixture.set(&format!("collector.accept_event_time={allowed}"));
+        let collector = fixture.start().await;
         send(&collector, &view).await;
         collector.stop().await;
-        assert_eq!(stand.page_views_of(stand.site_id, around).await, counted);
+        assert_eq!(fixture.page_views_of(fixture.site_id, around).await, counted);
     }
 }
 
 #[tokio::test]
 async fn who_asks_not_to_be_counted_is_not_unless_the_owner_decided_otherwise_and_the_drops_are_shown() {
-    let mut stand = Stand::new().await;
-    stand.set("collector.drops_every=20ms");
-    stand.set("collector.sites_fresh=1ms");
-    let collector = stand.start().await;
-    let view = |path: &str| page_view(&stand.site_token, path, visitor(1));
+    let mut fixture = Fixture::new().await;
+    fixture.set("collector.drops_every=20ms");
+    fixture.set("collector.sites_fresh=1ms");
+    let collector = fixture.start().await;
+    let view = |path: &str| page_view(&fixture.site_token, path, visitor(1));
     send(&collector, &view("/first")).await;
     for (header, value) in [("dnt", "1"), ("sec-gpc", "1")] {
         send(&collector, &view("/unwilling").with(header, value)).await;
@@ -185,33 +185,31 @@ async fn who_asks_not_to_be_counted_is_not_unless_the_owner_decided_otherwise_an
     send(&collector, &view("/bot").with("user-agent", "Googlebot/2.1")).await;
     send(&collector, &view("/headless").with("sec-ch-ua", "\"HeadlessChrome\";v=\"142\"")).await;
     send(&collector, &view("/willing").with("dnt", "0")).await;
-    let account_id = stand.account_id().await;
-    let mut conn = store::acquire(&stand.database.db).await.unwrap();
+    let account_id = fixture.account_id().await;
+    let mut conn = store::acquire(&fixture.database.db).await.unwrap();
     until(async || {
         let since = now() - chrono::TimeDelta::days(1);
-        let drops = store::dropped_events::list_dropped_events(&mut conn, account_id, stand.site_id, since)
-            .await
-            .unwrap();
+        let drops = store::drops::list_drops(&mut conn, account_id, fixture.site_id, since).await.unwrap();
         let drops: Vec<_> = drops.iter().map(|drops| (drops.reason.as_str(), drops.count)).collect();
         drops == [("bot", 2), ("do_not_track", 2)]
     })
     .await;
 
     let decided = "update analytics_sites set honour_dnt = false";
-    store::execute_raw(&stand.database.db, decided).await.unwrap();
+    store::execute_raw(&fixture.database.db, decided).await.unwrap();
     send(&collector, &view("/unheeded").with("dnt", "1")).await;
     collector.stop().await;
-    let stored: Vec<_> = stand.stored_paths().await.into_keys().collect();
+    let stored: Vec<_> = fixture.stored_paths().await.into_keys().collect();
     assert_eq!(stored, ["/first", "/unheeded", "/willing"]);
 }
 
 #[tokio::test]
 async fn what_is_known_about_a_visitor_stands_on_events_and_on_their_visit() {
-    let stand = Stand::new().await;
-    let collector = stand.start().await;
+    let fixture = Fixture::new().await;
+    let collector = fixture.start().await;
     let from = |path: &str| {
         let body = json!({
-            "siteToken": stand.site_token, "name": "page_view",
+            "siteToken": fixture.site_token, "name": "page_view",
             "url": format!("https://shop.example{path}"), "referrer": "https://www.google.de/",
         });
         event(&body, visitor(1))
@@ -220,14 +218,14 @@ async fn what_is_known_about_a_visitor_stands_on_events_and_on_their_visit() {
     send(&collector, &from("/b")).await;
     collector.stop().await;
     let columns = "source, channel, browser, os, device";
-    let events = stand.ask(&format!("SELECT path, {columns} FROM events ORDER BY path")).await;
+    let events = fixture.ask(&format!("SELECT path, {columns} FROM events ORDER BY path")).await;
     assert_eq!(
         events,
         "/a\tGoogle\tPaid Search\tFirefox\tLinux\tdesktop\n/b\tGoogle\tOrganic Search\tFirefox\tLinux\tdesktop\n"
     );
-    let visits = stand.ask(&format!("SELECT entry_path, exit_path, {columns} FROM sessions FINAL")).await;
+    let visits = fixture.ask(&format!("SELECT entry_path, exit_path, {columns} FROM sessions FINAL")).await;
     assert_eq!(visits, "/a\t/b\tGoogle\tPaid Search\tFirefox\tLinux\tdesktop\n");
-    let returns = stand
+    let returns = fixture
         .ask("SELECT count(), uniqExact(returner), min(epoch) = toStartOfMonth(min(day)) FROM returns FINAL");
     assert_eq!(returns.await, "1\t1\t1\n");
 }

@@ -12,7 +12,7 @@ use service::Rng;
 use tokio::time::{Instant, interval_at};
 
 use crate::browser::{Browser, answered, page_view};
-use crate::stand::Stand;
+use crate::fixture::Fixture;
 
 const ROUNDS: u32 = 20;
 const CONNECTIONS: usize = 8;
@@ -46,16 +46,16 @@ impl Crowd {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_answered_is_counted_exactly_once_over_twenty_kills_under_load() {
-    let stand = Stand::new().await;
+    let fixture = Fixture::new().await;
     // More events than a smaller plan allows.
-    stand.set_plan(Plan::Scale).await;
+    fixture.set_plan(Plan::Scale).await;
     let rng = Rng::seeded(20);
     let crowd = Arc::new(Crowd::default());
     for _ in 0..ROUNDS {
         let before = crowd.answered();
-        let collector = stand.start_process().await;
+        let collector = fixture.start_process().await;
         let visits: tokio::task::JoinSet<_> = (0..CONNECTIONS)
-            .map(|_| Arc::clone(&crowd).visit(collector.address, stand.site_token.clone()))
+            .map(|_| Arc::clone(&crowd).visit(collector.address, fixture.site_token.clone()))
             .collect();
         until(async || crowd.answered() > before).await;
         // From before the first segment is sealed to after a few were sent.
@@ -65,12 +65,12 @@ async fn what_was_answered_is_counted_exactly_once_over_twenty_kills_under_load(
         visits.join_all().await;
     }
 
-    let collector = stand.start().await;
+    let collector = fixture.start().await;
     let wanted = crowd.answered() as u64;
-    until(async || stand.page_views().await >= wanted).await;
+    until(async || fixture.page_views().await >= wanted).await;
     collector.stop().await;
 
-    let stored = stand.stored_paths().await;
+    let stored = fixture.stored_paths().await;
     let answered = std::mem::take(&mut *crowd.answered.lock().unwrap());
     let missing: Vec<_> = answered.iter().filter(|path| !stored.contains_key(*path)).collect();
     let doubled: Vec<_> = stored.iter().filter(|(_, count)| **count != 1).collect();
@@ -81,7 +81,7 @@ async fn what_was_answered_is_counted_exactly_once_over_twenty_kills_under_load(
         answered.len()
     );
     assert!(doubled.is_empty(), "{} events are there more than once: {doubled:?}", doubled.len());
-    let (events, visits) = stand.both_sums().await;
+    let (events, visits) = fixture.both_sums().await;
     assert_eq!(events, visits, "the visits are made of exactly these events");
     let sent = crowd.next.load(Ordering::Relaxed);
     println!("{sent} sent, {} answered, {} stored, each once", answered.len(), stored.len());

@@ -5,6 +5,10 @@ mod browser;
 #[cfg(test)]
 mod collect;
 #[cfg(test)]
+mod fault_proxy;
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
 mod kill;
 #[cfg(test)]
 mod outage;
@@ -13,8 +17,4 @@ mod quota;
 #[cfg(test)]
 mod sites;
 #[cfg(test)]
-mod stand;
-#[cfg(test)]
 mod tracker;
-#[cfg(test)]
-mod valve;

@@ -6,9 +6,9 @@ use store::{accounts, outbox, purges};
 
 use crate::browser::{Browser, Request, answered, page_view};
 use crate::collect::{send, visitor};
-use crate::stand::{CollectorProcess, Stand, now};
+use crate::fixture::{CollectorProcess, Fixture, now};
 
-impl Stand {
+impl Fixture {
     /// Says what stands in the outbox, as the job-runner would.
     async fn relay(&self) {
         let bus = cache::Bus::connect(&self.redis.url, &self.redis.prefix).unwrap();
@@ -46,21 +46,21 @@ impl CollectorProcess {
 
 #[tokio::test]
 async fn a_site_made_after_its_first_event_counts_at_once_when_news_of_it_comes() {
-    let mut stand = Stand::new().await;
-    stand.set("collector.sites_fresh=1h");
-    stand.set("collector.events_per_minute=100000");
-    let collector = stand.start().await;
+    let mut fixture = Fixture::new().await;
+    fixture.set("collector.sites_fresh=1h");
+    fixture.set("collector.events_per_minute=100000");
+    let collector = fixture.start().await;
     let token = "site_that_comes_later";
     let view = page_view(token, "/", visitor(1));
     send(&collector, &view).await;
 
-    let site = stand.make_site(token).await;
-    let bus = cache::Bus::connect(&stand.redis.url, &stand.redis.prefix).unwrap();
+    let site = fixture.make_site(token).await;
+    let bus = cache::Bus::connect(&fixture.redis.url, &fixture.redis.prefix).unwrap();
     until(async || {
         let change = Change::AnalyticsSite { site_token: token.into(), subdomain_id: None };
         bus.publish(&Signal::Changed(change)).await.unwrap();
         send(&collector, &view).await;
-        stand.page_views_of(site, Stand::always()).await > 0
+        fixture.page_views_of(site, Fixture::always()).await > 0
     })
     .await;
     collector.stop().await;
@@ -68,33 +68,33 @@ async fn a_site_made_after_its_first_event_counts_at_once_when_news_of_it_comes(
 
 #[tokio::test]
 async fn a_suspended_accounts_visits_end_when_that_is_said_and_count_again_when_it_is_over() {
-    let mut stand = Stand::new().await;
-    stand.set("collector.sites_fresh=1h");
-    stand.set("collector.events_per_minute=1000000");
-    let collector = stand.start_process().await;
+    let mut fixture = Fixture::new().await;
+    fixture.set("collector.sites_fresh=1h");
+    fixture.set("collector.events_per_minute=1000000");
+    let collector = fixture.start_process().await;
     let (accepted, unknown) =
         ("collector_event_accept_total", "collector_event_dropped_total{reason=\"unknown_site\"}");
-    let mut conn = store::acquire(&stand.database.db).await.unwrap();
-    let owner = store::sites::find_owner_by_token(&mut conn, &stand.site_token).await.unwrap().unwrap();
-    collector.send_until_one_is(accepted, &stand.site_token).await;
+    let mut conn = store::acquire(&fixture.database.db).await.unwrap();
+    let owner = store::sites::find_owner_by_token(&mut conn, &fixture.site_token).await.unwrap().unwrap();
+    collector.send_until_one_is(accepted, &fixture.site_token).await;
 
     accounts::suspend(&mut conn, owner.account_id, None, now()).await.unwrap();
-    stand.relay().await;
-    collector.send_until_one_is(unknown, &stand.site_token).await;
+    fixture.relay().await;
+    collector.send_until_one_is(unknown, &fixture.site_token).await;
     let counted = collector.counter(accepted).await;
     let mut browser = Browser::connect(collector.address).await.unwrap();
     for _ in 0..20 {
-        let view = page_view(&stand.site_token, "/", visitor(1));
+        let view = page_view(&fixture.site_token, "/", visitor(1));
         assert!(answered(&browser.send(&view).await.unwrap()));
     }
     assert_eq!(collector.counter(accepted).await, counted, "none of them");
 
     accounts::resume(&mut conn, owner.account_id, now()).await.unwrap();
-    stand.relay().await;
-    collector.send_until_one_is(accepted, &stand.site_token).await;
+    fixture.relay().await;
+    collector.send_until_one_is(accepted, &fixture.site_token).await;
 
     purges::delete_account(&mut conn, owner.account_id, now()).await.unwrap();
-    stand.relay().await;
-    collector.send_until_one_is(unknown, &stand.site_token).await;
+    fixture.relay().await;
+    collector.send_until_one_is(unknown, &fixture.site_token).await;
     collector.kill().await;
 }

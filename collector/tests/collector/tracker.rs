@@ -4,7 +4,7 @@ use sandbox::test::until;
 
 use crate::browser::{Browser, Request, page_view};
 use crate::collect::{send, visitor};
-use crate::stand::Stand;
+use crate::fixture::Fixture;
 
 const REQUESTS: [&str; 3] = ["GET /script.js", "GET /_wr/script.js", "GET /_wr/t.js"];
 
@@ -22,8 +22,8 @@ async fn get(
 
 #[tokio::test]
 async fn the_tracker_is_a_script_wherever_it_is_asked_for() {
-    let stand = Stand::new().await;
-    let collector = stand.start().await;
+    let fixture = Fixture::new().await;
+    let collector = fixture.start().await;
     let mut browser = Browser::connect(collector.address).await.unwrap();
     for line in REQUESTS {
         let (head, script) = get(&mut browser, line, vec![]).await;
@@ -46,8 +46,8 @@ async fn the_tracker_is_a_script_wherever_it_is_asked_for() {
 
 #[tokio::test]
 async fn whoever_has_the_tracker_is_not_sent_it_again() {
-    let stand = Stand::new().await;
-    let collector = stand.start().await;
+    let fixture = Fixture::new().await;
+    let collector = fixture.start().await;
     let mut browser = Browser::connect(collector.address).await.unwrap();
     let (head, _) = get(&mut browser, REQUESTS[0], vec![]).await;
     let etag = head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap().to_owned();
@@ -61,10 +61,10 @@ async fn whoever_has_the_tracker_is_not_sent_it_again() {
 
 #[tokio::test]
 async fn what_the_tracker_sends_is_counted() {
-    let stand = Stand::new().await;
-    let collector = stand.start().await;
-    let view = page_view(&stand.site_token, "/", visitor(1));
+    let fixture = Fixture::new().await;
+    let collector = fixture.start().await;
+    let view = page_view(&fixture.site_token, "/", visitor(1));
     send(&collector, &Request { line: "POST /_wr/collect", ..view }).await;
-    until(async || stand.page_views().await == 1).await;
+    until(async || fixture.page_views().await == 1).await;
     collector.stop().await;
 }

@@ -34,7 +34,7 @@ pub(super) type Rest = (NaiveDate, i64);
 
 /// How Postgres answered last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mood {
+enum QuotaState {
     /// There is more.
     More,
     /// There is no more; worth asking again then.
@@ -55,7 +55,7 @@ pub(super) struct Allowance {
     /// With so many left the next is asked for.
     low: i64,
     ask_again: Duration,
-    mood: Mood,
+    state: QuotaState,
     asking: bool,
     used_at: Instant,
     rests: Vec<Rest>,
@@ -64,7 +64,7 @@ pub(super) struct Allowance {
 
 /// What is to be asked of Postgres.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct LeaseRequest {
     pub(super) month: NaiveDate,
     pub(super) want: i64,
     pub(super) limit: i64,
@@ -81,7 +81,7 @@ impl Allowance {
             block_max,
             low: 0,
             ask_again: rules.ask_again,
-            mood: Mood::More,
+            state: QuotaState::More,
             asking: false,
             used_at: now,
             rests: Vec::new(),
@@ -100,17 +100,17 @@ impl Allowance {
             self.hope();
         }
         self.used_at = now;
-        let verdict = match self.mood {
-            Mood::NoMore(_) if self.left <= 0 => Verdict::UsedUp,
-            Mood::More if self.left <= 0 => Verdict::Wait,
+        let verdict = match self.state {
+            QuotaState::NoMore(_) if self.left <= 0 => Verdict::UsedUp,
+            QuotaState::More if self.left <= 0 => Verdict::Wait,
             _ => {
                 self.left -= 1;
                 Verdict::Taken
             }
         };
-        let due = match self.mood {
-            Mood::More => self.left <= self.low,
-            Mood::NoMore(then) | Mood::Away(then) => now >= then,
+        let due = match self.state {
+            QuotaState::More => self.left <= self.low,
+            QuotaState::NoMore(then) | QuotaState::Away(then) => now >= then,
         };
         let ask = due && !self.asking;
         self.asking |= ask;
@@ -128,24 +128,24 @@ impl Allowance {
     }
 
     /// As many as make a whole block of what is left, so that never more than one is leased.
-    pub(super) fn wish(&self) -> Wish {
-        Wish { month: self.month, want: (self.block - self.left).max(1), limit: self.limit }
+    pub(super) fn next_request(&self) -> LeaseRequest {
+        LeaseRequest { month: self.month, want: (self.block - self.left).max(1), limit: self.limit }
     }
 
     /// Postgres granted that many.
-    pub(super) fn granted(&mut self, wish: Wish, granted: i64, now: Instant) {
+    pub(super) fn granted(&mut self, request: LeaseRequest, granted: i64, now: Instant) {
         self.asking = false;
-        if wish.month != self.month {
-            self.rests.push((wish.month, granted));
+        if request.month != self.month {
+            self.rests.push((request.month, granted));
             return;
         }
         self.left += granted;
         self.low = granted / LOW_PART;
-        if granted == wish.want {
+        if granted == request.want {
             let times = if self.limit < 0 { UNLIMITED_TIMES } else { 1 };
             self.block = (self.block * 2).min(self.block_max * times);
         }
-        self.mood = if granted > 0 { Mood::More } else { Mood::NoMore(now + self.ask_again) };
+        self.state = if granted > 0 { QuotaState::More } else { QuotaState::NoMore(now + self.ask_again) };
         if granted == 0 && self.left < 0 {
             self.put_aside();
         }
@@ -155,14 +155,18 @@ impl Allowance {
     pub(super) fn unanswered(&mut self, now: Instant) {
         self.asking = false;
         let then = now + TRY_AGAIN_AFTER;
-        self.mood = if matches!(self.mood, Mood::NoMore(_)) { Mood::NoMore(then) } else { Mood::Away(then) };
+        self.state = if matches!(self.state, QuotaState::NoMore(_)) {
+            QuotaState::NoMore(then)
+        } else {
+            QuotaState::Away(then)
+        };
     }
 
     /// Gives the allowance up if nothing was sent for `idle`. One that owes something stays until it can be paid.
     pub(super) fn close_if_idle(&mut self, month: NaiveDate, now: Instant, idle: Duration) -> bool {
         self.begin(month);
         let idles = now.saturating_duration_since(self.used_at) >= idle;
-        if idles && !self.asking && !matches!(self.mood, Mood::Away(_)) {
+        if idles && !self.asking && !matches!(self.state, QuotaState::Away(_)) {
             self.close();
         }
         self.closed
@@ -190,8 +194,8 @@ impl Allowance {
 
     /// That there was no more need not be so any longer.
     fn hope(&mut self) {
-        if matches!(self.mood, Mood::NoMore(_)) {
-            self.mood = Mood::More;
+        if matches!(self.state, QuotaState::NoMore(_)) {
+            self.state = QuotaState::More;
         }
     }
 

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use domain::plans::Plan;
 use domain::visitors::Lifetime;
 use store::accounts::{NewTrial, insert_trial};
-use store::monthly_usage::{charge_events, find_monthly_usage};
+use store::months::{charge_events, find_months};
 use store::sites::SiteOwner;
 use tokio::task::JoinSet;
 
@@ -28,8 +28,8 @@ fn november() -> DateTime<Utc> {
     at("2026-11-30T23:59:59Z")
 }
 
-fn arrival(taken_at: DateTime<Utc>) -> Arrival {
-    Arrival { at: taken_at, taken_at, ..Arrival::default() }
+fn arrival(taken_at: DateTime<Utc>) -> IncomingEvent {
+    IncomingEvent { at: taken_at, taken_at, ..IncomingEvent::default() }
 }
 
 fn rules() -> Quota {
@@ -46,8 +46,8 @@ async fn database() -> sandbox::test::TestDatabase {
     database
 }
 
-fn quota(db: &Db, clock: Clock) -> (CheckQuota, Keeper) {
-    CheckQuota::new(db.clone(), ReadPool::new(db.clone()), clock, rules())
+fn quota(db: &Db, clock: Clock) -> (CheckQuota, QuotaLeases) {
+    CheckQuota::new(db.clone(), LookUps::new(db.clone()), clock, rules())
 }
 
 /// Counts an event, for good.
@@ -57,7 +57,7 @@ async fn take(step: &CheckQuota, at: DateTime<Utc>) -> Result<(), Dropped> {
 
 async fn used(db: &Db, at: DateTime<Utc>) -> i64 {
     let mut conn = store::acquire(db).await.unwrap();
-    find_monthly_usage(&mut conn, ACCOUNT, at).await.unwrap().events
+    find_months(&mut conn, ACCOUNT, at).await.unwrap().events
 }
 
 #[tokio::test]

@@ -79,8 +79,8 @@ fn file(folder: &TempDir, name: &str, ip_version: u16, record: &Value<'_>) -> Pa
 }
 
 fn place(locate: &Locate, ip: &str) -> [String; 3] {
-    let arrival = Arrival { ip: ip.parse().unwrap(), ..Arrival::default() };
-    let Place { country, region, city } = locate.step(&arrival);
+    let arrival = IncomingEvent { ip: ip.parse().unwrap(), ..IncomingEvent::default() };
+    let Location { country, region, city } = locate.step(&arrival);
     [country, region, city]
 }
 

@@ -21,9 +21,9 @@ fn fresh(now: Instant) -> Allowance {
 fn granted_ten(now: Instant) -> Allowance {
     let mut allowance = fresh(now);
     assert_eq!(allowance.take(month(11), LIMIT, now), (Verdict::Wait, true));
-    let wish = allowance.wish();
-    assert_eq!(wish, Wish { month: month(11), want: 10, limit: LIMIT });
-    allowance.granted(wish, 10, now);
+    let request = allowance.next_request();
+    assert_eq!(request, LeaseRequest { month: month(11), want: 10, limit: LIMIT });
+    allowance.granted(request, 10, now);
     allowance
 }
 
@@ -40,8 +40,8 @@ fn the_first_event_waits_for_a_block_and_only_it_asks() {
     let mut allowance = fresh(now);
     assert_eq!(allowance.take(month(11), LIMIT, now), (Verdict::Wait, true));
     assert_eq!(allowance.take(month(11), LIMIT, now), (Verdict::Wait, false));
-    let wish = allowance.wish();
-    allowance.granted(wish, wish.want, now);
+    let request = allowance.next_request();
+    allowance.granted(request, request.want, now);
     assert_eq!(taken(&mut allowance, now), 10);
 }
 
@@ -52,11 +52,11 @@ fn the_next_block_is_asked_for_before_the_last_is_used_and_grows_to_a_whole_one(
     let mut wanted = Vec::new();
     for _ in 0..6 {
         let asked_after = (1..).find(|_| allowance.take(month(11), LIMIT, now).1).unwrap();
-        let wish = allowance.wish();
-        wanted.push((asked_after, wish.want));
+        let request = allowance.next_request();
+        wanted.push((asked_after, request.want));
         assert!(allowance.left > 0, "an event would have waited");
-        assert!(allowance.left + wish.want <= 100, "more than a block is leased");
-        allowance.granted(wish, wish.want, now);
+        assert!(allowance.left + request.want <= 100, "more than a block is leased");
+        allowance.granted(request, request.want, now);
     }
     assert_eq!(wanted, [(8, 18), (16, 36), (31, 71), (63, 83), (80, 80), (80, 80)]);
 }
@@ -66,12 +66,12 @@ fn a_month_that_is_used_up_is_not_asked_about_with_every_event() {
     let now = Instant::now();
     let mut allowance = granted_ten(now);
     while !allowance.take(month(11), LIMIT, now).1 {}
-    allowance.granted(allowance.wish(), 0, now);
+    allowance.granted(allowance.next_request(), 0, now);
     assert_eq!(taken(&mut allowance, now), 2, "what was leased is used");
     assert_eq!(allowance.take(month(11), LIMIT, now), (Verdict::UsedUp, false));
     let later = now + Duration::from_secs(10);
     assert_eq!(allowance.take(month(11), LIMIT, later), (Verdict::UsedUp, true));
-    allowance.granted(allowance.wish(), 1, later);
+    allowance.granted(allowance.next_request(), 1, later);
     assert_eq!(taken(&mut allowance, later), 1, "somebody gave one back");
 }
 
@@ -81,16 +81,16 @@ fn another_plan_or_another_month_is_asked_about_at_once() {
     let used_up = || {
         let mut allowance = fresh(now);
         allowance.take(month(11), LIMIT, now);
-        allowance.granted(allowance.wish(), 0, now);
+        allowance.granted(allowance.next_request(), 0, now);
         assert_eq!(allowance.take(month(11), LIMIT, now), (Verdict::UsedUp, false));
         allowance
     };
     let mut upgraded = used_up();
     assert_eq!(upgraded.take(month(11), 500_000, now), (Verdict::Wait, true));
-    assert_eq!(upgraded.wish().limit, 500_000);
+    assert_eq!(upgraded.next_request().limit, 500_000);
     let mut next_month = used_up();
     assert_eq!(next_month.take(month(12), LIMIT, now), (Verdict::Wait, true));
-    assert_eq!(next_month.wish().month, month(12));
+    assert_eq!(next_month.next_request().month, month(12));
 }
 
 #[test]
@@ -105,9 +105,9 @@ fn while_postgres_is_away_events_are_taken_and_paid_for_afterwards() {
     let later = now + TRY_AGAIN_AFTER;
     assert!(!allowance.close_if_idle(month(11), now + Duration::from_secs(600), Duration::ZERO));
     assert_eq!(allowance.take(month(11), LIMIT, later), (Verdict::Taken, true));
-    let wish = allowance.wish();
-    assert_eq!(wish.want, 31 + 10);
-    allowance.granted(wish, wish.want, later);
+    let request = allowance.next_request();
+    assert_eq!(request.want, 31 + 10);
+    allowance.granted(request, request.want, later);
     assert_eq!(taken(&mut allowance, later), 10);
 }
 
@@ -118,7 +118,7 @@ fn what_can_not_be_paid_from_a_lease_is_charged() {
     allowance.take(month(11), LIMIT, now);
     allowance.take_on_credit();
     allowance.take_on_credit();
-    allowance.granted(allowance.wish(), 0, now);
+    allowance.granted(allowance.next_request(), 0, now);
     assert_eq!(allowance.take_rests(), [(month(11), -2)]);
     assert_eq!(allowance.take(month(11), LIMIT, now).0, Verdict::UsedUp);
 }
@@ -128,7 +128,7 @@ fn what_was_used_up_before_postgres_went_away_stays_so() {
     let now = Instant::now();
     let mut allowance = fresh(now);
     allowance.take(month(11), LIMIT, now);
-    allowance.granted(allowance.wish(), 0, now);
+    allowance.granted(allowance.next_request(), 0, now);
     let later = now + Duration::from_secs(10);
     assert_eq!(allowance.take(month(11), LIMIT, later), (Verdict::UsedUp, true));
     allowance.unanswered(later);
@@ -151,7 +151,7 @@ fn a_month_that_ends_gives_back_its_own_and_so_does_a_lease_that_comes_late() {
     let now = Instant::now();
     let mut allowance = granted_ten(now);
     while !allowance.take(month(11), LIMIT, now).1 {}
-    let asked_in_november = allowance.wish();
+    let asked_in_november = allowance.next_request();
     assert!(!allowance.close_if_idle(month(12), now, Duration::from_secs(60)));
     allowance.granted(asked_in_november, 18, now);
     assert_eq!(allowance.take_rests(), [(month(11), 2), (month(11), 18)]);

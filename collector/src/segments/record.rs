@@ -7,17 +7,17 @@ use contract::events::Event;
 
 /// A segment's lines, read.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct Records {
     /// What is intact, in order.
     pub(super) events: Vec<Event>,
-    /// Lines that are not: torn, or damaged.
+    /// Records that are not: torn, or damaged.
     pub(super) skipped: u64,
 }
 
 /// An intact line that is not an event: written by a version this one can't read.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line} is intact but not an event this version knows: {reason}")]
-pub(super) struct Foreign {
+pub(super) struct UnknownRecord {
     line: usize,
     reason: serde_json::Error,
 }
@@ -32,13 +32,13 @@ pub(super) fn encode(event: &Event) -> serde_json::Result<Vec<u8>> {
 }
 
 /// Reads a segment. The same bytes always give the same events: the deduplication token relies on it.
-pub(super) fn decode(segment: &[u8]) -> Result<Lines, Foreign> {
-    let mut lines = Lines { events: Vec::new(), skipped: 0 };
+pub(super) fn decode(segment: &[u8]) -> Result<Records, UnknownRecord> {
+    let mut lines = Records { events: Vec::new(), skipped: 0 };
     for (index, line) in segment.split_inclusive(|byte| *byte == b'\n').enumerate() {
         match intact(line) {
             Some(json) => {
                 let event = serde_json::from_slice(json);
-                lines.events.push(event.map_err(|reason| Foreign { line: index + 1, reason })?);
+                lines.events.push(event.map_err(|reason| UnknownRecord { line: index + 1, reason })?);
             }
             None => lines.skipped += 1,
         }

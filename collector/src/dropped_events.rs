@@ -18,7 +18,7 @@ const KEPT: TimeDelta = TimeDelta::hours(25);
 
 /// Sums of dropped events. Clones share them.
 #[derive(Clone)]
-pub(crate) struct DropCounts {
+pub(crate) struct DroppedEvents {
     db: Db,
     clock: Clock,
     counts: Arc<Mutex<Counts>>,
@@ -27,7 +27,7 @@ pub(crate) struct DropCounts {
 /// How many, of each site and in each hour, for each reason.
 type Counts = HashMap<(Uuid, DateTime<Utc>, Dropped), i64>;
 
-impl DropCounts {
+impl DroppedEvents {
     pub(crate) fn new(db: Db, clock: Clock) -> Self {
         Self { db, clock, counts: Arc::default() }
     }

@@ -7,7 +7,7 @@ use service::{Check, metrics};
 
 /// Bytes in segments that ClickHouse doesn't have yet, against what they may be. Clones share it.
 #[derive(Clone)]
-pub(super) struct Room(Arc<Shared>);
+pub(super) struct Backlog(Arc<Shared>);
 
 struct Shared {
     bytes: AtomicU64,
@@ -18,18 +18,18 @@ struct Shared {
     check: Check,
 }
 
-impl Room {
+impl Backlog {
     pub(super) fn new(bytes: u64, bytes_max: u64, check: Check) -> Self {
-        let room = Self(Arc::new(Shared {
+        let backlog = Self(Arc::new(Shared {
             bytes: bytes.into(),
             came: 0.into(),
             bytes_max,
             full: false.into(),
             check,
         }));
-        room.0.check.ok();
-        room.report(bytes);
-        room
+        backlog.0.check.ok();
+        backlog.report(bytes);
+        backlog
     }
 
     /// Whether events must be dropped until ClickHouse has taken some.

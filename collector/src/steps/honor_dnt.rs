@@ -3,10 +3,10 @@
 use domain::tracking::Dropped;
 
 use super::find_site::Site;
-use crate::pipeline::Arrival;
+use crate::pipeline::IncomingEvent;
 
 /// A site that isn't known yet is taken for one that heeds.
-pub(crate) fn heed_wishes(arrival: &Arrival, site: Site) -> Result<(), Dropped> {
+pub(crate) fn honor_dnt(arrival: &IncomingEvent, site: Site) -> Result<(), Dropped> {
     let heeds = site.owner().is_none_or(|owner| owner.honour_dnt);
     if arrival.unwilling && heeds { Err(Dropped::DoNotTrack) } else { Ok(()) }
 }

@@ -23,9 +23,9 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::browser::EDGE_TOKEN;
-use crate::valve::Valve;
+use crate::fault_proxy::FaultProxy;
 
-pub(crate) struct Stand {
+pub(crate) struct Fixture {
     pub(crate) database: TestDatabase,
     pub(crate) redis: TestRedis,
     pub(crate) clickhouse: TestClickHouse,
@@ -54,7 +54,7 @@ pub(crate) fn now() -> DateTime<Utc> {
     Clock::system().now()
 }
 
-impl Stand {
+impl Fixture {
     pub(crate) async fn new() -> Self {
         let (database, redis, clickhouse) =
             tokio::join!(sandbox::test::database(), sandbox::test::redis(), sandbox::test::clickhouse());
@@ -68,7 +68,7 @@ impl Stand {
             format!("warehouse.password={}", clickhouse.password),
             format!("secrets.edge_token={EDGE_TOKEN}"),
         ];
-        let mut stand = Self {
+        let mut fixture = Self {
             database,
             redis,
             clickhouse,
@@ -77,10 +77,10 @@ impl Stand {
             folders: Vec::new(),
             settings: settings.into(),
         };
-        stand.set_folder();
-        stand.site_token = domain::sites::token(&Rng::system().bytes());
-        stand.site_id = stand.make_site(&stand.site_token).await;
-        stand
+        fixture.set_folder();
+        fixture.site_token = domain::sites::token(&Rng::system().bytes());
+        fixture.site_id = fixture.make_site(&fixture.site_token).await;
+        fixture
     }
 
     /// A setting for the collectors started from now on.
@@ -119,9 +119,9 @@ impl Stand {
         self.database.url.split('@').next_back().unwrap().split('/').next().unwrap()
     }
 
-    /// Postgres through a valve, for the collectors started from now on.
-    pub(crate) fn set_database_behind(&mut self, valve: &Valve) {
-        let behind = valve.url.trim_start_matches("http://");
+    /// Postgres through a proxy, for the collectors started from now on.
+    pub(crate) fn set_database_behind(&mut self, proxy: &FaultProxy) {
+        let behind = proxy.url.trim_start_matches("http://");
         let (user, place) = self.database.url.rsplit_once('@').unwrap();
         let (_, name) = place.split_once('/').unwrap();
         self.set(&format!("store.url={user}@{behind}/{name}"));

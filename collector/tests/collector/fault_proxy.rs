@@ -13,15 +13,15 @@ const SHUT: u8 = 1;
 const DEAF: u8 = 2;
 
 #[derive(Clone)]
-pub(crate) struct Valve {
+pub(crate) struct FaultProxy {
     pub(crate) url: String,
     state: Arc<AtomicU8>,
     cut: Arc<AtomicUsize>,
     accepting: AbortHandle,
 }
 
-impl Valve {
-    /// A valve, open, in front of `url`.
+impl FaultProxy {
+    /// A proxy, open, in front of `url`.
     pub(crate) async fn before(url: &str) -> Self {
         let target = url.trim_start_matches("http://").trim_end_matches('/').to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

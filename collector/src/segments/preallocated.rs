@@ -13,18 +13,18 @@ use service::{Clock, Rng};
 
 use super::folder::{Folder, OpenSegment};
 
-/// Smaller segments are seldom flushed, so that making them ready costs more than it spares.
+/// Smaller segments are seldom flushed, so that making them ready costs more than it preallocated.
 const WORTHWHILE_BYTES: u64 = 64 << 10;
 
 /// The next segments, made by a thread of its own: one that is ready, and one that is in the making.
-pub(super) struct Spares {
+pub(super) struct Preallocated {
     clock: Clock,
     orders: SyncSender<u64>,
     ready: Receiver<OpenSegment>,
     maker: JoinHandle<()>,
 }
 
-impl Spares {
+impl Preallocated {
     /// None is ready yet.
     pub(super) fn new(folder: Arc<Folder>, clock: Clock, rng: Rng) -> io::Result<Self> {
         // An order is taken only by a maker who has nothing to do.
@@ -41,7 +41,7 @@ impl Spares {
                 }
             }
         };
-        let maker = thread::Builder::new().name("spares".to_owned()).spawn(make)?;
+        let maker = thread::Builder::new().name("preallocated".to_owned()).spawn(make)?;
         Ok(Self { clock, orders, ready, maker })
     }
 

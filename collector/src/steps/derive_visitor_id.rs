@@ -13,7 +13,7 @@ use service::Shutdown;
 use store::sites::SiteOwner;
 
 use super::find_site::Site;
-use crate::pipeline::Arrival;
+use crate::pipeline::IncomingEvent;
 pub(crate) use salts::Salts;
 
 /// How long after midnight a visit of the day before may go on: the longest silence within one.
@@ -21,7 +21,7 @@ const SOON_AFTER_MIDNIGHT: TimeDelta = TimeDelta::minutes(30);
 
 /// Names visitors. Clones share the salts.
 #[derive(Clone)]
-pub(crate) struct NameVisitor(Salts);
+pub(crate) struct DeriveVisitorId(Salts);
 
 /// Who it is.
 #[derive(Debug, Clone, Copy)]
@@ -34,12 +34,17 @@ pub(crate) struct Visitor {
     pub(crate) returner: Option<Returner>,
 }
 
-impl NameVisitor {
+impl DeriveVisitorId {
     pub(crate) fn new(salts: Salts) -> Self {
         Self(salts)
     }
 
-    pub(crate) async fn step(&self, arrival: &Arrival, hit: &Hit, site: Site) -> Result<Visitor, Dropped> {
+    pub(crate) async fn step(
+        &self,
+        arrival: &IncomingEvent,
+        hit: &Hit,
+        site: Site,
+    ) -> Result<Visitor, Dropped> {
         let salt = self.0.of_day(arrival.at.date_naive()).await.map_err(|error| {
             tracing::warn!(%error, "no salt for the day of an event: it is dropped");
             Dropped::Unavailable
@@ -60,7 +65,7 @@ impl NameVisitor {
     /// Retention can do without an event; the event shouldn't be lost with it.
     async fn returner(
         &self,
-        arrival: &Arrival,
+        arrival: &IncomingEvent,
         owner: &SiteOwner,
         id: impl Fn(&salts::Salt) -> u64,
     ) -> Option<Returner> {

@@ -8,7 +8,7 @@ use domain::agents::device_of;
 use domain::tracking::{Hit, Screen};
 use ua_parser::{os, user_agent};
 
-use crate::pipeline::Arrival;
+use crate::pipeline::IncomingEvent;
 
 /// User agents that are remembered, by the kind of screen.
 const REMEMBERED: u64 = 20_000;
@@ -23,18 +23,18 @@ pub(crate) struct Agent {
 
 /// Reads user agents by the lists of uap-core, names only: without its 628 expressions for devices and all versions
 /// they take a third of the memory.
-pub(crate) struct ReadAgent {
+pub(crate) struct ParseUserAgent {
     browsers: user_agent::Extractor<'static>,
     systems: os::Extractor<'static>,
     known: Memo<(String, Option<&'static str>), Arc<Agent>>,
 }
 
-impl ReadAgent {
+impl ParseUserAgent {
     pub(crate) fn new() -> anyhow::Result<Self> {
-        let browsers = rows(include_str!("read_agent/browsers.tsv")).map(|(regex, name)| {
+        let browsers = rows(include_str!("parse_user_agent/browsers.tsv")).map(|(regex, name)| {
             user_agent::Parser { regex, family_replacement: name, ..Default::default() }
         });
-        let systems = rows(include_str!("read_agent/systems.tsv")).map(|(regex, name)| os::Parser {
+        let systems = rows(include_str!("parse_user_agent/systems.tsv")).map(|(regex, name)| os::Parser {
             regex,
             os_replacement: name,
             ..Default::default()
@@ -46,7 +46,7 @@ impl ReadAgent {
         })
     }
 
-    pub(crate) fn step(&self, arrival: &Arrival, hit: &Hit) -> Arc<Agent> {
+    pub(crate) fn step(&self, arrival: &IncomingEvent, hit: &Hit) -> Arc<Agent> {
         let key = (arrival.user_agent.clone(), hit.screen.map(Screen::word));
         self.known.get_or(&key, || Arc::new(self.read(&arrival.user_agent, hit.screen)))
     }
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn browsers_and_systems_are_told_by_their_names() {
-        let read_agent = ReadAgent::new().unwrap();
+        let parse_user_agent = ParseUserAgent::new().unwrap();
         let agents = [
             (
                 "Mozilla/5.0 (X11; Linux x86_64; rv:144.0) Gecko/20100101 Firefox/144.0",
@@ -104,7 +104,7 @@ mod tests {
             ("nonsense", "", "", "desktop"),
         ];
         for (agent, browser, os, device) in agents {
-            let found = read_agent.read(agent, None);
+            let found = parse_user_agent.read(agent, None);
             assert_eq!(
                 (found.browser.as_str(), found.os.as_str(), found.device),
                 (browser, os, device),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use domain::months::month_of;
 use service::{Clock, metrics};
 use store::Db;
-use store::read_pool::ReadPool;
+use store::lookups::LookUps;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -21,23 +21,23 @@ const LOOKS: u32 = 4;
 const LOOK_EVERY_MAX: Duration = Duration::from_secs(10);
 
 /// Does for [`super::CheckQuota`] what takes a database.
-pub(crate) struct Keeper {
+pub(crate) struct QuotaLeases {
     books: Arc<Books>,
     asked: mpsc::UnboundedReceiver<Arc<Account>>,
 }
 
 struct Books {
     db: Db,
-    lookups: ReadPool,
+    lookups: LookUps,
     clock: Clock,
     accounts: Arc<Accounts>,
     /// What waits to be given back or charged.
     rests: Mutex<Vec<(Uuid, Rest)>>,
 }
 
-impl Keeper {
+impl QuotaLeases {
     pub(super) fn new(
-        (db, lookups): (Db, ReadPool),
+        (db, lookups): (Db, LookUps),
         clock: Clock,
         accounts: Arc<Accounts>,
         asked: mpsc::UnboundedReceiver<Arc<Account>>,
@@ -78,13 +78,13 @@ impl Keeper {
 
 impl Books {
     async fn lease(&self, account: &Account) {
-        let wish = account.allowance().wish();
+        let request = account.allowance().next_request();
         let lease = async |conn: &mut store::Conn| {
-            store::monthly_usage::lease_events(conn, account.id, wish.month, wish.want, wish.limit).await
+            store::months::lease_events(conn, account.id, request.month, request.want, request.limit).await
         };
-        let result = match self.lookups.query(lease).await {
+        let result = match self.lookups.ask(lease).await {
             Ok(granted) => {
-                account.allowance().granted(wish, granted, Instant::now());
+                account.allowance().granted(request, granted, Instant::now());
                 if granted > 0 { "granted" } else { "used_up" }
             }
             Err(error) => {
@@ -133,10 +133,10 @@ impl Books {
         let rests = std::mem::take(&mut *self.rests.lock().unwrap_or_else(PoisonError::into_inner));
         for (account_id, (month, count)) in rests {
             let settled = if count > 0 {
-                store::monthly_usage::return_unused_events(&mut conn, account_id, month, count).await
+                store::months::give_back_events(&mut conn, account_id, month, count).await
             } else {
                 metrics::counter("collector_event_charge_total").add(count.unsigned_abs(), &[]);
-                store::monthly_usage::charge_events(&mut conn, account_id, month, -count).await
+                store::months::charge_events(&mut conn, account_id, month, -count).await
             };
             if let Err(error) = settled {
                 tracing::warn!(%error, count, "leased events were not given back, or taken ones not charged");
