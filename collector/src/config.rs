@@ -52,20 +52,20 @@ pub struct Collector {
     pub lookup_connections: u32,
     /// How long a site's look-up may be remembered.
     #[serde(with = "service::config::duration")]
-    pub sites_fresh: Duration,
+    pub site_max_age: Duration,
     /// Whether events may say when they happened.
     pub accept_event_time: bool,
     /// Files of locations.
     pub location_files: Vec<PathBuf>,
     /// How often drops are written down.
     #[serde(with = "service::config::duration")]
-    pub drops_every: Duration,
+    pub drop_flush_interval: Duration,
     /// The longest silence within a visit.
     #[serde(with = "service::config::duration")]
-    pub visit_gap: Duration,
+    pub visit_idle_timeout: Duration,
     /// The longest visit.
     #[serde(with = "service::config::duration")]
-    pub visit_longest: Duration,
+    pub visit_max_duration: Duration,
 }
 
 impl Collector {
@@ -74,11 +74,15 @@ impl Collector {
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let Rules { gap, longest } = self.rules();
         let most = Rules::default();
-        anyhow::ensure!(gap <= most.gap, "collector.visit_gap may be 30m at most, not {:?}", self.visit_gap);
+        anyhow::ensure!(
+            gap <= most.gap,
+            "collector.visit_idle_timeout may be 30m at most, not {:?}",
+            self.visit_idle_timeout
+        );
         anyhow::ensure!(
             longest <= most.longest,
-            "collector.visit_longest may be 24h at most, not {:?}",
-            self.visit_longest
+            "collector.visit_max_duration may be 24h at most, not {:?}",
+            self.visit_max_duration
         );
         Ok(())
     }
@@ -86,7 +90,7 @@ impl Collector {
     /// When a visit ends.
     pub(crate) fn rules(&self) -> Rules {
         let span = |duration| TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX);
-        Rules { gap: span(self.visit_gap), longest: span(self.visit_longest) }
+        Rules { gap: span(self.visit_idle_timeout), longest: span(self.visit_max_duration) }
     }
 }
 
@@ -95,16 +99,16 @@ impl Collector {
 #[serde(deny_unknown_fields)]
 pub struct Quota {
     /// Events leased at a time, at most.
-    pub block: i64,
+    pub block_size: i64,
     /// How long an account keeps a block it doesn't use.
     #[serde(with = "service::config::duration")]
-    pub idle: Duration,
+    pub idle_timeout: Duration,
     /// How long it is trusted_token that a month is used up.
     #[serde(with = "service::config::duration")]
-    pub ask_again: Duration,
+    pub retry_interval: Duration,
     /// How long an event waits for a block.
     #[serde(with = "service::config::duration")]
-    pub patience: Duration,
+    pub lease_timeout: Duration,
 }
 
 /// Section `[segments]`.
@@ -117,9 +121,9 @@ pub struct Segments {
     #[serde(with = "service::config::duration")]
     pub seal_after: Duration,
     /// The size at which it is, whatever its age.
-    pub bytes_max: u64,
+    pub max_bytes: u64,
     /// Bytes that may wait.
-    pub unsent_bytes_max: u64,
+    pub max_unsent_bytes: u64,
 }
 
 #[cfg(test)]
@@ -134,12 +138,17 @@ mod tests {
             let sources = Sources { set: vec![set.to_owned()], ..Sources::default() };
             load::<Config>(DEFAULTS, &sources).unwrap().config.collector.check()
         };
-        for fits in ["collector.visit_gap=30m", "collector.visit_gap=1s", "collector.visit_longest=24h"] {
+        for fits in [
+            "collector.visit_idle_timeout=30m",
+            "collector.visit_idle_timeout=1s",
+            "collector.visit_max_duration=24h",
+        ] {
             assert!(check(fits).is_ok(), "{fits}");
         }
-        for (too_long, name) in
-            [("collector.visit_gap=1801s", "visit_gap"), ("collector.visit_longest=25h", "visit_longest")]
-        {
+        for (too_long, name) in [
+            ("collector.visit_idle_timeout=1801s", "visit_idle_timeout"),
+            ("collector.visit_max_duration=25h", "visit_max_duration"),
+        ] {
             assert!(check(too_long).unwrap_err().to_string().contains(name), "{too_long}");
         }
     }

@@ -98,8 +98,8 @@ impl Times {
     }
 }
 
-fn beginning(text: &str, bytes_max: usize) -> String {
-    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default().to_owned()
+fn beginning(text: &str, max_bytes: usize) -> String {
+    text.get(..text.floor_char_boundary(max_bytes)).unwrap_or_default().to_owned()
 }
 
 /// A header as text; what isn't text counts as absent.

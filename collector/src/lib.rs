@@ -50,8 +50,8 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
 
     let limits = Limits {
         seal_after: segments.seal_after,
-        segment_bytes_max: segments.bytes_max,
-        unsent_bytes_max: segments.unsent_bytes_max,
+        max_segment_bytes: segments.max_bytes,
+        max_unsent_bytes: segments.max_unsent_bytes,
     };
     let chassis = (clock.clone(), rng.clone(), shutdown.clone());
     let rules = collector.rules();
@@ -61,7 +61,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let stores = Stores { warehouse, lookups: lookups.clone(), rules };
     let (journal, writer, shipper) = segments::open(&segments.folder, limits, stores, chassis, &readiness)?;
 
-    let find_site = FindSite::new(lookups.clone(), collector.sites_fresh);
+    let find_site = FindSite::new(lookups.clone(), collector.site_max_age);
     let (check_quota, quota_keeper) =
         CheckQuota::new(db.clone(), lookups.clone(), clock.clone(), config.quota.clone());
     let salts = Salts::new(lookups, clock.clone(), rng.clone(), readiness.register("salts"));
@@ -87,7 +87,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let mut lifecycle = Lifecycle::new(shutdown.clone());
     lifecycle.spawn("salts", derive_visitor_id.look_after_salts(shutdown.clone()));
     lifecycle.spawn("rate limit", rate_limit.tell(clock, shutdown.clone()));
-    lifecycle.spawn("drops", drops.write(collector.drops_every, shutdown.clone()));
+    lifecycle.spawn("drops", drops.write(collector.drop_flush_interval, shutdown.clone()));
     lifecycle.spawn("site news", find_site.listen(bus, shutdown.clone()));
     // These end one after the other: no more requests, then no more lines (and nothing left to count), then nothing
     // left to send.

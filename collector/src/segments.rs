@@ -64,7 +64,7 @@ pub(crate) fn open(
             "an earlier process left events: they are sent now"
         );
     }
-    let backlog = Backlog::new(bytes, limits.unsent_bytes_max, readiness.register("segments_backlog"));
+    let backlog = Backlog::new(bytes, limits.max_unsent_bytes, readiness.register("segments_backlog"));
     let writable = readiness.register("segments_writable");
     let (journal, writer, sealed) =
         Journal::new((folder, leftovers), backlog.clone(), limits, (clock.clone(), rng), writable)?;

@@ -13,17 +13,17 @@ struct Shared {
     bytes: AtomicU64,
     /// Bytes that ever came.
     came: AtomicU64,
-    bytes_max: u64,
+    max_bytes: u64,
     full: AtomicBool,
     check: Check,
 }
 
 impl Backlog {
-    pub(super) fn new(bytes: u64, bytes_max: u64, check: Check) -> Self {
+    pub(super) fn new(bytes: u64, max_bytes: u64, check: Check) -> Self {
         let backlog = Self(Arc::new(Shared {
             bytes: bytes.into(),
             came: 0.into(),
-            bytes_max,
+            max_bytes,
             full: false.into(),
             check,
         }));
@@ -54,7 +54,7 @@ impl Backlog {
     fn report(&self, bytes: u64) {
         #[expect(clippy::cast_precision_loss, reason = "a gauge needs no more than 53 bits")]
         metrics::gauge("collector_segment_unsent_bytes").set(bytes as f64, &[]);
-        let full = bytes >= self.0.bytes_max;
+        let full = bytes >= self.0.max_bytes;
         match (self.0.full.swap(full, Ordering::Relaxed), full) {
             (false, true) => {
                 tracing::error!(

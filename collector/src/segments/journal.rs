@@ -33,9 +33,9 @@ pub(crate) struct Limits {
     /// A segment with anything in it is sealed at this age, if nothing older waits to be inserted, …
     pub(crate) seal_after: Duration,
     /// … and at this size in any case.
-    pub(crate) segment_bytes_max: u64,
+    pub(crate) max_segment_bytes: u64,
     /// With this much on disk, further events are dropped.
-    pub(crate) unsent_bytes_max: u64,
+    pub(crate) max_unsent_bytes: u64,
 }
 
 /// Where events are handed in. Cheap to clone; the writer ends when the last clone is gone.
@@ -180,7 +180,7 @@ impl Writer {
             // Whoever asked may have hung up; the event counts all the same.
             let _hung_up = entry.answer.send(written.is_ok());
         }
-        let full = self.open.as_ref().is_some_and(|(open, _)| open.bytes >= self.limits.segment_bytes_max);
+        let full = self.open.as_ref().is_some_and(|(open, _)| open.bytes >= self.limits.max_segment_bytes);
         if full || written.is_err() {
             self.seal();
         }
@@ -223,7 +223,7 @@ impl Writer {
                     Some(spare) => spare,
                     None => self.folder.create(self.rng.uuid_v7(self.clock.now()))?,
                 };
-                self.preallocated.order(self.last_bytes, self.limits.segment_bytes_max);
+                self.preallocated.order(self.last_bytes, self.limits.max_segment_bytes);
                 none.insert((segment, Instant::now()))
             }
         };

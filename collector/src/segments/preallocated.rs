@@ -46,9 +46,9 @@ impl Preallocated {
     }
 
     /// Orders a segment for as much as twice what the last one held, unless one is in the making.
-    pub(super) fn order(&self, last_bytes: u64, bytes_max: u64) {
+    pub(super) fn order(&self, last_bytes: u64, max_bytes: u64) {
         if last_bytes >= WORTHWHILE_BYTES {
-            let _in_the_making = self.orders.try_send((2 * last_bytes).min(bytes_max));
+            let _in_the_making = self.orders.try_send((2 * last_bytes).min(max_bytes));
         }
     }
 

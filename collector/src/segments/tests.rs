@@ -18,7 +18,7 @@ use super::journal::{Journal, Limits};
 use super::record;
 
 const LIMITS: Limits =
-    Limits { seal_after: Duration::from_millis(300), segment_bytes_max: 1 << 20, unsent_bytes_max: 1 << 30 };
+    Limits { seal_after: Duration::from_millis(300), max_segment_bytes: 1 << 20, max_unsent_bytes: 1 << 30 };
 
 struct Bench {
     journal: Journal,
@@ -32,7 +32,7 @@ fn bench(folder: &Path, limits: Limits) -> Bench {
     let readiness = Readiness::new(&Shutdown::new());
     let (folder, leftovers) = Folder::open(folder).unwrap();
     let bytes = leftovers.iter().map(|segment| segment.bytes).sum();
-    let backlog = Backlog::new(bytes, limits.unsent_bytes_max, readiness.register("room"));
+    let backlog = Backlog::new(bytes, limits.max_unsent_bytes, readiness.register("room"));
     let chassis = (Clock::system(), Rng::system());
     let (journal, writer, sealed) =
         Journal::new((folder, leftovers), backlog.clone(), limits, chassis, readiness.register("writable"))
@@ -78,7 +78,7 @@ fn files(folder: &TempDir, state: &str) -> usize {
 #[tokio::test]
 async fn everything_answered_comes_out_once_and_unchanged() {
     let folder = TempDir::new().unwrap();
-    let small = Limits { segment_bytes_max: 20_000, ..LIMITS };
+    let small = Limits { max_segment_bytes: 20_000, ..LIMITS };
     let Bench { journal, mut sealed, writer, .. } = bench(folder.path(), small);
     let appends = (0..1_000).map(|number| {
         let journal = journal.clone();
@@ -162,7 +162,7 @@ async fn a_segment_that_nothing_could_be_written_to_leaves_no_file_behind() {
 #[tokio::test]
 async fn under_load_segments_are_written_into_files_made_ready_for_them() {
     let folder = TempDir::new().unwrap();
-    let limits = Limits { segment_bytes_max: 70_000, seal_after: Duration::from_secs(3_600), ..LIMITS };
+    let limits = Limits { max_segment_bytes: 70_000, seal_after: Duration::from_secs(3_600), ..LIMITS };
     let Bench { journal, mut sealed, writer, .. } = bench(folder.path(), limits);
     let (mut number, mut seen) = (0, BTreeSet::new());
     let mut take = |segment: &SealedSegment| {
@@ -233,7 +233,7 @@ async fn while_the_shipper_is_behind_segments_grow_instead_of_becoming_many() {
 #[tokio::test]
 async fn a_full_folder_drops_until_there_is_room_and_says_so() {
     let folder = TempDir::new().unwrap();
-    let tiny = Limits { unsent_bytes_max: 1, ..LIMITS };
+    let tiny = Limits { max_unsent_bytes: 1, ..LIMITS };
     let bench = bench(folder.path(), tiny);
     assert!(bench.readiness.report().ready);
     bench.append(1).await.unwrap();

@@ -32,7 +32,7 @@ use quota_leases::QuotaLeases;
 pub(crate) struct CheckQuota {
     accounts: Arc<Accounts>,
     asks: mpsc::UnboundedSender<Arc<Account>>,
-    patience: Duration,
+    lease_timeout: Duration,
 }
 
 /// The accounts that send.
@@ -60,10 +60,10 @@ impl CheckQuota {
     /// The step, and the task that leases for it and gives back.
     pub(crate) fn new(db: Db, lookups: LookUps, clock: Clock, rules: Quota) -> (Self, QuotaLeases) {
         let (asks, asked) = mpsc::unbounded_channel();
-        let patience = rules.patience;
+        let lease_timeout = rules.lease_timeout;
         let accounts = Arc::new(Accounts { known: RwLock::default(), rules });
         let keeper = QuotaLeases::new((db, lookups), clock, Arc::clone(&accounts), asked);
-        (Self { accounts, asks, patience }, keeper)
+        (Self { accounts, asks, lease_timeout }, keeper)
     }
 
     /// Events of a site that isn't known yet are counted once it is.
@@ -86,7 +86,7 @@ impl CheckQuota {
                 Verdict::UsedUp => return Err(Dropped::Quota),
                 Verdict::Closed => {}
                 Verdict::Wait => {
-                    let until = *until.get_or_insert(tokio::time::Instant::now() + self.patience);
+                    let until = *until.get_or_insert(tokio::time::Instant::now() + self.lease_timeout);
                     if tokio::time::timeout_at(until, answered).await.is_err() {
                         account.allowance().take_on_credit();
                         return Ok(Counted { account: Some(Arc::clone(&account)), kept: false });

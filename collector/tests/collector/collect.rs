@@ -174,8 +174,8 @@ async fn the_past_is_loaded_only_where_that_is_allowed() {
 #[tokio::test]
 async fn who_asks_not_to_be_counted_is_not_unless_the_owner_decided_otherwise_and_the_drops_are_shown() {
     let mut fixture = Fixture::new().await;
-    fixture.set("collector.drops_every=20ms");
-    fixture.set("collector.sites_fresh=1ms");
+    fixture.set("collector.drop_flush_interval=20ms");
+    fixture.set("collector.site_max_age=1ms");
     let collector = fixture.start().await;
     let view = |path: &str| page_view(&fixture.site_token, path, visitor(1));
     send(&collector, &view("/first")).await;

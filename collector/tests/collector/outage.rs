@@ -91,7 +91,7 @@ async fn a_site_that_was_seen_is_counted_while_postgres_is_away() {
     let mut fixture = Fixture::new().await;
     let proxy = FaultProxy::before(fixture.database_host()).await;
     fixture.set_database_behind(&proxy);
-    fixture.set("collector.sites_fresh=1ms");
+    fixture.set("collector.site_max_age=1ms");
     let collector = fixture.start().await;
     send_many(&collector, &fixture.site_token, 0..1).await;
     until(async || fixture.page_views().await == 1).await;

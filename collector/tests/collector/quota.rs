@@ -51,7 +51,7 @@ async fn two_collectors_store_what_is_left_of_the_month_and_no_more() {
     let mut fixture = Fixture::new().await;
     leave(&fixture, 50).await;
     // However busy the machine is: nothing is taken on credit here.
-    fixture.set("quota.patience=1m");
+    fixture.set("quota.lease_timeout=1m");
     let one = fixture.start().await;
     fixture.set_folder();
     let other = fixture.start().await;
@@ -86,7 +86,7 @@ async fn what_was_leased_and_not_used_is_given_back_at_shutdown_and_when_an_acco
     collector.stop().await;
     assert_eq!(used(&fixture).await, 3);
 
-    fixture.set("quota.idle=20ms");
+    fixture.set("quota.idle_timeout=20ms");
     let collector = fixture.start().await;
     crowd(collector.address, &fixture.site_token, 1, 3).await;
     until(async || used(&fixture).await == 6).await;
@@ -98,8 +98,8 @@ async fn what_was_leased_and_not_used_is_given_back_at_shutdown_and_when_an_acco
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_collector_loses_at_most_one_block_of_the_month_and_no_event() {
     let mut fixture = Fixture::new().await;
-    fixture.set("quota.block=20");
-    fixture.set("quota.patience=1m");
+    fixture.set("quota.block_size=20");
+    fixture.set("quota.lease_timeout=1m");
     for round in 1..=5 {
         let collector = fixture.start_process().await;
         crowd(collector.address, &fixture.site_token, 8, 4).await;
@@ -128,8 +128,8 @@ async fn an_event_past_the_quota_is_answered_like_any_other_and_counted_as_dropp
 async fn an_upgrade_lets_events_through_again_within_the_time_sites_are_remembered() {
     let mut fixture = Fixture::new().await;
     leave(&fixture, 1).await;
-    fixture.set("collector.sites_fresh=50ms");
-    fixture.set("quota.ask_again=1h");
+    fixture.set("collector.site_max_age=50ms");
+    fixture.set("quota.retry_interval=1h");
     fixture.set("collector.events_per_minute=100000");
     let collector = fixture.start().await;
     crowd(collector.address, &fixture.site_token, 1, 5).await;

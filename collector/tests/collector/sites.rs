@@ -47,7 +47,7 @@ impl CollectorProcess {
 #[tokio::test]
 async fn a_site_made_after_its_first_event_counts_at_once_when_news_of_it_comes() {
     let mut fixture = Fixture::new().await;
-    fixture.set("collector.sites_fresh=1h");
+    fixture.set("collector.site_max_age=1h");
     fixture.set("collector.events_per_minute=100000");
     let collector = fixture.start().await;
     let token = "site_that_comes_later";
@@ -69,7 +69,7 @@ async fn a_site_made_after_its_first_event_counts_at_once_when_news_of_it_comes(
 #[tokio::test]
 async fn a_suspended_accounts_visits_end_when_that_is_said_and_count_again_when_it_is_over() {
     let mut fixture = Fixture::new().await;
-    fixture.set("collector.sites_fresh=1h");
+    fixture.set("collector.site_max_age=1h");
     fixture.set("collector.events_per_minute=1000000");
     let collector = fixture.start_process().await;
     let (accepted, unknown) =

@@ -54,7 +54,7 @@ pub(super) struct Allowance {
     block_max: i64,
     /// With so many left the next is asked for.
     low: i64,
-    ask_again: Duration,
+    retry_interval: Duration,
     state: QuotaState,
     asking: bool,
     used_at: Instant,
@@ -72,7 +72,7 @@ pub(super) struct LeaseRequest {
 
 impl Allowance {
     pub(super) fn new(month: NaiveDate, limit: i64, rules: &Quota, now: Instant) -> Self {
-        let block_max = rules.block.max(1);
+        let block_max = rules.block_size.max(1);
         Self {
             month,
             limit,
@@ -80,7 +80,7 @@ impl Allowance {
             block: (block_max / FIRST_PART).max(1),
             block_max,
             low: 0,
-            ask_again: rules.ask_again,
+            retry_interval: rules.retry_interval,
             state: QuotaState::More,
             asking: false,
             used_at: now,
@@ -145,7 +145,8 @@ impl Allowance {
             let times = if self.limit < 0 { UNLIMITED_TIMES } else { 1 };
             self.block = (self.block * 2).min(self.block_max * times);
         }
-        self.state = if granted > 0 { QuotaState::More } else { QuotaState::NoMore(now + self.ask_again) };
+        self.state =
+            if granted > 0 { QuotaState::More } else { QuotaState::NoMore(now + self.retry_interval) };
         if granted == 0 && self.left < 0 {
             self.put_aside();
         }

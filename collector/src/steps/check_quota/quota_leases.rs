@@ -47,7 +47,7 @@ impl QuotaLeases {
 
     /// Works until nobody can ask any more, then gives everything back.
     pub(crate) async fn run(mut self) -> anyhow::Result<()> {
-        let look_every = (self.books.accounts.rules.idle / LOOKS).min(LOOK_EVERY_MAX);
+        let look_every = (self.books.accounts.rules.idle_timeout / LOOKS).min(LOOK_EVERY_MAX);
         let mut looks = tokio::time::interval(look_every.max(Duration::from_millis(1)));
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut at_work = JoinSet::new();
@@ -100,7 +100,7 @@ impl Books {
     /// Gives up the allowances of silent accounts, and notes what is left of them and of past months.
     fn close_idle(&self) {
         let (month, now) = (month_of(self.clock.now()), Instant::now());
-        let idle = self.accounts.rules.idle;
+        let idle = self.accounts.rules.idle_timeout;
         self.accounts.known.write().unwrap_or_else(PoisonError::into_inner).retain(|_, account| {
             let closed = account.allowance().close_if_idle(month, now, idle);
             self.note(account);

@@ -33,8 +33,8 @@ fn arrival(taken_at: DateTime<Utc>) -> IncomingEvent {
 }
 
 fn rules() -> Quota {
-    let (idle, ask_again) = (Duration::from_secs(3_600), Duration::from_secs(3_600));
-    Quota { block: 100, idle, ask_again, patience: Duration::from_secs(60) }
+    let (idle_timeout, retry_interval) = (Duration::from_secs(3_600), Duration::from_secs(3_600));
+    Quota { block_size: 100, idle_timeout, retry_interval, lease_timeout: Duration::from_secs(60) }
 }
 
 async fn database() -> sandbox::test::TestDatabase {

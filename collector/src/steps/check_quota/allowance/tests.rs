@@ -4,9 +4,14 @@ use super::*;
 
 const LIMIT: i64 = 5_000;
 
-fn rules(block: i64) -> Quota {
-    let ask_again = Duration::from_secs(10);
-    Quota { block, idle: Duration::from_secs(60), ask_again, patience: Duration::from_secs(1) }
+fn rules(block_size: i64) -> Quota {
+    let retry_interval = Duration::from_secs(10);
+    Quota {
+        block_size,
+        idle_timeout: Duration::from_secs(60),
+        retry_interval,
+        lease_timeout: Duration::from_secs(1),
+    }
 }
 
 fn month(number: u32) -> NaiveDate {
