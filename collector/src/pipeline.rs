@@ -108,5 +108,5 @@ impl Pipeline {
 
 /// Counts an event that ended before the warehouse.
 pub(crate) fn count_dropped(reason: Dropped) {
-    metrics::counter("collector_event_dropped_total").add(1, &[("reason", reason.word())]);
+    metrics::counter("collector_events_dropped_total").add(1, &[("reason", reason.word())]);
 }

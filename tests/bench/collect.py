@@ -83,8 +83,8 @@ def clickhouse(stack, sql):
 
 def counters(metrics_url):
     text = urllib.request.urlopen(metrics_url).read().decode()
-    accepted = re.search(r"^collector_event_accept_total (\d+)", text, re.M)
-    dropped = re.findall(r'^collector_event_dropped_total\{reason="(\w+)"\} (\d+)', text, re.M)
+    accepted = re.search(r"^collector_events_accepted_total (\d+)", text, re.M)
+    dropped = re.findall(r'^collector_events_dropped_total\{reason="(\w+)"\} (\d+)', text, re.M)
     return int(accepted.group(1)) if accepted else 0, {reason: int(count) for reason, count in dropped}
 
 

@@ -111,7 +111,7 @@ impl Delivery {
         if skipped > 0 {
             once(&mut counted.skipped, || {
                 tracing::warn!(skipped, segment = %segment.id, "torn or damaged lines are passed over");
-                metrics::counter("collector_line_skip_total").add(skipped, &[]);
+                metrics::counter("collector_records_skipped_total").add(skipped, &[]);
             });
         }
         let unheard: Vec<Event> = events.extract_if(.., |event| !event.site_token.is_empty()).collect();
@@ -151,7 +151,7 @@ impl Delivery {
         once(&mut counted.unheard, || {
             count_stored(stored);
             let reason = [("reason", "unknown_site")];
-            metrics::counter("collector_event_dropped_total").add(unknown as u64, &reason);
+            metrics::counter("collector_events_dropped_total").add(unknown as u64, &reason);
         });
         // They have happened, whatever the limit; they are charged once, however often this is done.
         let taken: Vec<(Uuid, i64)> = taken.into_iter().collect();
@@ -190,13 +190,13 @@ impl Delivery {
         warehouse.insert_retention(&events).await?;
         let begun = Instant::now();
         warehouse.recompute_visits(&events, *rules).await?;
-        metrics::histogram("collector_visits_recount_seconds").record_elapsed(begun.elapsed(), &[]);
+        metrics::histogram("collector_visits_recompute_seconds").record_elapsed(begun.elapsed(), &[]);
         Ok(events.len())
     }
 }
 
 fn count_stored(events: usize) {
-    metrics::counter("collector_event_insert_total").add(events as u64, &[]);
+    metrics::counter("collector_events_inserted_total").add(events as u64, &[]);
 }
 
 fn waits(segment: &SealedSegment, part: SegmentPart, error: &NoAnswer) -> Option<SegmentPart> {

@@ -95,7 +95,7 @@ impl Journal {
             clock,
             rng,
             check,
-            accepted: metrics::counter("collector_event_accept_total"),
+            accepted: metrics::counter("collector_events_accepted_total"),
             entries: incoming,
             open: None,
             flushed: Instant::now(),

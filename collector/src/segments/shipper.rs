@@ -106,7 +106,7 @@ impl Shipper {
             Err(Unshipped::Stopped) => return Ok(false),
             Err(error) => {
                 tracing::error!(%error, segment = %segment.id, "a segment is refused and set aside: look into it");
-                metrics::counter("collector_segment_refuse_total").add(1, &[]);
+                metrics::counter("collector_segments_refused_total").add(1, &[]);
                 segment.refuse()?;
             }
         }
@@ -123,7 +123,7 @@ impl Shipper {
                 done => return done,
             };
             shipment.doubtful |= begun.elapsed() >= TOKEN_KNOWN_FOR;
-            metrics::counter("collector_insert_fail_total").add(1, &[]);
+            metrics::counter("collector_inserts_failed_total").add(1, &[]);
             tracing::warn!(%error, segment = %shipment.segment.id, ?pause, "a segment can't be sent on yet");
             self.report_oldest(Some(shipment));
             if self.shutdown.is_requested() {

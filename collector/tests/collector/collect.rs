@@ -80,10 +80,10 @@ async fn whatever_comes_is_answered_204_and_what_does_not_count_is_counted_by_re
     let scrape = Request { line: "GET /metrics", headers: vec![], body: vec![] };
     let metrics = Browser::connect(collector.ops).await.unwrap().send(&scrape).await.unwrap();
     for (reason, requests) in &dropped {
-        let line = format!("collector_event_dropped_total{{reason=\"{reason}\"}} {}", requests.len());
+        let line = format!("collector_events_dropped_total{{reason=\"{reason}\"}} {}", requests.len());
         assert!(metrics.lines().any(|found| found == line), "no `{line}` in\n{metrics}");
     }
-    assert!(metrics.lines().any(|found| found == "collector_event_accept_total 1"), "{metrics}");
+    assert!(metrics.lines().any(|found| found == "collector_events_accepted_total 1"), "{metrics}");
     until(async || fixture.page_views().await == 1).await;
     collector.kill().await;
 }

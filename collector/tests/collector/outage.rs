@@ -241,8 +241,8 @@ async fn an_event_is_counted_once_however_often_its_segment_is_tried() {
     let (no_visits, visits) =
         ("RENAME TABLE sessions TO sessions_away", "RENAME TABLE sessions_away TO sessions");
     let fails = async || {
-        let before = collector.counter("collector_insert_fail_total").await;
-        until(async || collector.counter("collector_insert_fail_total").await >= before + 3).await;
+        let before = collector.counter("collector_inserts_failed_total").await;
+        until(async || collector.counter("collector_inserts_failed_total").await >= before + 3).await;
     };
     proxy.shut();
     fixture.ask(no_visits).await;
@@ -258,15 +258,15 @@ async fn an_event_is_counted_once_however_often_its_segment_is_tried() {
     // And then what is stored can't be charged.
     store::execute_raw(&fixture.database.db, "alter table held_charges rename to away").await.unwrap();
     fixture.ask(visits).await;
-    let stored = async || collector.counter("collector_visits_recount_seconds_count").await;
+    let stored = async || collector.counter("collector_visits_recompute_seconds_count").await;
     let before = stored().await;
     until(async || stored().await >= before + 3).await;
     store::execute_raw(&fixture.database.db, "alter table away rename to held_charges").await.unwrap();
     until(async || fixture.copy_of_segments().is_empty()).await;
     let counted = [
-        collector.counter("collector_event_accept_total").await,
-        collector.counter("collector_event_insert_total").await,
-        collector.counter("collector_event_dropped_total{reason=\"unknown_site\"}").await,
+        collector.counter("collector_events_accepted_total").await,
+        collector.counter("collector_events_inserted_total").await,
+        collector.counter("collector_events_dropped_total{reason=\"unknown_site\"}").await,
     ];
     assert_eq!(counted, [5, 4, 1]);
     collector.kill().await;

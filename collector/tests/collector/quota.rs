@@ -120,7 +120,7 @@ async fn an_event_past_the_quota_is_answered_like_any_other_and_counted_as_dropp
     crowd(collector.address, &fixture.site_token, 1, 9).await;
     let scrape = Request { line: "GET /metrics", headers: vec![], body: vec![] };
     let metrics = Browser::connect(collector.ops).await.unwrap().send(&scrape).await.unwrap();
-    assert!(metrics.contains("collector_event_dropped_total{reason=\"quota\"} 7"), "{metrics}");
+    assert!(metrics.contains("collector_events_dropped_total{reason=\"quota\"} 7"), "{metrics}");
     collector.kill().await;
 }
 

@@ -73,7 +73,7 @@ async fn a_suspended_accounts_visits_end_when_that_is_said_and_count_again_when_
     fixture.set("collector.events_per_minute=1000000");
     let collector = fixture.start_process().await;
     let (accepted, unknown) =
-        ("collector_event_accept_total", "collector_event_dropped_total{reason=\"unknown_site\"}");
+        ("collector_events_accepted_total", "collector_events_dropped_total{reason=\"unknown_site\"}");
     let mut conn = store::acquire(&fixture.database.db).await.unwrap();
     let owner = store::sites::find_owner_by_token(&mut conn, &fixture.site_token).await.unwrap().unwrap();
     collector.send_until_one_is(accepted, &fixture.site_token).await;

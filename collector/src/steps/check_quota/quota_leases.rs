@@ -93,7 +93,7 @@ impl Books {
                 "unanswered"
             }
         };
-        metrics::counter("collector_quota_lease_total").add(1, &[("result", result)]);
+        metrics::counter("collector_quota_blocks_leased_total").add(1, &[("result", result)]);
         account.answered.notify_waiters();
     }
 
@@ -135,7 +135,7 @@ impl Books {
             let settled = if count > 0 {
                 store::months::give_back_events(&mut conn, account_id, month, count).await
             } else {
-                metrics::counter("collector_event_charge_total").add(count.unsigned_abs(), &[]);
+                metrics::counter("collector_events_charged_total").add(count.unsigned_abs(), &[]);
                 store::months::charge_events(&mut conn, account_id, month, -count).await
             };
             if let Err(error) = settled {
