@@ -1,4 +1,4 @@
-//! The collector's settings; `config.toml` beside `src` says what each means.
+//! The collector's configuration. `config.toml` documents each key.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub const DEFAULTS: Defaults = Defaults { toml: include_str!("../config.toml"), 
 /// Keys of earlier releases, `(old path, new path)`. The old one is refused with the new one's name.
 const RENAMED_KEYS: &RenamedKeys = &[];
 
-/// Everything the collector can be told.
+/// All sections.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -24,13 +24,13 @@ pub struct Config {
     pub warehouse: warehouse::Config,
     /// Redis.
     pub redis: cache::Config,
-    /// What must never be shown.
+    /// Values that are never shown.
     pub secrets: Secrets,
-    /// Which events are taken.
+    /// Acceptance of events.
     pub collector: Collector,
-    /// How many of an account are taken.
+    /// Leases of the accounts' monthly events.
     pub quota: Quota,
-    /// Where they wait.
+    /// The write-ahead log.
     pub segments: Segments,
 }
 
@@ -38,7 +38,7 @@ pub struct Config {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Secrets {
-    /// Proves an edge.
+    /// Authenticates an edge.
     pub edge_token: Secret,
 }
 
@@ -46,51 +46,51 @@ pub struct Secrets {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Collector {
-    /// Events of one address in a minute.
+    /// Maximum number of events of one address per minute.
     pub events_per_minute: u32,
-    /// Connections to Postgres for look-ups alone.
+    /// Connections to Postgres that are reserved for lookups.
     pub lookup_connections: u32,
-    /// How long a site's look-up may be remembered.
+    /// Maximum age of a cached site.
     #[serde(with = "service::config::duration")]
     pub site_max_age: Duration,
-    /// Whether events may say when they happened.
+    /// Enables the `x-event-time` header.
     pub accept_event_time: bool,
-    /// Files of locations.
+    /// Location files in MaxMind's format.
     pub location_files: Vec<PathBuf>,
-    /// How often drops are written down.
+    /// How often counts of dropped events are written to Postgres.
     #[serde(with = "service::config::duration")]
     pub drop_flush_interval: Duration,
-    /// The longest silence within a visit.
+    /// A visit ends after this time without an event.
     #[serde(with = "service::config::duration")]
     pub visit_idle_timeout: Duration,
-    /// The longest visit.
+    /// Maximum duration of a visit.
     #[serde(with = "service::config::duration")]
     pub visit_max_duration: Duration,
 }
 
 impl Collector {
-    /// Refuses what others can't live with: events that say how a visit goes on over midnight come within half an hour
-    /// of it, and questions look for a visit's beginning no further back than a day.
+    /// Rejects values beyond the limits that other code assumes: only events of the first half hour of a day name the
+    /// visitor's id of the day before, and queries search for the start of a visit one day back.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        let Rules { gap, longest } = self.rules();
-        let most = Rules::default();
+        let Rules { gap, longest } = self.visit_rules();
+        let max = Rules::default();
         anyhow::ensure!(
-            gap <= most.gap,
+            gap <= max.gap,
             "collector.visit_idle_timeout may be 30m at most, not {:?}",
             self.visit_idle_timeout
         );
         anyhow::ensure!(
-            longest <= most.longest,
+            longest <= max.longest,
             "collector.visit_max_duration may be 24h at most, not {:?}",
             self.visit_max_duration
         );
         Ok(())
     }
 
-    /// When a visit ends.
-    pub(crate) fn rules(&self) -> Rules {
-        let span = |duration| TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX);
-        Rules { gap: span(self.visit_idle_timeout), longest: span(self.visit_max_duration) }
+    /// The rules by which visits end.
+    pub(crate) fn visit_rules(&self) -> Rules {
+        let delta = |duration| TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX);
+        Rules { gap: delta(self.visit_idle_timeout), longest: delta(self.visit_max_duration) }
     }
 }
 
@@ -98,15 +98,15 @@ impl Collector {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quota {
-    /// Events leased at a time, at most.
+    /// Maximum number of events in one lease.
     pub block_size: i64,
-    /// How long an account keeps a block it doesn't use.
+    /// An account that sends nothing for this long returns the rest of its block.
     #[serde(with = "service::config::duration")]
     pub idle_timeout: Duration,
-    /// How long it is trusted_token that a month is used up.
+    /// How often a lease is retried for an account whose month is used up.
     #[serde(with = "service::config::duration")]
     pub retry_interval: Duration,
-    /// How long an event waits for a block.
+    /// How long an event waits for a lease.
     #[serde(with = "service::config::duration")]
     pub lease_timeout: Duration,
 }
@@ -115,14 +115,14 @@ pub struct Quota {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Segments {
-    /// The folder.
+    /// The folder of segment files.
     pub folder: PathBuf,
-    /// The age at which a segment is sealed.
+    /// A segment is sealed at this age.
     #[serde(with = "service::config::duration")]
     pub seal_after: Duration,
-    /// The size at which it is, whatever its age.
+    /// A segment is sealed at this size.
     pub max_bytes: u64,
-    /// Bytes that may wait.
+    /// Events are dropped while this many bytes are unsent.
     pub max_unsent_bytes: u64,
 }
 
@@ -133,23 +133,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn visits_that_questions_would_not_find_whole_are_refused() {
+    fn visits_longer_than_queries_support_are_rejected() {
         let check = |set: &str| {
             let sources = Sources { set: vec![set.to_owned()], ..Sources::default() };
             load::<Config>(DEFAULTS, &sources).unwrap().config.collector.check()
         };
-        for fits in [
+        for valid in [
             "collector.visit_idle_timeout=30m",
             "collector.visit_idle_timeout=1s",
             "collector.visit_max_duration=24h",
         ] {
-            assert!(check(fits).is_ok(), "{fits}");
+            assert!(check(valid).is_ok(), "{valid}");
         }
-        for (too_long, name) in [
+        for (invalid, name) in [
             ("collector.visit_idle_timeout=1801s", "visit_idle_timeout"),
             ("collector.visit_max_duration=25h", "visit_max_duration"),
         ] {
-            assert!(check(too_long).unwrap_err().to_string().contains(name), "{too_long}");
+            assert!(check(invalid).unwrap_err().to_string().contains(name), "{invalid}");
         }
     }
 }

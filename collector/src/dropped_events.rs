@@ -1,5 +1,6 @@
-//! What was not counted, for those whose sites it would have been counted for: added up here, written to Postgres
-//! every few seconds. While Postgres is away it goes on adding; a kill loses the last seconds of these sums.
+//! Counts dropped events: in a metric by reason, and for the site's owner by site, hour and reason. The latter are
+//! summed in memory and added to Postgres every few seconds. While Postgres is unavailable the sums keep growing; a
+//! kill loses the last seconds of them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,16 +8,21 @@ use std::time::Duration;
 
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use domain::tracking::Dropped;
-use service::{Clock, Shutdown};
+use service::{Clock, Shutdown, metrics};
 use store::Db;
-use store::dropped_events::DroppedEvents;
+use store::drops::Drops;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use uuid::Uuid;
 
-/// How long they are kept: a little over the day that is shown.
-const KEPT: TimeDelta = TimeDelta::hours(25);
+/// The API shows the last 24 hours, counted by whole hours.
+const RETENTION: TimeDelta = TimeDelta::hours(25);
 
-/// Sums of dropped events. Clones share them.
+/// Counts an event that ended before the warehouse.
+pub(crate) fn count_dropped(reason: Dropped) {
+    metrics::counter("collector_events_dropped_total").add(1, &[("reason", reason.word())]);
+}
+
+/// Sums of dropped events by site. Clones share them.
 #[derive(Clone)]
 pub(crate) struct DroppedEvents {
     db: Db,
@@ -24,7 +30,7 @@ pub(crate) struct DroppedEvents {
     counts: Arc<Mutex<Counts>>,
 }
 
-/// How many, of each site and in each hour, for each reason.
+/// Number of events by site, hour and reason.
 type Counts = HashMap<(Uuid, DateTime<Utc>, Dropped), i64>;
 
 impl DroppedEvents {
@@ -38,14 +44,14 @@ impl DroppedEvents {
         *counts.entry((site_id, hour, reason)).or_default() += 1;
     }
 
-    /// Writes them down, and once more at the end.
-    pub(crate) async fn write(self, every: Duration, shutdown: Shutdown) -> anyhow::Result<()> {
-        let mut ticks = interval_at(Instant::now() + every, every);
+    /// Flushes the sums every `interval`, and once more at shutdown.
+    pub(crate) async fn run(self, interval: Duration, shutdown: Shutdown) -> anyhow::Result<()> {
+        let mut ticks = interval_at(Instant::now() + interval, interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let stopped = shutdown.unless_requested(ticks.tick()).await.is_none();
             if let Err(error) = self.flush().await {
-                tracing::warn!(%error, "what was dropped can't be written down yet");
+                tracing::warn!(%error, "flushing the counts of dropped events failed: retrying");
             }
             if stopped {
                 return Ok(());
@@ -55,25 +61,16 @@ impl DroppedEvents {
 
     async fn flush(&self) -> Result<(), store::Error> {
         let mut conn = store::acquire(&self.db).await?;
-        store::dropped_events::delete_dropped_events_before(&mut conn, self.clock.now() - KEPT).await?;
+        store::drops::delete_drops_before(&mut conn, self.clock.now() - RETENTION).await?;
         let counts = std::mem::take(&mut *self.counts.lock().unwrap_or_else(PoisonError::into_inner));
-        let drops: Vec<DroppedEvents> = counts
+        let drops: Vec<Drops> = counts
             .iter()
-            .map(|(&(site_id, hour, reason), &count)| DroppedEvents {
-                site_id,
-                hour,
-                reason: reason.word(),
-                count,
-            })
+            .map(|(&(site_id, hour, reason), &count)| Drops { site_id, hour, reason: reason.word(), count })
             .collect();
-        let added = if drops.is_empty() {
-            Ok(())
-        } else {
-            store::dropped_events::add_dropped_events(&mut conn, &drops).await
-        };
+        let added = if drops.is_empty() { Ok(()) } else { store::drops::add_drops(&mut conn, &drops).await };
         if added.is_err() {
-            let mut kept = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-            counts.into_iter().for_each(|(key, count)| *kept.entry(key).or_default() += count);
+            let mut current = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+            counts.into_iter().for_each(|(key, count)| *current.entry(key).or_default() += count);
         }
         added
     }

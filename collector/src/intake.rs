@@ -1,5 +1,5 @@
-//! `POST /api/collect`: the one thing a visitor's browser sees of us. Whatever comes, the answer is 204: a page must
-//! not fail, and a stranger must not learn, because an event wasn't counted.
+//! `POST /api/collect`, the endpoint that visitors' browsers send events to. It always answers 204: a dropped event
+//! must not break a page, and a stranger must not learn why it was dropped.
 
 use std::sync::Arc;
 
@@ -16,70 +16,73 @@ use service::Clock;
 use tower_http::cors::{Any, CorsLayer};
 use web::{ClientIp, EdgeTrust};
 
-use crate::pipeline::{IncomingEvent, Pipeline, count_dropped};
+use crate::dropped_events::count_dropped;
+use crate::incoming_event::IncomingEvent;
+use crate::pipeline::Pipeline;
 use crate::tracker;
 
-/// Of a longer user agent no more is looked at, nor remembered.
-const USER_AGENT_BYTES: usize = 512;
-/// How far back an event may say it happened; a batch of events may not touch too many of the warehouse's months.
-const EVENT_TIME_BACK: TimeDelta = TimeDelta::days(400);
+/// A longer user agent is cut, so that it takes no more memory in caches.
+const MAX_USER_AGENT_BYTES: usize = 512;
+/// The maximum age of an event by its `x-event-time` header. It bounds how many monthly partitions of the warehouse one
+/// batch touches.
+const MAX_EVENT_AGE: TimeDelta = TimeDelta::days(400);
 
-/// What the endpoint needs.
+/// The state of the router.
 #[derive(Clone, FromRef)]
-pub(crate) struct Intake {
+pub(crate) struct IntakeState {
     pub(crate) pipeline: Arc<Pipeline>,
     pub(crate) trust: EdgeTrust,
-    pub(crate) times: Times,
+    pub(crate) event_times: EventTimes,
 }
 
-/// Decides when an event happened.
+/// Determines when an event occurred.
 #[derive(Clone)]
-pub(crate) struct Times {
+pub(crate) struct EventTimes {
     pub(crate) clock: Clock,
-    /// Whom to believe what an event says of that, if anybody.
+    /// Authorizes the `x-event-time` header; `None` ignores it.
     pub(crate) trusted_token: Option<EdgeTrust>,
 }
 
-pub(crate) fn router(intake: Intake) -> Router {
-    // Any page may send; no cookie is involved.
+pub(crate) fn router(state: IntakeState) -> Router {
+    // Pages of any origin may send; no cookie is involved.
     let cors = CorsLayer::new()
         .allow_origin(Any)
         .allow_methods([Method::POST])
         .allow_headers([header::CONTENT_TYPE]);
     Router::new()
         .route("/api/collect", post(collect))
-        // The same on the hosts of sites, whose pages send to where they came from.
+        // The same endpoint on the hosts of sites, whose pages send to their own origin.
         .route("/_wr/collect", post(collect))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(cors)
         .route("/script.js", get(tracker::show))
         .route("/_wr/script.js", get(tracker::show))
-        // Its name in pages that browsers keep since it had another.
+        // The former name, for pages in browsers' caches.
         .route("/_wr/t.js", get(tracker::show))
-        .with_state(intake)
+        .with_state(state)
 }
 
 async fn collect(
     State(pipeline): State<Arc<Pipeline>>,
-    State(times): State<Times>,
+    State(event_times): State<EventTimes>,
     ClientIp(ip): ClientIp,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> StatusCode {
     match body {
         Ok(body) => {
-            let now = times.clock.now();
-            let arrival = IncomingEvent {
+            let arrived_at = event_times.clock.now();
+            let event = IncomingEvent {
                 body,
                 ip,
-                user_agent: beginning(text(&headers, header::USER_AGENT.as_str()), USER_AGENT_BYTES),
+                user_agent: truncate(text(&headers, header::USER_AGENT.as_str()), MAX_USER_AGENT_BYTES),
                 headless: text(&headers, "sec-ch-ua").contains("Headless"),
-                unwilling: ["dnt", "sec-gpc"].iter().any(|name| text(&headers, name) == "1"),
-                at: times.of(&headers, now),
-                taken_at: now,
+                do_not_track: ["dnt", "sec-gpc"].iter().any(|name| text(&headers, name) == "1"),
+                occurred_at: event_times.occurred_at(&headers, arrived_at),
+                arrived_at,
             };
-            // Why it was dropped is counted by the pipeline, and not the sender's business.
-            let _counted = pipeline.take(&arrival).await;
+            // The pipeline counts the reason of a drop; the sender must not see it.
+            let _ignored = pipeline.process(&event).await;
         }
         Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
             count_dropped(Dropped::TooLarge);
@@ -89,20 +92,20 @@ async fn collect(
     StatusCode::NO_CONTENT
 }
 
-impl Times {
-    fn of(&self, headers: &HeaderMap, now: DateTime<Utc>) -> DateTime<Utc> {
-        let is_believed = || self.trusted_token.as_ref().is_some_and(|trust| trust.vouches_for(headers));
-        let said = DateTime::parse_from_rfc3339(text(headers, EVENT_TIME)).ok().filter(|_| is_believed());
-        let believable = |time: &DateTime<Utc>| (now - EVENT_TIME_BACK..=now).contains(time);
-        said.map(|time| time.to_utc()).filter(believable).unwrap_or(now)
+impl EventTimes {
+    fn occurred_at(&self, headers: &HeaderMap, now: DateTime<Utc>) -> DateTime<Utc> {
+        let is_trusted = || self.trusted_token.as_ref().is_some_and(|trust| trust.vouches_for(headers));
+        let header = DateTime::parse_from_rfc3339(text(headers, EVENT_TIME)).ok().filter(|_| is_trusted());
+        let is_in_range = |time: &DateTime<Utc>| (now - MAX_EVENT_AGE..=now).contains(time);
+        header.map(|time| time.to_utc()).filter(is_in_range).unwrap_or(now)
     }
 }
 
-fn beginning(text: &str, max_bytes: usize) -> String {
+fn truncate(text: &str, max_bytes: usize) -> String {
     text.get(..text.floor_char_boundary(max_bytes)).unwrap_or_default().to_owned()
 }
 
-/// A header as text; what isn't text counts as absent.
+/// Returns a header as text; empty if it is absent or not text.
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
@@ -114,20 +117,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_says_when_it_happened_only_where_that_is_allowed_and_beside_the_token() {
+    fn the_event_time_header_needs_the_setting_and_the_edge_token() {
         let now = "2026-11-21T10:00:00Z".parse().unwrap();
-        let of = |trusted_token: Option<&str>, said: &str| {
-            let headers = [(EVENT_TIME, said), (TOKEN, "secret")];
+        let occurred_at = |trusted_token: Option<&str>, header: &str| {
+            let headers = [(EVENT_TIME, header), (TOKEN, "secret")];
             let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-            let times = Times { clock: Clock::manual(now), trusted_token: trusted_token.map(EdgeTrust::new) };
-            times.of(&HeaderMap::from_iter(headers), now)
+            let event_times =
+                EventTimes { clock: Clock::manual(now), trusted_token: trusted_token.map(EdgeTrust::new) };
+            event_times.occurred_at(&HeaderMap::from_iter(headers), now)
         };
         let past = "2026-11-14T09:30:00+01:00";
-        assert_eq!(of(Some("secret"), past), "2026-11-14T08:30:00Z".parse::<DateTime<Utc>>().unwrap());
-        assert_eq!(of(Some("another"), past), now);
-        assert_eq!(of(None, past), now);
-        for unbelievable in ["2026-11-21T10:00:01Z", "2020-01-01T00:00:00Z", "yesterday", ""] {
-            assert_eq!(of(Some("secret"), unbelievable), now, "{unbelievable}");
+        assert_eq!(
+            occurred_at(Some("secret"), past),
+            "2026-11-14T08:30:00Z".parse::<DateTime<Utc>>().unwrap()
+        );
+        assert_eq!(occurred_at(Some("another"), past), now);
+        assert_eq!(occurred_at(None, past), now);
+        for out_of_range in ["2026-11-21T10:00:01Z", "2020-01-01T00:00:00Z", "yesterday", ""] {
+            assert_eq!(occurred_at(Some("secret"), out_of_range), now, "{out_of_range}");
         }
     }
 }

@@ -1,10 +1,11 @@
-//! Tracking events in, enriched rows into ClickHouse: the events' path.
+//! Accepts tracking events from visitors' browsers and stores them, enriched, in ClickHouse.
 //!
-//! `intake` takes them from visitors' browsers, `pipeline` is the list of steps each goes through, and `segments`
-//! keeps what was taken until ClickHouse has it.
+//! `intake` is the HTTP endpoint, `pipeline` the list of steps that each event goes through, and `segments` the
+//! write-ahead log until ClickHouse has stored the event.
 
 mod config;
 mod dropped_events;
+mod incoming_event;
 mod intake;
 mod pipeline;
 mod segments;
@@ -18,32 +19,32 @@ use cache::Bus;
 use contract::Signal;
 use service::config::ExposeSecret;
 use service::{Clock, Lifecycle, Listeners, Readiness, Rng, Shutdown};
-use store::read_pool::ReadPool;
+use store::lookups::LookUps;
 use web::EdgeTrust;
 
 pub use config::{Collector, Config, DEFAULTS, Quota, Secrets, Segments};
 use dropped_events::DroppedEvents;
-use intake::{Intake, Times};
+use intake::{EventTimes, IntakeState};
 use pipeline::Pipeline;
 use segments::{Limits, Stores};
 use steps::{
     CheckQuota, DeriveVisitorId, DropBots, FindSite, Locate, ParseUserAgent, RateLimit, Salts, Write,
 };
 
-/// What components get to end once asked: open requests 10 s, a last insert 5 s.
-const GRACE: Duration = Duration::from_secs(20);
+/// Time for components to stop: open requests take up to 10 s, the last inserts 5 s.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Takes events until `shutdown`, then sends on what it has, as far as ClickHouse is there.
+/// Runs the collector until `shutdown`, then sends the remaining events if ClickHouse is available.
 ///
 /// # Errors
-/// A setting can't be used, the folder of segments can't be had, or a component died.
+/// A setting is invalid, the segment folder cannot be opened, or a component died.
 pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> anyhow::Result<()> {
     config.collector.check()?;
     let (clock, rng) = (Clock::system(), Rng::system());
     let readiness = Readiness::new(&shutdown);
     let db = store::connect(&config.store)?;
     let Config { redis, secrets, collector, segments, .. } = &config;
-    // Visitors' addresses stand hashed in Redis; the key is one that all collectors share.
+    // Visitors' addresses are hashed in Redis, with a key that all collectors share.
     let pepper = secrets.edge_token.expose_secret().as_bytes();
     let rate_limit = RateLimit::connect(redis, pepper, collector.events_per_minute)?;
     let bus = Bus::<Signal>::connect(&redis.url, &redis.prefix)?;
@@ -53,22 +54,22 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
         max_segment_bytes: segments.max_bytes,
         max_unsent_bytes: segments.max_unsent_bytes,
     };
-    let chassis = (clock.clone(), rng.clone(), shutdown.clone());
-    let rules = collector.rules();
-    // One for all, so that a Postgres that is away makes one of them wait.
-    let lookups = ReadPool::connect(&config.store, collector.lookup_connections)?;
+    let base = (clock.clone(), rng.clone(), shutdown.clone());
+    let rules = collector.visit_rules();
+    // Shared, so that while Postgres is unavailable only one caller waits for it.
+    let lookups = LookUps::connect(&config.store, collector.lookup_connections)?;
     let warehouse = warehouse::connect(&config.warehouse);
     let stores = Stores { warehouse, lookups: lookups.clone(), rules };
-    let (journal, writer, shipper) = segments::open(&segments.folder, limits, stores, chassis, &readiness)?;
+    let (journal, writer, shipper) = segments::open(&segments.folder, limits, stores, base, &readiness)?;
 
     let find_site = FindSite::new(lookups.clone(), collector.site_max_age);
-    let (check_quota, quota_keeper) =
+    let (check_quota, quota_leases) =
         CheckQuota::new(db.clone(), lookups.clone(), clock.clone(), config.quota.clone());
     let salts = Salts::new(lookups, clock.clone(), rng.clone(), readiness.register("salts"));
     let derive_visitor_id = DeriveVisitorId::new(salts);
-    let drops = DroppedEvents::new(db, clock.clone());
+    let dropped_events = DroppedEvents::new(db, clock.clone());
     let trust = EdgeTrust::new(secrets.edge_token.expose_secret());
-    let intake = Intake {
+    let intake = IntakeState {
         pipeline: Arc::new(Pipeline {
             rate_limit: rate_limit.clone(),
             find_site: find_site.clone(),
@@ -78,42 +79,46 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
             parse_user_agent: ParseUserAgent::new()?,
             derive_visitor_id: derive_visitor_id.clone(),
             write: Write { journal, clock: clock.clone(), rng },
-            drops: drops.clone(),
+            dropped_events: dropped_events.clone(),
         }),
         trust: trust.clone(),
-        times: Times { clock: clock.clone(), trusted_token: collector.accept_event_time.then_some(trust) },
+        event_times: EventTimes {
+            clock: clock.clone(),
+            trusted_token: collector.accept_event_time.then_some(trust),
+        },
     };
 
     let mut lifecycle = Lifecycle::new(shutdown.clone());
-    lifecycle.spawn("salts", derive_visitor_id.look_after_salts(shutdown.clone()));
-    lifecycle.spawn("rate limit", rate_limit.tell(clock, shutdown.clone()));
-    lifecycle.spawn("drops", drops.write(collector.drop_flush_interval, shutdown.clone()));
-    lifecycle.spawn("site news", find_site.listen(bus, shutdown.clone()));
-    // These end one after the other: no more requests, then no more lines (and nothing left to count), then nothing
-    // left to send.
+    lifecycle.spawn("salts", derive_visitor_id.rotate_salts(shutdown.clone()));
+    lifecycle.spawn("rate limit", rate_limit.synchronize(clock, shutdown.clone()));
+    lifecycle.spawn("dropped events", dropped_events.run(collector.drop_flush_interval, shutdown.clone()));
+    lifecycle.spawn("site invalidation", find_site.listen(bus, shutdown.clone()));
+    // These end one after the other: when the intake has ended, the journal is dropped and the writer ends, and then the
+    // shipper.
     lifecycle.spawn("intake", service::http::serve(listeners.main, intake::router(intake), shutdown));
-    lifecycle.spawn("quota", quota_keeper.run());
-    lifecycle.spawn("writer", on_a_thread_of_its_own(writer.run(), 0));
-    lifecycle.spawn("shipper", on_a_thread_of_its_own(shipper.run(), NICENESS));
+    lifecycle.spawn("quota", quota_leases.run());
+    lifecycle.spawn("writer", run_on_own_thread(writer.run(), 0));
+    lifecycle.spawn("shipper", run_on_own_thread(shipper.run(), SHIPPER_NICENESS));
     let drained = lifecycle.drained();
     lifecycle.spawn_last("ops", service::ops::serve(listeners.ops, readiness, drained));
-    Ok(lifecycle.run(GRACE).await?)
+    Ok(lifecycle.run(SHUTDOWN_TIMEOUT).await?)
 }
 
-/// How much of the processors the shipper leaves to whoever waits for an answer.
-const NICENESS: i32 = 5;
+/// The shipper's `nice` value: requests take precedence over it.
+const SHIPPER_NICENESS: i32 = 5;
 
-/// Work that takes milliseconds of a processor or of a disk at a time keeps nobody waiting there who waits for an answer.
-async fn on_a_thread_of_its_own(
-    work: impl Future<Output = anyhow::Result<()>> + Send + 'static,
+/// Runs a task on a thread of its own, because it blocks on CPU or disk for milliseconds at a time and would delay
+/// requests on the runtime's threads.
+async fn run_on_own_thread(
+    task: impl Future<Output = anyhow::Result<()>> + Send + 'static,
     niceness: i32,
 ) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Handle::current();
     tokio::task::spawn_blocking(move || {
-        // Elsewhere a thread has no niceness of its own.
+        // Only Linux has a niceness per thread.
         #[cfg(target_os = "linux")]
-        let _as_before = rustix::process::nice(niceness);
-        runtime.block_on(work)
+        let _previous = rustix::process::nice(niceness);
+        runtime.block_on(task)
     })
     .await?
 }

@@ -1,4 +1,4 @@
-//! The collector as a program. `--help` teaches, `--print-config` prints the manual.
+//! The collector as a program. `--help` lists the options, `--print-config` prints the commented settings.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The pipeline's steps, one file each. Their order stands in [`crate::pipeline`].
+//! The steps of the pipeline, one file each, in the order of [`crate::pipeline`].
 
 mod check_quota;
 mod classify_source;
@@ -11,11 +11,11 @@ mod parse_user_agent;
 mod rate_limit;
 mod write;
 
-pub(crate) use check_quota::{CheckQuota, Counted};
+pub(crate) use check_quota::CheckQuota;
 pub(crate) use classify_source::classify_source;
 pub(crate) use derive_visitor_id::{DeriveVisitorId, Salts};
 pub(crate) use drop_bots::DropBots;
-pub(crate) use find_site::{FindSite, Site};
+pub(crate) use find_site::FindSite;
 pub(crate) use honor_dnt::honor_dnt;
 pub(crate) use locate::Locate;
 pub(crate) use parse_user_agent::ParseUserAgent;

@@ -1,20 +1,19 @@
-//! How much waits on the disk, and whether there is room for more.
+//! The unsent bytes on disk, and their limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use service::{Check, metrics};
 
-/// Bytes in segments that ClickHouse doesn't have yet, against what they may be. Clones share it.
+/// Counts the bytes of segments that are not in ClickHouse yet. Clones share the count.
 #[derive(Clone)]
 pub(super) struct Backlog(Arc<Shared>);
 
 struct Shared {
     bytes: AtomicU64,
-    /// Bytes that ever came.
-    came: AtomicU64,
+    total_added: AtomicU64,
     max_bytes: u64,
-    full: AtomicBool,
+    is_full: AtomicBool,
     check: Check,
 }
 
@@ -22,9 +21,9 @@ impl Backlog {
     pub(super) fn new(bytes: u64, max_bytes: u64, check: Check) -> Self {
         let backlog = Self(Arc::new(Shared {
             bytes: bytes.into(),
-            came: 0.into(),
+            total_added: 0.into(),
             max_bytes,
-            full: false.into(),
+            is_full: false.into(),
             check,
         }));
         backlog.0.check.ok();
@@ -32,39 +31,39 @@ impl Backlog {
         backlog
     }
 
-    /// Whether events must be dropped until ClickHouse has taken some.
+    /// Whether events must be dropped until some are sent.
     pub(super) fn is_full(&self) -> bool {
-        self.0.full.load(Ordering::Relaxed)
+        self.0.is_full.load(Ordering::Relaxed)
     }
 
-    /// Bytes that came since this began.
-    pub(super) fn came(&self) -> u64 {
-        self.0.came.load(Ordering::Relaxed)
+    /// Bytes added since this process started.
+    pub(super) fn total_added(&self) -> u64 {
+        self.0.total_added.load(Ordering::Relaxed)
     }
 
-    pub(super) fn taken(&self, bytes: u64) {
-        self.0.came.fetch_add(bytes, Ordering::Relaxed);
+    pub(super) fn add(&self, bytes: u64) {
+        self.0.total_added.fetch_add(bytes, Ordering::Relaxed);
         self.report(self.0.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes);
     }
 
-    pub(super) fn freed(&self, bytes: u64) {
+    pub(super) fn remove(&self, bytes: u64) {
         self.report(self.0.bytes.fetch_sub(bytes, Ordering::Relaxed) - bytes);
     }
 
     fn report(&self, bytes: u64) {
         #[expect(clippy::cast_precision_loss, reason = "a gauge needs no more than 53 bits")]
         metrics::gauge("collector_segment_unsent_bytes").set(bytes as f64, &[]);
-        let full = bytes >= self.0.max_bytes;
-        match (self.0.full.swap(full, Ordering::Relaxed), full) {
+        let is_full = bytes >= self.0.max_bytes;
+        match (self.0.is_full.swap(is_full, Ordering::Relaxed), is_full) {
             (false, true) => {
                 tracing::error!(
                     bytes,
-                    "no room for unsent events: further ones are dropped until ClickHouse takes some"
+                    "the backlog is full: events are dropped until ClickHouse accepts some"
                 );
-                self.0.check.failed("full: ClickHouse has not taken events for too long");
+                self.0.check.failed("full: ClickHouse has not accepted events for too long");
             }
             (true, false) => {
-                tracing::info!(bytes, "there is room for events again");
+                tracing::info!(bytes, "the backlog is no longer full");
                 self.0.check.ok();
             }
             _ => {}

@@ -1,13 +1,14 @@
-//! What is done with a segment's events, once: inserted, noted for retention, made into visits. All of it may be done
-//! again, so that a kill in between costs nothing.
+//! One delivery of a segment: inserts its events, adds them to retention and recomputes their visits. Each part is
+//! idempotent, so a kill in between is harmless.
 //!
-//! Two kinds of events go ways of their own. Those of sites that are gone are left out: a deletion may have come
-//! while they waited. And those whose site couldn't be looked up when they were taken are looked up now, and inserted
-//! under a token of their own, so that the others needn't wait for Postgres.
+//! Two kinds of events are handled apart. Events of deleted sites are left out, because the deletion may have happened
+//! while they waited. Events of unresolved sites are resolved now and inserted under a token of their own, so that the
+//! others need not wait for Postgres.
 //!
-//! ClickHouse knows a token only for so many inserts. Of what may have been inserted long ago it is asked which events
-//! it has. It stores an insert whole or not at all by the month, so what is missing are whole months, and goes in
-//! under the same token: should the insert of long ago still be under way, they can't both be stored.
+//! ClickHouse remembers a token only for a limited number of inserts. For a segment that may have been inserted longer
+//! ago, the events it already has are queried first. ClickHouse stores an insert atomically per month, so whole months
+//! are missing; they are inserted under the same token, so that they are not stored twice if the old insert is still
+//! running.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -15,74 +16,86 @@ use std::time::Duration;
 
 use contract::events::Event;
 use domain::months::month_of;
+use domain::visits::Rules;
 use service::{Clock, metrics};
-use store::lookups::NoAnswer;
+use store::lookups::{LookUps, NoAnswer};
 use tokio::time::Instant;
 use uuid::Uuid;
+use warehouse::Warehouse;
 
-use super::Stores;
 use super::folder::SealedSegment;
 use super::record::{self, Records, UnknownRecord};
 
-/// Events older than this are inserted only when it is known that their sites are still there. Younger ones are, too,
-/// while Postgres is away: nobody can delete a site then.
-const YOUNG: Duration = Duration::from_secs(60);
+/// Older events are inserted only after their sites were found in Postgres. Younger ones are inserted even while
+/// Postgres is unavailable: no site can be deleted then.
+const MAX_UNCHECKED_AGE: Duration = Duration::from_secs(60);
 
-/// A segment on its way.
+/// The destinations of events, and the rules by which they become visits.
+#[derive(Clone)]
+pub(crate) struct Stores {
+    pub(crate) warehouse: Warehouse,
+    pub(crate) lookups: LookUps,
+    pub(crate) rules: Rules,
+}
+
+/// A segment in delivery.
 #[derive(Debug)]
 pub(super) struct Shipment {
     pub(super) segment: SealedSegment,
-    /// What of it is to be stored yet.
+    /// The part that is not stored yet.
     part: SegmentPart,
-    /// It may have been inserted so long ago that its token is forgotten.
-    pub(super) doubtful: bool,
+    /// The segment may have been inserted so long ago that ClickHouse no longer remembers its token.
+    pub(super) token_may_be_forgotten: bool,
     counted: Counted,
 }
 
-/// What this process has counted of a segment: however often it is tried, each event is counted once.
+/// Which metrics this process has already counted for a segment, so that retries count each event once.
 #[derive(Debug, Default)]
 struct Counted {
     skipped: bool,
-    heard: bool,
-    unheard: bool,
+    resolved: bool,
+    unresolved: bool,
 }
 
-/// Counts, unless that was done.
 fn once(done: &mut bool, count: impl FnOnce()) {
     if !std::mem::replace(done, true) {
         count();
     }
 }
 
-/// Of a segment's events …
+/// The events of a segment that are still to be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SegmentPart {
-    /// … all.
     Whole,
-    /// … those whose sites are still unknown.
+    /// Only the events whose sites are unresolved.
     UnresolvedSite,
 }
 
 impl Shipment {
     pub(super) fn new(segment: SealedSegment) -> Self {
-        Self { doubtful: segment.leftover, segment, part: SegmentPart::Whole, counted: Counted::default() }
+        Self {
+            token_may_be_forgotten: segment.leftover,
+            segment,
+            part: SegmentPart::Whole,
+            counted: Counted::default(),
+        }
     }
 
-    /// What is left when all but this part is stored, to be tried again some time.
-    pub(super) fn left(self, part: SegmentPart) -> Self {
-        Self { part, doubtful: true, ..self }
+    /// Reduces the shipment to a part that is retried later.
+    pub(super) fn remaining(self, part: SegmentPart) -> Self {
+        Self { part, token_may_be_forgotten: true, ..self }
     }
 }
 
-/// Takes segments to where their events belong.
+/// Delivers segments to their stores.
 pub(super) struct Delivery {
     pub(super) stores: Stores,
     pub(super) clock: Clock,
 }
 
-/// Why a segment isn't in ClickHouse.
+/// Why a segment is not in ClickHouse.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unshipped {
+pub(super) enum ShipError {
     #[error(transparent)]
     Warehouse(#[from] warehouse::Error),
     #[error("reading: {0}")]
@@ -93,8 +106,8 @@ pub(super) enum Unshipped {
     Stopped,
 }
 
-impl Unshipped {
-    /// Whether trying again can help.
+impl ShipError {
+    /// Whether a retry can succeed.
     pub(super) fn retryable(&self) -> bool {
         match self {
             Self::Warehouse(error) => error.retryable(),
@@ -104,107 +117,115 @@ impl Unshipped {
 }
 
 impl Delivery {
-    /// Stores what can be stored now, and gives the part that waits for Postgres.
-    pub(super) async fn ship(&self, shipment: &mut Shipment) -> Result<Option<SegmentPart>, Unshipped> {
-        let Shipment { segment, part, doubtful, counted } = shipment;
+    /// Stores everything possible. Returns the part that must wait for Postgres, if any.
+    pub(super) async fn ship(&self, shipment: &mut Shipment) -> Result<Option<SegmentPart>, ShipError> {
+        let Shipment { segment, part, token_may_be_forgotten, counted } = shipment;
         let Records { mut events, skipped } = read(&segment.path)?;
         if skipped > 0 {
             once(&mut counted.skipped, || {
-                tracing::warn!(skipped, segment = %segment.id, "torn or damaged lines are passed over");
+                tracing::warn!(skipped, segment = %segment.id, "torn or damaged records are skipped");
                 metrics::counter("collector_records_skipped_total").add(skipped, &[]);
             });
         }
-        let unheard: Vec<Event> = events.extract_if(.., |event| !event.site_token.is_empty()).collect();
+        let unresolved: Vec<Event> = events.extract_if(.., |event| !event.site_token.is_empty()).collect();
         if *part == SegmentPart::Whole && !events.is_empty() {
-            match self.existing(&events).await {
+            match self.existing_sites(&events).await {
                 Ok(sites) => events.retain(|event| sites.contains(&event.site_id)),
-                Err(_) if segment.age(&self.clock) < YOUNG => {}
-                Err(error) => return Ok(waits(segment, SegmentPart::Whole, &error)),
+                Err(_) if segment.age(&self.clock) < MAX_UNCHECKED_AGE => {}
+                Err(error) => return Ok(wait_for_postgres(segment, SegmentPart::Whole, &error)),
             }
-            let stored = self.store(&segment.id.to_string(), events, *doubtful).await?;
-            once(&mut counted.heard, || count_stored(stored));
+            let stored = self.store(&segment.id.to_string(), events, *token_may_be_forgotten).await?;
+            once(&mut counted.resolved, || count_inserted(stored));
         }
-        if unheard.is_empty() { Ok(None) } else { self.ship_unheard(shipment, unheard).await }
+        if unresolved.is_empty() { Ok(None) } else { self.ship_unresolved(shipment, unresolved).await }
     }
 
-    async fn ship_unheard(
+    async fn ship_unresolved(
         &self,
-        Shipment { segment, doubtful, counted, .. }: &mut Shipment,
+        Shipment { segment, token_may_be_forgotten, counted, .. }: &mut Shipment,
         mut events: Vec<Event>,
-    ) -> Result<Option<SegmentPart>, Unshipped> {
+    ) -> Result<Option<SegmentPart>, ShipError> {
         let tokens: HashSet<&str> = events.iter().map(|event| event.site_token.as_str()).collect();
         let tokens: Vec<String> = tokens.into_iter().map(str::to_owned).collect();
-        let look_up = async |conn: &mut store::Conn| store::sites::list_owners(conn, &tokens).await;
-        let owners = match self.stores.lookups.ask(look_up).await {
+        let list = async |conn: &mut store::Conn| store::sites::list_owners(conn, &tokens).await;
+        let owners = match self.stores.lookups.ask(list).await {
             Ok(owners) => owners,
-            Err(error) => return Ok(waits(segment, SegmentPart::UnresolvedSite, &error)),
+            Err(error) => return Ok(wait_for_postgres(segment, SegmentPart::UnresolvedSite, &error)),
         };
         let unknown = events.extract_if(.., |event| !owners.contains_key(&event.site_token)).count();
-        let mut taken: HashMap<Uuid, i64> = HashMap::new();
+        let mut events_by_account: HashMap<Uuid, i64> = HashMap::new();
         for event in &mut events {
             if let Some(owner) = owners.get(&event.site_token) {
                 (event.site_id, event.account_id) = (owner.site_id, owner.account_id);
-                *taken.entry(owner.account_id).or_default() += 1;
+                *events_by_account.entry(owner.account_id).or_default() += 1;
             }
         }
-        let stored = self.store(&format!("{}-unheard", segment.id), events, *doubtful).await?;
-        once(&mut counted.unheard, || {
-            count_stored(stored);
+        // The suffix is part of stored tokens and must not change.
+        let token = format!("{}-unheard", segment.id);
+        let stored = self.store(&token, events, *token_may_be_forgotten).await?;
+        once(&mut counted.unresolved, || {
+            count_inserted(stored);
             let reason = [("reason", "unknown_site")];
             metrics::counter("collector_events_dropped_total").add(unknown as u64, &reason);
         });
-        // They have happened, whatever the limit; they are charged once, however often this is done.
-        let taken: Vec<(Uuid, i64)> = taken.into_iter().collect();
+        // Charged even beyond the limit, and once per segment, however often this is repeated.
+        let events_by_account: Vec<(Uuid, i64)> = events_by_account.into_iter().collect();
         let now = self.clock.now();
         let charge = async |conn: &mut store::Conn| {
-            store::months::charge_held_events(conn, segment.id, month_of(now), &taken, now).await
+            store::months::charge_held_events(conn, segment.id, month_of(now), &events_by_account, now).await
         };
         match self.stores.lookups.ask(charge).await {
             Ok(()) => Ok(None),
-            Err(error) => Ok(waits(segment, SegmentPart::UnresolvedSite, &error)),
+            Err(error) => Ok(wait_for_postgres(segment, SegmentPart::UnresolvedSite, &error)),
         }
     }
 
-    async fn existing(&self, events: &[Event]) -> Result<HashSet<Uuid>, NoAnswer> {
+    async fn existing_sites(&self, events: &[Event]) -> Result<HashSet<Uuid>, NoAnswer> {
         let sites: HashSet<Uuid> = events.iter().map(|event| event.site_id).collect();
         let sites: Vec<Uuid> = sites.into_iter().collect();
         let list = async |conn: &mut store::Conn| store::sites::list_existing(conn, &sites).await;
         self.stores.lookups.ask(list).await
     }
 
-    /// Gives how many are in ClickHouse then, be it since now or before.
-    async fn store(&self, token: &str, mut events: Vec<Event>, doubtful: bool) -> Result<usize, Unshipped> {
+    /// Returns the number of events that are in ClickHouse afterwards, including those inserted before.
+    async fn store(
+        &self,
+        token: &str,
+        mut events: Vec<Event>,
+        token_may_be_forgotten: bool,
+    ) -> Result<usize, ShipError> {
         if events.is_empty() {
             return Ok(0);
         }
         let Stores { warehouse, rules, .. } = &self.stores;
-        let stored = if doubtful { warehouse.list_stored_ids(&events).await? } else { HashSet::new() };
+        let stored =
+            if token_may_be_forgotten { warehouse.list_stored_ids(&events).await? } else { HashSet::new() };
         let stored: Vec<Event> = events.extract_if(.., |event| stored.contains(&event.id)).collect();
         if !events.is_empty() {
-            let begun = Instant::now();
+            let started = Instant::now();
             warehouse.insert_events(token, &events).await?;
-            metrics::histogram("collector_segment_insert_seconds").record_elapsed(begun.elapsed(), &[]);
+            metrics::histogram("collector_segment_insert_seconds").record_elapsed(started.elapsed(), &[]);
         }
-        // Whoever inserted the others may have died before doing these with them.
+        // The process that inserted the stored events may have died before the next statements.
         events.extend(stored);
         warehouse.insert_retention(&events).await?;
-        let begun = Instant::now();
+        let started = Instant::now();
         warehouse.recompute_visits(&events, *rules).await?;
-        metrics::histogram("collector_visits_recompute_seconds").record_elapsed(begun.elapsed(), &[]);
+        metrics::histogram("collector_visits_recompute_seconds").record_elapsed(started.elapsed(), &[]);
         Ok(events.len())
     }
 }
 
-fn count_stored(events: usize) {
+fn count_inserted(events: usize) {
     metrics::counter("collector_events_inserted_total").add(events as u64, &[]);
 }
 
-fn waits(segment: &SealedSegment, part: SegmentPart, error: &NoAnswer) -> Option<SegmentPart> {
-    tracing::warn!(%error, segment = %segment.id, ?part, "events wait until Postgres says whose they are");
+fn wait_for_postgres(segment: &SealedSegment, part: SegmentPart, error: &NoAnswer) -> Option<SegmentPart> {
+    tracing::warn!(%error, segment = %segment.id, ?part, "events wait until Postgres can resolve their sites");
     Some(part)
 }
 
-fn read(path: &Path) -> Result<Records, Unshipped> {
-    // Megabytes of JSON: the shipper has a thread of its own.
+/// Blocks on the file and parses megabytes of JSON; the shipper runs on a thread of its own.
+fn read(path: &Path) -> Result<Records, ShipError> {
     Ok(record::decode(&std::fs::read(path)?)?)
 }

@@ -1,4 +1,4 @@
-//! The folder of segments: which file is in which state, and that one collector has it to itself.
+//! The folder of segments. File names show the state of each segment, and a lock file admits one collector only.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -14,7 +14,7 @@ const OPEN: &str = "open";
 const SEALED: &str = "sealed";
 const REFUSED: &str = "refused";
 
-/// A folder of segments, locked for as long as this lives.
+/// The locked folder. Dropping it releases the lock.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -24,47 +24,49 @@ pub(crate) struct Folder {
 /// A segment that is being written.
 #[derive(Debug)]
 pub(super) struct OpenSegment {
-    /// Its name, and the token it will be inserted with.
+    /// The file name, and the deduplication token of its insert.
     pub(super) id: Uuid,
     path: PathBuf,
     file: File,
-    /// Bytes known to be on disk.
+    /// Bytes of records that are on disk.
     pub(super) bytes: u64,
-    /// Backlog for so many was made beforehand; zeros follow what is written.
-    filled: u64,
-    /// Since when events are written to it.
+    /// Preallocated bytes; zeros follow the records. 0 for a file that grows.
+    preallocated: u64,
+    /// When its first event arrived.
     pub(super) since: DateTime<Utc>,
 }
 
-/// A segment that never changes again.
+/// An immutable segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SealedSegment {
-    /// Its name, and the token it is inserted with.
+    /// The file name, and the deduplication token of its insert.
     pub(super) id: Uuid,
     pub(super) path: PathBuf,
     pub(super) bytes: u64,
-    /// When its oldest event came, about; of what an earlier process left, when it was made.
+    /// When its first event arrived; for a leftover, when the file was created.
     pub(super) since: DateTime<Utc>,
-    /// An earlier process left it, and may have inserted it.
+    /// Written by an earlier process, which may have inserted it.
     pub(super) leftover: bool,
 }
 
 impl Folder {
-    /// Takes possession of the folder, making it if need be. Whatever an earlier process left is sealed.
+    /// Creates and locks the folder, and seals the segments of an earlier process.
     pub(super) fn open(path: &Path) -> anyhow::Result<(Self, Vec<SealedSegment>)> {
-        fs::create_dir_all(path).with_context(|| format!("making {}", path.display()))?;
-        let lock = File::create(path.join("lock")).context("making the lock file")?;
+        fs::create_dir_all(path).with_context(|| format!("creating {}", path.display()))?;
+        let lock = File::create(path.join("lock")).context("creating the lock file")?;
         match lock.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => anyhow::bail!("{} belongs to another collector", path.display()),
-            Err(TryLockError::Error(error)) => return Err(error).context("locking the folder of segments"),
+            Err(TryLockError::WouldBlock) => {
+                anyhow::bail!("{} is locked by another collector", path.display())
+            }
+            Err(TryLockError::Error(error)) => return Err(error).context("locking the segment folder"),
         }
         let folder = Self { path: path.to_owned(), _lock: lock };
-        let leftovers = folder.seal_leftovers().context("sealing what an earlier process left")?;
+        let leftovers = folder.seal_leftovers().context("sealing the segments of an earlier process")?;
         Ok((folder, leftovers))
     }
 
-    /// Oldest first.
+    /// Returns the leftovers, oldest first.
     fn seal_leftovers(&self) -> io::Result<Vec<SealedSegment>> {
         let mut sealed = Vec::new();
         for entry in fs::read_dir(&self.path)? {
@@ -72,32 +74,32 @@ impl Folder {
             let id = path.file_stem().and_then(|name| name.to_str()?.parse::<Uuid>().ok());
             let state = path.extension().and_then(|extension| extension.to_str());
             let (Some(id), Some(OPEN | SEALED | REFUSED)) = (id, state) else { continue };
-            let bytes = without_zeros(&path)?;
-            // What is inserted from now on must be what stays on disk, whatever happens to the machine next.
+            let bytes = truncate_zeros(&path)?;
+            // The content that is inserted must survive a crash of the machine, so that a retry inserts the same.
             File::open(&path)?.sync_all()?;
-            let segment = self.seal_file(id, &path, bytes, made_at(id))?;
+            let segment = self.seal_file(id, &path, bytes, created_at(id))?;
             sealed.extend(segment.map(|segment| SealedSegment { leftover: true, ..segment }));
         }
         sealed.sort_by_key(|segment| segment.id);
         Ok(sealed)
     }
 
-    /// A new, empty segment. Its name is on disk when this returns.
+    /// Creates an empty segment. Its directory entry is on disk when this returns.
     pub(super) fn create(&self, id: Uuid) -> io::Result<OpenSegment> {
         let path = self.path_of(id, OPEN);
         let file = File::create_new(&path)?;
         File::open(&self.path)?.sync_all()?;
-        Ok(OpenSegment { id, path, file, bytes: 0, filled: 0, since: made_at(id) })
+        Ok(OpenSegment { id, path, file, bytes: 0, preallocated: 0, since: created_at(id) })
     }
 
-    /// The same, with zeros on disk where so many bytes may come.
+    /// Creates a segment with this many zeros on disk.
     pub(super) fn create_filled(&self, id: Uuid, bytes: u64) -> io::Result<OpenSegment> {
         let mut segment = self.create(id)?;
         let filled = io::copy(&mut io::repeat(0).take(bytes), &mut segment.file)
             .and_then(|_| segment.file.sync_all())
             .and_then(|()| segment.file.rewind());
         match filled {
-            Ok(()) => Ok(OpenSegment { filled: bytes, ..segment }),
+            Ok(()) => Ok(OpenSegment { preallocated: bytes, ..segment }),
             Err(error) => {
                 segment.discard();
                 Err(error)
@@ -105,16 +107,16 @@ impl Folder {
         }
     }
 
-    /// Ends a segment; `None` if nothing is in it.
+    /// Seals a segment. Deletes it and returns `None` if it is empty.
     pub(super) fn seal(&self, segment: &OpenSegment) -> io::Result<Option<SealedSegment>> {
-        if segment.bytes < segment.filled {
+        if segment.bytes < segment.preallocated {
             segment.file.set_len(segment.bytes)?;
         }
         self.seal_file(segment.id, &segment.path, segment.bytes, segment.since)
     }
 
-    /// The rename needn't be on disk to count: should the machine lose it, the segment is found under its old name,
-    /// with the same content and the same id. An empty segment, as a full disk makes one with every try, goes.
+    /// The rename need not be synced: if a crash reverts it, the segment is found under its old name with the same
+    /// content and id. An empty segment, as each attempt on a full disk leaves one, is deleted.
     fn seal_file(
         &self,
         id: Uuid,
@@ -136,8 +138,8 @@ impl Folder {
     }
 }
 
-/// When a version 7 id was made.
-fn made_at(id: Uuid) -> DateTime<Utc> {
+/// The timestamp of a version 7 id.
+fn created_at(id: Uuid) -> DateTime<Utc> {
     let time = id.get_timestamp().and_then(|time| {
         let (seconds, nanoseconds) = time.to_unix();
         DateTime::from_timestamp(i64::try_from(seconds).ok()?, nanoseconds)
@@ -145,8 +147,8 @@ fn made_at(id: Uuid) -> DateTime<Utc> {
     time.unwrap_or_default()
 }
 
-/// Cuts the zeros off that follow the lines, and gives how many bytes are left.
-fn without_zeros(path: &Path) -> io::Result<u64> {
+/// Truncates the zeros after the records. Returns the remaining length.
+fn truncate_zeros(path: &Path) -> io::Result<u64> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     let mut last = [1];
@@ -164,26 +166,26 @@ fn without_zeros(path: &Path) -> io::Result<u64> {
 }
 
 impl OpenSegment {
-    /// Whether these lines fit where room was made; into what has none any do.
-    pub(super) fn has_room(&self, lines: &[u8]) -> bool {
-        self.filled == 0 || self.bytes + lines.len() as u64 <= self.filled
+    /// Whether these records fit into the preallocated space. A growing segment fits any.
+    pub(super) fn fits(&self, records: &[u8]) -> bool {
+        self.preallocated == 0 || self.bytes + records.len() as u64 <= self.preallocated
     }
 
-    /// Removes a segment that nothing was written to.
+    /// Deletes an unused segment.
     pub(super) fn discard(&self) {
         if let Err(error) = fs::remove_file(&self.path) {
-            tracing::warn!(%error, path = %self.path.display(), "an empty segment stays until the next start");
+            tracing::warn!(%error, path = %self.path.display(), "deleting an empty segment failed: the next start deletes it");
         }
     }
 
-    /// Appends whole lines and waits until the disk has them.
+    /// Appends complete records and syncs them to disk.
     ///
-    /// After an error nothing of `lines` is in the segment, as far as the disk obeys, and the segment must be
-    /// sealed: a failed `fdatasync` may have forgotten what it failed to write.
-    pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
-        let written = self.file.write_all(lines).and_then(|()| self.file.sync_data());
+    /// After an error the records are truncated, as far as the disk permits, and the caller must seal the segment: the
+    /// kernel may have discarded the pages of a failed `fdatasync`.
+    pub(super) fn append(&mut self, records: &[u8]) -> io::Result<()> {
+        let written = self.file.write_all(records).and_then(|()| self.file.sync_data());
         match written {
-            Ok(()) => self.bytes += lines.len() as u64,
+            Ok(()) => self.bytes += records.len() as u64,
             Err(_) => self.file.set_len(self.bytes)?,
         }
         written
@@ -191,17 +193,16 @@ impl OpenSegment {
 }
 
 impl SealedSegment {
-    /// How long its oldest event has waited.
+    /// How long its first event has waited.
     pub(super) fn age(&self, clock: &Clock) -> Duration {
         (clock.now() - self.since).to_std().unwrap_or_default()
     }
 
-    /// Stored elsewhere: it may go.
     pub(super) fn delete(&self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
 
-    /// Kept for an operator, and for the next start.
+    /// Marks the segment as refused, for an operator and the next start.
     pub(super) fn refuse(&self) -> io::Result<()> {
         fs::rename(&self.path, self.path.with_extension(REFUSED))
     }

@@ -1,8 +1,8 @@
-//! Files that are made ready before they are needed, under load.
+//! Preallocates segment files under load.
 //!
-//! A file that grows is on disk only when the file system's journal is, and that waits for whatever else is being
-//! written to the disk. One that was written full of zeros before stays as it is but for its content: while ClickHouse
-//! merged, flushing it took 65 ms at worst where a growing one took 450 ms.
+//! The `fdatasync` of a growing file waits for the file system's journal, and so for everything else that is written to
+//! the disk. A file that was filled with zeros before only changes its content: while ClickHouse merged, its flush took
+//! at most 65 ms where that of a growing file took 450 ms.
 
 use std::io;
 use std::sync::Arc;
@@ -13,58 +13,59 @@ use service::{Clock, Rng};
 
 use super::folder::{Folder, OpenSegment};
 
-/// Smaller segments are seldom flushed, so that making them ready costs more than it preallocated.
-const WORTHWHILE_BYTES: u64 = 64 << 10;
+/// Below this size segments are flushed too rarely for a preallocation to pay off.
+const MIN_BYTES: u64 = 64 << 10;
 
-/// The next segments, made by a thread of its own: one that is ready, and one that is in the making.
+/// A thread that preallocates segments. At most one is ready and one in progress.
 pub(super) struct Preallocated {
     clock: Clock,
-    orders: SyncSender<u64>,
+    requests: SyncSender<u64>,
     ready: Receiver<OpenSegment>,
-    maker: JoinHandle<()>,
+    thread: JoinHandle<()>,
 }
 
 impl Preallocated {
-    /// None is ready yet.
     pub(super) fn new(folder: Arc<Folder>, clock: Clock, rng: Rng) -> io::Result<Self> {
-        // An order is taken only by a maker who has nothing to do.
-        let (orders, ordered) = sync_channel::<u64>(0);
-        let (hand_over, ready) = sync_channel(1);
-        let now = clock.clone();
-        let make = move || {
-            for bytes in ordered {
-                let made = folder.create_filled(rng.uuid_v7(now.now()), bytes);
-                match made.map(|spare| hand_over.send(spare)) {
+        // Without a buffer, only an idle thread accepts a request.
+        let (requests, received_requests) = sync_channel::<u64>(0);
+        let (finished, ready) = sync_channel(1);
+        let thread_clock = clock.clone();
+        let preallocate = move || {
+            for bytes in received_requests {
+                let created = folder.create_filled(rng.uuid_v7(thread_clock.now()), bytes);
+                match created.map(|segment| finished.send(segment)) {
                     Ok(Ok(())) => {}
-                    Ok(Err(SendError(unwanted))) => return unwanted.discard(),
-                    Err(error) => tracing::debug!(%error, "no segment can be made ready: it will grow"),
+                    Ok(Err(SendError(unused))) => return unused.discard(),
+                    Err(error) => {
+                        tracing::debug!(%error, "preallocating a segment failed: the next one grows")
+                    }
                 }
             }
         };
-        let maker = thread::Builder::new().name("preallocated".to_owned()).spawn(make)?;
-        Ok(Self { clock, orders, ready, maker })
+        let thread = thread::Builder::new().name("preallocate".to_owned()).spawn(preallocate)?;
+        Ok(Self { clock, requests, ready, thread })
     }
 
-    /// Orders a segment for as much as twice what the last one held, unless one is in the making.
-    pub(super) fn order(&self, last_bytes: u64, max_bytes: u64) {
-        if last_bytes >= WORTHWHILE_BYTES {
-            let _in_the_making = self.orders.try_send((2 * last_bytes).min(max_bytes));
+    /// Requests a segment of twice the size of the last one, unless one is in progress.
+    pub(super) fn request(&self, last_bytes: u64, max_bytes: u64) {
+        if last_bytes >= MIN_BYTES {
+            let _in_progress = self.requests.try_send((2 * last_bytes).min(max_bytes));
         }
     }
 
-    /// A segment, if one is ready.
+    /// Returns a segment if one is ready.
     pub(super) fn take(&self) -> Option<OpenSegment> {
-        let mut spare = self.ready.try_recv().ok()?;
-        spare.since = self.clock.now();
-        Some(spare)
+        let mut segment = self.ready.try_recv().ok()?;
+        segment.since = self.clock.now();
+        Some(segment)
     }
 
-    /// Leaves nothing behind.
+    /// Ends the thread and deletes unused segments.
     pub(super) fn end(self) {
-        drop(self.orders);
-        while let Ok(spare) = self.ready.recv() {
-            spare.discard();
+        drop(self.requests);
+        while let Ok(segment) = self.ready.recv() {
+            segment.discard();
         }
-        let _panicked = self.maker.join();
+        let _panicked = self.thread.join();
     }
 }

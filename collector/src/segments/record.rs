@@ -1,20 +1,20 @@
-//! One event as one line: eight hexadecimal digits of CRC-32, a space, the event as JSON, a newline.
+//! The record of one event: eight hexadecimal digits of CRC-32, a space, the event as JSON, a newline.
 //!
-//! Text, because what is stuck on a disk gets read by people; a checksum, because a disk that loses power keeps
-//! what it likes.
+//! It is text so that operators can read a segment that is stuck on a disk. The checksum detects records that a disk
+//! damaged or stored in part when it lost power.
 
 use contract::events::Event;
 
-/// A segment's lines, read.
+/// The decoded records of a segment.
 #[derive(Debug)]
 pub(super) struct Records {
-    /// What is intact, in order.
+    /// The events of intact records, in order.
     pub(super) events: Vec<Event>,
-    /// Records that are not: torn, or damaged.
+    /// Number of torn or damaged records.
     pub(super) skipped: u64,
 }
 
-/// An intact line that is not an event: written by a version this one can't read.
+/// An intact record that this version cannot read, because another version wrote it.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line} is intact but not an event this version knows: {reason}")]
 pub(super) struct UnknownRecord {
@@ -31,23 +31,23 @@ pub(super) fn encode(event: &Event) -> serde_json::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Reads a segment. The same bytes always give the same events: the deduplication token relies on it.
+/// Decodes a segment. The same bytes always return the same events: the deduplication token relies on it.
 pub(super) fn decode(segment: &[u8]) -> Result<Records, UnknownRecord> {
-    let mut lines = Records { events: Vec::new(), skipped: 0 };
+    let mut records = Records { events: Vec::new(), skipped: 0 };
     for (index, line) in segment.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        match intact(line) {
+        match intact_json(line) {
             Some(json) => {
                 let event = serde_json::from_slice(json);
-                lines.events.push(event.map_err(|reason| UnknownRecord { line: index + 1, reason })?);
+                records.events.push(event.map_err(|reason| UnknownRecord { line: index + 1, reason })?);
             }
-            None => lines.skipped += 1,
+            None => records.skipped += 1,
         }
     }
-    Ok(lines)
+    Ok(records)
 }
 
-/// The JSON of a whole line whose checksum holds.
-fn intact(line: &[u8]) -> Option<&[u8]> {
+/// Returns the JSON of a complete line whose checksum matches.
+fn intact_json(line: &[u8]) -> Option<&[u8]> {
     let (checksum, rest) = line.split_at_checked(8)?;
     let json = rest.strip_prefix(b" ")?.strip_suffix(b"\n")?;
     let checksum = u32::from_str_radix(std::str::from_utf8(checksum).ok()?, 16).ok()?;

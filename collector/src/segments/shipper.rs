@@ -1,5 +1,5 @@
-//! Takes sealed segments to ClickHouse, oldest first, and doesn't let go of one before it is stored. What Postgres must
-//! be asked about first is set aside while it is away: nothing else waits for it.
+//! Sends sealed segments to ClickHouse, oldest first, and retries each until it is stored. Segments that need Postgres
+//! are set aside while it is unavailable, so that no other segment waits for it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,38 +8,37 @@ use service::{Clock, Shutdown, metrics};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::Stores;
 use super::backlog::Backlog;
-use super::delivery::{Delivery, SegmentPart, Shipment, Unshipped};
+use super::delivery::{Delivery, SegmentPart, ShipError, Shipment, Stores};
 use super::folder::SealedSegment;
 
-const PAUSE_FIRST: Duration = Duration::from_millis(200);
-const PAUSE_LONGEST: Duration = Duration::from_secs(10);
-/// What is still tried for once the service is to stop. All is safe on disk: the next start sends the rest.
-const LAST_CHANCE: Duration = Duration::from_secs(5);
+const MIN_BACKOFF: Duration = Duration::from_millis(200);
+const MAX_BACKOFF: Duration = Duration::from_secs(10);
+/// How long segments are still sent after shutdown was requested. The next start sends the rest.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How soon what waits for Postgres is looked at again.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// How soon segments that wait for Postgres are retried.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// For so long after it was first sent, ClickHouse is sure to know a segment's token.
-const TOKEN_KNOWN_FOR: Duration = Duration::from_secs(60);
+/// For this long after the first attempt, ClickHouse certainly remembers a segment's token.
+const TOKEN_REMEMBERED_FOR: Duration = Duration::from_secs(60);
 
-/// While much comes, up to so many times as long as sending took is rested: whoever waits for an answer goes first, and
-/// larger segments cost ClickHouse less. The longer events wait, the shorter the rest.
-const REST: u32 = 7;
-const REST_LONGEST: Duration = Duration::from_secs(1);
-/// Who looks at a site's figures waits no longer than this for the sake of those that send.
-const BEHIND_MAX: Duration = Duration::from_secs(10);
+/// Under load the shipper pauses for up to this many times the duration of a delivery: requests take precedence, and
+/// larger segments cost ClickHouse less. The longer events have waited, the shorter the pause.
+const MAX_PAUSE_FACTOR: u32 = 7;
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+/// Beyond this delay of events the shipper does not pause, so that figures stay current.
+const MAX_DELAY: Duration = Duration::from_secs(10);
 
-/// The one task that inserts.
+/// The only task that inserts.
 pub(crate) struct Shipper {
     delivery: Delivery,
     clock: Clock,
     shutdown: Shutdown,
     sealed: mpsc::Receiver<SealedSegment>,
-    /// What waits for Postgres, and when it is worth another look.
+    /// Shipments that wait for Postgres, and the time of their next attempt.
     held: VecDeque<Shipment>,
-    look_at: Instant,
+    retry_at: Instant,
     backlog: Backlog,
 }
 
@@ -52,60 +51,61 @@ impl Shipper {
         shutdown: Shutdown,
     ) -> Self {
         let delivery = Delivery { stores, clock: clock.clone() };
-        Self { delivery, clock, shutdown, sealed, held: VecDeque::new(), look_at: Instant::now(), backlog }
+        Self { delivery, clock, shutdown, sealed, held: VecDeque::new(), retry_at: Instant::now(), backlog }
     }
 
-    /// Inserts until the writer has ended and nothing is left, or for a little while after shutdown was requested.
+    /// Sends segments until the writer has ended and none is left, or until [`DRAIN_TIMEOUT`] after a shutdown request.
     pub(crate) async fn run(mut self) -> anyhow::Result<()> {
         let shutdown = self.shutdown.clone();
-        let last_chance = async {
+        let drain_timeout = async {
             shutdown.requested().await;
-            tokio::time::sleep_until(Instant::now() + LAST_CHANCE).await;
+            tokio::time::sleep_until(Instant::now() + DRAIN_TIMEOUT).await;
         };
         tokio::select! {
             ended = self.ship_all() => ended,
-            () = last_chance => Ok(()),
+            () = drain_timeout => Ok(()),
         }
     }
 
     async fn ship_all(&mut self) -> anyhow::Result<()> {
         loop {
-            // Where there is both, they take turns: what is new doesn't wait for what is held, nor that for the new.
+            // `select!` is fair: neither new nor held segments starve.
             let next = tokio::select! {
                 segment = self.sealed.recv() => segment.map(Shipment::new),
-                () = tokio::time::sleep_until(self.look_at), if !self.held.is_empty() => self.held.pop_front(),
+                () = tokio::time::sleep_until(self.retry_at), if !self.held.is_empty() => self.held.pop_front(),
             };
             let Some(shipment) = next else { return Ok(()) };
             self.report_oldest(Some(&shipment));
-            let (begun, bytes, came_before) = (Instant::now(), shipment.segment.bytes, self.backlog.came());
-            let behind = shipment.segment.age(&self.clock);
+            let (started, bytes, added_before) =
+                (Instant::now(), shipment.segment.bytes, self.backlog.total_added());
+            let delay = shipment.segment.age(&self.clock);
             if !self.ship_one(shipment).await? {
                 return Ok(());
             }
             if self.sealed.is_empty() {
                 self.report_oldest(None);
             }
-            let rest = rest_after(begun.elapsed(), behind, bytes, self.backlog.came() - came_before);
-            // The pause is the point. Nothing rests at the end.
-            self.shutdown.unless_requested(tokio::time::sleep_until(Instant::now() + rest)).await;
+            let added = self.backlog.total_added() - added_before;
+            let pause = pause_after(started.elapsed(), delay, bytes, added);
+            self.shutdown.unless_requested(tokio::time::sleep_until(Instant::now() + pause)).await;
         }
     }
 
-    /// Gives whether to go on.
+    /// Returns `false` if the shipper must stop.
     async fn ship_one(&mut self, mut shipment: Shipment) -> anyhow::Result<bool> {
         let segment = shipment.segment.clone();
         match self.ship_until_stored(&mut shipment).await {
             Ok(None) => {
                 segment.delete()?;
-                self.backlog.freed(segment.bytes);
+                self.backlog.remove(segment.bytes);
             }
             Ok(Some(part)) => {
-                self.held.push_back(shipment.left(part));
-                self.look_at = Instant::now() + LOOK_AGAIN_AFTER;
+                self.held.push_back(shipment.remaining(part));
+                self.retry_at = Instant::now() + RETRY_AFTER;
             }
-            Err(Unshipped::Stopped) => return Ok(false),
+            Err(ShipError::Stopped) => return Ok(false),
             Err(error) => {
-                tracing::error!(%error, segment = %segment.id, "a segment is refused and set aside: look into it");
+                tracing::error!(%error, segment = %segment.id, "ClickHouse refused a segment: it is retained for inspection");
                 metrics::counter("collector_segments_refused_total").add(1, &[]);
                 segment.refuse()?;
             }
@@ -113,29 +113,28 @@ impl Shipper {
         Ok(true)
     }
 
-    /// Tries until everything is stored but what waits for Postgres, which it gives; gives up only where trying again
-    /// can't help, or the service stops.
-    async fn ship_until_stored(&self, shipment: &mut Shipment) -> Result<Option<SegmentPart>, Unshipped> {
-        let (begun, mut pause) = (Instant::now(), PAUSE_FIRST);
+    /// Retries until everything is stored, except a part that must wait for Postgres, which is returned. Fails only if
+    /// a retry cannot succeed or the service stops.
+    async fn ship_until_stored(&self, shipment: &mut Shipment) -> Result<Option<SegmentPart>, ShipError> {
+        let (started, mut backoff) = (Instant::now(), MIN_BACKOFF);
         loop {
             let error = match self.delivery.ship(shipment).await {
                 Err(error) if error.retryable() => error,
                 done => return done,
             };
-            shipment.doubtful |= begun.elapsed() >= TOKEN_KNOWN_FOR;
+            shipment.token_may_be_forgotten |= started.elapsed() >= TOKEN_REMEMBERED_FOR;
             metrics::counter("collector_inserts_failed_total").add(1, &[]);
-            tracing::warn!(%error, segment = %shipment.segment.id, ?pause, "a segment can't be sent on yet");
+            tracing::warn!(%error, segment = %shipment.segment.id, ?backoff, "sending a segment failed: retrying");
             self.report_oldest(Some(shipment));
             if self.shutdown.is_requested() {
-                return Err(Unshipped::Stopped);
+                return Err(ShipError::Stopped);
             }
-            // The pause is the point: ClickHouse is away or overloaded.
-            self.shutdown.unless_requested(tokio::time::sleep_until(Instant::now() + pause)).await;
-            pause = (pause * 2).min(PAUSE_LONGEST);
+            self.shutdown.unless_requested(tokio::time::sleep_until(Instant::now() + backoff)).await;
+            backoff = (backoff * 2).min(MAX_BACKOFF);
         }
     }
 
-    /// The age of what has waited longest, for ClickHouse or for Postgres.
+    /// Reports the age of the oldest unsent event.
     fn report_oldest(&self, current: Option<&Shipment>) {
         let ages = self.held.iter().chain(current).map(|shipment| shipment.segment.age(&self.clock));
         let seconds = ages.max().map_or(0.0, |age| age.as_secs_f64());
@@ -143,16 +142,13 @@ impl Shipper {
     }
 }
 
-/// How long to rest after `bytes` were sent that had waited for `behind`, while `came` others came. Where it is no more
-/// than one in eight, as after ClickHouse was away, there is no need to.
-fn rest_after(spent: Duration, behind: Duration, bytes: u64, came: u64) -> Duration {
-    let pressure = hundredths((came * 100 / bytes.max(1)).saturating_sub(12) * 8);
-    let rest = (spent.min(REST_LONGEST / REST) * REST) * pressure / 100;
-    rest.mul_f64(1.0 - behind.div_duration_f64(BEHIND_MAX).min(1.0))
-}
-
-fn hundredths(percent: u64) -> u32 {
-    u32::try_from(percent.min(100)).unwrap_or(100)
+/// Returns the pause after `bytes` with a delay of `delay` were sent in `spent`, while `added` bytes arrived. If at most
+/// an eighth arrived, as after an outage of ClickHouse, no pause is needed.
+fn pause_after(spent: Duration, delay: Duration, bytes: u64, added: u64) -> Duration {
+    let load_percent = ((added * 100 / bytes.max(1)).saturating_sub(12) * 8).min(100);
+    let load_percent = u32::try_from(load_percent).unwrap_or(100);
+    let pause = (spent.min(MAX_PAUSE / MAX_PAUSE_FACTOR) * MAX_PAUSE_FACTOR) * load_percent / 100;
+    pause.mul_f64(1.0 - delay.div_duration_f64(MAX_DELAY).min(1.0))
 }
 
 #[cfg(test)]
@@ -160,14 +156,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_sends_rests_only_while_much_comes_and_never_for_long() {
+    fn pauses_only_under_load_and_never_for_long() {
         let (spent, now) = (Duration::from_millis(100), Duration::ZERO);
-        assert_eq!(rest_after(spent, now, 1_000, 1_000), spent * REST);
-        assert_eq!(rest_after(spent, now, 1_000, 250), spent * REST);
-        assert_eq!(rest_after(spent, now, 1_000, 120), Duration::ZERO);
-        assert_eq!(rest_after(spent, now, 1_000, 0), Duration::ZERO);
-        assert_eq!(rest_after(spent, BEHIND_MAX / 2, 1_000, 1_000), spent * REST / 2);
-        assert_eq!(rest_after(spent, BEHIND_MAX * 2, 1_000, 1_000), Duration::ZERO);
-        assert!(rest_after(Duration::from_secs(600), now, 1_000, 9_000) <= REST_LONGEST);
+        assert_eq!(pause_after(spent, now, 1_000, 1_000), spent * MAX_PAUSE_FACTOR);
+        assert_eq!(pause_after(spent, now, 1_000, 250), spent * MAX_PAUSE_FACTOR);
+        assert_eq!(pause_after(spent, now, 1_000, 120), Duration::ZERO);
+        assert_eq!(pause_after(spent, now, 1_000, 0), Duration::ZERO);
+        assert_eq!(pause_after(spent, MAX_DELAY / 2, 1_000, 1_000), spent * MAX_PAUSE_FACTOR / 2);
+        assert_eq!(pause_after(spent, MAX_DELAY * 2, 1_000, 1_000), Duration::ZERO);
+        assert!(pause_after(Duration::from_secs(600), now, 1_000, 9_000) <= MAX_PAUSE);
     }
 }

@@ -1,4 +1,4 @@
-//! The protocol of segments on a real disk, without ClickHouse: a test stands where the shipper would.
+//! The protocol of segments on a real disk. The tests take the place of the shipper.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,7 @@ use super::record;
 const LIMITS: Limits =
     Limits { seal_after: Duration::from_millis(300), max_segment_bytes: 1 << 20, max_unsent_bytes: 1 << 30 };
 
-struct Bench {
+struct Fixture {
     journal: Journal,
     sealed: mpsc::Receiver<SealedSegment>,
     backlog: Backlog,
@@ -28,19 +28,19 @@ struct Bench {
     writer: tokio::task::JoinHandle<anyhow::Result<()>>,
 }
 
-fn bench(folder: &Path, limits: Limits) -> Bench {
+fn fixture(folder: &Path, limits: Limits) -> Fixture {
     let readiness = Readiness::new(&Shutdown::new());
     let (folder, leftovers) = Folder::open(folder).unwrap();
     let bytes = leftovers.iter().map(|segment| segment.bytes).sum();
-    let backlog = Backlog::new(bytes, limits.max_unsent_bytes, readiness.register("room"));
-    let chassis = (Clock::system(), Rng::system());
+    let backlog = Backlog::new(bytes, limits.max_unsent_bytes, readiness.register("backlog"));
+    let base = (Clock::system(), Rng::system());
     let (journal, writer, sealed) =
-        Journal::new((folder, leftovers), backlog.clone(), limits, chassis, readiness.register("writable"))
+        Journal::new((folder, leftovers), backlog.clone(), limits, base, readiness.register("writable"))
             .unwrap();
-    Bench { journal, sealed, backlog, readiness, writer: tokio::spawn(writer.run()) }
+    Fixture { journal, sealed, backlog, readiness, writer: tokio::spawn(writer.run()) }
 }
 
-impl Bench {
+impl Fixture {
     async fn append(&self, number: u128) -> Result<(), Dropped> {
         append(&self.journal, number).await
     }
@@ -66,8 +66,8 @@ fn event(number: u128) -> Event {
 }
 
 fn numbers(segment: &SealedSegment) -> BTreeSet<u128> {
-    let lines = record::decode(&fs::read(&segment.path).unwrap()).unwrap();
-    lines.events.iter().map(|event| event.id.as_u128()).collect()
+    let records = record::decode(&fs::read(&segment.path).unwrap()).unwrap();
+    records.events.iter().map(|event| event.id.as_u128()).collect()
 }
 
 fn files(folder: &TempDir, state: &str) -> usize {
@@ -76,15 +76,15 @@ fn files(folder: &TempDir, state: &str) -> usize {
 }
 
 #[tokio::test]
-async fn everything_answered_comes_out_once_and_unchanged() {
+async fn every_answered_event_is_sent_once_and_unchanged() {
     let folder = TempDir::new().unwrap();
     let small = Limits { max_segment_bytes: 20_000, ..LIMITS };
-    let Bench { journal, mut sealed, writer, .. } = bench(folder.path(), small);
+    let Fixture { journal, mut sealed, writer, .. } = fixture(folder.path(), small);
     let appends = (0..1_000).map(|number| {
         let journal = journal.clone();
         async move { append(&journal, number).await }
     });
-    let answers = tokio::spawn(futures::future::join_all(appends.collect::<Vec<_>>()));
+    let results = tokio::spawn(futures::future::join_all(appends.collect::<Vec<_>>()));
 
     let mut seen = BTreeSet::new();
     drop(journal);
@@ -94,17 +94,17 @@ async fn everything_answered_comes_out_once_and_unchanged() {
         }
         segment.delete().unwrap();
     }
-    assert!(answers.await.unwrap().iter().all(Result::is_ok));
+    assert!(results.await.unwrap().iter().all(Result::is_ok));
     assert_eq!(seen, (0..1_000).collect());
     writer.await.unwrap().unwrap();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "only the lock file is left");
 }
 
 #[tokio::test]
-async fn an_answered_event_is_already_on_the_disk() {
+async fn an_answered_event_is_on_disk() {
     let folder = TempDir::new().unwrap();
-    let bench = bench(folder.path(), LIMITS);
-    bench.append(1).await.unwrap();
+    let fixture = fixture(folder.path(), LIMITS);
+    fixture.append(1).await.unwrap();
     let open = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
     let open = open.filter(|path| path.extension().is_some_and(|state| state == "open" || state == "sealed"));
     let bytes: Vec<u8> = open.flat_map(|path| fs::read(path).unwrap()).collect();
@@ -112,28 +112,28 @@ async fn an_answered_event_is_already_on_the_disk() {
 }
 
 #[tokio::test]
-async fn what_a_killed_process_left_is_sealed_under_its_old_name_without_the_torn_line() {
+async fn segments_of_a_killed_process_are_sealed_under_their_ids_without_the_torn_record() {
     let folder = TempDir::new().unwrap();
     let (older, newer) = (Uuid::from_u128(1), Uuid::from_u128(2));
     let mut torn = [record::encode(&event(10)).unwrap(), record::encode(&event(11)).unwrap()].concat();
     torn.truncate(torn.len() - 5);
     fs::write(folder.path().join(format!("{newer}.open")), torn).unwrap();
     fs::write(folder.path().join(format!("{older}.sealed")), record::encode(&event(12)).unwrap()).unwrap();
-    fs::write(folder.path().join("notes.txt"), "not ours").unwrap();
+    fs::write(folder.path().join("notes.txt"), "not a segment").unwrap();
 
-    let mut bench = bench(folder.path(), LIMITS);
-    let first = bench.sealed.recv().await.unwrap();
-    let second = bench.sealed.recv().await.unwrap();
+    let mut fixture = fixture(folder.path(), LIMITS);
+    let first = fixture.sealed.recv().await.unwrap();
+    let second = fixture.sealed.recv().await.unwrap();
     assert_eq!((first.id, numbers(&first)), (older, BTreeSet::from([12])));
     assert_eq!((second.id, numbers(&second)), (newer, BTreeSet::from([10])));
-    // A second start finds the same under the same name: this is what the deduplication token relies on.
-    drop(bench.journal);
-    bench.writer.await.unwrap().unwrap();
+    // Another start finds the same content under the same id: the deduplication token relies on it.
+    drop(fixture.journal);
+    fixture.writer.await.unwrap().unwrap();
     assert_eq!(Folder::open(folder.path()).unwrap().1, [first, second]);
 }
 
 #[tokio::test]
-async fn a_segment_set_aside_is_tried_again_at_the_next_start() {
+async fn a_refused_segment_is_retried_at_the_next_start() {
     let folder = TempDir::new().unwrap();
     let id = Uuid::from_u128(1);
     fs::write(folder.path().join(format!("{id}.sealed")), record::encode(&event(1)).unwrap()).unwrap();
@@ -145,32 +145,32 @@ async fn a_segment_set_aside_is_tried_again_at_the_next_start() {
 }
 
 #[tokio::test]
-async fn a_segment_that_nothing_could_be_written_to_leaves_no_file_behind() {
+async fn an_empty_segment_leaves_no_file_behind() {
     let folder = TempDir::new().unwrap();
-    // As an earlier process left them on a full disk.
+    // As an earlier process leaves them on a full disk.
     for name in [format!("{}.open", Uuid::from_u128(1)), format!("{}.sealed", Uuid::from_u128(2))] {
         fs::write(folder.path().join(name), b"").unwrap();
     }
-    let (folder_of_one, leftovers) = Folder::open(folder.path()).unwrap();
+    let (locked_folder, leftovers) = Folder::open(folder.path()).unwrap();
     assert_eq!(leftovers, []);
-    let empty = folder_of_one.create(Uuid::from_u128(1)).unwrap();
+    let empty = locked_folder.create(Uuid::from_u128(1)).unwrap();
     assert_eq!(files(&folder, "open"), 1);
-    assert_eq!(folder_of_one.seal(&empty).unwrap(), None);
+    assert_eq!(locked_folder.seal(&empty).unwrap(), None);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "only the lock file is left");
 }
 
 #[tokio::test]
-async fn under_load_segments_are_written_into_files_made_ready_for_them() {
+async fn under_load_segments_are_preallocated() {
     let folder = TempDir::new().unwrap();
     let limits = Limits { max_segment_bytes: 70_000, seal_after: Duration::from_secs(3_600), ..LIMITS };
-    let Bench { journal, mut sealed, writer, .. } = bench(folder.path(), limits);
+    let Fixture { journal, mut sealed, writer, .. } = fixture(folder.path(), limits);
     let (mut number, mut seen) = (0, BTreeSet::new());
     let mut take = |segment: &SealedSegment| {
-        assert_eq!(fs::metadata(&segment.path).unwrap().len(), segment.bytes, "no zeros follow the lines");
+        assert_eq!(fs::metadata(&segment.path).unwrap().len(), segment.bytes, "no zeros follow the records");
         seen.append(&mut numbers(segment));
         segment.delete().unwrap();
     };
-    // One is being written, and one is ready.
+    // One segment is being written, and one is ready.
     let lengths = || {
         let entries = fs::read_dir(folder.path()).unwrap();
         entries.map(|entry| entry.unwrap().metadata().map_or(0, |of| of.len())).collect::<Vec<_>>()
@@ -192,7 +192,7 @@ async fn under_load_segments_are_written_into_files_made_ready_for_them() {
 }
 
 #[tokio::test]
-async fn of_a_file_made_ready_a_killed_process_leaves_its_lines_alone() {
+async fn the_zeros_of_a_preallocated_segment_are_truncated_at_start() {
     let folder = TempDir::new().unwrap();
     let (written, unused) = (Uuid::from_u128(1), Uuid::from_u128(2));
     let mut content = record::encode(&event(10)).unwrap();
@@ -208,69 +208,69 @@ async fn of_a_file_made_ready_a_killed_process_leaves_its_lines_alone() {
 }
 
 #[tokio::test]
-async fn one_folder_has_one_collector() {
+async fn a_second_collector_cannot_open_the_folder() {
     let folder = TempDir::new().unwrap();
     let _first = Folder::open(folder.path()).unwrap();
-    let refusal = Folder::open(folder.path()).unwrap_err().to_string();
-    assert!(refusal.contains("another collector"), "{refusal}");
+    let error = Folder::open(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("another collector"), "{error}");
 }
 
 #[tokio::test]
-async fn while_the_shipper_is_behind_segments_grow_instead_of_becoming_many() {
+async fn segments_grow_while_the_shipper_is_behind() {
     let folder = TempDir::new().unwrap();
     let eager = Limits { seal_after: Duration::ZERO, ..LIMITS };
-    let mut bench = bench(folder.path(), eager);
+    let mut fixture = fixture(folder.path(), eager);
     for number in 0..50 {
-        bench.append(number).await.unwrap();
+        fixture.append(number).await.unwrap();
     }
-    // One waits to be taken; all that came after it share another.
-    let first = bench.sealed.recv().await.unwrap();
-    let second = bench.sealed.recv().await.unwrap();
+    // The first waits for the shipper; all later events share the second.
+    let first = fixture.sealed.recv().await.unwrap();
+    let second = fixture.sealed.recv().await.unwrap();
     assert_eq!(numbers(&first).len() + numbers(&second).len(), 50);
     assert_eq!(files(&folder, "sealed") + files(&folder, "open"), 2);
 }
 
 #[tokio::test]
-async fn a_full_folder_drops_until_there_is_room_and_says_so() {
+async fn a_full_backlog_drops_events_and_fails_readiness_until_some_are_sent() {
     let folder = TempDir::new().unwrap();
     let tiny = Limits { max_unsent_bytes: 1, ..LIMITS };
-    let bench = bench(folder.path(), tiny);
-    assert!(bench.readiness.report().ready);
-    bench.append(1).await.unwrap();
-    assert_eq!(bench.append(2).await, Err(Dropped::Full));
-    assert!(!bench.readiness.report().ready);
+    let fixture = fixture(folder.path(), tiny);
+    assert!(fixture.readiness.report().ready);
+    fixture.append(1).await.unwrap();
+    assert_eq!(fixture.append(2).await, Err(Dropped::Full));
+    assert!(!fixture.readiness.report().ready);
 
-    bench.backlog.freed(record::encode(&event(1)).unwrap().len() as u64);
-    assert!(bench.readiness.report().ready);
-    bench.append(3).await.unwrap();
+    fixture.backlog.remove(record::encode(&event(1)).unwrap().len() as u64);
+    assert!(fixture.readiness.report().ready);
+    fixture.append(3).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_disk_that_refuses_is_said_and_tried_again() {
+async fn a_write_error_fails_readiness_and_the_next_event_retries() {
     let parent = TempDir::new().unwrap();
     let path = parent.path().join("segments");
-    let bench = bench(&path, LIMITS);
+    let fixture = fixture(&path, LIMITS);
     fs::remove_dir_all(&path).unwrap();
-    assert_eq!(bench.append(1).await, Err(Dropped::Unwritable));
-    assert!(!bench.readiness.report().ready);
+    assert_eq!(fixture.append(1).await, Err(Dropped::Unwritable));
+    assert!(!fixture.readiness.report().ready);
 
     fs::create_dir(&path).unwrap();
-    bench.append(2).await.unwrap();
-    assert!(bench.readiness.report().ready);
+    fixture.append(2).await.unwrap();
+    assert!(fixture.readiness.report().ready);
 }
 
 #[test]
-fn damage_costs_the_damaged_line_alone() {
+fn damage_costs_only_the_damaged_record() {
     let mut segment: Vec<u8> = (0..3).flat_map(|number| record::encode(&event(number)).unwrap()).collect();
     let second = record::encode(&event(0)).unwrap().len() + 20;
     segment[second] ^= 1;
-    let lines = record::decode(&segment).unwrap();
-    assert_eq!(lines.events, [event(0), event(2)]);
-    assert_eq!(lines.skipped, 1);
+    let records = record::decode(&segment).unwrap();
+    assert_eq!(records.events, [event(0), event(2)]);
+    assert_eq!(records.skipped, 1);
 }
 
 #[test]
-fn an_intact_line_of_an_unknown_kind_is_not_passed_over_in_silence() {
+fn an_intact_record_of_an_unknown_kind_is_an_error() {
     let json = br#"{"another":"thing"}"#;
     let line = format!("{:08x} {}\n", crc32fast::hash(json), String::from_utf8_lossy(json));
     assert!(record::decode(line.as_bytes()).unwrap_err().to_string().starts_with("line 1 "));

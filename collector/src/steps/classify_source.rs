@@ -1,9 +1,9 @@
-//! Where the visit came from: the rules are `domain::sources`.
+//! Classifies the traffic source of an event by the rules in `domain::sources`.
 
 use domain::sources::{Clues, Source};
 use domain::tracking::Hit;
 
-/// Most events are of visits that came from nowhere in particular, or of a page within one.
+/// Returns the source and channel. Most events have none: they are direct or follow another page of the same visit.
 pub(crate) fn classify_source(hit: &Hit) -> Source {
     Source::of(Clues {
         source: &hit.campaign.source,

@@ -1,36 +1,37 @@
-//! Gives the visitor an id that holds for a day and one site, from salts that all collectors share; soon after
-//! midnight yesterday's too, so that a visit goes on; and for retention alone one that lives as long as the site's
-//! owner chose. Address and user agent end here.
+//! Derives visitor ids from address and user agent, which are not stored, with salts that all collectors share:
+//!
+//! - an id for one day (UTC) and one site;
+//! - soon after midnight also the id of the day before, so that a visit continues over midnight;
+//! - for retention alone, an id that lives as long as the site's owner chose.
 
 mod salts;
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
 use contract::events::Returner;
 use domain::analytics::start_of_day;
-use domain::tracking::{Dropped, Hit};
+use domain::tracking::Dropped;
 use domain::visitors::visitor_id;
 use service::Shutdown;
 use store::sites::SiteOwner;
 
 use super::find_site::Site;
-use crate::pipeline::IncomingEvent;
+use crate::incoming_event::IncomingEvent;
 pub(crate) use salts::Salts;
 
-/// How long after midnight a visit of the day before may go on: the longest silence within one.
+/// How long after midnight a visit of the day before may continue: the maximum of `collector.visit_idle_timeout`.
 const SOON_AFTER_MIDNIGHT: TimeDelta = TimeDelta::minutes(30);
 
-/// Names visitors. Clones share the salts.
+/// Derives visitor ids. Clones share the salts.
 #[derive(Clone)]
 pub(crate) struct DeriveVisitorId(Salts);
 
-/// Who it is.
+/// The ids of one visitor.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Visitor {
-    /// The id of the day.
+pub(crate) struct VisitorIds {
     pub(crate) id: u64,
-    /// That of the day before, if it matters, else 0.
+    /// The id of the day before for events soon after midnight, else 0.
     pub(crate) previous: u64,
-    /// The one that outlives the day, if the site is known.
+    /// The id for retention; `None` if the site is unresolved.
     pub(crate) returner: Option<Returner>,
 }
 
@@ -41,54 +42,54 @@ impl DeriveVisitorId {
 
     pub(crate) async fn step(
         &self,
-        arrival: &IncomingEvent,
-        hit: &Hit,
+        event: &IncomingEvent,
+        site_token: &str,
         site: Site,
-    ) -> Result<Visitor, Dropped> {
-        let salt = self.0.of_day(arrival.at.date_naive()).await.map_err(|error| {
-            tracing::warn!(%error, "no salt for the day of an event: it is dropped");
+    ) -> Result<VisitorIds, Dropped> {
+        let salt = self.0.of_day(event.occurred_at.date_naive()).await.map_err(|error| {
+            tracing::warn!(%error, "an event is dropped because the salt of its day is unavailable");
             Dropped::Unavailable
         })?;
-        let id = |salt: &salts::Salt| visitor_id(salt, &hit.site_token, arrival.ip, &arrival.user_agent);
-        let previous = match yesterday(arrival.at) {
-            // Without it a visit over midnight counts as two.
+        let id = |salt: &salts::Salt| visitor_id(salt, site_token, event.ip, &event.user_agent);
+        let previous = match previous_day(event.occurred_at) {
+            // Without this id a visit over midnight counts as two.
             Some(day) => self.0.of_day(day).await.map_or(0, |salt| id(&salt)),
             None => 0,
         };
         let returner = match site.owner() {
-            Some(owner) => self.returner(arrival, owner, id).await,
+            Some(owner) => self.returner(event, owner, id).await,
             None => None,
         };
-        Ok(Visitor { id: id(&salt), previous, returner })
+        Ok(VisitorIds { id: id(&salt), previous, returner })
     }
 
-    /// Retention can do without an event; the event shouldn't be lost with it.
+    /// Returns `None` if the salt is unavailable: losing an event for retention is better than losing it altogether.
     async fn returner(
         &self,
-        arrival: &IncomingEvent,
+        event: &IncomingEvent,
         owner: &SiteOwner,
         id: impl Fn(&salts::Salt) -> u64,
     ) -> Option<Returner> {
-        let day = arrival.at.with_timezone(&owner.zone).date_naive();
+        let day = event.occurred_at.with_timezone(&owner.zone).date_naive();
         let (epoch, after) = owner.lifetime.epoch(day);
         let ends_at = start_of_day(after, owner.zone);
         match self.0.of_site(owner.site_id, epoch, ends_at).await {
             Ok(salt) => salt.map(|salt| Returner { id: id(&salt), day, epoch }),
             Err(error) => {
-                tracing::warn!(%error, "no salt for a site's returning visitors: one is not noted");
+                tracing::warn!(%error, "an event is missing in retention because the site's salt is unavailable");
                 None
             }
         }
     }
 
-    /// Fetches tomorrow's salt ahead, so that midnight needs no database, and destroys those that have served.
-    pub(crate) async fn look_after_salts(self, shutdown: Shutdown) -> anyhow::Result<()> {
-        self.0.look_after(shutdown).await
+    /// Rotates the salts until shutdown.
+    pub(crate) async fn rotate_salts(self, shutdown: Shutdown) -> anyhow::Result<()> {
+        self.0.rotate_until(shutdown).await
     }
 }
 
-/// The day before, of events soon after midnight.
-fn yesterday(at: DateTime<Utc>) -> Option<NaiveDate> {
+/// Returns the day before if the event is soon after midnight.
+fn previous_day(at: DateTime<Utc>) -> Option<NaiveDate> {
     let since_midnight = at.time() - NaiveTime::MIN;
     (since_midnight <= SOON_AFTER_MIDNIGHT).then(|| at.date_naive() - Days::new(1))
 }
@@ -98,8 +99,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn yesterday_matters_for_half_an_hour() {
-        let of = |at: &str| yesterday(at.parse().unwrap()).map(|day| day.to_string());
+    fn events_of_the_first_half_hour_have_a_previous_day() {
+        let of = |at: &str| previous_day(at.parse().unwrap()).map(|day| day.to_string());
         assert_eq!(of("2026-11-21T00:00:00Z").as_deref(), Some("2026-11-20"));
         assert_eq!(of("2026-11-21T00:30:00Z").as_deref(), Some("2026-11-20"));
         assert_eq!(of("2026-11-21T00:30:00.001Z"), None);

@@ -1,5 +1,4 @@
-//! Programs read pages too, and a site's owner doesn't want to know how often. Nor about pages that send nobody, but
-//! pose as referrers to stand in figures.
+//! Drops events of bots and events with a spam referrer, which would distort a site's figures.
 
 mod patterns;
 
@@ -7,13 +6,13 @@ use cache::Memo;
 use domain::sources::is_spam;
 use domain::tracking::{Dropped, Hit};
 
-use crate::pipeline::IncomingEvent;
+use crate::incoming_event::IncomingEvent;
 use patterns::Patterns;
 
-/// User agents whose verdict is kept: a busy site sees some hundred a day.
-const REMEMBERED: u64 = 20_000;
+/// A busy site sees a few hundred user agents a day.
+const MAX_CACHED_USER_AGENTS: u64 = 20_000;
 
-/// Drops events of known programs, of browsers without a person before them, and of those without a user agent.
+/// Detects bots by their user agent, and headless browsers by their client hints. An empty user agent is a bot's.
 pub(crate) struct DropBots {
     patterns: Patterns,
     verdicts: Memo<String, bool>,
@@ -21,12 +20,12 @@ pub(crate) struct DropBots {
 
 impl DropBots {
     pub(crate) fn new() -> anyhow::Result<Self> {
-        Ok(Self { patterns: Patterns::new()?, verdicts: Memo::new(REMEMBERED) })
+        Ok(Self { patterns: Patterns::new()?, verdicts: Memo::new(MAX_CACHED_USER_AGENTS) })
     }
 
-    pub(crate) fn step(&self, arrival: &IncomingEvent, hit: &Hit) -> Result<(), Dropped> {
-        let agent = arrival.user_agent.as_str();
-        if arrival.headless || self.verdicts.get_or(agent, || self.patterns.is_bot(agent)) {
+    pub(crate) fn step(&self, event: &IncomingEvent, hit: &Hit) -> Result<(), Dropped> {
+        let user_agent = event.user_agent.as_str();
+        if event.headless || self.verdicts.get_or(user_agent, || self.patterns.is_bot(user_agent)) {
             return Err(Dropped::Bot);
         }
         if !hit.referrer_host.is_empty() && is_spam(&hit.referrer_host) {

@@ -1,12 +1,12 @@
-//! Visitors who say `DNT: 1` or `Sec-GPC: 1` are not counted, unless the site's owner decided otherwise.
+//! Drops events of visitors who send `DNT: 1` or `Sec-GPC: 1`, unless the site's owner disabled that.
 
 use domain::tracking::Dropped;
 
 use super::find_site::Site;
-use crate::pipeline::IncomingEvent;
+use crate::incoming_event::IncomingEvent;
 
-/// A site that isn't known yet is taken for one that heeds.
-pub(crate) fn honor_dnt(arrival: &IncomingEvent, site: Site) -> Result<(), Dropped> {
-    let heeds = site.owner().is_none_or(|owner| owner.honour_dnt);
-    if arrival.unwilling && heeds { Err(Dropped::DoNotTrack) } else { Ok(()) }
+/// An unresolved site counts as one that honors the headers.
+pub(crate) fn honor_dnt(event: &IncomingEvent, site: Site) -> Result<(), Dropped> {
+    let honors_dnt = site.owner().is_none_or(|owner| owner.honour_dnt);
+    if event.do_not_track && honors_dnt { Err(Dropped::DoNotTrack) } else { Ok(()) }
 }

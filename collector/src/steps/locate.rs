@@ -1,5 +1,4 @@
-//! Which country, region and city an address is in, by files in MaxMind's format. The address itself ends with the
-//! visitor's name.
+//! Locates an IP address by files in MaxMind's format: country, region and city. The address itself is not stored.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -8,25 +7,25 @@ use anyhow::Context as _;
 use maxminddb::Reader;
 use serde::Deserialize;
 
-use crate::pipeline::IncomingEvent;
+use crate::incoming_event::IncomingEvent;
 
-/// Where an address is; empty where unknown.
+/// The location of an address. Unknown parts are empty.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Location {
-    /// ISO 3166-1 alpha-2.
+    /// ISO 3166-1 alpha-2 code.
     pub(crate) country: String,
-    /// ISO 3166-2 code, or the name where the file has no codes.
+    /// ISO 3166-2 code, or the name if the file has no codes.
     pub(crate) region: String,
     /// The English name.
     pub(crate) city: String,
 }
 
-/// Looks addresses up. Without files every place is unknown.
+/// Looks up addresses. Without files every location is unknown.
 pub(crate) struct Locate {
     files: Vec<Reader<Vec<u8>>>,
 }
 
-/// A record, in the nested shape of MaxMind's files or in the flat one of DB-IP's.
+/// A record, in the nested format of MaxMind or the flat one of DB-IP.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Record<'a> {
@@ -67,29 +66,31 @@ struct Names<'a> {
 }
 
 impl Locate {
-    /// Reads the files into memory.
+    /// Reads the files into memory. The error names the file that could not be read.
     pub(crate) fn new(files: &[PathBuf]) -> anyhow::Result<Self> {
         let open = |path: &PathBuf| {
             Reader::open_readfile(path)
-                .with_context(|| format!("reading the locations in {}", path.display()))
+                .with_context(|| format!("reading the location file {}", path.display()))
         };
         Ok(Self { files: files.iter().map(open).collect::<Result<_, _>>()? })
     }
 
-    pub(crate) fn step(&self, arrival: &IncomingEvent) -> Location {
-        self.files.iter().find_map(|file| find(file, arrival.ip.to_canonical())).unwrap_or_default()
+    pub(crate) fn step(&self, event: &IncomingEvent) -> Location {
+        self.files.iter().find_map(|file| find(file, event.ip.to_canonical())).unwrap_or_default()
     }
 }
 
-/// The first file that knows the address; one for the other kind of addresses doesn't.
+/// Returns `None` if the file has no record of the address, as an IPv4 file has none of IPv6 addresses.
 fn find(file: &Reader<Vec<u8>>, ip: IpAddr) -> Option<Location> {
     let record: Record<'_> = file.lookup(ip).ok()?.decode().ok()??;
     let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
     let country = record.country.and_then(|country| country.iso_code).or(record.country_code);
-    let part = record.subdivisions.first();
-    let code =
-        part.and_then(|part| part.iso_code).zip(country).map(|(code, country)| format!("{country}-{code}"));
-    let name = part.and_then(|part| part.names.en).or(record.state1);
+    let subdivision = record.subdivisions.first();
+    let code = subdivision
+        .and_then(|subdivision| subdivision.iso_code)
+        .zip(country)
+        .map(|(code, country)| format!("{country}-{code}"));
+    let name = subdivision.and_then(|subdivision| subdivision.names.en).or(record.state1);
     let city = match record.city {
         Some(City::Flat(name)) => Some(name),
         Some(City::Nested { names }) => names.en,

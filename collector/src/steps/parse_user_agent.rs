@@ -1,4 +1,4 @@
-//! Browser, system and kind of device. The user agent itself ends here.
+//! Parses the user agent into browser, operating system and device type. The user agent itself is not stored.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,25 +8,25 @@ use domain::agents::device_of;
 use domain::tracking::{Hit, Screen};
 use ua_parser::{os, user_agent};
 
-use crate::pipeline::IncomingEvent;
+use crate::incoming_event::IncomingEvent;
 
-/// User agents that are remembered, by the kind of screen.
-const REMEMBERED: u64 = 20_000;
+/// Entries by user agent and screen class.
+const MAX_CACHED_USER_AGENTS: u64 = 20_000;
 
-/// What a user agent says. Empty where it says nothing.
+/// The parsed user agent. Unknown parts are empty.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Agent {
+pub(crate) struct UserAgent {
     pub(crate) browser: String,
     pub(crate) os: String,
     pub(crate) device: &'static str,
 }
 
-/// Reads user agents by the lists of uap-core, names only: without its 628 expressions for devices and all versions
+/// Parses user agents by the lists of uap-core, reduced to names. Without its versions and its 628 patterns for devices
 /// they take a third of the memory.
 pub(crate) struct ParseUserAgent {
     browsers: user_agent::Extractor<'static>,
-    systems: os::Extractor<'static>,
-    known: Memo<(String, Option<&'static str>), Arc<Agent>>,
+    operating_systems: os::Extractor<'static>,
+    cache: Memo<(String, Option<&'static str>), Arc<UserAgent>>,
 }
 
 impl ParseUserAgent {
@@ -34,33 +34,31 @@ impl ParseUserAgent {
         let browsers = rows(include_str!("parse_user_agent/browsers.tsv")).map(|(regex, name)| {
             user_agent::Parser { regex, family_replacement: name, ..Default::default() }
         });
-        let systems = rows(include_str!("parse_user_agent/systems.tsv")).map(|(regex, name)| os::Parser {
-            regex,
-            os_replacement: name,
-            ..Default::default()
-        });
+        let operating_systems = rows(include_str!("parse_user_agent/systems.tsv"))
+            .map(|(regex, name)| os::Parser { regex, os_replacement: name, ..Default::default() });
         Ok(Self {
             browsers: user_agent::Builder::new().push_all(browsers)?.build()?,
-            systems: os::Builder::new().push_all(systems)?.build()?,
-            known: Memo::new(REMEMBERED),
+            operating_systems: os::Builder::new().push_all(operating_systems)?.build()?,
+            cache: Memo::new(MAX_CACHED_USER_AGENTS),
         })
     }
 
-    pub(crate) fn step(&self, arrival: &IncomingEvent, hit: &Hit) -> Arc<Agent> {
-        let key = (arrival.user_agent.clone(), hit.screen.map(Screen::word));
-        self.known.get_or(&key, || Arc::new(self.read(&arrival.user_agent, hit.screen)))
+    pub(crate) fn step(&self, event: &IncomingEvent, hit: &Hit) -> Arc<UserAgent> {
+        let key = (event.user_agent.clone(), hit.screen.map(Screen::word));
+        self.cache.get_or(&key, || Arc::new(self.parse(&event.user_agent, hit.screen)))
     }
 
-    fn read(&self, agent: &str, screen: Option<Screen>) -> Agent {
-        let known = |name: Cow<'_, str>| if name == "Other" { String::new() } else { name.into_owned() };
-        Agent {
-            browser: self.browsers.extract(agent).map(|found| known(found.family)).unwrap_or_default(),
-            os: self.systems.extract(agent).map(|found| known(found.os)).unwrap_or_default(),
-            device: device_of(agent, screen),
+    fn parse(&self, user_agent: &str, screen: Option<Screen>) -> UserAgent {
+        let name = |name: Cow<'_, str>| if name == "Other" { String::new() } else { name.into_owned() };
+        UserAgent {
+            browser: self.browsers.extract(user_agent).map(|found| name(found.family)).unwrap_or_default(),
+            os: self.operating_systems.extract(user_agent).map(|found| name(found.os)).unwrap_or_default(),
+            device: device_of(user_agent, screen),
         }
     }
 }
 
+/// A cell of a list.
 type Column = Cow<'static, str>;
 
 fn rows(file: &'static str) -> impl Iterator<Item = (Column, Option<Column>)> {
@@ -74,9 +72,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn browsers_and_systems_are_told_by_their_names() {
-        let parse_user_agent = ParseUserAgent::new().unwrap();
-        let agents = [
+    fn recognizes_browsers_operating_systems_and_devices() {
+        let step = ParseUserAgent::new().unwrap();
+        let user_agents = [
             (
                 "Mozilla/5.0 (X11; Linux x86_64; rv:144.0) Gecko/20100101 Firefox/144.0",
                 "Firefox",
@@ -103,12 +101,12 @@ mod tests {
             ),
             ("nonsense", "", "", "desktop"),
         ];
-        for (agent, browser, os, device) in agents {
-            let found = parse_user_agent.read(agent, None);
+        for (user_agent, browser, os, device) in user_agents {
+            let found = step.parse(user_agent, None);
             assert_eq!(
                 (found.browser.as_str(), found.os.as_str(), found.device),
                 (browser, os, device),
-                "{agent}"
+                "{user_agent}"
             );
         }
     }

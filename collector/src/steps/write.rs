@@ -1,4 +1,4 @@
-//! The last step: everything known about the event becomes one line on the disk.
+//! The last step: writes the enriched event to the journal.
 
 use std::sync::Arc;
 
@@ -7,48 +7,50 @@ use domain::sources::Source;
 use domain::tracking::{Dropped, Hit};
 use service::{Clock, Rng};
 
-use super::check_quota::Counted;
-use super::derive_visitor_id::Visitor;
+use super::check_quota::QuotaReservation;
+use super::derive_visitor_id::VisitorIds;
 use super::find_site::Site;
 use super::locate::Location;
-use super::parse_user_agent::Agent;
-use crate::pipeline::IncomingEvent;
+use super::parse_user_agent::UserAgent;
+use crate::incoming_event::IncomingEvent;
 use crate::segments::Journal;
 
-/// Writes events into the journal.
+/// Writes events to the journal.
 pub(crate) struct Write {
     pub(crate) journal: Journal,
     pub(crate) clock: Clock,
     pub(crate) rng: Rng,
 }
 
-/// What the steps before found out.
-pub(crate) struct Enrichment {
+/// The results of the steps before.
+pub(crate) struct Enrichment<'a> {
+    pub(crate) site_token: &'a str,
     pub(crate) site: Site,
-    pub(crate) place: Location,
-    pub(crate) agent: Arc<Agent>,
+    pub(crate) location: Location,
+    pub(crate) user_agent: Arc<UserAgent>,
     pub(crate) source: Source,
-    pub(crate) visitor: Visitor,
+    pub(crate) visitor: VisitorIds,
 }
 
 impl Write {
-    /// Returns once the event is safe. Handed in, it counts, whether or not somebody still waits for the answer.
+    /// Returns once the event is on disk. Once the journal has accepted the event it counts against the quota, even if
+    /// the client disconnects.
     pub(crate) async fn step(
         &self,
-        arrival: &IncomingEvent,
+        incoming: &IncomingEvent,
         hit: Hit,
-        found: Enrichment,
-        counted: &mut Counted,
+        enrichment: Enrichment<'_>,
+        mut reservation: QuotaReservation,
     ) -> Result<(), Dropped> {
-        let Enrichment { site, place, agent, source, visitor } = found;
+        let Enrichment { site_token, site, location, user_agent, source, visitor } = enrichment;
         let owner = site.owner();
         let event = Event {
             id: self.rng.uuid_v7(self.clock.now()),
             account_id: owner.map(|owner| owner.account_id).unwrap_or_default(),
             site_id: owner.map(|owner| owner.site_id).unwrap_or_default(),
-            // Kept only until it is known whose site it is.
-            site_token: if owner.is_some() { String::new() } else { hit.site_token },
-            received_at: arrival.at,
+            // Stored only until the site is resolved.
+            site_token: if owner.is_some() { String::new() } else { site_token.to_owned() },
+            received_at: incoming.occurred_at,
             name: hit.name,
             host: hit.host,
             path: hit.path,
@@ -62,19 +64,19 @@ impl Write {
             utm_campaign: hit.campaign.name,
             source: source.name,
             channel: source.channel.word().to_owned(),
-            country: place.country,
-            region: place.region,
-            city: place.city,
-            device: agent.device.to_owned(),
-            browser: agent.browser.clone(),
-            os: agent.os.clone(),
+            country: location.country,
+            region: location.region,
+            city: location.city,
+            device: user_agent.device.to_owned(),
+            browser: user_agent.browser.clone(),
+            os: user_agent.os.clone(),
             screen: hit.screen.map(|screen| screen.word().to_owned()).unwrap_or_default(),
             props: hit.props,
             engagement_ms: hit.engagement_ms,
             scroll_depth: hit.scroll_depth,
         };
         let pending = self.journal.append(&event).await?;
-        counted.keep();
-        pending.written().await.inspect_err(|_| counted.give_back())
+        reservation.commit();
+        pending.written().await.inspect_err(|_| reservation.cancel())
     }
 }

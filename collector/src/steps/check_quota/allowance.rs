@@ -1,4 +1,5 @@
-//! What one account may still send this month, as far as this collector has leased it. Decides, and asks nobody.
+//! The number of events an account may still send this month, as far as this collector has leased them. Pure state,
+//! without I/O.
 
 use std::time::{Duration, Instant};
 
@@ -6,203 +7,205 @@ use chrono::NaiveDate;
 
 use crate::config::Quota;
 
-/// How soon Postgres is asked again after it gave no answer.
-const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// An account's first block is this part of a whole one; each further one is twice as large. So what is leased and
-/// not used is little beside what was used.
-const FIRST_PART: i64 = 10;
-/// Who has no limit gets blocks so many times as large: there is nothing to be near to.
-const UNLIMITED_TIMES: i64 = 100;
-/// The next block is asked for when one in so many of the last is left, so that no event waits for it.
-const LOW_PART: i64 = 4;
+/// How soon Postgres is queried again after it was unavailable.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// The first block of an account is this fraction of a full one, and each further block is twice as large. So little
+/// is leased beyond what is used.
+const FIRST_BLOCK_DIVISOR: i64 = 10;
+/// Blocks of accounts without a limit are this many times larger: there is no limit to overshoot.
+const UNLIMITED_BLOCK_FACTOR: i64 = 100;
+/// The next block is requested when this fraction of the last is left, so that no event waits for it.
+const LOW_DIVISOR: i64 = 4;
 
-/// Whether an event may be counted.
+/// Whether an event is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is counted.
     Taken,
-    /// The month is used up.
-    UsedUp,
-    /// Nobody knows yet: Postgres is being asked.
-    Wait,
-    /// This allowance was given up; there is another now.
+    /// The month's events are used up.
+    Exhausted,
+    /// A lease has been requested; the event must wait for it.
+    Pending,
+    /// This allowance was closed and has been replaced by another.
     Closed,
 }
 
-/// Events of a month to be given back, or below zero to be charged.
-pub(super) type Rest = (NaiveDate, i64);
+/// A month, and its events to return (above zero) or to charge (below zero).
+pub(super) type Settlement = (NaiveDate, i64);
 
-/// How Postgres answered last.
+/// The result of the last lease request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum QuotaState {
-    /// There is more.
-    More,
-    /// There is no more; worth asking again then.
-    NoMore(Instant),
-    /// It didn't answer; to be asked again then. Until it does events are taken on credit.
-    Away(Instant),
+    /// More events can be leased.
+    Available,
+    /// The month's events are used up. Request again at this time.
+    Exhausted(Instant),
+    /// Postgres was unavailable. Request again at this time; until then events are taken on credit.
+    Unavailable(Instant),
 }
 
+/// The state of one account's month.
 #[derive(Debug)]
 pub(super) struct Allowance {
     month: NaiveDate,
     limit: i64,
-    /// Leased and not used; below zero, used and not leased.
+    /// Events leased and not used; below zero, events used and not leased.
     left: i64,
-    /// The next lease's size, and the most it may become.
-    block: i64,
-    block_max: i64,
-    /// With so many left the next is asked for.
+    /// Size of the next lease.
+    block_size: i64,
+    max_block_size: i64,
+    /// The next lease is requested once `left` is down to this.
     low: i64,
     retry_interval: Duration,
     state: QuotaState,
-    asking: bool,
+    is_requesting: bool,
     used_at: Instant,
-    rests: Vec<Rest>,
+    settlements: Vec<Settlement>,
     closed: bool,
 }
 
-/// What is to be asked of Postgres.
+/// A request for a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LeaseRequest {
     pub(super) month: NaiveDate,
-    pub(super) want: i64,
+    pub(super) count: i64,
     pub(super) limit: i64,
 }
 
 impl Allowance {
-    pub(super) fn new(month: NaiveDate, limit: i64, rules: &Quota, now: Instant) -> Self {
-        let block_max = rules.block_size.max(1);
+    pub(super) fn new(month: NaiveDate, limit: i64, config: &Quota, now: Instant) -> Self {
+        let max_block_size = config.block_size.max(1);
         Self {
             month,
             limit,
             left: 0,
-            block: (block_max / FIRST_PART).max(1),
-            block_max,
+            block_size: (max_block_size / FIRST_BLOCK_DIVISOR).max(1),
+            max_block_size,
             low: 0,
-            retry_interval: rules.retry_interval,
-            state: QuotaState::More,
-            asking: false,
+            retry_interval: config.retry_interval,
+            state: QuotaState::Available,
+            is_requesting: false,
             used_at: now,
-            rests: Vec::new(),
+            settlements: Vec::new(),
             closed: false,
         }
     }
 
-    /// Counts one event if it may be. The second part says whether Postgres must be asked now.
+    /// Counts one event if possible. The second value says whether the caller must request a lease now.
     pub(super) fn take(&mut self, month: NaiveDate, limit: i64, now: Instant) -> (Verdict, bool) {
         if self.closed {
             return (Verdict::Closed, false);
         }
-        self.begin(month);
+        self.start_month(month);
         if limit != self.limit {
             self.limit = limit;
-            self.hope();
+            self.clear_exhausted();
         }
         self.used_at = now;
         let verdict = match self.state {
-            QuotaState::NoMore(_) if self.left <= 0 => Verdict::UsedUp,
-            QuotaState::More if self.left <= 0 => Verdict::Wait,
+            QuotaState::Exhausted(_) if self.left <= 0 => Verdict::Exhausted,
+            QuotaState::Available if self.left <= 0 => Verdict::Pending,
             _ => {
                 self.left -= 1;
                 Verdict::Taken
             }
         };
-        let due = match self.state {
-            QuotaState::More => self.left <= self.low,
-            QuotaState::NoMore(then) | QuotaState::Away(then) => now >= then,
+        let is_due = match self.state {
+            QuotaState::Available => self.left <= self.low,
+            QuotaState::Exhausted(retry_at) | QuotaState::Unavailable(retry_at) => now >= retry_at,
         };
-        let ask = due && !self.asking;
-        self.asking |= ask;
-        (verdict, ask)
+        let needs_lease = is_due && !self.is_requesting;
+        self.is_requesting |= needs_lease;
+        (verdict, needs_lease)
     }
 
-    /// Counts one event that has waited long enough.
+    /// Counts one event whose wait for a lease timed out.
     pub(super) fn take_on_credit(&mut self) {
         self.left -= 1;
     }
 
-    /// One that was counted didn't come to anything. What is given up already was settled with it.
+    /// Undoes the count of one event. A closed allowance was settled with it.
     pub(super) fn undo(&mut self) {
         self.left += i64::from(!self.closed);
     }
 
-    /// As many as make a whole block of what is left, so that never more than one is leased.
+    /// Requests as many events as fill up one block, so that never more than one is leased.
     pub(super) fn next_request(&self) -> LeaseRequest {
-        LeaseRequest { month: self.month, want: (self.block - self.left).max(1), limit: self.limit }
+        LeaseRequest { month: self.month, count: (self.block_size - self.left).max(1), limit: self.limit }
     }
 
-    /// Postgres granted that many.
-    pub(super) fn granted(&mut self, request: LeaseRequest, granted: i64, now: Instant) {
-        self.asking = false;
+    /// Adds the granted events of a lease.
+    pub(super) fn on_granted(&mut self, request: LeaseRequest, granted: i64, now: Instant) {
+        self.is_requesting = false;
         if request.month != self.month {
-            self.rests.push((request.month, granted));
+            self.settlements.push((request.month, granted));
             return;
         }
         self.left += granted;
-        self.low = granted / LOW_PART;
-        if granted == request.want {
-            let times = if self.limit < 0 { UNLIMITED_TIMES } else { 1 };
-            self.block = (self.block * 2).min(self.block_max * times);
+        self.low = granted / LOW_DIVISOR;
+        if granted == request.count {
+            let factor = if self.limit < 0 { UNLIMITED_BLOCK_FACTOR } else { 1 };
+            self.block_size = (self.block_size * 2).min(self.max_block_size * factor);
         }
-        self.state =
-            if granted > 0 { QuotaState::More } else { QuotaState::NoMore(now + self.retry_interval) };
+        self.state = if granted > 0 {
+            QuotaState::Available
+        } else {
+            QuotaState::Exhausted(now + self.retry_interval)
+        };
         if granted == 0 && self.left < 0 {
-            self.put_aside();
+            self.settle();
         }
     }
 
-    /// Postgres gave no answer. What is known to be used up stays so.
-    pub(super) fn unanswered(&mut self, now: Instant) {
-        self.asking = false;
-        let then = now + TRY_AGAIN_AFTER;
-        self.state = if matches!(self.state, QuotaState::NoMore(_)) {
-            QuotaState::NoMore(then)
+    /// Notes that Postgres was unavailable. A month known to be exhausted stays so.
+    pub(super) fn on_unavailable(&mut self, now: Instant) {
+        self.is_requesting = false;
+        let retry_at = now + RETRY_AFTER;
+        self.state = if matches!(self.state, QuotaState::Exhausted(_)) {
+            QuotaState::Exhausted(retry_at)
         } else {
-            QuotaState::Away(then)
+            QuotaState::Unavailable(retry_at)
         };
     }
 
-    /// Gives the allowance up if nothing was sent for `idle`. One that owes something stays until it can be paid.
-    pub(super) fn close_if_idle(&mut self, month: NaiveDate, now: Instant, idle: Duration) -> bool {
-        self.begin(month);
-        let idles = now.saturating_duration_since(self.used_at) >= idle;
-        if idles && !self.asking && !matches!(self.state, QuotaState::Away(_)) {
+    /// Closes the allowance if it was unused for `idle_timeout`. One with uncharged events stays open while Postgres is
+    /// unavailable.
+    pub(super) fn close_if_idle(&mut self, month: NaiveDate, now: Instant, idle_timeout: Duration) -> bool {
+        self.start_month(month);
+        let is_idle = now.saturating_duration_since(self.used_at) >= idle_timeout;
+        if is_idle && !self.is_requesting && !matches!(self.state, QuotaState::Unavailable(_)) {
             self.close();
         }
         self.closed
     }
 
-    /// Gives the allowance up.
     pub(super) fn close(&mut self) {
-        self.put_aside();
+        self.settle();
         self.closed = true;
     }
 
-    /// What is to be given back or charged by now.
-    pub(super) fn take_rests(&mut self) -> Vec<Rest> {
-        std::mem::take(&mut self.rests)
+    /// Returns the events to return or charge so far, and clears them.
+    pub(super) fn take_settlements(&mut self) -> Vec<Settlement> {
+        std::mem::take(&mut self.settlements)
     }
 
-    /// A later month begins with nothing leased and nothing known.
-    fn begin(&mut self, month: NaiveDate) {
+    /// A later month starts with nothing leased and no known state.
+    fn start_month(&mut self, month: NaiveDate) {
         if month > self.month {
-            self.put_aside();
+            self.settle();
             self.month = month;
-            self.hope();
+            self.clear_exhausted();
         }
     }
 
-    /// That there was no more need not be so any longer.
-    fn hope(&mut self) {
-        if matches!(self.state, QuotaState::NoMore(_)) {
-            self.state = QuotaState::More;
+    fn clear_exhausted(&mut self) {
+        if matches!(self.state, QuotaState::Exhausted(_)) {
+            self.state = QuotaState::Available;
         }
     }
 
-    fn put_aside(&mut self) {
+    fn settle(&mut self) {
         if self.left != 0 {
-            self.rests.push((self.month, self.left));
+            self.settlements.push((self.month, self.left));
             self.left = 0;
         }
     }

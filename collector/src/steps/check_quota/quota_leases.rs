@@ -1,4 +1,4 @@
-//! Leases blocks of events from Postgres, gives back what is left of them, and charges what was taken without.
+//! Leases blocks of events from Postgres, returns their unused rest, and charges events taken on credit.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,27 +12,27 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use uuid::Uuid;
 
-use super::allowance::Rest;
-use super::{Account, Accounts};
+use super::accounts::{Account, Accounts};
+use super::allowance::Settlement;
 
-/// Silent accounts are looked for so often while they are silent, …
-const LOOKS: u32 = 4;
-/// … and never less often than this.
-const LOOK_EVERY_MAX: Duration = Duration::from_secs(10);
+/// Accounts are checked this often within `idle_timeout`, …
+const CHECKS_PER_IDLE_TIMEOUT: u32 = 4;
+/// … and at least this often.
+const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Does for [`super::CheckQuota`] what takes a database.
+/// The background task of [`super::CheckQuota`], which does its I/O.
 pub(crate) struct QuotaLeases {
-    books: Arc<Books>,
-    asked: mpsc::UnboundedReceiver<Arc<Account>>,
+    ledger: Arc<Ledger>,
+    requests: mpsc::UnboundedReceiver<Arc<Account>>,
 }
 
-struct Books {
+struct Ledger {
     db: Db,
     lookups: LookUps,
     clock: Clock,
     accounts: Arc<Accounts>,
-    /// What waits to be given back or charged.
-    rests: Mutex<Vec<(Uuid, Rest)>>,
+    /// Events to return or charge, by account.
+    settlements: Mutex<Vec<(Uuid, Settlement)>>,
 }
 
 impl QuotaLeases {
@@ -40,98 +40,102 @@ impl QuotaLeases {
         (db, lookups): (Db, LookUps),
         clock: Clock,
         accounts: Arc<Accounts>,
-        asked: mpsc::UnboundedReceiver<Arc<Account>>,
+        requests: mpsc::UnboundedReceiver<Arc<Account>>,
     ) -> Self {
-        Self { books: Arc::new(Books { db, lookups, clock, accounts, rests: Mutex::default() }), asked }
+        let ledger = Ledger { db, lookups, clock, accounts, settlements: Mutex::default() };
+        Self { ledger: Arc::new(ledger), requests }
     }
 
-    /// Works until nobody can ask any more, then gives everything back.
+    /// Serves lease requests until the step is dropped, then returns everything unused.
     pub(crate) async fn run(mut self) -> anyhow::Result<()> {
-        let look_every = (self.books.accounts.rules.idle_timeout / LOOKS).min(LOOK_EVERY_MAX);
-        let mut looks = tokio::time::interval(look_every.max(Duration::from_millis(1)));
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut at_work = JoinSet::new();
+        let idle_timeout = self.ledger.accounts.config.idle_timeout;
+        let interval = (idle_timeout / CHECKS_PER_IDLE_TIMEOUT).min(MAX_CHECK_INTERVAL);
+        let mut ticks = tokio::time::interval(interval.max(Duration::from_millis(1)));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut tasks = JoinSet::new();
         loop {
-            let books = Arc::clone(&self.books);
+            let ledger = Arc::clone(&self.ledger);
             tokio::select! {
-                asked = self.asked.recv() => match asked {
+                request = self.requests.recv() => match request {
                     Some(account) => {
-                        at_work.spawn(async move { books.lease(&account).await });
+                        tasks.spawn(async move { ledger.lease(&account).await });
                     }
                     None => break,
                 },
-                _ = looks.tick() => {
-                    at_work.spawn(async move {
-                        books.close_idle();
-                        books.settle().await;
+                _ = ticks.tick() => {
+                    tasks.spawn(async move {
+                        ledger.close_idle();
+                        ledger.settle().await;
                     });
                 }
-                Some(_done) = at_work.join_next() => {}
+                Some(_done) = tasks.join_next() => {}
             }
         }
-        while at_work.join_next().await.is_some() {}
-        self.books.close_all();
-        self.books.settle().await;
+        while tasks.join_next().await.is_some() {}
+        self.ledger.close_all();
+        self.ledger.settle().await;
         Ok(())
     }
 }
 
-impl Books {
+impl Ledger {
     async fn lease(&self, account: &Account) {
         let request = account.allowance().next_request();
         let lease = async |conn: &mut store::Conn| {
-            store::months::lease_events(conn, account.id, request.month, request.want, request.limit).await
+            store::months::lease_events(conn, account.id, request.month, request.count, request.limit).await
         };
         let result = match self.lookups.ask(lease).await {
             Ok(granted) => {
-                account.allowance().granted(request, granted, Instant::now());
+                account.allowance().on_granted(request, granted, Instant::now());
                 if granted > 0 { "granted" } else { "used_up" }
             }
             Err(error) => {
-                tracing::warn!(%error, "events can't be leased: they are taken and counted later");
-                account.allowance().unanswered(Instant::now());
+                tracing::warn!(%error, "leasing events failed: events are accepted and charged later");
+                account.allowance().on_unavailable(Instant::now());
                 "unanswered"
             }
         };
         metrics::counter("collector_quota_blocks_leased_total").add(1, &[("result", result)]);
-        account.answered.notify_waiters();
+        account.leased.notify_waiters();
     }
 
-    /// Gives up the allowances of silent accounts, and notes what is left of them and of past months.
+    /// Closes the allowances of idle accounts, and collects their settlements and those of past months.
     fn close_idle(&self) {
         let (month, now) = (month_of(self.clock.now()), Instant::now());
-        let idle = self.accounts.rules.idle_timeout;
-        self.accounts.known.write().unwrap_or_else(PoisonError::into_inner).retain(|_, account| {
-            let closed = account.allowance().close_if_idle(month, now, idle);
-            self.note(account);
+        let idle_timeout = self.accounts.config.idle_timeout;
+        self.accounts.retain(|account| {
+            let closed = account.allowance().close_if_idle(month, now, idle_timeout);
+            self.collect_settlements(account);
             !closed
         });
     }
 
     fn close_all(&self) {
-        for (_, account) in self.accounts.known.write().unwrap_or_else(PoisonError::into_inner).drain() {
+        self.accounts.retain(|account| {
             account.allowance().close();
-            self.note(&account);
-        }
+            self.collect_settlements(account);
+            false
+        });
     }
 
-    fn note(&self, account: &Account) {
-        let rests = account.allowance().take_rests().into_iter().map(|rest| (account.id, rest));
-        self.rests.lock().unwrap_or_else(PoisonError::into_inner).extend(rests);
+    fn collect_settlements(&self, account: &Account) {
+        let settlements = account.allowance().take_settlements().into_iter().map(|one| (account.id, one));
+        self.settlements.lock().unwrap_or_else(PoisonError::into_inner).extend(settlements);
     }
 
-    /// Writes down what was noted, once: of a statement that fails it isn't known whether it was carried out, and
-    /// nobody is to be charged twice.
+    /// Executes each settlement at most once: a failed statement may have been executed, and no account may be charged
+    /// twice.
     async fn settle(&self) {
-        if self.rests.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+        if self.settlements.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return;
         }
         let mut conn = match store::acquire(&self.db).await {
             Ok(conn) => conn,
-            Err(error) => return tracing::warn!(%error, "leased events can't be given back yet"),
+            Err(error) => return tracing::warn!(%error, "returning leased events failed: retrying"),
         };
-        let rests = std::mem::take(&mut *self.rests.lock().unwrap_or_else(PoisonError::into_inner));
-        for (account_id, (month, count)) in rests {
+        let settlements =
+            std::mem::take(&mut *self.settlements.lock().unwrap_or_else(PoisonError::into_inner));
+        for (account_id, (month, count)) in settlements {
             let settled = if count > 0 {
                 store::months::give_back_events(&mut conn, account_id, month, count).await
             } else {
@@ -139,7 +143,7 @@ impl Books {
                 store::months::charge_events(&mut conn, account_id, month, -count).await
             };
             if let Err(error) = settled {
-                tracing::warn!(%error, count, "leased events were not given back, or taken ones not charged");
+                tracing::warn!(%error, count, "leased events were not returned, or events on credit not charged");
             }
         }
     }

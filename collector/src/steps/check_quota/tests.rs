@@ -1,4 +1,4 @@
-//! The step and its keeper over a real Postgres, under a clock that is moved.
+//! The step and its lease task on a real Postgres, with a manual clock.
 
 use chrono::{DateTime, Utc};
 use domain::plans::Plan;
@@ -7,6 +7,7 @@ use store::accounts::{NewTrial, insert_trial};
 use store::months::{charge_events, find_months};
 use store::sites::SiteOwner;
 use tokio::task::JoinSet;
+use uuid::Uuid;
 
 use super::*;
 
@@ -28,13 +29,14 @@ fn november() -> DateTime<Utc> {
     at("2026-11-30T23:59:59Z")
 }
 
-fn arrival(taken_at: DateTime<Utc>) -> IncomingEvent {
-    IncomingEvent { at: taken_at, taken_at, ..IncomingEvent::default() }
+fn event(arrived_at: DateTime<Utc>) -> IncomingEvent {
+    IncomingEvent { occurred_at: arrived_at, arrived_at, ..IncomingEvent::default() }
 }
 
-fn rules() -> Quota {
-    let (idle_timeout, retry_interval) = (Duration::from_secs(3_600), Duration::from_secs(3_600));
-    Quota { block_size: 100, idle_timeout, retry_interval, lease_timeout: Duration::from_secs(60) }
+fn config() -> Quota {
+    let hour = Duration::from_secs(3_600);
+    let lease_timeout = Duration::from_secs(60);
+    Quota { block_size: 100, idle_timeout: hour, retry_interval: hour, lease_timeout }
 }
 
 async fn database() -> sandbox::test::TestDatabase {
@@ -46,13 +48,13 @@ async fn database() -> sandbox::test::TestDatabase {
     database
 }
 
-fn quota(db: &Db, clock: Clock) -> (CheckQuota, QuotaLeases) {
-    CheckQuota::new(db.clone(), LookUps::new(db.clone()), clock, rules())
+fn check_quota(db: &Db, clock: Clock) -> (CheckQuota, QuotaLeases) {
+    CheckQuota::new(db.clone(), LookUps::new(db.clone()), clock, config())
 }
 
-/// Counts an event, for good.
+/// Counts an event and commits it.
 async fn take(step: &CheckQuota, at: DateTime<Utc>) -> Result<(), Dropped> {
-    step.step(&arrival(at), OWNER).await.map(|mut counted| counted.keep())
+    step.step(&event(at), OWNER).await.map(|mut reservation| reservation.commit())
 }
 
 async fn used(db: &Db, at: DateTime<Utc>) -> i64 {
@@ -61,13 +63,13 @@ async fn used(db: &Db, at: DateTime<Utc>) -> i64 {
 }
 
 #[tokio::test]
-async fn at_the_months_end_its_rest_is_given_back_and_the_next_month_begins_anew() {
+async fn an_exhausted_month_is_followed_by_a_full_one() {
     let database = database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     charge_events(&mut conn, ACCOUNT, month_of(november()), 5_000 - 3).await.unwrap();
     let clock = Clock::manual(november());
-    let (step, keeper) = quota(&database.db, clock.clone());
-    let keeping = tokio::spawn(keeper.run());
+    let (step, leases) = check_quota(&database.db, clock.clone());
+    let leases = tokio::spawn(leases.run());
     let mut outcomes = Vec::new();
     for _ in 0..4 {
         outcomes.push(take(&step, clock.now()).await);
@@ -80,48 +82,48 @@ async fn at_the_months_end_its_rest_is_given_back_and_the_next_month_begins_anew
     }
     assert!(used(&database.db, clock.now()).await > 2, "leased ahead");
     drop(step);
-    keeping.await.unwrap().unwrap();
+    leases.await.unwrap().unwrap();
     assert_eq!((used(&database.db, november()).await, used(&database.db, clock.now()).await), (5_000, 2));
 }
 
 #[tokio::test]
-async fn what_is_left_of_november_is_given_back_in_december() {
+async fn the_unused_rest_of_november_is_returned_in_december() {
     let database = database().await;
     let clock = Clock::manual(november());
-    let (step, keeper) = quota(&database.db, clock.clone());
-    let keeping = tokio::spawn(keeper.run());
+    let (step, leases) = check_quota(&database.db, clock.clone());
+    let leases = tokio::spawn(leases.run());
     assert_eq!(take(&step, clock.now()).await, Ok(()));
     assert_eq!(used(&database.db, november()).await, 10);
     clock.set(at("2026-12-01T00:00:00Z"));
     assert_eq!(take(&step, clock.now()).await, Ok(()));
     drop(step);
-    keeping.await.unwrap().unwrap();
+    leases.await.unwrap().unwrap();
     assert_eq!((used(&database.db, november()).await, used(&database.db, clock.now()).await), (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_thousand_events_at_once_each_is_counted_once_and_one_that_came_to_nothing_is_not() {
+async fn a_thousand_concurrent_events_are_counted_once_each_and_cancelled_ones_are_not() {
     let database = database().await;
-    let (step, keeper) = quota(&database.db, Clock::manual(november()));
-    let (step, keeping) = (Arc::new(step), tokio::spawn(keeper.run()));
+    let (step, leases) = check_quota(&database.db, Clock::manual(november()));
+    let (step, leases) = (Arc::new(step), tokio::spawn(leases.run()));
     let steps = (0..1_000).map(|_| {
         let step = Arc::clone(&step);
         async move { take(&step, november()).await }
     });
     assert!(steps.collect::<JoinSet<_>>().join_all().await.iter().all(Result::is_ok));
-    // Of three more, one's sender hung up, one could not be written, and one counts.
-    let [hung_up, mut unwritten, mut counted] = [
-        step.step(&arrival(november()), OWNER).await.unwrap(),
-        step.step(&arrival(november()), OWNER).await.unwrap(),
-        step.step(&arrival(november()), OWNER).await.unwrap(),
+    // Of three more events, one's client disconnects, one cannot be written, and one counts.
+    let [disconnected, mut unwritten, mut counted] = [
+        step.step(&event(november()), OWNER).await.unwrap(),
+        step.step(&event(november()), OWNER).await.unwrap(),
+        step.step(&event(november()), OWNER).await.unwrap(),
     ];
-    drop(hung_up);
-    unwritten.keep();
-    unwritten.give_back();
+    drop(disconnected);
+    unwritten.commit();
+    unwritten.cancel();
     drop(unwritten);
-    counted.keep();
+    counted.commit();
     drop(counted);
     drop(step);
-    keeping.await.unwrap().unwrap();
+    leases.await.unwrap().unwrap();
     assert_eq!(used(&database.db, november()).await, 1_001);
 }

@@ -1,4 +1,4 @@
-//! The salts behind visitors' ids, shared through Postgres, fetched ahead, and destroyed on time.
+//! The salts of visitor ids. Collectors share them through Postgres, fetch them a day ahead and destroy them on time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -7,26 +7,25 @@ use std::time::Duration;
 use chrono::{DateTime, Days, NaiveDate, Utc};
 use domain::visitors::SALT_BYTES;
 use service::{Check, Clock, Rng, Shutdown};
-use store::read_pool::{ReadError, ReadPool};
-use store::retention_salts::NewSalt;
+use store::lookups::{LookUps, NoAnswer};
+use store::returners::NewSalt;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 pub(super) type Salt = [u8; SALT_BYTES];
 
-/// How often salts are looked after, and how soon again after a failure.
-const LOOK_AFTER_EVERY: Duration = Duration::from_secs(600);
-const TRY_AGAIN_AFTER: Duration = Duration::from_secs(2);
+const ROTATE_INTERVAL: Duration = Duration::from_secs(600);
+const RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// The salts in use. Clones share them.
+/// The salts in use, cached in memory. Clones share the cache.
 #[derive(Clone)]
 pub(crate) struct Salts {
-    lookups: ReadPool,
+    lookups: LookUps,
     clock: Clock,
     rng: Rng,
     check: Check,
-    of_days: Arc<RwLock<BTreeMap<NaiveDate, Salt>>>,
-    of_sites: Arc<RwLock<HashMap<(Uuid, NaiveDate), SiteSalt>>>,
+    by_day: Arc<RwLock<BTreeMap<NaiveDate, Salt>>>,
+    by_site: Arc<RwLock<HashMap<(Uuid, NaiveDate), SiteSalt>>>,
 }
 
 #[derive(Clone, Copy)]
@@ -36,78 +35,78 @@ struct SiteSalt {
 }
 
 impl Salts {
-    pub(crate) fn new(lookups: ReadPool, clock: Clock, rng: Rng, check: Check) -> Self {
-        Self { lookups, clock, rng, check, of_days: Arc::default(), of_sites: Arc::default() }
+    pub(crate) fn new(lookups: LookUps, clock: Clock, rng: Rng, check: Check) -> Self {
+        Self { lookups, clock, rng, check, by_day: Arc::default(), by_site: Arc::default() }
     }
 
-    pub(super) async fn of_day(&self, day: NaiveDate) -> Result<Salt, ReadError> {
-        let known = self.of_days.read().unwrap_or_else(PoisonError::into_inner).get(&day).copied();
-        if let Some(salt) = known {
+    pub(super) async fn of_day(&self, day: NaiveDate) -> Result<Salt, NoAnswer> {
+        let cached = self.by_day.read().unwrap_or_else(PoisonError::into_inner).get(&day).copied();
+        if let Some(salt) = cached {
             return Ok(salt);
         }
-        let fresh = self.rng.bytes();
-        let get = async |conn: &mut store::Conn| store::salts::get_salt(conn, day, &fresh).await;
-        // Apart, as what waits for Postgres is large, and every event would carry its place along.
-        let salt = Box::pin(self.lookups.query(get)).await?;
-        self.of_days.write().unwrap_or_else(PoisonError::into_inner).insert(day, salt);
+        let new_salt = self.rng.bytes();
+        let get = async |conn: &mut store::Conn| store::salts::get_salt(conn, day, &new_salt).await;
+        // Boxed: the future of a Postgres query is large and would enlarge the future of every event.
+        let salt = Box::pin(self.lookups.ask(get)).await?;
+        self.by_day.write().unwrap_or_else(PoisonError::into_inner).insert(day, salt);
         Ok(salt)
     }
 
-    /// None if the site is gone.
+    /// Returns `None` if the site was deleted.
     pub(super) async fn of_site(
         &self,
         site_id: Uuid,
         epoch: NaiveDate,
         ends_at: DateTime<Utc>,
-    ) -> Result<Option<Salt>, ReadError> {
+    ) -> Result<Option<Salt>, NoAnswer> {
         let key = (site_id, epoch);
-        let known = self.of_sites.read().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
-        // Another end means that the owner chose another lifetime: the database must hear of it.
-        if let Some(known) = known.filter(|known| known.ends_at == ends_at) {
-            return Ok(Some(known.salt));
+        let cached = self.by_site.read().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
+        // Another end means that the owner changed the lifetime: the database must be updated.
+        if let Some(cached) = cached.filter(|cached| cached.ends_at == ends_at) {
+            return Ok(Some(cached.salt));
         }
-        let fresh = NewSalt { epoch, ends_at, salt: self.rng.bytes() };
+        let new_salt = NewSalt { epoch, ends_at, salt: self.rng.bytes() };
         let get =
-            async |conn: &mut store::Conn| store::retention_salts::get_site_salt(conn, site_id, &fresh).await;
-        let salt = Box::pin(self.lookups.query(get)).await?;
+            async |conn: &mut store::Conn| store::returners::get_site_salt(conn, site_id, &new_salt).await;
+        let salt = Box::pin(self.lookups.ask(get)).await?;
         if let Some(salt) = salt {
-            let known = SiteSalt { salt, ends_at };
-            self.of_sites.write().unwrap_or_else(PoisonError::into_inner).insert(key, known);
+            let cached = SiteSalt { salt, ends_at };
+            self.by_site.write().unwrap_or_else(PoisonError::into_inner).insert(key, cached);
         }
         Ok(salt)
     }
 
-    pub(super) async fn look_after(self, shutdown: Shutdown) -> anyhow::Result<()> {
+    pub(super) async fn rotate_until(self, shutdown: Shutdown) -> anyhow::Result<()> {
         while !shutdown.is_requested() {
             let pause = match self.rotate().await {
                 Ok(()) => {
                     self.check.ok();
-                    LOOK_AFTER_EVERY
+                    ROTATE_INTERVAL
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "salts can't be looked after");
-                    TRY_AGAIN_AFTER
+                    tracing::warn!(%error, "rotating the salts failed");
+                    RETRY_AFTER
                 }
             };
-            // The pause is the point: this is a clock's job.
             shutdown.unless_requested(tokio::time::sleep_until(Instant::now() + pause)).await;
         }
         Ok(())
     }
 
-    async fn rotate(&self) -> Result<(), ReadError> {
+    /// Destroys expired salts, and fetches today's and tomorrow's, so that midnight needs no query.
+    async fn rotate(&self) -> Result<(), NoAnswer> {
         let now = self.clock.now();
         let today = now.date_naive();
-        // Yesterday's stays: a session may have begun before midnight.
+        // Yesterday's salt stays: a visit may have begun before midnight.
         let oldest = today.checked_sub_days(Days::new(1)).unwrap_or(today);
-        self.of_days.write().unwrap_or_else(PoisonError::into_inner).retain(|day, _| *day >= oldest);
+        self.by_day.write().unwrap_or_else(PoisonError::into_inner).retain(|day, _| *day >= oldest);
         let in_use = |_: &_, salt: &mut SiteSalt| salt.ends_at > now;
-        self.of_sites.write().unwrap_or_else(PoisonError::into_inner).retain(in_use);
+        self.by_site.write().unwrap_or_else(PoisonError::into_inner).retain(in_use);
         let delete = async |conn: &mut store::Conn| {
             store::salts::delete_salts_before(conn, oldest).await?;
-            store::retention_salts::delete_ended_salts(conn, now).await
+            store::returners::delete_ended_salts(conn, now).await
         };
-        self.lookups.query(delete).await?;
+        self.lookups.ask(delete).await?;
         self.of_day(today).await?;
         self.of_day(today.checked_add_days(Days::new(1)).unwrap_or(today)).await?;
         Ok(())

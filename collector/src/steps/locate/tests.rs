@@ -1,10 +1,10 @@
-//! Against files made here, in both shapes: the smallest that there can be, with one network each.
+//! Generates minimal location files in both formats, with one network each, and looks up addresses in them.
 
 use tempfile::TempDir;
 
 use super::*;
 
-/// A value of MaxMind's format.
+/// A value in MaxMind's format.
 enum Value<'a> {
     Text(&'a str),
     Short(u16),
@@ -17,8 +17,8 @@ use Value::{List, Long, Map, Number, Short, Text};
 
 fn control(kind: u8, size: usize, into: &mut Vec<u8>) {
     let size = u8::try_from(size).unwrap();
-    assert!(size < 29, "longer ones are spelled otherwise");
-    // Kinds from 8 on are spelled in a byte of their own.
+    assert!(size < 29, "longer values have another encoding");
+    // Types from 8 on are encoded in a second byte.
     if kind > 7 { into.extend([size, kind - 7]) } else { into.push(kind << 5 | size) }
 }
 
@@ -54,15 +54,16 @@ fn write(value: &Value<'_>, into: &mut Vec<u8>) {
     }
 }
 
-/// A file that knows this of the lower half of all addresses, and nothing of the upper.
+/// Writes a file with this record for the lower half of all addresses and none for the upper half.
 fn file(folder: &TempDir, name: &str, ip_version: u16, record: &Value<'_>) -> PathBuf {
     let path = folder.path().join(name);
-    // One node: its left leads to the data, 16 bytes behind the tree; its right says "one node", which is nowhere.
+    // One node. Its left record points to the data, 16 bytes behind the tree; its right record equals the node count,
+    // which means "not found".
     let mut bytes = vec![0, 0, 17, 0, 0, 1];
     bytes.extend([0; 16]);
     write(record, &mut bytes);
     bytes.extend(b"\xab\xcd\xefMaxMind.com");
-    let about = Map(vec![
+    let metadata = Map(vec![
         ("binary_format_major_version", Short(2)),
         ("binary_format_minor_version", Short(0)),
         ("build_epoch", Long(0)),
@@ -73,19 +74,19 @@ fn file(folder: &TempDir, name: &str, ip_version: u16, record: &Value<'_>) -> Pa
         ("node_count", Number(1)),
         ("record_size", Short(24)),
     ]);
-    write(&about, &mut bytes);
+    write(&metadata, &mut bytes);
     std::fs::write(&path, bytes).unwrap();
     path
 }
 
-fn place(locate: &Locate, ip: &str) -> [String; 3] {
-    let arrival = IncomingEvent { ip: ip.parse().unwrap(), ..IncomingEvent::default() };
-    let Location { country, region, city } = locate.step(&arrival);
+fn location(locate: &Locate, ip: &str) -> [String; 3] {
+    let event = IncomingEvent { ip: ip.parse().unwrap(), ..IncomingEvent::default() };
+    let Location { country, region, city } = locate.step(&event);
     [country, region, city]
 }
 
 #[test]
-fn both_shapes_of_files_are_read_and_each_answers_for_its_kind_of_addresses() {
+fn reads_both_formats_and_uses_the_file_of_the_address_family() {
     let folder = TempDir::new().unwrap();
     let english = |name| Map(vec![("names", Map(vec![("de", Text("Nein")), ("en", Text(name))]))]);
     let nested = Map(vec![
@@ -97,22 +98,22 @@ fn both_shapes_of_files_are_read_and_each_answers_for_its_kind_of_addresses() {
         Map(vec![("city", Text("Berlin")), ("country_code", Text("DE")), ("state1", Text("Land Berlin"))]);
     let files = [file(&folder, "v4", 4, &nested), file(&folder, "v6", 6, &flat)];
     let locate = Locate::new(&files).unwrap();
-    assert_eq!(place(&locate, "81.2.69.142"), ["NP", "NP-BA", "Kathmandu"]);
-    assert_eq!(place(&locate, "::ffff:81.2.69.142"), ["NP", "NP-BA", "Kathmandu"]);
-    assert_eq!(place(&locate, "2001:db8::1"), ["DE", "Land Berlin", "Berlin"]);
-    assert_eq!(place(&locate, "fe80::1"), ["", "", ""]);
+    assert_eq!(location(&locate, "81.2.69.142"), ["NP", "NP-BA", "Kathmandu"]);
+    assert_eq!(location(&locate, "::ffff:81.2.69.142"), ["NP", "NP-BA", "Kathmandu"]);
+    assert_eq!(location(&locate, "2001:db8::1"), ["DE", "Land Berlin", "Berlin"]);
+    assert_eq!(location(&locate, "fe80::1"), ["", "", ""]);
 }
 
 #[test]
-fn without_files_or_an_entry_a_place_is_unknown_and_a_broken_file_is_named_at_start() {
-    assert_eq!(place(&Locate::new(&[]).unwrap(), "81.2.69.142"), ["", "", ""]);
+fn an_unknown_location_is_empty_and_a_broken_file_is_named_at_start() {
+    assert_eq!(location(&Locate::new(&[]).unwrap(), "81.2.69.142"), ["", "", ""]);
     let folder = TempDir::new().unwrap();
     let country = Map(vec![("country_code", Text("FR"))]);
     let locate = Locate::new(&[file(&folder, "v4", 4, &country)]).unwrap();
-    assert_eq!(place(&locate, "81.2.69.142"), ["FR", "", ""]);
-    assert_eq!(place(&locate, "200.1.1.1"), ["", "", ""]);
+    assert_eq!(location(&locate, "81.2.69.142"), ["FR", "", ""]);
+    assert_eq!(location(&locate, "200.1.1.1"), ["", "", ""]);
     let broken = folder.path().join("broken");
-    std::fs::write(&broken, "no such thing").unwrap();
+    std::fs::write(&broken, "not a location file").unwrap();
     let error =
         Locate::new(std::slice::from_ref(&broken)).err().map(|error| error.to_string()).unwrap_or_default();
     assert!(error.contains(&broken.display().to_string()), "{error}");
