@@ -1,5 +1,5 @@
-//! A visitor's browser, as far as a tracker needs one: HTTP/1.1 on one connection, so that a test knows exactly
-//! which events were answered before a connection broke.
+//! A minimal browser: HTTP/1.1 on one connection, so that a test knows exactly which events were answered before the
+//! connection broke.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,21 +7,21 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufStream};
 use tokio::net::TcpStream;
 
-/// What [`crate::fixture::Fixture`] configures, and the edge would send.
+/// The edge token in the configuration of [`crate::fixture::Fixture`].
 pub(crate) const EDGE_TOKEN: &str = "the-edges-token";
 
 pub(crate) struct Browser {
     connection: BufStream<TcpStream>,
 }
 
-/// A request's headers, line by line, and body.
+/// The parts of a request.
 pub(crate) struct Request {
     pub(crate) line: &'static str,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,
 }
 
-/// A page view of `path` on the site, from `ip` as the edge reports it.
+/// Builds a page view of `path` from the address `ip`, as the edge forwards it.
 pub(crate) fn page_view(site_token: &str, path: &str, ip: IpAddr) -> Request {
     let body =
         json!({"siteToken": site_token, "name": "page_view", "url": format!("https://shop.example{path}")});
@@ -40,7 +40,7 @@ pub(crate) fn event(body: &Value, ip: IpAddr) -> Request {
 }
 
 impl Request {
-    /// The same with another value of a header.
+    /// Replaces a header.
     pub(crate) fn with(mut self, name: &'static str, value: &str) -> Self {
         self.headers.retain(|(known, _)| *known != name);
         self.headers.push((name, value.to_owned()));
@@ -55,7 +55,7 @@ impl Browser {
         Ok(Self { connection: BufStream::new(stream) })
     }
 
-    /// Sends a request. Gives the answer, head and body, once it is there in full.
+    /// Sends a request. Returns the complete response, head and body.
     pub(crate) async fn send(&mut self, request: &Request) -> std::io::Result<String> {
         let mut head = format!(
             "{} HTTP/1.1\r\nhost: collector\r\ncontent-length: {}\r\n",
@@ -69,24 +69,24 @@ impl Browser {
         self.connection.write_all(b"\r\n").await?;
         self.connection.write_all(&request.body).await?;
         self.connection.flush().await?;
-        self.read_answer().await
+        self.read_response().await
     }
 
-    async fn read_answer(&mut self) -> std::io::Result<String> {
-        let mut answer = String::new();
-        while !answer.ends_with("\r\n\r\n") {
-            if self.connection.read_line(&mut answer).await? == 0 {
+    async fn read_response(&mut self) -> std::io::Result<String> {
+        let mut response = String::new();
+        while !response.ends_with("\r\n\r\n") {
+            if self.connection.read_line(&mut response).await? == 0 {
                 return Err(std::io::ErrorKind::UnexpectedEof.into());
             }
         }
-        let length = answer.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+        let length = response.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
         let mut body = vec![0; length.unwrap_or(0)];
         self.connection.read_exact(&mut body).await?;
-        Ok(answer + &String::from_utf8_lossy(&body))
+        Ok(response + &String::from_utf8_lossy(&body))
     }
 }
 
-/// Whether the answer is the one every event gets.
-pub(crate) fn answered(answer: &str) -> bool {
-    answer.starts_with("HTTP/1.1 204 ")
+/// Whether the response is 204, as for every event.
+pub(crate) fn is_no_content(response: &str) -> bool {
+    response.starts_with("HTTP/1.1 204 ")
 }

@@ -1,4 +1,4 @@
-//! Which events count.
+//! Which events are counted, and how they are enriched.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use sandbox::test::until;
 use serde_json::{Value, json};
 
-use crate::browser::{Browser, Request, answered, event, page_view};
+use crate::browser::{Browser, Request, event, is_no_content, page_view};
 use crate::fixture::{Collector, Fixture, now};
 
 pub(crate) fn visitor(number: u8) -> IpAddr {
@@ -15,8 +15,8 @@ pub(crate) fn visitor(number: u8) -> IpAddr {
 
 pub(crate) async fn send(collector: &Collector, request: &Request) {
     let mut browser = Browser::connect(collector.address).await.unwrap();
-    let answer = browser.send(request).await.unwrap();
-    assert!(answered(&answer), "{answer}");
+    let response = browser.send(request).await.unwrap();
+    assert!(is_no_content(&response), "{response}");
 }
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn a_page_view_is_answered_204_and_counted_within_two_seconds() {
 }
 
 #[tokio::test]
-async fn the_same_browser_is_one_visitor_also_of_another_collector() {
+async fn two_collectors_derive_the_same_visitor_id() {
     let fixture = Fixture::new().await;
     for _ in 0..2 {
         let collector = fixture.start().await;
@@ -43,14 +43,14 @@ async fn the_same_browser_is_one_visitor_also_of_another_collector() {
         send(&collector, &page_view(&fixture.site_token, "/", visitor(2))).await;
         collector.stop().await;
     }
-    // Stopping has sent everything.
+    // Shutdown has sent everything.
     assert_eq!((fixture.page_views().await, fixture.visitors().await), (6, 2));
 }
 
 #[tokio::test]
-async fn whatever_comes_is_answered_204_and_what_does_not_count_is_counted_by_reason() {
+async fn every_request_gets_204_and_dropped_events_are_counted_by_reason() {
     let fixture = Fixture::new().await;
-    // A process of its own: metrics belong to a process.
+    // A separate process, because metrics are global to a process.
     let collector = fixture.start_process().await;
     let good = || page_view(&fixture.site_token, "/", visitor(1));
     let raw = |body: &[u8]| Request { body: body.to_vec(), ..good() };
@@ -71,11 +71,11 @@ async fn whatever_comes_is_answered_204_and_what_does_not_count_is_counted_by_re
     ];
     let mut browser = Browser::connect(collector.address).await.unwrap();
     for request in dropped.iter().flat_map(|(_, requests)| requests) {
-        assert!(answered(&browser.send(request).await.unwrap()));
-        // A body that is too large costs the connection.
+        assert!(is_no_content(&browser.send(request).await.unwrap()));
+        // The server closes the connection after a body that is too large.
         browser = Browser::connect(collector.address).await.unwrap();
     }
-    assert!(answered(&browser.send(&good()).await.unwrap()));
+    assert!(is_no_content(&browser.send(&good()).await.unwrap()));
 
     let scrape = Request { line: "GET /metrics", headers: vec![], body: vec![] };
     let metrics = Browser::connect(collector.ops).await.unwrap().send(&scrape).await.unwrap();
@@ -89,7 +89,7 @@ async fn whatever_comes_is_answered_204_and_what_does_not_count_is_counted_by_re
 }
 
 #[tokio::test]
-async fn custom_events_are_kept_but_are_no_page_views() {
+async fn custom_events_are_stored_but_are_no_page_views() {
     let fixture = Fixture::new().await;
     let collector = fixture.start().await;
     let body = json!({
@@ -101,23 +101,25 @@ async fn custom_events_are_kept_but_are_no_page_views() {
 }
 
 #[tokio::test]
-async fn one_address_counts_thirty_times_a_minute() {
+async fn one_address_is_limited_to_thirty_events_per_minute() {
     let fixture = Fixture::new().await;
     let collector = fixture.start().await;
     let mut browser = Browser::connect(collector.address).await.unwrap();
     for _ in 0..100 {
-        assert!(answered(&browser.send(&page_view(&fixture.site_token, "/", visitor(1))).await.unwrap()));
+        assert!(is_no_content(
+            &browser.send(&page_view(&fixture.site_token, "/", visitor(1))).await.unwrap()
+        ));
     }
-    assert!(answered(&browser.send(&page_view(&fixture.site_token, "/", visitor(2))).await.unwrap()));
+    assert!(is_no_content(&browser.send(&page_view(&fixture.site_token, "/", visitor(2))).await.unwrap()));
     drop(browser);
     collector.stop().await;
-    // The minute may have turned meanwhile, once.
+    // The minute may have changed once in between.
     let counted = fixture.page_views().await;
     assert!((30 + 1..=60 + 1).contains(&counted), "{counted}");
 }
 
 #[tokio::test]
-async fn an_address_nobody_vouches_for_is_not_believed() {
+async fn a_client_ip_header_without_the_edge_token_is_ignored() {
     let fixture = Fixture::new().await;
     let collector = fixture.start().await;
     for number in 0..5 {
@@ -142,10 +144,10 @@ async fn pages_of_any_origin_may_send() {
         ],
         body: vec![],
     };
-    let answer = browser.send(&preflight).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
+    let response = browser.send(&preflight).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 20"), "{response}");
     for allowed in ["allow-origin: *", "allow-methods: POST", "allow-headers: content-type"] {
-        assert!(answer.contains(&format!("access-control-{allowed}")), "{answer}");
+        assert!(response.contains(&format!("access-control-{allowed}")), "{response}");
     }
     let view = page_view(&fixture.site_token, "/", visitor(1)).with("origin", "https://shop.example");
     assert!(browser.send(&view).await.unwrap().contains("access-control-allow-origin: *"));
@@ -154,7 +156,7 @@ async fn pages_of_any_origin_may_send() {
 }
 
 #[tokio::test]
-async fn the_past_is_loaded_only_where_that_is_allowed() {
+async fn past_events_are_accepted_only_if_enabled() {
     let mut fixture = Fixture::new().await;
     let week_ago = now() - chrono::TimeDelta::days(7);
     let view = page_view(&fixture.site_token, "/", visitor(1)).with("x-event-time", &week_ago.to_rfc3339());
@@ -172,7 +174,7 @@ async fn the_past_is_loaded_only_where_that_is_allowed() {
 }
 
 #[tokio::test]
-async fn who_asks_not_to_be_counted_is_not_unless_the_owner_decided_otherwise_and_the_drops_are_shown() {
+async fn do_not_track_drops_events_unless_the_owner_disabled_it() {
     let mut fixture = Fixture::new().await;
     fixture.set("collector.drop_flush_interval=20ms");
     fixture.set("collector.site_max_age=1ms");
@@ -180,11 +182,11 @@ async fn who_asks_not_to_be_counted_is_not_unless_the_owner_decided_otherwise_an
     let view = |path: &str| page_view(&fixture.site_token, path, visitor(1));
     send(&collector, &view("/first")).await;
     for (header, value) in [("dnt", "1"), ("sec-gpc", "1")] {
-        send(&collector, &view("/unwilling").with(header, value)).await;
+        send(&collector, &view("/dnt").with(header, value)).await;
     }
     send(&collector, &view("/bot").with("user-agent", "Googlebot/2.1")).await;
     send(&collector, &view("/headless").with("sec-ch-ua", "\"HeadlessChrome\";v=\"142\"")).await;
-    send(&collector, &view("/willing").with("dnt", "0")).await;
+    send(&collector, &view("/no-dnt").with("dnt", "0")).await;
     let account_id = fixture.account_id().await;
     let mut conn = store::acquire(&fixture.database.db).await.unwrap();
     until(async || {
@@ -195,37 +197,38 @@ async fn who_asks_not_to_be_counted_is_not_unless_the_owner_decided_otherwise_an
     })
     .await;
 
-    let decided = "update analytics_sites set honour_dnt = false";
-    store::execute_raw(&fixture.database.db, decided).await.unwrap();
-    send(&collector, &view("/unheeded").with("dnt", "1")).await;
+    let disable = "update analytics_sites set honour_dnt = false";
+    store::execute_raw(&fixture.database.db, disable).await.unwrap();
+    send(&collector, &view("/dnt-disabled").with("dnt", "1")).await;
     collector.stop().await;
-    let stored: Vec<_> = fixture.stored_paths().await.into_keys().collect();
-    assert_eq!(stored, ["/first", "/unheeded", "/willing"]);
+    let stored: Vec<_> = fixture.count_by_path().await.into_keys().collect();
+    assert_eq!(stored, ["/dnt-disabled", "/first", "/no-dnt"]);
 }
 
 #[tokio::test]
-async fn what_is_known_about_a_visitor_stands_on_events_and_on_their_visit() {
+async fn events_and_their_visit_are_enriched() {
     let fixture = Fixture::new().await;
     let collector = fixture.start().await;
-    let from = |path: &str| {
+    let page_from_google = |path: &str| {
         let body = json!({
             "siteToken": fixture.site_token, "name": "page_view",
             "url": format!("https://shop.example{path}"), "referrer": "https://www.google.de/",
         });
         event(&body, visitor(1))
     };
-    send(&collector, &from("/a?gclid=s3cret")).await;
-    send(&collector, &from("/b")).await;
+    send(&collector, &page_from_google("/a?gclid=s3cret")).await;
+    send(&collector, &page_from_google("/b")).await;
     collector.stop().await;
     let columns = "source, channel, browser, os, device";
-    let events = fixture.ask(&format!("SELECT path, {columns} FROM events ORDER BY path")).await;
+    let events = fixture.query(&format!("SELECT path, {columns} FROM events ORDER BY path")).await;
     assert_eq!(
         events,
         "/a\tGoogle\tPaid Search\tFirefox\tLinux\tdesktop\n/b\tGoogle\tOrganic Search\tFirefox\tLinux\tdesktop\n"
     );
-    let visits = fixture.ask(&format!("SELECT entry_path, exit_path, {columns} FROM sessions FINAL")).await;
+    let visits = fixture.query(&format!("SELECT entry_path, exit_path, {columns} FROM sessions FINAL")).await;
     assert_eq!(visits, "/a\t/b\tGoogle\tPaid Search\tFirefox\tLinux\tdesktop\n");
-    let returns = fixture
-        .ask("SELECT count(), uniqExact(returner), min(epoch) = toStartOfMonth(min(day)) FROM returns FINAL");
+    let returns = fixture.query(
+        "SELECT count(), uniqExact(returner), min(epoch) = toStartOfMonth(min(day)) FROM returns FINAL",
+    );
     assert_eq!(returns.await, "1\t1\t1\n");
 }

@@ -1,4 +1,4 @@
-//! A test's own Postgres, Redis, ClickHouse and folder, with one site, and collectors on them.
+//! The backends of one test (Postgres, Redis, ClickHouse, a segment folder) with one site, and collectors on them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -31,7 +31,7 @@ pub(crate) struct Fixture {
     pub(crate) clickhouse: TestClickHouse,
     pub(crate) site_id: Uuid,
     pub(crate) site_token: String,
-    /// One a collector.
+    /// One per collector.
     folders: Vec<TempDir>,
     settings: Vec<String>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Collector {
     ended: JoinHandle<anyhow::Result<()>>,
 }
 
-/// A collector in a process of its own.
+/// A collector in a separate process.
 pub(crate) struct CollectorProcess {
     pub(crate) address: SocketAddr,
     pub(crate) ops: SocketAddr,
@@ -79,56 +79,56 @@ impl Fixture {
         };
         fixture.set_folder();
         fixture.site_token = domain::sites::token(&Rng::system().bytes());
-        fixture.site_id = fixture.make_site(&fixture.site_token).await;
+        fixture.site_id = fixture.insert_site(&fixture.site_token).await;
         fixture
     }
 
-    /// A setting for the collectors started from now on.
+    /// Adds a setting for collectors started later.
     pub(crate) fn set(&mut self, setting: &str) {
         self.settings.push(setting.to_owned());
     }
 
-    /// A folder of their own for the collectors started from now on.
+    /// Creates a new segment folder for collectors started later.
     pub(crate) fn set_folder(&mut self) {
         let folder = TempDir::new().unwrap();
         self.set(&format!("segments.folder={}", folder.path().display()));
         self.folders.push(folder);
     }
 
-    /// What waits in the folder.
-    pub(crate) fn copy_of_segments(&self) -> Vec<(PathBuf, Vec<u8>)> {
+    /// Reads the segments in the current folder.
+    pub(crate) fn read_segments(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let files = std::fs::read_dir(self.folders.last().unwrap().path()).unwrap();
         let paths = files.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some());
         paths.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
     }
 
-    /// Puts it back, as if it had never been sent.
-    pub(crate) fn put_segments(&self, segments: &[(PathBuf, Vec<u8>)]) {
+    /// Writes the segments back, as if they had not been sent.
+    pub(crate) fn restore_segments(&self, segments: &[(PathBuf, Vec<u8>)]) {
         segments.iter().for_each(|(path, bytes)| std::fs::write(path, bytes).unwrap());
     }
 
-    /// Events of this month that are charged to the owner of the site with this token.
-    pub(crate) async fn used_of(&self, site_token: &str) -> i64 {
+    /// Returns this month's events charged to the account of the site with this token.
+    pub(crate) async fn charged_events(&self, site_token: &str) -> i64 {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         let owner = store::sites::find_owner_by_token(&mut conn, site_token).await.unwrap().unwrap();
         store::monthly_usage::find_monthly_usage(&mut conn, owner.account_id, now()).await.unwrap().events
     }
 
-    /// Where Postgres listens.
+    /// Returns the host and port of Postgres.
     pub(crate) fn database_host(&self) -> &str {
         self.database.url.split('@').next_back().unwrap().split('/').next().unwrap()
     }
 
-    /// Postgres through a proxy, for the collectors started from now on.
-    pub(crate) fn set_database_behind(&mut self, proxy: &FaultProxy) {
-        let behind = proxy.url.trim_start_matches("http://");
-        let (user, place) = self.database.url.rsplit_once('@').unwrap();
-        let (_, name) = place.split_once('/').unwrap();
-        self.set(&format!("store.url={user}@{behind}/{name}"));
+    /// Routes Postgres through the proxy for collectors started later.
+    pub(crate) fn route_postgres_through(&mut self, proxy: &FaultProxy) {
+        let address = proxy.url.trim_start_matches("http://");
+        let (user, rest) = self.database.url.rsplit_once('@').unwrap();
+        let (_, name) = rest.split_once('/').unwrap();
+        self.set(&format!("store.url={user}@{address}/{name}"));
     }
 
-    /// An account with a site that has this token.
-    pub(crate) async fn make_site(&self, site_token: &str) -> Uuid {
+    /// Inserts an account with a site that has this token. Returns the site's id.
+    pub(crate) async fn insert_site(&self, site_token: &str) -> Uuid {
         let rng = Rng::system();
         let account = NewTrial {
             id: rng.uuid_v7(now()),
@@ -151,14 +151,13 @@ impl Fixture {
         site.id
     }
 
-    /// Whose the site is.
+    /// Returns the id of the site's account.
     pub(crate) async fn account_id(&self) -> Uuid {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         let owner = store::sites::find_owner_by_token(&mut conn, &self.site_token).await.unwrap();
         owner.unwrap().account_id
     }
 
-    /// Puts the site's account on that plan.
     pub(crate) async fn set_plan(&self, plan: Plan) {
         let account_id = self.account_id().await;
         let mut conn = store::acquire(&self.database.db).await.unwrap();
@@ -184,13 +183,13 @@ impl Fixture {
         let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
         let (address, ops) = loop {
             let line = log.next_line().await.unwrap().expect("the collector ended before it listened");
-            let said: Value = serde_json::from_str(&line).unwrap();
-            let address = |key: &str| said[key].as_str().and_then(|text| text.parse().ok());
+            let entry: Value = serde_json::from_str(&line).unwrap();
+            let address = |key: &str| entry[key].as_str().and_then(|text| text.parse().ok());
             if let Some(both) = address("main").zip(address("ops")) {
                 break both;
             }
         };
-        // Read on, so that the pipe never fills; shown if the test fails.
+        // Drains the pipe so that it never fills; the output is shown if the test fails.
         tokio::spawn(async move {
             while let Ok(Some(line)) = log.next_line().await {
                 println!("{line}");
@@ -199,13 +198,13 @@ impl Fixture {
         CollectorProcess { address, ops, child }
     }
 
-    /// Everything of the last 500 days and the next day.
-    pub(crate) fn always() -> Range {
+    /// The range of the last 500 days and the next day.
+    pub(crate) fn all_time() -> Range {
         Range { start: now() - TimeDelta::days(500), end: now() + TimeDelta::days(1) }
     }
 
     pub(crate) async fn page_views(&self) -> u64 {
-        self.page_views_of(self.site_id, Self::always()).await
+        self.page_views_of(self.site_id, Self::all_time()).await
     }
 
     pub(crate) async fn page_views_of(&self, site: Uuid, Range { start, end }: Range) -> u64 {
@@ -214,33 +213,33 @@ impl Fixture {
             "SELECT count() FROM events WHERE site_id = '{site}' AND name = 'page_view'
                  AND toUnixTimestamp64Milli(received_at) >= {start} AND toUnixTimestamp64Milli(received_at) < {end}"
         );
-        self.ask(&sql).await.trim().parse().unwrap()
+        self.query(&sql).await.trim().parse().unwrap()
     }
 
     pub(crate) async fn visitors(&self) -> u64 {
         let site = self.site_id;
         let sql = format!("SELECT uniqExact(visitor) FROM events WHERE site_id = '{site}'");
-        self.ask(&sql).await.trim().parse().unwrap()
+        self.query(&sql).await.trim().parse().unwrap()
     }
 
-    /// How often each path is stored.
-    pub(crate) async fn stored_paths(&self) -> BTreeMap<String, u64> {
+    /// Counts the stored events by path.
+    pub(crate) async fn count_by_path(&self) -> BTreeMap<String, u64> {
         let pair = |line: &str| {
             let (path, count) = line.split_once('\t').unwrap();
             (path.to_owned(), count.parse().unwrap())
         };
-        self.ask("SELECT path, count() FROM events GROUP BY path").await.lines().map(pair).collect()
+        self.query("SELECT path, count() FROM events GROUP BY path").await.lines().map(pair).collect()
     }
 
-    /// Page views by the events, and by the visits made of them.
-    pub(crate) async fn both_sums(&self) -> (String, String) {
+    /// Returns the page views and visitors by `events` and by `sessions`.
+    pub(crate) async fn sums_of_events_and_visits(&self) -> (String, String) {
         let of_events = "SELECT countIf(name = 'page_view'), uniqExact(visitor) FROM events";
         let of_visits = "SELECT sum(page_views), uniqExact(visitor) FROM sessions FINAL";
-        (self.ask(of_events).await, self.ask(of_visits).await)
+        (self.query(of_events).await, self.query(of_visits).await)
     }
 
-    /// Asks ClickHouse itself.
-    pub(crate) async fn ask(&self, sql: &str) -> String {
+    /// Runs a query on ClickHouse, bypassing proxies.
+    pub(crate) async fn query(&self, sql: &str) -> String {
         let sql = format!("{sql} FORMAT TSV");
         let host = self.clickhouse.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
         let request = format!(
@@ -252,16 +251,16 @@ impl Fixture {
         );
         let mut stream = TcpStream::connect(&host).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(" 200 "), "{answer}");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(" 200 "), "{response}");
         body.to_owned()
     }
 }
 
 impl Collector {
-    /// Stops it as SIGTERM would, and waits until it has ended well.
+    /// Shuts it down as SIGTERM does, and waits until it has ended.
     pub(crate) async fn stop(self) {
         self.shutdown.request();
         self.ended.await.unwrap().unwrap();

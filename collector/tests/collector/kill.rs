@@ -1,4 +1,4 @@
-//! `kill -9` in the middle of traffic, again and again.
+//! Repeated `kill -9` under load.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -11,21 +11,21 @@ use sandbox::test::until;
 use service::Rng;
 use tokio::time::{Instant, interval_at};
 
-use crate::browser::{Browser, answered, page_view};
+use crate::browser::{Browser, is_no_content, page_view};
 use crate::fixture::Fixture;
 
 const ROUNDS: u32 = 20;
 const CONNECTIONS: usize = 8;
 
-/// Everybody who visits, and what they were answered.
+/// Concurrent visitors and the paths of their answered events.
 #[derive(Default)]
-struct Crowd {
+struct Visitors {
     next: AtomicU32,
     answered: Mutex<BTreeSet<String>>,
 }
 
-impl Crowd {
-    /// Sends one page view after the other, each with its own path and address, until the connection breaks.
+impl Visitors {
+    /// Sends page views, each with its own path and address, until the connection breaks.
     async fn visit(self: Arc<Self>, collector: SocketAddr, site_token: String) {
         let Ok(mut browser) = Browser::connect(collector).await else { return };
         loop {
@@ -33,7 +33,7 @@ impl Crowd {
             let path = format!("/{number}");
             let ip = IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + number));
             match browser.send(&page_view(&site_token, &path, ip)).await {
-                Ok(answer) if answered(&answer) => self.answered.lock().unwrap().insert(path),
+                Ok(response) if is_no_content(&response) => self.answered.lock().unwrap().insert(path),
                 _ => return,
             };
         }
@@ -45,20 +45,20 @@ impl Crowd {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_answered_is_counted_exactly_once_over_twenty_kills_under_load() {
+async fn answered_events_are_counted_exactly_once_over_twenty_kills_under_load() {
     let fixture = Fixture::new().await;
-    // More events than a smaller plan allows.
+    // The smaller plans allow too few events.
     fixture.set_plan(Plan::Scale).await;
     let rng = Rng::seeded(20);
-    let crowd = Arc::new(Crowd::default());
+    let visitors = Arc::new(Visitors::default());
     for _ in 0..ROUNDS {
-        let before = crowd.answered();
+        let before = visitors.answered();
         let collector = fixture.start_process().await;
         let visits: tokio::task::JoinSet<_> = (0..CONNECTIONS)
-            .map(|_| Arc::clone(&crowd).visit(collector.address, fixture.site_token.clone()))
+            .map(|_| Arc::clone(&visitors).visit(collector.address, fixture.site_token.clone()))
             .collect();
-        until(async || crowd.answered() > before).await;
-        // From before the first segment is sealed to after a few were sent.
+        until(async || visitors.answered() > before).await;
+        // Between a moment before the first segment is sealed and one after a few were sent.
         let load = Duration::from_secs_f64(rng.fraction());
         interval_at(Instant::now() + load, load.max(Duration::from_millis(1))).tick().await;
         collector.kill().await;
@@ -66,23 +66,23 @@ async fn what_was_answered_is_counted_exactly_once_over_twenty_kills_under_load(
     }
 
     let collector = fixture.start().await;
-    let wanted = crowd.answered() as u64;
-    until(async || fixture.page_views().await >= wanted).await;
+    let expected = visitors.answered() as u64;
+    until(async || fixture.page_views().await >= expected).await;
     collector.stop().await;
 
-    let stored = fixture.stored_paths().await;
-    let answered = std::mem::take(&mut *crowd.answered.lock().unwrap());
+    let stored = fixture.count_by_path().await;
+    let answered = std::mem::take(&mut *visitors.answered.lock().unwrap());
     let missing: Vec<_> = answered.iter().filter(|path| !stored.contains_key(*path)).collect();
-    let doubled: Vec<_> = stored.iter().filter(|(_, count)| **count != 1).collect();
+    let duplicated: Vec<_> = stored.iter().filter(|(_, count)| **count != 1).collect();
     assert!(
         missing.is_empty(),
         "{} of {} answered events are missing: {missing:?}",
         missing.len(),
         answered.len()
     );
-    assert!(doubled.is_empty(), "{} events are there more than once: {doubled:?}", doubled.len());
-    let (events, visits) = fixture.both_sums().await;
-    assert_eq!(events, visits, "the visits are made of exactly these events");
-    let sent = crowd.next.load(Ordering::Relaxed);
+    assert!(duplicated.is_empty(), "{} events are stored more than once: {duplicated:?}", duplicated.len());
+    let (events, visits) = fixture.sums_of_events_and_visits().await;
+    assert_eq!(events, visits, "the visits consist of exactly these events");
+    let sent = visitors.next.load(Ordering::Relaxed);
     println!("{sent} sent, {} answered, {} stored, each once", answered.len(), stored.len());
 }

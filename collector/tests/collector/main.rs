@@ -1,4 +1,4 @@
-//! The collector on real backends: what it takes, and what becomes of it when things are killed or away.
+//! Tests the collector on real backends, including kills and outages.
 
 #[cfg(test)]
 mod browser;

@@ -1,11 +1,11 @@
-//! ClickHouse, Redis and Postgres are away for a while.
+//! Outages of ClickHouse, Redis and Postgres.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use sandbox::test::until;
 
-use crate::browser::{Browser, answered, page_view};
+use crate::browser::{Browser, is_no_content, page_view};
 use crate::fault_proxy::FaultProxy;
 use crate::fixture::{Collector, Fixture};
 
@@ -17,8 +17,8 @@ async fn send_to(collector: SocketAddr, site_token: &str, numbers: std::ops::Ran
     let mut browser = Browser::connect(collector).await.unwrap();
     for number in numbers {
         let ip = IpAddr::from([203, 0, 113, number]);
-        let answer = browser.send(&page_view(site_token, &format!("/{number}"), ip)).await.unwrap();
-        assert!(answered(&answer), "{answer}");
+        let response = browser.send(&page_view(site_token, &format!("/{number}"), ip)).await.unwrap();
+        assert!(is_no_content(&response), "{response}");
     }
 }
 
@@ -27,48 +27,48 @@ fn once_each(numbers: std::ops::Range<u8>) -> BTreeMap<String, u64> {
 }
 
 #[tokio::test]
-async fn events_wait_on_disk_while_clickhouse_is_away_and_follow_when_it_is_back() {
+async fn events_wait_on_disk_during_an_outage_of_clickhouse() {
     let mut fixture = Fixture::new().await;
-    let proxy = FaultProxy::before(&fixture.clickhouse.url).await;
+    let proxy = FaultProxy::in_front_of(&fixture.clickhouse.url).await;
     fixture.set(&format!("warehouse.url={}", proxy.url));
-    proxy.shut();
+    proxy.disconnect();
     let collector = fixture.start().await;
     send_many(&collector, &fixture.site_token, 0..50).await;
-    until(async || proxy.cut() > 0).await;
+    until(async || proxy.closed_connections() > 0).await;
     send_many(&collector, &fixture.site_token, 50..100).await;
-    // Stopping doesn't wait for ClickHouse, and a new process takes over what is left.
+    // Shutdown does not wait for ClickHouse, and a new process sends the leftovers.
     collector.stop().await;
     assert_eq!(fixture.page_views().await, 0);
     let collector = fixture.start().await;
     send_many(&collector, &fixture.site_token, 100..150).await;
 
-    proxy.open();
+    proxy.restore();
     until(async || fixture.page_views().await >= 150).await;
     collector.stop().await;
-    assert_eq!(fixture.stored_paths().await, once_each(0..150));
+    assert_eq!(fixture.count_by_path().await, once_each(0..150));
 }
 
 #[tokio::test]
-async fn what_clickhouse_stored_without_saying_so_is_counted_once() {
+async fn an_insert_whose_response_is_lost_is_counted_once() {
     let mut fixture = Fixture::new().await;
-    let proxy = FaultProxy::before(&fixture.clickhouse.url).await;
+    let proxy = FaultProxy::in_front_of(&fixture.clickhouse.url).await;
     fixture.set(&format!("warehouse.url={}", proxy.url));
-    proxy.deafen();
+    proxy.drop_insert_responses();
     let collector = fixture.start().await;
     send_many(&collector, &fixture.site_token, 0..50).await;
-    until(async || proxy.cut() >= 2).await;
-    assert!(fixture.page_views().await > 0, "ClickHouse has stored what it could not acknowledge");
+    until(async || proxy.closed_connections() >= 2).await;
+    assert!(fixture.page_views().await > 0, "ClickHouse has stored the insert without acknowledging it");
 
-    proxy.open();
+    proxy.restore();
     until(async || fixture.page_views().await >= 50).await;
     collector.stop().await;
-    assert_eq!(fixture.stored_paths().await, once_each(0..50));
+    assert_eq!(fixture.count_by_path().await, once_each(0..50));
 }
 
 #[tokio::test]
-async fn without_redis_events_are_taken_and_still_limited() {
+async fn without_redis_events_are_accepted_and_rate_limited() {
     let mut fixture = Fixture::new().await;
-    // Nobody listens there any more.
+    // The port is closed again.
     let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     fixture.set(&format!("redis.url=redis://{unused}"));
     let collector = fixture.start().await;
@@ -76,95 +76,95 @@ async fn without_redis_events_are_taken_and_still_limited() {
     let mut browser = Browser::connect(collector.address).await.unwrap();
     for _ in 0..100 {
         let view = page_view(&fixture.site_token, "/again", [198, 51, 100, 1].into());
-        assert!(answered(&browser.send(&view).await.unwrap()));
+        assert!(is_no_content(&browser.send(&view).await.unwrap()));
     }
     drop(browser);
     collector.stop().await;
-    let stored = fixture.stored_paths().await;
-    // The minute may have turned meanwhile, once.
+    let stored = fixture.count_by_path().await;
+    // The minute may have changed once in between.
     assert!((30..=60).contains(&stored["/again"]), "{}", stored["/again"]);
     assert_eq!(stored.len(), 21);
 }
 
 #[tokio::test]
-async fn a_site_that_was_seen_is_counted_while_postgres_is_away() {
+async fn a_cached_site_is_counted_during_an_outage_of_postgres() {
     let mut fixture = Fixture::new().await;
-    let proxy = FaultProxy::before(fixture.database_host()).await;
-    fixture.set_database_behind(&proxy);
+    let proxy = FaultProxy::in_front_of(fixture.database_host()).await;
+    fixture.route_postgres_through(&proxy);
     fixture.set("collector.site_max_age=1ms");
     let collector = fixture.start().await;
     send_many(&collector, &fixture.site_token, 0..1).await;
     until(async || fixture.page_views().await == 1).await;
 
-    proxy.shut();
+    proxy.disconnect();
     send_many(&collector, &fixture.site_token, 1..4).await;
     collector.stop().await;
-    assert_eq!(fixture.stored_paths().await, once_each(0..4));
+    assert_eq!(fixture.count_by_path().await, once_each(0..4));
 }
 
 #[tokio::test]
-async fn the_first_events_of_a_site_that_come_while_postgres_is_away_are_counted_when_it_is_back() {
+async fn events_of_an_unresolved_site_are_counted_after_the_outage_of_postgres() {
     let mut fixture = Fixture::new().await;
-    let other = "site_nobody_has_asked_for_yet";
-    let other_id = fixture.make_site(other).await;
-    let proxy = FaultProxy::before(fixture.database_host()).await;
-    fixture.set_database_behind(&proxy);
+    let other = "site_not_in_the_cache";
+    let other_id = fixture.insert_site(other).await;
+    let proxy = FaultProxy::in_front_of(fixture.database_host()).await;
+    fixture.route_postgres_through(&proxy);
     let collector = fixture.start().await;
-    // From now on it has the day's salt.
+    // This loads the salt of the day.
     send_many(&collector, &fixture.site_token, 0..1).await;
 
-    proxy.shut();
+    proxy.disconnect();
     send_many(&collector, other, 1..3).await;
-    send_many(&collector, "site_of_nobody", 3..4).await;
+    send_many(&collector, "site_unknown", 3..4).await;
     send_many(&collector, &fixture.site_token, 4..5).await;
     until(async || fixture.page_views().await == 2).await;
-    proxy.open();
-    let count = async || fixture.page_views_of(other_id, Fixture::always()).await;
+    proxy.restore();
+    let count = async || fixture.page_views_of(other_id, Fixture::all_time()).await;
     until(async || count().await == 2).await;
     collector.stop().await;
-    assert_eq!(fixture.stored_paths().await.into_keys().collect::<Vec<_>>(), ["/0", "/1", "/2", "/4"]);
-    let (events, visits) = fixture.both_sums().await;
+    assert_eq!(fixture.count_by_path().await.into_keys().collect::<Vec<_>>(), ["/0", "/1", "/2", "/4"]);
+    let (events, visits) = fixture.sums_of_events_and_visits().await;
     assert_eq!(events, visits);
 }
 
 #[tokio::test]
-async fn events_that_waited_while_their_site_was_deleted_are_left_out() {
+async fn waiting_events_of_a_deleted_site_are_left_out() {
     let mut fixture = Fixture::new().await;
     let other = "site_that_stays";
-    fixture.make_site(other).await;
-    let proxy = FaultProxy::before(&fixture.clickhouse.url).await;
+    fixture.insert_site(other).await;
+    let proxy = FaultProxy::in_front_of(&fixture.clickhouse.url).await;
     fixture.set(&format!("warehouse.url={}", proxy.url));
-    proxy.shut();
+    proxy.disconnect();
     let collector = fixture.start().await;
     send_many(&collector, &fixture.site_token, 0..5).await;
     send_many(&collector, other, 5..8).await;
     collector.stop().await;
-    let gone = format!("delete from analytics_sites where id = '{}'", fixture.site_id);
-    store::execute_raw(&fixture.database.db, &gone).await.unwrap();
+    let delete = format!("delete from analytics_sites where id = '{}'", fixture.site_id);
+    store::execute_raw(&fixture.database.db, &delete).await.unwrap();
 
-    proxy.open();
+    proxy.restore();
     let collector = fixture.start().await;
-    until(async || fixture.stored_paths().await.len() == 3).await;
+    until(async || fixture.count_by_path().await.len() == 3).await;
     collector.stop().await;
-    assert_eq!(fixture.stored_paths().await, once_each(5..8));
+    assert_eq!(fixture.count_by_path().await, once_each(5..8));
 }
 
 #[tokio::test]
-async fn a_postgres_that_is_away_holds_up_neither_who_sends_nor_what_is_new() {
+async fn an_outage_of_postgres_delays_neither_requests_nor_new_segments() {
     let mut fixture = Fixture::new().await;
-    let proxy = FaultProxy::before(fixture.database_host()).await;
-    fixture.set_database_behind(&proxy);
+    let proxy = FaultProxy::in_front_of(fixture.database_host()).await;
+    fixture.route_postgres_through(&proxy);
     let collector = fixture.start().await;
     send_many(&collector, &fixture.site_token, 0..1).await;
 
-    proxy.refuse();
-    let began = std::time::Instant::now();
-    // Each of a site nobody has asked for yet, so that segments are held.
+    proxy.refuse_connections();
+    let started = std::time::Instant::now();
+    // Each event is of another site that is not cached, so that segments are held.
     for number in 1..40 {
-        send_many(&collector, &format!("site_unheard_of_{number}"), number..number + 1).await;
+        send_many(&collector, &format!("site_not_cached_{number}"), number..number + 1).await;
     }
-    let waited = began.elapsed();
-    assert!(waited < std::time::Duration::from_secs(20), "{waited:?}: not one after the other");
+    let waited = started.elapsed();
+    assert!(waited < std::time::Duration::from_secs(20), "{waited:?}: lookups waited one after the other");
     send_many(&collector, &fixture.site_token, 40..41).await;
     until(async || fixture.page_views().await == 2).await;
     collector.stop().await;
@@ -173,96 +173,96 @@ async fn a_postgres_that_is_away_holds_up_neither_who_sends_nor_what_is_new() {
     send_many(&collector, &fixture.site_token, 41..42).await;
     until(async || fixture.page_views().await == 3).await;
     collector.stop().await;
-    assert_eq!(fixture.stored_paths().await.into_keys().collect::<Vec<_>>(), ["/0", "/40", "/41"]);
+    assert_eq!(fixture.count_by_path().await.into_keys().collect::<Vec<_>>(), ["/0", "/40", "/41"]);
 }
 
 #[tokio::test]
-async fn a_segment_whose_token_is_forgotten_is_still_counted_once() {
+async fn a_segment_whose_token_is_forgotten_is_counted_once() {
     let mut fixture = Fixture::new().await;
-    let proxy = FaultProxy::before(&fixture.clickhouse.url).await;
+    let proxy = FaultProxy::in_front_of(&fixture.clickhouse.url).await;
     fixture.set(&format!("warehouse.url={}", proxy.url));
-    proxy.deafen();
+    proxy.drop_insert_responses();
     let collector = fixture.start().await;
     send_many(&collector, &fixture.site_token, 0..20).await;
     until(async || fixture.page_views().await > 0).await;
     collector.stop().await;
 
-    // As if 20,000 inserts had come in between.
-    fixture.ask("ALTER TABLE events MODIFY SETTING non_replicated_deduplication_window = 0").await;
-    proxy.open();
+    // As if 20,000 inserts had happened in between.
+    fixture.query("ALTER TABLE events MODIFY SETTING non_replicated_deduplication_window = 0").await;
+    proxy.restore();
     let collector = fixture.start().await;
     send_many(&collector, &fixture.site_token, 20..30).await;
     until(async || fixture.page_views().await >= 30).await;
     collector.stop().await;
-    assert_eq!(fixture.stored_paths().await, once_each(0..30));
-    let (events, visits) = fixture.both_sums().await;
+    assert_eq!(fixture.count_by_path().await, once_each(0..30));
+    let (events, visits) = fixture.sums_of_events_and_visits().await;
     assert_eq!(events, visits);
 }
 
 #[tokio::test]
-async fn events_that_were_held_are_charged_once_however_often_they_are_sent() {
+async fn held_events_are_charged_once_when_their_segment_is_sent_twice() {
     let mut fixture = Fixture::new().await;
-    let proxy = FaultProxy::before(fixture.database_host()).await;
-    fixture.set_database_behind(&proxy);
+    let proxy = FaultProxy::in_front_of(fixture.database_host()).await;
+    fixture.route_postgres_through(&proxy);
     let collector = fixture.start().await;
-    let other = "site_nobody_has_asked_for_yet";
-    fixture.make_site(other).await;
+    let other = "site_not_in_the_cache";
+    fixture.insert_site(other).await;
     send_many(&collector, &fixture.site_token, 0..1).await;
-    proxy.shut();
+    proxy.disconnect();
     send_many(&collector, other, 1..4).await;
     until(async || fixture.page_views().await == 1).await;
     collector.stop().await;
-    proxy.open();
+    proxy.restore();
 
-    // A kill after it was charged and before the segment went: the same folder is sent twice.
-    let kept = fixture.copy_of_segments();
+    // As after a kill between the charge and the deletion of the segment: the same folder is sent twice.
+    let segments = fixture.read_segments();
     for _ in 0..2 {
         let collector = fixture.start().await;
-        until(async || fixture.stored_paths().await.len() == 4).await;
+        until(async || fixture.count_by_path().await.len() == 4).await;
         collector.stop().await;
-        fixture.put_segments(&kept);
+        fixture.restore_segments(&segments);
     }
-    assert_eq!(fixture.stored_paths().await, once_each(0..4));
-    assert_eq!(fixture.used_of(other).await, 3);
+    assert_eq!(fixture.count_by_path().await, once_each(0..4));
+    assert_eq!(fixture.charged_events(other).await, 3);
 }
 
 #[tokio::test]
-async fn an_event_is_counted_once_however_often_its_segment_is_tried() {
+async fn metrics_count_an_event_once_over_all_attempts_of_its_segment() {
     let mut fixture = Fixture::new().await;
-    let proxy = FaultProxy::before(fixture.database_host()).await;
-    fixture.set_database_behind(&proxy);
+    let proxy = FaultProxy::in_front_of(fixture.database_host()).await;
+    fixture.route_postgres_through(&proxy);
     let collector = fixture.start_process().await;
-    let other = "site_nobody_has_asked_for_yet";
-    fixture.make_site(other).await;
+    let other = "site_not_in_the_cache";
+    fixture.insert_site(other).await;
     send_to(collector.address, &fixture.site_token, 0..1).await;
     until(async || fixture.page_views().await == 1).await;
 
-    // Events go in, and what is done with them then does not succeed.
-    let (no_visits, visits) =
+    // Events are inserted, but recomputing their visits fails.
+    let (break_visits, restore_visits) =
         ("RENAME TABLE sessions TO sessions_away", "RENAME TABLE sessions_away TO sessions");
-    let fails = async || {
+    let wait_for_failures = async || {
         let before = collector.counter("collector_inserts_failed_total").await;
         until(async || collector.counter("collector_inserts_failed_total").await >= before + 3).await;
     };
-    proxy.shut();
-    fixture.ask(no_visits).await;
+    proxy.disconnect();
+    fixture.query(break_visits).await;
     send_to(collector.address, other, 1..3).await;
-    send_to(collector.address, "site_of_nobody", 3..4).await;
+    send_to(collector.address, "site_unknown", 3..4).await;
     send_to(collector.address, &fixture.site_token, 4..5).await;
-    fails().await;
-    fixture.ask(visits).await;
-    until(async || fixture.both_sums().await.1.starts_with('2')).await;
-    fixture.ask(no_visits).await;
-    proxy.open();
-    fails().await;
-    // And then what is stored can't be charged.
+    wait_for_failures().await;
+    fixture.query(restore_visits).await;
+    until(async || fixture.sums_of_events_and_visits().await.1.starts_with('2')).await;
+    fixture.query(break_visits).await;
+    proxy.restore();
+    wait_for_failures().await;
+    // Then charging the stored events fails.
     store::execute_raw(&fixture.database.db, "alter table held_charges rename to away").await.unwrap();
-    fixture.ask(visits).await;
-    let stored = async || collector.counter("collector_visits_recompute_seconds_count").await;
-    let before = stored().await;
-    until(async || stored().await >= before + 3).await;
+    fixture.query(restore_visits).await;
+    let deliveries = async || collector.counter("collector_visits_recompute_seconds_count").await;
+    let before = deliveries().await;
+    until(async || deliveries().await >= before + 3).await;
     store::execute_raw(&fixture.database.db, "alter table away rename to held_charges").await.unwrap();
-    until(async || fixture.copy_of_segments().is_empty()).await;
+    until(async || fixture.read_segments().is_empty()).await;
     let counted = [
         collector.counter("collector_events_accepted_total").await,
         collector.counter("collector_events_inserted_total").await,
@@ -270,5 +270,5 @@ async fn an_event_is_counted_once_however_often_its_segment_is_tried() {
     ];
     assert_eq!(counted, [5, 4, 1]);
     collector.kill().await;
-    assert_eq!(fixture.stored_paths().await.into_keys().collect::<Vec<_>>(), ["/0", "/1", "/2", "/4"]);
+    assert_eq!(fixture.count_by_path().await.into_keys().collect::<Vec<_>>(), ["/0", "/1", "/2", "/4"]);
 }

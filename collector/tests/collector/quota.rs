@@ -1,4 +1,4 @@
-//! An account's events of a month: all it may send are stored, and no more, however many collectors count.
+//! The monthly limit of an account is exact, with any number of collectors.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -9,68 +9,68 @@ use sandbox::test::until;
 use store::months::{charge_events, find_months};
 use tokio::task::JoinSet;
 
-use crate::browser::{Browser, Request, answered, page_view};
+use crate::browser::{Browser, Request, is_no_content, page_view};
 use crate::fault_proxy::FaultProxy;
 use crate::fixture::{Fixture, now};
 
-/// Of the free plan.
+/// The limit of the free plan.
 const LIMIT: i64 = 5_000;
 
-/// Sends page views from that many browsers at once, each with an address of its own and `views` views.
-async fn crowd(collector: SocketAddr, site_token: &str, browsers: u32, views: u32) {
+/// Sends `views` page views from each of that many concurrent browsers, each with its own address.
+async fn send_views(collector: SocketAddr, site_token: &str, browsers: u32, views: u32) {
     let visit = |number: u32| {
         let site_token = site_token.to_owned();
         async move {
             let mut browser = Browser::connect(collector).await.unwrap();
             let ip = IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + number));
             for view in 0..views {
-                let answer = browser.send(&page_view(&site_token, &format!("/{view}"), ip)).await.unwrap();
-                assert!(answered(&answer), "{answer}");
+                let response = browser.send(&page_view(&site_token, &format!("/{view}"), ip)).await.unwrap();
+                assert!(is_no_content(&response), "{response}");
             }
         }
     };
     (0..browsers).map(visit).collect::<JoinSet<_>>().join_all().await;
 }
 
-/// Events of this month that Postgres counts as used.
+/// Returns this month's used events by Postgres.
 async fn used(fixture: &Fixture) -> i64 {
     let account_id = fixture.account_id().await;
     let mut conn = store::acquire(&fixture.database.db).await.unwrap();
     find_months(&mut conn, account_id, now()).await.unwrap().events
 }
 
-/// Leaves so many of the plan's events.
-async fn leave(fixture: &Fixture, left: i64) {
+/// Charges all but this many of the plan's events.
+async fn leave_events(fixture: &Fixture, left: i64) {
     let account_id = fixture.account_id().await;
     let mut conn = store::acquire(&fixture.database.db).await.unwrap();
     charge_events(&mut conn, account_id, month_of(now()), LIMIT - left).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_collectors_store_what_is_left_of_the_month_and_no_more() {
+async fn two_collectors_store_exactly_the_remaining_events() {
     let mut fixture = Fixture::new().await;
-    leave(&fixture, 50).await;
-    // However busy the machine is: nothing is taken on credit here.
+    leave_events(&fixture, 50).await;
+    // Long enough for a busy machine, so that nothing is accepted on credit.
     fixture.set("quota.lease_timeout=1m");
     let one = fixture.start().await;
     fixture.set_folder();
     let other = fixture.start().await;
     let watch = async {
-        let mut most = 0;
-        let mut look = tokio::time::interval(Duration::from_millis(2));
+        let mut max = 0;
+        let mut ticks = tokio::time::interval(Duration::from_millis(2));
         loop {
-            most = used(&fixture).await.max(most);
-            assert!(most <= LIMIT, "{most} are leased");
-            look.tick().await;
+            max = used(&fixture).await.max(max);
+            assert!(max <= LIMIT, "{max} are leased");
+            ticks.tick().await;
         }
     };
-    let crowds = async {
+    let load = async {
         let token = &fixture.site_token;
-        tokio::join!(crowd(one.address, token, 20, 5), crowd(other.address, token, 20, 5))
+        tokio::join!(send_views(one.address, token, 20, 5), send_views(other.address, token, 20, 5))
     };
     tokio::select! {
         () = watch => {}
-        _ = crowds => {}
+        _ = load => {}
     }
     one.stop().await;
     other.stop().await;
@@ -78,31 +78,31 @@ async fn two_collectors_store_what_is_left_of_the_month_and_no_more() {
 }
 
 #[tokio::test]
-async fn what_was_leased_and_not_used_is_given_back_at_shutdown_and_when_an_account_falls_silent() {
+async fn unused_leases_are_returned_at_shutdown_and_by_idle_accounts() {
     let mut fixture = Fixture::new().await;
     let collector = fixture.start().await;
-    crowd(collector.address, &fixture.site_token, 1, 3).await;
+    send_views(collector.address, &fixture.site_token, 1, 3).await;
     assert!(used(&fixture).await > 3, "leased ahead");
     collector.stop().await;
     assert_eq!(used(&fixture).await, 3);
 
     fixture.set("quota.idle_timeout=20ms");
     let collector = fixture.start().await;
-    crowd(collector.address, &fixture.site_token, 1, 3).await;
+    send_views(collector.address, &fixture.site_token, 1, 3).await;
     until(async || used(&fixture).await == 6).await;
-    crowd(collector.address, &fixture.site_token, 1, 1).await;
+    send_views(collector.address, &fixture.site_token, 1, 1).await;
     collector.stop().await;
     assert_eq!((fixture.page_views().await, used(&fixture).await), (7, 7));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_collector_loses_at_most_one_block_of_the_month_and_no_event() {
+async fn a_killed_collector_loses_at_most_one_block_and_no_event() {
     let mut fixture = Fixture::new().await;
     fixture.set("quota.block_size=20");
     fixture.set("quota.lease_timeout=1m");
     for round in 1..=5 {
         let collector = fixture.start_process().await;
-        crowd(collector.address, &fixture.site_token, 8, 4).await;
+        send_views(collector.address, &fixture.site_token, 8, 4).await;
         collector.kill().await;
         let lost = used(&fixture).await - round * 32;
         assert!((0..=round * 20).contains(&lost), "{lost} are lost after {round} kills");
@@ -113,11 +113,11 @@ async fn a_killed_collector_loses_at_most_one_block_of_the_month_and_no_event() 
 }
 
 #[tokio::test]
-async fn an_event_past_the_quota_is_answered_like_any_other_and_counted_as_dropped() {
+async fn an_event_over_the_limit_gets_204_and_is_counted_as_dropped() {
     let fixture = Fixture::new().await;
-    leave(&fixture, 2).await;
+    leave_events(&fixture, 2).await;
     let collector = fixture.start_process().await;
-    crowd(collector.address, &fixture.site_token, 1, 9).await;
+    send_views(collector.address, &fixture.site_token, 1, 9).await;
     let scrape = Request { line: "GET /metrics", headers: vec![], body: vec![] };
     let metrics = Browser::connect(collector.ops).await.unwrap().send(&scrape).await.unwrap();
     assert!(metrics.contains("collector_events_dropped_total{reason=\"quota\"} 7"), "{metrics}");
@@ -125,18 +125,18 @@ async fn an_event_past_the_quota_is_answered_like_any_other_and_counted_as_dropp
 }
 
 #[tokio::test]
-async fn an_upgrade_lets_events_through_again_within_the_time_sites_are_remembered() {
+async fn an_upgrade_takes_effect_within_the_maximum_age_of_a_cached_site() {
     let mut fixture = Fixture::new().await;
-    leave(&fixture, 1).await;
+    leave_events(&fixture, 1).await;
     fixture.set("collector.site_max_age=50ms");
     fixture.set("quota.retry_interval=1h");
     fixture.set("collector.events_per_minute=100000");
     let collector = fixture.start().await;
-    crowd(collector.address, &fixture.site_token, 1, 5).await;
+    send_views(collector.address, &fixture.site_token, 1, 5).await;
     until(async || fixture.page_views().await == 1).await;
     fixture.set_plan(Plan::Pro).await;
     until(async || {
-        crowd(collector.address, &fixture.site_token, 1, 1).await;
+        send_views(collector.address, &fixture.site_token, 1, 1).await;
         fixture.page_views().await > 1
     })
     .await;
@@ -144,19 +144,19 @@ async fn an_upgrade_lets_events_through_again_within_the_time_sites_are_remember
 }
 
 #[tokio::test]
-async fn while_postgres_is_away_everything_is_taken_and_counted_when_it_is_back() {
+async fn events_during_an_outage_of_postgres_are_accepted_and_charged_afterwards() {
     let mut fixture = Fixture::new().await;
-    leave(&fixture, 10).await;
-    let proxy = FaultProxy::before(fixture.database_host()).await;
-    fixture.set_database_behind(&proxy);
+    leave_events(&fixture, 10).await;
+    let proxy = FaultProxy::in_front_of(fixture.database_host()).await;
+    fixture.route_postgres_through(&proxy);
     let collector = fixture.start().await;
-    crowd(collector.address, &fixture.site_token, 1, 1).await;
+    send_views(collector.address, &fixture.site_token, 1, 1).await;
     until(async || fixture.page_views().await == 1).await;
 
-    proxy.shut();
-    crowd(collector.address, &fixture.site_token, 1, 25).await;
+    proxy.disconnect();
+    send_views(collector.address, &fixture.site_token, 1, 25).await;
     until(async || fixture.page_views().await == 26).await;
-    proxy.open();
+    proxy.restore();
     collector.stop().await;
-    assert_eq!(used(&fixture).await, LIMIT - 10 + 26, "all are counted, past the limit");
+    assert_eq!(used(&fixture).await, LIMIT - 10 + 26, "all are charged, beyond the limit");
 }

@@ -1,4 +1,4 @@
-//! The script that counted pages load, and the address it sends to.
+//! The tracker script and the endpoint it sends to.
 
 use sandbox::test::until;
 
@@ -8,20 +8,20 @@ use crate::fixture::Fixture;
 
 const REQUESTS: [&str; 3] = ["GET /script.js", "GET /_wr/script.js", "GET /_wr/t.js"];
 
-/// Head, in small letters, and body.
+/// Returns the head in lowercase, and the body.
 async fn get(
     browser: &mut Browser,
     line: &'static str,
     headers: Vec<(&'static str, String)>,
 ) -> (String, String) {
     let request = Request { line, headers, body: vec![] };
-    let answer = browser.send(&request).await.unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let response = browser.send(&request).await.unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
     (head.to_lowercase(), body.to_owned())
 }
 
 #[tokio::test]
-async fn the_tracker_is_a_script_wherever_it_is_asked_for() {
+async fn the_tracker_is_served_at_all_its_paths() {
     let fixture = Fixture::new().await;
     let collector = fixture.start().await;
     let mut browser = Browser::connect(collector.address).await.unwrap();
@@ -38,14 +38,14 @@ async fn the_tracker_is_a_script_wherever_it_is_asked_for() {
         ] {
             assert_eq!(head.matches(header).count(), 1, "{header} in {head}");
         }
-        // What it does is for a browser to show.
+        // Its behavior is tested in a real browser.
         assert!(script.contains("/_wr/collect"), "{script}");
     }
     collector.stop().await;
 }
 
 #[tokio::test]
-async fn whoever_has_the_tracker_is_not_sent_it_again() {
+async fn a_matching_etag_gets_304() {
     let fixture = Fixture::new().await;
     let collector = fixture.start().await;
     let mut browser = Browser::connect(collector.address).await.unwrap();
@@ -60,7 +60,7 @@ async fn whoever_has_the_tracker_is_not_sent_it_again() {
 }
 
 #[tokio::test]
-async fn what_the_tracker_sends_is_counted() {
+async fn the_endpoint_of_the_tracker_counts_events() {
     let fixture = Fixture::new().await;
     let collector = fixture.start().await;
     let view = page_view(&fixture.site_token, "/", visitor(1));
