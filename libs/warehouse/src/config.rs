@@ -1,4 +1,4 @@
-//! Where ClickHouse is.
+//! The configuration of the connection.
 
 use std::fmt;
 
@@ -12,15 +12,15 @@ pub struct Config {
     pub url: String,
     /// The database; created by the migrations if missing.
     pub database: String,
-    /// The user's name.
+    /// The user name.
     pub user: String,
     /// The user's password; empty for none.
     pub password: String,
-    /// The cluster's name, as the servers know it; empty for one server.
+    /// The cluster's name in the servers' configuration; empty for a single server.
     pub cluster: String,
 }
 
-/// Everything but the password.
+/// Omits the password.
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_password_is_not_shown() {
+    fn debug_output_omits_the_password() {
         let config = Config {
             url: "http://localhost:8123".into(),
             database: "app".into(),

@@ -1,4 +1,4 @@
-//! Brings the schema up to date, as `migrations/clickhouse/README.md` says.
+//! Applies the migrations, as described in `migrations/clickhouse/README.md`.
 
 mod cluster;
 
@@ -6,9 +6,10 @@ use clickhouse::Row;
 use clickhouse::sql::Identifier;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Warehouse};
+use crate::client::Warehouse;
+use crate::error::Error;
 
-/// Every file, in order.
+/// All files, in order.
 const FILES: &[(&str, &str)] = &[
     ("0001_events.sql", include_str!("../../../migrations/clickhouse/0001_events.sql")),
     ("0002_visits.sql", include_str!("../../../migrations/clickhouse/0002_visits.sql")),
@@ -22,33 +23,30 @@ struct Applied {
 }
 
 impl Warehouse {
-    /// Creates the database if missing and applies what wasn't applied yet. Several processes may do so at once:
-    /// every statement may run twice.
-    ///
-    /// # Errors
-    /// ClickHouse is away, or refuses a statement.
+    /// Creates the database if it does not exist and applies pending migrations. Concurrent processes may do so: every
+    /// statement is idempotent.
     pub async fn migrate(&self) -> Result<(), Error> {
         let server = self.client.clone().with_database("default");
-        let everywhere = self.everywhere();
-        let create = format!("CREATE DATABASE IF NOT EXISTS ?{everywhere}");
+        let on_cluster = self.on_cluster();
+        let create = format!("CREATE DATABASE IF NOT EXISTS ?{on_cluster}");
         server.query(&create).bind(Identifier(&self.database)).execute().await?;
         let engine = match self.cluster.as_str() {
             "" => "ReplacingMergeTree",
-            // One list for all shards.
+            // One table of applied migrations for all shards.
             _ => {
                 "ReplicatedReplacingMergeTree('/clickhouse/tables/{database}/schema_migrations', '{shard}-{replica}')"
             }
         };
         let create = format!(
-            "CREATE TABLE IF NOT EXISTS schema_migrations{everywhere}
+            "CREATE TABLE IF NOT EXISTS schema_migrations{on_cluster}
              (name String, applied_at DateTime DEFAULT now()) ENGINE = {engine} ORDER BY name"
         );
-        // Raw: a `?` or a brace is what it is.
+        // Raw, because `?` and braces are not placeholders here.
         self.client.query_raw(&create).execute().await?;
         let applied =
             self.client.query("SELECT DISTINCT name FROM schema_migrations").fetch_all::<Applied>().await?;
         for (file, sql) in FILES {
-            if applied.iter().any(|done| done.name == *file) {
+            if applied.iter().any(|one| one.name == *file) {
                 continue;
             }
             self.apply(file, sql).await.map_err(|source| Error::Migration { file, source })?;
@@ -59,14 +57,14 @@ impl Warehouse {
 
     async fn apply(&self, file: &str, sql: &str) -> Result<(), clickhouse::error::Error> {
         for statement in statements(sql) {
-            let told = match self.cluster.as_str() {
+            let statements = match self.cluster.as_str() {
                 "" => vec![statement.to_owned()],
-                name => cluster::rendered(statement, name).ok_or_else(|| {
-                    clickhouse::error::Error::Custom("a statement has no form for clusters".to_owned())
+                name => cluster::for_cluster(statement, name).ok_or_else(|| {
+                    clickhouse::error::Error::Custom("a statement has no cluster variant".to_owned())
                 })?,
             };
-            for statement in told {
-                // Raw: a `?` in a file is a `?`.
+            for statement in statements {
+                // Raw, because `?` in a file is not a placeholder.
                 self.client.query_raw(&statement).execute().await?;
             }
         }
@@ -77,7 +75,7 @@ impl Warehouse {
     }
 }
 
-/// The file's statements: each ends with `;` at the end of a line.
+/// Splits a file into statements. Each ends with `;` at the end of a line.
 fn statements(sql: &str) -> impl Iterator<Item = &str> {
     sql.split(";\n").map(str::trim).filter(|statement| !statement.is_empty())
 }
@@ -87,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_of_the_folder_is_applied_in_order() {
+    fn all_files_of_the_folder_are_applied_in_order() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../migrations/clickhouse");
         let mut names: Vec<_> = std::fs::read_dir(folder)
             .unwrap()
@@ -99,8 +97,39 @@ mod tests {
     }
 
     #[test]
-    fn a_semicolon_ends_a_statement_only_at_a_lines_end() {
+    fn a_semicolon_ends_a_statement_only_at_the_end_of_a_line() {
         let found: Vec<_> = statements("-- a; b\nSELECT ';';\n\nSELECT 2;\n").collect();
         assert_eq!(found, ["-- a; b\nSELECT ';'", "SELECT 2"]);
+    }
+
+    #[test]
+    fn every_statement_has_a_cluster_variant() {
+        for (file, sql) in FILES {
+            for statement in statements(sql) {
+                let rendered =
+                    cluster::for_cluster(statement, "main").unwrap_or_else(|| panic!("{file}: {statement}"));
+                assert!(rendered.iter().all(|one| one.contains(" ON CLUSTER 'main' ")), "{rendered:?}");
+                assert!(!rendered.iter().any(|one| one.contains("non_replicated")), "{rendered:?}");
+            }
+        }
+        assert_eq!(cluster::for_cluster("OPTIMIZE TABLE events", "main"), None);
+    }
+
+    /// A cluster needs ZooKeeper, which the tests lack, so this only checks the syntax.
+    #[tokio::test]
+    async fn the_engine_parses_every_cluster_statement() {
+        let clickhouse = sandbox::test::clickhouse().await;
+        let client = clickhouse::Client::default().with_url(&clickhouse.url).with_user(&clickhouse.user);
+        let client = client.with_password(&clickhouse.password);
+        for statement in FILES
+            .iter()
+            .flat_map(|(_, sql)| statements(sql))
+            .filter_map(|one| cluster::for_cluster(one, "main"))
+            .flatten()
+        {
+            let formatted =
+                client.query("SELECT formatQuery(?)").bind(statement).fetch_one::<String>().await.unwrap();
+            assert!(formatted.contains("ON CLUSTER main"), "{formatted}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Who returned: one row for each thing a visitor did on a day, under the id that outlives the day.
+//! Rows for retention: one for each visitor, day and event name, under the id that outlives the day.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use domain::visits::Kind;
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::events::STORE_TIMEOUT;
-use crate::{Error, Warehouse, within};
+use crate::client::{STORE_TIMEOUT, Warehouse, with_timeout};
+use crate::error::Error;
 
 /// A row of `returns`.
 #[derive(Row, Serialize, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,17 +28,14 @@ struct ReturnRow<'a> {
 }
 
 impl Warehouse {
-    /// Notes who of these events' visitors was there on that day. Equal rows are one, so this may be done again.
-    /// The rows go in sorted: their order says nothing about the events'.
-    ///
-    /// # Errors
-    /// ClickHouse is away, too slow, or refuses the batch.
+    /// Inserts the retention rows of these events. Equal rows are merged, so this is idempotent. The rows are sorted, so
+    /// that their order does not reveal that of the events.
     pub async fn insert_retention(&self, events: &[Event]) -> Result<(), Error> {
         let rows: BTreeSet<_> = events.iter().filter_map(ReturnRow::of).collect();
         if rows.is_empty() {
             return Ok(());
         }
-        within(STORE_TIMEOUT, async {
+        with_timeout(STORE_TIMEOUT, async {
             let insert = self.client.insert::<ReturnRow<'_>>("returns").await?;
             let mut insert = insert.with_setting("async_insert", "0");
             for row in &rows {

@@ -1,21 +1,21 @@
-//! Visits (the table is called `sessions`): brought up to date with the stored events whenever a batch touches them.
+//! Visits (table `sessions`), recomputed from the stored events whenever a batch adds some.
 //!
-//! The rule is `domain::visits`; here stands what it takes to apply it to a store that several collectors write to,
-//! at any time and more than once:
+//! The rules are in `domain::visits`. This module applies them to tables that several collectors write to at any time,
+//! repeatedly and out of order:
 //!
-//! - Only *stored* events are looked at, so what one collector knows doesn't matter, nor what it forgot.
-//! - A visit's row carries a `version`: how many events of its visitor it was made from, and no less than any row before.
-//!   The fuller row wins, of two as full the later one.
-//! - A row whose visit is no more (a late event came before it) is written again as deleted.
-//! - What nearly every batch does is go on with visits where they stopped (`extend`). A visit says what it was made
-//!   of; where that and what came now is all there is of a visitor, nothing else is read, and the rest (`recompute`) is
-//!   for whom it isn't.
-//! - After writing, the events are counted once more. If there are others now, another collector may have looked
-//!   before ours were there and written after us: the work is done again. So whoever comes last leaves it right.
+//! - Only *stored* events are read, so no state of a collector matters.
+//! - The row of a visit has a `version`: the number of the visitor's events it was computed from, and at least that of
+//!   earlier rows. The row with the highest version wins; among equals, the last.
+//! - A visit that no longer exists, because a late event preceded it, is overwritten with a deleted row.
+//! - Most batches only continue the last visits (`extend`). A visit's row has a tally of the events it consists of. If the
+//!   tallies and the batch add up to all events of a visitor, nothing else is read; the others are recomputed from all
+//!   their events (`recompute`).
+//! - After writing, the events are counted again. If the count changed, another collector may have read before our events
+//!   were stored and written after us, so the work is repeated. The last writer leaves the correct result.
 //!
-//! A visitor's id holds for one day (UTC). `previous`, on events soon after midnight, is the id of the day before:
-//! ids chain so into persons. What a batch touches are its own ids, those before and those after; to know these
-//! fully, one more is read at either end, and what began even before that is taken from the stored row.
+//! A visitor's id is valid for one day (UTC). On events soon after midnight, `previous` is the id of the day before, which
+//! links the ids of one visitor. A batch affects its own ids, those before and those after. To read these completely, one
+//! more id is read at either end; older ones are represented by their stored visit.
 
 mod extend;
 mod link_expiry;

@@ -1,46 +1,46 @@
-//! Where things stand in the tables: columns of dimensions, conditions of ranges.
+//! SQL of the tables: columns of dimensions and conditions of ranges.
 
 use domain::analytics::{Dimension, Filter, Subject};
 
 use super::statement::Statement;
 
-/// The site's events of the range.
+/// Condition of `events`: those of the site in the range.
 pub(super) const EVENTS: &str = "site_id = {site:UUID} AND received_at >= fromUnixTimestamp64Milli({from:Int64}) \
                                  AND received_at < fromUnixTimestamp64Milli({to:Int64})";
 
-/// The site's visits going on in the range. None lasts longer than a day, so that those of earlier days need no
-/// look.
+/// Condition of `sessions`: the site's visits that overlap the range. None lasts longer than a day, so that older ones
+/// need not be read.
 pub(super) const VISITS: &str = "site_id = {site:UUID} \
                                  AND start >= fromUnixTimestamp64Milli({from:Int64} - 90000000) \
                                  AND start < fromUnixTimestamp64Milli({to:Int64}) \
                                  AND ended >= fromUnixTimestamp64Milli({from:Int64})";
 
-/// A visit that its visitor went on with under the next day's id.
+/// Condition of `sessions`: visits that continue under the visitor's id of the next day.
 pub(super) const OVER_MIDNIGHT: &str = "toDate(start) < toDate(ended)";
 
-/// Which ids are one visitor's who was there around midnight (UTC): an event of the first half hour names the id
-/// of the day before.
+/// Selects the pairs of ids that belong to one visitor around midnight (UTC): events of the first half hour contain the
+/// id of the day before.
 pub(super) const LINKS: &str = "SELECT DISTINCT visitor, previous FROM events WHERE site_id = {site:UUID} \
                                 AND received_at >= fromUnixTimestamp64Milli({from:Int64} - 90000000) \
                                 AND received_at < fromUnixTimestamp64Milli({to:Int64} + 90000000) AND previous != 0";
 
-/// Pages were viewed; names of events are ours, or bound.
+/// Condition of `events`: page views.
 pub(super) const PAGE_VIEWS: &str = "name = 'page_view'";
-/// A page was looked at for a while.
+/// Condition of `events`: reports of engagement.
 pub(super) const ENGAGEMENT: &str = "name = 'engagement' AND engagement_ms > 0";
-/// Somebody did something.
+/// Condition of `events`: all but reports of engagement.
 pub(super) const DONE: &str = "name != 'engagement'";
 
-/// Of what every event of a visitor has a column.
-pub(super) fn of_event(dimension: Dimension) -> &'static str {
+/// The column of `events`.
+pub(super) fn event_column(dimension: Dimension) -> &'static str {
     match dimension {
         Dimension::Url => "path",
-        other => of_visit(other),
+        other => session_column(other),
     }
 }
 
-/// The visit's column; of a page it is the one the visit began at.
-pub(super) fn of_visit(dimension: Dimension) -> &'static str {
+/// The column of `sessions`; for a page it is the entry page.
+pub(super) fn session_column(dimension: Dimension) -> &'static str {
     match dimension {
         Dimension::Url | Dimension::EntryPage => "entry_path",
         Dimension::ExitPage => "exit_path",
@@ -58,12 +58,12 @@ pub(super) fn of_visit(dimension: Dimension) -> &'static str {
     }
 }
 
-/// Whether the events themselves say it.
-pub(super) fn stands_in_events(dimension: Dimension) -> bool {
+/// Whether `events` has the dimension.
+pub(super) fn is_in_events(dimension: Dimension) -> bool {
     dimension.subject() != Subject::Visit
 }
 
-/// ` AND …` for each of these filters.
+/// Returns ` AND …` for each filter.
 pub(super) fn and_filters<'a>(
     statement: &mut Statement,
     filters: impl IntoIterator<Item = &'a Filter>,

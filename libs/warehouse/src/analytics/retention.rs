@@ -1,17 +1,17 @@
-//! Who came back, by the ids that live longer than a day. They stand in a table of their own, in which there is
-//! nothing else to be known about anybody.
+//! Returning visitors, by the ids that live longer than a day. These are in a table of their own, which contains nothing
+//! else about a visitor.
 
 use chrono::{NaiveDate, TimeDelta};
 use clickhouse::Row;
 use domain::analytics::{Granularity, Retention, Returns};
 use serde::Deserialize;
 
-use super::SiteAnalytics;
+use super::site_analytics::SiteAnalytics;
 use super::statement::{Bound, Statement};
-use crate::Error;
+use crate::error::Error;
 
-/// No id lives longer, so that nobody seen before is seen again.
-const LONGEST_LIFE_DAYS: i64 = 92;
+/// Maximum lifetime of an id. No id that was first seen earlier can be seen again.
+const MAX_LIFETIME_DAYS: i64 = 92;
 
 #[derive(Row, Deserialize)]
 struct ReturnsRow {
@@ -19,29 +19,25 @@ struct ReturnsRow {
     came: NaiveDate,
     #[serde(with = "clickhouse::serde::chrono::date")]
     there: NaiveDate,
-    /// None where it is an epoch that is told.
+    /// 0 in rows that contain an epoch.
     count: u64,
 }
 
 impl SiteAnalytics<'_> {
-    /// How many of those who came for the first time in one period were there in another, for all pairs of periods
-    /// of which there are any; whoever came is there in the period they came in, whatever they did. And the first
-    /// days of the lives of all ids that were seen on these days.
-    ///
-    /// # Errors
-    /// As [`SiteAnalytics::total`].
-    pub async fn retention(&self, asked: &Retention) -> Result<(Vec<Returns>, Vec<NaiveDate>), Error> {
-        let period = match asked.granularity {
+    /// Returns the number of visitors by first period and active period, without zeros, and the first days of the lifetimes
+    /// of all ids in the range. A visitor counts as active in the first period.
+    pub async fn retention(&self, query: &Retention) -> Result<(Vec<Returns>, Vec<NaiveDate>), Error> {
+        let period = match query.granularity {
             Granularity::Day => "",
             Granularity::Week => "toMonday",
             Granularity::Month => "toStartOfMonth",
         };
         let mut statement = self.statement();
-        self.bind_days(&mut statement, asked);
-        statement.bind("came", Bound::Text(asked.first_event.clone()));
-        statement.bind("returned", Bound::Text(asked.return_event.clone()));
-        let (there, of_one) = if asked.first_event == asked.return_event {
-            // Whoever did it again did it before: nobody returns earlier than they came.
+        self.bind_days(&mut statement, query);
+        statement.bind("came", Bound::Text(query.first_event.clone()));
+        statement.bind("returned", Bound::Text(query.return_event.clone()));
+        let (there, of_one) = if query.first_event == query.return_event {
+            // The same event: every further day is a return, and none is before the first.
             let days = format!("min(day) AS first, groupUniqArray({period}(day)) AS periods");
             let own = "name = {came:String}";
             ("periods", format!("{days} FROM returns WHERE {DAYS} AND {own} GROUP BY returner"))
@@ -68,16 +64,16 @@ impl SiteAnalytics<'_> {
         Ok((returns.into_iter().map(one).collect(), epochs.into_iter().map(|row| row.came).collect()))
     }
 
-    fn bind_days(&self, statement: &mut Statement, asked: &Retention) {
-        // ClickHouse's dates begin in 1970 and end in 2149; beyond, they wrap around.
+    fn bind_days(&self, statement: &mut Statement, query: &Retention) {
+        // ClickHouse's dates range from 1970 to 2149 and wrap around beyond.
         let day_of = |number| NaiveDate::from_epoch_days(number).unwrap_or_default();
         let text = |day: NaiveDate| Bound::Text(day.clamp(day_of(0), day_of(65_000)).to_string());
-        statement.bind("earliest", text(asked.days.first - TimeDelta::days(LONGEST_LIFE_DAYS)));
-        statement.bind("latest", text(asked.last_day()));
-        statement.bind("first", text(asked.days.first));
-        statement.bind("last", text(asked.days.last));
+        statement.bind("earliest", text(query.days.first - TimeDelta::days(MAX_LIFETIME_DAYS)));
+        statement.bind("latest", text(query.last_day()));
+        statement.bind("first", text(query.days.first));
+        statement.bind("last", text(query.days.last));
     }
 }
 
-/// What was seen on the days in question, and before for as long as an id may live.
+/// Condition of `returns`: the days of the query and the maximum lifetime of an id before them.
 const DAYS: &str = "site_id = {site:UUID} AND day >= {earliest:Date} AND day <= {latest:Date}";

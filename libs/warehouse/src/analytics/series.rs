@@ -1,4 +1,4 @@
-//! One figure in buckets of time.
+//! A metric in buckets of time.
 
 use std::collections::HashMap;
 
@@ -6,31 +6,31 @@ use clickhouse::Row;
 use domain::analytics::{Question, Range, Sums};
 use serde::Deserialize;
 
-use super::SiteAnalytics;
-use super::source::{Part, Shape, Source};
+use super::site_analytics::SiteAnalytics;
+use super::source::{RangePart, Shape, Source};
 use super::statement::{Bound, Statement};
-use crate::Error;
+use crate::error::Error;
 
 #[derive(Row, Deserialize)]
 struct BucketRow {
-    /// The second it begins with.
+    /// The start of the bucket in Unix seconds.
     bucket: i64,
     amount: u64,
     over: u64,
 }
 
-/// How an instant finds its bucket. The buckets' beginnings are worked out beforehand, so that ClickHouse needs to know
-/// nothing of time zones.
+/// How SQL maps an instant to its bucket. The starts of the buckets are computed beforehand, so that ClickHouse needs no
+/// time zones.
 #[derive(Clone, Copy)]
 enum Buckets {
-    /// All begin equally far apart.
+    /// All buckets have the same length.
     Even,
-    /// Clocks are moved, or they are months.
+    /// Buckets differ in length: months, or days with a clock change.
     Uneven,
 }
 
 impl Buckets {
-    /// Binds where buckets begin.
+    /// Binds the starts of the buckets.
     fn bind(starts: &[i64], statement: &mut Statement) -> Self {
         let mut steps = starts.windows(2).map(|pair| pair[1] - pair[0]);
         let step = steps.next().unwrap_or(1);
@@ -44,7 +44,7 @@ impl Buckets {
         Self::Even
     }
 
-    /// The beginning of the bucket that the instant in a column lies in; of the first or last one if it lies beyond.
+    /// Returns SQL for the start of a column's bucket. Instants outside the range belong to the first or last bucket.
     fn of(self, column: &str) -> String {
         let second = format!("toInt64(toUnixTimestamp({column}))");
         match self {
@@ -56,7 +56,7 @@ impl Buckets {
         }
     }
 
-    /// All buckets a visit was going on in; mostly it is one.
+    /// Returns SQL for all buckets that a visit overlaps; mostly it is one.
     fn of_visit(self) -> String {
         let (first, last) = (self.of("start"), self.of("ended"));
         let all = match self {
@@ -70,13 +70,10 @@ impl Buckets {
 }
 
 impl SiteAnalytics<'_> {
-    /// The sums of the question's figure in each of its buckets, as if each had been asked for alone.
-    ///
-    /// # Errors
-    /// As [`SiteAnalytics::total`].
+    /// Returns the sums of the metric in each bucket, as if each bucket were queried alone.
     pub async fn series(&self, question: &Question) -> Result<Vec<Sums>, Error> {
         let starts: Vec<i64> = question.buckets.iter().map(|bucket| bucket.range.start.timestamp()).collect();
-        // Who is active now is in none of the buckets of last year.
+        // The counted range may be outside the shown one: active visitors are counted now, whatever range is shown.
         let (counted, shown) = (question.counted, question.range);
         let range = Range { start: counted.start.max(shown.start), end: counted.end.min(shown.end) };
         if range.start >= range.end {
@@ -87,7 +84,7 @@ impl SiteAnalytics<'_> {
         let mut statement = self.statement();
         statement.bind_range(range);
         let buckets = Buckets::bind(&starts, &mut statement);
-        let rows = shape.rows(source, Part::Whole, &mut statement);
+        let rows = shape.rows(source, RangePart::Whole, &mut statement);
         let bucket = match source {
             Source::Visits => buckets.of_visit(),
             Source::Events | Source::Joined => format!("SELECT {} AS bucket, ", buckets.of("received_at")),

@@ -1,11 +1,11 @@
-//! A statement in the making: text of ours, and values of callers that are bound by the server.
+//! A SQL statement under construction: constant text, and values that the server binds.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use domain::analytics::Range;
 
-/// A value that is bound.
+/// A bound value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Bound {
     Text(String),
@@ -14,7 +14,7 @@ pub(super) enum Bound {
     Ids(Vec<u64>),
 }
 
-/// Text and values.
+/// The text and the bound values.
 #[derive(Debug, Default)]
 pub(super) struct Statement {
     sql: String,
@@ -22,28 +22,27 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// Adds text of ours.
+    /// Appends text, which must not contain a caller's value.
     pub(super) fn push(&mut self, text: &str) -> &mut Self {
         self.sql.push_str(text);
         self
     }
 
-    /// Binds a value to a name of ours.
     pub(super) fn bind(&mut self, name: &str, value: Bound) {
         self.values.insert(name.to_owned(), value);
     }
 
-    /// Binds the ends of a range as `from` and `to`, in milliseconds.
+    /// Binds the bounds of a range as `from` and `to`, in milliseconds.
     pub(super) fn bind_range(&mut self, range: Range) {
         self.bind("from", Bound::Number(range.start.timestamp_millis()));
         self.bind("to", Bound::Number(range.end.timestamp_millis()));
     }
 
-    /// A condition that a column has this value.
+    /// Binds a value and returns the condition that a column equals it.
     pub(super) fn equals(&mut self, column: &str, value: &str) -> String {
         let name = format!("v{}", self.values.len());
         let mut condition = String::new();
-        // Writing to a string can't fail.
+        // Writing to a string cannot fail.
         let _ = write!(condition, "{column} = {{{name}:String}}");
         self.bind(&name, Bound::Text(value.to_owned()));
         condition

@@ -1,25 +1,19 @@
-//! One figure of a whole range.
+//! A metric over a whole range.
 
 use domain::analytics::{Metric, Question, Range, Sums};
 
-use super::source::{Part, Shape, Source, WITHIN};
+use super::site_analytics::{SiteAnalytics, SumsRow};
+use super::source::{RangePart, Shape, Source, WITHIN};
 use super::statement::Statement;
-use super::{SiteAnalytics, SumsRow};
-use crate::Error;
+use crate::error::Error;
 
 impl SiteAnalytics<'_> {
-    /// The sums of `question`'s figure over `range`, its filters applied.
-    ///
-    /// # Errors
-    /// ClickHouse is away, or the question takes too much.
+    /// Returns the sums of the metric over `range`, with the query's filters.
     pub async fn total(&self, question: &Question, range: Range) -> Result<Sums, Error> {
         self.sums(Shape::whole(question), range).await
     }
 
-    /// Distinct visitors who did something in the range.
-    ///
-    /// # Errors
-    /// As [`SiteAnalytics::total`].
+    /// Counts the distinct visitors with any event in the range.
     pub async fn active_visitors(&self, range: Range) -> Result<u64, Error> {
         let shape = Shape { metric: Metric::ActiveVisitors, breakdown: None, filters: &[] };
         Ok(self.sums(shape, range).await?.amount)
@@ -28,22 +22,22 @@ impl SiteAnalytics<'_> {
     async fn sums(&self, shape: Shape<'_>, range: Range) -> Result<Sums, Error> {
         if !shape.adds_up_visits() {
             return self
-                .sum(shape.sums(shape.source()), range, |it| shape.rows(shape.source(), Part::Whole, it))
+                .sum(shape.sums(shape.source()), range, |it| shape.rows(shape.source(), RangePart::Whole, it))
                 .await;
         }
-        // Where no visit crosses an edge, no page view needs to be looked at.
+        // If no visit crosses an edge of the range, no event needs to be read.
         let sums = format!("sumIf(page_views, {WITHIN}) AS amount, countIf(NOT {WITHIN}) AS over");
-        let Sums { amount, over: across } =
-            self.sum(sums, range, |it| shape.rows(Source::Visits, Part::Whole, it)).await?;
-        if across == 0 {
+        let Sums { amount, over: visits_across } =
+            self.sum(sums, range, |it| shape.rows(Source::Visits, RangePart::Whole, it)).await?;
+        if visits_across == 0 {
             return Ok(Sums { amount, over: 0 });
         }
         let sums = shape.sums(Source::Joined);
-        let seen = self.sum(sums, range, |it| shape.rows(Source::Joined, Part::Across, it)).await?;
-        Ok(Sums { amount: amount + seen.amount, over: 0 })
+        let across = self.sum(sums, range, |it| shape.rows(Source::Joined, RangePart::Across, it)).await?;
+        Ok(Sums { amount: amount + across.amount, over: 0 })
     }
 
-    /// Two sums over rows.
+    /// Runs a statement of two sums over `rows`.
     async fn sum(
         &self,
         sums: String,

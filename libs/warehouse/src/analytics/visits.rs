@@ -1,77 +1,77 @@
-//! The list of visits, the newest first, with the pages seen in each.
+//! The list of visits, newest first, with the pages of each.
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clickhouse::Row;
 use domain::analytics::{Range, Visits};
 use serde::Deserialize;
 
-use super::SiteAnalytics;
 use super::columns::{self, EVENTS, LINKS, PAGE_VIEWS, VISITS};
+use super::site_analytics::SiteAnalytics;
 use super::statement::{Bound, Statement};
-use crate::Error;
+use crate::error::Error;
 
-/// Pages shown of one visit: what has more is no person's.
-const PAGES_SHOWN_MAX: i64 = 1_000;
+/// Maximum number of pages returned for one visit. No person views more.
+const MAX_PAGES_PER_VISIT: i64 = 1_000;
 
-/// A part of the list.
+/// A page of the list.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct VisitList {
-    /// The visits of this part.
+    /// The visits on this page.
     pub visits: Vec<VisitSummary>,
-    /// How many there are in all.
+    /// Number of visits in the whole list.
     pub total: u64,
 }
 
 /// A visit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VisitSummary {
-    /// Its visitor's id of the day it began.
+    /// The visitor's id of the day the visit began.
     pub visitor: u64,
-    /// Its first event.
+    /// Time of the first event.
     pub start: DateTime<Utc>,
-    /// Its last one, or the end of the last page's being looked at.
+    /// Time of the last event or report of engagement.
     pub ended: DateTime<Utc>,
-    /// How many pages were viewed.
+    /// Number of page views.
     pub page_views: u32,
-    /// Path of the first page; empty if there was none.
+    /// Path of the first page; empty without page views.
     pub entry_page: String,
     /// Path of the last page.
     pub exit_page: String,
-    /// ISO 3166-1 alpha-2; empty if unknown, as the next three.
+    /// ISO 3166-1 alpha-2 code; empty if unknown, like region, city and device.
     pub country: String,
-    /// The region.
+    /// ISO 3166-2 code or name.
     pub region: String,
-    /// The city.
+    /// English name.
     pub city: String,
     /// `desktop`, `mobile`, `tablet`, …
     pub device: String,
-    /// The pages in the order they were viewed; the first 1,000.
+    /// The first 1,000 pages in the order of their views.
     pub pages: Vec<ViewedPage>,
 }
 
-/// A page that was viewed.
+/// A page view of a visit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewedPage {
-    /// Its path.
+    /// Path of the page.
     pub path: String,
-    /// When.
+    /// Time of the view.
     pub at: DateTime<Utc>,
 }
 
 #[derive(Row, Deserialize)]
 struct DayRow {
-    /// On which they began (UTC).
+    /// Day on which the visits began (UTC).
     #[serde(with = "clickhouse::serde::chrono::date")]
     day: NaiveDate,
     count: u64,
 }
 
-/// Where a part of the list lies.
+/// The days that contain a page of the list.
 #[derive(Debug, PartialEq, Eq)]
-struct DaysOf {
+struct PageDays {
     latest: NaiveDate,
     earliest: NaiveDate,
-    /// So many visits of these days come before it.
+    /// Number of visits of these days before the page.
     offset: i64,
 }
 
@@ -93,7 +93,7 @@ struct VisitRow {
 
 #[derive(Row, Deserialize)]
 struct PageRow {
-    /// Of the visit in the list.
+    /// Number of the visit on the page, from 1 on.
     number: u32,
     #[serde(with = "clickhouse::serde::chrono::datetime64::millis")]
     received_at: DateTime<Utc>,
@@ -101,25 +101,22 @@ struct PageRow {
 }
 
 impl SiteAnalytics<'_> {
-    /// The part of the list that is asked for.
-    ///
-    /// # Errors
-    /// As [`SiteAnalytics::total`].
-    pub async fn visits(&self, asked: &Visits) -> Result<VisitList, Error> {
+    /// Returns a page of the list.
+    pub async fn visits(&self, query: &Visits) -> Result<VisitList, Error> {
         let mut statement = self.statement();
-        let rows = list(&mut statement, asked);
+        let rows = list(&mut statement, query);
         statement
             .push("SELECT toDate(start) AS day, count() AS count ")
             .push(&rows)
             .push(" GROUP BY day ORDER BY day DESC");
         let days = self.rows::<DayRow>(statement).await?;
         let total = days.iter().map(|day| day.count).sum();
-        let Some(days) = days_of(&days, asked.offset.into(), asked.limit.into()) else {
+        let Some(days) = days_of_page(&days, query.offset.into(), query.limit.into()) else {
             return Ok(VisitList { visits: vec![], total });
         };
         let mut statement = self.statement();
-        let rows = list(&mut statement, asked);
-        statement.bind("limit", Bound::Number(asked.limit.into()));
+        let rows = list(&mut statement, query);
+        statement.bind("limit", Bound::Number(query.limit.into()));
         statement.bind("earliest", Bound::Text(days.earliest.to_string()));
         statement.bind("latest", Bound::Text(days.latest.to_string()));
         statement.bind("offset", Bound::Number(days.offset));
@@ -137,7 +134,7 @@ impl SiteAnalytics<'_> {
         Ok(VisitList { visits, total })
     }
 
-    /// Fills in the pages, no more of each visit than are shown.
+    /// Adds the pages to the visits.
     async fn fill_pages(&self, visits: &mut [VisitSummary]) -> Result<(), Error> {
         let start = visits.iter().map(|visit| visit.start).min();
         let end = visits.iter().map(|visit| visit.ended).max();
@@ -150,7 +147,7 @@ impl SiteAnalytics<'_> {
         statement.bind("starts", millis(|visit| visit.start));
         statement.bind("ends", millis(|visit| visit.ended));
         statement.bind("ids", Bound::Ids(visits.iter().map(|visit| visit.visitor).collect()));
-        statement.bind("shown", Bound::Number(PAGES_SHOWN_MAX));
+        statement.bind("shown", Bound::Number(MAX_PAGES_PER_VISIT));
         let pages = "received_at, path FROM events WHERE";
         statement.push(&format!(
             "SELECT number, received_at, path FROM (SELECT visitor AS id, {pages} {EVENTS} AND {PAGE_VIEWS} \
@@ -172,7 +169,6 @@ impl SiteAnalytics<'_> {
              ORDER BY number, received_at, path LIMIT {shown:Int64} BY number",
         );
         for PageRow { number, received_at, path } in self.rows::<PageRow>(statement).await? {
-            // They are numbered from 1 on.
             let visit =
                 usize::try_from(number).ok().and_then(|number| visits.get_mut(number.checked_sub(1)?));
             if let Some(visit) = visit {
@@ -183,10 +179,10 @@ impl SiteAnalytics<'_> {
     }
 }
 
-/// The days of which visits are shown, of all days, the latest first: no others need to be read. None if there are no
-/// so many visits.
-fn days_of(days: &[DayRow], offset: u64, limit: u64) -> Option<DaysOf> {
-    let mut found: Option<DaysOf> = None;
+/// Returns the days that contain the visits from `offset` on, so that only these are read, or `None` if there are fewer
+/// visits. `days` is sorted latest first.
+fn days_of_page(days: &[DayRow], offset: u64, limit: u64) -> Option<PageDays> {
+    let mut found: Option<PageDays> = None;
     let mut before = 0;
     for DayRow { day, count } in days {
         if before >= offset + limit {
@@ -194,18 +190,18 @@ fn days_of(days: &[DayRow], offset: u64, limit: u64) -> Option<DaysOf> {
         }
         if before + count > offset {
             let offset = i64::try_from(offset.saturating_sub(before)).ok()?;
-            found.get_or_insert(DaysOf { latest: *day, earliest: *day, offset }).earliest = *day;
+            found.get_or_insert(PageDays { latest: *day, earliest: *day, offset }).earliest = *day;
         }
         before += count;
     }
     found
 }
 
-/// The visits of the list, from `FROM` on.
-fn list(statement: &mut Statement, asked: &Visits) -> String {
-    statement.bind_range(asked.range);
-    statement.bind("pages", Bound::Number(asked.min_pages.into()));
-    let filters = columns::and_filters(statement, &asked.filters, columns::of_visit);
+/// Returns SQL of all visits of the list, from `FROM` on.
+fn list(statement: &mut Statement, query: &Visits) -> String {
+    statement.bind_range(query.range);
+    statement.bind("pages", Bound::Number(query.min_pages.into()));
+    let filters = columns::and_filters(statement, &query.filters, columns::session_column);
     format!("FROM sessions FINAL WHERE {VISITS} AND page_views >= {{pages:Int64}}{filters}")
 }
 
@@ -232,12 +228,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_days_that_a_part_of_the_list_lies_in_are_read() {
+    fn only_the_days_of_the_page_are_read() {
         let on = |day| NaiveDate::from_ymd_opt(2026, 11, day).unwrap();
         let days = [(21, 30), (20, 5), (18, 40)].map(|(day, count)| DayRow { day: on(day), count });
-        let part = |offset, limit| days_of(&days, offset, limit);
+        let part = |offset, limit| days_of_page(&days, offset, limit);
         let of =
-            |latest, earliest, offset| Some(DaysOf { latest: on(latest), earliest: on(earliest), offset });
+            |latest, earliest, offset| Some(PageDays { latest: on(latest), earliest: on(earliest), offset });
         assert_eq!(part(0, 10), of(21, 21, 0));
         assert_eq!(part(0, 30), of(21, 21, 0));
         assert_eq!(part(20, 11), of(21, 20, 20));
@@ -245,6 +241,6 @@ mod tests {
         assert_eq!(part(34, 50), of(20, 18, 4));
         assert_eq!(part(40, 100), of(18, 18, 5));
         assert_eq!(part(75, 10), None);
-        assert_eq!(days_of(&[], 0, 10), None);
+        assert_eq!(days_of_page(&[], 0, 10), None);
     }
 }

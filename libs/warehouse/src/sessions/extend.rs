@@ -1,5 +1,5 @@
-//! The short way, for nearly everybody: what came last is added to the stored visits, and nothing that came before is read
-//! again. It may be gone only where the visits stay whole, which is looked at afterwards; all others go the long way.
+//! The fast path for most visitors: adds new events to the stored visits without reading earlier events. It applies only
+//! if the visits then contain all events of the visitor, which is checked afterwards; all others are recomputed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -8,19 +8,20 @@ use contract::events::Event;
 use domain::visits::{Rules, Step, Tally, UnderWay, Visit, begins_anew, go_on};
 
 use super::rows::{Origin, Origins, VisitRow, step_of};
-use super::visitor_links::Id;
-use crate::{Error, Warehouse};
+use super::visitor_links::DailyId;
+use crate::client::Warehouse;
+use crate::error::Error;
 
-/// Visitors worked on at a time: bounds the memory, and the length of a statement.
-const AT_A_TIME: usize = 50_000;
+/// Visitors per batch. Bounds the memory and the size of statements.
+const BATCH_SIZE: usize = 50_000;
 
-/// What somebody sent just now.
-type Sent = Vec<Step<Arc<Origin>>>;
+/// The new events of one visitor.
+type NewSteps = Vec<Step<Arc<Origin>>>;
 
-/// The stored visits that began under an id, as far as the next event needs them.
+/// The stored visits of an id, reduced to the data that new events need.
 #[derive(Default)]
 struct StoredSessions {
-    /// Of all but the last.
+    /// The tally of all visits but the last.
     earlier: Tally,
     last: Option<Visit<Arc<Origin>>>,
     spans: Vec<UnderWay>,
@@ -40,104 +41,108 @@ impl StoredSessions {
         }
     }
 
-    /// Whether the rule could have made these visits: two that read the same at the same time may have written down parts
-    /// of one, and be about to mend that.
-    fn is_by(&mut self, rules: Rules) -> bool {
+    /// Whether the rules can produce these visits. Concurrent collectors may have written parts of one visit and be about
+    /// to repair that.
+    fn follow(&mut self, rules: Rules) -> bool {
         self.spans.sort_unstable_by_key(|span| span.start);
         self.spans.windows(2).all(|two| begins_anew(two[0], two[1].start, rules))
     }
 }
 
-/// Visits that have gone on, and what must be stored of their visitor for them to be whole.
+/// Extended visits, and the tally of stored events with which they are complete.
 struct ExtendedSessions {
     visits: Vec<Visit<Arc<Origin>>>,
     version: u64,
-    wanted: Tally,
+    expected: Tally,
 }
 
 impl Warehouse {
-    /// Adds these events, stored just now, to their visitors' visits. Gives the ids of whom that can't be said: their
-    /// visits are to be worked out anew.
-    pub(super) async fn extend_sessions(&self, events: &[Event], rules: Rules) -> Result<HashSet<Id>, Error> {
+    /// Adds these new, stored events to their visitors' visits. Returns the ids whose visits must be recomputed instead.
+    pub(super) async fn extend_sessions(
+        &self,
+        events: &[Event],
+        rules: Rules,
+    ) -> Result<HashSet<DailyId>, Error> {
         let mut origins = Origins::default();
-        let mut sent: BTreeMap<Id, Sent> = BTreeMap::new();
+        let mut new: BTreeMap<DailyId, NewSteps> = BTreeMap::new();
         for event in events {
-            let id = Id::at(event.site_id, event.visitor, event.received_at);
-            sent.entry(id).or_default().push(step_of(event, &mut origins));
+            let id = DailyId::at(event.site_id, event.visitor, event.received_at);
+            new.entry(id).or_default().push(step_of(event, &mut origins));
         }
-        // Whoever came over midnight has visits under two ids.
-        let came_over = events.iter().filter(|event| event.previous != 0);
-        let mut anew: HashSet<Id> =
-            came_over.map(|event| Id::at(event.site_id, event.visitor, event.received_at)).collect();
-        sent.retain(|id, _| !anew.contains(id));
-        while !sent.is_empty() {
-            let rest = sent.keys().nth(AT_A_TIME).copied().map(|id| sent.split_off(&id));
-            anew.extend(self.extend_batch(sent, &mut origins, rules).await?);
-            sent = rest.unwrap_or_default();
+        // A visitor around midnight has visits under two ids.
+        let linked = events.iter().filter(|event| event.previous != 0);
+        let mut outdated: HashSet<DailyId> =
+            linked.map(|event| DailyId::at(event.site_id, event.visitor, event.received_at)).collect();
+        new.retain(|id, _| !outdated.contains(id));
+        while !new.is_empty() {
+            let rest = new.keys().nth(BATCH_SIZE).copied().map(|id| new.split_off(&id));
+            outdated.extend(self.extend_batch(new, &mut origins, rules).await?);
+            new = rest.unwrap_or_default();
         }
-        Ok(anew)
+        Ok(outdated)
     }
 
     async fn extend_batch(
         &self,
-        sent: BTreeMap<Id, Sent>,
+        new: BTreeMap<DailyId, NewSteps>,
         origins: &mut Origins,
         rules: Rules,
-    ) -> Result<HashSet<Id>, Error> {
-        let ids: HashSet<Id> = sent.keys().copied().collect();
-        let gone = self.read(sent, origins, rules).await?;
-        let whole = self.write(&gone).await?;
-        Ok(ids.into_iter().filter(|id| !whole.contains(id)).collect())
+    ) -> Result<HashSet<DailyId>, Error> {
+        let ids: HashSet<DailyId> = new.keys().copied().collect();
+        let extended = self.extend_stored(new, origins, rules).await?;
+        let complete = self.write(&extended).await?;
+        Ok(ids.into_iter().filter(|id| !complete.contains(id)).collect())
     }
 
-    /// How stored visits go on with what was sent, where that can be said.
-    async fn read(
+    /// Extends the stored visits in memory, where the fast path applies.
+    async fn extend_stored(
         &self,
-        sent: BTreeMap<Id, Sent>,
+        new: BTreeMap<DailyId, NewSteps>,
         origins: &mut Origins,
         rules: Rules,
-    ) -> Result<HashMap<Id, ExtendedSessions>, Error> {
-        let ids: HashSet<Id> = sent.keys().copied().collect();
-        let mut kept: HashMap<Id, StoredSessions> = HashMap::new();
-        self.look_at_visits(&ids, |row| kept.entry(row.id()).or_default().add(row, origins)).await?;
-        let followed = self.next(&ids).await?;
-        let on = sent.into_iter().filter(|(id, _)| !followed.contains_key(id)).filter_map(|(id, sent)| {
-            let kept = kept.remove(&id).unwrap_or_default();
-            extended(kept, sent, rules).map(|on| (id, on))
-        });
-        Ok(on.collect())
+    ) -> Result<HashMap<DailyId, ExtendedSessions>, Error> {
+        let ids: HashSet<DailyId> = new.keys().copied().collect();
+        let mut stored: HashMap<DailyId, StoredSessions> = HashMap::new();
+        self.for_each_visit(&ids, |row| stored.entry(row.id()).or_default().add(row, origins)).await?;
+        let continued = self.next_day_ids(&ids).await?;
+        let extended =
+            new.into_iter().filter(|(id, _)| !continued.contains_key(id)).filter_map(|(id, new)| {
+                let stored = stored.remove(&id).unwrap_or_default();
+                extend(stored, new, rules).map(|extended| (id, extended))
+            });
+        Ok(extended.collect())
     }
 
-    /// Writes down how visits went on, and gives those whose visits are then made of all there is.
-    async fn write(&self, gone: &HashMap<Id, ExtendedSessions>) -> Result<HashSet<Id>, Error> {
-        let rows = gone
+    /// Writes extended visits. Returns the ids whose visits then contain all stored events.
+    async fn write(&self, extended: &HashMap<DailyId, ExtendedSessions>) -> Result<HashSet<DailyId>, Error> {
+        let rows = extended
             .iter()
-            .flat_map(|(id, on)| on.visits.iter().map(|visit| VisitRow::of(id.site, visit, on.version)));
+            .flat_map(|(id, one)| one.visits.iter().map(|visit| VisitRow::of(id.site, visit, one.version)));
         self.insert_rows(&rows.collect::<Vec<_>>()).await?;
-        // Others may have stored something of these visitors, or these events may have been in their visits already.
-        let seen = self.count_seen(&gone.keys().copied().collect()).await?;
-        let is_whole = |id: &Id, on: &ExtendedSessions| {
-            seen.get(id).is_some_and(|seen| seen.tally == on.wanted && !seen.came_over)
+        // Another collector may have stored events of these visitors, or the visits may have contained these events before.
+        let counts = self.count_events(&extended.keys().copied().collect()).await?;
+        let is_complete = |id: &DailyId, one: &ExtendedSessions| {
+            counts.get(id).is_some_and(|count| count.tally == one.expected && !count.has_previous)
         };
-        Ok(gone.iter().filter(|(id, on)| is_whole(id, on)).map(|(id, _)| *id).collect())
+        Ok(extended.iter().filter(|(id, one)| is_complete(id, one)).map(|(id, _)| *id).collect())
     }
 }
 
-fn extended(mut kept: StoredSessions, mut sent: Sent, rules: Rules) -> Option<ExtendedSessions> {
-    if !kept.is_by(rules) {
+fn extend(mut stored: StoredSessions, mut new: NewSteps, rules: Rules) -> Option<ExtendedSessions> {
+    if !stored.follow(rules) {
         return None;
     }
-    let last = kept.last.as_ref().map(|visit| visit.tally).unwrap_or_default();
-    let wanted = kept.earlier + last + sent.iter().map(|step| Tally::of(step.at)).sum();
-    let version = kept.version + sent.len() as u64;
-    let mut visits = go_on(kept.last, &mut sent, rules)?;
-    // A report that belongs to no visit is in none: later ones may make it part of one.
-    let is_whole = kept.earlier + visits.iter().map(|visit| visit.tally).sum() == wanted;
-    // The last, where it didn't go on, is stored as it is.
+    let last = stored.last.as_ref().map(|visit| visit.tally).unwrap_or_default();
+    let expected = stored.earlier + last + new.iter().map(|step| Tally::of(step.at)).sum();
+    let version = stored.version + new.len() as u64;
+    let mut visits = go_on(stored.last, &mut new, rules)?;
+    // A report of engagement without a visit is in none; later events may make it part of one.
+    let is_complete = stored.earlier + visits.iter().map(|visit| visit.tally).sum() == expected;
+    // If the last visit was not continued, its row is unchanged.
     if visits.first().is_some_and(|visit| visit.tally == last) {
         visits.remove(0);
     }
-    is_whole.then_some(ExtendedSessions { visits, version, wanted })
+    is_complete.then_some(ExtendedSessions { visits, version, expected })
 }
 
 #[cfg(test)]
@@ -148,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// Minutes after a midnight.
+    /// A page view at that many minutes after a fixed midnight.
     fn event(number: u128, visitor: u64, minutes: i64, previous: u64) -> Event {
         Event {
             id: Uuid::from_u128(number),
@@ -171,14 +176,14 @@ mod tests {
         })
     }
 
-    /// A collector that has stored an event and read the visits, and has written nothing yet.
-    async fn begin(warehouse: &Warehouse, event: &Event) -> HashMap<Id, ExtendedSessions> {
+    /// Stores an event and extends its visitor's visits in memory, as a collector does that has not written them yet.
+    async fn extend_in_memory(warehouse: &Warehouse, event: &Event) -> HashMap<DailyId, ExtendedSessions> {
         let batch = std::slice::from_ref(event);
         warehouse.insert_events(&event.id.to_string(), batch).await.unwrap();
         let mut origins = Origins::default();
-        let id = Id::at(event.site_id, event.visitor, event.received_at);
-        let sent = BTreeMap::from([(id, vec![step_of(event, &mut origins)])]);
-        warehouse.read(sent, &mut origins, Rules::default()).await.unwrap()
+        let id = DailyId::at(event.site_id, event.visitor, event.received_at);
+        let new = BTreeMap::from([(id, vec![step_of(event, &mut origins)])]);
+        warehouse.extend_stored(new, &mut origins, Rules::default()).await.unwrap()
     }
 
     async fn recompute(warehouse: &Warehouse, event: &Event) {
@@ -191,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_visit_that_became_part_of_yesterdays_is_not_brought_back_by_who_had_read_it() {
+    async fn a_slow_collector_does_not_restore_a_visit_that_was_merged_into_yesterdays() {
         const YESTERDAYS: u64 = 1;
         let clickhouse = sandbox::test::clickhouse().await;
         let warehouse = warehouse(&clickhouse).await;
@@ -199,36 +204,37 @@ mod tests {
         warehouse.insert_events("1", std::slice::from_ref(&first)).await.unwrap();
         recompute(&warehouse, &first).await;
         let slow = event(2, 2, 35, 0);
-        let gone = begin(&warehouse, &slow).await;
+        let extended = extend_in_memory(&warehouse, &slow).await;
         let late = event(3, YESTERDAYS, -10, 0);
         warehouse.insert_events("3", std::slice::from_ref(&late)).await.unwrap();
         recompute(&warehouse, &late).await;
         assert_eq!(views(&warehouse).await, [3]);
-        let whole = warehouse.write(&gone).await.unwrap();
-        assert_eq!(whole.len(), 0);
+        let complete = warehouse.write(&extended).await.unwrap();
+        assert_eq!(complete.len(), 0);
         recompute(&warehouse, &slow).await;
         assert_eq!(views(&warehouse).await, [3]);
     }
 
     #[tokio::test]
-    async fn parts_of_one_visit_that_two_wrote_down_at_once_are_not_gone_on_with() {
+    async fn parts_of_a_visit_written_by_concurrent_collectors_are_not_extended() {
         let clickhouse = sandbox::test::clickhouse().await;
         let warehouse = warehouse(&clickhouse).await;
         let both = [event(1, 2, 660, 0), event(2, 2, 670, 0)];
-        let gone = [begin(&warehouse, &both[0]).await, begin(&warehouse, &both[1]).await];
-        for gone in &gone {
-            assert_eq!(gone.len(), 1);
-            assert_eq!(warehouse.write(gone).await.unwrap().len(), 0, "there is more by now");
+        let extended =
+            [extend_in_memory(&warehouse, &both[0]).await, extend_in_memory(&warehouse, &both[1]).await];
+        for extended in &extended {
+            assert_eq!(extended.len(), 1);
+            assert_eq!(warehouse.write(extended).await.unwrap().len(), 0, "more events are stored by now");
         }
         assert_eq!(views(&warehouse).await, [1, 1]);
         let third = event(3, 2, 680, 0);
-        assert_eq!(begin(&warehouse, &third).await.len(), 0);
+        assert_eq!(extend_in_memory(&warehouse, &third).await.len(), 0);
         for event in [&both[0], &both[1], &third] {
             recompute(&warehouse, event).await;
             assert_eq!(views(&warehouse).await, [3]);
         }
-        // One of the two wakes up and writes what it read long ago.
-        assert_eq!(warehouse.write(&gone[1]).await.unwrap().len(), 0);
+        // One of the two collectors writes its outdated result again.
+        assert_eq!(warehouse.write(&extended[1]).await.unwrap().len(), 0);
         recompute(&warehouse, &both[1]).await;
         assert_eq!(views(&warehouse).await, [3]);
     }

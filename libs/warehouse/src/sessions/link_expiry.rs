@@ -1,16 +1,17 @@
-//! An event soon after midnight knows the visitor's id of the day before, so that a visit may go on. Where none did, it
-//! says only that somebody came on both days, which is nobody's business: it is taken away once visits are final.
+//! Expires visitor links. An event soon after midnight contains the visitor's id of the day before, so that a visit can
+//! continue. If none did, the link only shows that one visitor came on both days, so it is removed once visits are final.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::events::{ERASE_TIMEOUT, is_any};
-use crate::{Error, Warehouse, within};
+use crate::client::{REWRITE_TIMEOUT, Warehouse, with_timeout};
+use crate::deletion::has_rows;
+use crate::error::Error;
 
-/// How far back is looked: what is older was looked at many times.
-const BACK: TimeDelta = TimeDelta::days(62);
+/// How far back links are searched. Older ones were processed many times.
+const MAX_AGE: TimeDelta = TimeDelta::days(62);
 
-/// Events whose visitor's id of the day before served no visit. Twice the same two instants, in milliseconds.
-fn unused(sessions: &str) -> String {
+/// Condition of events with a link that no visit needs. Binds the bounds of the range twice, in milliseconds.
+fn unused_links(sessions: &str) -> String {
     format!(
         "previous != 0
          AND received_at >= fromUnixTimestamp64Milli(toInt64(?)) AND received_at < fromUnixTimestamp64Milli(toInt64(?))
@@ -22,27 +23,26 @@ fn unused(sessions: &str) -> String {
 }
 
 impl Warehouse {
-    /// Makes events from before then forget their visitor's id of the day before, unless a visit went on over that
-    /// midnight: that one must stay in one piece when an event comes very late.
-    ///
-    /// # Errors
-    /// ClickHouse is away or too slow.
+    /// Removes the links of events before that time, unless a visit continued over that midnight: a very late event must
+    /// not split it.
     pub async fn expire_visitor_links(&self, before: DateTime<Utc>) -> Result<(), Error> {
-        let range = [(before - BACK).timestamp_millis(), before.timestamp_millis()];
+        let range = [(before - MAX_AGE).timestamp_millis(), before.timestamp_millis()];
         let bound = |query: clickhouse::query::Query| {
             [range, range].concat().into_iter().fold(query, |query, millis| query.bind(millis))
         };
-        let count = bound(self.work(&format!("SELECT count() FROM events WHERE {}", unused("sessions"))));
-        if !is_any(count).await? || self.is_being_rewritten("events", "previous = 0").await? {
+        let count = bound(
+            self.bounded_query(&format!("SELECT count() FROM events WHERE {}", unused_links("sessions"))),
+        );
+        if !has_rows(count).await? || self.has_unfinished_mutation("events", "previous = 0").await? {
             return Ok(());
         }
-        let (home, everywhere) = (self.home_of("events"), self.everywhere());
-        let unused = unused(&self.home_of("sessions"));
-        let forget = format!("ALTER TABLE {home}{everywhere} UPDATE previous = 0 WHERE {unused}");
-        let forget = bound(self.client.query(&forget))
+        let (local_table, on_cluster) = (self.local_table("events"), self.on_cluster());
+        let condition = unused_links(&self.local_table("sessions"));
+        let expire = format!("ALTER TABLE {local_table}{on_cluster} UPDATE previous = 0 WHERE {condition}");
+        let expire = bound(self.client.query(&expire))
             .with_setting("mutations_sync", "2")
-            // Visits of that time don't change any more: the replicas find the same.
+            // Visits of that time are final, so all replicas compute the same.
             .with_setting("allow_nondeterministic_mutations", "1");
-        within(ERASE_TIMEOUT, forget.execute()).await
+        with_timeout(REWRITE_TIMEOUT, expire.execute()).await
     }
 }

@@ -1,4 +1,4 @@
-//! What is read and written: events as far as visits are made of them, stored visits, and new ones.
+//! Rows of ClickHouse: events, stored visits and new visits.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use domain::visits::{Kind, Step, Tally, UnderWay, Visit};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::visitor_links::Id;
+use super::visitor_links::DailyId;
 
-/// An event, as a visit's part.
+/// The columns of an event that determine its visit.
 #[derive(Row, Deserialize)]
-pub(super) struct SeenRow {
+pub(super) struct EventRow {
     #[serde(with = "clickhouse::serde::uuid")]
     site_id: Uuid,
     #[serde(with = "clickhouse::serde::uuid")]
@@ -43,7 +43,7 @@ pub(super) struct SeenRow {
     os: String,
 }
 
-/// What is known of a visit by its first event.
+/// The attributes that a visit takes from its first event.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Origin {
     account_id: Uuid,
@@ -61,7 +61,7 @@ pub(super) struct Origin {
     os: String,
 }
 
-/// The origin that a row or an event names, of which `$text` makes an owned text.
+/// Builds the origin of a row or event. `$text` is the method that turns its strings into owned ones.
 macro_rules! origin_of {
     ($row:expr, $text:ident) => {
         Origin {
@@ -82,7 +82,7 @@ macro_rules! origin_of {
     };
 }
 
-/// A stored visit, as far as it matters to the next recount.
+/// A stored visit, reduced to its time.
 #[derive(Row, Deserialize)]
 pub(super) struct StoredRow {
     #[serde(with = "clickhouse::serde::uuid")]
@@ -94,9 +94,9 @@ pub(super) struct StoredRow {
     pub(super) ended: DateTime<Utc>,
 }
 
-/// That a visit is stored, or was: a row of it, whatever became of it.
+/// A visit that has any rows, including a deleted one.
 #[derive(Row, Deserialize)]
-pub(super) struct Trace {
+pub(super) struct RecordedVisit {
     #[serde(with = "clickhouse::serde::uuid")]
     site_id: Uuid,
     #[serde(with = "clickhouse::serde::uuid")]
@@ -104,12 +104,12 @@ pub(super) struct Trace {
     visitor: u64,
     #[serde(with = "clickhouse::serde::chrono::datetime64::millis")]
     pub(super) start: DateTime<Utc>,
-    /// The highest of its rows.
+    /// The highest version of its rows.
     pub(super) version: u64,
 }
 
 /// A row of `sessions`.
-#[derive(Row, Serialize, Deserialize)]
+#[derive(Default, Row, Serialize, Deserialize)]
 pub(super) struct VisitRow<'a> {
     #[serde(with = "clickhouse::serde::uuid")]
     site_id: Uuid,
@@ -180,42 +180,22 @@ impl<'a> VisitRow<'a> {
         }
     }
 
-    /// Says that this visit is none.
-    pub(super) fn deleted(trace: &Trace, version: u64) -> Self {
+    /// The row that deletes a visit.
+    pub(super) fn deleted(visit: &RecordedVisit, version: u64) -> Self {
         Self {
-            site_id: trace.site_id,
-            account_id: trace.account_id,
-            visitor: trace.visitor,
-            start: trace.start,
-            ended: trace.start,
-            page_views: 0,
-            events: 0,
-            bounce: 0,
-            entry_host: "",
-            entry_path: "",
-            exit_path: "",
-            referrer_host: "",
-            source: "",
-            channel: "",
-            utm_source: "",
-            utm_medium: "",
-            utm_campaign: "",
-            country: "",
-            region: "",
-            city: "",
-            device: "",
-            browser: "",
-            os: "",
-            engagement_ms: 0,
-            steps: 0,
-            times: 0,
+            site_id: visit.site_id,
+            account_id: visit.account_id,
+            visitor: visit.visitor,
+            start: visit.start,
+            ended: visit.start,
             version,
             deleted: 1,
+            ..Self::default()
         }
     }
 
-    pub(super) fn id(&self) -> Id {
-        Id::at(self.site_id, self.visitor, self.start)
+    pub(super) fn id(&self) -> DailyId {
+        DailyId::at(self.site_id, self.visitor, self.start)
     }
 
     pub(super) fn tally(&self) -> Tally {
@@ -244,21 +224,21 @@ impl<'a> VisitRow<'a> {
     }
 }
 
-impl Trace {
-    pub(super) fn id(&self) -> Id {
-        Id::at(self.site_id, self.visitor, self.start)
+impl RecordedVisit {
+    pub(super) fn id(&self) -> DailyId {
+        DailyId::at(self.site_id, self.visitor, self.start)
     }
 }
 
 impl StoredRow {
-    pub(super) fn id(&self) -> Id {
-        Id::at(self.site_id, self.visitor, self.start)
+    pub(super) fn id(&self) -> DailyId {
+        DailyId::at(self.site_id, self.visitor, self.start)
     }
 }
 
-impl SeenRow {
-    pub(super) fn id(&self) -> Id {
-        Id::at(self.site_id, self.visitor, self.received_at)
+impl EventRow {
+    pub(super) fn id(&self) -> DailyId {
+        DailyId::at(self.site_id, self.visitor, self.received_at)
     }
 
     pub(super) fn into_step(self, origins: &mut Origins) -> Step<Arc<Origin>> {
@@ -275,7 +255,7 @@ impl SeenRow {
     }
 }
 
-/// An event that was just stored, as a visit's part.
+/// Converts a new event into a step of a visit.
 pub(super) fn step_of(event: &Event, origins: &mut Origins) -> Step<Arc<Origin>> {
     Step {
         at: event.received_at,
@@ -289,14 +269,14 @@ pub(super) fn step_of(event: &Event, origins: &mut Origins) -> Step<Arc<Origin>>
     }
 }
 
-/// Where visitors come from repeats a lot: each such place is kept once.
+/// Interns origins, because many visits share the same.
 #[derive(Default)]
 pub(super) struct Origins(HashSet<Arc<Origin>>);
 
 impl Origins {
     fn share(&mut self, origin: Origin) -> Arc<Origin> {
-        if let Some(known) = self.0.get(&origin) {
-            return Arc::clone(known);
+        if let Some(existing) = self.0.get(&origin) {
+            return Arc::clone(existing);
         }
         let origin = Arc::new(origin);
         self.0.insert(Arc::clone(&origin));
