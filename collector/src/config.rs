@@ -12,7 +12,18 @@ use service::config::{Defaults, RenamedKeys, Secret};
 pub const DEFAULTS: Defaults = Defaults { toml: include_str!("../config.toml"), renamed_keys: RENAMED_KEYS };
 
 /// Keys of earlier releases, `(old path, new path)`. The old one is refused with the new one's name.
-const RENAMED_KEYS: &RenamedKeys = &[];
+const RENAMED_KEYS: &RenamedKeys = &[
+    ("collector.sites_fresh", "collector.site_max_age"),
+    ("collector.drops_every", "collector.drop_flush_interval"),
+    ("collector.visit_gap", "collector.visit_idle_timeout"),
+    ("collector.visit_longest", "collector.visit_max_duration"),
+    ("quota.block", "quota.block_size"),
+    ("quota.idle", "quota.idle_timeout"),
+    ("quota.ask_again", "quota.retry_interval"),
+    ("quota.patience", "quota.lease_timeout"),
+    ("segments.bytes_max", "segments.max_bytes"),
+    ("segments.unsent_bytes_max", "segments.max_unsent_bytes"),
+];
 
 /// All sections.
 #[derive(Debug, Clone, Deserialize)]

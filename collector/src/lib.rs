@@ -90,7 +90,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
 
     let mut lifecycle = Lifecycle::new(shutdown.clone());
     lifecycle.spawn("salts", derive_visitor_id.rotate_salts(shutdown.clone()));
-    lifecycle.spawn("rate limit", rate_limit.synchronize(clock, shutdown.clone()));
+    lifecycle.spawn("rate limit", rate_limit.share_counts(clock, shutdown.clone()));
     lifecycle.spawn("dropped events", dropped_events.run(collector.drop_flush_interval, shutdown.clone()));
     lifecycle.spawn("site invalidation", find_site.listen(bus, shutdown.clone()));
     // These end one after the other: when the intake has ended, the journal is dropped and the writer ends, and then the

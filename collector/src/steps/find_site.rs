@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use cache::{Bounds, Bus, BusEvent, Fresh};
+use cache::{Bounds, Bus, BusEvent, StaleOnErrorCache};
 use contract::{Change, Signal};
 use domain::tracking::Dropped;
 use futures::StreamExt as _;
@@ -14,13 +14,13 @@ use store::sites::SiteOwner;
 /// Enough for some hundred thousand sites.
 const MAX_CACHE_BYTES: u64 = 32 * 1024 * 1024;
 /// How long a stale entry is used after a failed reload, before Postgres is queried again.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Finds sites by token. Clones share the cache.
 #[derive(Clone)]
 pub(crate) struct FindSite {
     lookups: LookUps,
-    cache: Fresh<String, Option<SiteOwner>>,
+    cache: StaleOnErrorCache<String, Option<SiteOwner>>,
 }
 
 /// The result of a lookup.
@@ -43,11 +43,11 @@ impl Site {
 
 impl FindSite {
     pub(crate) fn new(lookups: LookUps, max_age: Duration) -> Self {
-        let bounds = Bounds { max_bytes: MAX_CACHE_BYTES, fresh_for: max_age, retry_after: RETRY_AFTER };
+        let bounds = Bounds { max_bytes: MAX_CACHE_BYTES, max_age, retry_interval: RETRY_INTERVAL };
         // The token, its owner, and the overhead of a cache entry.
         let weigh =
             |token: &String, _: &Option<SiteOwner>| u32::try_from(token.len() + 200).unwrap_or(u32::MAX);
-        Self { lookups, cache: Fresh::new(bounds, weigh) }
+        Self { lookups, cache: StaleOnErrorCache::new(bounds, weigh) }
     }
 
     pub(crate) async fn step(&self, site_token: &str) -> Result<Site, Dropped> {
@@ -70,7 +70,7 @@ impl FindSite {
 
     /// Returns the cached owner, fresh or stale, without a query.
     pub(crate) fn peek(&self, site_token: &str) -> Option<SiteOwner> {
-        self.cache.last(site_token).flatten()
+        self.cache.peek_stale(site_token).flatten()
     }
 
     async fn load(&self, site_token: &str) -> Result<Option<SiteOwner>, NoAnswer> {
@@ -88,7 +88,7 @@ impl FindSite {
                     self.cache.remove(&site_token);
                 }
                 BusEvent::Message(_) => {}
-                BusEvent::MayHaveMissed => self.cache.expire_all(),
+                BusEvent::Lagged => self.cache.mark_all_stale(),
             }
         }
         Ok(())

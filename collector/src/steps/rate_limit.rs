@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use cache::{Meter, Rule};
+use cache::{ApproximateLimiter, Rule};
 use domain::tracking::Dropped;
 use service::{Clock, Shutdown};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -11,11 +11,11 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use crate::incoming_event::IncomingEvent;
 
 /// How often collectors exchange their counts.
-const SYNC_INTERVAL: Duration = Duration::from_millis(50);
+const SHARE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The limiter. Clones share its counters.
 #[derive(Clone)]
-pub(crate) struct RateLimit(Meter);
+pub(crate) struct RateLimit(ApproximateLimiter);
 
 impl RateLimit {
     pub(crate) fn connect(
@@ -24,7 +24,7 @@ impl RateLimit {
         per_minute: u32,
     ) -> Result<Self, cache::Error> {
         let rule = Rule { limit: per_minute, window: Duration::from_secs(60) };
-        Ok(Self(Meter::connect(&redis.url, &redis.prefix, pepper, rule)?))
+        Ok(Self(ApproximateLimiter::connect(&redis.url, &redis.prefix, pepper, rule)?))
     }
 
     /// Events of the past are exempt: a sender with the edge token loads a week of them within a minute.
@@ -37,11 +37,11 @@ impl RateLimit {
     }
 
     /// Exchanges counts with the other collectors until shutdown.
-    pub(crate) async fn synchronize(self, clock: Clock, shutdown: Shutdown) -> anyhow::Result<()> {
-        let mut ticks = interval_at(Instant::now() + SYNC_INTERVAL, SYNC_INTERVAL);
+    pub(crate) async fn share_counts(self, clock: Clock, shutdown: Shutdown) -> anyhow::Result<()> {
+        let mut ticks = interval_at(Instant::now() + SHARE_INTERVAL, SHARE_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while shutdown.unless_requested(ticks.tick()).await.is_some() {
-            self.0.tell(clock.now()).await;
+            self.0.share_counts(clock.now()).await;
         }
         Ok(())
     }
