@@ -36,7 +36,7 @@ pub(crate) type QueryPermit = Permit<Uuid>;
 /// The limits of analytics queries.
 #[derive(Debug)]
 pub struct QueryAdmission {
-    limits: Limits,
+    limits: QueryLimits,
     admission: Admission<Uuid>,
 }
 
@@ -49,7 +49,7 @@ impl QueryAdmission {
     }
 
     /// The limits of each query.
-    pub(crate) fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> QueryLimits {
         self.limits
     }
 
