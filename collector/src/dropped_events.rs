@@ -10,7 +10,7 @@ use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use domain::tracking::Dropped;
 use service::{Clock, Shutdown, metrics};
 use store::Db;
-use store::drops::Drops;
+use store::dropped_events::DroppedEvents as DroppedEventsRow;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use uuid::Uuid;
 
@@ -61,13 +61,22 @@ impl DroppedEvents {
 
     async fn flush(&self) -> Result<(), store::Error> {
         let mut conn = store::acquire(&self.db).await?;
-        store::drops::delete_drops_before(&mut conn, self.clock.now() - RETENTION).await?;
+        store::dropped_events::delete_dropped_events_before(&mut conn, self.clock.now() - RETENTION).await?;
         let counts = std::mem::take(&mut *self.counts.lock().unwrap_or_else(PoisonError::into_inner));
-        let drops: Vec<Drops> = counts
+        let drops: Vec<DroppedEventsRow> = counts
             .iter()
-            .map(|(&(site_id, hour, reason), &count)| Drops { site_id, hour, reason: reason.word(), count })
+            .map(|(&(site_id, hour, reason), &count)| DroppedEventsRow {
+                site_id,
+                hour,
+                reason: reason.word(),
+                count,
+            })
             .collect();
-        let added = if drops.is_empty() { Ok(()) } else { store::drops::add_drops(&mut conn, &drops).await };
+        let added = if drops.is_empty() {
+            Ok(())
+        } else {
+            store::dropped_events::add_dropped_events(&mut conn, &drops).await
+        };
         if added.is_err() {
             let mut current = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
             counts.into_iter().for_each(|(key, count)| *current.entry(key).or_default() += count);

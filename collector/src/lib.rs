@@ -19,7 +19,7 @@ use cache::Bus;
 use contract::Signal;
 use service::config::ExposeSecret;
 use service::{Clock, Lifecycle, Listeners, Readiness, Rng, Shutdown};
-use store::lookups::LookUps;
+use store::read_pool::ReadPool;
 use web::EdgeTrust;
 
 pub use config::{Collector, Config, DEFAULTS, Quota, Secrets, Segments};
@@ -57,7 +57,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let base = (clock.clone(), rng.clone(), shutdown.clone());
     let rules = collector.visit_rules();
     // Shared, so that while Postgres is unavailable only one caller waits for it.
-    let lookups = LookUps::connect(&config.store, collector.lookup_connections)?;
+    let lookups = ReadPool::connect(&config.store, collector.lookup_connections)?;
     let warehouse = warehouse::connect(&config.warehouse);
     let stores = Stores { warehouse, lookups: lookups.clone(), rules };
     let (journal, writer, shipper) = segments::open(&segments.folder, limits, stores, base, &readiness)?;

@@ -18,7 +18,7 @@ use contract::events::Event;
 use domain::months::month_of;
 use domain::visits::Rules;
 use service::{Clock, metrics};
-use store::lookups::{LookUps, NoAnswer};
+use store::read_pool::{ReadError, ReadPool};
 use tokio::time::Instant;
 use uuid::Uuid;
 use warehouse::Warehouse;
@@ -34,7 +34,7 @@ const MAX_UNCHECKED_AGE: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub(crate) struct Stores {
     pub(crate) warehouse: Warehouse,
-    pub(crate) lookups: LookUps,
+    pub(crate) lookups: ReadPool,
     pub(crate) rules: Rules,
 }
 
@@ -148,7 +148,7 @@ impl Delivery {
         let tokens: HashSet<&str> = events.iter().map(|event| event.site_token.as_str()).collect();
         let tokens: Vec<String> = tokens.into_iter().map(str::to_owned).collect();
         let list = async |conn: &mut store::Conn| store::sites::list_owners(conn, &tokens).await;
-        let owners = match self.stores.lookups.ask(list).await {
+        let owners = match self.stores.lookups.query(list).await {
             Ok(owners) => owners,
             Err(error) => return Ok(wait_for_postgres(segment, SegmentPart::UnresolvedSite, &error)),
         };
@@ -172,19 +172,20 @@ impl Delivery {
         let events_by_account: Vec<(Uuid, i64)> = events_by_account.into_iter().collect();
         let now = self.clock.now();
         let charge = async |conn: &mut store::Conn| {
-            store::months::charge_held_events(conn, segment.id, month_of(now), &events_by_account, now).await
+            store::monthly_usage::charge_held_events(conn, segment.id, month_of(now), &events_by_account, now)
+                .await
         };
-        match self.stores.lookups.ask(charge).await {
+        match self.stores.lookups.query(charge).await {
             Ok(()) => Ok(None),
             Err(error) => Ok(wait_for_postgres(segment, SegmentPart::UnresolvedSite, &error)),
         }
     }
 
-    async fn existing_sites(&self, events: &[Event]) -> Result<HashSet<Uuid>, NoAnswer> {
+    async fn existing_sites(&self, events: &[Event]) -> Result<HashSet<Uuid>, ReadError> {
         let sites: HashSet<Uuid> = events.iter().map(|event| event.site_id).collect();
         let sites: Vec<Uuid> = sites.into_iter().collect();
         let list = async |conn: &mut store::Conn| store::sites::list_existing(conn, &sites).await;
-        self.stores.lookups.ask(list).await
+        self.stores.lookups.query(list).await
     }
 
     /// Returns the number of events that are in ClickHouse afterwards, including those inserted before.
@@ -220,7 +221,7 @@ fn count_inserted(events: usize) {
     metrics::counter("collector_events_inserted_total").add(events as u64, &[]);
 }
 
-fn wait_for_postgres(segment: &SealedSegment, part: SegmentPart, error: &NoAnswer) -> Option<SegmentPart> {
+fn wait_for_postgres(segment: &SealedSegment, part: SegmentPart, error: &ReadError) -> Option<SegmentPart> {
     tracing::warn!(%error, segment = %segment.id, ?part, "events wait until Postgres can resolve their sites");
     Some(part)
 }

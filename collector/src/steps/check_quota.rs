@@ -17,7 +17,7 @@ use domain::months::month_of;
 use domain::tracking::Dropped;
 use service::Clock;
 use store::Db;
-use store::lookups::LookUps;
+use store::read_pool::ReadPool;
 use tokio::sync::mpsc;
 
 use super::find_site::Site;
@@ -44,7 +44,7 @@ pub(crate) struct QuotaReservation {
 
 impl CheckQuota {
     /// Returns the step and the task that leases and returns blocks for it.
-    pub(crate) fn new(db: Db, lookups: LookUps, clock: Clock, config: Quota) -> (Self, QuotaLeases) {
+    pub(crate) fn new(db: Db, lookups: ReadPool, clock: Clock, config: Quota) -> (Self, QuotaLeases) {
         let (lease_requests, received_requests) = mpsc::unbounded_channel();
         let lease_timeout = config.lease_timeout;
         let accounts = Arc::new(Accounts::new(config));

@@ -8,7 +8,7 @@ use contract::{Change, Signal};
 use domain::tracking::Dropped;
 use futures::StreamExt as _;
 use service::Shutdown;
-use store::lookups::{LookUps, NoAnswer};
+use store::read_pool::{ReadError, ReadPool};
 use store::sites::SiteOwner;
 
 /// Enough for some hundred thousand sites.
@@ -19,7 +19,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Finds sites by token. Clones share the cache.
 #[derive(Clone)]
 pub(crate) struct FindSite {
-    lookups: LookUps,
+    lookups: ReadPool,
     cache: StaleOnErrorCache<String, Option<SiteOwner>>,
 }
 
@@ -42,7 +42,7 @@ impl Site {
 }
 
 impl FindSite {
-    pub(crate) fn new(lookups: LookUps, max_age: Duration) -> Self {
+    pub(crate) fn new(lookups: ReadPool, max_age: Duration) -> Self {
         let bounds = Bounds { max_bytes: MAX_CACHE_BYTES, max_age, retry_interval: RETRY_INTERVAL };
         // The token, its owner, and the overhead of a cache entry.
         let weigh =
@@ -73,9 +73,9 @@ impl FindSite {
         self.cache.peek_stale(site_token).flatten()
     }
 
-    async fn load(&self, site_token: &str) -> Result<Option<SiteOwner>, NoAnswer> {
+    async fn load(&self, site_token: &str) -> Result<Option<SiteOwner>, ReadError> {
         let find = async |conn: &mut store::Conn| store::sites::find_owner_by_token(conn, site_token).await;
-        self.lookups.ask(find).await
+        self.lookups.query(find).await
     }
 
     /// Invalidates changed sites as their signals arrive.

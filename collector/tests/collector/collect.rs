@@ -191,7 +191,9 @@ async fn do_not_track_drops_events_unless_the_owner_disabled_it() {
     let mut conn = store::acquire(&fixture.database.db).await.unwrap();
     until(async || {
         let since = now() - chrono::TimeDelta::days(1);
-        let drops = store::drops::list_drops(&mut conn, account_id, fixture.site_id, since).await.unwrap();
+        let drops = store::dropped_events::list_dropped_events(&mut conn, account_id, fixture.site_id, since)
+            .await
+            .unwrap();
         let drops: Vec<_> = drops.iter().map(|drops| (drops.reason.as_str(), drops.count)).collect();
         drops == [("bot", 2), ("do_not_track", 2)]
     })

@@ -6,7 +6,7 @@ use std::time::Duration;
 use domain::months::month_of;
 use domain::plans::Plan;
 use sandbox::test::until;
-use store::months::{charge_events, find_months};
+use store::monthly_usage::{charge_events, find_monthly_usage};
 use tokio::task::JoinSet;
 
 use crate::browser::{Browser, Request, is_no_content, page_view};
@@ -36,7 +36,7 @@ async fn send_views(collector: SocketAddr, site_token: &str, browsers: u32, view
 async fn used(fixture: &Fixture) -> i64 {
     let account_id = fixture.account_id().await;
     let mut conn = store::acquire(&fixture.database.db).await.unwrap();
-    find_months(&mut conn, account_id, now()).await.unwrap().events
+    find_monthly_usage(&mut conn, account_id, now()).await.unwrap().events
 }
 
 /// Charges all but this many of the plan's events.

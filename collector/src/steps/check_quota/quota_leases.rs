@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use domain::months::month_of;
 use service::{Clock, metrics};
 use store::Db;
-use store::lookups::LookUps;
+use store::read_pool::ReadPool;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -28,7 +28,7 @@ pub(crate) struct QuotaLeases {
 
 struct Ledger {
     db: Db,
-    lookups: LookUps,
+    lookups: ReadPool,
     clock: Clock,
     accounts: Arc<Accounts>,
     /// Events to return or charge, by account.
@@ -37,7 +37,7 @@ struct Ledger {
 
 impl QuotaLeases {
     pub(super) fn new(
-        (db, lookups): (Db, LookUps),
+        (db, lookups): (Db, ReadPool),
         clock: Clock,
         accounts: Arc<Accounts>,
         requests: mpsc::UnboundedReceiver<Arc<Account>>,
@@ -82,9 +82,10 @@ impl Ledger {
     async fn lease(&self, account: &Account) {
         let request = account.allowance().next_request();
         let lease = async |conn: &mut store::Conn| {
-            store::months::lease_events(conn, account.id, request.month, request.count, request.limit).await
+            store::monthly_usage::lease_events(conn, account.id, request.month, request.count, request.limit)
+                .await
         };
-        let result = match self.lookups.ask(lease).await {
+        let result = match self.lookups.query(lease).await {
             Ok(granted) => {
                 account.allowance().on_granted(request, granted, Instant::now());
                 if granted > 0 { "granted" } else { "used_up" }
@@ -137,10 +138,10 @@ impl Ledger {
             std::mem::take(&mut *self.settlements.lock().unwrap_or_else(PoisonError::into_inner));
         for (account_id, (month, count)) in settlements {
             let settled = if count > 0 {
-                store::months::give_back_events(&mut conn, account_id, month, count).await
+                store::monthly_usage::return_unused_events(&mut conn, account_id, month, count).await
             } else {
                 metrics::counter("collector_events_charged_total").add(count.unsigned_abs(), &[]);
-                store::months::charge_events(&mut conn, account_id, month, -count).await
+                store::monthly_usage::charge_events(&mut conn, account_id, month, -count).await
             };
             if let Err(error) = settled {
                 tracing::warn!(%error, count, "leased events were not returned, or events on credit not charged");

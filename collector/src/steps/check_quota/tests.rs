@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use domain::plans::Plan;
 use domain::visitors::Lifetime;
 use store::accounts::{NewTrial, insert_trial};
-use store::months::{charge_events, find_months};
+use store::monthly_usage::{charge_events, find_monthly_usage};
 use store::sites::SiteOwner;
 use tokio::task::JoinSet;
 use uuid::Uuid;
@@ -49,7 +49,7 @@ async fn database() -> sandbox::test::TestDatabase {
 }
 
 fn check_quota(db: &Db, clock: Clock) -> (CheckQuota, QuotaLeases) {
-    CheckQuota::new(db.clone(), LookUps::new(db.clone()), clock, config())
+    CheckQuota::new(db.clone(), ReadPool::new(db.clone()), clock, config())
 }
 
 /// Counts an event and commits it.
@@ -59,7 +59,7 @@ async fn take(step: &CheckQuota, at: DateTime<Utc>) -> Result<(), Dropped> {
 
 async fn used(db: &Db, at: DateTime<Utc>) -> i64 {
     let mut conn = store::acquire(db).await.unwrap();
-    find_months(&mut conn, ACCOUNT, at).await.unwrap().events
+    find_monthly_usage(&mut conn, ACCOUNT, at).await.unwrap().events
 }
 
 #[tokio::test]

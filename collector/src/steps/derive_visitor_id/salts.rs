@@ -7,8 +7,8 @@ use std::time::Duration;
 use chrono::{DateTime, Days, NaiveDate, Utc};
 use domain::visitors::SALT_BYTES;
 use service::{Check, Clock, Rng, Shutdown};
-use store::lookups::{LookUps, NoAnswer};
-use store::returners::NewSalt;
+use store::read_pool::{ReadError, ReadPool};
+use store::retention_salts::NewSalt;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -20,7 +20,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// The salts in use, cached in memory. Clones share the cache.
 #[derive(Clone)]
 pub(crate) struct Salts {
-    lookups: LookUps,
+    lookups: ReadPool,
     clock: Clock,
     rng: Rng,
     check: Check,
@@ -35,11 +35,11 @@ struct SiteSalt {
 }
 
 impl Salts {
-    pub(crate) fn new(lookups: LookUps, clock: Clock, rng: Rng, check: Check) -> Self {
+    pub(crate) fn new(lookups: ReadPool, clock: Clock, rng: Rng, check: Check) -> Self {
         Self { lookups, clock, rng, check, by_day: Arc::default(), by_site: Arc::default() }
     }
 
-    pub(super) async fn of_day(&self, day: NaiveDate) -> Result<Salt, NoAnswer> {
+    pub(super) async fn of_day(&self, day: NaiveDate) -> Result<Salt, ReadError> {
         let cached = self.by_day.read().unwrap_or_else(PoisonError::into_inner).get(&day).copied();
         if let Some(salt) = cached {
             return Ok(salt);
@@ -47,7 +47,7 @@ impl Salts {
         let new_salt = self.rng.bytes();
         let get = async |conn: &mut store::Conn| store::salts::get_salt(conn, day, &new_salt).await;
         // Boxed: the future of a Postgres query is large and would enlarge the future of every event.
-        let salt = Box::pin(self.lookups.ask(get)).await?;
+        let salt = Box::pin(self.lookups.query(get)).await?;
         self.by_day.write().unwrap_or_else(PoisonError::into_inner).insert(day, salt);
         Ok(salt)
     }
@@ -58,7 +58,7 @@ impl Salts {
         site_id: Uuid,
         epoch: NaiveDate,
         ends_at: DateTime<Utc>,
-    ) -> Result<Option<Salt>, NoAnswer> {
+    ) -> Result<Option<Salt>, ReadError> {
         let key = (site_id, epoch);
         let cached = self.by_site.read().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
         // Another end means that the owner changed the lifetime: the database must be updated.
@@ -66,9 +66,10 @@ impl Salts {
             return Ok(Some(cached.salt));
         }
         let new_salt = NewSalt { epoch, ends_at, salt: self.rng.bytes() };
-        let get =
-            async |conn: &mut store::Conn| store::returners::get_site_salt(conn, site_id, &new_salt).await;
-        let salt = Box::pin(self.lookups.ask(get)).await?;
+        let get = async |conn: &mut store::Conn| {
+            store::retention_salts::get_site_salt(conn, site_id, &new_salt).await
+        };
+        let salt = Box::pin(self.lookups.query(get)).await?;
         if let Some(salt) = salt {
             let cached = SiteSalt { salt, ends_at };
             self.by_site.write().unwrap_or_else(PoisonError::into_inner).insert(key, cached);
@@ -94,7 +95,7 @@ impl Salts {
     }
 
     /// Destroys expired salts, and fetches today's and tomorrow's, so that midnight needs no query.
-    async fn rotate(&self) -> Result<(), NoAnswer> {
+    async fn rotate(&self) -> Result<(), ReadError> {
         let now = self.clock.now();
         let today = now.date_naive();
         // Yesterday's salt stays: a visit may have begun before midnight.
@@ -104,9 +105,9 @@ impl Salts {
         self.by_site.write().unwrap_or_else(PoisonError::into_inner).retain(in_use);
         let delete = async |conn: &mut store::Conn| {
             store::salts::delete_salts_before(conn, oldest).await?;
-            store::returners::delete_ended_salts(conn, now).await
+            store::retention_salts::delete_ended_salts(conn, now).await
         };
-        self.lookups.ask(delete).await?;
+        self.lookups.query(delete).await?;
         self.of_day(today).await?;
         self.of_day(today.checked_add_days(Days::new(1)).unwrap_or(today)).await?;
         Ok(())
