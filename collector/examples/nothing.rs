@@ -1,5 +1,5 @@
-//! The collector's server without the collector: reads a request as it does, answers 204, and forgets it. What the
-//! collector is measured against (`tests/bench/collect.py`).
+//! A baseline for `tests/bench/collect.py`: the collector's server without a pipeline. It reads a request, responds with
+//! 204 and discards the body.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -13,10 +13,10 @@ async fn main() -> anyhow::Result<()> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:0".to_owned());
     let listen = Listen { main: address.parse()?, ..Listen::default() };
     let listener = Listeners::bind(&listen)?.main;
-    let router = Router::new().route("/api/collect", post(nothing));
+    let router = Router::new().route("/api/collect", post(discard));
     service::http::serve(listener, router, Shutdown::new()).await
 }
 
-async fn nothing(_headers: HeaderMap, _body: Bytes) -> StatusCode {
+async fn discard(_headers: HeaderMap, _body: Bytes) -> StatusCode {
     StatusCode::NO_CONTENT
 }
