@@ -153,13 +153,13 @@ pub(super) async fn mark(
 }
 
 /// Time, trace context and id source of a write.
-struct WriteContext {
+struct OwnedWriteContext {
     now: DateTime<Utc>,
     traceparent: Option<String>,
     new_id: Box<dyn Fn() -> Uuid + Send + Sync>,
 }
 
-impl WriteContext {
+impl OwnedWriteContext {
     fn writer(&self) -> WriteContext<'_> {
         WriteContext { now: self.now, traceparent: self.traceparent.as_deref(), new_id: &self.new_id }
     }
@@ -170,7 +170,7 @@ async fn begin<S>(
     call: &Call<S>,
     app: &App,
     form_id: Uuid,
-) -> Result<(store::Tx, Form, WriteContext), Problem> {
+) -> Result<(store::Tx, Form, OwnedWriteContext), Problem> {
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Forms, form_id).await?;
     // Files count against storage, so the usage counters are locked first, as for uploads.
@@ -178,7 +178,7 @@ async fn begin<S>(
     let form = lock_form(&mut tx, call.account_id, form_id).await?;
     let (app, now) = (app.clone(), call.now);
     let new_id = Box::new(move || app.rng.uuid_v7(now));
-    let context = WriteContext { now, traceparent: service::telemetry::traceparent(), new_id };
+    let context = OwnedWriteContext { now, traceparent: service::telemetry::traceparent(), new_id };
     Ok((tx, form.ok_or_else(|| Problem::not_found("form"))?, context))
 }
 
