@@ -114,7 +114,7 @@ pub struct Quota {
     /// An account that sends nothing for this long returns the rest of its block.
     #[serde(with = "service::config::duration")]
     pub idle_timeout: Duration,
-    /// How often a lease is retried for an account whose month is used up.
+    /// How often a lease is retried for an account with an exhausted month.
     #[serde(with = "service::config::duration")]
     pub retry_interval: Duration,
     /// How long an event waits for a lease.

@@ -51,7 +51,7 @@ pub(crate) fn router(state: IntakeState) -> Router {
         .allow_headers([header::CONTENT_TYPE]);
     Router::new()
         .route("/api/collect", post(collect))
-        // The same endpoint on the hosts of sites, whose pages send to their own origin.
+        // The same endpoint on the hosts of sites: their pages send to their own origin.
         .route("/_wr/collect", post(collect))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(cors)

@@ -1,48 +1,48 @@
-// The tracker: tells the host it came from what is seen of this page. `npm run tracker` in tests/browser makes
-// tracker.min.js of it, which is what visitors get.
+// The tracker: reports views of this page to the host that served the script. `npm run tracker` in tests/browser generates
+// tracker.min.js from it, which visitors get.
 //
-// It sets no cookie and stores nothing but, when somebody asks to be left alone, that they did.
+// It sets no cookie and stores nothing except an opt-out.
 (() => {
   const script = document.currentScript || document.querySelector("script[data-site]");
   const told = script ? script.dataset : {};
   const site = told.site;
   const before = window.wr;
-  // A second copy, as on a hosted page that brings a tag of its own, would count everything twice.
+  // A second copy, as on a hosted page with a tag of its own, would count everything twice.
   if (!site || (before && before.site === site)) return;
-  // Not under a name that lists of trackers know, and not by `sendBeacon`, which they forbid to third parties.
+  // Blocklists contain the usual names of endpoints, and block `sendBeacon` to third parties.
   const to = new URL(told.api || "/_wr/collect", script.src);
   const byHash = "hash" in told;
   const isLocal = (host) => /^$|^127\.|^\[::1]$|(^|\.)localhost$/.test(host);
   const isMute =
-    // A page on somebody's own machine is work on it, unless the whole system is there.
+    // A page on localhost is under development, unless the whole system runs there.
     (isLocal(location.hostname) && !isLocal(to.hostname) && !("local" in told)) ||
     ((navigator.webdriver || window.Cypress) && !("robots" in told)) ||
     ((navigator.doNotTrack == 1 || navigator.globalPrivacyControl) && !("ignoreDnt" in told));
 
   const send = (event) => {
     try {
-      // Throws on pages that may not store anything.
+      // Throws on pages without access to storage.
       if (localStorage.wr_opt_out) return;
     } catch (_) {}
     if (isMute) return;
     event.t = site;
-    // The fragment is part of the path where pages are told apart by it.
+    // The fragment is part of the path if it distinguishes pages.
     if (byHash) event.h = true;
-    // Text, so that no preflight is asked; kept alive, so that it arrives though the page is left.
+    // Text needs no preflight; `keepalive` completes the request after the page is left.
     const body = JSON.stringify(event);
     fetch(to, { method: "POST", body, keepalive: true, mode: "no-cors", credentials: "omit" }).catch(() => {});
   };
 
   const where = () => location.pathname + (byHash ? location.hash : "");
-  // A fragment may be a secret. Longer addresses than any page has would make the event longer than is taken.
+  // A fragment may be a secret. The length is limited, because the collector drops events that are too large.
   const address = () => (byHash ? location.href : location.href.split("#")[0]).slice(0, 4e3);
   const isVisible = () => document.visibilityState === "visible";
 
-  // The page that is being viewed; none while it was never seen.
+  // The current page; undefined until it is visible.
   let page, path;
-  // Of it: how far down it was seen and how long it is (pixels), and how much of it was told (percent).
+  // Its lowest visible position and its height (pixels), and the reported depth (percent).
   let bottom = 0, height = 1, reported = 0;
-  // How long it was in front of somebody since that was told, and since when it is (milliseconds).
+  // Time with focus since the last report, and the start of the current period (milliseconds).
   let engaged = 0, since = 0;
   const [entry] = performance.getEntriesByType("navigation");
   let isMissing = entry && entry.responseStatus === 404;
@@ -78,7 +78,7 @@
     measure();
     settle();
   };
-  // Later, when the page has set its title and been where it wants to be.
+  // Deferred, so that the page can set its title and redirect first.
   const moved = () =>
     setTimeout(() => {
       if (page && where() !== path) {
@@ -95,7 +95,7 @@
   addEventListener("hashchange", moved);
 
   const turned = () => {
-    // Opened in the background, or ahead of time: only now there is a viewer.
+    // Opened in the background or prerendered: the view starts now.
     if (!page && isVisible()) view(document.referrer);
     measure();
     const wasWatched = since;
@@ -107,7 +107,7 @@
   addEventListener("blur", turned);
   addEventListener("pagehide", report);
   addEventListener("scroll", measure);
-  // Back from where the browser kept it: the same script goes on, but it is another view.
+  // Restored from the back/forward cache: the same script continues, but it is another view.
   addEventListener("pageshow", (event) => event.persisted && view(""));
 
   const endings =
@@ -115,9 +115,9 @@
     "pdf|docx?|xlsx?|pptx?|od[tsp]|key|csv|txt|rtf|epub|zip|rar|7z|gz|dmg|pkg|exe|msi|deb|apk|mp[34]|mov|avi|wav";
   const files = RegExp("\\.(" + endings + ")$", "i");
   const clicked = (event) => {
-    // Through the boundaries of components, where `closest` ends.
+    // Crosses shadow roots, unlike `closest`.
     const link = event.composedPath().find((node) => node.localName === "a" && node.hasAttribute("href"));
-    // The first button or the one in the middle.
+    // Only the primary and the middle button.
     if (!link || !/^http/.test(link.protocol) || event.button > 1) return;
     const props = { url: link.origin + link.pathname };
     if (link.hasAttribute("download") || files.test(link.pathname)) wr("file_download", props);
@@ -136,6 +136,6 @@
   wr.site = site;
   window.wr = wr;
   if (isVisible()) view(document.referrer);
-  // What was said before this was loaded.
+  // Calls that were queued before the script loaded.
   for (const words of (before && before.q) || []) wr(...words);
 })();

@@ -67,7 +67,7 @@ fn once(done: &mut bool, count: impl FnOnce()) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SegmentPart {
     Whole,
-    /// Only the events whose sites are unresolved.
+    /// Only the events of unresolved sites.
     UnresolvedSite,
 }
 

@@ -46,7 +46,7 @@ pub(super) fn decode(segment: &[u8]) -> Result<Records, UnknownRecord> {
     Ok(records)
 }
 
-/// Returns the JSON of a complete line whose checksum matches.
+/// Returns the JSON of a complete line with a matching checksum.
 fn intact_json(line: &[u8]) -> Option<&[u8]> {
     let (checksum, rest) = line.split_at_checked(8)?;
     let json = rest.strip_prefix(b" ")?.strip_suffix(b"\n")?;

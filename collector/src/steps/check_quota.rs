@@ -34,8 +34,8 @@ pub(crate) struct CheckQuota {
     lease_timeout: Duration,
 }
 
-/// A counted event. Dropping it uncommitted undoes the count, so an event whose client disconnects before it is
-/// stored costs nothing.
+/// A counted event. Dropping it uncommitted undoes the count, so an event that is never stored,
+/// because its client disconnects, costs nothing.
 pub(crate) struct QuotaReservation {
     /// `None` if the site is unresolved.
     account: Option<Arc<Account>>,

@@ -49,7 +49,7 @@ async fn events_wait_on_disk_during_an_outage_of_clickhouse() {
 }
 
 #[tokio::test]
-async fn an_insert_whose_response_is_lost_is_counted_once() {
+async fn an_insert_with_a_lost_response_is_counted_once() {
     let mut fixture = Fixture::new().await;
     let proxy = FaultProxy::in_front_of(&fixture.clickhouse.url).await;
     fixture.set(&format!("warehouse.url={}", proxy.url));
@@ -177,7 +177,7 @@ async fn an_outage_of_postgres_delays_neither_requests_nor_new_segments() {
 }
 
 #[tokio::test]
-async fn a_segment_whose_token_is_forgotten_is_counted_once() {
+async fn a_segment_with_a_forgotten_token_is_counted_once() {
     let mut fixture = Fixture::new().await;
     let proxy = FaultProxy::in_front_of(&fixture.clickhouse.url).await;
     fixture.set(&format!("warehouse.url={}", proxy.url));

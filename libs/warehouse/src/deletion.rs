@@ -49,7 +49,7 @@ impl Warehouse {
         Ok(())
     }
 
-    /// Whether a mutation whose command contains `text` is still running. Starting it again would repeat the work.
+    /// Whether a mutation is still running with `text` in its command. Starting it again would repeat the work.
     pub(crate) async fn has_unfinished_mutation(&self, table: &str, text: &str) -> Result<bool, Error> {
         let sql = "SELECT latest_fail_reason FROM system.mutations
                    WHERE database = ? AND table = ? AND NOT is_done AND position(command, ?) > 0";

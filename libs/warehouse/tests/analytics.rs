@@ -1,5 +1,5 @@
-//! Against a real ClickHouse engine: questions count right, take no more than they need, and end when nobody waits.
-#![expect(clippy::unwrap_used, reason = "a test's own plumbing may fail loudly")]
+//! Queries about a site on a real ClickHouse engine: results, and cancellation.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ async fn store(warehouse: &Warehouse, events: &[Event]) {
 }
 
 #[tokio::test]
-async fn page_views_and_visitors_are_those_of_the_site_and_the_range() {
+async fn counts_page_views_and_visitors_of_the_site_in_the_range() {
     let clickhouse = sandbox::test::clickhouse().await;
     let warehouse = warehouse(&clickhouse);
     let range = Range { start: noon() - TimeDelta::hours(1), end: noon() + TimeDelta::hours(1) };
@@ -87,27 +87,27 @@ async fn page_views_and_visitors_are_those_of_the_site_and_the_range() {
 }
 
 #[tokio::test]
-async fn of_each_visit_in_a_list_the_first_thousand_pages_are_read() {
+async fn lists_the_first_thousand_pages_of_each_visit() {
     let clickhouse = sandbox::test::clickhouse().await;
     let warehouse = warehouse(&clickhouse);
     let later = |seconds: i64| noon() + TimeDelta::seconds(seconds);
     let mut batch: Vec<Event> = (0..1_100).map(|second| event(SITE, 1, later(second))).collect();
-    // The same visitor an hour later, and another beside.
+    // The same visitor two hours later, and another visitor.
     batch.extend([event(SITE, 1, later(7_200)), event(SITE, 2, later(500)), event(SITE, 2, later(501))]);
     store(&warehouse, &batch).await;
     let range = Range { start: noon(), end: later(10_000) };
-    let asked = Visits { range, min_pages: 0, limit: 10, offset: 0, filters: vec![] };
-    let seen = warehouse.analytics(SITE, LIMITS).visits(&asked).await.unwrap();
+    let query = Visits { range, min_pages: 0, limit: 10, offset: 0, filters: vec![] };
+    let list = warehouse.analytics(SITE, LIMITS).visits(&query).await.unwrap();
     let pages: Vec<_> =
-        seen.visits.iter().map(|visit| (visit.visitor, visit.page_views, visit.pages.len())).collect();
+        list.visits.iter().map(|visit| (visit.visitor, visit.page_views, visit.pages.len())).collect();
     assert_eq!(pages, [(1, 1, 1), (2, 2, 2), (1, 1_100, 1_000)]);
-    let first: Vec<_> = seen.visits[2].pages.iter().map(|page| page.at).collect();
+    let first: Vec<_> = list.visits[2].pages.iter().map(|page| page.at).collect();
     assert_eq!(first, (0..1_000).map(later).collect::<Vec<_>>());
-    assert_eq!(seen.visits[0].pages[0].path, event(SITE, 1, later(7_200)).path);
+    assert_eq!(list.visits[0].pages[0].path, event(SITE, 1, later(7_200)).path);
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_waits_for_any_more_ends_in_clickhouse_too() {
+async fn a_dropped_query_is_cancelled_in_clickhouse() {
     let clickhouse = sandbox::test::clickhouse().await;
     let warehouse = warehouse(&clickhouse);
     let client = clickhouse::Client::default()
@@ -115,7 +115,7 @@ async fn a_question_that_nobody_waits_for_any_more_ends_in_clickhouse_too() {
         .with_user(&clickhouse.user)
         .with_password(&clickhouse.password)
         .with_database(&clickhouse.database);
-    // Each of a visitor's reports with each of their visits: that takes minutes.
+    // Joins 200,000 reports of one visitor with 200,000 visits, which takes minutes.
     let of_one = "FROM numbers(200000)";
     let columns = format!(
         "toUUID('{SITE}'), toDateTime64('2026-11-18 12:00:00', 3, 'UTC') + toIntervalMillisecond(number), 1"
@@ -139,11 +139,11 @@ async fn a_question_that_nobody_waits_for_any_more_ends_in_clickhouse_too() {
         client.query(&sql).fetch_one::<u64>().await.unwrap()
     };
     let range = Range { start: noon(), end: noon() + TimeDelta::hours(1) };
-    let asking = tokio::spawn(async move {
+    let query = tokio::spawn(async move {
         warehouse.analytics(SITE, LIMITS).total(&question(Metric::AvgTimeOnPage, range), range).await
     });
     until(async || running().await == 1).await;
-    asking.abort();
-    assert!(asking.await.unwrap_err().is_cancelled());
+    query.abort();
+    assert!(query.await.unwrap_err().is_cancelled());
     until(async || running().await == 0).await;
 }

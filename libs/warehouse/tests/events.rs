@@ -1,4 +1,4 @@
-//! Against a real ClickHouse engine: batches count once.
+//! Inserts, counts and deletions on a real ClickHouse engine.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::events::Event;
@@ -43,10 +43,10 @@ fn event(site: Uuid, visitor: u64, received_at: DateTime<Utc>) -> Event {
 }
 
 #[tokio::test]
-async fn a_batch_is_counted_once_however_often_it_is_sent() {
+async fn a_batch_that_is_sent_again_is_counted_once() {
     let clickhouse = sandbox::test::clickhouse().await;
     let warehouse = warehouse(&clickhouse);
-    // Larger than one piece on the wire, and in two partitions.
+    // Larger than one chunk of the request, and in two partitions.
     let batch: Vec<Event> = (0..30_000)
         .map(|i| event(SITE, i, noon() - TimeDelta::days(40 * i64::try_from(i % 2).unwrap())))
         .collect();
@@ -60,9 +60,9 @@ async fn a_batch_is_counted_once_however_often_it_is_sent() {
 }
 
 #[tokio::test]
-async fn everything_known_about_an_event_is_stored() {
+async fn all_fields_of_an_event_are_stored() {
     let clickhouse = sandbox::test::clickhouse().await;
-    let known = Event {
+    let full = Event {
         title: "It's a \"shop\"\n\\ ü".into(),
         referrer_host: "news.example".into(),
         utm_source: "s".into(),
@@ -84,17 +84,17 @@ async fn everything_known_about_an_event_is_stored() {
         ..event(SITE, u64::MAX, noon())
     };
     let empty = event(OTHER_SITE, 0, noon());
-    warehouse(&clickhouse).insert_events("batch", &[known, empty]).await.unwrap();
+    warehouse(&clickhouse).insert_events("batch", &[full, empty]).await.unwrap();
 
     let client = clickhouse::Client::default()
         .with_url(&clickhouse.url)
         .with_user(&clickhouse.user)
         .with_password(&clickhouse.password)
         .with_database(&clickhouse.database);
-    let question = client
+    let query = client
         .query("SELECT * EXCEPT (id, account_id) FROM events ORDER BY site_id")
         .with_setting("output_format_json_quote_64bit_integers", "0");
-    let rows = question.fetch_bytes("JSONCompactEachRow").unwrap().collect().await.unwrap();
+    let rows = query.fetch_bytes("JSONCompactEachRow").unwrap().collect().await.unwrap();
     let rows: Vec<Value> =
         rows.split(|byte| *byte == b'\n').filter_map(|row| serde_json::from_slice(row).ok()).collect();
     let instant = "2026-11-18 12:00:00.000";
@@ -137,11 +137,11 @@ async fn everything_known_about_an_event_is_stored() {
 }
 
 #[tokio::test]
-async fn the_events_of_deleted_sites_and_accounts_are_gone_and_no_others() {
+async fn deletes_the_events_of_sites_and_accounts_and_no_others() {
     let clickhouse = sandbox::test::clickhouse().await;
     let warehouse = warehouse(&clickhouse);
     let (account, site_of_it) = (Uuid::from_u128(2), Uuid::from_u128(9));
-    // In two partitions, as events of two months are.
+    // Two months, so that the events are in two partitions.
     let long_ago = noon() - TimeDelta::days(40);
     let batch = [
         event(SITE, 1, noon()),
@@ -164,7 +164,7 @@ async fn the_events_of_deleted_sites_and_accounts_are_gone_and_no_others() {
 }
 
 #[tokio::test]
-async fn what_is_stored_of_a_batch_is_known_by_its_ids() {
+async fn lists_the_ids_of_a_batch_that_are_stored() {
     let clickhouse = sandbox::test::clickhouse().await;
     let warehouse = warehouse(&clickhouse);
     let long_ago = noon() - TimeDelta::days(40);
@@ -177,7 +177,7 @@ async fn what_is_stored_of_a_batch_is_known_by_its_ids() {
 }
 
 #[tokio::test]
-async fn what_was_deleted_is_taken_off_the_disk_when_that_is_said() {
+async fn erases_deleted_events_from_disk() {
     let clickhouse = sandbox::test::clickhouse().await;
     let warehouse = warehouse(&clickhouse);
     let batch: Vec<Event> = (0..50).map(|i| event([SITE, OTHER_SITE][i % 2], i as u64, noon())).collect();
@@ -197,7 +197,7 @@ async fn what_was_deleted_is_taken_off_the_disk_when_that_is_said() {
 }
 
 #[tokio::test]
-async fn services_that_start_together_migrate_once() {
+async fn concurrent_services_migrate_once() {
     let clickhouse = sandbox::test::clickhouse().await;
     let fresh = Config { database: format!("{}_fresh", clickhouse.database), ..config(&clickhouse) };
     let warehouse = warehouse::connect(&fresh);
@@ -209,14 +209,14 @@ async fn services_that_start_together_migrate_once() {
 }
 
 #[tokio::test]
-async fn a_warehouse_that_is_away_is_worth_another_try() {
+async fn errors_of_an_unavailable_warehouse_are_retryable() {
     let clickhouse = sandbox::test::clickhouse().await;
     warehouse(&clickhouse).ping().await.unwrap();
 
     let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let away = warehouse::connect(&Config { url: format!("http://{unused}"), ..config(&clickhouse) });
-    assert!(away.ping().await.unwrap_err().retryable());
-    assert!(away.insert_events("batch", &[event(SITE, 1, noon())]).await.unwrap_err().retryable());
+    let unavailable = warehouse::connect(&Config { url: format!("http://{unused}"), ..config(&clickhouse) });
+    assert!(unavailable.ping().await.unwrap_err().retryable());
+    assert!(unavailable.insert_events("batch", &[event(SITE, 1, noon())]).await.unwrap_err().retryable());
 
     let unmigrated = Config { database: format!("{}_none", clickhouse.database), ..config(&clickhouse) };
     let unmigrated = warehouse::connect(&unmigrated);

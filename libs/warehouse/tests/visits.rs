@@ -1,5 +1,5 @@
-//! Visits in the store agree with the rule, whoever stores which event when.
-#![expect(clippy::unwrap_used, reason = "a test's own plumbing may fail loudly")]
+//! Stored visits follow the rules, independent of the order in which events are stored.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use warehouse::{Config, Warehouse};
 
 const SITES: [Uuid; 2] = [Uuid::from_u128(7), Uuid::from_u128(8)];
 
-/// A visit as asked of ClickHouse, or as wanted: site, visitor, start, milliseconds, page views, events, bounce,
+/// A visit, stored or expected: site, visitor, start, milliseconds, page views, events, bounce,
 /// entry, exit, engagement, source.
 type Row = (String, u64, i64, i64, u64, u64, u64, String, String, u64, String);
 
@@ -28,10 +28,10 @@ fn warehouse(clickhouse: &TestClickHouse) -> Warehouse {
     })
 }
 
-/// Numbers that look like chance and are the same every time.
-struct Dice(u64);
+/// A deterministic pseudorandom generator.
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
@@ -43,56 +43,56 @@ fn midnight() -> DateTime<Utc> {
     DateTime::from_timestamp(1_794_960_000, 0).unwrap()
 }
 
-/// What a person's id is on the day of `at`.
-fn id_on(person: u64, at: DateTime<Utc>) -> u64 {
+/// A visitor's id on the day of `at`.
+fn id_on(visitor_number: u64, at: DateTime<Utc>) -> u64 {
     let day = (at - midnight()).num_days() + if at < midnight() { 9 } else { 10 };
-    person * 1_000 + day.unsigned_abs()
+    visitor_number * 1_000 + day.unsigned_abs()
 }
 
-fn event(number: u128, person: u64, at: DateTime<Utc>, name: &str) -> Event {
+fn event(number: u128, visitor_number: u64, at: DateTime<Utc>, name: &str) -> Event {
     let soon = at.time() < chrono::NaiveTime::from_hms_opt(0, 30, 0).unwrap();
     Event {
         id: Uuid::from_u128(number),
         account_id: Uuid::from_u128(1),
-        site_id: SITES[usize::from(person.is_multiple_of(2))],
+        site_id: SITES[usize::from(visitor_number.is_multiple_of(2))],
         received_at: at,
         name: name.into(),
         host: "shop.example".into(),
         path: format!("/{}", number % 5),
-        visitor: id_on(person, at),
-        previous: if soon { id_on(person, at - TimeDelta::days(1)) } else { 0 },
+        visitor: id_on(visitor_number, at),
+        previous: if soon { id_on(visitor_number, at - TimeDelta::days(1)) } else { 0 },
         engagement_ms: if name == "engagement" { 700 } else { 0 },
         source: format!("source {}", number % 7),
         ..Event::default()
     }
 }
 
-/// Days of traffic of some persons, in order of time.
-fn traffic(persons: u64, dice: &mut Dice) -> Vec<Event> {
+/// Two days of traffic, sorted by time.
+fn traffic(visitors: u64, random: &mut Random) -> Vec<Event> {
     let mut events = Vec::new();
     let mut number = 0;
-    for person in 1..=persons {
-        let mut at =
-            midnight() - TimeDelta::hours(26) + TimeDelta::milliseconds(dice.below(30_000_000).cast_signed());
-        // One never sleeps.
-        let longest_pause = if person == 1 { 1_700_000 } else { 9_000_000 };
+    for visitor_number in 1..=visitors {
+        let mut at = midnight() - TimeDelta::hours(26)
+            + TimeDelta::milliseconds(random.below(30_000_000).cast_signed());
+        // The first visitor is active all day.
+        let longest_pause = if visitor_number == 1 { 1_700_000 } else { 9_000_000 };
         while at < midnight() + TimeDelta::hours(26) {
-            let name = ["page_view", "page_view", "sign up", "engagement"][dice.below(4) as usize];
+            let name = ["page_view", "page_view", "sign up", "engagement"][random.below(4) as usize];
             number += 1;
-            events.push(event(number, person, at, name));
-            let scale = [2_000, 1_800_000, longest_pause][dice.below(3) as usize].min(longest_pause);
-            at += TimeDelta::milliseconds(dice.below(scale).cast_signed());
+            events.push(event(number, visitor_number, at, name));
+            let scale = [2_000, 1_800_000, longest_pause][random.below(3) as usize].min(longest_pause);
+            at += TimeDelta::milliseconds(random.below(scale).cast_signed());
         }
     }
     events.sort_by_key(|event| (event.received_at, event.id));
     events
 }
 
-/// The visits of all persons, straight from the events.
-fn wanted(events: &[Event], persons: u64) -> BTreeSet<Row> {
+/// Computes the visits of all visitors from the events.
+fn expected(events: &[Event], visitors: u64) -> BTreeSet<Row> {
     let mut rows = BTreeSet::new();
-    for person in 1..=persons {
-        let own = events.iter().filter(|event| event.visitor / 1_000 == person);
+    for visitor_number in 1..=visitors {
+        let own = events.iter().filter(|event| event.visitor / 1_000 == visitor_number);
         let mut steps: Vec<_> = own
             .map(|event| Step {
                 at: event.received_at,
@@ -124,19 +124,19 @@ fn wanted(events: &[Event], persons: u64) -> BTreeSet<Row> {
     rows
 }
 
-async fn ask(clickhouse: &TestClickHouse, sql: &str) -> Vec<Value> {
+async fn query(clickhouse: &TestClickHouse, sql: &str) -> Vec<Value> {
     let client = clickhouse::Client::default()
         .with_url(&clickhouse.url)
         .with_user(&clickhouse.user)
         .with_password(&clickhouse.password)
         .with_database(&clickhouse.database);
-    let question = client.query(sql).with_setting("output_format_json_quote_64bit_integers", "0");
-    let rows = question.fetch_bytes("JSONCompactEachRow").unwrap().collect().await.unwrap();
+    let request = client.query(sql).with_setting("output_format_json_quote_64bit_integers", "0");
+    let rows = request.fetch_bytes("JSONCompactEachRow").unwrap().collect().await.unwrap();
     rows.split(|byte| *byte == b'\n').filter_map(|row| serde_json::from_slice(row).ok()).collect()
 }
 
 async fn stored(clickhouse: &TestClickHouse) -> BTreeSet<Row> {
-    let rows = ask(
+    let rows = query(
         clickhouse,
         "SELECT toString(site_id), visitor, toUnixTimestamp64Milli(start),
                 toUnixTimestamp64Milli(ended) - toUnixTimestamp64Milli(start), page_views, events, bounce,
@@ -151,18 +151,18 @@ async fn stored(clickhouse: &TestClickHouse) -> BTreeSet<Row> {
 }
 
 #[tokio::test]
-async fn visits_are_exact_also_with_late_events_two_collectors_and_batches_sent_again() {
-    const PERSONS: u64 = 12;
+async fn visits_are_exact_with_late_events_two_collectors_and_repeated_batches() {
+    const VISITORS: u64 = 12;
     let clickhouse = sandbox::test::clickhouse().await;
     let warehouse = warehouse(&clickhouse);
-    let mut dice = Dice(20);
-    let events = traffic(PERSONS, &mut dice);
+    let mut random = Random(20);
+    let events = traffic(VISITORS, &mut random);
     assert!(events.len() > 700, "{}", events.len());
-    // Two collectors get every other event or so, and store batches of their own when it suits them: up to 40
-    // events of the other's are older than what is stored already.
+    // Two collectors get a random half of the events each and store batches concurrently: up to 40 events of one are
+    // older than events that the other has stored.
     let mut shares = [Vec::new(), Vec::new()];
     for event in &events {
-        shares[dice.below(2) as usize].push(event.clone());
+        shares[random.below(2) as usize].push(event.clone());
     }
     let batches: Vec<Vec<(String, Vec<Event>)>> = shares
         .iter()
@@ -180,20 +180,20 @@ async fn visits_are_exact_also_with_late_events_two_collectors_and_batches_sent_
         }))
         .await;
     }
-    let wanted = wanted(&events, PERSONS);
-    assert!(wanted.iter().any(|row| row.3 > 80_000_000), "somebody is there all day");
-    assert_eq!(stored(&clickhouse).await, wanted);
+    let expected = expected(&events, VISITORS);
+    assert!(expected.iter().any(|row| row.3 > 80_000_000), "one visit lasts all day");
+    assert_eq!(stored(&clickhouse).await, expected);
 
-    // A collector that is killed before it could forget a batch does it all again.
+    // A collector that was killed before it deleted a segment repeats everything.
     for (token, events) in batches.iter().flat_map(|batches| batches.iter().rev().step_by(3)) {
         warehouse.insert_events(token, events).await.unwrap();
         warehouse.recompute_visits(events, Rules::default()).await.unwrap();
     }
-    assert_eq!(stored(&clickhouse).await, wanted);
+    assert_eq!(stored(&clickhouse).await, expected);
 }
 
 #[tokio::test]
-async fn an_event_that_comes_late_joins_two_visits_into_one() {
+async fn a_late_event_merges_two_visits() {
     let clickhouse = sandbox::test::clickhouse().await;
     let warehouse = warehouse(&clickhouse);
     let at = |minutes| midnight() + TimeDelta::minutes(minutes);
@@ -205,25 +205,25 @@ async fn an_event_that_comes_late_joins_two_visits_into_one() {
     ];
     let starts = async || stored(&clickhouse).await.into_iter().map(|row| row.2).collect::<Vec<_>>();
     let millis = |minutes| at(minutes).timestamp_millis();
-    let wanted = [vec![millis(-20)], vec![millis(-20), millis(20)], vec![millis(-20)], vec![millis(-45)]];
-    for (event, wanted) in events.iter().zip(wanted) {
+    let expected = [vec![millis(-20)], vec![millis(-20), millis(20)], vec![millis(-20)], vec![millis(-45)]];
+    for (event, expected) in events.iter().zip(expected) {
         let batch = std::slice::from_ref(event);
         warehouse.insert_events(&event.id.to_string(), batch).await.unwrap();
         warehouse.recompute_visits(batch, Rules::default()).await.unwrap();
-        assert_eq!(starts().await, wanted);
+        assert_eq!(starts().await, expected);
     }
 }
 
 #[tokio::test]
-async fn who_came_on_two_days_is_forgotten_unless_a_visit_went_on_over_midnight() {
+async fn links_between_days_expire_unless_a_visit_continued_over_midnight() {
     let clickhouse = sandbox::test::clickhouse().await;
     let warehouse = warehouse(&clickhouse);
     let at = |minutes| midnight() + TimeDelta::minutes(minutes);
     let batch = [
-        // One whose visit went on, …
+        // A visit over midnight, …
         event(1, 3, at(-10), "page_view"),
         event(2, 3, at(10), "page_view"),
-        // … and one who came twice.
+        // … and a visitor with separate visits.
         event(3, 5, at(-200), "page_view"),
         event(4, 5, at(-199), "page_view"),
         event(5, 5, at(-198), "page_view"),
@@ -232,23 +232,24 @@ async fn who_came_on_two_days_is_forgotten_unless_a_visit_went_on_over_midnight(
     warehouse.insert_events("batch", &batch).await.unwrap();
     warehouse.recompute_visits(&batch, Rules::default()).await.unwrap();
     let linked = async || {
-        let rows = ask(&clickhouse, "SELECT visitor FROM events WHERE previous != 0 ORDER BY visitor").await;
+        let rows =
+            query(&clickhouse, "SELECT visitor FROM events WHERE previous != 0 ORDER BY visitor").await;
         rows.into_iter().map(|row| row[0].as_u64().unwrap()).collect::<Vec<_>>()
     };
     let both = [id_on(3, at(10)), id_on(5, at(10))];
     warehouse.expire_visitor_links(at(10)).await.unwrap();
-    assert_eq!(linked().await, both, "it is not time yet");
+    assert_eq!(linked().await, both, "not due yet");
     for _ in 0..2 {
         warehouse.expire_visitor_links(at(11)).await.unwrap();
         assert_eq!(linked().await, both[..1]);
     }
-    // Nor does it change what is made of the events when they are looked at again.
+    // Recomputing the visits afterwards returns the same.
     let visits = stored(&clickhouse).await;
     warehouse.recompute_visits(&batch, Rules::default()).await.unwrap();
     assert_eq!(stored(&clickhouse).await, visits);
     assert_eq!(visits.len(), 3);
 
-    // What comes later still is seen, though fewer events than before seem to have a say in these visits.
+    // An even later event counts, although fewer linked events than before determine these visits.
     let late = [Event { previous: 0, ..event(7, 5, at(5), "page_view") }];
     warehouse.insert_events("late", &late).await.unwrap();
     warehouse.recompute_visits(&late, Rules::default()).await.unwrap();
@@ -262,32 +263,32 @@ async fn who_came_on_two_days_is_forgotten_unless_a_visit_went_on_over_midnight(
 }
 
 #[tokio::test]
-async fn several_that_forget_at_once_have_the_events_rewritten_once() {
+async fn concurrent_link_expiries_start_one_mutation() {
     let clickhouse = sandbox::test::clickhouse().await;
     let warehouse = warehouse(&clickhouse);
     let batch = [event(1, 5, midnight() + TimeDelta::minutes(10), "page_view")];
     warehouse.insert_events("batch", &batch).await.unwrap();
-    let tell = async |what: &str| ask(&clickhouse, &format!("SYSTEM {what} MERGES events")).await;
-    let rewritings = async || {
+    let system = async |command: &str| query(&clickhouse, &format!("SYSTEM {command} MERGES events")).await;
+    let unfinished_mutations = async || {
         let unfinished =
             "SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done";
-        ask(&clickhouse, unfinished).await[0][0].as_u64().unwrap()
+        query(&clickhouse, unfinished).await[0][0].as_u64().unwrap()
     };
-    tell("STOP").await;
-    let forgetting = tokio::spawn({
+    system("STOP").await;
+    let expiry = tokio::spawn({
         let warehouse = warehouse.clone();
         async move { warehouse.expire_visitor_links(midnight() + TimeDelta::days(1)).await }
     });
-    sandbox::test::until(async || rewritings().await == 1).await;
+    sandbox::test::until(async || unfinished_mutations().await == 1).await;
     warehouse.expire_visitor_links(midnight() + TimeDelta::days(1)).await.unwrap();
-    assert_eq!(rewritings().await, 1);
-    tell("START").await;
-    forgetting.await.unwrap().unwrap();
-    assert_eq!(rewritings().await, 0);
+    assert_eq!(unfinished_mutations().await, 1);
+    system("START").await;
+    expiry.await.unwrap().unwrap();
+    assert_eq!(unfinished_mutations().await, 0);
 }
 
 #[tokio::test]
-async fn what_comes_next_is_added_to_the_last_visit_and_only_what_comes_late_makes_them_all_anew() {
+async fn new_events_extend_the_last_visit_and_late_ones_recompute_all() {
     let clickhouse = sandbox::test::clickhouse().await;
     let warehouse = warehouse(&clickhouse);
     let at = |minutes| midnight() + TimeDelta::minutes(minutes);
@@ -295,7 +296,7 @@ async fn what_comes_next_is_added_to_the_last_visit_and_only_what_comes_late_mak
         warehouse.insert_events(&batch[0].id.to_string(), batch).await.unwrap();
         warehouse.recompute_visits(batch, Rules::default()).await.unwrap();
         let versions =
-            ask(&clickhouse, "SELECT version, page_views FROM sessions FINAL ORDER BY start").await;
+            query(&clickhouse, "SELECT version, page_views FROM sessions FINAL ORDER BY start").await;
         Value::from(versions)
     };
     let view = |number: u128, minutes| event(number, 3, at(minutes), "page_view");
@@ -306,10 +307,10 @@ async fn what_comes_next_is_added_to_the_last_visit_and_only_what_comes_late_mak
     assert_eq!(
         recompute(&[view(4, 151)]).await,
         serde_json::json!([[3, 2], [4, 2]]),
-        "the first is left alone"
+        "the first visit is unchanged"
     );
     assert_eq!(recompute(&[view(5, 200), view(6, 201)]).await, serde_json::json!([[3, 2], [4, 2], [6, 2]]));
-    // A report of a visit long over belongs to none: whether it does later is seen by looking at all.
+    // A report long after a visit belongs to none; later events may change that, so all visits are recomputed.
     assert_eq!(
         recompute(&[event(7, 3, at(250), "engagement")]).await,
         serde_json::json!([[7, 2], [7, 2], [7, 2]])
@@ -319,12 +320,12 @@ async fn what_comes_next_is_added_to_the_last_visit_and_only_what_comes_late_mak
     assert_eq!(recompute(&[view(10, 125)]).await, serde_json::json!([[10, 5], [10, 2], [10, 2]]), "late");
     let events = recompute(&[view(11, 252), view(12, 253)]).await;
     assert_eq!(events, serde_json::json!([[10, 5], [10, 2], [12, 4]]));
-    // Sent again, whole: nobody's visits grow.
+    // A repeated batch does not change the visits.
     assert_eq!(recompute(&[view(11, 252), view(12, 253)]).await[2][1], 4);
 }
 
 #[tokio::test]
-async fn who_returned_is_noted_once_a_day_and_deleted_with_the_site() {
+async fn retention_rows_are_stored_once_a_day_and_deleted_with_the_site() {
     let clickhouse = sandbox::test::clickhouse().await;
     let warehouse = warehouse(&clickhouse);
     let day = midnight().date_naive();
@@ -342,30 +343,36 @@ async fn who_returned_is_noted_once_a_day_and_deleted_with_the_site() {
         warehouse.insert_retention(&batch).await.unwrap();
         warehouse.recompute_visits(&batch, Rules::default()).await.unwrap();
     }
-    let rows = ask(&clickhouse, "SELECT name, returner, day, epoch FROM returns FINAL ORDER BY name").await;
+    let rows = query(&clickhouse, "SELECT name, returner, day, epoch FROM returns FINAL ORDER BY name").await;
     let row = |name: &str| serde_json::json!([name, 5, "2026-11-18", "2026-11-18"]);
     assert_eq!(rows, [row("page_view"), row("sign up")]);
     assert_eq!(stored(&clickhouse).await.len(), 1);
 
     warehouse.delete_events(&[], &[SITES[0]]).await.unwrap();
     for table in ["events", "sessions", "returns"] {
-        assert_eq!(ask(&clickhouse, &format!("SELECT count() FROM {table}")).await, [serde_json::json!([0])]);
+        assert_eq!(
+            query(&clickhouse, &format!("SELECT count() FROM {table}")).await,
+            [serde_json::json!([0])]
+        );
     }
 }
 
 #[tokio::test]
-async fn a_batch_may_touch_more_visitors_than_one_statement_can_name() {
-    const PERSONS: u64 = 12_000;
+async fn a_batch_may_contain_more_visitors_than_one_statement() {
+    const VISITORS: u64 = 12_000;
     let clickhouse = sandbox::test::clickhouse().await;
     let warehouse = warehouse(&clickhouse);
     let noon = midnight() + TimeDelta::hours(12);
-    // As wide as real ids are.
-    let wide = |person: u64| u64::MAX - person;
-    let batch: Vec<Event> = (0..PERSONS)
-        .map(|person| Event { visitor: wide(person), ..event(person.into(), person, noon, "page_view") })
+    // Ids of 20 digits, like real ones.
+    let wide = |visitor_number: u64| u64::MAX - visitor_number;
+    let batch: Vec<Event> = (0..VISITORS)
+        .map(|visitor_number| Event {
+            visitor: wide(visitor_number),
+            ..event(visitor_number.into(), visitor_number, noon, "page_view")
+        })
         .collect();
     warehouse.insert_events("batch", &batch).await.unwrap();
     warehouse.recompute_visits(&batch, Rules::default()).await.unwrap();
-    let sums = ask(&clickhouse, "SELECT count(), sum(page_views), sum(bounce) FROM sessions FINAL").await;
-    assert_eq!(sums, [serde_json::json!([PERSONS, PERSONS, PERSONS])]);
+    let sums = query(&clickhouse, "SELECT count(), sum(page_views), sum(bounce) FROM sessions FINAL").await;
+    assert_eq!(sums, [serde_json::json!([VISITORS, VISITORS, VISITORS])]);
 }

@@ -118,7 +118,7 @@ impl Allowance {
         (verdict, needs_lease)
     }
 
-    /// Counts one event whose wait for a lease timed out.
+    /// Counts one event after its wait for a lease timed out.
     pub(super) fn take_on_credit(&mut self) {
         self.left -= 1;
     }

@@ -25,7 +25,7 @@ pub(super) fn for_cluster(statement: &str, cluster: &str) -> Option<Vec<String>>
     Some(vec![alter(&format!("{table}_local")), alter(table)])
 }
 
-/// Turns `MergeTree …` into `ReplicatedMergeTree('…', '{replica}') …`, whose deduplication setting has another name.
+/// Turns `MergeTree …` into `ReplicatedMergeTree('…', '{replica}') …`. Its deduplication setting has another name.
 fn replicated(engine: &str, table: &str) -> Option<String> {
     let name_end = engine.find(|letter: char| !letter.is_ascii_alphanumeric())?;
     let (name, rest) = engine.split_at(name_end);

@@ -57,7 +57,7 @@ struct ExtendedSessions {
 }
 
 impl Warehouse {
-    /// Adds these new, stored events to their visitors' visits. Returns the ids whose visits must be recomputed instead.
+    /// Adds these new, stored events to their visitors' visits. Returns the ids to recompute instead.
     pub(super) async fn extend_sessions(
         &self,
         events: &[Event],
@@ -113,7 +113,7 @@ impl Warehouse {
         Ok(extended.collect())
     }
 
-    /// Writes extended visits. Returns the ids whose visits then contain all stored events.
+    /// Writes extended visits. Returns the ids for which the visits then contain all stored events.
     async fn write(&self, extended: &HashMap<DailyId, ExtendedSessions>) -> Result<HashSet<DailyId>, Error> {
         let rows = extended
             .iter()

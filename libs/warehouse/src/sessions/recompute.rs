@@ -27,7 +27,7 @@ struct VisitorData {
     /// The highest stored version, by id.
     versions: HashMap<DailyId, u64>,
     origins: Origins,
-    /// The ids whose events were read.
+    /// The ids with all their events read.
     ids: HashSet<DailyId>,
 }
 
@@ -218,7 +218,11 @@ mod tests {
         };
         assert_eq!(outdated(&counts), [0_u64; 0]);
         counts.get_mut(&id(5, 1)).unwrap().tally.steps += 1;
-        assert_eq!(outdated(&counts), [103, 104, 105], "and the days whose visits may continue on it");
+        assert_eq!(
+            outdated(&counts),
+            [103, 104, 105],
+            "and the days before, because their visits may continue"
+        );
         counts.remove(&id(1, 2));
         assert_eq!(outdated(&counts), [103, 104, 105, 201, 202, 203]);
     }
