@@ -4,36 +4,36 @@
 // It sets no cookie and stores nothing except an opt-out.
 (() => {
   const script = document.currentScript || document.querySelector("script[data-site]");
-  const told = script ? script.dataset : {};
-  const site = told.site;
+  const options = script ? script.dataset : {};
+  const site = options.site;
   const before = window.wr;
   // A second copy, as on a hosted page with a tag of its own, would count everything twice.
   if (!site || (before && before.site === site)) return;
   // Blocklists contain the usual names of endpoints, and block `sendBeacon` to third parties.
-  const to = new URL(told.api || "/_wr/collect", script.src);
-  const byHash = "hash" in told;
+  const endpoint = new URL(options.api || "/_wr/collect", script.src);
+  const byHash = "hash" in options;
   const isLocal = (host) => /^$|^127\.|^\[::1]$|(^|\.)localhost$/.test(host);
-  const isMute =
+  const isDisabled =
     // A page on localhost is under development, unless the whole system runs there.
-    (isLocal(location.hostname) && !isLocal(to.hostname) && !("local" in told)) ||
-    ((navigator.webdriver || window.Cypress) && !("robots" in told)) ||
-    ((navigator.doNotTrack == 1 || navigator.globalPrivacyControl) && !("ignoreDnt" in told));
+    (isLocal(location.hostname) && !isLocal(endpoint.hostname) && !("local" in options)) ||
+    ((navigator.webdriver || window.Cypress) && !("robots" in options)) ||
+    ((navigator.doNotTrack == 1 || navigator.globalPrivacyControl) && !("ignoreDnt" in options));
 
   const send = (event) => {
     try {
       // Throws on pages without access to storage.
       if (localStorage.wr_opt_out) return;
     } catch (_) {}
-    if (isMute) return;
+    if (isDisabled) return;
     event.t = site;
     // The fragment is part of the path if it distinguishes pages.
     if (byHash) event.h = true;
     // Text needs no preflight; `keepalive` completes the request after the page is left.
     const body = JSON.stringify(event);
-    fetch(to, { method: "POST", body, keepalive: true, mode: "no-cors", credentials: "omit" }).catch(() => {});
+    fetch(endpoint, { method: "POST", body, keepalive: true, mode: "no-cors", credentials: "omit" }).catch(() => {});
   };
 
-  const where = () => location.pathname + (byHash ? location.hash : "");
+  const currentPath = () => location.pathname + (byHash ? location.hash : "");
   // A fragment may be a secret. The length is limited, because the collector drops events that are too large.
   const address = () => (byHash ? location.href : location.href.split("#")[0]).slice(0, 4e3);
   const isVisible = () => document.visibilityState === "visible";
@@ -51,13 +51,13 @@
     height = (document.scrollingElement || document.documentElement).scrollHeight || 1;
     bottom = Math.max(bottom, scrollY + innerHeight);
   };
-  const settle = () => {
+  const updateEngagement = () => {
     const now = performance.now();
     if (since) engaged += now - since;
     since = isVisible() && document.hasFocus() && now;
   };
   const report = () => {
-    settle();
+    updateEngagement();
     const depth = Math.min(100, Math.round((100 * bottom) / height));
     if (page && (depth > reported || engaged >= 3e3)) {
       send({ n: "engagement", u: page, e: Math.round(engaged), s: depth });
@@ -68,7 +68,7 @@
 
   const view = (referrer) => {
     page = address();
-    path = where();
+    path = currentPath();
     bottom = reported = engaged = since = 0;
     send({ n: "page_view", u: page, r: referrer, i: document.title, w: screen.width });
     if (isMissing || document.querySelector("[data-not-found]")) {
@@ -76,12 +76,12 @@
     }
     isMissing = 0;
     measure();
-    settle();
+    updateEngagement();
   };
   // Deferred, so that the page can set its title and redirect first.
-  const moved = () =>
+  const onNavigation = () =>
     setTimeout(() => {
-      if (page && where() !== path) {
+      if (page && currentPath() !== path) {
         report();
         view(page);
       }
@@ -89,32 +89,32 @@
   const pushState = history.pushState;
   history.pushState = function () {
     pushState.apply(this, arguments);
-    moved();
+    onNavigation();
   };
-  addEventListener("popstate", moved);
-  addEventListener("hashchange", moved);
+  addEventListener("popstate", onNavigation);
+  addEventListener("hashchange", onNavigation);
 
-  const turned = () => {
+  const onVisibilityChange = () => {
     // Opened in the background or prerendered: the view starts now.
     if (!page && isVisible()) view(document.referrer);
     measure();
-    const wasWatched = since;
-    settle();
-    if (wasWatched && !since) report();
+    const wasEngaged = since;
+    updateEngagement();
+    if (wasEngaged && !since) report();
   };
-  document.addEventListener("visibilitychange", turned);
-  addEventListener("focus", turned);
-  addEventListener("blur", turned);
+  document.addEventListener("visibilitychange", onVisibilityChange);
+  addEventListener("focus", onVisibilityChange);
+  addEventListener("blur", onVisibilityChange);
   addEventListener("pagehide", report);
   addEventListener("scroll", measure);
   // Restored from the back/forward cache: the same script continues, but it is another view.
   addEventListener("pageshow", (event) => event.persisted && view(""));
 
-  const endings =
-    told.downloads ||
+  const extensions =
+    options.downloads ||
     "pdf|docx?|xlsx?|pptx?|od[tsp]|key|csv|txt|rtf|epub|zip|rar|7z|gz|dmg|pkg|exe|msi|deb|apk|mp[34]|mov|avi|wav";
-  const files = RegExp("\\.(" + endings + ")$", "i");
-  const clicked = (event) => {
+  const files = RegExp("\\.(" + extensions + ")$", "i");
+  const onClick = (event) => {
     // Crosses shadow roots, unlike `closest`.
     const link = event.composedPath().find((node) => node.localName === "a" && node.hasAttribute("href"));
     // Only the primary and the middle button.
@@ -123,8 +123,8 @@
     if (link.hasAttribute("download") || files.test(link.pathname)) wr("file_download", props);
     else if (link.host !== location.host) wr("outbound_link", props);
   };
-  document.addEventListener("click", clicked, true);
-  document.addEventListener("auxclick", clicked, true);
+  document.addEventListener("click", onClick, true);
+  document.addEventListener("auxclick", onClick, true);
 
   const wr = (name, props) => {
     try {
@@ -137,5 +137,5 @@
   window.wr = wr;
   if (isVisible()) view(document.referrer);
   // Calls that were queued before the script loaded.
-  for (const words of (before && before.q) || []) wr(...words);
+  for (const args of (before && before.q) || []) wr(...args);
 })();
