@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use domain::Complaint;
+use domain::FieldError;
 use serde::Deserialize;
 use service::admission::{Admission, Permit};
 use uuid::Uuid;
@@ -69,7 +69,7 @@ pub(crate) fn query_problem(error: warehouse::Error) -> Problem {
         None => Problem::from(error),
         Some(ExceededLimit::Rows) => {
             let message = "this period has too many events for one query: request fewer days";
-            Problem::validation(vec![Complaint::new("period", "too_many", message)])
+            Problem::validation(vec![FieldError::new("period", "too_many", message)])
         }
         Some(ExceededLimit::TimeOrMemory) => {
             tracing::warn!(%error, "an analytics query exceeded its time or memory limit");

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use contract::Change;
 use domain::plans::UNLIMITED;
 use domain::scopes::Resource;
-use domain::{Complaint, Cursor, media, uploads};
+use domain::{FieldError, Cursor, media, uploads};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -97,7 +97,7 @@ async fn create(
     let limits = call.limits();
     if limits.asset_size_limit != UNLIMITED && request.size_bytes > limits.asset_size_limit {
         let limit = limits.asset_size_limit;
-        let detail = format!("the {} plan allows assets of up to {limit} bytes", call.plan().word());
+        let detail = format!("the {} plan allows assets of up to {limit} bytes", call.plan().as_str());
         return Err(Problem::new(Code::QuotaExceeded, detail)
             .with("limit", json!(limit))
             .hint("make the file smaller, or upgrade: GET /api/account/upgrade"));
@@ -203,17 +203,17 @@ async fn check_page<S>(call: &Call<S>, conn: &mut store::Conn, page_id: Option<U
 }
 
 fn check(request: &CreateAssetRequest) -> Result<String, Problem> {
-    let mut complaints = uploads::check_filename(&request.filename);
+    let mut errors = uploads::check_filename(&request.filename);
     if request.size_bytes < 1 {
-        complaints.push(Complaint::new("sizeBytes", "range", "sizeBytes must be at least 1"));
+        errors.push(FieldError::new("sizeBytes", "range", "sizeBytes must be at least 1"));
     }
     let content_type = media::essence(&request.content_type);
     if content_type.is_none() {
         let rule = "contentType must be a media type like `image/png`";
-        complaints.push(Complaint::new("contentType", "media_type", rule));
+        errors.push(FieldError::new("contentType", "media_type", rule));
     }
     match content_type {
-        Some(content_type) if complaints.is_empty() => Ok(content_type),
-        _ => Err(Problem::validation(complaints)),
+        Some(content_type) if errors.is_empty() => Ok(content_type),
+        _ => Err(Problem::validation(errors)),
     }
 }

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use blobs::Name;
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::Complaint;
+use domain::FieldError;
 use domain::deploys::ZIP_BYTES_MAX;
 use domain::plans::UNLIMITED;
 use domain::scopes::Resource;
@@ -175,7 +175,7 @@ async fn create(
 ) -> Result<Created<DeployUploadResponse>, Problem> {
     if !(1..=ZIP_BYTES_MAX).contains(&size_bytes) {
         let rule = format!("sizeBytes must be 1 to {ZIP_BYTES_MAX}");
-        return Err(Problem::validation(vec![Complaint::new("sizeBytes", "range", rule)]));
+        return Err(Problem::validation(vec![FieldError::new("sizeBytes", "range", rule)]));
     }
     call.check_whole_account(Resource::Deploys)?;
     let storage = call.limits().storage_bytes;

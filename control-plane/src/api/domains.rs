@@ -73,10 +73,10 @@ web::list_response!(DomainListResponse { domains: DomainView });
 async fn list(
     call: Call<scope::DomainsRead>,
     State(app): State<App>,
-    Query(paging): Query<PaginationQuery>,
+    Query(pagination): Query<PaginationQuery>,
 ) -> Result<Reply<DomainListResponse>, Problem> {
     call.check_whole_account(Resource::Domains)?;
-    let part = call.list_filter(Resource::Domains, &paging)?;
+    let part = call.list_filter(Resource::Domains, &pagination)?;
     let mut conn = store::acquire(&app.db).await?;
     let mut rows = store::domains::list_domains(&mut conn, call.account_id, &part).await?;
     let page = PageInfo::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
@@ -92,7 +92,7 @@ async fn create(
 ) -> Result<Created<DomainView>, Problem> {
     let own = [app.addresses.base_host(), app.addresses.sites_domain()];
     let domain =
-        domains::read(&request.domain, &own).map_err(|complaint| Problem::validation(vec![complaint]))?;
+        domains::read(&request.domain, &own).map_err(|error| Problem::validation(vec![error]))?;
     call.check_whole_account(Resource::Domains)?;
     call.check_new(Resource::Domains)?;
     let limit = call.limits().custom_domains;

@@ -96,9 +96,9 @@ async fn create(
         let detail = format!("data may have at most {} KB as JSON", DATA_BYTES_MAX / 1024);
         return Err(Problem::new(Code::PayloadTooLarge, detail));
     }
-    let complaints = entries::check_data(&request.data);
-    if !complaints.is_empty() {
-        return Err(Problem::validation(complaints));
+    let errors = entries::check_data(&request.data);
+    if !errors.is_empty() {
+        return Err(Problem::validation(errors));
     }
     let new = NewEntry {
         id: app.rng.uuid_v7(call.now),
@@ -154,10 +154,10 @@ async fn delete(
 async fn archives(
     call: Call<scope::EntriesRead>,
     State(app): State<App>,
-    Query(paging): Query<PaginationQuery>,
+    Query(pagination): Query<PaginationQuery>,
 ) -> Result<Reply<ArchiveListResponse>, Problem> {
     // Access to an archive follows the deleted page.
-    let part = call.list_filter(Resource::Pages, &paging)?;
+    let part = call.list_filter(Resource::Pages, &pagination)?;
     let mut conn = store::acquire(&app.db).await?;
     let mut rows = list_archives(&mut conn, call.account_id, &part).await?;
     let page = PageInfo::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });

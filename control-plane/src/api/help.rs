@@ -54,19 +54,19 @@ async fn create(
     State(app): State<App>,
     Json(request): Json<CreateHelpRequest>,
 ) -> Result<Created<HelpResponse>, Problem> {
-    let complaints =
+    let errors =
         help::check(&request.subject, &request.message, request.email.as_deref(), request.url.as_deref());
-    if !complaints.is_empty() {
-        return Err(Problem::validation(complaints));
+    if !errors.is_empty() {
+        return Err(Problem::validation(errors));
     }
     let new = NewHelpRequest {
         id: app.rng.uuid_v7(call.now),
-        category: request.category.word(),
+        category: request.category.as_str(),
         subject: request.subject,
         message: request.message,
         email: request.email.or_else(|| call.caller.account.email.clone()),
         url: request.url,
-        severity: request.severity.map(Severity::word),
+        severity: request.severity.map(Severity::as_str),
         created_at: call.now,
     };
     let mut tx = store::begin(&app.db).await?;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use domain::keys::{self, KeyKind};
-use domain::reach::{LISTABLE, Reach};
+use domain::restrictions::{LISTABLE, Restrictions};
 use domain::scopes::{self, Resource, ScopeSet};
-use domain::{Complaint, Cursor};
+use domain::{FieldError, Cursor};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -44,7 +44,7 @@ struct CreateKeyRequest {
     folder_id: Option<Uuid>,
     /// Restricts the key to these resources, by type, such as `{"forms": ["…"]}`.
     #[serde(default)]
-    #[schemars(extend("propertyNames" = {"enum": LISTABLE.map(Resource::word)}))]
+    #[schemars(extend("propertyNames" = {"enum": LISTABLE.map(Resource::as_str)}))]
     resource_ids: BTreeMap<String, Vec<Uuid>>,
     /// Expiry, at most 90 days ahead; default: the key works until it is revoked.
     expires_at: Option<DateTime<Utc>>,
@@ -95,12 +95,12 @@ async fn create(
     Json(request): Json<CreateKeyRequest>,
 ) -> Result<Created<KeySecretResponse>, Problem> {
     let caller = Arc::clone(&call.caller);
-    let mut complaints = keys::check(&request.label, request.expires_at, call.now);
-    let scopes = read_scopes(request.scopes.as_deref(), &caller).map_err(|wrong| complaints.extend(wrong));
+    let mut errors = keys::check(&request.label, request.expires_at, call.now);
+    let scopes = read_scopes(request.scopes.as_deref(), &caller).map_err(|wrong| errors.extend(wrong));
     let reach =
-        Reach::read(request.folder_id, &request.resource_ids).map_err(|wrong| complaints.extend(wrong));
-    let (Ok(scopes), Ok(restrictions), true) = (scopes, reach, complaints.is_empty()) else {
-        return Err(Problem::validation(complaints));
+        Restrictions::read(request.folder_id, &request.resource_ids).map_err(|wrong| errors.extend(wrong));
+    let (Ok(scopes), Ok(restrictions), true) = (scopes, reach, errors.is_empty()) else {
+        return Err(Problem::validation(errors));
     };
     call.check_new(Resource::Keys)?;
     let secret_text = keys::make(KeyKind::Live, &app.rng.bytes());
@@ -109,7 +109,7 @@ async fn create(
         secret: app.credentials.secret(KeyKind::Live, &secret_text),
         label: request.label.trim().to_owned(),
         scopes,
-        reach: restrictions.clone().inherited_from(&caller.reach),
+        reach: restrictions.clone().inherited_from(&caller.restrictions),
         expires_at: request.expires_at.or(caller.keys_end_at()),
         parent_id: caller.key_id(),
         created_at: call.now,
@@ -153,9 +153,9 @@ async fn create(
 async fn list(
     call: Call<scope::KeysRead>,
     State(app): State<App>,
-    Query(paging): Query<PaginationQuery>,
+    Query(pagination): Query<PaginationQuery>,
 ) -> Result<Reply<KeyListResponse>, Problem> {
-    let (limit, mut after) = paging.read()?;
+    let (limit, mut after) = pagination.read()?;
     let mut conn = store::acquire(&app.db).await?;
     let mut rows = Vec::new();
     let needed = usize::try_from(limit).unwrap_or_default() + 1;
@@ -229,32 +229,32 @@ async fn find_accessible<S>(call: &Call<S>, conn: &mut store::Conn, id: Uuid) ->
 /// A key sees only keys within its own restrictions: rotating a wider key would reveal that key's new secret.
 fn is_visible(caller: &Caller, key: &Key) -> bool {
     caller.may_hold(key.scopes, &key.reach, key.expires_at)
-        && caller.reach.covers(Resource::Keys, key.id, None).is_ok()
+        && caller.restrictions.covers(Resource::Keys, key.id, None).is_ok()
 }
 
-fn read_scopes(words: Option<&[String]>, caller: &Caller) -> Result<ScopeSet, Vec<Complaint>> {
+fn read_scopes(words: Option<&[String]>, caller: &Caller) -> Result<ScopeSet, Vec<FieldError>> {
     let Some(words) = words else { return Ok(caller.scopes) };
     if words.is_empty() {
         let message = "scopes must have at least one item; leave it out for all of your scopes";
-        return Err(vec![Complaint::new("scopes", "required", message)]);
+        return Err(vec![FieldError::new("scopes", "required", message)]);
     }
     let wrong = |(at, word): (usize, &String)| {
         ScopeSet::parse([word.as_str()]).is_err().then(|| {
             let field = format!("scopes[{at}]");
             let message = format!("{field} is not a scope; examples are `pages:read`, `forms:*` and `*`");
-            Complaint::new(field, "unknown_scope", message)
+            FieldError::new(field, "unknown_scope", message)
         })
     };
-    let complaints: Vec<Complaint> = words.iter().enumerate().filter_map(wrong).collect();
-    ScopeSet::parse(words.iter().map(String::as_str)).map_err(|_| complaints)
+    let errors: Vec<FieldError> = words.iter().enumerate().filter_map(wrong).collect();
+    ScopeSet::parse(words.iter().map(String::as_str)).map_err(|_| errors)
 }
 
 fn cursor(key: &Key) -> Cursor {
     Cursor { created_at: key.created_at, id: key.id }
 }
 
-fn listed_ids(reach: Reach) -> BTreeMap<&'static str, BTreeSet<Uuid>> {
-    reach.ids.into_iter().map(|(resource, ids)| (resource.word(), ids)).collect()
+fn listed_ids(reach: Restrictions) -> BTreeMap<&'static str, BTreeSet<Uuid>> {
+    reach.ids.into_iter().map(|(resource, ids)| (resource.as_str(), ids)).collect()
 }
 
 fn view(key: Key) -> KeyView {

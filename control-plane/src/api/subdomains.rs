@@ -67,9 +67,9 @@ struct FirstSubdomainResponse {
 async fn list(
     call: Call<scope::SubdomainsRead>,
     State(app): State<App>,
-    Query(paging): Query<PaginationQuery>,
+    Query(pagination): Query<PaginationQuery>,
 ) -> Result<Reply<SubdomainListResponse>, Problem> {
-    let part = call.list_filter(Resource::Subdomains, &paging)?;
+    let part = call.list_filter(Resource::Subdomains, &pagination)?;
     let mut conn = store::acquire(&app.db).await?;
     let pages = call.restrictions().ids_of(Resource::Pages);
     let mut rows = store::subdomain_names::list_subdomains(&mut conn, call.account_id, &part, pages).await?;
@@ -91,9 +91,9 @@ async fn create(
     State(app): State<App>,
     Json(CreateSubdomainRequest { name }): Json<CreateSubdomainRequest>,
 ) -> Result<Created<SubdomainView>, Problem> {
-    let complaints = subdomains::check("name", &name);
-    if !complaints.is_empty() {
-        return Err(Problem::validation(complaints));
+    let errors = subdomains::check("name", &name);
+    if !errors.is_empty() {
+        return Err(Problem::validation(errors));
     }
     call.check_whole_account(Resource::Subdomains)?;
     call.check_new(Resource::Subdomains)?;
@@ -130,9 +130,9 @@ async fn rename(
     State(app): State<App>,
     Json(RenameSubdomainRequest { subdomain: name }): Json<RenameSubdomainRequest>,
 ) -> Result<Reply<FirstSubdomainResponse>, Problem> {
-    let complaints = subdomains::check("subdomain", &name);
-    if !complaints.is_empty() {
-        return Err(Problem::validation(complaints));
+    let errors = subdomains::check("subdomain", &name);
+    if !errors.is_empty() {
+        return Err(Problem::validation(errors));
     }
     call.check_whole_account(Resource::Subdomains)?;
     let mut tx = store::begin(&app.db).await?;

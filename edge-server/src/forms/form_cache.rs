@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use cache::StaleOnErrorCache;
 use chrono::{DateTime, Utc};
-use domain::Complaint;
+use domain::FieldError;
 use domain::answers::Answers;
 use domain::forms::{Shut, shut};
 use domain::sealing::MasterKey;
@@ -59,7 +59,7 @@ pub(crate) struct FormCache {
 #[derive(Debug, Default)]
 pub(crate) struct Given<'a> {
     pub(crate) answers: Answers,
-    pub(crate) wrong: &'a [Complaint],
+    pub(crate) wrong: &'a [FieldError],
     pub(crate) files: &'a [WaitingFile],
     /// Of the page that was sent.
     pub(crate) token: Option<&'a str>,

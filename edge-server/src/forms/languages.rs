@@ -146,7 +146,7 @@ impl Messages {
         toml::from_str(language.source()).with_context(|| format!("reading the words of {}", language.code()))
     }
 
-    /// What is wrong with the answer to a field, by the code of the complaint; none for a code of no answer.
+    /// What is wrong with the answer to a field, by the code of the error; none for a code of no answer.
     pub(crate) fn about(&self, field: &Field, code: &str) -> Option<String> {
         let wrong = &self.wrong;
         let limited = |text: &str, limit: Option<String>| text.replace("{limit}", &limit.unwrap_or_default());

@@ -1,6 +1,6 @@
 //! A form's fields as its page asks them: with what was answered so far, and what is wrong with it.
 
-use domain::Complaint;
+use domain::FieldError;
 use domain::answers::Answers;
 use domain::fields::{Field, FieldType};
 use serde::Serialize;
@@ -62,7 +62,7 @@ pub(crate) struct Mistake<'a> {
 pub(crate) struct FormModel<'a> {
     pub(crate) words: &'a Messages,
     pub(crate) given: &'a Answers,
-    pub(crate) wrong: &'a [Complaint],
+    pub(crate) wrong: &'a [FieldError],
     pub(crate) files: &'a [WaitingFile],
     /// Most bytes of a file of a field that says nothing.
     pub(crate) max_file_bytes: u64,
@@ -108,18 +108,18 @@ impl FormModel<'_> {
     /// What is wrong, in the order of the fields.
     pub(crate) fn mistakes<'a>(&self, fields: &'a [Field]) -> Vec<Mistake<'a>> {
         let of = |field: &'a Field| {
-            let complaint = self.wrong.iter().find(|one| one.field == field.name)?;
-            Some(Mistake { id: id_of(field), label: &field.label, message: self.sentence(field, complaint) })
+            let error = self.wrong.iter().find(|one| one.field == field.name)?;
+            Some(Mistake { id: id_of(field), label: &field.label, message: self.sentence(field, error) })
         };
         fields.iter().filter_map(of).collect()
     }
 
-    fn sentence(&self, field: &Field, complaint: &Complaint) -> String {
-        if complaint.code == "file_size" && field.max_file_size.is_none() {
+    fn sentence(&self, field: &Field, error: &FieldError) -> String {
+        if error.code == "file_size" && field.max_file_size.is_none() {
             let capped = Field { max_file_size: Some(self.max_file_bytes), ..field.clone() };
-            return self.words.about(&capped, complaint.code).unwrap_or_default();
+            return self.words.about(&capped, error.code).unwrap_or_default();
         }
-        self.words.about(field, complaint.code).unwrap_or_else(|| complaint.message.clone())
+        self.words.about(field, error.code).unwrap_or_else(|| error.message.clone())
     }
 
     fn hint(&self, field: &Field) -> String {

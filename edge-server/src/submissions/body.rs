@@ -7,7 +7,7 @@ use axum::extract::{FromRequest, Request};
 use domain::answers::{self, Answers};
 use domain::forms::Shut;
 use domain::submissions::BYTES_MAX;
-use domain::{Complaint, traps};
+use domain::{FieldError, traps};
 use http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use sha2::{Digest, Sha256};
@@ -76,7 +76,7 @@ pub(super) struct Sent {
     /// How the page was shown that it comes from.
     pub(super) manner: Presentation,
     /// What was wrong with files as they came.
-    pub(super) wrong: Vec<Complaint>,
+    pub(super) wrong: Vec<FieldError>,
     /// The form was shut before its files came, and none was kept: whatever the form is by now, this is not stored.
     pub(super) shut: Option<Shut>,
 }

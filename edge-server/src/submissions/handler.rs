@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use domain::answers::{self, Answers};
 use domain::fields::FieldType;
 use domain::forms::Shut;
-use domain::{Complaint, traps};
+use domain::{FieldError, traps};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 use store::forms::OpenForm;
@@ -41,7 +41,7 @@ pub(super) enum Outcome {
     Again(Receipt),
     Refused(Shut),
     Duplicate,
-    Wrong(Vec<Complaint>),
+    Wrong(Vec<FieldError>),
     Changed,
     /// It is being edited.
     Busy,
@@ -148,7 +148,7 @@ async fn check(
     open: &Arc<OpenForm>,
     given: &Answers,
     sent: &Sent,
-) -> Result<Result<Answers, Vec<Complaint>>, Problem> {
+) -> Result<Result<Answers, Vec<FieldError>>, Problem> {
     let checked = if answers::is_heavy(&open.form.fields, given) {
         let (form, given) = (Arc::clone(open), given.clone());
         edge.form_lines.work(open.account_id, move || answers::check(&form.form.fields, &given)).await?
@@ -261,7 +261,7 @@ async fn ask_again(
     open: &OpenForm,
     sent: &Sent,
     answers: Answers,
-    wrong: Vec<Complaint>,
+    wrong: Vec<FieldError>,
 ) -> Result<Response, Problem> {
     let files = form_files::waiting(edge, open, &answers).await?;
     // The page is as old as it was: whoever mends one letter is no robot.

@@ -4,7 +4,7 @@
 //! one without the other. Refusals aren't kept: what was wrong may be mended and sent under the same key.
 
 use chrono::{DateTime, Utc};
-use domain::Complaint;
+use domain::FieldError;
 use domain::idempotency::{CallName, is_key};
 use domain::sealing::{MasterKey, NONCE_BYTES};
 use http::HeaderMap;
@@ -47,7 +47,7 @@ impl Call {
         let key = Some(key).filter(|key| is_key(key.as_bytes())).and_then(|key| key.to_str().ok());
         let key = key.filter(|_| keys.next().is_none()).ok_or_else(|| {
             let message = "Idempotency-Key must be one text of 1 to 255 visible ASCII characters";
-            Problem::validation(vec![Complaint::new("Idempotency-Key", "format", message)])
+            Problem::validation(vec![FieldError::new("Idempotency-Key", "format", message)])
         })?;
         // Visitors have no credential: whoever knows form and key means the same call.
         Ok(Some(Self(CallName::new(master_key, "visitor", &form_id.to_string(), key))))

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::body::Body;
 use bytes::Bytes;
-use domain::Complaint;
+use domain::FieldError;
 use domain::fields::{Field, FieldType};
 use domain::submissions::BYTES_MAX;
 use futures::{Stream, StreamExt, TryStreamExt};
@@ -38,7 +38,7 @@ pub(super) async fn read(
     visitor: Option<&Visitor>,
     boundary: String,
     body: Body,
-) -> Result<(Pairs, [u8; 32], Vec<Complaint>), Problem> {
+) -> Result<(Pairs, [u8; 32], Vec<FieldError>), Problem> {
     let is_file = |field: &&Field| field.kind == FieldType::File;
     let files: u64 =
         open.form.fields.iter().filter(is_file).map(|field| form_files::max_bytes(open, field)).sum();
@@ -77,7 +77,7 @@ pub(super) async fn read(
                         // Before one that had come with the form earlier.
                         pairs.entry(name.clone()).or_default().insert(0, file.id.to_string());
                     }
-                    Err(complaint) => wrong.push(complaint),
+                    Err(error) => wrong.push(error),
                 }
             } else {
                 content.update(digest_of(bytes).await?);

@@ -12,7 +12,7 @@ use axum::routing::{MethodRouter, put};
 use blobs::{Incoming, Received};
 use chrono::{DateTime, Utc};
 use contract::{Change, Signal};
-use domain::Complaint;
+use domain::FieldError;
 use domain::media::{self, SNIFFED_BYTES};
 use domain::uploads::{Refused, Signer, Ticket};
 use futures::StreamExt;
@@ -138,7 +138,7 @@ async fn receive(
     }
     if incoming.size() < announced {
         let message = format!("{announced} bytes were announced, and {} have come", incoming.size());
-        return Err(Problem::validation(vec![Complaint::new("body", "too_short", message)]));
+        return Err(Problem::validation(vec![FieldError::new("body", "too_short", message)]));
     }
     check_kind(upload, &head)?;
     Ok(incoming.finish().await?)
@@ -226,7 +226,7 @@ fn check_length(headers: &HeaderMap, announced: i64) -> Result<(), Problem> {
 fn check_kind(upload: &Upload, head: &[u8]) -> Result<(), Problem> {
     media::check_agrees(&upload.content_type, head).map_err(|looks| {
         let message = format!("{} was announced, and this looks like {looks}", upload.content_type);
-        Problem::validation(vec![Complaint::new("body", "content_type", message)])
+        Problem::validation(vec![FieldError::new("body", "content_type", message)])
             .hint("ask for a new address with the right contentType")
     })
 }

@@ -1,22 +1,22 @@
 //! What an account may say of itself.
 
-use crate::Complaint;
-use crate::complaint::check_length;
+use crate::FieldError;
+use crate::field_error::check_length;
 
 /// Characters of an account's name.
 pub const NAME_CHARS_MAX: usize = 80;
 
 /// What is wrong with an account's name and time zone; nothing if they may be stored.
-pub fn check(name: Option<&str>, timezone: Option<&str>) -> Vec<Complaint> {
-    let mut complaints = Vec::new();
+pub fn check(name: Option<&str>, timezone: Option<&str>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     if let Some(name) = name {
-        check_length(&mut complaints, "name", name.trim(), 1, NAME_CHARS_MAX);
+        check_length(&mut errors, "name", name.trim(), 1, NAME_CHARS_MAX);
     }
     if timezone.is_some_and(|zone| zone.parse::<chrono_tz::Tz>().is_err()) {
         let message = "timezone must be an IANA name such as `Europe/Berlin` or `UTC`";
-        complaints.push(Complaint::new("timezone", "unknown_timezone", message));
+        errors.push(FieldError::new("timezone", "unknown_timezone", message));
     }
-    complaints
+    errors
 }
 
 #[cfg(test)]

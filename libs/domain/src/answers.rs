@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use crate::Complaint;
+use crate::FieldError;
 use crate::fields::{Field, FieldType, ShowIf};
 
 pub use values::is_email;
@@ -31,10 +31,10 @@ pub type Answers = Map<String, Value>;
 /// empty text counts as no answer.
 ///
 /// # Errors
-/// Everything wrong, one complaint a field.
-pub fn check(fields: &[Field], given: &Answers) -> Result<Answers, Vec<Complaint>> {
+/// Everything wrong, one error a field.
+pub fn check(fields: &[Field], given: &Answers) -> Result<Answers, Vec<FieldError>> {
     let mut kept = Answers::new();
-    let mut complaints = Vec::new();
+    let mut errors = Vec::new();
     let mut shown = BTreeSet::new();
     for field in fields {
         if field.show_if.as_ref().is_some_and(|rule| !applies(rule, &shown, given)) {
@@ -44,19 +44,15 @@ pub fn check(fields: &[Field], given: &Answers) -> Result<Answers, Vec<Complaint
         match given.get(&field.name).filter(|value| !is_blank(value)) {
             Some(value) => match values::check(field, value) {
                 Ok(()) => drop(kept.insert(field.name.clone(), value.clone())),
-                Err((code, message)) => complaints.push(Complaint::new(&field.name, code, message)),
+                Err((code, message)) => errors.push(FieldError::new(&field.name, code, message)),
             },
             None if field.required => {
-                complaints.push(Complaint::new(
-                    &field.name,
-                    "required",
-                    format!("{} is required", field.label),
-                ));
+                errors.push(FieldError::new(&field.name, "required", format!("{} is required", field.label)));
             }
             None => {}
         }
     }
-    if complaints.is_empty() { Ok(kept) } else { Err(complaints) }
+    if errors.is_empty() { Ok(kept) } else { Err(errors) }
 }
 
 /// Whether [`check`] may take long enough to be done where nobody else waits for it: a pattern has to be compiled first, or

@@ -5,7 +5,7 @@ use serde::Serialize;
 use url::Host;
 
 use crate::base62;
-use crate::complaint::Complaint;
+use crate::field_error::FieldError;
 
 /// A DNS record to publish.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -23,8 +23,8 @@ pub struct Record {
 ///
 /// # Errors
 /// It is no public host name, or one of ours (`own` and what lies under them).
-pub fn read(domain: &str, own: &[&str]) -> Result<String, Complaint> {
-    let wrong = |code, message: &str| Complaint::new("domain", code, message);
+pub fn read(domain: &str, own: &[&str]) -> Result<String, FieldError> {
+    let wrong = |code, message: &str| FieldError::new("domain", code, message);
     let malformed = || {
         let rule = "domain must be a host name like `www.example.com`, without scheme, port or path";
         wrong("host", rule)

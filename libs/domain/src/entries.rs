@@ -9,7 +9,7 @@ mod urls;
 
 use serde_json::{Map, Value};
 
-use crate::Complaint;
+use crate::FieldError;
 
 pub use template::Template;
 
@@ -21,20 +21,20 @@ pub const DATA_BYTES_MAX: usize = 16 * 1024;
 pub const PLACEHOLDER_PATTERN: &str = "^[A-Za-z0-9_.-]{1,64}$";
 
 /// What is wrong with a template of entries.
-pub fn check_template(template: &str) -> Option<Complaint> {
+pub fn check_template(template: &str) -> Option<FieldError> {
     let message = Template::parse(template).err()?;
-    Some(Complaint::new("entryTemplate", "template", format!("entryTemplate: {message}")))
+    Some(FieldError::new("entryTemplate", "template", format!("entryTemplate: {message}")))
 }
 
 /// What is wrong with the data of an entry: each value must be one that can be shown.
-pub fn check_data(data: &Map<String, Value>) -> Vec<Complaint> {
+pub fn check_data(data: &Map<String, Value>) -> Vec<FieldError> {
     let wrong = data.iter().filter(|(_, value)| text(value).is_none());
-    let complaint = |(key, _): (&String, &Value)| {
+    let field_error = |(key, _): (&String, &Value)| {
         let field = format!("data.{key}");
         let message = format!("{field} must be a text, a number, true, false, null, or a list of these");
-        Complaint::new(field, "type", message)
+        FieldError::new(field, "type", message)
     };
-    wrong.map(complaint).collect()
+    wrong.map(field_error).collect()
 }
 
 /// Whether the data is larger than an entry may be.

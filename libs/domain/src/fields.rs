@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::Complaint;
-use crate::complaint::check_length;
+use crate::FieldError;
+use crate::field_error::check_length;
 use crate::patterns::{MAX_PATTERN, Pattern};
 
 /// Most fields of one form.
@@ -127,81 +127,81 @@ pub struct Field {
     pub show_if: Option<ShowIf>,
 }
 
-/// What is wrong with a form's fields, each complaint with its path (`fields[2].options`).
-pub fn check(fields: &[Field]) -> Vec<Complaint> {
-    let mut complaints = Vec::new();
+/// What is wrong with a form's fields, each error with its path (`fields[2].options`).
+pub fn check(fields: &[Field]) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     if fields.is_empty() || fields.len() > MAX_FIELDS {
-        complaints.push(Complaint::new("fields", "count", format!("a form needs 1 to {MAX_FIELDS} fields")));
+        errors.push(FieldError::new("fields", "count", format!("a form needs 1 to {MAX_FIELDS} fields")));
     }
     let mut earlier = BTreeSet::new();
     for (at, field) in fields.iter().enumerate() {
         let path = |part: &str| format!("fields[{at}].{part}");
-        check_one(&mut complaints, field, &path);
+        check_one(&mut errors, field, &path);
         if let Some(show_if) = &field.show_if
             && !earlier.contains(show_if.field.as_str())
         {
             let message =
                 format!("showIf must name a field that stands before this one, not `{}`", show_if.field);
-            complaints.push(Complaint::new(path("showIf.field"), "unknown_field", message));
+            errors.push(FieldError::new(path("showIf.field"), "unknown_field", message));
         }
         if !earlier.insert(field.name.as_str()) {
             let message = format!("two fields are called `{}`; names must differ", field.name);
-            complaints.push(Complaint::new(path("name"), "duplicate", message));
+            errors.push(FieldError::new(path("name"), "duplicate", message));
         }
     }
-    complaints
+    errors
 }
 
-fn check_one(complaints: &mut Vec<Complaint>, field: &Field, path: &dyn Fn(&str) -> String) {
-    check_length(complaints, &path("name"), &field.name, 1, 64);
-    check_length(complaints, &path("label"), &field.label, 1, 500);
-    check_length(complaints, &path("placeholder"), field.placeholder.as_deref().unwrap_or_default(), 0, 500);
-    check_length(complaints, &path("accept"), field.accept.as_deref().unwrap_or_default(), 0, MAX_ACCEPT);
+fn check_one(errors: &mut Vec<FieldError>, field: &Field, path: &dyn Fn(&str) -> String) {
+    check_length(errors, &path("name"), &field.name, 1, 64);
+    check_length(errors, &path("label"), &field.label, 1, 500);
+    check_length(errors, &path("placeholder"), field.placeholder.as_deref().unwrap_or_default(), 0, 500);
+    check_length(errors, &path("accept"), field.accept.as_deref().unwrap_or_default(), 0, MAX_ACCEPT);
     if field.max_file_size == Some(0) {
-        complaints.push(Complaint::new(path("maxFileSize"), "range", "maxFileSize must be at least 1"));
+        errors.push(FieldError::new(path("maxFileSize"), "range", "maxFileSize must be at least 1"));
     }
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !field.name.chars().all(word) {
         let message = "a field's name may have only letters, digits, `_` and `-`";
-        complaints.push(Complaint::new(path("name"), "characters", message));
+        errors.push(FieldError::new(path("name"), "characters", message));
     }
     for (at, option) in field.options.iter().enumerate() {
-        check_length(complaints, &path(&format!("options[{at}]")), option, 1, MAX_OPTION_CHARS);
+        check_length(errors, &path(&format!("options[{at}]")), option, 1, MAX_OPTION_CHARS);
     }
     if field.kind.is_choice() == field.options.is_empty() || field.options.len() > MAX_OPTIONS {
         let message = format!("options belong to select and multiselect, 1 to {MAX_OPTIONS} of them");
-        complaints.push(Complaint::new(path("options"), "options", message));
+        errors.push(FieldError::new(path("options"), "options", message));
     }
     let distinct: BTreeSet<_> = field.options.iter().collect();
     if distinct.len() != field.options.len() {
-        complaints.push(Complaint::new(path("options"), "options", "options must differ"));
+        errors.push(FieldError::new(path("options"), "options", "options must differ"));
     }
     if field.options.iter().any(|option| option.trim().is_empty()) {
-        complaints.push(Complaint::new(path("options"), "options", "an option must not be blank"));
+        errors.push(FieldError::new(path("options"), "options", "an option must not be blank"));
     }
-    check_belonging(complaints, field, path);
+    check_belonging(errors, field, path);
     let too_long = |chars: Option<u32>| chars.is_some_and(|chars| chars as usize > MAX_TEXT);
     for (part, chars) in [("minLength", field.min_length), ("maxLength", field.max_length)] {
         if too_long(chars) {
             let message = format!("no answer has more than {MAX_TEXT} characters");
-            complaints.push(Complaint::new(path(part), "range", message));
+            errors.push(FieldError::new(path(part), "range", message));
         }
     }
     if matches!((field.min_length, field.max_length), (Some(min), Some(max)) if min > max) {
-        complaints.push(Complaint::new(path("minLength"), "range", "minLength is above maxLength"));
+        errors.push(FieldError::new(path("minLength"), "range", "minLength is above maxLength"));
     }
     if matches!((field.min, field.max), (Some(min), Some(max)) if min > max) {
-        complaints.push(Complaint::new(path("min"), "range", "min is above max"));
+        errors.push(FieldError::new(path("min"), "range", "min is above max"));
     }
     if let Some(pattern) = &field.pattern
         && let Err(message) = pattern.check()
     {
-        complaints.push(Complaint::new(path("pattern"), "pattern", message));
+        errors.push(FieldError::new(path("pattern"), "pattern", message));
     }
 }
 
 /// Refuses what says nothing of this kind of field: whoever wrote it meant something by it.
-fn check_belonging(complaints: &mut Vec<Complaint>, field: &Field, path: &dyn Fn(&str) -> String) {
+fn check_belonging(errors: &mut Vec<FieldError>, field: &Field, path: &dyn Fn(&str) -> String) {
     let (is_text, is_number) = (field.kind.is_free_text(), field.kind == FieldType::Number);
     let is_file = field.kind == FieldType::File;
     let parts = [
@@ -215,7 +215,7 @@ fn check_belonging(complaints: &mut Vec<Complaint>, field: &Field, path: &dyn Fn
     ];
     for (part, _, _, whose) in parts.into_iter().filter(|(_, is_set, belongs, _)| *is_set && !belongs) {
         let message = format!("{part} belongs to {whose}");
-        complaints.push(Complaint::new(path(part), "not_of_this_type", message));
+        errors.push(FieldError::new(path(part), "not_of_this_type", message));
     }
 }
 
@@ -240,17 +240,17 @@ mod tests {
 
     use super::*;
 
-    fn complaints(fields: Value) -> Vec<String> {
+    fn errors(fields: Value) -> Vec<String> {
         let fields: Vec<Field> = serde_json::from_value(fields).unwrap();
-        check(&fields).into_iter().map(|complaint| complaint.field).collect()
+        check(&fields).into_iter().map(|error| error.field).collect()
     }
 
     #[test]
     fn a_complaint_names_the_place() {
         let name = json!({"name": "a", "label": "A", "type": "text"});
-        assert_eq!(complaints(json!([name])), Vec::<String>::new());
-        assert_eq!(complaints(json!([])), ["fields"]);
-        assert_eq!(complaints(json!([name, name])), ["fields[1].name"]);
+        assert_eq!(errors(json!([name])), Vec::<String>::new());
+        assert_eq!(errors(json!([])), ["fields"]);
+        assert_eq!(errors(json!([name, name])), ["fields[1].name"]);
         let cases = [
             (json!({"name": "b c", "label": "B", "type": "text"}), "fields[1].name"),
             (json!({"name": "b", "label": "", "type": "text"}), "fields[1].label"),
@@ -268,7 +268,7 @@ mod tests {
             ),
         ];
         for (field, place) in cases {
-            assert_eq!(complaints(json!([name, field])), [place]);
+            assert_eq!(errors(json!([name, field])), [place]);
         }
     }
 
@@ -289,7 +289,7 @@ mod tests {
                 if kind.contains("select") {
                     field["options"] = json!(["x"]);
                 }
-                let wrong = complaints(json!([field]));
+                let wrong = errors(json!([field]));
                 assert!(
                     wrong.is_empty() || wrong == [format!("fields[0].{part}")],
                     "{kind} {part}: {wrong:?}"
@@ -311,9 +311,9 @@ mod tests {
     #[test]
     fn a_length_no_answer_has_is_refused_and_a_whole_number_may_have_a_point() {
         let of = |min: Value, max: Value| json!([{"name": "a", "label": "A", "type": "text", "minLength": min, "maxLength": max}]);
-        assert_eq!(complaints(of(json!(2.0), json!(20_000))), Vec::<String>::new());
-        assert_eq!(complaints(of(json!(3), json!(2))), ["fields[0].minLength"]);
-        assert_eq!(complaints(of(json!(1), json!(20_001))), ["fields[0].maxLength"]);
+        assert_eq!(errors(of(json!(2.0), json!(20_000))), Vec::<String>::new());
+        assert_eq!(errors(of(json!(3), json!(2))), ["fields[0].minLength"]);
+        assert_eq!(errors(of(json!(1), json!(20_001))), ["fields[0].maxLength"]);
         for wrong in [json!(1.5), json!(-1), json!("1"), json!(1e300)] {
             assert!(serde_json::from_value::<Vec<Field>>(of(wrong, Value::Null)).is_err());
         }

@@ -1,7 +1,7 @@
 //! Folders: what one may be called, and what lies in them.
 
-use crate::Complaint;
-use crate::complaint::check_length;
+use crate::FieldError;
+use crate::field_error::check_length;
 use crate::scopes::Resource;
 
 /// Characters of a folder's name.
@@ -12,24 +12,24 @@ pub const DESCRIPTION_CHARS_MAX: usize = 500;
 pub const MOVES_MAX: usize = 200;
 
 /// What is wrong with a folder's name and description; nothing if it may be stored.
-pub fn check(name: Option<&str>, description: Option<&str>) -> Vec<Complaint> {
-    let mut complaints = Vec::new();
+pub fn check(name: Option<&str>, description: Option<&str>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     if let Some(name) = name {
-        check_length(&mut complaints, "name", name.trim(), 1, NAME_CHARS_MAX);
+        check_length(&mut errors, "name", name.trim(), 1, NAME_CHARS_MAX);
     }
     if let Some(description) = description {
-        check_length(&mut complaints, "description", description, 0, DESCRIPTION_CHARS_MAX);
+        check_length(&mut errors, "description", description, 0, DESCRIPTION_CHARS_MAX);
     }
-    complaints
+    errors
 }
 
 /// What is wrong with the number of things to move.
-pub fn check_moves(count: usize) -> Vec<Complaint> {
+pub fn check_moves(count: usize) -> Vec<FieldError> {
     if (1..=MOVES_MAX).contains(&count) {
         return vec![];
     }
     let message = format!("resources must name 1 to {MOVES_MAX} things");
-    vec![Complaint::new("resources", "count", message)]
+    vec![FieldError::new("resources", "count", message)]
 }
 
 /// The kind that an API call calls by this word, if such things lie in folders.

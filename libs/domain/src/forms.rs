@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::complaint::check_length;
+use crate::field_error::check_length;
 use crate::fields::{Field, FieldType};
 use crate::webhooks::FORM_CLOSED;
-use crate::{Complaint, answers, fields, instants};
+use crate::{FieldError, answers, fields, instants};
 
 /// Most characters of a form's name.
 pub const NAME_CHARS_MAX: usize = 200;
@@ -73,49 +73,44 @@ pub struct Settings<'a> {
 
 /// What is wrong with a form, or with the given part of one. That `uniqueBy` names fields of the form is only seen
 /// where these are given.
-pub fn check(settings: &Settings<'_>) -> Vec<Complaint> {
-    let mut complaints: Vec<Complaint> =
-        instants::check("closesAt", settings.closes_at).into_iter().collect();
+pub fn check(settings: &Settings<'_>) -> Vec<FieldError> {
+    let mut errors: Vec<FieldError> = instants::check("closesAt", settings.closes_at).into_iter().collect();
     if let Some(name) = settings.name {
-        check_length(&mut complaints, "name", name, 1, NAME_CHARS_MAX);
+        check_length(&mut errors, "name", name, 1, NAME_CHARS_MAX);
     }
     let message = settings.success_message.unwrap_or_default();
-    check_length(&mut complaints, "successMessage", message, 0, SUCCESS_MESSAGE_CHARS_MAX);
+    check_length(&mut errors, "successMessage", message, 0, SUCCESS_MESSAGE_CHARS_MAX);
     let label = settings.submit_label.unwrap_or_default();
-    check_length(&mut complaints, "submitLabel", label, 0, SUBMIT_LABEL_CHARS_MAX);
+    check_length(&mut errors, "submitLabel", label, 0, SUBMIT_LABEL_CHARS_MAX);
     if let Some(url) = settings.redirect_url {
         if !url::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
-            complaints.push(Complaint::new("redirectUrl", "url", "redirectUrl must be a http(s) address"));
+            errors.push(FieldError::new("redirectUrl", "url", "redirectUrl must be a http(s) address"));
         }
-        check_length(&mut complaints, "redirectUrl", url, 0, REDIRECT_URL_CHARS_MAX);
+        check_length(&mut errors, "redirectUrl", url, 0, REDIRECT_URL_CHARS_MAX);
     }
     if let Some(fields) = settings.fields {
-        complaints.extend(fields::check(fields));
+        errors.extend(fields::check(fields));
     }
     if settings.max_submissions.is_some_and(|max| !(1..=MAX_SUBMISSIONS_MAX).contains(&max)) {
-        complaints.push(Complaint::new(
-            "maxSubmissions",
-            "range",
-            "maxSubmissions must be 1 to 1,000,000,000",
-        ));
+        errors.push(FieldError::new("maxSubmissions", "range", "maxSubmissions must be 1 to 1,000,000,000"));
     }
     let fields = settings.fields.filter(|fields| !fields.is_empty());
-    check_unique_by(&mut complaints, fields, settings.unique_by.unwrap_or_default());
+    check_unique_by(&mut errors, fields, settings.unique_by.unwrap_or_default());
     if !(0..=MIN_SECONDS_MAX).contains(&settings.spam.min_seconds) {
         let message = format!("spam.minSeconds must be 0 to {MIN_SECONDS_MAX}");
-        complaints.push(Complaint::new("spam.minSeconds", "range", message));
+        errors.push(FieldError::new("spam.minSeconds", "range", message));
     }
     if settings.notify_email.is_some_and(|email| !answers::is_email(email)) {
-        complaints.push(Complaint::new("notifyEmail", "email", "notifyEmail must be an e-mail address"));
+        errors.push(FieldError::new("notifyEmail", "email", "notifyEmail must be an e-mail address"));
     }
-    complaints
+    errors
 }
 
 /// Every upload has an id of its own, so by files no two submissions are ever the same.
-fn check_unique_by(complaints: &mut Vec<Complaint>, fields: Option<&[Field]>, unique_by: &[String]) {
+fn check_unique_by(errors: &mut Vec<FieldError>, fields: Option<&[Field]>, unique_by: &[String]) {
     if unique_by.len() > UNIQUE_BY_MAX {
         let message = format!("uniqueBy takes at most {UNIQUE_BY_MAX} fields");
-        complaints.push(Complaint::new("uniqueBy", "count", message));
+        errors.push(FieldError::new("uniqueBy", "count", message));
     }
     for (at, name) in unique_by.iter().enumerate() {
         let path = format!("uniqueBy[{at}]");
@@ -123,14 +118,14 @@ fn check_unique_by(complaints: &mut Vec<Complaint>, fields: Option<&[Field]>, un
         match named {
             Some(None) => {
                 let message = format!("the form has no field called `{name}`");
-                complaints.push(Complaint::new(path, "unknown_field", message));
+                errors.push(FieldError::new(path, "unknown_field", message));
             }
             Some(Some(field)) if field.kind == FieldType::File => {
                 let message = format!("`{name}` takes files, and no two uploads are the same");
-                complaints.push(Complaint::new(path, "file", message));
+                errors.push(FieldError::new(path, "file", message));
             }
             _ if unique_by[..at].contains(name) => {
-                complaints.push(Complaint::new(path, "duplicate", format!("`{name}` is named twice")));
+                errors.push(FieldError::new(path, "duplicate", format!("`{name}` is named twice")));
             }
             _ => {}
         }
@@ -219,7 +214,7 @@ mod tests {
     }
 
     fn places(settings: &Settings<'_>) -> Vec<String> {
-        check(settings).into_iter().map(|complaint| complaint.field).collect()
+        check(settings).into_iter().map(|error| error.field).collect()
     }
 
     #[test]

@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::Complaint;
+use crate::FieldError;
 use crate::answers::is_email;
-use crate::complaint::check_length;
+use crate::field_error::check_length;
 
 /// Characters of a subject.
 pub const SUBJECT_CHARS_MAX: usize = 200;
@@ -77,16 +77,16 @@ impl Severity {
 }
 
 /// What is wrong with a request for help; nothing if it may be sent.
-pub fn check(subject: &str, message: &str, email: Option<&str>, url: Option<&str>) -> Vec<Complaint> {
-    let mut complaints = Vec::new();
-    check_length(&mut complaints, "subject", subject.trim(), 1, SUBJECT_CHARS_MAX);
-    check_length(&mut complaints, "message", message.trim(), 1, MESSAGE_CHARS_MAX);
+pub fn check(subject: &str, message: &str, email: Option<&str>, url: Option<&str>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    check_length(&mut errors, "subject", subject.trim(), 1, SUBJECT_CHARS_MAX);
+    check_length(&mut errors, "message", message.trim(), 1, MESSAGE_CHARS_MAX);
     if subject.contains(['\r', '\n']) {
-        complaints.push(Complaint::new("subject", "line", "subject must be one line"));
+        errors.push(FieldError::new("subject", "line", "subject must be one line"));
     }
     if email.is_some_and(|email| email.len() > ADDRESS_CHARS_MAX || !is_email(email)) {
         let message = "email must be an address such as `ana@example.com`";
-        complaints.push(Complaint::new("email", "email", message));
+        errors.push(FieldError::new("email", "email", message));
     }
     // `Url` drops line breaks before it reads; the mail has the text, one line for each of these.
     let is_web = |url: &str| {
@@ -94,9 +94,9 @@ pub fn check(subject: &str, message: &str, email: Option<&str>, url: Option<&str
             && Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
     };
     if url.is_some_and(|url| url.len() > ADDRESS_CHARS_MAX || !is_web(url)) {
-        complaints.push(Complaint::new("url", "url", "url must be a http(s) address"));
+        errors.push(FieldError::new("url", "url", "url must be a http(s) address"));
     }
-    complaints
+    errors
 }
 
 #[cfg(test)]

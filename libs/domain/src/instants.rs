@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::Complaint;
+use crate::FieldError;
 
 /// The first second of the year 10000.
 const END: i64 = 253_402_300_800;
@@ -16,9 +16,9 @@ pub fn is_known(at: DateTime<Utc>) -> bool {
 }
 
 /// What is wrong with an instant given as `field`; nothing if it can be stored.
-pub fn check(field: &str, at: Option<DateTime<Utc>>) -> Option<Complaint> {
+pub fn check(field: &str, at: Option<DateTime<Utc>>) -> Option<FieldError> {
     let message = || format!("{field} must lie between the years 1970 and 9999 (UTC)");
-    at.is_some_and(|at| !is_known(at)).then(|| Complaint::new(field, "range", message()))
+    at.is_some_and(|at| !is_known(at)).then(|| FieldError::new(field, "range", message()))
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::complaint::check_length;
-use crate::{Complaint, base62};
+use crate::field_error::check_length;
+use crate::{FieldError, base62};
 
 /// Characters of a key's label.
 pub const LABEL_CHARS_MAX: usize = 80;
@@ -82,14 +82,14 @@ pub fn shown_prefix(kind: KeyKind, key: &str) -> String {
 }
 
 /// What is wrong with a new key's label and expiry; nothing if it may be made.
-pub fn check(label: &str, expires_at: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Vec<Complaint> {
-    let mut complaints = Vec::new();
-    check_length(&mut complaints, "label", label.trim(), 1, LABEL_CHARS_MAX);
+pub fn check(label: &str, expires_at: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    check_length(&mut errors, "label", label.trim(), 1, LABEL_CHARS_MAX);
     if expires_at.is_some_and(|at| at <= now || at - now > LIFETIME_MAX) {
         let message = "expiresAt must be in the future and at most 90 days ahead";
-        complaints.push(Complaint::new("expiresAt", "range", message));
+        errors.push(FieldError::new("expiresAt", "range", message));
     }
-    complaints
+    errors
 }
 
 fn checksum(kind: KeyKind, digits: &str) -> String {

@@ -3,8 +3,8 @@
 mod content;
 mod publication;
 
-use crate::complaint::{check_bytes, check_length};
-use crate::{Complaint, entries};
+use crate::field_error::{check_bytes, check_length};
+use crate::{FieldError, entries};
 
 pub use content::{Content, Hash, hash_of};
 pub use publication::{Publication, Wish};
@@ -27,15 +27,15 @@ pub const SLUG_PATTERN: &str = "^[a-z0-9-]+(/[a-z0-9-]+)*$";
 pub const INDEX: &str = "index";
 
 /// What is wrong with a slug: 2–200 characters, segments of lowercase letters, digits and hyphens, `/` between.
-pub fn check_slug(slug: &str) -> Vec<Complaint> {
-    let mut complaints = Vec::new();
-    check_length(&mut complaints, "slug", slug, 2, 200);
+pub fn check_slug(slug: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    check_length(&mut errors, "slug", slug, 2, 200);
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !slug.split('/').all(|segment| !segment.is_empty() && segment.chars().all(allowed)) {
         let rule = "lowercase letters, digits and hyphens, with single `/` between segments";
-        complaints.push(Complaint::new("slug", "characters", format!("slug may have only {rule}")));
+        errors.push(FieldError::new("slug", "characters", format!("slug may have only {rule}")));
     }
-    complaints
+    errors
 }
 
 /// What is wrong with the parts of a page that are given.
@@ -44,25 +44,25 @@ pub fn check_content(
     html: Option<&str>,
     css: Option<&str>,
     entry_template: Option<&str>,
-) -> Vec<Complaint> {
-    let mut complaints = Vec::new();
+) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     if let Some(title) = title {
-        check_length(&mut complaints, "title", title, 1, TITLE_CHARS_MAX);
+        check_length(&mut errors, "title", title, 1, TITLE_CHARS_MAX);
     }
     if let Some(html) = html {
-        check_bytes(&mut complaints, "html", html, MAX_HTML_BYTES);
+        check_bytes(&mut errors, "html", html, MAX_HTML_BYTES);
     }
     if let Some(css) = css {
-        check_bytes(&mut complaints, "css", css, MAX_CSS_BYTES);
+        check_bytes(&mut errors, "css", css, MAX_CSS_BYTES);
     }
     if let Some(template) = entry_template {
-        let before = complaints.len();
-        check_bytes(&mut complaints, "entryTemplate", template, MAX_TEMPLATE_BYTES);
-        if complaints.len() == before {
-            complaints.extend(entries::check_template(template));
+        let before = errors.len();
+        check_bytes(&mut errors, "entryTemplate", template, MAX_TEMPLATE_BYTES);
+        if errors.len() == before {
+            errors.extend(entries::check_template(template));
         }
     }
-    complaints
+    errors
 }
 
 /// The path a slug is served at.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
-use crate::Complaint;
+use crate::FieldError;
 use crate::scopes::Resource;
 
 /// Kinds of things a key can be kept to. What belongs to one of them (an entry to its page, a submission to its
@@ -56,24 +56,24 @@ impl Reach {
     pub fn read(
         folder_id: Option<Uuid>,
         resource_ids: &BTreeMap<String, Vec<Uuid>>,
-    ) -> Result<Self, Vec<Complaint>> {
-        let (mut ids, mut complaints) = (BTreeMap::new(), Vec::new());
+    ) -> Result<Self, Vec<FieldError>> {
+        let (mut ids, mut errors) = (BTreeMap::new(), Vec::new());
         for (word, listed) in resource_ids {
             let path = format!("resourceIds.{word}");
             match LISTABLE.into_iter().find(|resource| resource.word() == word) {
                 None => {
                     let words = LISTABLE.map(Resource::word).join(", ");
                     let message = format!("{path} can't be narrowed to ids; these can: {words}");
-                    complaints.push(Complaint::new(path, "unknown_resource", message));
+                    errors.push(FieldError::new(path, "unknown_resource", message));
                 }
                 Some(_) if listed.len() > IDS_MAX => {
                     let message = format!("{path} takes at most {IDS_MAX} ids");
-                    complaints.push(Complaint::new(path, "too_many", message));
+                    errors.push(FieldError::new(path, "too_many", message));
                 }
                 Some(resource) => drop(ids.insert(resource, listed.iter().copied().collect())),
             }
         }
-        if complaints.is_empty() { Ok(Self { folder_id, ids }) } else { Err(complaints) }
+        if errors.is_empty() { Ok(Self { folder_id, ids }) } else { Err(errors) }
     }
 
     /// The only things of a kind, if there is such a list.
@@ -199,12 +199,11 @@ mod tests {
     #[test]
     fn kinds_that_are_not_known_are_named() {
         for word in ["cats", "account", "submissions", "Forms", ""] {
-            let complaints =
-                Reach::read(None, &[(word.to_owned(), vec![])].into_iter().collect()).unwrap_err();
-            assert_eq!(complaints[0].field, format!("resourceIds.{word}"));
+            let errors = Reach::read(None, &[(word.to_owned(), vec![])].into_iter().collect()).unwrap_err();
+            assert_eq!(errors[0].field, format!("resourceIds.{word}"));
         }
         let many = (0..=IDS_MAX).map(|n| Uuid::from_u128(n as u128)).collect();
-        let complaints = Reach::read(None, &[("forms".to_owned(), many)].into_iter().collect()).unwrap_err();
-        assert_eq!(complaints[0].code, "too_many");
+        let errors = Reach::read(None, &[("forms".to_owned(), many)].into_iter().collect()).unwrap_err();
+        assert_eq!(errors[0].code, "too_many");
     }
 }

@@ -1,7 +1,7 @@
 //! Sites whose visits are counted: what one may be called, and the token its pages carry.
 
-use crate::complaint::check_length;
-use crate::{Complaint, base62};
+use crate::field_error::check_length;
+use crate::{FieldError, base62};
 
 /// Characters of a site's name.
 pub const NAME_CHARS_MAX: usize = 80;
@@ -16,14 +16,14 @@ pub fn token(random: &[u8; 32]) -> String {
 ///
 /// The domain is only shown to people, so that all that is asked of it is to look like one: a host without
 /// scheme, port or path.
-pub fn check(name: &str, domain: Option<&str>) -> Vec<Complaint> {
-    let mut complaints = Vec::new();
-    check_length(&mut complaints, "name", name.trim(), 1, NAME_CHARS_MAX);
+pub fn check(name: &str, domain: Option<&str>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    check_length(&mut errors, "name", name.trim(), 1, NAME_CHARS_MAX);
     if domain.is_some_and(|domain| !looks_like_a_host(domain)) {
         let rule = "domain must be a host name like `www.example.com`, without scheme, port or path";
-        complaints.push(Complaint::new("domain", "host", rule));
+        errors.push(FieldError::new("domain", "host", rule));
     }
-    complaints
+    errors
 }
 
 fn looks_like_a_host(domain: &str) -> bool {

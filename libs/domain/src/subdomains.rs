@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::Complaint;
+use crate::FieldError;
 
 /// Names that would look like ours, or that software asks for by itself.
 const RESERVED: &[&str] = &[
@@ -65,24 +65,20 @@ pub const PATTERN: &str = "^[a-z0-9]+(-[a-z0-9]+)*$";
 ///
 /// 3–30 characters, lowercase letters, digits and single hyphens inside, so that a name is one DNS label
 /// and can't pass for a punycode one (`xn--…`).
-pub fn check(field: &str, name: &str) -> Vec<Complaint> {
-    let mut complaints = Vec::new();
+pub fn check(field: &str, name: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !(3..=30).contains(&name.chars().count()) {
-        complaints.push(Complaint::new(field, "length", format!("{field} needs 3 to 30 characters")));
+        errors.push(FieldError::new(field, "length", format!("{field} needs 3 to 30 characters")));
     }
     if !name.chars().all(allowed) || name.starts_with('-') || name.ends_with('-') || name.contains("--") {
         let rule = "lowercase letters, digits and single hyphens inside";
-        complaints.push(Complaint::new(field, "characters", format!("{field} may have only {rule}")));
+        errors.push(FieldError::new(field, "characters", format!("{field} may have only {rule}")));
     }
     if RESERVED.contains(&name) {
-        complaints.push(Complaint::new(
-            field,
-            "reserved",
-            format!("`{name}` is reserved; choose another name"),
-        ));
+        errors.push(FieldError::new(field, "reserved", format!("`{name}` is reserved; choose another name")));
     }
-    complaints
+    errors
 }
 
 /// A readable name nobody can guess from another's: two words and five base-32 digits, 35 bits in all.

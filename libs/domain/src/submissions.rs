@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::Complaint;
+use crate::FieldError;
 use crate::answers::Answers;
-use crate::complaint::check_length;
+use crate::field_error::check_length;
 use crate::fields::{Field, FieldType};
 
 /// Most characters of the owner's own name for a submission.
@@ -26,10 +26,10 @@ pub const SPAM_MAX: i64 = 1_000;
 pub const SPAM_BYTES_MAX: i64 = 16 << 20;
 
 /// What is wrong with the owner's own name for a submission.
-pub fn check_external_id(external_id: &str) -> Vec<Complaint> {
-    let mut complaints = Vec::new();
-    check_length(&mut complaints, "externalId", external_id, 1, EXTERNAL_ID_CHARS_MAX);
-    complaints
+pub fn check_external_id(external_id: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    check_length(&mut errors, "externalId", external_id, 1, EXTERNAL_ID_CHARS_MAX);
+    errors
 }
 
 /// Whether the answers are more than a submission may hold.

@@ -7,8 +7,8 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use uuid::Uuid;
 
-use crate::Complaint;
-use crate::complaint::check_length;
+use crate::FieldError;
+use crate::field_error::check_length;
 
 /// Most characters of a file's name.
 pub const FILENAME_CHARS_MAX: usize = 200;
@@ -115,16 +115,16 @@ pub const FILENAME_PATTERN: &str =
     r"^[^/\\\x00-\x1f\x7f-\x9f]*[^./\\\x00-\x1f\x7f-\x9f][^/\\\x00-\x1f\x7f-\x9f]*$";
 
 /// What is wrong with a file's name: it becomes the last part of an address, and of what browsers save.
-pub fn check_filename(filename: &str) -> Vec<Complaint> {
-    let mut complaints = Vec::new();
-    check_length(&mut complaints, "filename", filename, 1, FILENAME_CHARS_MAX);
+pub fn check_filename(filename: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    check_length(&mut errors, "filename", filename, 1, FILENAME_CHARS_MAX);
     let is_odd = |c: char| c.is_control() || c == '/' || c == '\\';
     if filename.chars().any(is_odd) || filename.chars().all(|c| c == '.') {
         let rule =
             "filename is a name without folders, slashes and control characters, and not of dots alone";
-        complaints.push(Complaint::new("filename", "characters", rule));
+        errors.push(FieldError::new("filename", "characters", rule));
     }
-    complaints
+    errors
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use aide::openapi::{Operation, ReferenceOr};
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use domain::Complaint;
+use domain::FieldError;
 use http::request::Parts;
 use http::{HeaderMap, header};
 use schemars::JsonSchema;
@@ -93,12 +93,12 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
         {
             let name = name.replace('\0', "\u{fffd}");
             let message = format!("{name} must not contain a NUL character");
-            return Err(Problem::validation(vec![Complaint::new(name, "nul", message)]));
+            return Err(Problem::validation(vec![FieldError::new(name, "nul", message)]));
         }
         let reader = serde_urlencoded::Deserializer::new(url_pairs(query));
         serde_path_to_error::deserialize(reader).map(Query).map_err(|error| {
             let path = error.path().to_string();
-            Problem::validation(vec![complaint(&path, &error.into_inner().to_string())])
+            Problem::validation(vec![field_error(&path, &error.into_inner().to_string())])
         })
     }
 }
@@ -131,8 +131,8 @@ fn refused_body(rejection: BytesRejection) -> Problem {
 /// A problem naming the field that is wrong, or saying that the text is no JSON.
 pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     check_is_object(bytes)?;
-    if let Some(complaint) = nul::complaint(bytes) {
-        return Err(Problem::validation(vec![complaint]));
+    if let Some(field_error) = nul::field_error(bytes) {
+        return Err(Problem::validation(vec![field_error]));
     }
     read(&mut serde_json::Deserializer::from_slice(bytes))
 }
@@ -143,11 +143,11 @@ pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem>
 /// A problem naming the field that is wrong, as seen from the item.
 pub fn read_item<T: DeserializeOwned>(item: Value) -> Result<T, Problem> {
     if !item.is_object() {
-        let complaint = Complaint::new("item", "type", "the item must be a JSON object");
-        return Err(Problem::validation(vec![complaint]));
+        let field_error = FieldError::new("item", "type", "the item must be a JSON object");
+        return Err(Problem::validation(vec![field_error]));
     }
-    if let Some(complaint) = nul::complaint_of(&item) {
-        return Err(Problem::validation(vec![complaint]));
+    if let Some(field_error) = nul::field_error_of(&item) {
+        return Err(Problem::validation(vec![field_error]));
     }
     read(item)
 }
@@ -158,7 +158,7 @@ where
 {
     serde_path_to_error::deserialize(reader).map_err(|error| {
         let path = error.path().to_string();
-        Problem::validation(vec![complaint(&path, &error.into_inner().to_string())])
+        Problem::validation(vec![field_error(&path, &error.into_inner().to_string())])
     })
 }
 
@@ -171,7 +171,7 @@ fn check_is_object(bytes: &[u8]) -> Result<(), Problem> {
     }
     // serde would read a list as a struct's fields in their order.
     if !bytes.trim_ascii_start().starts_with(b"{") {
-        return Err(Problem::validation(vec![Complaint::new(
+        return Err(Problem::validation(vec![FieldError::new(
             "body",
             "type",
             "the body must be a JSON object",
@@ -180,8 +180,8 @@ fn check_is_object(bytes: &[u8]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A complaint from serde's sentence: the field it names in backquotes belongs to the path.
-fn complaint(path: &str, message: &str) -> Complaint {
+/// A field_error from serde's sentence: the field it names in backquotes belongs to the path.
+fn field_error(path: &str, message: &str) -> FieldError {
     let message = message.split(" at line ").next().unwrap_or(message);
     let named = message.split('`').nth(1).unwrap_or_default();
     let parent = path.trim_matches('.');
@@ -191,20 +191,20 @@ fn complaint(path: &str, message: &str) -> Complaint {
         _ => format!("{parent}.{name}"),
     };
     if message.starts_with("missing field") {
-        return Complaint::new(under(named), "required", format!("{} is required", under(named)));
+        return FieldError::new(under(named), "required", format!("{} is required", under(named)));
     }
     if message.starts_with("unknown field") {
-        return Complaint::new(
+        return FieldError::new(
             under(named),
             "unknown_field",
             format!("{} is not a field of this request", under(named)),
         );
     }
     if message.starts_with("duplicate field") {
-        return Complaint::new(under(named), "duplicate", format!("{} is given twice", under(named)));
+        return FieldError::new(under(named), "duplicate", format!("{} is given twice", under(named)));
     }
     let field = if parent.is_empty() { "body" } else { parent };
-    Complaint::new(field, "type", format!("{field}: {message}"))
+    FieldError::new(field, "type", format!("{field}: {message}"))
 }
 
 /// Tells `null` from absent: `#[serde(default, deserialize_with = "web::present")]` on an

@@ -1,6 +1,6 @@
 //! Listings in parts: what a caller asks for, and how an answer says that there is more.
 
-use domain::{Complaint, Cursor};
+use domain::{Cursor, FieldError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -35,12 +35,12 @@ impl PaginationQuery {
         let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {
             let message = format!("limit must be 1 to {MAX_LIMIT}");
-            return Err(Problem::validation(vec![Complaint::new("limit", "range", message)]));
+            return Err(Problem::validation(vec![FieldError::new("limit", "range", message)]));
         }
         let Some(word) = &self.cursor else { return Ok((limit, None)) };
         let cursor = Cursor::parse(word).ok_or_else(|| {
             let message = "cursor must be a `nextCursor` as an earlier answer gave it";
-            Problem::validation(vec![Complaint::new("cursor", "cursor", message)])
+            Problem::validation(vec![FieldError::new("cursor", "cursor", message)])
         })?;
         Ok((limit, Some(cursor)))
     }

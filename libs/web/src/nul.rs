@@ -1,25 +1,25 @@
 //! The one character that JSON may hold and Postgres may not: U+0000 is refused at the door, wherever in a body it
 //! stands, as the sender's mistake and not as ours.
 
-use domain::Complaint;
+use domain::FieldError;
 use serde_json::Value;
 
 /// How JSON writes it; a body without these bytes is not looked at twice.
 const ESCAPED: &[u8] = br"\u0000";
 
 /// What is wrong with a JSON text that holds a NUL character.
-pub(crate) fn complaint(json: &[u8]) -> Option<Complaint> {
+pub(crate) fn field_error(json: &[u8]) -> Option<FieldError> {
     if !json.windows(ESCAPED.len()).any(|window| window == ESCAPED) {
         return None;
     }
-    complaint_of(&serde_json::from_slice(json).ok()?)
+    field_error_of(&serde_json::from_slice(json).ok()?)
 }
 
 /// What is wrong with a JSON value that holds a NUL character.
-pub(crate) fn complaint_of(value: &Value) -> Option<Complaint> {
+pub(crate) fn field_error_of(value: &Value) -> Option<FieldError> {
     let field = place(value, "")?;
     let message = format!("{field} must not contain a NUL character");
-    Some(Complaint::new(field, "nul", message))
+    Some(FieldError::new(field, "nul", message))
 }
 
 fn place(value: &Value, path: &str) -> Option<String> {
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn a_nul_is_found_wherever_it_stands() {
-        let found = |json: &str| complaint(json.as_bytes()).map(|complaint| complaint.field);
+        let found = |json: &str| field_error(json.as_bytes()).map(|field_error| field_error.field);
         for (json, field) in [
             (r#"{"title": "a\u0000b"}"#, "title"),
             (r#"{"metadata": {"notes": [1, {"x": "\u0000"}]}}"#, "metadata.notes[1].x"),

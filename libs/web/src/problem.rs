@@ -4,7 +4,7 @@ use aide::OperationOutput;
 use aide::generate::GenContext;
 use aide::openapi::{MediaType, Operation, Response as ResponseDoc, SchemaObject};
 use axum::response::{IntoResponse, Response};
-use domain::{Complaint, Fault};
+use domain::{Fault, FieldError};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,13 +75,13 @@ impl Problem {
     }
 
     /// Some fields are wrong.
-    pub fn validation(complaints: Vec<Complaint>) -> Self {
-        let detail = match complaints.as_slice() {
+    pub fn validation(errors: Vec<FieldError>) -> Self {
+        let detail = match errors.as_slice() {
             [one] => one.message.clone(),
             [first, rest @ ..] => format!("{} (and {} more; see fieldErrors)", first.message, rest.len()),
             [] => "the request is not valid".to_owned(),
         };
-        Self::new(Code::ValidationFailed, detail).with("fieldErrors", json!(complaints))
+        Self::new(Code::ValidationFailed, detail).with("fieldErrors", json!(errors))
     }
 
     /// There is no such thing, or it is another account's: the answer is the same.
@@ -257,18 +257,6 @@ struct ProblemBody {
     used: Option<i64>,
     /// Where a larger plan is explained.
     upgrade_url: Option<String>,
-}
-
-/// One thing wrong with one field.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only described")]
-struct FieldError {
-    /// Path of the field.
-    field: String,
-    /// The rule, as a permanent word.
-    code: String,
-    /// A sentence for people.
-    message: String,
 }
 
 #[cfg(test)]

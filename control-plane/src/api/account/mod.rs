@@ -92,9 +92,9 @@ async fn update(
     Json(request): Json<UpdateAccountRequest>,
 ) -> Result<Reply<AccountView>, Problem> {
     let name = request.name.as_ref().and_then(Option::as_deref);
-    let complaints = accounts::check(name, request.timezone.as_deref());
-    if !complaints.is_empty() {
-        return Err(Problem::validation(complaints));
+    let errors = accounts::check(name, request.timezone.as_deref());
+    if !errors.is_empty() {
+        return Err(Problem::validation(errors));
     }
     call.check_whole_account(Resource::Account)?;
     let name = request.name.map(|name| name.map(|name| name.trim().to_owned()));

@@ -48,17 +48,17 @@ pub(super) async fn update(
     Json(request): Json<UpdateAnalyticsSiteRequest>,
 ) -> Result<Reply<AnalyticsSiteView>, Problem> {
     let domain = request.domain.as_ref().and_then(Option::as_deref);
-    let mut complaints = sites::check(request.name.as_deref().unwrap_or("-"), domain);
-    complaints.extend(request.timezone.as_deref().and_then(|name| read_zone(name).err()));
-    if !complaints.is_empty() {
-        return Err(Problem::validation(complaints));
+    let mut errors = sites::check(request.name.as_deref().unwrap_or("-"), domain);
+    errors.extend(request.timezone.as_deref().and_then(|name| read_zone(name).err()));
+    if !errors.is_empty() {
+        return Err(Problem::validation(errors));
     }
     let change = SiteChange {
         name: request.name.map(|name| name.trim().to_owned()),
         domain: request.domain,
         timezone: request.timezone,
         honour_dnt: request.honour_dnt,
-        visitor_id_lifetime: request.visitor_id_lifetime.map(Lifetime::word),
+        visitor_id_lifetime: request.visitor_id_lifetime.map(Lifetime::as_str),
     };
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Analytics, id).await?;

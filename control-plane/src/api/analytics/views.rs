@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::Complaint;
+use domain::FieldError;
 use domain::analytics::{Lifetime, Zone};
 use domain::scopes::Resource;
 use schemars::JsonSchema;
@@ -73,7 +73,7 @@ impl From<Site> for AnalyticsSiteView {
             folder_id: site.folder_id,
             timezone: site.timezone,
             honour_dnt: site.honour_dnt,
-            visitor_id_lifetime: Lifetime::from_word(&site.visitor_id_lifetime).unwrap_or_default(),
+            visitor_id_lifetime: Lifetime::parse(&site.visitor_id_lifetime).unwrap_or_default(),
             created_at: site.created_at,
         }
     }
@@ -91,7 +91,7 @@ pub(super) async fn resolve_query<S, Q>(
     app: &App,
     call: &Call<S>,
     id: Uuid,
-    read: impl Fn(Zone) -> Result<Q, Vec<Complaint>>,
+    read: impl Fn(Zone) -> Result<Q, Vec<FieldError>>,
 ) -> Result<(Site, Q), Problem> {
     // Validates in UTC before the site is looked up: errors don't depend on the time zone.
     read(Zone::UTC).map_err(refused)?;
@@ -104,9 +104,9 @@ pub(super) async fn resolve_query<S, Q>(
 }
 
 /// Returns the first errors only: one query can have thousands.
-fn refused(mut complaints: Vec<Complaint>) -> Problem {
-    complaints.truncate(ERRORS_MAX);
-    Problem::validation(complaints)
+fn refused(mut errors: Vec<FieldError>) -> Problem {
+    errors.truncate(ERRORS_MAX);
+    Problem::validation(errors)
 }
 
 /// Runs a query about a site once the account has a permit, which is held until the result is there. If the caller
@@ -167,7 +167,7 @@ pub(super) async fn with_event_counts<S>(
         app.warehouse.count_events_by_site(&ids).await.map_err(query_problem)
     };
     let counts = counts.await.inspect_err(|problem| {
-        tracing::warn!(code = problem.code().word(), "returning analytics sites without event counts");
+        tracing::warn!(code = problem.code().as_str(), "returning analytics sites without event counts");
     });
     let counts = counts.ok();
     let count = |id| counts.as_ref().map(|counts| counts.get(&id).copied().unwrap_or_default());

@@ -122,9 +122,9 @@ async fn create(
     State(app): State<App>,
     Json(folder): Json<CreateFolderRequest>,
 ) -> Result<Created<FolderView>, Problem> {
-    let complaints = folders::check(Some(&folder.name), folder.description.as_deref());
-    if !complaints.is_empty() {
-        return Err(Problem::validation(complaints));
+    let errors = folders::check(Some(&folder.name), folder.description.as_deref());
+    if !errors.is_empty() {
+        return Err(Problem::validation(errors));
     }
     call.check_whole_account(Resource::Folders)?;
     call.check_new(Resource::Folders)?;
@@ -149,9 +149,9 @@ async fn create(
 async fn list(
     call: Call<scope::FoldersRead>,
     State(app): State<App>,
-    Query(paging): Query<PaginationQuery>,
+    Query(pagination): Query<PaginationQuery>,
 ) -> Result<Reply<FolderListResponse>, Problem> {
-    let part = call.list_filter(Resource::Folders, &paging)?;
+    let part = call.list_filter(Resource::Folders, &pagination)?;
     let mut conn = store::acquire(&app.db).await?;
     let mut rows =
         store::folders::list_folders(&mut conn, call.account_id, &part, call.restrictions()).await?;
@@ -183,9 +183,9 @@ async fn update(
     Json(request): Json<UpdateFolderRequest>,
 ) -> Result<Reply<FolderView>, Problem> {
     let description = request.description.as_ref().and_then(Option::as_deref);
-    let complaints = folders::check(request.name.as_deref(), description);
-    if !complaints.is_empty() {
-        return Err(Problem::validation(complaints));
+    let errors = folders::check(request.name.as_deref(), description);
+    if !errors.is_empty() {
+        return Err(Problem::validation(errors));
     }
     let name = request.name.map(|name| name.trim().to_owned());
     let change = FolderChange { name, description: request.description };
@@ -223,7 +223,7 @@ async fn find<S>(call: &Call<S>, conn: &mut store::Conn, id: Uuid) -> Result<Fol
 
 /// A resource as listed; `None` if the caller may not read it.
 fn resource_view<S>(call: &Call<S>, row: FolderItem) -> Option<ResourceView> {
-    let kind = Resource::from_word(&row.kind)?;
+    let kind = Resource::parse(&row.kind)?;
     let may_read = call.scopes().allows(Scope::new(kind, Action::Read))
         && call.restrictions().ids_of(kind).is_none_or(|ids| ids.contains(&row.id));
     let view = ResourceView {

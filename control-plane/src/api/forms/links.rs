@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::Complaint;
+use domain::FieldError;
 use domain::scopes::{Action, Resource};
 use store::Conn;
 use store::webhooks::{link_webhooks, list_links, unlink_webhooks};
@@ -60,7 +60,7 @@ impl<S> Call<S> {
             return Ok(());
         }
         let message = "the page has no entryTemplate to render entries with";
-        let complaint = Complaint::new("autoEntryPageId", "no_template", message);
-        Err(Problem::validation(vec![complaint]).hint("set one with PUT /api/pages/{id}"))
+        let error = FieldError::new("autoEntryPageId", "no_template", message);
+        Err(Problem::validation(vec![error]).hint("set one with PUT /api/pages/{id}"))
     }
 }

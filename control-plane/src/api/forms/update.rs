@@ -113,8 +113,8 @@ pub(super) async fn update(
 }
 
 fn check(settings: &Settings<'_>) -> Result<(), Problem> {
-    let complaints = forms::check(settings);
-    if complaints.is_empty() { Ok(()) } else { Err(Problem::validation(complaints)) }
+    let errors = forms::check(settings);
+    if errors.is_empty() { Ok(()) } else { Err(Problem::validation(errors)) }
 }
 
 /// The fields by which submissions are compared, with their types, which decide how answers are normalized.

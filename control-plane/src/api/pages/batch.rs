@@ -148,7 +148,7 @@ pub(super) async fn batch(
             Some(failure) => Err(Refusal::from(failure.clone())),
         };
         if let Err(Refusal { problem, .. }) = &result
-            && !problem.is_refusal()
+            && !problem.is_client_error()
             && failure.is_none()
         {
             if index == 0 {
@@ -179,11 +179,11 @@ async fn publish_one(
     item: Value,
 ) -> Result<UpsertOutcome, Refusal> {
     let page: BatchPage = read_item(item)?;
-    let mut complaints = pages::check_slug(&page.slug);
+    let mut errors = pages::check_slug(&page.slug);
     let css = page.css.as_ref().and_then(Option::as_deref);
-    complaints.extend(pages::check_content(Some(&page.title), Some(&page.html), css, None));
-    if !complaints.is_empty() {
-        return Err(Problem::validation(complaints).into());
+    errors.extend(pages::check_content(Some(&page.title), Some(&page.html), css, None));
+    if !errors.is_empty() {
+        return Err(Problem::validation(errors).into());
     }
     let (account_id, subdomain) = (call.account_id, &target.subdomain);
     let mut tx = store::begin(&app.db).await?;

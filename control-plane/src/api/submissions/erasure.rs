@@ -1,7 +1,7 @@
 //! Right to erasure: deletes all submissions of an e-mail address, with everything derived from them.
 
 use axum::extract::State;
-use domain::Complaint;
+use domain::FieldError;
 use domain::answers::is_email;
 use domain::scopes::Resource;
 use schemars::JsonSchema;
@@ -38,8 +38,8 @@ pub(super) async fn delete(
 ) -> Result<Reply<SubmissionErasureResponse>, Problem> {
     let email = query.email.trim();
     if !is_email(email) {
-        let complaint = Complaint::new("email", "email", "email must be an e-mail address");
-        return Err(Problem::validation(vec![complaint]));
+        let error = FieldError::new("email", "email", "email must be an e-mail address");
+        return Err(Problem::validation(vec![error]));
     }
     let traceparent = service::telemetry::traceparent();
     let new_id = || app.rng.uuid_v7(call.now);

@@ -1,7 +1,7 @@
 //! Files in submissions written by the owner. As in visitors' submissions, the answer is the id of a file uploaded
 //! for that field; the file then belongs to the submission.
 
-use domain::Complaint;
+use domain::FieldError;
 use domain::answers::Answers;
 use domain::fields::{Field, FieldType};
 use store::Conn;
@@ -93,11 +93,11 @@ fn named<'a>(form: &'a Form, answers: &'a Answers) -> Vec<(&'a Field, &'a str)> 
     files_of(form).filter_map(|field| Some((field, answers.get(&field.name)?.as_str()?))).collect()
 }
 
-fn no_such_file(field: &Field) -> Complaint {
+fn no_such_file(field: &Field) -> FieldError {
     let message = format!(
         "{} takes the objectId of a file that was uploaded for just this field of this form, and is no other \
          submission's",
         field.label
     );
-    Complaint::new(format!("payload.{}", field.name), "file", message)
+    FieldError::new(format!("payload.{}", field.name), "file", message)
 }

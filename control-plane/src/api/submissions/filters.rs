@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Days, NaiveDate, Utc};
 use domain::submissions::Status;
-use domain::{Complaint, instants};
+use domain::{FieldError, timestamps};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use store::submissions::SubmissionFilter;
@@ -42,10 +42,10 @@ impl SubmissionsQuery {
     /// Returns the filter and the page size.
     pub(super) fn read(self) -> Result<(SubmissionFilter, i64), Problem> {
         let (limit, after) = self.pagination().read()?;
-        let mut complaints = Vec::new();
+        let mut errors = Vec::new();
         if self.search.as_ref().is_some_and(|search| search.chars().count() > SEARCH_CHARS_MAX) {
             let message = format!("search may have at most {SEARCH_CHARS_MAX} characters");
-            complaints.push(Complaint::new("search", "too_long", message));
+            errors.push(FieldError::new("search", "too_long", message));
         }
         let answer = match (self.field, self.value) {
             (Some(field), Some(value)) => Some((field, value)),
@@ -53,7 +53,7 @@ impl SubmissionsQuery {
             (field, _) => {
                 let missing = if field.is_some() { "value" } else { "field" };
                 let message = "field and value must be given together";
-                complaints.push(Complaint::new(missing, "required", message));
+                errors.push(FieldError::new(missing, "required", message));
                 None
             }
         };
@@ -61,13 +61,13 @@ impl SubmissionsQuery {
             let read = read_bound(text.as_deref()?, day_after);
             if read.is_none() {
                 let message = format!("{name} must be a day or an instant, such as 2027-01-31");
-                complaints.push(Complaint::new(name, "format", message));
+                errors.push(FieldError::new(name, "format", message));
             }
             read
         };
         let (from, until) = (bound("from", self.from, 0), bound("to", self.to, 1));
-        if !complaints.is_empty() {
-            return Err(Problem::validation(complaints));
+        if !errors.is_empty() {
+            return Err(Problem::validation(errors));
         }
         let status = match self.status.unwrap_or(SubmissionStatusFilter::Received) {
             SubmissionStatusFilter::Received => Some(Status::Received),
@@ -89,7 +89,7 @@ fn read_bound(text: &str, days_later: u64) -> Option<DateTime<Utc>> {
         // A `+` in a query string is decoded as a space.
         Err(_no_day) => DateTime::parse_from_rfc3339(&text.replace(' ', "+")).ok().map(|at| at.to_utc()),
     };
-    read.filter(|at| instants::is_known(*at))
+    read.filter(|at| timestamps::is_known(*at))
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use domain::answers::{self, Answers};
-use domain::forms::Shut;
+use domain::forms::ClosedReason;
 use domain::scopes::{Action, Resource};
 use domain::submissions::{BYTES_MAX, EXTERNAL_ID_CHARS_MAX, Status};
-use domain::{Complaint, submissions as rules};
+use domain::{FieldError, submissions as rules};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::forms::{Form, lock_form};
@@ -68,9 +68,9 @@ pub(super) async fn upsert(
     Json(request): Json<UpsertSubmissionRequest>,
 ) -> Result<CreatedOrChanged<SubmissionUpsertResponse>, Problem> {
     check_plan(&call)?;
-    let complaints = rules::check_external_id(&request.external_id);
-    if !complaints.is_empty() {
-        return Err(Problem::validation(complaints));
+    let errors = rules::check_external_id(&request.external_id);
+    if !errors.is_empty() {
+        return Err(Problem::validation(errors));
     }
     let (mut tx, form, context) = begin(&call, &app, form_id).await?;
     let normalized = normalize(&form, &request.payload)?;
@@ -122,7 +122,7 @@ pub(super) async fn update(
     check_plan(&call)?;
     if payload.is_empty() {
         let message = "payload must have at least one answer";
-        return Err(Problem::validation(vec![Complaint::new("payload", "required", message)]));
+        return Err(Problem::validation(vec![FieldError::new("payload", "required", message)]));
     }
     let (mut tx, form, context) = begin(&call, &app, form_id).await?;
     let submission = find_submission(&mut tx, call.account_id, form_id, id).await?.ok_or_else(not_found)?;
@@ -210,10 +210,10 @@ fn check_plan<S>(call: &Call<S>) -> Result<(), Problem> {
 
 /// Validates and normalizes answers as the form stores them.
 fn normalize(form: &Form, answers: &Answers) -> Result<Answers, Problem> {
-    let normalized = answers::check(&form.fields, answers).map_err(|complaints| {
+    let normalized = answers::check(&form.fields, answers).map_err(|errors| {
         let prefixed =
-            |complaint: Complaint| Complaint { field: format!("payload.{}", complaint.field), ..complaint };
-        Problem::validation(complaints.into_iter().map(prefixed).collect())
+            |error: FieldError| FieldError { field: format!("payload.{}", error.field), ..error };
+        Problem::validation(errors.into_iter().map(prefixed).collect())
     })?;
     check_size(&normalized)?;
     Ok(normalized)
@@ -233,10 +233,10 @@ fn duplicate(form: &Form) -> Problem {
     Problem::new(Code::DuplicateSubmission, detail)
 }
 
-fn refused(why: Shut) -> Problem {
+fn refused(why: ClosedReason) -> Problem {
     match why {
-        Shut::Closed => Problem::new(Code::FormClosed, "this form is closed"),
-        Shut::Full => Problem::new(Code::FormFull, "this form accepts no more submissions"),
+        ClosedReason::Closed => Problem::new(Code::FormClosed, "this form is closed"),
+        ClosedReason::Full => Problem::new(Code::FormFull, "this form accepts no more submissions"),
     }
 }
 

@@ -80,11 +80,11 @@ async fn create(
     Json(request): Json<CreateWebhookRequest>,
 ) -> Result<Created<WebhookSecretResponse>, Problem> {
     let template = request.template.unwrap_or_default();
-    let mut complaints = webhooks::check(&request.wishes());
-    complaints.extend(webhooks::check_chat(template, request.telegram_chat_id.as_deref()));
-    complaints.extend(check_address(&app, Some(&request.url)).filter(|_| complaints.is_empty()));
-    if !complaints.is_empty() {
-        return Err(Problem::validation(complaints));
+    let mut errors = webhooks::check(&request.wishes());
+    errors.extend(webhooks::check_chat(template, request.telegram_chat_id.as_deref()));
+    errors.extend(check_address(&app, Some(&request.url)).filter(|_| errors.is_empty()));
+    if !errors.is_empty() {
+        return Err(Problem::validation(errors));
     }
     let secret = webhooks::make_secret(&app.rng.bytes());
     let new = NewWebhook {
@@ -95,7 +95,7 @@ async fn create(
         field_mapping: request.field_mapping.map(|mapping| json!(mapping)),
         form_ids: request.form_ids,
         sealed_secret: seal(&app, webhooks::SECRET_PURPOSE, &secret),
-        template: template.word(),
+        template: template.as_str(),
         telegram_chat_id: request.telegram_chat_id,
         created_at: call.now,
     };
@@ -121,9 +121,9 @@ async fn create(
 async fn list(
     call: Call<scope::WebhooksRead>,
     State(app): State<App>,
-    Query(paging): Query<PaginationQuery>,
+    Query(pagination): Query<PaginationQuery>,
 ) -> Result<Reply<WebhookListResponse>, Problem> {
-    let part = call.list_filter(Resource::Webhooks, &paging)?;
+    let part = call.list_filter(Resource::Webhooks, &pagination)?;
     let mut conn = store::acquire(&app.db).await?;
     let mut rows = store::webhooks::list_webhooks(&mut conn, call.account_id, &part).await?;
     let page = PageInfo::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });

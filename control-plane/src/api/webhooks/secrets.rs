@@ -3,7 +3,7 @@
 
 use axum::extract::State;
 use chrono::TimeDelta;
-use domain::Complaint;
+use domain::FieldError;
 use domain::scopes::Resource;
 use domain::webhooks::{self, PREVIOUS_SECONDS_MAX};
 use schemars::JsonSchema;
@@ -35,8 +35,8 @@ pub(super) async fn rotate_secret(
     let previous_ttl = match rotation.and_then(|rotation| rotation.keep_previous_for_seconds) {
         Some(seconds) if !(0..=PREVIOUS_SECONDS_MAX).contains(&seconds) => {
             let message = format!("keepPreviousForSeconds must be 0 to {PREVIOUS_SECONDS_MAX}");
-            let complaint = Complaint::new("keepPreviousForSeconds", "range", message);
-            return Err(Problem::validation(vec![complaint]));
+            let error = FieldError::new("keepPreviousForSeconds", "range", message);
+            return Err(Problem::validation(vec![error]));
         }
         Some(seconds) => TimeDelta::seconds(seconds),
         None => TimeDelta::from_std(app.webhooks.previous_secret_ttl).unwrap_or(TimeDelta::days(1)),

@@ -54,10 +54,10 @@ pub(super) async fn update(
     Path(id): Path<Uuid>,
     Json(request): Json<UpdateWebhookRequest>,
 ) -> Result<Reply<WebhookView>, Problem> {
-    let mut complaints = webhooks::check(&request.wishes());
-    complaints.extend(check_address(&app, request.url.as_deref()).filter(|_| complaints.is_empty()));
-    if !complaints.is_empty() {
-        return Err(Problem::validation(complaints));
+    let mut errors = webhooks::check(&request.wishes());
+    errors.extend(check_address(&app, request.url.as_deref()).filter(|_| errors.is_empty()));
+    if !errors.is_empty() {
+        return Err(Problem::validation(errors));
     }
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Webhooks, id).await?;
@@ -96,7 +96,7 @@ impl UpdateWebhookRequest {
         let template = self.template.or_else(|| Template::parse(&current.template)).unwrap_or_default();
         let chat_id = self.telegram_chat_id.as_ref().unwrap_or(&current.telegram_chat_id);
         match webhooks::check_chat(template, chat_id.as_deref()) {
-            Some(complaint) => Err(Problem::validation(vec![complaint])),
+            Some(error) => Err(Problem::validation(vec![error])),
             None => Ok(()),
         }
     }
@@ -107,7 +107,7 @@ impl UpdateWebhookRequest {
             events: self.events,
             description: self.description,
             field_mapping: self.field_mapping.map(|mapping| mapping.map(|mapping| json!(mapping))),
-            template: self.template.map(Template::word),
+            template: self.template.map(Template::as_str),
             telegram_chat_id: self.telegram_chat_id,
             is_active: self.is_active,
         }

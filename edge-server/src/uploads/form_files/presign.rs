@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
 use domain::fields::{Field, FieldType};
 use domain::uploads::{Ticket, check_filename};
-use domain::{Complaint, form_files, media};
+use domain::{FieldError, form_files, media};
 use http::{StatusCode, header};
 use serde::Deserialize;
 use serde_json::json;
@@ -100,10 +100,10 @@ async fn announce(
 ///
 /// # Errors
 /// All that is wrong.
-fn check<'a>(open: &'a OpenForm, ask: &Ask, kind: &str) -> Result<&'a Field, Vec<Complaint>> {
+fn check<'a>(open: &'a OpenForm, ask: &Ask, kind: &str) -> Result<&'a Field, Vec<FieldError>> {
     let mut wrong = check_filename(&ask.filename);
     if ask.content_type.as_deref().is_some_and(|declared| media::essence(declared).is_none()) {
-        wrong.push(Complaint::new(
+        wrong.push(FieldError::new(
             "contentType",
             "content_type",
             "contentType is a media type, like image/png",
@@ -112,18 +112,18 @@ fn check<'a>(open: &'a OpenForm, ask: &Ask, kind: &str) -> Result<&'a Field, Vec
     let mut fields = open.form.fields.iter().filter(|field| field.kind == FieldType::File);
     let Some(field) = fields.find(|field| field.name == ask.field) else {
         let message = "field is the name of one of the form's file fields";
-        wrong.push(Complaint::new("field", "unknown_field", message));
+        wrong.push(FieldError::new("field", "unknown_field", message));
         return Err(wrong);
     };
     let limit = max_bytes(open, field);
     if !u64::try_from(ask.size_bytes).is_ok_and(|size| (1..=limit).contains(&size)) {
         let message = format!("a file of this field has 1 to {limit} bytes");
-        wrong.push(Complaint::new("sizeBytes", "file_size", message));
+        wrong.push(FieldError::new("sizeBytes", "file_size", message));
     }
     if !form_files::is_accepted(field.accept.as_deref(), &ask.filename, kind) {
         let accept = field.accept.as_deref().unwrap_or_default();
         let message = format!("{} takes these files alone: {accept}", field.label);
-        wrong.push(Complaint::new("filename", "file_kind", message));
+        wrong.push(FieldError::new("filename", "file_kind", message));
     }
     if wrong.is_empty() { Ok(field) } else { Err(wrong) }
 }

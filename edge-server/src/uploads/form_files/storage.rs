@@ -11,7 +11,7 @@ use bytes::Bytes;
 use domain::answers::Answers;
 use domain::fields::{Field, FieldType};
 use domain::media::{self, SNIFFED_BYTES};
-use domain::{Complaint, form_files, uploads};
+use domain::{FieldError, form_files, uploads};
 use futures::{Stream, TryStreamExt};
 use store::Conn;
 use store::blobs::NewBlob;
@@ -65,7 +65,7 @@ pub(crate) async fn take(
     edge: &EdgeState,
     file: Incoming<'_>,
     mut content: impl Stream<Item = Result<Bytes, Problem>> + Unpin + Send,
-) -> Result<Result<Stored, Complaint>, Problem> {
+) -> Result<Result<Stored, FieldError>, Problem> {
     let Incoming { open, field, filename, declared, visitor } = file;
     let kind = form_files::kind_of(filename, declared);
     if !uploads::check_filename(filename).is_empty() {
@@ -181,7 +181,7 @@ fn check_allowance(edge: &EdgeState, unbound: Unbound, new: &NewFormFile<'_>) ->
 pub(crate) fn handed_in<'a>(
     fields: &'a [Field],
     kept: &Answers,
-) -> Result<Vec<(&'a Field, Uuid)>, Vec<Complaint>> {
+) -> Result<Vec<(&'a Field, Uuid)>, Vec<FieldError>> {
     let (mut files, mut wrong) = (Vec::new(), Vec::new());
     for field in fields.iter().filter(|field| field.kind == FieldType::File) {
         let Some(answer) = kept.get(&field.name).and_then(|answer| answer.as_str()) else { continue };
@@ -201,7 +201,7 @@ pub(crate) async fn missing(
     conn: &mut Conn,
     open: &OpenForm,
     files: &[(&Field, Uuid)],
-) -> Result<Vec<Complaint>, Problem> {
+) -> Result<Vec<FieldError>, Problem> {
     let ids: Vec<Uuid> = files.iter().map(|(_, id)| *id).collect();
     let waiting = store::form_files::list_waiting(conn, open.account_id, open.form.id, &ids).await?;
     let is_there =
@@ -220,7 +220,7 @@ pub(crate) async fn bind(
     submission_id: Uuid,
     files: &[(&Field, Uuid)],
     counts: bool,
-) -> Result<Vec<Complaint>, Problem> {
+) -> Result<Vec<FieldError>, Problem> {
     let (mut bytes, mut wrong) = (0, Vec::new());
     for (field, id) in files {
         let what = (field.name.as_str(), *id);
@@ -263,16 +263,16 @@ pub(crate) async fn waiting(
     edge.ask(list).await
 }
 
-fn complain(field: &Field, code: &'static str, message: impl Into<String>) -> Complaint {
-    Complaint::new(&field.name, code, message)
+fn complain(field: &Field, code: &'static str, message: impl Into<String>) -> FieldError {
+    FieldError::new(&field.name, code, message)
 }
 
-fn not_accepted(field: &Field) -> Complaint {
+fn not_accepted(field: &Field) -> FieldError {
     let accept = field.accept.as_deref().unwrap_or_default();
     complain(field, "file_kind", format!("{} takes these files alone: {accept}", field.label))
 }
 
-fn no_such_file(field: &Field) -> Complaint {
+fn no_such_file(field: &Field) -> FieldError {
     let message = format!(
         "{} takes the objectId of a file that was uploaded for just this field of this form, and handed in with no \
          other submission",

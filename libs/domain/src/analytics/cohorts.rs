@@ -11,7 +11,7 @@ use super::filters::read_word;
 use super::funnels::check_event;
 use super::periods::{Words, read_days};
 use super::{Days, Lifetime, Period, Zone, percent};
-use crate::{Complaint, tracking};
+use crate::{FieldError, tracking};
 
 /// Cohorts of one answer.
 pub const COHORTS_MAX: usize = 100;
@@ -133,9 +133,9 @@ pub fn read_retention(
     asked: &AskedRetention<'_>,
     now: DateTime<Utc>,
     zone: Zone,
-) -> Result<Retention, Vec<Complaint>> {
-    let mut complaints = Vec::new();
-    let said = &mut complaints;
+) -> Result<Retention, Vec<FieldError>> {
+    let mut errors = Vec::new();
+    let said = &mut errors;
     let first_event = asked.first_event.unwrap_or(tracking::PAGE_VIEW);
     let return_event = asked.return_event.unwrap_or(tracking::PAGE_VIEW);
     check_event("firstEvent", first_event, said);
@@ -148,10 +148,10 @@ pub fn read_retention(
     if periods.as_ref().is_some_and(|(_, periods)| periods.len() > COHORTS_MAX) {
         let message =
             format!("this makes more than {COHORTS_MAX} cohorts: ask for fewer days or longer periods");
-        said.push(Complaint::new("granularity", "too_many", message));
+        said.push(FieldError::new("granularity", "too_many", message));
     }
     match periods {
-        Some((days, periods)) if complaints.is_empty() => Ok(Retention {
+        Some((days, periods)) if errors.is_empty() => Ok(Retention {
             first_event: first_event.to_owned(),
             return_event: return_event.to_owned(),
             days,
@@ -159,7 +159,7 @@ pub fn read_retention(
             periods,
             today,
         }),
-        _ => Err(complaints),
+        _ => Err(errors),
     }
 }
 

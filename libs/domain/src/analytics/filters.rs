@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::periods::unknown;
 use super::{Dimension, NONE};
-use crate::Complaint;
+use crate::FieldError;
 
 /// Characters of a filter's value: as long as the longest path that is kept.
 pub const VALUE_CHARS_MAX: usize = 1024;
@@ -29,27 +29,27 @@ pub(super) fn read_filters<'a>(
     place: &str,
     given: impl IntoIterator<Item = (&'a str, &'a str)>,
     json: Option<&str>,
-    complaints: &mut Vec<Complaint>,
+    errors: &mut Vec<FieldError>,
 ) -> Vec<Filter> {
     let given: Vec<_> = given.into_iter().collect();
     let members: Result<Map<String, Value>, _> = json.map_or_else(|| Ok(Map::new()), serde_json::from_str);
     let count = given.len() + members.as_ref().map_or(0, Map::len);
     if count > FILTERS_MAX {
         let message = format!("{place}: there are {FILTERS_MAX} filters, each to be given once, not {count}");
-        complaints.push(Complaint::new(place, "too_many", message));
+        errors.push(FieldError::new(place, "too_many", message));
         return Vec::new();
     }
     let mut filters = Vec::new();
     for (word, value) in given {
-        read_filter(place, word, Some(value), &mut filters, complaints);
+        read_filter(place, word, Some(value), &mut filters, errors);
     }
     if let Ok(members) = &members {
         for (word, value) in members {
-            read_filter(place, word, value.as_str(), &mut filters, complaints);
+            read_filter(place, word, value.as_str(), &mut filters, errors);
         }
     } else {
         let message = format!("{place} must be a JSON object of texts, such as {{\"utm_source\":\"news\"}}");
-        complaints.push(Complaint::new(place, "type", message));
+        errors.push(FieldError::new(place, "type", message));
     }
     filters.sort_by_key(|filter| filter.dimension);
     filters
@@ -60,28 +60,28 @@ fn read_filter(
     word: &str,
     value: Option<&str>,
     filters: &mut Vec<Filter>,
-    complaints: &mut Vec<Complaint>,
+    errors: &mut Vec<FieldError>,
 ) {
     let Some(dimension) = Dimension::from_word(word) else {
         let word: String = word.chars().take(UNKNOWN_CHARS_SHOWN).collect();
         let field = format!("{place}.{word}").replace('\0', "\u{fffd}");
         let known = Dimension::ALL.map(Dimension::word).join(", ");
         let message = format!("{field}: there is no such filter; the filters are {known}");
-        complaints.push(Complaint::new(field, "unknown", message));
+        errors.push(FieldError::new(field, "unknown", message));
         return;
     };
     let field = format!("{place}.{word}");
     let Some(value) = value else {
-        complaints.push(Complaint::new(&field, "type", format!("{field} must be a text")));
+        errors.push(FieldError::new(&field, "type", format!("{field} must be a text")));
         return;
     };
     if filters.iter().any(|filter| filter.dimension == dimension) {
-        complaints.push(Complaint::new(&field, "duplicate", format!("{field} is given twice")));
+        errors.push(FieldError::new(&field, "duplicate", format!("{field} is given twice")));
         return;
     }
-    let before = complaints.len();
-    crate::complaint::check_length(complaints, &field, value, 0, VALUE_CHARS_MAX);
-    if complaints.len() == before {
+    let before = errors.len();
+    crate::field_error::check_length(errors, &field, value, 0, VALUE_CHARS_MAX);
+    if errors.len() == before {
         let value = if value == NONE { String::new() } else { value.to_owned() };
         filters.push(Filter { dimension, value });
     }
@@ -93,12 +93,12 @@ pub(super) fn read_word<T: Copy>(
     word: Option<&str>,
     known: &[T],
     name: fn(T) -> &'static str,
-    complaints: &mut Vec<Complaint>,
+    errors: &mut Vec<FieldError>,
 ) -> Option<T> {
     let word = word?;
     let found = known.iter().copied().find(|one| name(*one) == word);
     if found.is_none() {
-        complaints.push(unknown(field, known.iter().map(|one| name(*one))));
+        errors.push(unknown(field, known.iter().map(|one| name(*one))));
     }
     found
 }

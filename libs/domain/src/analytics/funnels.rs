@@ -11,9 +11,9 @@ use serde::Serialize;
 use super::filters::read_filters;
 use super::periods::{Words, read_days};
 use super::{Filter, Period, Range, Zone, percent};
-use crate::complaint::check_length;
+use crate::field_error::check_length;
 use crate::tracking::NAME_CHARS_MAX;
-use crate::{Complaint, tracking};
+use crate::{FieldError, tracking};
 
 /// Steps at least.
 pub const STEPS_MIN: usize = 2;
@@ -83,34 +83,34 @@ pub fn read_funnel(
     asked: &AskedFunnel<'_>,
     now: DateTime<Utc>,
     zone: Zone,
-) -> Result<Funnel, Vec<Complaint>> {
-    let mut complaints = Vec::new();
+) -> Result<Funnel, Vec<FieldError>> {
+    let mut errors = Vec::new();
     if !(STEPS_MIN..=STEPS_MAX).contains(&asked.steps.len()) {
         let message = format!("steps must be from {STEPS_MIN} to {STEPS_MAX}, not {}", asked.steps.len());
-        complaints.push(Complaint::new("steps", "count", message));
+        errors.push(FieldError::new("steps", "count", message));
     }
     let mut steps = Vec::new();
     for (index, step) in asked.steps.iter().enumerate().take(STEPS_MAX) {
         let place = format!("steps[{index}]");
-        check_event(&format!("{place}.event"), step.event, &mut complaints);
+        check_event(&format!("{place}.event"), step.event, &mut errors);
         let filters = step.filters.iter().copied();
-        let filters = read_filters(&format!("{place}.filters"), filters, None, &mut complaints);
+        let filters = read_filters(&format!("{place}.filters"), filters, None, &mut errors);
         steps.push(Step { event: step.event.to_owned(), filters });
     }
     let words = Words { known: &Period::ALL, period: asked.period, from: asked.from, to: asked.to };
-    let days = read_days(words, now.with_timezone(&zone).date_naive(), &mut complaints);
+    let days = read_days(words, now.with_timezone(&zone).date_naive(), &mut errors);
     match days {
-        Some(days) if complaints.is_empty() => Ok(Funnel { range: days.range(zone), steps }),
-        _ => Err(complaints),
+        Some(days) if errors.is_empty() => Ok(Funnel { range: days.range(zone), steps }),
+        _ => Err(errors),
     }
 }
 
 /// Complains unless `name` may be the name of an event that somebody did.
-pub(super) fn check_event(field: &str, name: &str, complaints: &mut Vec<Complaint>) {
-    check_length(complaints, field, name, 1, NAME_CHARS_MAX);
+pub(super) fn check_event(field: &str, name: &str, errors: &mut Vec<FieldError>) {
+    check_length(errors, field, name, 1, NAME_CHARS_MAX);
     if name == tracking::ENGAGEMENT {
         let message = format!("{field}: `{name}` tells how long a page was looked at; nobody does it");
-        complaints.push(Complaint::new(field, "reserved", message));
+        errors.push(FieldError::new(field, "reserved", message));
     }
 }
 

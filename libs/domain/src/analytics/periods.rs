@@ -4,7 +4,7 @@ use chrono::{DateTime, Days as DayCount, NaiveDate, Utc};
 
 use super::Zone;
 use super::zones::start_of_day;
-use crate::Complaint;
+use crate::FieldError;
 
 /// The days a question is about, as words of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,33 +105,33 @@ pub(super) struct Words<'a> {
 }
 
 /// The days that are meant, as far as they can be read; the last 7 unless told otherwise.
-pub(super) fn read_days(words: Words<'_>, today: NaiveDate, complaints: &mut Vec<Complaint>) -> Option<Days> {
+pub(super) fn read_days(words: Words<'_>, today: NaiveDate, errors: &mut Vec<FieldError>) -> Option<Days> {
     let wanted = words.period.unwrap_or(Period::Days7.word());
     let Some(period) = words.known.iter().find(|period| period.word() == wanted) else {
-        complaints.push(unknown("period", words.known.iter().map(|period| period.word())));
+        errors.push(unknown("period", words.known.iter().map(|period| period.word())));
         return None;
     };
     if let Some(days) = period.days() {
         // They say nothing here; but what is no date at all was meant for something.
         for (field, text) in [("from", words.from), ("to", words.to)] {
-            text.and_then(|_| read_date(field, text, complaints));
+            text.and_then(|_| read_date(field, text, errors));
         }
         return Some(Days { first: today.checked_sub_days(DayCount::new(days - 1))?, last: today });
     }
-    let first = read_date("from", words.from, complaints);
-    let last = read_date("to", words.to, complaints);
+    let first = read_date("from", words.from, errors);
+    let last = read_date("to", words.to, errors);
     let (first, last) = (first?, last?);
     if first > last {
-        complaints.push(Complaint::new("from", "after_to", "from must not be later than to"));
+        errors.push(FieldError::new("from", "after_to", "from must not be later than to"));
         return None;
     }
     Some(Days { first, last })
 }
 
-fn read_date(field: &str, text: Option<&str>, complaints: &mut Vec<Complaint>) -> Option<NaiveDate> {
+fn read_date(field: &str, text: Option<&str>, errors: &mut Vec<FieldError>) -> Option<NaiveDate> {
     let Some(text) = text else {
         let message = format!("{field} is required when period is `custom`");
-        complaints.push(Complaint::new(field, "required", message));
+        errors.push(FieldError::new(field, "required", message));
         return None;
     };
     // Chrono alone would take `2026-1-5`, and years with a sign or of any length.
@@ -140,16 +140,16 @@ fn read_date(field: &str, text: Option<&str>, complaints: &mut Vec<Complaint>) -
     let known = NaiveDate::from_ymd_opt(1970, 1, 1)..NaiveDate::from_ymd_opt(2200, 1, 1);
     if !known.contains(&date) {
         let message = format!("{field} must be a date like `2026-03-29`, from 1970 to 2199");
-        complaints.push(Complaint::new(field, "date", message));
+        errors.push(FieldError::new(field, "date", message));
         return None;
     }
     date
 }
 
-/// A complaint about a word that is none of the known ones.
-pub(super) fn unknown(field: impl Into<String>, known: impl IntoIterator<Item = &'static str>) -> Complaint {
+/// A error about a word that is none of the known ones.
+pub(super) fn unknown(field: impl Into<String>, known: impl IntoIterator<Item = &'static str>) -> FieldError {
     let field = field.into();
     let known: Vec<_> = known.into_iter().collect();
     let message = format!("{field} must be one of {}", known.join(", "));
-    Complaint::new(field, "unknown", message)
+    FieldError::new(field, "unknown", message)
 }

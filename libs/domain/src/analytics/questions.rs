@@ -7,7 +7,7 @@ use super::periods::{Words, read_days};
 use super::{
     ACTIVE_FOR, BUCKETS_MAX, Bucket, Days, Dimension, Filter, Grouping, Metric, Period, Range, Zone,
 };
-use crate::Complaint;
+use crate::FieldError;
 
 /// Rows of a breakdown, unless told otherwise.
 pub const LIMIT_DEFAULT: u32 = 10;
@@ -64,9 +64,9 @@ pub struct Question {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn read_question(asked: &Asked<'_>, now: DateTime<Utc>, zone: Zone) -> Result<Question, Vec<Complaint>> {
-    let mut complaints = Vec::new();
-    let said = &mut complaints;
+pub fn read_question(asked: &Asked<'_>, now: DateTime<Utc>, zone: Zone) -> Result<Question, Vec<FieldError>> {
+    let mut errors = Vec::new();
+    let said = &mut errors;
     let metric =
         read_word("metric", asked.metric, &Metric::ALL, Metric::word, said).unwrap_or(Metric::PageViews);
     let today = now.with_timezone(&zone).date_naive();
@@ -77,8 +77,8 @@ pub fn read_question(asked: &Asked<'_>, now: DateTime<Utc>, zone: Zone) -> Resul
     let filters = read_filters("filters", asked.filter.iter().copied(), asked.filters, said);
     let limit = read_limit(asked.limit, said);
     let buckets = days.and_then(|days| read_buckets(days, grouping, zone, said)).unwrap_or_default();
-    let (Some(days), Some(limit), true) = (days, limit, complaints.is_empty()) else {
-        return Err(complaints);
+    let (Some(days), Some(limit), true) = (days, limit, errors.is_empty()) else {
+        return Err(errors);
     };
     let range = days.range(zone);
     let (counted, before) = counted(metric, days, today, now, zone);
@@ -95,11 +95,11 @@ fn counted(metric: Metric, days: Days, today: NaiveDate, now: DateTime<Utc>, zon
     (days.range(zone), days.before(today).range(zone))
 }
 
-fn read_limit(limit: Option<i64>, complaints: &mut Vec<Complaint>) -> Option<u32> {
+fn read_limit(limit: Option<i64>, errors: &mut Vec<FieldError>) -> Option<u32> {
     let limit =
         u32::try_from(limit.unwrap_or(LIMIT_DEFAULT.into())).ok().filter(|it| (1..=LIMIT_MAX).contains(it));
     if limit.is_none() {
-        complaints.push(Complaint::new("limit", "range", format!("limit must be from 1 to {LIMIT_MAX}")));
+        errors.push(FieldError::new("limit", "range", format!("limit must be from 1 to {LIMIT_MAX}")));
     }
     limit
 }
@@ -108,7 +108,7 @@ fn read_buckets(
     days: Days,
     grouping: Option<Grouping>,
     zone: Zone,
-    complaints: &mut Vec<Complaint>,
+    errors: &mut Vec<FieldError>,
 ) -> Option<Vec<Bucket>> {
     let grouping = grouping?;
     // They are made only where they may be few enough, and then counted: days have more or fewer hours.
@@ -119,7 +119,7 @@ fn read_buckets(
             "by {} this period has more than {BUCKETS_MAX} values: ask for fewer days",
             grouping.word()
         );
-        complaints.push(Complaint::new("groupBy", "too_many", message));
+        errors.push(FieldError::new("groupBy", "too_many", message));
     }
     buckets
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::filters::read_filters;
 use super::periods::{Words, read_days};
 use super::{Filter, Period, Range, Zone};
-use crate::Complaint;
+use crate::FieldError;
 
 /// Days of one list.
 pub const WINDOW_DAYS_MAX: u64 = 7;
@@ -64,32 +64,32 @@ pub fn read_visits(
     asked: &AskedVisits<'_>,
     now: DateTime<Utc>,
     zone: Zone,
-) -> Result<Visits, Vec<Complaint>> {
-    let mut complaints = Vec::new();
+) -> Result<Visits, Vec<FieldError>> {
+    let mut errors = Vec::new();
     let words = Words { known: &PERIODS, period: asked.period, from: asked.from, to: asked.to };
-    let days = read_days(words, now.with_timezone(&zone).date_naive(), &mut complaints);
+    let days = read_days(words, now.with_timezone(&zone).date_naive(), &mut errors);
     if let Some(days) = days.filter(|days| days.count() > WINDOW_DAYS_MAX) {
         let message = format!("visits are listed for at most {WINDOW_DAYS_MAX} days, not {}", days.count());
-        complaints.push(Complaint::new("to", "too_long", message));
+        errors.push(FieldError::new("to", "too_long", message));
     }
     let mut number =
         |field: &'static str, given: Option<i64>, default: i64, known: std::ops::RangeInclusive<u32>| {
             let found = u32::try_from(given.unwrap_or(default)).ok().filter(|number| known.contains(number));
             if found.is_none() {
                 let message = format!("{field} must be from {} to {}", known.start(), known.end());
-                complaints.push(Complaint::new(field, "range", message));
+                errors.push(FieldError::new(field, "range", message));
             }
             found
         };
     let min_pages = number("minPages", asked.min_pages, MIN_PAGES_DEFAULT, 0..=100_000);
     let limit = number("limit", asked.limit, PAGE_DEFAULT.into(), 1..=PAGE_MAX);
     let offset = number("offset", asked.offset, 0, 0..=100_000_000);
-    let filters = read_filters("filter", asked.filters.iter().copied(), None, &mut complaints);
+    let filters = read_filters("filter", asked.filters.iter().copied(), None, &mut errors);
     match (days, min_pages, limit, offset) {
-        (Some(days), Some(min_pages), Some(limit), Some(offset)) if complaints.is_empty() => {
+        (Some(days), Some(min_pages), Some(limit), Some(offset)) if errors.is_empty() => {
             Ok(Visits { range: days.range(zone), min_pages, limit, offset, filters })
         }
-        _ => Err(complaints),
+        _ => Err(errors),
     }
 }
 

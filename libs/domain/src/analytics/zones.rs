@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 
-use crate::Complaint;
+use crate::FieldError;
 
 /// A site's time zone.
 pub type Zone = Tz;
@@ -11,11 +11,11 @@ pub type Zone = Tz;
 /// Reads a zone by its IANA name, such as `Europe/Berlin`.
 ///
 /// # Errors
-/// There is no such zone; the complaint is about `timezone`.
-pub fn read_zone(name: &str) -> Result<Zone, Complaint> {
+/// There is no such zone; the error is about `timezone`.
+pub fn read_zone(name: &str) -> Result<Zone, FieldError> {
     name.parse().map_err(|_| {
         let message = "timezone must be an IANA name like `Europe/Berlin` or `UTC`, written as there";
-        Complaint::new("timezone", "unknown", message)
+        FieldError::new("timezone", "unknown", message)
     })
 }
 

@@ -9,7 +9,7 @@ fn judge(field: Value, answer: Value) -> Result<(), &'static str> {
     let given = json!({ "a": answer });
     match check(&[field], given.as_object().unwrap()) {
         Ok(_) => Ok(()),
-        Err(complaints) => Err(complaints[0].code),
+        Err(errors) => Err(errors[0].code),
     }
 }
 

@@ -281,8 +281,8 @@ fn what_is_no_placeholder_is_said_to_be_none() {
         "{{é}}",
         &format!("{{{{{}}}}}", "a".repeat(65)),
     ] {
-        let complaint = check_template(template).unwrap();
-        assert_eq!((complaint.field.as_str(), complaint.code), ("entryTemplate", "template"), "{template}");
+        let error = check_template(template).unwrap();
+        assert_eq!((error.field.as_str(), error.code), ("entryTemplate", "template"), "{template}");
     }
 }
 

@@ -7,9 +7,9 @@ use url::Url;
 use super::{
     DESCRIPTION_CHARS_MAX, EVENTS, EVENTS_MAX, MAPPED_CHARS_MAX, MAPPED_MAX, Template, URL_BYTES_MAX,
 };
-use crate::Complaint;
+use crate::FieldError;
 use crate::chat::teams;
-use crate::complaint::check_length;
+use crate::field_error::check_length;
 
 /// What is wished anew; `None` leaves a part out of the check.
 #[derive(Debug, Default)]
@@ -27,26 +27,26 @@ pub struct Wishes<'a> {
 }
 
 /// What is wrong with what is wished. Where an address may lead is the outgoing guard's to say.
-pub fn check(wishes: &Wishes<'_>) -> Vec<Complaint> {
-    let mut complaints = Vec::new();
-    complaints.extend(wishes.url.and_then(check_url));
-    complaints.extend(wishes.events.map(check_events).unwrap_or_default());
+pub fn check(wishes: &Wishes<'_>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    errors.extend(wishes.url.and_then(check_url));
+    errors.extend(wishes.events.map(check_events).unwrap_or_default());
     let description = wishes.description.unwrap_or_default();
-    check_length(&mut complaints, "description", description, 0, DESCRIPTION_CHARS_MAX);
-    complaints.extend(wishes.field_mapping.map(check_mapping).unwrap_or_default());
+    check_length(&mut errors, "description", description, 0, DESCRIPTION_CHARS_MAX);
+    errors.extend(wishes.field_mapping.map(check_mapping).unwrap_or_default());
     if wishes.telegram_chat_id.is_some_and(|id| !is_chat_id(id)) {
         let message =
             "telegramChatId must be a chat's number, such as -1001234567890, or a public channel's @name";
-        complaints.push(Complaint::new("telegramChatId", "chat_id", message));
+        errors.push(FieldError::new("telegramChatId", "chat_id", message));
     }
-    complaints
+    errors
 }
 
 /// What is missing when a webhook writes by that template: Telegram needs a chat.
-pub fn check_chat(template: Template, telegram_chat_id: Option<&str>) -> Option<Complaint> {
+pub fn check_chat(template: Template, telegram_chat_id: Option<&str>) -> Option<FieldError> {
     let message = "telegramChatId is needed when template is telegram";
     let is_missing = template == Template::Telegram && telegram_chat_id.is_none();
-    is_missing.then(|| Complaint::new("telegramChatId", "required", message))
+    is_missing.then(|| FieldError::new("telegramChatId", "required", message))
 }
 
 /// As [`crate::chat::telegram::CHAT_ID_PATTERN`] has it.
@@ -64,18 +64,18 @@ fn is_chat_id(text: &str) -> bool {
     }
 }
 
-fn check_url(url: &str) -> Option<Complaint> {
-    let complaint = |code, message| Some(Complaint::new("url", code, message));
+fn check_url(url: &str) -> Option<FieldError> {
+    let field_error = |code, message| Some(FieldError::new("url", code, message));
     let parsed =
         Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     let Some(parsed) = parsed.filter(|_| url.len() <= URL_BYTES_MAX) else {
-        return complaint("url", "url must be a https address of at most 2,000 characters");
+        return field_error("url", "url must be a https address of at most 2,000 characters");
     };
     if !parsed.username().is_empty() || parsed.password().is_some() {
-        return complaint("credentials", "url must not contain a user name or password");
+        return field_error("credentials", "url must not contain a user name or password");
     }
     if parsed.host_str().is_some_and(teams::is_retired) {
-        return complaint(
+        return field_error(
             "retired",
             "Microsoft has retired the connectors at webhook.office.com; in Teams, make a workflow \"When a Teams \
              webhook request is received\" and give its address",
@@ -84,35 +84,35 @@ fn check_url(url: &str) -> Option<Complaint> {
     None
 }
 
-fn check_events(events: &[String]) -> Vec<Complaint> {
+fn check_events(events: &[String]) -> Vec<FieldError> {
     if events.len() > EVENTS_MAX {
         let message = format!("events takes at most {EVENTS_MAX}");
-        return vec![Complaint::new("events", "too_many", message)];
+        return vec![FieldError::new("events", "too_many", message)];
     }
     let is_unknown = |(_, event): &(usize, &String)| *event != "*" && !EVENTS.contains(&event.as_str());
     let complain = |(at, event)| {
         let message = format!("`{event}` is no event; events are: *, {}", EVENTS.join(", "));
-        Complaint::new(format!("events[{at}]"), "unknown_event", message)
+        FieldError::new(format!("events[{at}]"), "unknown_event", message)
     };
     events.iter().enumerate().filter(is_unknown).map(complain).collect()
 }
 
-fn check_mapping(mapping: &BTreeMap<String, String>) -> Vec<Complaint> {
+fn check_mapping(mapping: &BTreeMap<String, String>) -> Vec<FieldError> {
     if mapping.len() > MAPPED_MAX {
         let message = format!("fieldMapping takes at most {MAPPED_MAX} names");
-        return vec![Complaint::new("fieldMapping", "too_many", message)];
+        return vec![FieldError::new("fieldMapping", "too_many", message)];
     }
-    let mut complaints = Vec::new();
+    let mut errors = Vec::new();
     for (name, new) in mapping {
         if name.chars().count() > MAPPED_CHARS_MAX || name.contains('\0') {
             let message =
                 format!("names in fieldMapping have at most {MAPPED_CHARS_MAX} characters, none of them NUL");
-            complaints.push(Complaint::new("fieldMapping", "name", message));
+            errors.push(FieldError::new("fieldMapping", "name", message));
         } else {
-            check_length(&mut complaints, &format!("fieldMapping.{name}"), new, 1, MAPPED_CHARS_MAX);
+            check_length(&mut errors, &format!("fieldMapping.{name}"), new, 1, MAPPED_CHARS_MAX);
         }
     }
-    complaints
+    errors
 }
 
 #[cfg(test)]
@@ -120,14 +120,14 @@ mod tests {
     use super::*;
     use crate::chat::telegram;
 
-    fn complaint(wishes: &Wishes<'_>) -> Option<(String, &'static str)> {
-        let complaints = check(wishes);
-        assert!(complaints.len() <= 1, "{complaints:?}");
-        complaints.into_iter().next().map(|one| (one.field, one.code))
+    fn field_error(wishes: &Wishes<'_>) -> Option<(String, &'static str)> {
+        let errors = check(wishes);
+        assert!(errors.len() <= 1, "{errors:?}");
+        errors.into_iter().next().map(|one| (one.field, one.code))
     }
 
     fn of_url(url: &str) -> Option<&'static str> {
-        complaint(&Wishes { url: Some(url), ..Wishes::default() }).map(|(_, code)| code)
+        field_error(&Wishes { url: Some(url), ..Wishes::default() }).map(|(_, code)| code)
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
     fn events_are_known_and_no_more_than_there_are() {
         let of = |events: &[&str]| {
             let events: Vec<_> = events.iter().map(ToString::to_string).collect();
-            complaint(&Wishes { events: Some(&events), ..Wishes::default() })
+            field_error(&Wishes { events: Some(&events), ..Wishes::default() })
         };
         assert_eq!(of(&[]), None);
         assert_eq!(of(&["*", "form.closed"]), None);
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_mapping_is_bounded_and_maps_to_something() {
         let of = |mapping: BTreeMap<String, String>| {
-            complaint(&Wishes { field_mapping: Some(&mapping), ..Wishes::default() })
+            field_error(&Wishes { field_mapping: Some(&mapping), ..Wishes::default() })
         };
         let one = |name: &str, new: &str| of([(name.to_owned(), new.to_owned())].into());
         assert_eq!(one("email", "contact"), None);
@@ -189,8 +189,8 @@ mod tests {
             ("12345678901234567890", false),
             ("1\n", false),
         ] {
-            let complaint = complaint(&Wishes { telegram_chat_id: Some(id), ..Wishes::default() });
-            assert_eq!(complaint.is_none(), is_right, "{id}");
+            let field_error = field_error(&Wishes { telegram_chat_id: Some(id), ..Wishes::default() });
+            assert_eq!(field_error.is_none(), is_right, "{id}");
             assert_eq!(pattern.is_match(id), is_right, "{id}");
         }
     }

@@ -8,7 +8,7 @@ mod returns;
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::Zone;
-use crate::Complaint;
+use crate::FieldError;
 
 fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
@@ -28,8 +28,8 @@ fn now() -> DateTime<Utc> {
 }
 
 /// Which fields are wrong, and by which rule.
-fn wrong<T: std::fmt::Debug>(read: Result<T, Vec<Complaint>>) -> Vec<(String, &'static str)> {
-    read.unwrap_err().into_iter().map(|complaint| (complaint.field, complaint.code)).collect()
+fn wrong<T: std::fmt::Debug>(read: Result<T, Vec<FieldError>>) -> Vec<(String, &'static str)> {
+    read.unwrap_err().into_iter().map(|error| (error.field, error.code)).collect()
 }
 
 fn said(expected: &[(&str, &'static str)]) -> Vec<(String, &'static str)> {

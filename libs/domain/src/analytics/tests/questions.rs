@@ -1,4 +1,4 @@
-//! Words in, questions or complaints out.
+//! Words in, questions or errors out.
 
 use super::*;
 use crate::analytics::{
@@ -6,7 +6,7 @@ use crate::analytics::{
     read_funnel, read_question, read_retention, read_visits, read_zone,
 };
 
-fn ask(asked: Asked<'_>) -> Result<Question, Vec<Complaint>> {
+fn ask(asked: Asked<'_>) -> Result<Question, Vec<FieldError>> {
     read_question(&asked, now(), Zone::UTC)
 }
 
