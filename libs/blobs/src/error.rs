@@ -23,7 +23,7 @@ impl Error {
     }
 }
 
-impl domain::Fault for Error {
+impl domain::Transient for Error {
     fn is_unavailable(&self) -> bool {
         // The client reports transport errors as `Generic`.
         matches!(self, Self::Store(StoreError::Generic { .. }) | Self::Folder(_))

@@ -130,7 +130,7 @@ async fn s3_refuses_a_wrong_key() {
 
 #[tokio::test]
 async fn an_unreachable_store_is_unavailable() {
-    use domain::Fault;
+    use domain::Transient;
     let unreachable = Config { endpoint: "http://127.0.0.1:1".to_owned(), ..config("s3://bucket") };
     let Err(error) = Blobs::connect(&unreachable).unwrap().contains(name(ACCOUNT, b"x")).await else {
         panic!("nothing listens there")

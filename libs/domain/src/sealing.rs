@@ -26,8 +26,8 @@ impl std::fmt::Debug for MasterKey {
 #[error("a sealed secret can't be opened: wrong master key, or the stored bytes were changed")]
 pub struct Unsealable;
 
-impl crate::Fault for Unsealable {
-    fn is_unavailable(&self) -> bool {
+impl crate::Transient for Unsealable {
+    fn is_transient(&self) -> bool {
         false
     }
 }

@@ -34,8 +34,8 @@ impl Error {
 /// a referenced row was deleted during the write; the retry finds it missing.
 const TRANSIENT_CODES: [&str; 5] = ["57", "53", "40", "55P03", "23503"];
 
-impl domain::Fault for Error {
-    fn is_unavailable(&self) -> bool {
+impl domain::Transient for Error {
+    fn is_transient(&self) -> bool {
         match self {
             Self::Database(sqlx::Error::Database(error)) => {
                 let code = error.code().unwrap_or_default();

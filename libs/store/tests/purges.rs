@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::{Change, Signal};
-use domain::Fault;
+use domain::Transient;
 use serde_json::json;
 use sqlx::Row;
 use store::accounts::{NewTrial, find_account, insert_trial, list_cached_items};
@@ -113,7 +113,7 @@ async fn a_purge_yields_to_a_submission_in_progress_and_the_next_one_finds_no_fo
         submission.commit().await
     });
     let refused = delete_account(&mut purge, ACCOUNT, noon()).await.unwrap_err();
-    assert!(refused.is_unavailable(), "{refused}");
+    assert!(refused.is_transient(), "{refused}");
     drop(purge);
     stored.await.unwrap().unwrap();
 
@@ -131,7 +131,7 @@ async fn a_write_to_a_deleted_row_is_transient_and_its_retry_finds_nothing() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     let refused = insert_subdomain(&mut conn, ACCOUNT, SITE, "quiet-otter", noon()).await.unwrap_err();
-    assert!(refused.is_unavailable(), "{refused}");
+    assert!(refused.is_transient(), "{refused}");
 }
 
 #[tokio::test]

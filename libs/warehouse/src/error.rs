@@ -65,8 +65,8 @@ impl Error {
     }
 }
 
-impl domain::Fault for Error {
-    fn is_unavailable(&self) -> bool {
+impl domain::Transient for Error {
+    fn is_transient(&self) -> bool {
         self.retryable()
     }
 }

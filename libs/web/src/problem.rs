@@ -4,7 +4,7 @@ use aide::OperationOutput;
 use aide::generate::GenContext;
 use aide::openapi::{MediaType, Operation, Response as ResponseDoc, SchemaObject};
 use axum::response::{IntoResponse, Response};
-use domain::{Fault, FieldError};
+use domain::{FieldError, Transient};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -102,8 +102,8 @@ impl Problem {
     }
 
     /// A failure while something was being committed: it may have been done all the same.
-    pub fn outcome_unknown<E: Fault>(error: E) -> Self {
-        if !error.is_unavailable() {
+    pub fn outcome_unknown<E: Transient>(error: E) -> Self {
+        if !error.is_transient() {
             return Self::from(error);
         }
         tracing::warn!(%error, "something we lean on went away in the middle");
@@ -182,11 +182,11 @@ impl Problem {
     }
 }
 
-impl<E: Fault> From<E> for Problem {
+impl<E: Transient> From<E> for Problem {
     /// A failure below, before anything was committed: the log gets the cause, the caller learns whether trying
     /// again may help. For a failure to commit there is [`Problem::outcome_unknown`].
     fn from(error: E) -> Self {
-        if error.is_unavailable() {
+        if error.is_transient() {
             tracing::warn!(%error, "something we lean on is away");
             return Self::away(true);
         }
@@ -267,8 +267,8 @@ mod tests {
     #[error("the store is away")]
     struct Away;
 
-    impl Fault for Away {
-        fn is_unavailable(&self) -> bool {
+    impl Transient for Away {
+        fn is_transient(&self) -> bool {
             true
         }
     }

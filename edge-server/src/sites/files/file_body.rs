@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use blobs::{Blobs, Name};
 use cache::{Bounds, StaleOnErrorCache};
-use domain::Fault;
+use domain::Transient;
 use futures::TryStreamExt;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -103,7 +103,7 @@ fn insert(headers: &mut HeaderMap, name: header::HeaderName, value: &str) {
 }
 
 fn cannot_read(error: &blobs::Error) -> Response {
-    if error.is_unavailable() {
+    if error.is_transient() {
         tracing::warn!(%error, "a file can't be read now");
     } else {
         tracing::error!(%error, "a file that should be there can't be read");
