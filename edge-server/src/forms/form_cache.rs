@@ -165,7 +165,7 @@ impl FormCache {
         given: &Given<'_>,
         now: DateTime<Utc>,
     ) -> Response {
-        let new = || domain::traps::token(&self.key, open.form.id, now.timestamp());
+        let new = || domain::honeypot::token(&self.key, open.form.id, now.timestamp());
         let token = given.token.map_or_else(new, str::to_owned);
         let status = if given.wrong.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
         answer(self.make(open, manner, given, &token), status)
@@ -259,7 +259,7 @@ impl FormCache {
     /// compressed.
     pub(crate) fn fill(&self, page: &Ready, accepted: Accepted, second: i64) -> (Bytes, bool) {
         let is_gzip = accepted.takes(GZIP);
-        let token = || domain::traps::token(&self.key, page.form_id(), second);
+        let token = || domain::honeypot::token(&self.key, page.form_id(), second);
         (page.body(second, is_gzip, token), is_gzip)
     }
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use domain::answers::{self, Answers};
-use domain::forms::Shut;
+use domain::forms::ClosedReason;
 use domain::submissions::BYTES_MAX;
-use domain::{FieldError, traps};
+use domain::{FieldError, honeypot};
 use http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use sha2::{Digest, Sha256};
@@ -78,7 +78,7 @@ pub(super) struct Sent {
     /// What was wrong with files as they came.
     pub(super) wrong: Vec<FieldError>,
     /// The form was shut before its files came, and none was kept: whatever the form is by now, this is not stored.
-    pub(super) shut: Option<Shut>,
+    pub(super) shut: Option<ClosedReason>,
 }
 
 enum Content {
@@ -99,7 +99,7 @@ impl Sent {
     pub(super) fn said(&self, name: &str) -> Option<&str> {
         match &self.content {
             // A program brings its proof where one is asked of everybody; what else our pages say is not its business.
-            Content::Json(given) if name == traps::fields::PROOF => given.get(name)?.as_str(),
+            Content::Json(given) if name == honeypot::fields::PROOF => given.get(name)?.as_str(),
             Content::Json(_) => None,
             Content::Posted(pairs) => pairs.get(name)?.first().map(String::as_str),
         }
@@ -142,7 +142,7 @@ pub(super) async fn read(edge: &EdgeState, open: &OpenForm, request: Request) ->
     };
     let said = |name: &str| pairs.get(name).and_then(|values| values.first()).map(String::as_str);
     let manner =
-        Presentation::of(said(traps::fields::LANGUAGE), said(traps::fields::EMBEDDED), &head.headers);
+        Presentation::of(said(honeypot::fields::LANGUAGE), said(honeypot::fields::EMBEDDED), &head.headers);
     Ok(Sent { content: Content::Posted(pairs), digest, manner, wrong, shut })
 }
 

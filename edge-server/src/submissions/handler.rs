@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use domain::answers::{self, Answers};
 use domain::fields::FieldType;
 use domain::forms::Shut;
-use domain::{FieldError, traps};
+use domain::{FieldError, honeypot};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 use store::forms::OpenForm;
@@ -213,9 +213,10 @@ fn plain(
 /// Why this is taken for a robot's. Only pages of ours set traps: programs, and forms of somebody's own, know none.
 fn spam_reasons(edge: &EdgeState, open: &OpenForm, sent: &Sent, now: DateTime<Utc>) -> Vec<String> {
     let guard = &open.form.spam;
-    let honeypot = sent.said(traps::fields::HONEYPOT).filter(|_| guard.honeypot);
-    let said = (sent.said(traps::fields::TOKEN), honeypot);
-    let reasons = traps::judge(edge.forms.key(), open.form.id, said, i64::from(guard.min_seconds), now);
+    let honeypot = sent.said(honeypot::fields::HONEYPOT).filter(|_| guard.honeypot);
+    let said = (sent.said(honeypot::fields::TOKEN), honeypot);
+    let reasons =
+        honeypot::spam_signals(edge.forms.key(), open.form.id, said, i64::from(guard.min_seconds), now);
     reasons.into_iter().map(suspect).collect()
 }
 
@@ -265,7 +266,7 @@ async fn ask_again(
 ) -> Result<Response, Problem> {
     let files = form_files::waiting(edge, open, &answers).await?;
     // The page is as old as it was: whoever mends one letter is no robot.
-    let token = sent.said(traps::fields::TOKEN);
+    let token = sent.said(honeypot::fields::TOKEN);
     let given = Given { answers, wrong: &wrong, files: &files, token };
     Ok(edge.forms.page(open, sent.manner, &given, edge.clock.now()))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use contract::Signal;
 use domain::fields::FieldType;
-use domain::traps;
+use domain::honeypot;
 use store::forms::OpenForm;
 use store::submissions::{NewSubmission, SubmissionOutcome, WriteContext, insert_submission};
 use tokio::time::{Instant, timeout_at};
@@ -128,9 +128,9 @@ impl StoreSubmission<'_> {
             return not(Outcome::Again(receipt));
         }
         if open.form.spam.proof_of_work {
-            let proof = sent.said(traps::fields::PROOF).unwrap_or_default();
+            let proof = sent.said(honeypot::fields::PROOF).unwrap_or_default();
             if !challenges::spend(edge, tx, open, proof, now).await? {
-                new.spam_reasons.push(suspect(traps::reasons::PROOF));
+                new.spam_reasons.push(suspect(honeypot::reasons::PROOF));
             }
         }
         if !files.is_empty() {

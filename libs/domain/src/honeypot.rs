@@ -59,7 +59,7 @@ fn signature(key: &MasterKey, form_id: Uuid, second: i64) -> [u8; SIGNATURE_BYTE
 
 /// What gives a posted form away as a robot's. `token` and `honeypot` are as they came, if they did; a page older
 /// than any is somebody's who took their time.
-pub fn judge(
+pub fn spam_signals(
     key: &MasterKey,
     form_id: Uuid,
     (token, honeypot): (Option<&str>, Option<&str>),
@@ -92,18 +92,18 @@ mod tests {
         MasterKey::of_secret(b"a secret")
     }
 
-    fn judged(token: Option<&str>, honeypot: Option<&str>, seconds_later: i64) -> Vec<&'static str> {
+    fn signals(token: Option<&str>, honeypot: Option<&str>, seconds_later: i64) -> Vec<&'static str> {
         let now = DateTime::from_timestamp(1_000 + seconds_later, 0).unwrap();
-        judge(&key(), FORM, (token, honeypot), 2, now)
+        spam_signals(&key(), FORM, (token, honeypot), 2, now)
     }
 
     #[test]
     fn who_answers_sooner_than_people_do_is_a_robot() {
         let token = token(&key(), FORM, 1_000);
-        assert_eq!(judged(Some(&token), Some(""), 2), [""; 0]);
-        assert_eq!(judged(Some(&token), Some(""), 86_400 * 30), [""; 0]);
-        assert_eq!(judged(Some(&token), Some(""), 1), ["too_fast"]);
-        assert_eq!(judged(Some(&token), Some("http://spam.test"), 0), ["honeypot", "too_fast"]);
+        assert_eq!(signals(Some(&token), Some(""), 2), [""; 0]);
+        assert_eq!(signals(Some(&token), Some(""), 86_400 * 30), [""; 0]);
+        assert_eq!(signals(Some(&token), Some(""), 1), ["too_fast"]);
+        assert_eq!(signals(Some(&token), Some("http://spam.test"), 0), ["honeypot", "too_fast"]);
     }
 
     #[test]
@@ -113,13 +113,13 @@ mod tests {
         let good = token(&key(), FORM, 1_000);
         let later = good.replacen("AAAAAAAAA", "AAAAAAAAB", 1);
         for forged in [of_other.as_str(), &other_key, "", "x", "AAAAAAAAAAA", &good[1..], &later] {
-            assert_eq!(judged(Some(forged), None, 60), ["token"], "{forged}");
+            assert_eq!(signals(Some(forged), None, 60), ["token"], "{forged}");
         }
     }
 
     #[test]
     fn what_comes_from_no_page_of_ours_brings_no_token_and_is_let_through() {
-        assert_eq!(judged(None, None, 0), [""; 0]);
-        assert_eq!(judged(None, Some("x"), 0), ["honeypot"]);
+        assert_eq!(signals(None, None, 0), [""; 0]);
+        assert_eq!(signals(None, Some("x"), 0), ["honeypot"]);
     }
 }
