@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::proofs;
+use domain::proof_of_work;
 use http::header;
 use serde_json::json;
 use store::forms::OpenForm;
@@ -22,9 +22,9 @@ pub(crate) async fn give(
     let within = TimeDelta::from_std(edge.form_rules.proof_within).unwrap_or_default();
     let expires_at = edge.clock.now() + within;
     let body = json!({
-        "challenge": proofs::challenge(edge.forms.key(), open.form.id, expires_at, edge.rng.bytes()),
-        "puzzles": proofs::PUZZLES,
-        "bits": proofs::BITS,
+        "challenge": proof_of_work::challenge(edge.forms.key(), open.form.id, expires_at, edge.rng.bytes()),
+        "puzzles": proof_of_work::PUZZLES,
+        "bits": proof_of_work::BITS,
         "expiresAt": expires_at,
     });
     let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
@@ -44,7 +44,7 @@ pub(crate) async fn spend(
     now: DateTime<Utc>,
 ) -> Result<bool, Problem> {
     let key = edge.forms.key();
-    let Some(challenge) = proofs::solved(key, open.form.id, proof, now) else { return Ok(false) };
+    let Some(challenge) = proof_of_work::verify(key, open.form.id, proof, now) else { return Ok(false) };
     // A challenge is remembered as a call that was made: for longer than it is good.
     let fingerprint = key.digest("form.challenge.used", &[challenge]);
     let after = now - TimeDelta::from_std(edge.form_rules.answers_kept_for).unwrap_or_default();

@@ -32,7 +32,7 @@ pub mod patterns;
 pub mod places;
 pub mod plans;
 pub mod presets;
-pub mod proofs;
+pub mod proof_of_work;
 pub mod reach;
 pub mod recipients;
 pub mod rendering;

@@ -32,7 +32,7 @@ pub fn challenge(key: &MasterKey, form_id: Uuid, expires_at: DateTime<Utc>, rand
 /// The challenge that a proof solves, which must be used only once; none if the proof is none for this form and time.
 /// A proof is a challenge, `:`, and the solution of each puzzle with `,` between them: `n` solves the puzzle `i` if
 /// SHA-256 of `challenge:i:n` begins with [`BITS`] zeros.
-pub fn solved<'a>(key: &MasterKey, form_id: Uuid, proof: &'a str, now: DateTime<Utc>) -> Option<&'a str> {
+pub fn verify<'a>(key: &MasterKey, form_id: Uuid, proof: &'a str, now: DateTime<Utc>) -> Option<&'a str> {
     let (challenge, solutions) = proof.split_once(':')?;
     let mut parts = challenge.split('.');
     let (expires, random, signed) = (parts.next()?, parts.next()?, parts.next()?);
@@ -75,15 +75,15 @@ mod tests {
         let challenge = challenge(&key, FORM, at(1_000), [7; 12]);
         let solutions = solve(&challenge);
         let proof = format!("{challenge}:{}", solutions.join(","));
-        assert_eq!(solved(&key, FORM, &proof, at(999)), Some(&*challenge));
-        assert_eq!(solved(&key, FORM, &proof, at(1_000)), None);
-        assert_eq!(solved(&key, Uuid::from_u128(8), &proof, at(999)), None);
-        assert_eq!(solved(&MasterKey::of_secret(b"another"), FORM, &proof, at(999)), None);
+        assert_eq!(verify(&key, FORM, &proof, at(999)), Some(&*challenge));
+        assert_eq!(verify(&key, FORM, &proof, at(1_000)), None);
+        assert_eq!(verify(&key, Uuid::from_u128(8), &proof, at(999)), None);
+        assert_eq!(verify(&MasterKey::of_secret(b"another"), FORM, &proof, at(999)), None);
         let prolonged = proof.replacen("1000", "9000", 1);
         let fewer = format!("{challenge}:{}", solutions[1..].join(","));
         let same = format!("{challenge}:{}", vec![solutions[0].clone(); PUZZLES].join(","));
         for wrong in ["", ":", "x:1", &challenge, &prolonged, &fewer, &same, &format!("{proof},1")] {
-            assert_eq!(solved(&key, FORM, wrong, at(999)), None, "{wrong}");
+            assert_eq!(verify(&key, FORM, wrong, at(999)), None, "{wrong}");
         }
     }
 }
