@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use completions::Completion;
 use concurrency::{AttemptPermit, ConcurrencyLimiter};
-use domain::places::pace;
+use domain::concurrency::pace;
 use due_webhooks::{DueSignal, DueWebhooks};
 use futures::{FutureExt, StreamExt};
 use queue::InProcessQueue;
