@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::reach::OutOfReach;
+use domain::restrictions::RestrictionError;
 use domain::scopes::Resource;
 use store::resources::ResourceFolder;
 use store::subdomains::Subdomain;
@@ -26,7 +26,7 @@ impl<S> Call<S> {
             places.into_iter().map(|place| (place.id, place.folder_id)).collect();
         for id in ids {
             let folder_id = folders.get(id).ok_or_else(|| Problem::not_found(noun(kind)))?;
-            self.restrictions().covers(kind, *id, *folder_id).map_err(|reason| forbidden(reason, kind))?;
+            self.restrictions().allows(kind, *id, *folder_id).map_err(|reason| forbidden(reason, kind))?;
         }
         Ok(())
     }
@@ -40,13 +40,13 @@ impl<S> Call<S> {
     ) -> Result<BTreeSet<Uuid>, Problem> {
         let places = store::resources::list_resource_folders(conn, self.account_id, kind, ids).await?;
         let covered =
-            |place: &ResourceFolder| self.restrictions().covers(kind, place.id, place.folder_id).is_ok();
+            |place: &ResourceFolder| self.restrictions().allows(kind, place.id, place.folder_id).is_ok();
         Ok(places.into_iter().filter(covered).map(|place| place.id).collect())
     }
 
     /// Checks that the caller may access a resource that is already deleted and was in this folder.
     pub fn check_in_folder(&self, kind: Resource, id: Uuid, folder_id: Option<Uuid>) -> Result<(), Problem> {
-        self.restrictions().covers(kind, id, folder_id).map_err(|reason| forbidden(reason, kind))
+        self.restrictions().allows(kind, id, folder_id).map_err(|reason| forbidden(reason, kind))
     }
 
     /// Checks that the caller may create a resource of this kind in the requested folder. Returns that folder, or by
@@ -67,7 +67,7 @@ impl<S> Call<S> {
     pub async fn subdomain(&self, conn: &mut Conn, requested: Option<Uuid>) -> Result<Subdomain, Problem> {
         let found = store::subdomains::find_subdomain(conn, self.account_id, requested).await?;
         let found = found.ok_or_else(|| Problem::not_found("subdomain"))?;
-        let covered = self.restrictions().covers(Resource::Subdomains, found.id, None);
+        let covered = self.restrictions().allows(Resource::Subdomains, found.id, None);
         covered.map_err(|reason| forbidden(reason, Resource::Subdomains))?;
         Ok(found)
     }
@@ -82,17 +82,17 @@ impl<S> Call<S> {
 
     /// Checks that the caller may create resources of this kind. A key restricted to ids may not.
     pub fn check_new(&self, kind: Resource) -> Result<(), Problem> {
-        self.restrictions().covers_new(kind).map_err(|reason| forbidden(reason, kind))
+        self.restrictions().allows_new(kind).map_err(|reason| forbidden(reason, kind))
     }
 
     /// Checks that the caller may access settings of the whole account. A key restricted to a folder may not.
     pub fn check_whole_account(&self, kind: Resource) -> Result<(), Problem> {
-        self.restrictions().covers_account().map_err(|reason| forbidden(reason, kind))
+        self.restrictions().allows_account().map_err(|reason| forbidden(reason, kind))
     }
 
     /// Returns the filter of a list: the requested page of the resources that the caller may access.
-    pub fn list_filter(&self, kind: Resource, paging: &PaginationQuery) -> Result<ListFilter, Problem> {
-        let (limit, after) = paging.read()?;
+    pub fn list_filter(&self, kind: Resource, pagination: &PaginationQuery) -> Result<ListFilter, Problem> {
+        let (limit, after) = pagination.read()?;
         let ids = self.restrictions().ids_of(kind).map(|ids| ids.iter().copied().collect());
         Ok(ListFilter { folder_id: self.restrictions().folder_id, ids, after, limit })
     }
@@ -102,26 +102,26 @@ impl<S> Call<S> {
         &self,
         conn: &mut Conn,
         kind: Resource,
-        paging: &PaginationQuery,
+        pagination: &PaginationQuery,
         folder_id: Option<Uuid>,
     ) -> Result<ListFilter, Problem> {
-        let filter = self.list_filter(kind, paging)?;
+        let filter = self.list_filter(kind, pagination)?;
         let Some(folder_id) = folder_id else { return Ok(filter) };
         self.check_id(conn, Resource::Folders, folder_id).await?;
         Ok(ListFilter { folder_id: Some(folder_id), ..filter })
     }
 }
 
-fn forbidden(reason: OutOfReach, kind: Resource) -> Problem {
+fn forbidden(reason: RestrictionError, kind: Resource) -> Problem {
     let noun = noun(kind);
     match reason {
-        OutOfReach::Folder => Problem::new(
+        RestrictionError::Folder => Problem::new(
             Code::FolderForbidden,
             format!("this API key is restricted to one folder, and this concerns a {noun} outside it"),
         ),
-        OutOfReach::Ids => Problem::new(
+        RestrictionError::Ids => Problem::new(
             Code::InsufficientScope,
-            format!("this API key is restricted to certain {}, and this is not one of them", kind.word()),
+            format!("this API key is restricted to certain {}, and this is not one of them", kind.as_str()),
         ),
     }
 }
@@ -130,6 +130,6 @@ fn forbidden(reason: OutOfReach, kind: Resource) -> Problem {
 fn noun(kind: Resource) -> &'static str {
     match kind {
         Resource::Analytics => "analytics site",
-        other => other.word().trim_end_matches('s'),
+        other => other.as_str().trim_end_matches('s'),
     }
 }

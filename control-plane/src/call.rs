@@ -9,7 +9,7 @@ use aide::openapi::{Operation, ReferenceOr, SecurityRequirement, StatusCode};
 use axum::extract::FromRequestParts;
 use chrono::{DateTime, Utc};
 use domain::plans::{Limits, Plan};
-use domain::reach::Reach;
+use domain::restrictions::Restrictions;
 use domain::scopes::{Action, Resource, Scope, ScopeSet};
 use http::request::Parts;
 use serde_json::json;
@@ -121,8 +121,8 @@ impl<S> Call<S> {
     }
 
     /// The resources that the caller is restricted to.
-    pub fn restrictions(&self) -> &Reach {
-        &self.caller.reach
+    pub fn restrictions(&self) -> &Restrictions {
+        &self.caller.restrictions
     }
 
     /// The caller's scopes.
@@ -143,7 +143,7 @@ impl<S> Call<S> {
     /// The problem of a reached plan limit.
     pub fn quota_exceeded(&self, what: &str, limit: i64) -> Problem {
         let detail =
-            format!("the {} plan allows {limit} {what}, and all of them are used", self.plan().word());
+            format!("the {} plan allows {limit} {what}, and all of them are used", self.plan().as_str());
         Problem::new(Code::QuotaExceeded, detail)
             .with("limit", json!(limit))
             .with("used", json!(limit))
@@ -157,7 +157,7 @@ impl<S> Call<S> {
         let used = self.caller.usage.storage_bytes;
         let detail = format!(
             "the {} plan stores {limit} bytes, and {bytes} more would exceed that",
-            self.plan().word()
+            self.plan().as_str()
         );
         Problem::new(Code::QuotaExceeded, detail)
             .with("limit", json!(limit))
@@ -174,7 +174,7 @@ impl<S> Call<S> {
 
     /// The problem of a feature that the plan lacks.
     pub fn plan_restricted(&self, what: &str) -> Problem {
-        let detail = format!("the {} plan does not include {what}", self.plan().word());
+        let detail = format!("the {} plan does not include {what}", self.plan().as_str());
         Problem::new(Code::PlanRestricted, detail)
             .with("upgradeUrl", json!(UPGRADE_PATH))
             .hint("upgrade: GET /api/account/upgrade")
@@ -220,7 +220,7 @@ pub(crate) fn provide_meta(parts: &Parts, caller: &Arc<Caller>) -> Arc<str> {
 fn meta(caller: &Caller, request_id: &str) -> Meta {
     let plan = caller.account.plan;
     Meta {
-        plan: plan.word(),
+        plan: plan.as_str(),
         claimed: caller.account.claimed_at.is_some(),
         usage: usage_of(plan, &caller.usage, &caller.monthly_usage),
         restrictions: plan.restrictions(),

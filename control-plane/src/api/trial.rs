@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use domain::base62;
 use domain::keys::{self, KeyKind};
 use domain::plans::{Limits, Plan};
-use domain::reach::Reach;
+use domain::restrictions::Restrictions;
 use domain::scopes::ScopeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -74,7 +74,7 @@ async fn create_trial(app: &App) -> Result<Created<TrialView>, Problem> {
         secret: app.credentials.secret(KeyKind::Trial, &key),
         label: "trial".to_owned(),
         scopes: ScopeSet::FULL,
-        reach: Reach::default(),
+        restrictions: Restrictions::default(),
         expires_at: None,
         parent_id: None,
         created_at: now,

@@ -11,7 +11,7 @@ use control_plane::{App, Config, DEFAULTS};
 use domain::base62;
 use domain::keys::{self, KeyKind};
 use domain::plans::Plan;
-use domain::reach::Reach;
+use domain::restrictions::Restrictions;
 use domain::scopes::ScopeSet;
 use futures::TryStreamExt;
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -182,7 +182,7 @@ impl Api {
     /// Creates another key of the account, with these scopes.
     pub(crate) async fn key_with(&self, key: &str, scopes: ScopeSet) -> String {
         let account_id = self.account_of(key).await;
-        self.insert_key(account_id, scopes, Reach::default(), None).await.1
+        self.insert_key(account_id, scopes, Restrictions::default(), None).await.1
     }
 
     /// Inserts another key of an account, without a parent, and returns its id.
@@ -190,10 +190,10 @@ impl Api {
         &self,
         account_id: Uuid,
         scopes: ScopeSet,
-        reach: Reach,
+        restrictions: Restrictions,
         expires_at: Option<DateTime<Utc>>,
     ) -> (Uuid, String) {
-        let (new, made) = self.new_key(scopes, reach, expires_at);
+        let (new, made) = self.new_key(scopes, restrictions, expires_at);
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         store::keys::insert_key(&mut conn, account_id, &new).await.unwrap();
         (new.id, made)
@@ -203,7 +203,7 @@ impl Api {
     pub(crate) fn new_key(
         &self,
         scopes: ScopeSet,
-        reach: Reach,
+        restrictions: Restrictions,
         expires_at: Option<DateTime<Utc>>,
     ) -> (NewKey, String) {
         let (clock, rng) = (Clock::system(), Rng::system());
@@ -213,7 +213,7 @@ impl Api {
             secret: self.app.credentials.secret(KeyKind::Live, &made),
             label: "test".to_owned(),
             scopes,
-            reach,
+            restrictions,
             expires_at,
             parent_id: None,
             created_at: clock.now(),

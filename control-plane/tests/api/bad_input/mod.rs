@@ -5,7 +5,7 @@
 
 use axum::body::Body;
 use domain::plans::Plan;
-use domain::reach::Reach;
+use domain::restrictions::Restrictions;
 use domain::scopes::ScopeSet;
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
@@ -29,7 +29,7 @@ impl Target {
     async fn start() -> Self {
         let api = Api::start(&[]).await;
         let (_, account_id) = api.trial_on(Plan::Scale).await;
-        let (_, key) = api.insert_key(account_id, ScopeSet::FULL, Reach::default(), None).await;
+        let (_, key) = api.insert_key(account_id, ScopeSet::FULL, Restrictions::default(), None).await;
         Self { api, key }
     }
 

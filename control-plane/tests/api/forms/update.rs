@@ -3,7 +3,7 @@
 
 use chrono::{TimeDelta, Utc};
 use domain::plans::Plan;
-use domain::reach::Reach;
+use domain::restrictions::Restrictions;
 use domain::scopes::ScopeSet;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -134,7 +134,7 @@ async fn a_preset_provides_name_and_fields() {
     let key = api.trial().await;
     let id = made(&api, &key, "/api/forms", &json!({"workflowId": "rsvp", "maxSubmissions": 3})).await;
     let form = read(&api, &key, &id).await;
-    let preset = domain::presets::find("rsvp").unwrap();
+    let preset = domain::workflows::find("rsvp").unwrap();
     assert_eq!((&form["name"], &form["maxSubmissions"]), (&json!(preset.name), &json!(3)));
     assert_eq!(form["fields"], json!(preset.fields()));
     let id = made(&api, &key, "/api/forms", &json!({"workflowId": "rsvp", "name": "Party"})).await;
@@ -185,7 +185,7 @@ async fn an_update_relinks_only_webhooks_that_the_caller_can_access() {
     assert_eq!(read(&api, &key, &form_id).await["webhookIds"], json!([first, second, shared]));
 
     // The webhook has no folder, since one of its forms has none.
-    let reach = Reach { folder_id: Some(folder.parse().unwrap()), ..Reach::default() };
+    let reach = Restrictions { folder_id: Some(folder.parse().unwrap()), ..Restrictions::default() };
     let (_, restricted) = api.insert_key(account_id, ScopeSet::FULL, reach, None).await;
     assert_eq!(read(&api, &restricted, &form_id).await["webhookIds"], json!([first, second]));
     let (status, _) = put(&api, &restricted, &form_id, &json!({"webhookIds": [shared]})).await;

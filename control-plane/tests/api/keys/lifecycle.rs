@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::keys::{self, KeyKind};
-use domain::reach::Reach;
+use domain::restrictions::Restrictions;
 use domain::scopes::ScopeSet;
 use http::{Method, StatusCode};
 use sandbox::test::KillableRedis;
@@ -184,7 +184,7 @@ async fn a_key_created_during_the_revocation_of_its_ancestor_is_revoked() {
     let (first_id, first) = made(&api, &trial, json!({"label": "first"})).await;
     let (second_id, _) = made(&api, &first, json!({"label": "second"})).await;
     // The steps of `POST /api/keys` on another replica, with the second key.
-    let (third, text) = api.new_key(ScopeSet::FULL, Reach::default(), None);
+    let (third, text) = api.new_key(ScopeSet::FULL, Restrictions::default(), None);
     let third = NewKey { parent_id: second_id.parse().ok(), ..third };
     let mut tx = api.begin().await;
     store::keys::lock_keys(&mut tx, account_id).await.unwrap();
@@ -266,7 +266,7 @@ async fn no_key_survives_the_concurrent_deletion_of_its_folder() {
     let account_id = api.account_of(&trial).await;
     let (_, folder) = api.send(Method::POST, "/api/folders", Some(&trial), &json!({"name": "F"})).await;
     let folder_id = folder["id"].as_str().unwrap();
-    let reach = Reach { folder_id: folder_id.parse().ok(), ..Reach::default() };
+    let reach = Restrictions { folder_id: folder_id.parse().ok(), ..Restrictions::default() };
     let (key, text) = api.new_key(ScopeSet::FULL, reach, None);
     let mut tx = api.begin().await;
     store::keys::lock_keys(&mut tx, account_id).await.unwrap();
@@ -305,7 +305,7 @@ async fn a_key_expires_exactly_and_after_at_most_ninety_days() {
     }
     let account_id = api.account_of(&trial).await;
     let end = Clock::system().now() + TimeDelta::milliseconds(700);
-    let (_, brief) = api.insert_key(account_id, ScopeSet::FULL, Reach::default(), Some(end)).await;
+    let (_, brief) = api.insert_key(account_id, ScopeSet::FULL, Restrictions::default(), Some(end)).await;
     loop {
         let started = Clock::system().now();
         let (status, problem) = api.send(Method::GET, "/api/account", Some(&brief), &Value::Null).await;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::plans::Plan;
-use domain::reach::Reach;
+use domain::restrictions::Restrictions;
 use domain::scopes::{Resource, ScopeSet};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use crate::no_side_effects::Snapshot;
 #[derive(Clone)]
 struct May {
     scopes: ScopeSet,
-    reach: Reach,
+    reach: Restrictions,
     expires_at: Option<DateTime<Utc>>,
 }
 
@@ -63,17 +63,17 @@ impl Fixture {
             |kind, ids: &[Uuid]| -> BTreeMap<Resource, _> { [(kind, ids.iter().copied().collect())].into() };
         let restricted = May {
             scopes: ScopeSet::parse(words).unwrap(),
-            reach: Reach { folder_id: Some(self.folders[0]), ids: ids(Resource::Pages, &self.pages[..1]) },
+            reach: Restrictions { folder_id: Some(self.folders[0]), ids: ids(Resource::Pages, &self.pages[..1]) },
             expires_at: Some(in_a_day),
         };
         let with_reach = |reach| May { reach, ..restricted.clone() };
         let own = restricted.reach.clone();
         let wider = vec![
             ("scopes", May { scopes: ScopeSet::parse(["keys:*", "pages:*"]).unwrap(), ..restricted.clone() }),
-            ("another folder", with_reach(Reach { folder_id: Some(self.folders[1]), ..own.clone() })),
-            ("no folder", with_reach(Reach { folder_id: None, ..own.clone() })),
-            ("more pages", with_reach(Reach { ids: ids(Resource::Pages, &self.pages), ..own.clone() })),
-            ("all pages", with_reach(Reach { ids: BTreeMap::new(), ..own })),
+            ("another folder", with_reach(Restrictions { folder_id: Some(self.folders[1]), ..own.clone() })),
+            ("no folder", with_reach(Restrictions { folder_id: None, ..own.clone() })),
+            ("more pages", with_reach(Restrictions { ids: ids(Resource::Pages, &self.pages), ..own.clone() })),
+            ("all pages", with_reach(Restrictions { ids: BTreeMap::new(), ..own })),
             ("a later end", May { expires_at: Some(in_a_day + TimeDelta::seconds(1)), ..restricted.clone() }),
             ("no end", May { expires_at: None, ..restricted.clone() }),
         ];
@@ -160,7 +160,7 @@ async fn a_restricted_key_creates_no_wider_key() {
 #[tokio::test]
 async fn a_slug_conflict_names_the_page_only_to_keys_that_can_access_it() {
     let fixture = Fixture::setup().await;
-    let reach = Reach { folder_id: Some(fixture.folders[0]), ..Reach::default() };
+    let reach = Restrictions { folder_id: Some(fixture.folders[0]), ..Restrictions::default() };
     let (_, key) = fixture.create_key(&May { scopes: ScopeSet::FULL, reach, expires_at: None }).await;
     for (slug, received) in [("first", json!(fixture.pages[0])), ("second", Value::Null)] {
         let page = json!({"slug": slug, "title": "T", "html": "x"});
@@ -196,9 +196,9 @@ async fn counts_show_a_restricted_key_only_its_resources() {
         )
     };
     let narrowed = async |reach| api.insert_key(fixture.account_id, ScopeSet::FULL, reach, None).await.1;
-    let in_folder = Reach { folder_id: Some(folder), ids: BTreeMap::new() };
-    let one_page = Reach { folder_id: None, ids: [(Resource::Pages, [page].into())].into() };
-    let no_form = Reach { folder_id: None, ids: [(Resource::Forms, [].into())].into() };
+    let in_folder = Restrictions { folder_id: Some(folder), ids: BTreeMap::new() };
+    let one_page = Restrictions { folder_id: None, ids: [(Resource::Pages, [page].into())].into() };
+    let no_form = Restrictions { folder_id: None, ids: [(Resource::Forms, [].into())].into() };
     assert_eq!(count(&fixture.key).await, (5, 2, 3, 3));
     assert_eq!(count(&narrowed(in_folder).await).await, (3, 1, 3, 3));
     assert_eq!(count(&narrowed(one_page).await).await, (1, 2, 1, 1));

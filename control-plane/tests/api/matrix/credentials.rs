@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
-use domain::reach::{LISTABLE, Reach};
+use domain::restrictions::{LISTABLE, Restrictions};
 use domain::scopes::{Action, Resource, Scope, ScopeSet};
 use http::Method;
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ impl Credentials {
         let account = Account::make(api).await;
         let key = async |scopes, reach| api.insert_key(account.id, scopes, reach, None).await.1;
         let past = Clock::system().now() - TimeDelta::seconds(1);
-        let (_, expired) = api.insert_key(account.id, ScopeSet::FULL, Reach::default(), Some(past)).await;
+        let (_, expired) = api.insert_key(account.id, ScopeSet::FULL, Restrictions::default(), Some(past)).await;
         let (_, short_lived) =
             api.send(Method::POST, "/api/keys", Some(&account.key), &json!({"label": "short-lived"})).await;
         let revoke = format!("/api/keys/{}", short_lived["id"].as_str().unwrap());
@@ -83,13 +83,13 @@ impl Credentials {
             if let Column::OneScope(scope) = column {
                 let word = scope.to_string();
                 let scopes = ScopeSet::parse([word.as_str()]).unwrap();
-                one_scope.insert(word, key(scopes, Reach::default()).await);
+                one_scope.insert(word, key(scopes, Restrictions::default()).await);
             }
         }
-        let folder = Reach { folder_id: Some(account.inside.folder), ids: BTreeMap::new() };
+        let folder = Restrictions { folder_id: Some(account.inside.folder), ids: BTreeMap::new() };
         let mut listed = BTreeMap::new();
         for kind in LISTABLE.into_iter().filter(|kind| *kind != Resource::Automations) {
-            let only = |resources: &Resources| Reach {
+            let only = |resources: &Resources| Restrictions {
                 folder_id: None,
                 ids: [(kind, [resources.of(kind)].into())].into(),
             };

@@ -1,7 +1,7 @@
 //! An account with two resources of each kind: one inside a folder, one outside.
 
 use domain::plans::Plan;
-use domain::reach::Reach;
+use domain::restrictions::Restrictions;
 use domain::scopes::{Resource, ScopeSet};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ impl Resources {
             Resource::Subdomains => self.subdomain,
             Resource::Domains => self.domain,
             Resource::Keys => self.key,
-            other => panic!("no {} here yet: add one", other.word()),
+            other => panic!("no {} here yet: add one", other.as_str()),
         }
     }
 }
@@ -87,7 +87,7 @@ impl Account {
 async fn resources(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &str) -> Resources {
     let folder = made(api, key, "/api/folders", json!({"name": name}), "id").await;
     // A key without scopes, within every caller's restrictions except its folder.
-    let reach = Reach { folder_id: Some(folder), ids: [(Resource::Keys, [].into())].into() };
+    let reach = Restrictions { folder_id: Some(folder), ids: [(Resource::Keys, [].into())].into() };
     let (held, _) = api.insert_key(account_id, ScopeSet::default(), reach, None).await;
     let page = |slug: &str| {
         let template = "<p>{{a}}</p>";

@@ -1,7 +1,7 @@
 //! Archives: entries of a deleted page can be restored to any page, without duplicates.
 
 use domain::plans::Plan;
-use domain::reach::Reach;
+use domain::restrictions::Restrictions;
 use domain::scopes::{Resource, ScopeSet};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -148,8 +148,8 @@ async fn an_archive_is_accessible_to_keys_that_could_access_its_page() {
     let listed = [outside["pageId"].clone(), json!(target.rsplit('/').next().unwrap())]
         .map(|id| id.as_str().unwrap().parse().unwrap());
     let of_folder =
-        Reach { folder_id: Some(folder["id"].as_str().unwrap().parse().unwrap()), ..Reach::default() };
-    let of_list = Reach { ids: [(Resource::Pages, listed.into())].into(), ..Reach::default() };
+        Restrictions { folder_id: Some(folder["id"].as_str().unwrap().parse().unwrap()), ..Restrictions::default() };
+    let of_list = Restrictions { ids: [(Resource::Pages, listed.into())].into(), ..Restrictions::default() };
     for (reach, own, other, code) in [
         (of_folder, &inside, &outside, "folder_forbidden"),
         (of_list, &outside, &inside, "insufficient_scope"),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::plans::Plan;
-use domain::reach::Reach;
+use domain::restrictions::Restrictions;
 use domain::scopes::{Resource, ScopeSet};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -216,7 +216,7 @@ async fn a_restricted_key_writes_its_pages_and_learns_nothing_else() {
         json!([with("inside", json!({"html": "x"})), with("outside", json!({"html": "x"})), page("new")]);
 
     let folder_id = Some(folder["id"].as_str().unwrap().parse().unwrap());
-    let reach = Reach { folder_id, ..Reach::default() };
+    let reach = Restrictions { folder_id, ..Restrictions::default() };
     let (_, of_folder) = api.insert_key(account_id, ScopeSet::FULL, reach, None).await;
     let response = send(&api, &of_folder, json!({"pages": changed, "upsert": true})).await;
     assert_eq!(statuses(&response), ["updated", "error", "created"]);
@@ -227,7 +227,7 @@ async fn a_restricted_key_writes_its_pages_and_learns_nothing_else() {
     assert_eq!(response["results"][1]["existingPageId"], inside["results"][0]["id"]);
 
     let listed = [outside["results"][0]["id"].as_str().unwrap().parse().unwrap()].into();
-    let reach = Reach { ids: [(Resource::Pages, listed)].into(), ..Reach::default() };
+    let reach = Restrictions { ids: [(Resource::Pages, listed)].into(), ..Restrictions::default() };
     let (_, of_list) = api.insert_key(account_id, ScopeSet::FULL, reach, None).await;
     let pages = json!([page("inside"), with("outside", json!({"html": "y"})), page("newer")]);
     let response = send(&api, &of_list, json!({"pages": pages, "upsert": true})).await;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use domain::months::month_of;
-use domain::reach::{LISTABLE, Reach};
+use domain::restrictions::{LISTABLE, Restrictions};
 use domain::scopes::{Resource, ScopeSet};
 use sqlx::types::Json;
 use sqlx::{query, query_scalar};
@@ -25,7 +25,7 @@ pub struct Caller {
     pub account: Account,
     pub scopes: ScopeSet,
     /// Restriction to a folder or to listed resources.
-    pub reach: Reach,
+    pub reach: Restrictions,
     pub usage: Usage,
     /// Of the current calendar month.
     pub monthly_usage: MonthlyUsage,
@@ -73,7 +73,7 @@ impl Caller {
 
     /// Returns whether a key with these permissions is within the caller's own in every dimension. Only such keys may
     /// it create, see, rotate and revoke.
-    pub fn may_hold(&self, scopes: ScopeSet, reach: &Reach, expires_at: Option<DateTime<Utc>>) -> bool {
+    pub fn may_hold(&self, scopes: ScopeSet, reach: &Restrictions, expires_at: Option<DateTime<Utc>>) -> bool {
         let ends_in_time = self.keys_end_at().is_none_or(|own| expires_at.is_some_and(|at| at <= own));
         scopes.is_subset_of(self.scopes) && reach.is_within(&self.reach) && ends_in_time
     }
@@ -209,7 +209,7 @@ pub async fn find_by_session(
         ends_at: row.ends_at,
     };
     let (account, usage, monthly_usage) = read_account!(row);
-    let (scopes, reach, fingerprint) = (ScopeSet::FULL, Reach::default(), *token_hash);
+    let (scopes, reach, fingerprint) = (ScopeSet::FULL, Restrictions::default(), *token_hash);
     Ok(Some(Caller { credential, fingerprint, account, scopes, reach, usage, monthly_usage }))
 }
 
@@ -236,11 +236,11 @@ pub(crate) fn read_scopes(words: &[String]) -> Result<ScopeSet, Error> {
 pub(crate) fn read_reach(
     folder_id: Option<Uuid>,
     listed: BTreeMap<String, BTreeSet<Uuid>>,
-) -> Result<Reach, Error> {
+) -> Result<Restrictions, Error> {
     let known = |(word, ids): (String, BTreeSet<Uuid>)| -> Result<(Resource, BTreeSet<Uuid>), Error> {
-        let resource = LISTABLE.into_iter().find(|resource| resource.word() == word);
+        let resource = LISTABLE.into_iter().find(|resource| resource.as_str() == word);
         let unreadable = Error::Unreadable { table: "api_keys", column: "resource_ids", value: word };
         Ok((resource.ok_or(unreadable)?, ids))
     };
-    Ok(Reach { folder_id, ids: listed.into_iter().map(known).collect::<Result<_, _>>()? })
+    Ok(Restrictions { folder_id, ids: listed.into_iter().map(known).collect::<Result<_, _>>()? })
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use domain::Cursor;
-use domain::reach::Reach;
+use domain::restrictions::Restrictions;
 use domain::scopes::ScopeSet;
 use sqlx::types::Json;
 use sqlx::{query, query_as};
@@ -21,7 +21,7 @@ pub struct NewKey {
     pub label: String,
     pub scopes: ScopeSet,
     /// Restriction to a folder or to listed resources.
-    pub reach: Reach,
+    pub reach: Restrictions,
     pub expires_at: Option<DateTime<Utc>>,
     /// The key that creates it, if any.
     pub parent_id: Option<Uuid>,
@@ -46,7 +46,7 @@ pub struct Key {
     pub label: String,
     pub scopes: ScopeSet,
     /// Restriction to a folder or to listed resources.
-    pub reach: Reach,
+    pub reach: Restrictions,
     pub expires_at: Option<DateTime<Utc>>,
     /// To the minute.
     pub last_used_at: Option<DateTime<Utc>>,
@@ -89,7 +89,7 @@ impl TryFrom<KeyRow> for Key {
 /// Inserts a key.
 pub async fn insert_key(conn: &mut Conn, account_id: Uuid, key: &NewKey) -> Result<(), Error> {
     let ids: BTreeMap<&str, &BTreeSet<Uuid>> =
-        key.reach.ids.iter().map(|(resource, ids)| (resource.word(), ids)).collect();
+        key.reach.ids.iter().map(|(resource, ids)| (resource.as_str(), ids)).collect();
     query!(
         "insert into api_keys (id, account_id, fingerprint, shown_prefix, label, scopes, folder_id, resource_ids,
                                expires_at, parent_id, created_at)

@@ -1,7 +1,7 @@
 //! Folders, which group an account's resources.
 
 use chrono::{DateTime, Utc};
-use domain::reach::Reach;
+use domain::restrictions::Restrictions;
 use sqlx::query;
 use uuid::Uuid;
 
@@ -60,11 +60,11 @@ pub async fn list_folders(
     conn: &mut Conn,
     account_id: Uuid,
     filter: &ListFilter,
-    seen: &Reach,
+    seen: &Restrictions,
 ) -> Result<Vec<Folder>, Error> {
     let (kinds, ids): (Vec<String>, Vec<Uuid>) =
-        seen.ids.iter().flat_map(|(kind, ids)| ids.iter().map(|id| (kind.word().to_owned(), *id))).unzip();
-    let narrowed: Vec<String> = seen.ids.keys().map(|kind| kind.word().to_owned()).collect();
+        seen.ids.iter().flat_map(|(kind, ids)| ids.iter().map(|id| (kind.as_str().to_owned(), *id))).unzip();
+    let narrowed: Vec<String> = seen.ids.keys().map(|kind| kind.as_str().to_owned()).collect();
     Ok(list_rows!(
         Folder,
         conn,
@@ -94,7 +94,7 @@ pub async fn find_folder(
     conn: &mut Conn,
     account_id: Uuid,
     id: Uuid,
-    seen: &Reach,
+    seen: &Restrictions,
 ) -> Result<Option<Folder>, Error> {
     let filter = ListFilter { folder_id: Some(id), limit: 1, ..ListFilter::default() };
     Ok(list_folders(conn, account_id, &filter, seen).await?.pop())

@@ -32,7 +32,7 @@ pub const IDS_MAX: usize = 1_000;
 
 /// What a key may touch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reach {
+pub struct Restrictions {
     /// The only folder, if it is kept to one.
     pub folder_id: Option<Uuid>,
     /// The only things of a kind; a kind that is not named is not narrowed.
@@ -41,14 +41,14 @@ pub struct Reach {
 
 /// Why something is out of reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutOfReach {
+pub enum RestrictionError {
     /// It lies in another folder, or in none.
     Folder,
     /// It is not among the listed ones.
     Ids,
 }
 
-impl Reach {
+impl Restrictions {
     /// Reads what an API call writes: kinds by their words, with lists of ids.
     ///
     /// # Errors
@@ -85,9 +85,14 @@ impl Reach {
     ///
     /// # Errors
     /// Why it may not.
-    pub fn covers(&self, resource: Resource, id: Uuid, folder_id: Option<Uuid>) -> Result<(), OutOfReach> {
+    pub fn allows(
+        &self,
+        resource: Resource,
+        id: Uuid,
+        folder_id: Option<Uuid>,
+    ) -> Result<(), RestrictionError> {
         if self.ids_of(resource).is_some_and(|ids| !ids.contains(&id)) {
-            return Err(OutOfReach::Ids);
+            return Err(RestrictionError::Ids);
         }
         let Some(own) = self.folder_id else { return Ok(()) };
         let inside = match resource {
@@ -97,27 +102,27 @@ impl Reach {
             Resource::Subdomains | Resource::Keys => true,
             _ => false,
         };
-        if inside { Ok(()) } else { Err(OutOfReach::Folder) }
+        if inside { Ok(()) } else { Err(RestrictionError::Folder) }
     }
 
     /// Whether a new thing of this kind may be made: it would be on no list.
     ///
     /// # Errors
     /// Why not.
-    pub fn covers_new(&self, resource: Resource) -> Result<(), OutOfReach> {
-        if self.ids.contains_key(&resource) { Err(OutOfReach::Ids) } else { Ok(()) }
+    pub fn allows_new(&self, resource: Resource) -> Result<(), RestrictionError> {
+        if self.ids.contains_key(&resource) { Err(RestrictionError::Ids) } else { Ok(()) }
     }
 
     /// Whether what is the whole account's may be changed.
     ///
     /// # Errors
     /// Why not.
-    pub fn covers_account(&self) -> Result<(), OutOfReach> {
-        if self.folder_id.is_some() { Err(OutOfReach::Folder) } else { Ok(()) }
+    pub fn allows_account(&self) -> Result<(), RestrictionError> {
+        if self.folder_id.is_some() { Err(RestrictionError::Folder) } else { Ok(()) }
     }
 
     /// Whether nothing here is out of `other`'s reach: what a child key must satisfy, in every dimension.
-    pub fn is_within(&self, other: &Self) -> bool {
+    pub fn is_subset_of(&self, other: &Self) -> bool {
         let folder = other.folder_id.is_none() || self.folder_id == other.folder_id;
         let listed = |(resource, allowed): (&Resource, &BTreeSet<Uuid>)| {
             self.ids.get(resource).is_some_and(|ids| ids.is_subset(allowed))
@@ -127,7 +132,7 @@ impl Reach {
 
     /// What a child key reaches that asks for `folder_id` and `ids`: what it leaves open, it inherits.
     #[must_use]
-    pub fn inherited_from(mut self, parent: &Self) -> Self {
+    pub fn inherit_from(mut self, parent: &Self) -> Self {
         self.folder_id = self.folder_id.or(parent.folder_id);
         for (resource, ids) in &parent.ids {
             self.ids.entry(*resource).or_insert_with(|| ids.clone());
@@ -147,63 +152,66 @@ mod tests {
         Uuid::from_u128(u128::from(number))
     }
 
-    fn any_reach() -> impl Strategy<Value = Reach> {
+    fn any_restrictions() -> impl Strategy<Value = Restrictions> {
         let ids =
             btree_map(prop::sample::select(&LISTABLE[..]), btree_set((0u8..4).prop_map(id), 0..4), 0..3);
-        (prop::option::of((0u8..3).prop_map(id)), ids).prop_map(|(folder_id, ids)| Reach { folder_id, ids })
+        (prop::option::of((0u8..3).prop_map(id)), ids)
+            .prop_map(|(folder_id, ids)| Restrictions { folder_id, ids })
     }
 
     proptest! {
         #[test]
         fn a_child_touches_nothing_its_parent_may_not(
-            child in any_reach(), parent in any_reach(), at in 0usize..9, thing in 0u8..4, folder in prop::option::of(0u8..3),
+            child in any_restrictions(), parent in any_restrictions(), at in 0usize..9, thing in 0u8..4, folder in prop::option::of(0u8..3),
         ) {
             let (resource, thing, folder) = (LISTABLE[at], id(thing), folder.map(id));
-            if child.is_within(&parent) && child.covers(resource, thing, folder).is_ok() {
-                prop_assert_eq!(parent.covers(resource, thing, folder), Ok(()));
+            if child.is_subset_of(&parent) && child.allows(resource, thing, folder).is_ok() {
+                prop_assert_eq!(parent.allows(resource, thing, folder), Ok(()));
             }
-            if child.is_within(&parent) && child.covers_new(resource).is_ok() {
-                prop_assert_eq!(parent.covers_new(resource), Ok(()));
+            if child.is_subset_of(&parent) && child.allows_new(resource).is_ok() {
+                prop_assert_eq!(parent.allows_new(resource), Ok(()));
             }
         }
 
         #[test]
-        fn what_asks_for_nothing_inherits_everything(parent in any_reach()) {
-            let child = Reach::default().inherited_from(&parent);
-            prop_assert!(child.is_within(&parent) && parent.is_within(&child));
+        fn what_asks_for_nothing_inherits_everything(parent in any_restrictions()) {
+            let child = Restrictions::default().inherit_from(&parent);
+            prop_assert!(child.is_subset_of(&parent) && parent.is_subset_of(&child));
         }
     }
 
     #[test]
     fn a_folder_holds_what_lies_in_it_and_no_more() {
-        let reach = Reach { folder_id: Some(id(1)), ids: BTreeMap::new() };
-        assert_eq!(reach.covers(Resource::Pages, id(9), Some(id(1))), Ok(()));
-        assert_eq!(reach.covers(Resource::Pages, id(9), None), Err(OutOfReach::Folder));
-        assert_eq!(reach.covers(Resource::Forms, id(9), Some(id(2))), Err(OutOfReach::Folder));
-        assert_eq!(reach.covers(Resource::Folders, id(1), None), Ok(()));
-        assert_eq!(reach.covers(Resource::Folders, id(2), None), Err(OutOfReach::Folder));
-        assert_eq!(reach.covers(Resource::Domains, id(9), None), Err(OutOfReach::Folder));
-        assert_eq!(reach.covers_account(), Err(OutOfReach::Folder));
-        assert_eq!(reach.covers_new(Resource::Pages), Ok(()));
+        let restrictions = Restrictions { folder_id: Some(id(1)), ids: BTreeMap::new() };
+        assert_eq!(restrictions.allows(Resource::Pages, id(9), Some(id(1))), Ok(()));
+        assert_eq!(restrictions.allows(Resource::Pages, id(9), None), Err(RestrictionError::Folder));
+        assert_eq!(restrictions.allows(Resource::Forms, id(9), Some(id(2))), Err(RestrictionError::Folder));
+        assert_eq!(restrictions.allows(Resource::Folders, id(1), None), Ok(()));
+        assert_eq!(restrictions.allows(Resource::Folders, id(2), None), Err(RestrictionError::Folder));
+        assert_eq!(restrictions.allows(Resource::Domains, id(9), None), Err(RestrictionError::Folder));
+        assert_eq!(restrictions.allows_account(), Err(RestrictionError::Folder));
+        assert_eq!(restrictions.allows_new(Resource::Pages), Ok(()));
     }
 
     #[test]
     fn a_list_of_one_kind_says_nothing_of_another() {
         let wanted = [("forms".to_owned(), vec![id(1)])].into_iter().collect();
-        let reach = Reach::read(None, &wanted).unwrap();
-        assert_eq!(reach.covers(Resource::Forms, id(2), None), Err(OutOfReach::Ids));
-        assert_eq!(reach.covers(Resource::Pages, id(2), None), Ok(()));
-        assert_eq!(reach.covers_new(Resource::Forms), Err(OutOfReach::Ids));
+        let restrictions = Restrictions::read(None, &wanted).unwrap();
+        assert_eq!(restrictions.allows(Resource::Forms, id(2), None), Err(RestrictionError::Ids));
+        assert_eq!(restrictions.allows(Resource::Pages, id(2), None), Ok(()));
+        assert_eq!(restrictions.allows_new(Resource::Forms), Err(RestrictionError::Ids));
     }
 
     #[test]
     fn kinds_that_are_not_known_are_named() {
         for word in ["cats", "account", "submissions", "Forms", ""] {
-            let errors = Reach::read(None, &[(word.to_owned(), vec![])].into_iter().collect()).unwrap_err();
+            let errors =
+                Restrictions::read(None, &[(word.to_owned(), vec![])].into_iter().collect()).unwrap_err();
             assert_eq!(errors[0].field, format!("resourceIds.{word}"));
         }
         let many = (0..=IDS_MAX).map(|n| Uuid::from_u128(n as u128)).collect();
-        let errors = Reach::read(None, &[("forms".to_owned(), many)].into_iter().collect()).unwrap_err();
+        let errors =
+            Restrictions::read(None, &[("forms".to_owned(), many)].into_iter().collect()).unwrap_err();
         assert_eq!(errors[0].code, "too_many");
     }
 }
