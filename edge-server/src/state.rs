@@ -7,7 +7,7 @@ use std::time::Duration;
 use cache::Served;
 use contract::Signal;
 use domain::addresses::Addresses;
-use domain::sealing::MasterKey;
+use domain::encryption::MasterKey;
 use service::config::ExposeSecret;
 use service::metrics::FastCounter;
 use service::{Clock, Rng};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use contract::{Job, Signal};
-use domain::sealing::MasterKey;
+use domain::encryption::MasterKey;
 use service::config::ExposeSecret;
 use service::{Clock, Rng};
 

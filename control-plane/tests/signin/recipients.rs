@@ -1,7 +1,7 @@
 //! Consent of `notifyEmail` recipients, by a link that is mailed once.
 
+use domain::encryption::MasterKey;
 use domain::recipients::LINK_PURPOSE;
-use domain::sealing::MasterKey;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 

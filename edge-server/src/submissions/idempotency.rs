@@ -5,8 +5,8 @@
 
 use chrono::{DateTime, Utc};
 use domain::FieldError;
+use domain::encryption::{MasterKey, NONCE_BYTES};
 use domain::idempotency::{CallName, is_key};
-use domain::sealing::{MasterKey, NONCE_BYTES};
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use store::idempotency::Claim;

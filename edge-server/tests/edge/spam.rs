@@ -27,7 +27,7 @@ async fn token(edge: &Edge, form: Uuid) -> String {
 
 /// One of a page that was shown so many seconds from now.
 fn token_of(form: Uuid, seconds: i64) -> String {
-    let key = domain::sealing::MasterKey::of_secret(crate::harness::TOKEN.as_bytes());
+    let key = domain::encryption::MasterKey::of_secret(crate::harness::TOKEN.as_bytes());
     domain::honeypot::token(&key, form, now().timestamp() + seconds)
 }
 

@@ -1,7 +1,7 @@
 //! A job-runner of a test's own, and an account whose deliveries it makes.
 
 use chrono::{DateTime, Utc};
-use domain::sealing::MasterKey;
+use domain::encryption::MasterKey;
 use domain::webhooks;
 use job_runner::{Config, DEFAULTS};
 use sandbox::test::{TestClickHouse, TestDatabase, TestFolder, TestRedis, eventually};

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use crate::sealing::MasterKey;
+use crate::encryption::MasterKey;
 
 /// Bytes of a token's signature.
 const SIGNATURE_BYTES: usize = 16;

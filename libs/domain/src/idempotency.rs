@@ -4,7 +4,7 @@
 //! keys that can be guessed ("order-17"), so the master key takes part too: from the database alone nothing can be
 //! read, nor tried.
 
-use crate::sealing::{MasterKey, NONCE_BYTES, Unsealable};
+use crate::encryption::{DecryptError, MasterKey, NONCE_BYTES};
 
 /// Bytes of a key, at most.
 pub const KEY_BYTES_MAX: usize = 255;
@@ -46,8 +46,8 @@ impl CallName {
     /// Its answer as it was sealed.
     ///
     /// # Errors
-    /// [`Unsealable`].
-    pub fn open(&self, sealed: &[u8]) -> Result<Vec<u8>, Unsealable> {
+    /// [`DecryptError`].
+    pub fn open(&self, sealed: &[u8]) -> Result<Vec<u8>, DecryptError> {
         self.sealing.open(ANSWER_PURPOSE, sealed)
     }
 }

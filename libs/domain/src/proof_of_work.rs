@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::sealing::MasterKey;
+use crate::encryption::MasterKey;
 
 /// Puzzles of a challenge. Many small ones take everybody about the same time; of one large one some are done at once
 /// and others wait for long.

@@ -24,9 +24,9 @@ impl std::fmt::Debug for MasterKey {
 /// The sealed bytes can't be opened: another key, another purpose, or changed bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("a sealed secret can't be opened: wrong master key, or the stored bytes were changed")]
-pub struct Unsealable;
+pub struct DecryptError;
 
-impl crate::Transient for Unsealable {
+impl crate::Transient for DecryptError {
     fn is_transient(&self) -> bool {
         false
     }
@@ -81,13 +81,13 @@ impl MasterKey {
     /// What was sealed for that `purpose`.
     ///
     /// # Errors
-    /// [`Unsealable`].
-    pub fn open(&self, purpose: &str, sealed: &[u8]) -> Result<Vec<u8>, Unsealable> {
-        let (nonce, text) = sealed.split_at_checked(NONCE_BYTES).ok_or(Unsealable)?;
-        let nonce: [u8; NONCE_BYTES] = nonce.try_into().map_err(|_| Unsealable)?;
+    /// [`DecryptError`].
+    pub fn open(&self, purpose: &str, sealed: &[u8]) -> Result<Vec<u8>, DecryptError> {
+        let (nonce, text) = sealed.split_at_checked(NONCE_BYTES).ok_or(DecryptError)?;
+        let nonce: [u8; NONCE_BYTES] = nonce.try_into().map_err(|_| DecryptError)?;
         let payload = Payload { msg: text, aad: purpose.as_bytes() };
         let cipher = XChaCha20Poly1305::new(&self.0.into());
-        cipher.decrypt(&XNonce::from(nonce), payload).map_err(|_| Unsealable)
+        cipher.decrypt(&XNonce::from(nonce), payload).map_err(|_| DecryptError)
     }
 }
 
