@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use crate::instants;
+use crate::timestamps;
 
 /// The last row of a part of a listing: its time, to the microsecond, and its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Cursor {
         let bytes = URL_SAFE_NO_PAD.decode(word).ok()?;
         let (time, id) = bytes.split_at_checked(8)?;
         let created_at = DateTime::from_timestamp_micros(i64::from_be_bytes(time.try_into().ok()?))?;
-        instants::is_known(created_at).then_some(())?;
+        timestamps::is_known(created_at).then_some(())?;
         Some(Self { created_at, id: Uuid::from_slice(id).ok()? })
     }
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::field_error::check_length;
 use crate::fields::{Field, FieldType};
 use crate::webhooks::FORM_CLOSED;
-use crate::{FieldError, answers, fields, instants};
+use crate::{FieldError, answers, fields, timestamps};
 
 /// Most characters of a form's name.
 pub const NAME_CHARS_MAX: usize = 200;
@@ -74,7 +74,7 @@ pub struct Settings<'a> {
 /// What is wrong with a form, or with the given part of one. That `uniqueBy` names fields of the form is only seen
 /// where these are given.
 pub fn check(settings: &Settings<'_>) -> Vec<FieldError> {
-    let mut errors: Vec<FieldError> = instants::check("closesAt", settings.closes_at).into_iter().collect();
+    let mut errors: Vec<FieldError> = timestamps::check("closesAt", settings.closes_at).into_iter().collect();
     if let Some(name) = settings.name {
         check_length(&mut errors, "name", name, 1, NAME_CHARS_MAX);
     }

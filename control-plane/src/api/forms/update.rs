@@ -6,7 +6,7 @@ use contract::Change;
 use domain::fields::{Field, FieldType, MAX_FIELDS};
 use domain::forms::{Settings, SpamGuard};
 use domain::scopes::Resource;
-use domain::{forms, instants};
+use domain::{forms, timestamps};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use store::forms::{Form, lock_form, update_form};
@@ -41,7 +41,7 @@ pub(super) struct UpdateFormRequest {
     redirect_url: Option<Option<String>>,
     /// The form closes at this time; a later time or null opens it again.
     #[serde(default, deserialize_with = "web::present")]
-    #[schemars(with = "Option<DateTime<Utc>>", regex(pattern = instants::PATTERN))]
+    #[schemars(with = "Option<DateTime<Utc>>", regex(pattern = timestamps::PATTERN))]
     closes_at: Option<Option<DateTime<Utc>>>,
     /// Maximum number of submissions; null for no limit.
     #[serde(default, deserialize_with = "web::present_whole_number")]
