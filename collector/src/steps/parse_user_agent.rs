@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use cache::Memo;
-use domain::agents::device_of;
 use domain::tracking::{Hit, Screen};
+use domain::user_agents::device_of;
 use ua_parser::{os, user_agent};
 
 use crate::incoming_event::IncomingEvent;

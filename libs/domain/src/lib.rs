@@ -5,7 +5,6 @@
 
 pub mod accounts;
 pub mod addresses;
-pub mod agents;
 pub mod analytics;
 pub mod answers;
 pub mod base62;
@@ -49,6 +48,7 @@ pub mod timestamps;
 pub mod tracking;
 mod transient;
 pub mod uploads;
+pub mod user_agents;
 pub mod visitors;
 pub mod visits;
 pub mod webhooks;
