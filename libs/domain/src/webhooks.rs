@@ -9,12 +9,12 @@ use serde_json::{Map, Value};
 use sha2::Sha256;
 
 pub mod health;
+mod settings;
 mod template;
 pub mod verdict;
-mod wishes;
 
+pub use settings::{WebhookSettings, check, check_chat};
 pub use template::Template;
-pub use wishes::{Wishes, check, check_chat};
 
 /// What every signing secret begins with.
 pub const SECRET_PREFIX: &str = "whsec_";

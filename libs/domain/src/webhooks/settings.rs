@@ -13,7 +13,7 @@ use crate::field_error::check_length;
 
 /// What is wished anew; `None` leaves a part out of the check.
 #[derive(Debug, Default)]
-pub struct Wishes<'a> {
+pub struct WebhookSettings<'a> {
     /// Where deliveries go.
     pub url: Option<&'a str>,
     /// What it is told of.
@@ -27,14 +27,14 @@ pub struct Wishes<'a> {
 }
 
 /// What is wrong with what is wished. Where an address may lead is the outgoing guard's to say.
-pub fn check(wishes: &Wishes<'_>) -> Vec<FieldError> {
+pub fn check(settings: &WebhookSettings<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    errors.extend(wishes.url.and_then(check_url));
-    errors.extend(wishes.events.map(check_events).unwrap_or_default());
-    let description = wishes.description.unwrap_or_default();
+    errors.extend(settings.url.and_then(check_url));
+    errors.extend(settings.events.map(check_events).unwrap_or_default());
+    let description = settings.description.unwrap_or_default();
     check_length(&mut errors, "description", description, 0, DESCRIPTION_CHARS_MAX);
-    errors.extend(wishes.field_mapping.map(check_mapping).unwrap_or_default());
-    if wishes.telegram_chat_id.is_some_and(|id| !is_chat_id(id)) {
+    errors.extend(settings.field_mapping.map(check_mapping).unwrap_or_default());
+    if settings.telegram_chat_id.is_some_and(|id| !is_chat_id(id)) {
         let message =
             "telegramChatId must be a chat's number, such as -1001234567890, or a public channel's @name";
         errors.push(FieldError::new("telegramChatId", "chat_id", message));
@@ -120,14 +120,14 @@ mod tests {
     use super::*;
     use crate::chat::telegram;
 
-    fn field_error(wishes: &Wishes<'_>) -> Option<(String, &'static str)> {
-        let errors = check(wishes);
+    fn field_error(settings: &WebhookSettings<'_>) -> Option<(String, &'static str)> {
+        let errors = check(settings);
         assert!(errors.len() <= 1, "{errors:?}");
         errors.into_iter().next().map(|one| (one.field, one.code))
     }
 
     fn of_url(url: &str) -> Option<&'static str> {
-        field_error(&Wishes { url: Some(url), ..Wishes::default() }).map(|(_, code)| code)
+        field_error(&WebhookSettings { url: Some(url), ..WebhookSettings::default() }).map(|(_, code)| code)
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
     fn events_are_known_and_no_more_than_there_are() {
         let of = |events: &[&str]| {
             let events: Vec<_> = events.iter().map(ToString::to_string).collect();
-            field_error(&Wishes { events: Some(&events), ..Wishes::default() })
+            field_error(&WebhookSettings { events: Some(&events), ..WebhookSettings::default() })
         };
         assert_eq!(of(&[]), None);
         assert_eq!(of(&["*", "form.closed"]), None);
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_mapping_is_bounded_and_maps_to_something() {
         let of = |mapping: BTreeMap<String, String>| {
-            field_error(&Wishes { field_mapping: Some(&mapping), ..Wishes::default() })
+            field_error(&WebhookSettings { field_mapping: Some(&mapping), ..WebhookSettings::default() })
         };
         let one = |name: &str, new: &str| of([(name.to_owned(), new.to_owned())].into());
         assert_eq!(one("email", "contact"), None);
@@ -189,7 +189,8 @@ mod tests {
             ("12345678901234567890", false),
             ("1\n", false),
         ] {
-            let field_error = field_error(&Wishes { telegram_chat_id: Some(id), ..Wishes::default() });
+            let field_error =
+                field_error(&WebhookSettings { telegram_chat_id: Some(id), ..WebhookSettings::default() });
             assert_eq!(field_error.is_none(), is_right, "{id}");
             assert_eq!(pattern.is_match(id), is_right, "{id}");
         }
