@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use domain::FieldError;
 use domain::answers::Answers;
 use domain::encryption::MasterKey;
-use domain::forms::{Shut, shut};
+use domain::forms::ClosedReason;
 use http::{HeaderMap, StatusCode};
 use store::form_files::WaitingFile;
 use store::forms::OpenForm;
@@ -107,7 +107,7 @@ impl FormCache {
         let form = form.ok_or_else(|| Problem::new(Code::NotFound, NOWHERE))?;
         if form.suspended {
             let status = StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS;
-            return Err(Problem::new(Code::Suspended, SUSPENDED).answered_with(status));
+            return Err(Problem::new(Code::Suspended, SUSPENDED).with_status(status));
         }
         Ok(form)
     }
@@ -128,13 +128,13 @@ impl FormCache {
         &self,
         open: &OpenForm,
         now: DateTime<Utc>,
-    ) -> Result<Option<Shut>, Problem> {
+    ) -> Result<Option<ClosedReason>, Problem> {
         let (id, why) = (open.form.id, closed_reason(open, now));
         let asked_lately = Instant::now() + self.fresh_for.saturating_sub(FULL_FOR);
         let is_new = || {
             self.known.peek_with_expiry(&id, Instant::now()).is_some_and(|(_, until)| until > asked_lately)
         };
-        if why != Some(Shut::Full) || is_new() {
+        if why != Some(ClosedReason::Full) || is_new() {
             return Ok(why);
         }
         self.known.invalidate(&id);
@@ -172,11 +172,11 @@ impl FormCache {
     }
 
     /// What a visitor sees of a form that takes no more answers.
-    pub(crate) fn shut(&self, open: &OpenForm, manner: Presentation, why: Shut) -> Response {
+    pub(crate) fn shut(&self, open: &OpenForm, manner: Presentation, why: ClosedReason) -> Response {
         let words = &self.words(manner).page;
         let message = match why {
-            Shut::Closed => &words.closed,
-            Shut::Full => &words.full,
+            ClosedReason::Closed => &words.closed,
+            ClosedReason::Full => &words.full,
         };
         self.notice(manner, StatusCode::GONE, &open.form.name, message)
     }
@@ -284,25 +284,25 @@ fn answer(page: Result<Page, minijinja::Error>, status: StatusCode) -> Response 
 }
 
 /// Why a form takes no answers now, as far as is known here.
-pub(crate) fn closed_reason(open: &OpenForm, now: DateTime<Utc>) -> Option<Shut> {
+pub(crate) fn closed_reason(open: &OpenForm, now: DateTime<Utc>) -> Option<ClosedReason> {
     let form = &open.form;
     let plan_limit = open.plan.limits().submissions_per_form;
-    shut(now, form.closes_at, form.submission_count, form.max_submissions, plan_limit)
+    ClosedReason::of(now, form.closes_at, form.submission_count, form.max_submissions, plan_limit)
 }
 
 /// The problem that a form which takes no more answers is.
-pub(crate) fn code_of(why: Shut) -> Code {
+pub(crate) fn code_of(why: ClosedReason) -> Code {
     match why {
-        Shut::Closed => Code::FormClosed,
-        Shut::Full => Code::FormFull,
+        ClosedReason::Closed => Code::FormClosed,
+        ClosedReason::Full => Code::FormFull,
     }
 }
 
 /// Why a form takes no more answers, in a sentence for programs.
-pub(crate) fn refusal(why: Shut) -> &'static str {
+pub(crate) fn refusal(why: ClosedReason) -> &'static str {
     match why {
-        Shut::Closed => "This form is closed.",
-        Shut::Full => "This form takes no more answers.",
+        ClosedReason::Closed => "This form is closed.",
+        ClosedReason::Full => "This form takes no more answers.",
     }
 }
 

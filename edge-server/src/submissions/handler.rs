@@ -11,7 +11,7 @@ use axum::routing::{MethodRouter, post};
 use chrono::{DateTime, Utc};
 use domain::answers::{self, Answers};
 use domain::fields::FieldType;
-use domain::forms::Shut;
+use domain::forms::ClosedReason;
 use domain::{FieldError, honeypot};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
@@ -39,7 +39,7 @@ pub(super) enum Outcome {
     Stored(Receipt),
     /// It was stored before, under the same `Idempotency-Key`.
     Again(Receipt),
-    Refused(Shut),
+    Refused(ClosedReason),
     Duplicate,
     Wrong(Vec<FieldError>),
     Changed,
@@ -139,7 +139,7 @@ async fn carry_out(
             }
         }
     }
-    Err(Problem::away(true))
+    Err(Problem::nothing_changed())
 }
 
 /// The answers to keep, or all that is wrong: of a file that was refused as it came, that.
@@ -182,8 +182,8 @@ async fn take(
     {
         match edge.together.take(plain).await {
             BatchOutcome::Stored => return Ok(Outcome::Stored(receipt(open, &new, now))),
-            BatchOutcome::Away => return Err(Problem::away(true)),
-            BatchOutcome::Unknown => return Err(Problem::away(false)),
+            BatchOutcome::Away => return Err(Problem::nothing_changed()),
+            BatchOutcome::Unknown => return Err(Problem::outcome_unknown()),
             BatchOutcome::LeftOut => is_left_out = true,
         }
     }
@@ -274,7 +274,7 @@ async fn ask_again(
 fn refuse(
     edge: &EdgeState,
     open: &OpenForm,
-    why: Shut,
+    why: ClosedReason,
     sent: &Sent,
     asker: ClientKind,
 ) -> Result<Response, Problem> {

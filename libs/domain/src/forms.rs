@@ -132,16 +132,33 @@ fn check_unique_by(errors: &mut Vec<FieldError>, fields: Option<&[Field]>, uniqu
     }
 }
 
-/// Why a form takes no submission.
+/// Why a form accepts no submissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shut {
+pub enum ClosedReason {
     /// `closesAt` has passed.
     Closed,
-    /// `maxSubmissions`, or what the plan allows a form, is reached.
+    /// `maxSubmissions`, or the plan's limit for one form, is reached.
     Full,
 }
 
-impl Shut {
+impl ClosedReason {
+    /// Returns why a form with `count` submissions accepts no more at `now`, or `None` if it is open. A `plan_limit`
+    /// of -1 means unlimited.
+    pub fn of(
+        now: DateTime<Utc>,
+        closes_at: Option<DateTime<Utc>>,
+        count: i64,
+        max_submissions: Option<i64>,
+        plan_limit: i64,
+    ) -> Option<Self> {
+        if closes_at.is_some_and(|at| at <= now) {
+            return Some(Self::Closed);
+        }
+        let full =
+            max_submissions.is_some_and(|max| count >= max) || (plan_limit >= 0 && count >= plan_limit);
+        full.then_some(Self::Full)
+    }
+
     /// `closed` or `full`.
     pub fn word(self) -> &'static str {
         match self {
@@ -152,10 +169,10 @@ impl Shut {
 }
 
 /// What webhooks are told of a form that has closed.
-pub fn closed_event(why: Shut, at: DateTime<Utc>, form_id: Uuid, form_name: &str) -> Value {
+pub fn closed_event(why: ClosedReason, at: DateTime<Utc>, form_id: Uuid, form_name: &str) -> Value {
     let message = match why {
-        Shut::Closed => "Its time is over.",
-        Shut::Full => "It has all the submissions it takes.",
+        ClosedReason::Closed => "Its time is over.",
+        ClosedReason::Full => "It has all the submissions it takes.",
     };
     json!({
         "type": FORM_CLOSED,
@@ -164,45 +181,30 @@ pub fn closed_event(why: Shut, at: DateTime<Utc>, form_id: Uuid, form_name: &str
     })
 }
 
-/// Whether a form with `count` submissions takes one more at `now`. `plan_limit` is -1 for unlimited.
-pub fn shut(
-    now: DateTime<Utc>,
-    closes_at: Option<DateTime<Utc>>,
-    count: i64,
-    max_submissions: Option<i64>,
-    plan_limit: i64,
-) -> Option<Shut> {
-    if closes_at.is_some_and(|at| at <= now) {
-        return Some(Shut::Closed);
-    }
-    let full = max_submissions.is_some_and(|max| count >= max) || (plan_limit >= 0 && count >= plan_limit);
-    full.then_some(Shut::Full)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_form_shuts_at_its_second_or_when_full() {
+    fn a_form_closes_at_its_second_or_when_full() {
         let at = |seconds: i64| DateTime::from_timestamp(seconds, 0).unwrap();
-        assert_eq!(shut(at(9), Some(at(10)), 0, None, 100), None);
-        assert_eq!(shut(at(10), Some(at(10)), 0, None, 100), Some(Shut::Closed));
-        assert_eq!(shut(at(9), None, 2, Some(3), -1), None);
-        assert_eq!(shut(at(9), None, 3, Some(3), -1), Some(Shut::Full));
-        assert_eq!(shut(at(9), None, 100, Some(1000), 100), Some(Shut::Full));
+        assert_eq!(ClosedReason::of(at(9), Some(at(10)), 0, None, 100), None);
+        assert_eq!(ClosedReason::of(at(10), Some(at(10)), 0, None, 100), Some(ClosedReason::Closed));
+        assert_eq!(ClosedReason::of(at(9), None, 2, Some(3), -1), None);
+        assert_eq!(ClosedReason::of(at(9), None, 3, Some(3), -1), Some(ClosedReason::Full));
+        assert_eq!(ClosedReason::of(at(9), None, 100, Some(1000), 100), Some(ClosedReason::Full));
     }
 
     #[test]
     fn a_form_that_closes_says_which_it_is_and_why() {
         let at = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
-        let event = closed_event(Shut::Full, at, Uuid::nil(), "Contact");
+        let event = closed_event(ClosedReason::Full, at, Uuid::nil(), "Contact");
         assert_eq!(event["type"], "form.closed");
         assert_eq!(
             (&event["data"]["formName"], &event["data"]["reason"]),
             (&json!("Contact"), &json!("full"))
         );
-        assert_eq!(closed_event(Shut::Closed, at, Uuid::nil(), "")["data"]["reason"], "closed");
+        assert_eq!(closed_event(ClosedReason::Closed, at, Uuid::nil(), "")["data"]["reason"], "closed");
     }
 
     fn fields() -> Vec<Field> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use contract::{Change, Job, Signal};
-use domain::forms::Shut;
+use domain::forms::ClosedReason;
 use domain::pages::{Content, Publication, Wish};
 use domain::submissions::{SPAM_MAX, Status};
 use sandbox::test::TestDatabase;
@@ -280,7 +280,7 @@ async fn spam_is_stored_without_effects() {
     assert_eq!((count(&database.db, &form).await, jobs(&database.db).await), (0, Vec::new()));
     let kept = submissions(&database.db, &form).await;
     assert_eq!(
-        (kept.len(), kept[0].status.word(), kept[0].spam_reasons.as_slice()),
+        (kept.len(), kept[0].status.as_str(), kept[0].spam_reasons.as_slice()),
         (2, "spam", ["honeypot".to_owned()].as_slice())
     );
     assert!(
@@ -288,7 +288,7 @@ async fn spam_is_stored_without_effects() {
         "it takes no place of another"
     );
     let late = insert(&database.db, &form, json!({"email": "c@b.co"}), &["honeypot"]).await;
-    assert_eq!(late, SubmissionOutcome::Refused(Shut::Full), "spam is rejected like any other submission");
+    assert_eq!(late, SubmissionOutcome::Refused(ClosedReason::Full), "spam is rejected like any other submission");
 }
 
 #[tokio::test]

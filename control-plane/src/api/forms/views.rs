@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use domain::fields::Field;
-use domain::forms::{MIN_SECONDS_MAX, Shut, SpamGuard, shut};
+use domain::forms::{ClosedReason, MIN_SECONDS_MAX, SpamGuard};
 use domain::recipients::folded;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -140,11 +140,16 @@ pub(super) async fn views<S>(
 
 fn view<S>(call: &Call<S>, app: &App, form: Form, webhook_ids: Vec<Uuid>, confirmed: &[String]) -> FormView {
     let plan_limit = call.limits().submissions_per_form;
-    let status = match shut(call.now, form.closes_at, form.submission_count, form.max_submissions, plan_limit)
-    {
+    let status = match ClosedReason::of(
+        call.now,
+        form.closes_at,
+        form.submission_count,
+        form.max_submissions,
+        plan_limit,
+    ) {
         None => FormStatus::Open,
-        Some(Shut::Closed) => FormStatus::Closed,
-        Some(Shut::Full) => FormStatus::Full,
+        Some(ClosedReason::Closed) => FormStatus::Closed,
+        Some(ClosedReason::Full) => FormStatus::Full,
     };
     FormView {
         id: form.id,

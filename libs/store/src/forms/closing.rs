@@ -6,7 +6,7 @@
 
 use chrono::{DateTime, Utc};
 use contract::Signal;
-use domain::forms::{Shut, closed_event, shut};
+use domain::forms::{ClosedReason, closed_event};
 use domain::webhooks::FORM_CLOSED;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
@@ -41,7 +41,7 @@ pub async fn close_form(
     account_id: Uuid,
     id: Uuid,
     context: &WriteContext<'_>,
-) -> Result<Option<(Shut, Option<Signal>)>, Error> {
+) -> Result<Option<(ClosedReason, Option<Signal>)>, Error> {
     let is_free =
         query_scalar!(r#"select pg_try_advisory_xact_lock_shared($1) as "is_free!""#, advisory_lock_key(id))
             .fetch_one(&mut *conn)
@@ -67,11 +67,11 @@ pub async fn close_form(
 }
 
 /// Returns why the form has closed by now. `None` also if it was already full when its time came.
-fn why_closed(open: &OpenForm, now: DateTime<Utc>) -> Option<Shut> {
+fn why_closed(open: &OpenForm, now: DateTime<Utc>) -> Option<ClosedReason> {
     let OpenForm { form, plan, .. } = open;
     let plan_limit = plan.limits().submissions_per_form;
-    let why = |closes_at| shut(now, closes_at, form.submission_count, form.max_submissions, plan_limit);
-    why(form.closes_at).filter(|closed| *closed == Shut::Full || why(None).is_none())
+    let why = |closes_at| ClosedReason::of(now, closes_at, form.submission_count, form.max_submissions, plan_limit);
+    why(form.closes_at).filter(|closed| *closed == ClosedReason::Full || why(None).is_none())
 }
 
 /// Sends `form.closed` to the form's webhooks. Returns a signal to send after the commit.
@@ -79,7 +79,7 @@ pub(crate) async fn notify_closed(
     conn: &mut Conn,
     account_id: Uuid,
     form: &Form,
-    why: Shut,
+    why: ClosedReason,
     context: &WriteContext<'_>,
 ) -> Result<Option<Signal>, Error> {
     let listeners = deliveries::lock_listeners(conn, account_id, form.id, FORM_CLOSED).await?;

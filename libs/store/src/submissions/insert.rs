@@ -5,8 +5,8 @@
 
 use contract::Signal;
 use domain::answers::Answers;
-use domain::forms::{Shut, shut};
-use domain::submissions::{Happening, Told, digest};
+use domain::forms::ClosedReason;
+use domain::submissions::{SubmissionEvent, Told, digest};
 use sqlx::query;
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -39,7 +39,7 @@ pub enum SubmissionOutcome {
     /// Stored with all its effects. Sending the signals after the commit is optional: they are in the outbox too.
     Stored(Vec<Signal>),
     /// The form is closed.
-    Refused(Shut),
+    Refused(ClosedReason),
     /// Another submission has the same values in `uniqueBy`, or the same external id.
     Duplicate,
     /// The form has changed since the validation; validate again.
@@ -69,7 +69,7 @@ pub async fn insert_submission(
         return insert_spam(conn, account_id, form, new, plan_limit, context).await;
     }
     // From here on the form is not edited, so the reads below are consistent.
-    let listeners = deliveries::try_lock_listeners(conn, account_id, form.id, Happening::Created.word());
+    let listeners = deliveries::try_lock_listeners(conn, account_id, form.id, SubmissionEvent::Created.as_str());
     let Some(listeners) = listeners.await? else { return Ok(SubmissionOutcome::Busy) };
     let is_limited = form.max_submissions.is_some() || plan_limit >= 0;
     let done = if is_limited {
@@ -83,7 +83,7 @@ pub async fn insert_submission(
             let mut signals =
                 effects::apply_effects(conn, account_id, form, &data, listeners, context).await?;
             if fills {
-                signals.extend(notify_closed(conn, account_id, form, Shut::Full, context).await?);
+                signals.extend(notify_closed(conn, account_id, form, ClosedReason::Full, context).await?);
             }
             Ok(SubmissionOutcome::Stored(signals))
         }

@@ -3,8 +3,8 @@
 
 use contract::{Change, Signal};
 use domain::answers::Answers;
-use domain::forms::{Shut, shut};
-use domain::submissions::{Happening, Status, Told, digest};
+use domain::forms::ClosedReason;
+use domain::submissions::{SubmissionEvent, Status, Told, digest};
 use sqlx::types::Json;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
@@ -25,7 +25,7 @@ pub enum UpdateOutcome {
     /// Another submission has the same values in `uniqueBy`; nothing was changed.
     Duplicate,
     /// It would count, and the form is full; nothing was changed.
-    Refused(Shut),
+    Refused(ClosedReason),
     /// There is no such submission.
     Gone,
 }
@@ -66,7 +66,7 @@ pub async fn update_payload(
         return Ok(UpdateOutcome::Gone);
     };
     let signals = if submission.status.counts() {
-        effects::publish_event(conn, account_id, Happening::Updated, &event_data(form, &submission), context)
+        effects::publish_event(conn, account_id, SubmissionEvent::Updated, &event_data(form, &submission), context)
             .await?
     } else {
         Vec::new()
@@ -94,7 +94,7 @@ pub async fn update_status(
     if status.counts() && !counted {
         // It came in time, so only the limits are checked.
         if let Some(why) =
-            shut(submission.created_at, None, form.submission_count, form.max_submissions, plan_limit)
+            ClosedReason::of(submission.created_at, None, form.submission_count, form.max_submissions, plan_limit)
         {
             return Ok(UpdateOutcome::Refused(why));
         }
@@ -112,7 +112,7 @@ pub async fn update_status(
     }
     if more > 0 {
         let data = event_data(form, submission);
-        let created = Happening::Created.word();
+        let created = SubmissionEvent::Created.as_str();
         let listeners = deliveries::lock_listeners(conn, account_id, form.id, created).await?;
         signals = effects::apply_effects(conn, account_id, form, &data, listeners, context).await?;
         let why = |count| shut(context.now, form.closes_at, count, form.max_submissions, plan_limit);
@@ -183,7 +183,7 @@ async fn write_status(
         account_id,
         form.id,
         submission.id,
-        status.word(),
+        status.as_str(),
         digest.map(<[u8; 32]>::as_slice),
         context.now,
     )
