@@ -101,7 +101,7 @@ impl NoEntry {
 
 /// What happened to a submission, as webhooks are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Happening {
+pub enum SubmissionEvent {
     /// It came, or was found to be no spam.
     Created,
     /// Its answers were changed.
@@ -110,7 +110,7 @@ pub enum Happening {
     Deleted,
 }
 
-impl Happening {
+impl SubmissionEvent {
     /// The event's name.
     pub fn word(self) -> &'static str {
         match self {
@@ -123,7 +123,7 @@ impl Happening {
 
 /// What an event says of a submission.
 #[derive(Debug, Clone, Copy)]
-pub struct Told<'a> {
+pub struct SubmissionEventData<'a> {
     /// The form it answers.
     pub form_id: Uuid,
     /// What its owner calls the form.
@@ -139,17 +139,17 @@ pub struct Told<'a> {
 }
 
 /// The body webhooks are sent, before `fieldMapping`.
-pub fn event(happening: Happening, at: DateTime<Utc>, told: &Told<'_>) -> Value {
+pub fn event_body(event: SubmissionEvent, at: DateTime<Utc>, data: &SubmissionEventData<'_>) -> Value {
     json!({
-        "type": happening.word(),
+        "type": event.word(),
         "timestamp": at,
         "data": {
-            "formId": told.form_id,
-            "formName": told.form_name,
-            "submissionId": told.submission_id,
-            "externalId": told.external_id,
-            "submittedAt": told.submitted_at,
-            "fields": told.fields,
+            "formId": data.form_id,
+            "formName": data.form_name,
+            "submissionId": data.submission_id,
+            "externalId": data.external_id,
+            "submittedAt": data.submitted_at,
+            "fields": data.fields,
         },
     })
 }

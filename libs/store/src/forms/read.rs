@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use domain::fields::Field;
 use domain::forms::{Settings, SpamGuard};
 use domain::plans::Plan;
-use domain::submissions::Happening;
+use domain::submissions::SubmissionEvent;
 use sqlx::query;
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -180,7 +180,7 @@ pub async fn find_open_form(conn: &mut Conn, id: Uuid) -> Result<Option<OpenForm
                   )::bigint as "submission_count!"
            from forms f join accounts a on a.id = f.account_id where f.id = $1"#,
         id,
-        Happening::Created.word(),
+        SubmissionEvent::Created.word(),
     )
     .fetch_optional(conn)
     .await?;

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use contract::{Change, Signal};
 use domain::answers::Answers;
 use domain::fields::FieldType;
-use domain::submissions::{Happening, Status, Told, event};
+use domain::submissions::{SubmissionEvent, Status, Told, event};
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
@@ -68,7 +68,7 @@ pub async fn delete_submissions_by_email(
     query!("delete from submissions where account_id = $1 and id = any($2)", account_id, &ids)
         .execute(&mut *conn)
         .await?;
-    let counted: Vec<&Match> = matches.iter().filter(|one| one.status != Status::Spam.word()).collect();
+    let counted: Vec<&Match> = matches.iter().filter(|one| one.status != Status::Spam.as_str()).collect();
     let fewer = i64::try_from(counted.len()).unwrap_or(limit);
     update_count(conn, account_id, form_id, -fewer).await?;
     resolve_duplicates(conn, account_id, form_id).await?;
@@ -153,7 +153,7 @@ async fn publish_deletions(
     gone: &[&Match],
     context: &WriteContext<'_>,
 ) -> Result<Option<Signal>, Error> {
-    let name = Happening::Deleted.word();
+    let name = SubmissionEvent::Deleted.as_str();
     let listeners = deliveries::lock_listeners(conn, account_id, form.id, name).await?;
     if listeners.is_empty() || gone.is_empty() {
         return Ok(None);
@@ -167,7 +167,7 @@ async fn publish_deletions(
             submitted_at: one.created_at,
             fields: &Answers::new(),
         };
-        let payload = event(Happening::Deleted, context.now, &data);
+        let payload = event(SubmissionEvent::Deleted, context.now, &data);
         let event = Event {
             name,
             form_id: form.id,

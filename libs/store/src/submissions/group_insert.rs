@@ -6,7 +6,7 @@
 //! the reason.
 
 use chrono::{DateTime, Utc};
-use domain::submissions::{Happening, event, together};
+use domain::submissions::{SubmissionEvent, event, together};
 use sqlx::query;
 use uuid::Uuid;
 
@@ -49,7 +49,7 @@ impl BatchSubmission {
             return None;
         }
         let is_told = *listeners > 0;
-        let event = is_told.then(|| event(Happening::Created, context.now, &event_data(form, new, context)));
+        let event = is_told.then(|| event(SubmissionEvent::Created, context.now, &event_data(form, new, context)));
         let one = Self {
             account_id: *account_id,
             form_id: form.id,
@@ -167,7 +167,7 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
         &column(&deliveries, |one| one.0),
         &column(&deliveries, |one| one.1),
         &column(&deliveries, |one| one.2),
-        Happening::Created.word(),
+        SubmissionEvent::Created.as_str(),
         SLOTS,
     )
     .fetch_all(conn)
