@@ -1,6 +1,6 @@
 //! Submissions: what they may be, when two are the same, and what webhooks are told of them.
 
-pub mod together;
+pub mod batching;
 
 use std::collections::BTreeMap;
 
