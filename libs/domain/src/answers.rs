@@ -6,7 +6,7 @@
 mod values;
 
 #[cfg(test)]
-mod agreement;
+mod schema_tests;
 #[cfg(test)]
 mod tests;
 

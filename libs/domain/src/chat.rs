@@ -2,13 +2,13 @@
 //!
 //! Lengths are counted in UTF-16 units, which is never less than a platform counts itself.
 
-mod cut;
 pub mod discord;
 pub mod google_chat;
 pub mod notice;
 pub mod slack;
 pub mod teams;
 pub mod telegram;
+mod truncate;
 
 use serde_json::{Map, Value};
 

@@ -3,7 +3,7 @@
 //! Whoever fills in an entry is a stranger, so what they wrote is text wherever the template puts it: no markup, no
 //! script, no style, no address that runs one.
 
-mod places;
+mod placeholders;
 mod template;
 mod urls;
 

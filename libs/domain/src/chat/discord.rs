@@ -4,9 +4,9 @@
 
 use serde_json::{Value, json};
 
-use super::cut::{cut, length};
 use super::left_out;
 use super::notice::Notice;
+use super::truncate::{length, truncate};
 use crate::webhooks::verdict::{Answer, Verdict};
 
 const TITLE_MAX: usize = 256;
@@ -23,12 +23,12 @@ const COLOUR: u32 = 0x58_65f2;
 
 /// The message. It mentions nobody, whatever visitors type.
 pub fn body(notice: &Notice) -> Value {
-    let title = cut(&plain(&notice.title), TITLE_MAX);
-    let text = notice.text.as_deref().map(|text| cut(&plain(text), TEXT_MAX));
+    let title = truncate(&plain(&notice.title), TITLE_MAX);
+    let text = notice.text.as_deref().map(|text| truncate(&plain(text), TEXT_MAX));
     let mut room = TOTAL_MAX - FOOTER_MAX - length(&title) - text.as_deref().map_or(0, length);
     let mut fields = Vec::new();
     for (name, value) in notice.fields.iter().take(FIELDS_MAX) {
-        let (name, value) = (cut(&plain(name), NAME_MAX), cut(&plain(value), VALUE_MAX));
+        let (name, value) = (truncate(&plain(name), NAME_MAX), truncate(&plain(value), VALUE_MAX));
         let name = if name.trim().is_empty() { super::EMPTY.to_owned() } else { name };
         let Some(less) = room.checked_sub(length(&name) + length(&value)) else { break };
         room = less;

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::cut::{cut, cut_escaped, entity};
 use super::notice::Notice;
+use super::truncate::{entity, truncate, truncate_escaped};
 use super::{left_out, most_that_fit};
 use crate::webhooks::verdict::{Answer, Verdict};
 
@@ -22,17 +22,18 @@ pub fn body(notice: &Notice) -> Value {
 }
 
 fn with_fields(notice: &Notice, shown: usize) -> Value {
-    let paragraph = |text: &str| json!({"textParagraph": {"text": cut_escaped(text, VALUE_MAX, entity)}});
+    let paragraph =
+        |text: &str| json!({"textParagraph": {"text": truncate_escaped(text, VALUE_MAX, entity)}});
     let mut widgets: Vec<Value> = notice.text.as_deref().map(paragraph).into_iter().collect();
     widgets.extend(notice.fields.iter().take(shown).map(|(name, value)| {
         json!({"decoratedText": {
-            "topLabel": cut_escaped(name, NAME_MAX, entity),
-            "text": cut_escaped(value, VALUE_MAX, entity),
+            "topLabel": truncate_escaped(name, NAME_MAX, entity),
+            "text": truncate_escaped(value, VALUE_MAX, entity),
             "wrapText": true,
         }})
     }));
     widgets.extend(left_out(notice.fields.len() - shown).as_deref().map(paragraph));
-    let title = cut(&notice.title, TITLE_MAX);
+    let title = truncate(&notice.title, TITLE_MAX);
     let mut card = json!({"header": {"title": title}});
     if notice.at.is_some() {
         card["header"]["subtitle"] = json!(notice.when());

@@ -5,9 +5,9 @@
 
 use serde_json::{Value, json};
 
-use super::cut::{cut, cut_escaped, entity, length};
 use super::left_out;
 use super::notice::Notice;
+use super::truncate::{entity, length, truncate, truncate_escaped};
 use crate::webhooks::verdict::{Answer, Verdict};
 
 const HEADER_MAX: usize = 150;
@@ -22,16 +22,16 @@ const FIELDS_MAX: usize = 9_000;
 
 /// The message. `&`, `<` and `>` are entities in it, which makes `<!channel>` and `<@U…>` plain text.
 pub fn body(notice: &Notice) -> Value {
-    let plain = |text: &str, max| json!({"type": "plain_text", "text": cut(text, max), "emoji": false});
+    let plain = |text: &str, max| json!({"type": "plain_text", "text": truncate(text, max), "emoji": false});
     let marked = |text: String| json!({"type": "mrkdwn", "text": text});
     let mut blocks = vec![json!({"type": "header", "text": plain(&notice.title, HEADER_MAX)})];
     if let Some(text) = &notice.text {
-        blocks.push(json!({"type": "section", "text": marked(cut_escaped(text, SECTION_MAX, entity))}));
+        blocks.push(json!({"type": "section", "text": marked(truncate_escaped(text, SECTION_MAX, entity))}));
     }
     let (mut room, mut shown) = (FIELDS_MAX, Vec::new());
     for (name, value) in notice.fields.iter().take(SECTIONS_MAX * FIELDS_OF_A_SECTION) {
-        let name = cut_escaped(name, NAME_MAX, entity);
-        let field = format!("*{name}*\n{}", cut_escaped(value, VALUE_MAX, entity));
+        let name = truncate_escaped(name, NAME_MAX, entity);
+        let field = format!("*{name}*\n{}", truncate_escaped(value, VALUE_MAX, entity));
         let Some(less) = room.checked_sub(length(&field)) else { break };
         room = less;
         shown.push(marked(field));
@@ -44,7 +44,7 @@ pub fn body(notice: &Notice) -> Value {
     if !last.is_empty() {
         blocks.push(json!({"type": "context", "elements": [marked(last.join(" · "))]}));
     }
-    let summary = cut_escaped(&notice.title, SECTION_MAX, entity);
+    let summary = truncate_escaped(&notice.title, SECTION_MAX, entity);
     json!({"text": summary, "blocks": blocks, "unfurl_links": false, "unfurl_media": false})
 }
 

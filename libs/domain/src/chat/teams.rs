@@ -5,8 +5,8 @@
 
 use serde_json::{Value, json};
 
-use super::cut::{cut, cut_escaped};
 use super::notice::Notice;
+use super::truncate::{truncate, truncate_escaped};
 use super::{left_out, most_that_fit};
 use crate::webhooks::verdict::{Answer, Verdict};
 
@@ -25,13 +25,13 @@ pub fn body(notice: &Notice) -> Value {
 
 fn with_fields(notice: &Notice, shown: usize) -> Value {
     let block = |text: &str| json!({"type": "TextBlock", "text": text, "wrap": true});
-    let safe = |text: &str, max| cut_escaped(text, max, mark);
+    let safe = |text: &str, max| truncate_escaped(text, max, mark);
     let mut title = block(&safe(&notice.title, TITLE_MAX));
     title["weight"] = json!("Bolder");
     title["size"] = json!("Medium");
     let mut parts = vec![title];
     parts.extend(notice.text.as_deref().map(|text| block(&safe(text, VALUE_MAX))));
-    let fact = |(name, value): &(String, String)| json!({"title": cut(name, NAME_MAX), "value": safe(value, VALUE_MAX)});
+    let fact = |(name, value): &(String, String)| json!({"title": truncate(name, NAME_MAX), "value": safe(value, VALUE_MAX)});
     let facts: Vec<Value> = notice.fields.iter().take(shown).map(fact).collect();
     if !facts.is_empty() {
         parts.push(json!({"type": "FactSet", "facts": facts}));

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::cut::{cut, cut_escaped, entity, length};
 use super::left_out;
 use super::notice::Notice;
+use super::truncate::{entity, length, truncate, truncate_escaped};
 use crate::webhooks::verdict::{Answer, Verdict};
 
 const TITLE_MAX: usize = 300;
@@ -20,18 +20,18 @@ pub const CHAT_ID_PATTERN: &str = "^(-?[0-9]{1,19}|@[A-Za-z][A-Za-z0-9_]{3,63})$
 
 /// The message, for that chat.
 pub fn body(notice: &Notice, chat_id: &str) -> Value {
-    let safe = |text: &str| cut_escaped(text, usize::MAX, entity);
-    let title = cut(&notice.title, TITLE_MAX);
+    let safe = |text: &str| truncate_escaped(text, usize::MAX, entity);
+    let title = truncate(&notice.title, TITLE_MAX);
     let mut room = TOTAL_MAX - END_MAX - length(&title);
     let mut lines = vec![format!("<b>{}</b>", safe(&title))];
     if let Some(text) = &notice.text {
-        let text = cut(text, VALUE_MAX);
+        let text = truncate(text, VALUE_MAX);
         room -= length(&text) + 1;
         lines.push(safe(&text));
     }
     let mut shown = 0;
     for (name, value) in &notice.fields {
-        let (name, value) = (cut(name, NAME_MAX), cut(value, VALUE_MAX));
+        let (name, value) = (truncate(name, NAME_MAX), truncate(value, VALUE_MAX));
         let Some(less) = room.checked_sub(length(&name) + length(&value) + 3) else { break };
         room = less;
         shown += 1;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::cut::length;
+use super::truncate::length;
 use super::*;
 
 const CHATS: [Template; 5] =

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use super::places::{self, Attribute};
+use super::placeholders::{self, Attribute};
 use super::{text, urls};
 
 /// Most bytes that the entries of a page take; the oldest that don't fit are left out.
@@ -104,7 +104,7 @@ impl Template {
         let Filled { html, at } = fill(template)?;
         // More text, and an element that is one only between tags, show what the next entry would begin in.
         let end = html.len();
-        let found = places::find(&format!("{html}x<i id=x>"))?;
+        let found = placeholders::find(&format!("{html}x<i id=x>"))?;
         let is_text = |at: usize| found.text_at(at);
         if !is_text(end) || found.attributes.last().is_none_or(|last| last.value.start <= end) {
             return Err(

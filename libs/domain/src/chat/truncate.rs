@@ -4,12 +4,12 @@
 pub(super) type Escape = fn(char) -> Option<&'static str>;
 
 /// At most `max` UTF-16 units of `text`; an ellipsis says that there was more.
-pub(super) fn cut(text: &str, max: usize) -> String {
-    cut_escaped(text, max, |_| None)
+pub(super) fn truncate(text: &str, max: usize) -> String {
+    truncate_escaped(text, max, |_| None)
 }
 
 /// The same of what `text` becomes when it is escaped.
-pub(super) fn cut_escaped(text: &str, max: usize, escape: Escape) -> String {
+pub(super) fn truncate_escaped(text: &str, max: usize, escape: Escape) -> String {
     let mut written = String::new();
     let (mut units, mut end_with_ellipsis) = (0, 0);
     for letter in text.chars() {
@@ -52,17 +52,17 @@ mod tests {
 
     #[test]
     fn what_fits_is_left_alone_and_what_does_not_says_so() {
-        assert_eq!(cut("abcd", 4), "abcd");
-        assert_eq!(cut("abcde", 4), "abc…");
-        assert_eq!(cut("", 4), "");
-        assert_eq!(cut("a", 0), "…");
+        assert_eq!(truncate("abcd", 4), "abcd");
+        assert_eq!(truncate("abcde", 4), "abc…");
+        assert_eq!(truncate("", 4), "");
+        assert_eq!(truncate("a", 0), "…");
     }
 
     #[test]
     fn neither_a_character_nor_an_escape_is_cut_in_two() {
-        assert_eq!(cut("\u{1f980}\u{1f980}\u{1f980}", 5), "\u{1f980}\u{1f980}…");
-        assert_eq!(cut_escaped("a<b", 5, entity), "a…");
-        assert_eq!(cut_escaped("a<b", 6, entity), "a&lt;b");
-        assert_eq!(cut_escaped("<<<", 9, entity), "&lt;&lt;…");
+        assert_eq!(truncate("\u{1f980}\u{1f980}\u{1f980}", 5), "\u{1f980}\u{1f980}…");
+        assert_eq!(truncate_escaped("a<b", 5, entity), "a…");
+        assert_eq!(truncate_escaped("a<b", 6, entity), "a&lt;b");
+        assert_eq!(truncate_escaped("<<<", 9, entity), "&lt;&lt;…");
     }
 }
