@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use domain::fields::Field;
-use domain::presets::{self, Category, Preset};
+use domain::workflows::{self, Category, Preset};
 use schemars::JsonSchema;
 use serde::Serialize;
 use web::{Created, Envelope, Path, Problem, Reply};

@@ -30,7 +30,6 @@ pub mod months;
 pub mod pages;
 pub mod patterns;
 pub mod plans;
-pub mod presets;
 pub mod proof_of_work;
 pub mod recipients;
 pub mod rendering;
@@ -52,6 +51,7 @@ pub mod user_agents;
 pub mod visitors;
 pub mod visits;
 pub mod webhooks;
+pub mod workflows;
 
 pub use cursor::Cursor;
 pub use field_error::FieldError;

@@ -1,6 +1,6 @@
 //! The presets themselves.
 
-use super::{Category, Preset, Question};
+use super::{Category, Question, Workflow};
 use crate::fields::FieldType;
 
 /// Most bytes of a file in a preset.
@@ -37,15 +37,15 @@ const EMAIL_IF_GIVEN: Question = may("email", "E-mail", FieldType::Email);
 const ANSWERS: &[&str] = &["A", "B", "C", "D"];
 
 /// Every preset, in the specification's order.
-pub static ALL: [Preset; 14] = [
-    Preset {
+pub static ALL: [Workflow; 14] = [
+    Workflow {
         id: "contact",
         name: "Contact",
         description: "Lets visitors write to you.",
         category: Category::LeadGen,
         questions: &[NAME, EMAIL, must("message", "Message", FieldType::Textarea)],
     },
-    Preset {
+    Workflow {
         id: "feedback",
         name: "Feedback",
         description: "Collects opinions and ideas, with a rating from 1 to 5.",
@@ -61,7 +61,7 @@ pub static ALL: [Preset; 14] = [
             must("feedback", "Feedback", FieldType::Textarea),
         ],
     },
-    Preset {
+    Workflow {
         id: "bug-report",
         name: "Bug report",
         description: "Takes reports of faults with the steps that lead to them.",
@@ -75,7 +75,7 @@ pub static ALL: [Preset; 14] = [
             must("actual", "What happens", FieldType::Textarea),
         ],
     },
-    Preset {
+    Workflow {
         id: "waitlist",
         name: "Waitlist",
         description: "Gathers the people who want to be told when it starts.",
@@ -90,7 +90,7 @@ pub static ALL: [Preset; 14] = [
             ),
         ],
     },
-    Preset {
+    Workflow {
         id: "survey",
         name: "Survey",
         description: "Asks how satisfied people are and what should become better.",
@@ -110,14 +110,14 @@ pub static ALL: [Preset; 14] = [
             may("improve", "What should we improve?", FieldType::Textarea),
         ],
     },
-    Preset {
+    Workflow {
         id: "poll",
         name: "Poll",
         description: "Asks one question with four options.",
         category: Category::Feedback,
         questions: &[must_choose("vote", "Your vote", &["Option A", "Option B", "Option C", "Option D"])],
     },
-    Preset {
+    Workflow {
         id: "rsvp",
         name: "RSVP",
         description: "Finds out who comes, with how many, and what they eat.",
@@ -134,7 +134,7 @@ pub static ALL: [Preset; 14] = [
             ),
         ],
     },
-    Preset {
+    Workflow {
         id: "nps",
         name: "Net promoter score",
         description: "Asks how likely people are to recommend you, from 0 to 10.",
@@ -149,7 +149,7 @@ pub static ALL: [Preset; 14] = [
             EMAIL_IF_GIVEN,
         ],
     },
-    Preset {
+    Workflow {
         id: "quiz",
         name: "Quiz",
         description: "Asks three questions with four answers each.",
@@ -161,7 +161,7 @@ pub static ALL: [Preset; 14] = [
             must_choose("q3", "Question 3", ANSWERS),
         ],
     },
-    Preset {
+    Workflow {
         id: "newsletter",
         name: "Newsletter",
         description: "Gathers subscribers and what they want to read about.",
@@ -176,7 +176,7 @@ pub static ALL: [Preset; 14] = [
             ),
         ],
     },
-    Preset {
+    Workflow {
         id: "booking",
         name: "Booking",
         description: "Takes bookings for a day and a time of day.",
@@ -190,7 +190,7 @@ pub static ALL: [Preset; 14] = [
             may("notes", "Notes", FieldType::Textarea),
         ],
     },
-    Preset {
+    Workflow {
         id: "client-intake",
         name: "Client intake",
         description: "Learns what a new client needs, by when and for how much.",
@@ -210,7 +210,7 @@ pub static ALL: [Preset; 14] = [
             file("attachment", "Attachment", ".pdf,.doc,.docx,.png,.jpg"),
         ],
     },
-    Preset {
+    Workflow {
         id: "order",
         name: "Order",
         description: "Takes orders with size, quantity and a picture if there is one.",
@@ -225,7 +225,7 @@ pub static ALL: [Preset; 14] = [
             file("reference_image", "Reference image", "image/*"),
         ],
     },
-    Preset {
+    Workflow {
         id: "preorder",
         name: "Preorder",
         description: "Takes orders for what is yet to come.",

@@ -49,15 +49,17 @@ fn field(name: &str, kind: &str, required: bool, details: &str) -> Field {
 #[test]
 fn the_presets_are_the_specifications_in_its_order() {
     let unlabelled = |field| Field { label: String::new(), ..field };
-    let ours: Vec<(&str, Vec<Field>)> =
-        ALL.iter().map(|preset| (preset.id, preset.fields().into_iter().map(unlabelled).collect())).collect();
+    let ours: Vec<(&str, Vec<Field>)> = ALL
+        .iter()
+        .map(|workflow| (workflow.id, workflow.fields().into_iter().map(unlabelled).collect()))
+        .collect();
     let theirs: Vec<_> = SPECIFIED.lines().map(specified).collect();
     assert_eq!(ours, theirs);
 }
 
 #[test]
 fn a_preset_is_a_form_that_may_be_made() {
-    for preset in &ALL {
+    for workflow in &ALL {
         assert_eq!(check(&preset.fields()), [], "{}", preset.id);
         assert!(preset.description.ends_with('.'), "{}", preset.id);
         assert!(std::ptr::eq(find(preset.id).unwrap(), preset), "{}", preset.id);

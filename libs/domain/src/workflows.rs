@@ -30,7 +30,7 @@ pub enum Category {
 
 /// A form that is ready to be asked.
 #[derive(Debug)]
-pub struct Preset {
+pub struct Workflow {
     /// Its word in addresses, also the `workflowId` of a form to be made of it.
     pub id: &'static str,
     /// Its name, which a form made of it bears.
@@ -42,7 +42,7 @@ pub struct Preset {
     questions: &'static [Question],
 }
 
-impl Preset {
+impl Workflow {
     /// What it asks.
     pub fn fields(&self) -> Vec<Field> {
         self.questions.iter().map(Question::field).collect()
@@ -50,8 +50,8 @@ impl Preset {
 }
 
 /// The preset with that id.
-pub fn find(id: &str) -> Option<&'static Preset> {
-    ALL.iter().find(|preset| preset.id == id)
+pub fn find(id: &str) -> Option<&'static Workflow> {
+    ALL.iter().find(|workflow| workflow.id == id)
 }
 
 /// A field as the catalogue writes it.
