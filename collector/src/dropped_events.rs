@@ -68,7 +68,7 @@ impl DroppedEvents {
             .map(|(&(site_id, hour, reason), &count)| DroppedEventsRow {
                 site_id,
                 hour,
-                reason: reason.word(),
+                reason: reason.as_str(),
                 count,
             })
             .collect();

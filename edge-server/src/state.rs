@@ -121,7 +121,7 @@ impl EdgeState {
             served: service::metrics::fast_counters(
                 "edge_page_serve_total",
                 "from",
-                CacheStatus::ALL.map(CacheStatus::word),
+                CacheStatus::ALL.map(CacheStatus::as_str),
             ),
             together: GroupCommit::new(db.clone(), bus.clone(), config.forms.wait_within),
             bus,
@@ -177,12 +177,12 @@ impl EdgeState {
     ) -> Result<T, Problem> {
         let mut conn = self.patiently(async { Ok(store::acquire_cancel_safe(&self.db).await?) }).await?;
         let mut tx = self.patiently(async { Ok(store::begin_with_timeout(&mut conn, limit).await?) }).await?;
-        let done = timeout(limit, work(&mut tx)).await.map_err(|_elapsed| Problem::away(true))?;
+        let done = timeout(limit, work(&mut tx)).await.map_err(|_elapsed| Problem::nothing_changed())?;
         match done {
             Ok(done) => {
                 // It may have happened though this is never heard of.
                 let committed = timeout(self.patience(), store::commit(tx)).await;
-                committed.map_err(|_elapsed| Problem::away(false))?.map_err(Problem::outcome_unknown)?;
+                committed.map_err(|_elapsed| Problem::outcome_unknown())?.map_err(Problem::commit_failed)?;
                 conn.release();
                 Ok(done)
             }
@@ -204,7 +204,7 @@ impl EdgeState {
         &self,
         work: impl Future<Output = Result<T, Problem>>,
     ) -> Result<T, Problem> {
-        timeout(self.patience(), work).await.unwrap_or_else(|_elapsed| Err(Problem::away(true)))
+        timeout(self.patience(), work).await.unwrap_or_else(|_elapsed| Err(Problem::nothing_changed()))
     }
 
     /// How long a few statements of a visitor's may take. Each waits for locks for half of that; what isn't over by then

@@ -14,7 +14,7 @@ const CHATS: [Template; 5] =
 
 /// Validation errors of each message, by its platform's published types.
 fn validation_errors(messages: &[(Template, Value)]) -> Result<Vec<Vec<String>>> {
-    let message = |(template, body): &(Template, Value)| json!({"template": template.word(), "body": body});
+    let message = |(template, body): &(Template, Value)| json!({"template": template.as_str(), "body": body});
     let input = serde_json::to_vec(&messages.iter().map(message).collect::<Vec<_>>())?;
     let output = run_over(Command::new("node").arg(node()?.join("formats.mjs")), &input)?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -50,7 +50,7 @@ fn platform_validators_accept_every_message() -> Result<()> {
         }
     }
     for ((template, body), errors) in messages.iter().zip(validation_errors(&messages)?) {
-        ensure!(errors.is_empty(), "{}: {errors:?} of {body}", template.word());
+        ensure!(errors.is_empty(), "{}: {errors:?} of {body}", template.as_str());
     }
     Ok(())
 }
@@ -74,7 +74,7 @@ fn platform_validators_reject_invalid_messages() -> Result<()> {
         (Template::GoogleChat, json!({"text": "t", "cardsV3": []})),
     ];
     for ((template, body), errors) in messages.iter().zip(validation_errors(&messages)?) {
-        ensure!(!errors.is_empty(), "{} accepts the invalid message {body}", template.word());
+        ensure!(!errors.is_empty(), "{} accepts the invalid message {body}", template.as_str());
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ impl ParseUserAgent {
     }
 
     pub(crate) fn step(&self, event: &IncomingEvent, hit: &Hit) -> Arc<UserAgent> {
-        let key = (event.user_agent.clone(), hit.screen.map(Screen::word));
+        let key = (event.user_agent.clone(), hit.screen.map(Screen::as_str));
         self.cache.get_or(&key, || Arc::new(self.parse(&event.user_agent, hit.screen)))
     }
 

@@ -94,7 +94,7 @@ pub(crate) async fn run(folder: Folder, command: Command) -> Result<()> {
 async fn list(conn: &mut Conn, limit: i64) -> Result<()> {
     println!("{:<36}  {:<5}  made", "account", "plan");
     for (id, plan, created_at) in accounts::list_newest(conn, limit).await? {
-        println!("{id}  {:<5}  {}", plan.word(), created_at.format("%Y-%m-%d %H:%M"));
+        println!("{id}  {:<5}  {}", plan.as_str(), created_at.format("%Y-%m-%d %H:%M"));
     }
     Ok(())
 }
@@ -121,9 +121,9 @@ async fn show(conn: &mut Conn, word: &str, sites_domain: &str, now: DateTime<Utc
 }
 
 async fn change_plan(conn: &mut Conn, account: Uuid, plan: &str, now: DateTime<Utc>) -> Result<()> {
-    let Some(plan) = Plan::from_word(plan) else { bail!("plans are: free, pro, scale") };
+    let Some(plan) = Plan::parse(plan) else { bail!("plans are: free, pro, scale") };
     ensure!(accounts::update_plan(conn, account, plan).await?, "there is no account {account}");
     accounts::publish_changes(conn, account, now).await?;
-    println!("{account} is on the {} plan.", plan.word());
+    println!("{account} is on the {} plan.", plan.as_str());
     Ok(())
 }

@@ -63,7 +63,7 @@ impl Layout {
         headers.insert(header::VARY, text("accept-encoding"));
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, text("nosniff"));
         headers.insert(&ORIGIN_AGENT_CLUSTER, text("?1"));
-        headers.insert(&X_CACHE, text(CacheStatus::Memory.word()));
+        headers.insert(&X_CACHE, text(CacheStatus::Memory.as_str()));
         headers.insert(&X_REQUEST_ID, text(""));
         if !self.claimed {
             headers.insert(&X_ROBOTS_TAG, text("noindex"));

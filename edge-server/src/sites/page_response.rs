@@ -24,10 +24,10 @@ pub(crate) enum CacheStatus {
 }
 
 impl CacheStatus {
-    /// Every way, in the order of their [`Self::word`]s in metrics.
+    /// Every way, in the order of their [`Self::as_str`]s in metrics.
     pub(crate) const ALL: [Self; 3] = [Self::Memory, Self::Store, Self::Past];
 
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Memory => "hit",
             Self::Store => "miss",
@@ -109,7 +109,7 @@ impl PageResponse<'_> {
         let mut headers = layout.headers().clone();
         let body = fill(&mut headers);
         if self.from != CacheStatus::Memory {
-            headers.insert(&X_CACHE, HeaderValue::from_static(self.from.word()));
+            headers.insert(&X_CACHE, HeaderValue::from_static(self.from.as_str()));
         }
         headers.insert(&X_REQUEST_ID, self.request_id);
         let mut reply = Response::new(Full::new(body));
@@ -135,7 +135,7 @@ pub(crate) fn names<'a>(mut values: impl Iterator<Item = &'a [u8]>, etag: &Heade
 
 /// The id of a request: the one it came with if that is one word, or a new one.
 pub(crate) fn request_id(asked: &HeaderMap, rng: &Rng) -> HeaderValue {
-    if let Some(id) = asked.get(&X_REQUEST_ID).filter(|_| web::kept_request_id(asked).is_some()) {
+    if let Some(id) = asked.get(&X_REQUEST_ID).filter(|_| web::incoming_request_id(asked).is_some()) {
         return id.clone();
     }
     // Digits are a header value.

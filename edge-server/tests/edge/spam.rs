@@ -15,7 +15,7 @@ async fn judged(edge: &Edge, account: &Account<'_>, form: Uuid) -> Vec<(String, 
     let sought = SubmissionFilter { limit: 100, ..SubmissionFilter::default() };
     let mut rows = store::submissions::list_submissions(&mut tx, account.id, form, &sought).await.unwrap();
     rows.reverse();
-    rows.into_iter().map(|row| (row.status.word().to_owned(), row.spam_reasons)).collect()
+    rows.into_iter().map(|row| (row.status.as_str().to_owned(), row.spam_reasons)).collect()
 }
 
 /// The token that the form's page holds.

@@ -17,7 +17,7 @@ const CHAT: &str = "-100123";
 impl Account {
     async fn chat(&self, template: Template, url: &str) -> Uuid {
         self.webhook_with(url, |webhook| {
-            webhook.template = template.word();
+            webhook.template = template.as_str();
             webhook.telegram_chat_id = (template == Template::Telegram).then(|| CHAT.to_owned());
         })
         .await

@@ -18,14 +18,14 @@ pub struct Cursor {
 
 impl Cursor {
     /// The word given to callers.
-    pub fn word(&self) -> String {
+    pub fn encode(&self) -> String {
         let time = self.created_at.timestamp_micros().to_be_bytes();
         URL_SAFE_NO_PAD.encode([time.as_slice(), self.id.as_bytes()].concat())
     }
 
     /// Reads a word back; `None` for a word we never gave.
-    pub fn parse(word: &str) -> Option<Self> {
-        let bytes = URL_SAFE_NO_PAD.decode(word).ok()?;
+    pub fn parse(text: &str) -> Option<Self> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (time, id) = bytes.split_at_checked(8)?;
         let created_at = DateTime::from_timestamp_micros(i64::from_be_bytes(time.try_into().ok()?))?;
         timestamps::is_known(created_at).then_some(())?;
@@ -41,14 +41,14 @@ mod tests {
     fn a_cursor_reads_back_and_a_changed_one_is_refused() {
         let created_at = DateTime::from_timestamp_micros(1_763_694_704_123_456).unwrap();
         let cursor = Cursor { created_at, id: Uuid::from_u128(7) };
-        assert_eq!(Cursor::parse(&cursor.word()), Some(cursor));
+        assert_eq!(Cursor::parse(&cursor.encode()), Some(cursor));
         // Made up, with times that no database holds.
         let eons = [-1, i64::MIN / 2, i64::MAX / 2]
             .map(|micros| URL_SAFE_NO_PAD.encode([micros.to_be_bytes().as_slice(), &[0; 16]].concat()));
         for wrong in eons {
             assert_eq!(Cursor::parse(&wrong), None, "{wrong}");
         }
-        for wrong in ["", "abc", "!!!!", &cursor.word()[1..], &format!("{}A", cursor.word())] {
+        for wrong in ["", "abc", "!!!!", &cursor.encode()[1..], &format!("{}A", cursor.encode())] {
             assert_eq!(Cursor::parse(wrong), None, "{wrong}");
         }
     }

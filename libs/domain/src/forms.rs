@@ -160,7 +160,7 @@ impl ClosedReason {
     }
 
     /// `closed` or `full`.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Closed => "closed",
             Self::Full => "full",
@@ -177,7 +177,7 @@ pub fn closed_event(why: ClosedReason, at: DateTime<Utc>, form_id: Uuid, form_na
     json!({
         "type": FORM_CLOSED,
         "timestamp": at,
-        "data": {"formId": form_id, "formName": form_name, "reason": why.word(), "message": message},
+        "data": {"formId": form_id, "formName": form_name, "reason": why.as_str(), "message": message},
     })
 }
 

@@ -38,7 +38,7 @@ pub enum Category {
 
 impl Category {
     /// As it is written.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::BugReport => "Bug report",
             Self::FeatureRequest => "Feature request",
@@ -66,7 +66,7 @@ pub enum Severity {
 
 impl Severity {
     /// As it is written.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Critical => "Critical",
             Self::High => "High",
@@ -128,8 +128,8 @@ mod tests {
     fn words_are_those_that_are_read() {
         for category in [Category::BugReport, Category::FeatureRequest, Category::Help, Category::Integration]
         {
-            assert_eq!(serde_json::to_value(category).unwrap(), category.word());
+            assert_eq!(serde_json::to_value(category).unwrap(), category.as_str());
         }
-        assert_eq!(serde_json::to_value(Severity::Critical).unwrap(), Severity::Critical.word());
+        assert_eq!(serde_json::to_value(Severity::Critical).unwrap(), Severity::Critical.as_str());
     }
 }

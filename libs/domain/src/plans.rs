@@ -63,7 +63,7 @@ impl Plan {
     pub const ALL: [Self; 3] = [Self::Free, Self::Pro, Self::Scale];
 
     /// `free`, `pro` or `scale`.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Free => "free",
             Self::Pro => "pro",
@@ -72,8 +72,8 @@ impl Plan {
     }
 
     /// The plan with that word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|plan| plan.word() == word)
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|plan| plan.as_str() == text)
     }
 
     /// US dollars a month.

@@ -60,9 +60,9 @@ impl Restrictions {
         let (mut ids, mut errors) = (BTreeMap::new(), Vec::new());
         for (word, listed) in resource_ids {
             let path = format!("resourceIds.{word}");
-            match LISTABLE.into_iter().find(|resource| resource.word() == word) {
+            match LISTABLE.into_iter().find(|resource| resource.as_str() == word) {
                 None => {
-                    let words = LISTABLE.map(Resource::word).join(", ");
+                    let words = LISTABLE.map(Resource::as_str).join(", ");
                     let message = format!("{path} can't be narrowed to ids; these can: {words}");
                     errors.push(FieldError::new(path, "unknown_resource", message));
                 }

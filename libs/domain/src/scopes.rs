@@ -13,13 +13,13 @@ macro_rules! words {
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             /// The word used in scopes.
-            pub fn word(self) -> &'static str {
+            pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
 
             /// The one with that word.
-            pub fn from_word(word: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|item| item.word() == word)
+            pub fn parse(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|item| item.as_str() == text)
             }
         }
     };
@@ -65,7 +65,7 @@ impl Scope {
 
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.resource.word(), self.action.word())
+        write!(f, "{}:{}", self.resource.as_str(), self.action.as_str())
     }
 }
 
@@ -103,7 +103,7 @@ impl ScopeSet {
         let of = |resource: Resource| {
             let scopes: Vec<_> = Action::ALL.iter().map(|action| Scope::new(resource, *action)).collect();
             if scopes.iter().all(|scope| self.allows(*scope)) {
-                return vec![format!("{}:*", resource.word())];
+                return vec![format!("{}:*", resource.as_str())];
             }
             scopes.into_iter().filter(|scope| self.allows(*scope)).map(|scope| scope.to_string()).collect()
         };
@@ -113,8 +113,8 @@ impl ScopeSet {
 
 fn bits(text: &str) -> Option<u64> {
     let (resource, action) = if text == "*" { ("*", "*") } else { text.split_once(':')? };
-    let resources = one_or_all(resource, Resource::from_word, Resource::ALL)?;
-    let actions = one_or_all(action, Action::from_word, Action::ALL)?;
+    let resources = one_or_all(resource, Resource::parse, Resource::ALL)?;
+    let actions = one_or_all(action, Action::parse, Action::ALL)?;
     let pairs =
         resources.iter().flat_map(|resource| actions.iter().map(|action| Scope::new(*resource, *action)));
     Some(pairs.fold(0, |bits, scope| bits | scope.bit()))

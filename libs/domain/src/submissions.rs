@@ -55,7 +55,7 @@ impl Status {
     pub const ALL: [Self; 3] = [Self::Received, Self::Spam, Self::Archived];
 
     /// `received`, `spam` or `archived`.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Received => "received",
             Self::Spam => "spam",
@@ -64,8 +64,8 @@ impl Status {
     }
 
     /// The status with that word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.word() == word)
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 
     /// Whether it counts toward limits and `uniqueBy`.
@@ -89,7 +89,7 @@ pub enum NoEntry {
 
 impl NoEntry {
     /// Its stable word.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::PageGone => "page_gone",
             Self::PageFull => "page_full",
@@ -112,7 +112,7 @@ pub enum SubmissionEvent {
 
 impl SubmissionEvent {
     /// The event's name.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Created => "submission.created",
             Self::Updated => "submission.updated",
@@ -141,7 +141,7 @@ pub struct SubmissionEventData<'a> {
 /// The body webhooks are sent, before `fieldMapping`.
 pub fn event_body(event: SubmissionEvent, at: DateTime<Utc>, data: &SubmissionEventData<'_>) -> Value {
     json!({
-        "type": event.word(),
+        "type": event.as_str(),
         "timestamp": at,
         "data": {
             "formId": data.form_id,

@@ -36,7 +36,7 @@ impl Lifetime {
     pub const ALL: [Self; 4] = [Self::Day, Self::Week, Self::Month, Self::Quarter];
 
     /// Its name in the API and in the database.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Day => "day",
             Self::Week => "week",
@@ -46,8 +46,8 @@ impl Lifetime {
     }
 
     /// The lifetime with that name.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|lifetime| lifetime.word() == word)
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|lifetime| lifetime.as_str() == text)
     }
 
     /// The stretch of time that holds `day`: its first day, and the first day after.

@@ -113,7 +113,7 @@ impl PageInfo {
         let limit = usize::try_from(limit).unwrap_or_default();
         let has_more = rows.len() > limit;
         rows.truncate(limit);
-        let next_cursor = rows.last().filter(|_| has_more).map(|row| cursor(row).word());
+        let next_cursor = rows.last().filter(|_| has_more).map(|row| cursor(row).encode());
         Self { next_cursor, has_more }
     }
 }

@@ -18,7 +18,7 @@ macro_rules! codes {
 
         impl Code {
             /// The stable word in `code`.
-            pub fn word(self) -> &'static str { match self { $(Self::$code => $word),+ } }
+            pub fn as_str(self) -> &'static str { match self { $(Self::$code => $word),+ } }
             /// The HTTP status it is answered with.
             pub fn status(self) -> StatusCode { match self { $(Self::$code => StatusCode::$status),+ } }
             /// The same for every problem of this kind.
@@ -162,10 +162,10 @@ impl Problem {
     /// The whole answer. `extra` are members only the frame knows.
     pub(crate) fn render(&self, extra: impl IntoIterator<Item = (&'static str, Value)>) -> Response {
         let mut body = json!({
-            "type": format!("urn:web-runtime:problem:{}", self.code.word()),
+            "type": format!("urn:web-runtime:problem:{}", self.code.as_str()),
             "title": self.code.title(),
             "status": self.status().as_u16(),
-            "code": self.code.word(),
+            "code": self.code.as_str(),
             "detail": self.detail,
             "error": self.detail,
         });

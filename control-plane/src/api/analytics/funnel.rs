@@ -25,7 +25,7 @@ pub(super) struct QueryFunnelRequest {
     #[schemars(length(min = STEPS_MIN, max = STEPS_MAX))]
     steps: Vec<FunnelStep>,
     /// Whole days in the site's time zone; default `7d`.
-    #[schemars(extend("enum" = Period::ALL.map(Period::word)))]
+    #[schemars(extend("enum" = Period::ALL.map(Period::as_str)))]
     period: Option<String>,
     /// First day of a `custom` period.
     #[schemars(extend("format" = "date"))]

@@ -21,11 +21,11 @@ use crate::call::{Call, scope};
 pub(super) struct MetricQuery {
     /// The analytics site to query.
     site_id: Uuid,
-    #[schemars(extend("enum" = Metric::ALL.map(Metric::word), "description" = meanings()))]
+    #[schemars(extend("enum" = Metric::ALL.map(Metric::as_str), "description" = meanings()))]
     metric: Option<String>,
     /// Whole days in the site's time zone. `7d` (the default) is today and the 6 days before; `custom` runs from
     /// `from` to `to`, both included.
-    #[schemars(extend("enum" = Period::ALL.map(Period::word)))]
+    #[schemars(extend("enum" = Period::ALL.map(Period::as_str)))]
     period: Option<String>,
     /// First day of a `custom` period.
     #[schemars(extend("format" = "date"))]
@@ -36,11 +36,11 @@ pub(super) struct MetricQuery {
     /// Adds `series`: one value per hour, day, week or month of the period in the site's time zone, including empty
     /// ones. Weeks start on Monday; the first and last week are cut at the ends of the period. Days on which the
     /// clock changes have 23 or 25 hours. At most 2,500 values.
-    #[schemars(extend("enum" = Grouping::ALL.map(Grouping::word)))]
+    #[schemars(extend("enum" = Grouping::ALL.map(Grouping::as_str)))]
     group_by: Option<String>,
     /// Adds `breakdown`. `url`, `entry_page` and `exit_page` are paths; `referrer` is a host. Campaign, referrer and
     /// channel are those of the visit's first event and hold for the whole visit.
-    #[schemars(extend("enum" = Dimension::ALL.map(Dimension::word)))]
+    #[schemars(extend("enum" = Dimension::ALL.map(Dimension::as_str)))]
     breakdown_by: Option<String>,
     /// A JSON object of dimensions and exact values; an event must match all of them. Names as in `breakdownBy`;
     /// `(none)` or an empty string matches a missing value. `filters.utm_source=…` is another way to write the same.
@@ -98,7 +98,7 @@ pub(super) struct MetricQuery {
 
 /// The description of the `metric` parameter, with one line per metric.
 fn meanings() -> String {
-    let line = |metric: Metric| format!("\n- `{}`: {}", metric.word(), metric.meaning());
+    let line = |metric: Metric| format!("\n- `{}`: {}", metric.as_str(), metric.meaning());
     let lines: String = Metric::ALL.map(line).concat();
     format!("Default `page_views`.\n{lines}")
 }
@@ -123,7 +123,7 @@ impl MetricQuery {
                 Dimension::ExitPage => &self.exit_page,
                 Dimension::Channel => &self.channel,
             };
-            Some((dimension.word(), value.as_deref()?))
+            Some((dimension.as_str(), value.as_deref()?))
         };
         Dimension::ALL.into_iter().filter_map(given).collect()
     }
@@ -224,7 +224,7 @@ async fn run(
     let metric = question.metric;
     let total = metric.figure(questions.total(question, question.counted).await?);
     let mut response = MetricResponse {
-        metric: metric.word().to_owned(),
+        metric: metric.as_str().to_owned(),
         total,
         from: question.range.start,
         to: question.range.end,

@@ -28,7 +28,7 @@ pub(super) struct QueryRetentionRequest {
     #[schemars(length(min = 1, max = 64))]
     return_event: Option<String>,
     /// The days that cohorts are formed from: whole days in the site's time zone; default `7d`.
-    #[schemars(extend("enum" = Period::ALL.map(Period::word)))]
+    #[schemars(extend("enum" = Period::ALL.map(Period::as_str)))]
     period: Option<String>,
     /// First day of a `custom` period.
     #[schemars(extend("format" = "date"))]
@@ -38,7 +38,7 @@ pub(super) struct QueryRetentionRequest {
     to: Option<String>,
     /// Length of the periods in which cohorts form and return: calendar days (the default), weeks from Monday, or
     /// calendar months. At most 100 cohorts.
-    #[schemars(extend("enum" = Granularity::ALL.map(Granularity::word)))]
+    #[schemars(extend("enum" = Granularity::ALL.map(Granularity::as_str)))]
     granularity: Option<String>,
 }
 
@@ -80,7 +80,7 @@ pub(super) async fn retention(
     let parsed = &query;
     let (returns, epochs) =
         run_query(&app, &call, site.id, |questions| async move { questions.retention(parsed).await }).await?;
-    let lifetime = Lifetime::from_word(&site.visitor_id_lifetime).unwrap_or_default();
+    let lifetime = Lifetime::parse(&site.visitor_id_lifetime).unwrap_or_default();
     let cohorts = fill_cohorts(&query, &returns, &epochs, lifetime);
     let view = |cohort: &Cohort| RetentionCohort {
         period: cohort.first_day,

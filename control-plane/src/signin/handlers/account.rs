@@ -46,7 +46,7 @@ fn account_context(app: &App, account: &OwnAccount) -> Value {
     json!({
         "id": account.id,
         "called": account.name.as_deref().or(site).unwrap_or("an account without a site"),
-        "plan": account.plan.word(),
+        "plan": account.plan.as_str(),
         "site": site.map(|name| app.addresses.page(name, domain::pages::INDEX)),
         "since": account.added_at.format("%-d %B %Y").to_string(),
     })

@@ -83,8 +83,8 @@ pub(super) fn compare(cases: &[Case], responses: &BTreeMap<(usize, String), Resp
 fn row(at: usize, case: &Case, responses: &BTreeMap<(usize, String), ResponseSummary>) -> Vec<String> {
     let about = match (case.place, case.touches) {
         ("", Touches::Nothing | Touches::Account) => String::new(),
-        (place, Touches::NamesAmongOthers(kind)) => format!("{place} ({})", kind.word()),
-        ("", Touches::Lists(kind)) => format!("list of {}", kind.word()),
+        (place, Touches::NamesAmongOthers(kind)) => format!("{place} ({})", kind.as_str()),
+        ("", Touches::Lists(kind)) => format!("list of {}", kind.as_str()),
         ("", Touches::Makes(_)) => "a new one".to_owned(),
         ("", Touches::First(_)) => "the first one".to_owned(),
         ("", _) => "{id}".to_owned(),

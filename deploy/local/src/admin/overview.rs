@@ -56,7 +56,7 @@ impl Overview {
         };
         let account = &self.account;
         line("account", &account.id.to_string());
-        line("plan", account.plan.word());
+        line("plan", account.plan.as_str());
         line("standing", &self.standing(now));
         line("belongs to", &holder(self.holder.as_ref()));
         line("name", &account.name.as_deref().map_or_else(|| "-".to_owned(), shown));

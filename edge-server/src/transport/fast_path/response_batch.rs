@@ -64,7 +64,7 @@ impl Answers {
             b"etag: ",
             sent.etag.as_bytes(),
             b"\r\nx-cache: ",
-            hit.from.word().as_bytes(),
+            hit.from.as_str().as_bytes(),
             b"\r\n",
         ]);
         if *had {

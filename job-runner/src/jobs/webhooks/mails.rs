@@ -16,7 +16,7 @@ pub(crate) async fn write(conn: &mut Conn, account_id: Uuid, id: Uuid) -> anyhow
     let when = webhook.deactivated_at.format("%Y-%m-%d %H:%M UTC");
     let mut text =
         format!("One of your webhooks was deactivated at {when}. It receives no more deliveries.\n\n");
-    if webhook.reason == Reason::Gone.word() {
+    if webhook.reason == Reason::Gone.as_str() {
         text.push_str("Reason: its URL responded that the receiver is gone.\n");
     } else {
         text.push_str("Reason: all deliveries to it failed for days");

@@ -27,7 +27,7 @@ pub(crate) async fn update_health(
         Diagnosis::Works => webhooks::clear_failing(&mut tx, account_id, webhook_id).await?,
         Diagnosis::Fails => webhooks::mark_failing(&mut tx, account_id, webhook_id, at).await?,
         Diagnosis::Ends(reason) => {
-            let reason = reason.word();
+            let reason = reason.as_str();
             let seen = (attempt.sealed_url.as_slice(), attempt.failing_since);
             if webhooks::deactivate(&mut tx, account_id, webhook_id, reason, at, seen).await? {
                 metrics::counter("job_runner_webhooks_deactivated_total").add(1, &[("reason", reason)]);

@@ -35,7 +35,7 @@ impl Grouping {
     pub const ALL: [Self; 4] = [Self::Day, Self::Week, Self::Month, Self::Hour];
 
     /// The grouping's name in the API.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Day => "day",
             Self::Week => "week",

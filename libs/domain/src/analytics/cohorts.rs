@@ -32,7 +32,7 @@ impl Granularity {
     pub const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
 
     /// Its name in the API.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Day => "day",
             Self::Week => "week",
@@ -140,7 +140,8 @@ pub fn read_retention(
     let return_event = asked.return_event.unwrap_or(tracking::PAGE_VIEW);
     check_event("firstEvent", first_event, said);
     check_event("returnEvent", return_event, said);
-    let granularity = read_word("granularity", asked.granularity, &Granularity::ALL, Granularity::word, said);
+    let granularity =
+        read_word("granularity", asked.granularity, &Granularity::ALL, Granularity::as_str, said);
     let granularity = granularity.unwrap_or(Granularity::Day);
     let today = now.with_timezone(&zone).date_naive();
     let words = Words { known: &Period::ALL, period: asked.period, from: asked.from, to: asked.to };
@@ -234,7 +235,7 @@ pub fn mean_retention(cohorts: &[Cohort]) -> Vec<Option<f64>> {
 /// What to say if periods are so long that no return can be seen.
 pub fn hint_for(granularity: Granularity, lifetime: Lifetime) -> Option<String> {
     (lifetime <= granularity.as_lifetime()).then(|| {
-        let (long, short) = (granularity.word(), lifetime.word());
+        let (long, short) = (granularity.as_str(), lifetime.as_str());
         format!(
             "visitor ids of this site live for one {short} at most, so that nobody can be seen to return in a later \
              {long}: ask for a shorter granularity, or set a longer visitorIdLifetime for visits from now on"

@@ -67,7 +67,7 @@ impl Dimension {
     ];
 
     /// The dimension's name in the API.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Url => "url",
             Self::Referrer => "referrer",
@@ -87,8 +87,8 @@ impl Dimension {
     }
 
     /// The dimension with that name.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|dimension| dimension.word() == word)
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dimension| dimension.as_str() == text)
     }
 
     /// What it says something about.

@@ -62,10 +62,10 @@ fn read_filter(
     filters: &mut Vec<Filter>,
     errors: &mut Vec<FieldError>,
 ) {
-    let Some(dimension) = Dimension::from_word(word) else {
+    let Some(dimension) = Dimension::parse(word) else {
         let word: String = word.chars().take(UNKNOWN_CHARS_SHOWN).collect();
         let field = format!("{place}.{word}").replace('\0', "\u{fffd}");
-        let known = Dimension::ALL.map(Dimension::word).join(", ");
+        let known = Dimension::ALL.map(Dimension::as_str).join(", ");
         let message = format!("{field}: there is no such filter; the filters are {known}");
         errors.push(FieldError::new(field, "unknown", message));
         return;

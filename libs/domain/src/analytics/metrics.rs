@@ -43,7 +43,7 @@ impl Metric {
     ];
 
     /// The metric's name in the API.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::PageViews => "page_views",
             Self::UniqueVisitors => "unique_visitors",
@@ -57,8 +57,8 @@ impl Metric {
     }
 
     /// The metric with that name.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|metric| metric.word() == word)
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|metric| metric.as_str() == text)
     }
 
     /// What it counts, edge cases included, for the API's document.

@@ -26,7 +26,7 @@ impl Period {
     pub const ALL: [Self; 5] = [Self::Today, Self::Days7, Self::Days30, Self::Days90, Self::Custom];
 
     /// The period's name in the API.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Today => "today",
             Self::Days7 => "7d",
@@ -106,9 +106,9 @@ pub(super) struct Words<'a> {
 
 /// The days that are meant, as far as they can be read; the last 7 unless told otherwise.
 pub(super) fn read_days(words: Words<'_>, today: NaiveDate, errors: &mut Vec<FieldError>) -> Option<Days> {
-    let wanted = words.period.unwrap_or(Period::Days7.word());
-    let Some(period) = words.known.iter().find(|period| period.word() == wanted) else {
-        errors.push(unknown("period", words.known.iter().map(|period| period.word())));
+    let wanted = words.period.unwrap_or(Period::Days7.as_str());
+    let Some(period) = words.known.iter().find(|period| period.as_str() == wanted) else {
+        errors.push(unknown("period", words.known.iter().map(|period| period.as_str())));
         return None;
     };
     if let Some(days) = period.days() {

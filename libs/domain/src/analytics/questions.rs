@@ -68,12 +68,12 @@ pub fn read_question(asked: &Asked<'_>, now: DateTime<Utc>, zone: Zone) -> Resul
     let mut errors = Vec::new();
     let said = &mut errors;
     let metric =
-        read_word("metric", asked.metric, &Metric::ALL, Metric::word, said).unwrap_or(Metric::PageViews);
+        read_word("metric", asked.metric, &Metric::ALL, Metric::as_str, said).unwrap_or(Metric::PageViews);
     let today = now.with_timezone(&zone).date_naive();
     let words = Words { known: &Period::ALL, period: asked.period, from: asked.from, to: asked.to };
     let days = read_days(words, today, said);
-    let grouping = read_word("groupBy", asked.group_by, &Grouping::ALL, Grouping::word, said);
-    let breakdown = read_word("breakdownBy", asked.breakdown_by, &Dimension::ALL, Dimension::word, said);
+    let grouping = read_word("groupBy", asked.group_by, &Grouping::ALL, Grouping::as_str, said);
+    let breakdown = read_word("breakdownBy", asked.breakdown_by, &Dimension::ALL, Dimension::as_str, said);
     let filters = read_filters("filters", asked.filter.iter().copied(), asked.filters, said);
     let limit = read_limit(asked.limit, said);
     let buckets = days.and_then(|days| read_buckets(days, grouping, zone, said)).unwrap_or_default();
@@ -117,7 +117,7 @@ fn read_buckets(
     if buckets.is_none() {
         let message = format!(
             "by {} this period has more than {BUCKETS_MAX} values: ask for fewer days",
-            grouping.word()
+            grouping.as_str()
         );
         errors.push(FieldError::new("groupBy", "too_many", message));
     }

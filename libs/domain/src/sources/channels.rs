@@ -56,7 +56,7 @@ impl Channel {
     ];
 
     /// The channel's name in answers and in the warehouse.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::CrossNetwork => "Cross-network",
             Self::PaidShopping => "Paid Shopping",

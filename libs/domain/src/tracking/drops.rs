@@ -1,6 +1,6 @@
 //! Why an event was not counted: a site's owner and an operator both ask.
 
-/// The reason an event ended before the warehouse. Every one is counted under its [`word`](Self::word).
+/// The reason an event ended before the warehouse. Every one is counted under its [`word`](Self::as_str).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dropped {
     /// Longer than [`BODY_BYTES_MAX`](super::BODY_BYTES_MAX).
@@ -53,7 +53,7 @@ impl Dropped {
     ];
 
     /// The reason's stable name in metrics.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::TooLarge => "too_large",
             Self::Unreadable => "unreadable",

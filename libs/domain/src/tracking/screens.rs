@@ -26,7 +26,7 @@ impl Screen {
     }
 
     /// The class's stable name.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Mobile => "mobile",
             Self::Tablet => "tablet",

@@ -147,7 +147,7 @@ fn measurements_are_bounded_and_fractions_rounded() {
 
 #[test]
 fn a_screen_is_a_class_not_a_width() {
-    let class = |width: f64| with("screenWidth", json!(width)).unwrap().screen.map(Screen::word);
+    let class = |width: f64| with("screenWidth", json!(width)).unwrap().screen.map(Screen::as_str);
     assert_eq!(class(390.0), Some("mobile"));
     assert_eq!(class(768.0), Some("tablet"));
     assert_eq!(class(1_097.14), Some("laptop"));
@@ -170,6 +170,6 @@ fn fields_of_newer_trackers_are_ignored() {
 
 #[test]
 fn every_drop_reason_has_its_own_word() {
-    let words: std::collections::HashSet<_> = Dropped::ALL.map(Dropped::word).into();
+    let words: std::collections::HashSet<_> = Dropped::ALL.map(Dropped::as_str).into();
     assert_eq!(words.len(), Dropped::ALL.len());
 }

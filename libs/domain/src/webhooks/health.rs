@@ -15,7 +15,7 @@ pub enum Reason {
 
 impl Reason {
     /// Its word in the API and at rest.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Gone => "gone",
             Self::Failing => "failing",

@@ -29,7 +29,7 @@ impl Template {
         [Self::Default, Self::Slack, Self::Discord, Self::Telegram, Self::Teams, Self::GoogleChat];
 
     /// Its word in the API and at rest.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Default => "default",
             Self::Slack => "slack",
@@ -42,7 +42,7 @@ impl Template {
 
     /// The one with that word.
     pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|template| template.word() == word)
+        Self::ALL.into_iter().find(|template| template.as_str() == word)
     }
 }
 
@@ -53,8 +53,8 @@ mod tests {
     #[test]
     fn a_templates_word_is_what_the_api_writes() {
         for template in Template::ALL {
-            assert_eq!(serde_json::json!(template), template.word());
-            assert_eq!(Template::parse(template.word()), Some(template));
+            assert_eq!(serde_json::json!(template), template.as_str());
+            assert_eq!(Template::parse(template.as_str()), Some(template));
         }
         assert_eq!(Template::parse("Slack"), None);
     }

@@ -110,8 +110,9 @@ pub async fn update_account(conn: &mut Conn, account_id: Uuid, change: &AccountC
 /// Changes the plan. Returns `false` if there is no such account. The edge caches plans, so the caller must publish
 /// [`list_cached_items`].
 pub async fn update_plan(conn: &mut Conn, account_id: Uuid, plan: Plan) -> Result<bool, Error> {
-    let done =
-        query!("update accounts set plan = $2 where id = $1", account_id, plan.word()).execute(conn).await?;
+    let done = query!("update accounts set plan = $2 where id = $1", account_id, plan.as_str())
+        .execute(conn)
+        .await?;
     Ok(done.rows_affected() > 0)
 }
 
@@ -197,7 +198,7 @@ pub async fn list_cached_items(conn: &mut Conn, account_id: Uuid) -> Result<Vec<
 }
 
 pub(crate) fn read_plan(word: &str) -> Result<Plan, Error> {
-    Plan::from_word(word).ok_or_else(|| Error::Unreadable {
+    Plan::parse(word).ok_or_else(|| Error::Unreadable {
         table: "accounts",
         column: "plan",
         value: word.to_owned(),

@@ -36,7 +36,7 @@ pub async fn list_resource_folders(
         ResourceFolder,
         r#"select id as "id!", folder_id from things where account_id = $1 and kind = $2 and id = any($3)"#,
         account_id,
-        kind.word(),
+        kind.as_str(),
         ids,
     )
     .fetch_all(conn)

@@ -180,7 +180,7 @@ pub async fn find_open_form(conn: &mut Conn, id: Uuid) -> Result<Option<OpenForm
                   )::bigint as "submission_count!"
            from forms f join accounts a on a.id = f.account_id where f.id = $1"#,
         id,
-        SubmissionEvent::Created.word(),
+        SubmissionEvent::Created.as_str(),
     )
     .fetch_optional(conn)
     .await?;

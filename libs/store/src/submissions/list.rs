@@ -59,7 +59,7 @@ pub async fn list_submissions(
         filter.after.map(|after| after.id).unwrap_or_default(),
         filter.from,
         filter.until,
-        filter.status.map(Status::word),
+        filter.status.map(Status::as_str),
         filter.search,
         field,
         value,

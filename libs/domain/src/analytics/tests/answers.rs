@@ -65,8 +65,8 @@ fn a_visits_name_is_its_own() {
 #[test]
 fn every_metric_and_dimension_has_a_word_of_its_own() {
     use crate::analytics::Dimension;
-    let metrics: std::collections::BTreeSet<_> = Metric::ALL.map(Metric::word).into();
-    let dimensions: std::collections::BTreeSet<_> = Dimension::ALL.map(Dimension::word).into();
+    let metrics: std::collections::BTreeSet<_> = Metric::ALL.map(Metric::as_str).into();
+    let dimensions: std::collections::BTreeSet<_> = Dimension::ALL.map(Dimension::as_str).into();
     assert_eq!((metrics.len(), dimensions.len()), (8, 14));
-    assert!(Metric::ALL.iter().all(|metric| Metric::from_word(metric.word()) == Some(*metric)));
+    assert!(Metric::ALL.iter().all(|metric| Metric::parse(metric.as_str()) == Some(*metric)));
 }

@@ -52,7 +52,7 @@ fn every_wrong_field_is_named_at_once() {
     ];
     assert_eq!(wrong(ask(asked)), said(&expected));
     let message = ask(Asked { metric: Some(""), ..Asked::default() }).unwrap_err()[0].message.clone();
-    assert!(Metric::ALL.iter().all(|metric| message.contains(metric.word())), "{message}");
+    assert!(Metric::ALL.iter().all(|metric| message.contains(metric.as_str())), "{message}");
     assert_eq!(wrong(ask(Asked { period: Some("8d"), ..Asked::default() })), said(&[("period", "unknown")]));
     assert_eq!(wrong(ask(Asked { limit: Some(1001), ..Asked::default() })), said(&[("limit", "range")]));
 }

@@ -90,6 +90,6 @@ fn periods_as_long_as_an_id_lives_come_with_a_hint() {
         (Granularity::Month, Lifetime::Month),
     ] {
         let hint = hint_for(granularity, lifetime).unwrap();
-        assert!(hint.contains(granularity.word()) && hint.contains("visitorIdLifetime"), "{hint}");
+        assert!(hint.contains(granularity.as_str()) && hint.contains("visitorIdLifetime"), "{hint}");
     }
 }

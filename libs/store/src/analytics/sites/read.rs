@@ -153,7 +153,7 @@ pub async fn list_owners(
             plan: read_plan(&row.plan)?,
             zone: row.timezone.parse().unwrap_or(Tz::UTC),
             honour_dnt: row.honour_dnt,
-            lifetime: Lifetime::from_word(&row.visitor_id_lifetime).unwrap_or_default(),
+            lifetime: Lifetime::parse(&row.visitor_id_lifetime).unwrap_or_default(),
         };
         Ok((row.site_token, owner))
     };
