@@ -15,7 +15,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use store::accounts::NewTrial;
 use store::keys::NewKey;
-use web::{ClientIp, Created, Envelope, Headed, Problem, Resource};
+use web::{ClientIp, Created, Envelope, WithHeaders, Problem, Resource};
 
 use crate::rate_limit::{self, Policy};
 use crate::{App, initial_subdomain};
@@ -43,7 +43,7 @@ struct TrialView {
     claim_deadline: DateTime<Utc>,
 }
 
-async fn create(State(app): State<App>, ip: ClientIp) -> Headed<Result<Created<TrialView>, Problem>> {
+async fn create(State(app): State<App>, ip: ClientIp) -> WithHeaders<Result<Created<TrialView>, Problem>> {
     let of = |limit, hours| cache::Rule { limit, window: Duration::from_hours(hours) };
     let policies = [
         Policy { name: "hour", rule: of(app.trial.max_per_hour, 1) },
@@ -56,7 +56,7 @@ async fn create(State(app): State<App>, ip: ClientIp) -> Headed<Result<Created<T
         Ok(()) => create_trial(&app).await,
         Err(refused) => Err(refused),
     };
-    Headed(checked.headers, created)
+    WithHeaders(checked.headers, created)
 }
 
 async fn create_trial(app: &App) -> Result<Created<TrialView>, Problem> {

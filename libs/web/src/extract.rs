@@ -14,7 +14,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::{Code, Problem, document, nul};
+use crate::{Code, Problem, document, nul_characters};
 
 /// A JSON body.
 #[derive(Debug, Clone)]
@@ -131,7 +131,7 @@ fn refused_body(rejection: BytesRejection) -> Problem {
 /// A problem naming the field that is wrong, or saying that the text is no JSON.
 pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     check_is_object(bytes)?;
-    if let Some(field_error) = nul::field_error(bytes) {
+    if let Some(field_error) = nul_characters::field_error(bytes) {
         return Err(Problem::validation(vec![field_error]));
     }
     read(&mut serde_json::Deserializer::from_slice(bytes))
@@ -146,7 +146,7 @@ pub fn read_item<T: DeserializeOwned>(item: Value) -> Result<T, Problem> {
         let field_error = FieldError::new("item", "type", "the item must be a JSON object");
         return Err(Problem::validation(vec![field_error]));
     }
-    if let Some(field_error) = nul::field_error_of(&item) {
+    if let Some(field_error) = nul_characters::field_error_of(&item) {
         return Err(Problem::validation(vec![field_error]));
     }
     read(item)

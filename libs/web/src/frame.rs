@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use serde_json::json;
 use tracing::{Instrument, Span};
 
-use crate::lingering::lingering;
+use crate::drain_body::drain_on_drop;
 use crate::reply::NextCursor;
 use crate::{Code, Meta, Problem};
 
@@ -76,7 +76,7 @@ pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next)
     request.extensions_mut().insert(RequestId(id.clone()));
     request.extensions_mut().insert(meta.clone());
     let (parts, body) = request.into_parts();
-    let body = lingering(body, &parts.headers);
+    let body = drain_on_drop(body, &parts.headers);
     let request = Request::from_parts(parts, body);
 
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span.clone()).await;

@@ -5,18 +5,18 @@
 //! Who may call is the control plane's business; what an endpoint does, its handler's.
 
 mod document;
+mod drain_body;
 mod edge;
 mod extract;
 mod frame;
-mod headed;
 mod idempotency;
-mod lingering;
 mod listing;
-mod nul;
+mod nul_characters;
 mod precondition;
 mod problem;
 mod registry;
 mod reply;
+mod with_headers;
 
 pub use edge::{ClientIp, EdgeTrust};
 pub use extract::{
@@ -24,11 +24,11 @@ pub use extract::{
     whole_number_or_null,
 };
 pub use frame::{Answered, Frame, MetaSlot, RequestId, frame, is_request_id, kept_request_id};
-pub use headed::Headed;
-pub use listing::{ListResponse, PageInfo, PaginationQuery};
+pub use listing::{Listed, Paging};
 pub use precondition::{IfMatch, etag};
 pub use problem::{Code, Problem};
 pub use registry::{Endpoint, Resource, document_of, endpoints_of};
 pub use reply::{
-    Created, CreatedOrChanged, Deletion, DoneOrAccepted, Envelope, Meta, NextStep, Reply, Usage, UsageCounter,
+    Created, CreatedOrChanged, Deleted, DoneOrBegun, Envelope, Meta, MetaUsage, Next, Reply, Used,
 };
+pub use with_headers::WithHeaders;

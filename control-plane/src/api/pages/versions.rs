@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use store::pages::PageChange;
 use store::versions::{Version, find_version, list_versions};
 use uuid::Uuid;
-use web::{Headed, Json, Path, Problem, Reply};
+use web::{WithHeaders, Json, Path, Problem, Reply};
 
 use super::views::{PageDetailView, finish};
 use crate::App;
@@ -68,7 +68,7 @@ async fn rollback(
     State(app): State<App>,
     Path(id): Path<Uuid>,
     Json(RollbackPageRequest { version_id }): Json<RollbackPageRequest>,
-) -> Result<Headed<Reply<PageDetailView>>, Problem> {
+) -> Result<WithHeaders<Reply<PageDetailView>>, Problem> {
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Pages, id).await?;
     let content = find_version(&mut tx, call.account_id, id, version_id).await?;

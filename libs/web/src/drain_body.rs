@@ -19,21 +19,21 @@ const REST_BYTES_MAX: usize = 64 << 20;
 const REST_WITHIN: Duration = Duration::from_secs(10);
 
 /// A body whose rest is read when it is dropped.
-struct Lingering {
+struct DrainOnDrop {
     body: Body,
     /// Whether the client sends the body without being asked to, or has been asked to already.
     is_coming: bool,
 }
 
 /// The body as handlers get it.
-pub(crate) fn lingering(body: Body, headers: &HeaderMap) -> Body {
+pub(crate) fn drain_on_drop(body: Body, headers: &HeaderMap) -> Body {
     if body.is_end_stream() {
         return body;
     }
-    Body::new(Lingering { body, is_coming: !headers.contains_key(header::EXPECT) })
+    Body::new(DrainOnDrop { body, is_coming: !headers.contains_key(header::EXPECT) })
 }
 
-impl HttpBody for Lingering {
+impl HttpBody for DrainOnDrop {
     type Data = Bytes;
     type Error = Error;
 
@@ -54,7 +54,7 @@ impl HttpBody for Lingering {
     }
 }
 
-impl Drop for Lingering {
+impl Drop for DrainOnDrop {
     fn drop(&mut self) {
         if !self.is_coming || self.body.is_end_stream() {
             return;
@@ -108,7 +108,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_left_of_a_body_is_read() {
         let (body, taken) = pieces(50);
-        drop(lingering(body, &HeaderMap::new()));
+        drop(drain_on_drop(body, &HeaderMap::new()));
         settled().await;
         assert_eq!(taken.load(Ordering::SeqCst), 50);
     }
@@ -116,7 +116,7 @@ mod tests {
     #[tokio::test]
     async fn but_not_for_ever() {
         let (body, taken) = pieces(1 << 20);
-        drop(lingering(body, &HeaderMap::new()));
+        drop(drain_on_drop(body, &HeaderMap::new()));
         settled().await;
         assert_eq!(taken.load(Ordering::SeqCst), REST_BYTES_MAX / 1024 + 1);
     }
@@ -125,11 +125,11 @@ mod tests {
     async fn nor_is_somebody_asked_for_it_who_waits_to_be_asked() {
         let headers = HeaderMap::from_iter([(header::EXPECT, "100-continue".parse().unwrap())]);
         let (body, taken) = pieces(50);
-        drop(lingering(body, &headers));
+        drop(drain_on_drop(body, &headers));
         settled().await;
         assert_eq!(taken.load(Ordering::SeqCst), 0);
         let (body, taken) = pieces(50);
-        let mut begun = lingering(body, &headers).into_data_stream();
+        let mut begun = drain_on_drop(body, &headers).into_data_stream();
         assert!(begun.next().await.is_some());
         drop(begun);
         settled().await;

@@ -8,15 +8,15 @@ use http::HeaderMap;
 
 /// `1`, with the headers `0` beside its own.
 #[derive(Debug)]
-pub struct Headed<T>(pub HeaderMap, pub T);
+pub struct WithHeaders<T>(pub HeaderMap, pub T);
 
-impl<T: IntoResponse> IntoResponse for Headed<T> {
+impl<T: IntoResponse> IntoResponse for WithHeaders<T> {
     fn into_response(self) -> Response {
         (self.0, self.1).into_response()
     }
 }
 
-impl<T: OperationOutput> OperationOutput for Headed<T> {
+impl<T: OperationOutput> OperationOutput for WithHeaders<T> {
     type Inner = T::Inner;
 
     fn operation_response(ctx: &mut GenContext, operation: &mut Operation) -> Option<ResponseDoc> {
