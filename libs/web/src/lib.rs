@@ -24,11 +24,11 @@ pub use extract::{
     whole_number_or_null,
 };
 pub use frame::{Answered, Frame, MetaSlot, RequestId, frame, is_request_id, kept_request_id};
-pub use listing::{Listed, Paging};
+pub use listing::{PageInfo, PaginationQuery};
 pub use precondition::{IfMatch, etag};
 pub use problem::{Code, Problem};
 pub use registry::{Endpoint, Resource, document_of, endpoints_of};
 pub use reply::{
-    Created, CreatedOrChanged, Deleted, DoneOrBegun, Envelope, Meta, MetaUsage, Next, Reply, Used,
+    Created, CreatedOrChanged, Deleted, DoneOrAccepted, Envelope, Meta, MetaUsage, Next, Reply, UsageCounter,
 };
 pub use with_headers::WithHeaders;

@@ -1,19 +1,16 @@
 //! The shape of an authenticated answer: the data's fields flat, `_meta` and `_next` beside them.
 
-use std::borrow::Cow;
-use std::marker::PhantomData;
-
 use aide::OperationOutput;
 use aide::generate::GenContext;
 use aide::openapi::{Operation, Response as ResponseDoc};
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::ListResponse;
+use crate::PageInfo;
 
 /// Plan and usage, on every authenticated answer. Usage may be a second old.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -24,7 +21,7 @@ pub struct Meta {
     /// Whether the account belongs to somebody who signed in.
     pub claimed: bool,
     /// How much of the plan is used.
-    pub usage: Usage,
+    pub usage: MetaUsage,
     /// Features the plan leaves out.
     pub restrictions: &'static [&'static str],
     /// The request's id, also in `X-Request-Id`.
@@ -34,7 +31,7 @@ pub struct Meta {
 /// How much of the plan is used.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Usage {
+pub struct MetaUsage {
     /// Forms, pages, analytics sites and automations together.
     pub projects: UsageCounter,
     /// Webhooks.
@@ -62,7 +59,7 @@ pub struct UsageCounter {
 
 /// What the caller may want to do next, ready to be called.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct NextStep {
+pub struct Next {
     /// What it is for.
     pub intent: String,
     /// The operation's id.
@@ -75,12 +72,12 @@ pub struct NextStep {
 
 /// The answer to a deletion.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-pub struct Deletion {
+pub struct Deleted {
     /// Always true.
     deleted: bool,
 }
 
-impl Deletion {
+impl Deleted {
     /// It is gone.
     pub fn now() -> Self {
         Self { deleted: true }
@@ -132,7 +129,7 @@ pub struct Envelope<T> {
     /// What can follow.
     #[serde(rename = "_next", skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
-    pub next: Vec<NextStep>,
+    pub next: Vec<Next>,
 }
 
 impl<T> Envelope<T> {
@@ -147,13 +144,11 @@ impl<T> Reply<T> {
     pub fn new(body: Envelope<T>) -> Self {
         Self { body, next_cursor: None }
     }
-}
 
-impl<T: ListResponse> Reply<T> {
-    /// Adds the `Link` header that points to the next page.
+    /// It is one part of a listing: a `Link` header says where the next one is.
     #[must_use]
-    pub fn paginated(mut self) -> Self {
-        self.next_cursor.clone_from(&self.body.data.page().next_cursor);
+    pub fn part(mut self, listed: PageInfo) -> Self {
+        self.next_cursor = listed.next_cursor;
         self
     }
 }
@@ -163,7 +158,7 @@ impl<T> Created<T> {
     #[must_use]
     pub fn next(mut self, intent: &str, tool: &str, params: Value, hint: &str) -> Self {
         let (intent, tool, hint) = (intent.to_owned(), tool.to_owned(), hint.to_owned());
-        self.0.next.push(NextStep { intent, tool, params, hint });
+        self.0.next.push(Next { intent, tool, params, hint });
         self
     }
 }
@@ -221,32 +216,13 @@ impl<T: Serialize> IntoResponse for CreatedOrChanged<T> {
     }
 }
 
-/// The schema of a response body, named after its data: `PageView` gives `PageResponse`, and `PageListResponse` stays.
-struct ResponseSchema<T>(PhantomData<T>);
-
-impl<T: JsonSchema> JsonSchema for ResponseSchema<T> {
-    fn schema_name() -> Cow<'static, str> {
-        let data = T::schema_name();
-        let noun = data.strip_suffix("View").or(data.strip_suffix("Response")).unwrap_or(&data);
-        format!("{noun}Response").into()
-    }
-
-    fn schema_id() -> Cow<'static, str> {
-        Envelope::<T>::schema_id()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        Envelope::<T>::json_schema(generator)
-    }
-}
-
 fn describe<T: JsonSchema>(
     status: u16,
     ctx: &mut GenContext,
     of: &mut Operation,
 ) -> Vec<(Option<u16>, ResponseDoc)> {
     #[expect(clippy::disallowed_types, reason = "only its description is borrowed")]
-    let doc = axum::Json::<ResponseSchema<T>>::operation_response(ctx, of);
+    let doc = axum::Json::<Envelope<T>>::operation_response(ctx, of);
     doc.into_iter().map(|doc| (Some(status), doc)).collect()
 }
 
