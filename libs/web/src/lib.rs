@@ -29,6 +29,6 @@ pub use precondition::{IfMatch, etag};
 pub use problem::{Code, Problem};
 pub use registry::{Endpoint, Resource, document_of, endpoints_of};
 pub use reply::{
-    Created, CreatedOrChanged, Deleted, DoneOrAccepted, Envelope, Meta, MetaUsage, Next, Reply, UsageCounter,
+    Created, CreatedOrChanged, Deleted, DoneOrAccepted, Envelope, Meta, NextStep, Reply, Usage, UsageCounter,
 };
 pub use with_headers::WithHeaders;

@@ -21,7 +21,7 @@ pub struct Meta {
     /// Whether the account belongs to somebody who signed in.
     pub claimed: bool,
     /// How much of the plan is used.
-    pub usage: MetaUsage,
+    pub usage: Usage,
     /// Features the plan leaves out.
     pub restrictions: &'static [&'static str],
     /// The request's id, also in `X-Request-Id`.
@@ -31,7 +31,7 @@ pub struct Meta {
 /// How much of the plan is used.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct MetaUsage {
+pub struct Usage {
     /// Forms, pages, analytics sites and automations together.
     pub projects: UsageCounter,
     /// Webhooks.
@@ -59,7 +59,7 @@ pub struct UsageCounter {
 
 /// What the caller may want to do next, ready to be called.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Next {
+pub struct NextStep {
     /// What it is for.
     pub intent: String,
     /// The operation's id.
@@ -129,7 +129,7 @@ pub struct Envelope<T> {
     /// What can follow.
     #[serde(rename = "_next", skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
-    pub next: Vec<Next>,
+    pub next: Vec<NextStep>,
 }
 
 impl<T> Envelope<T> {
@@ -158,7 +158,7 @@ impl<T> Created<T> {
     #[must_use]
     pub fn next(mut self, intent: &str, tool: &str, params: Value, hint: &str) -> Self {
         let (intent, tool, hint) = (intent.to_owned(), tool.to_owned(), hint.to_owned());
-        self.0.next.push(Next { intent, tool, params, hint });
+        self.0.next.push(NextStep { intent, tool, params, hint });
         self
     }
 }
