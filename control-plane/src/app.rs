@@ -169,7 +169,7 @@ impl App {
         for signal in &signals {
             rows.push(store::outbox::insert_signal(&mut tx, signal, now, now + RELAY_DELAY).await?);
         }
-        store::commit(tx).await.map_err(Problem::outcome_unknown)?;
+        store::commit(tx).await.map_err(Problem::commit_failed)?;
         let mut sent = Vec::new();
         for (signal, row) in signals.iter().zip(rows) {
             match self.bus.publish(signal).await {
@@ -187,7 +187,7 @@ impl App {
 
     /// Commits a transaction that has written its own outbox rows, and publishes these signals to speed them up.
     pub async fn commit_and_send(&self, tx: store::Tx, signals: Vec<Signal>) -> Result<(), Problem> {
-        store::commit(tx).await.map_err(Problem::outcome_unknown)?;
+        store::commit(tx).await.map_err(Problem::commit_failed)?;
         for signal in &signals {
             if let Err(error) = self.bus.publish(signal).await {
                 tracing::warn!(%error, "failed to publish a signal; the outbox will deliver it");

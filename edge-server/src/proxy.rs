@@ -94,7 +94,7 @@ impl Inner {
         service::telemetry::inject(own);
         *request.uri_mut() = uri;
         *request.version_mut() = http::Version::HTTP_11;
-        let changes_nothing = request.method().is_safe();
+        let is_safe = request.method().is_safe();
         match tokio::time::timeout(patience, self.client.request(request)).await {
             Ok(Ok(response)) => {
                 let mut response = response.map(Body::new);
@@ -103,14 +103,19 @@ impl Inner {
             }
             Ok(Err(error)) => {
                 tracing::warn!(%error, "an inner service gave no answer");
-                Problem::away(changes_nothing || error.is_connect()).into_response()
+                unavailable(is_safe || error.is_connect()).into_response()
             }
             Err(_elapsed) => {
                 tracing::warn!("an inner service gave no answer in time");
-                Problem::away(changes_nothing).into_response()
+                unavailable(is_safe).into_response()
             }
         }
     }
+}
+
+/// The problem of a request that got no response from its service.
+fn unavailable(nothing_changed: bool) -> Problem {
+    if nothing_changed { Problem::nothing_changed() } else { Problem::outcome_unknown() }
 }
 
 /// Takes off what must not go further, also what `Connection` names as its own.

@@ -243,7 +243,7 @@ async fn process(
     let task = tokio::spawn(process_deploy(call, app, id, request).in_current_span());
     task.await.unwrap_or_else(|error| {
         tracing::error!(%error, "the task that processes a deploy ended early");
-        Err(Problem::away(false))
+        Err(Problem::outcome_unknown())
     })
 }
 

@@ -84,9 +84,9 @@ pub(crate) async fn build(
                 }
                 Err(UnpackError::Io(error)) => {
                     tracing::error!(%error, "failed to unpack a zip");
-                    Err(stored_all.err().unwrap_or_else(|| Problem::away(true)))
+                    Err(stored_all.err().unwrap_or_else(|| Problem::nothing_changed()))
                 }
-                _ => Err(stored_all.err().unwrap_or_else(|| Problem::away(true))),
+                _ => Err(stored_all.err().unwrap_or_else(|| Problem::nothing_changed())),
             }
         }
     }
@@ -96,7 +96,7 @@ pub(crate) async fn build(
 async fn download(app: &App, zip: Name, size_bytes: i64) -> Result<File, Problem> {
     let failed = |error: std::io::Error| {
         tracing::error!(%error, "failed to write a zip to disk");
-        Problem::away(true)
+        Problem::nothing_changed()
     };
     let mut file = tokio::fs::File::from_std(tempfile::tempfile().map_err(failed)?);
     let mut bytes = app.blobs.read(zip, 0..size_bytes.unsigned_abs()).await?;

@@ -128,7 +128,7 @@ async fn reference_blobs(
     let settled = store::blobs::reference_blobs(tx, account_id, &distinct).await?;
     if settled.iter().any(|blob| blob.is_new) {
         // Another file with the same bytes was deleted meanwhile, and its blob with it.
-        return Err(Problem::away(true));
+        return Err(Problem::nothing_changed());
     }
     let ids: BTreeMap<[u8; 32], Uuid> =
         settled.into_iter().map(|ReferencedBlob { id, sha256, .. }| (sha256, id)).collect();
@@ -182,7 +182,7 @@ async fn write_pages<S>(
     for page in &site.pages {
         let html = site.documents.read(page.html).await.map_err(|error| {
             tracing::error!(%error, "failed to read a rewritten page from disk");
-            Problem::away(true)
+            Problem::nothing_changed()
         })?;
         let upsert = PageUpsert {
             id: app.rng.uuid_v7(now),

@@ -46,7 +46,7 @@ impl StoredResponse {
             return Ok((Self { request, status, headers, body: stored }, Response::from_parts(parts, body)));
         }
         let Ok(bytes) = to_bytes(body, usize::MAX).await else {
-            return Err(Problem::away(false).into_response());
+            return Err(Problem::outcome_unknown().into_response());
         };
         let response = Response::from_parts(parts, Body::from(bytes.clone()));
         match String::from_utf8(bytes.into()) {

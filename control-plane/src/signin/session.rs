@@ -63,7 +63,7 @@ pub(super) async fn begin(
     }
     sessions::insert_session(&mut tx, &session).await?;
     delete_expired(&mut tx, now).await?;
-    store::commit(tx).await.map_err(Problem::outcome_unknown)?;
+    store::commit(tx).await.map_err(Problem::commit_failed)?;
     app.credentials.invalidate(previous.as_slice());
     let mut response = redirect(return_to);
     let set = app.signin.cookies.set(Cookie::Session, &token, ends_at - now);

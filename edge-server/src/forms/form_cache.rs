@@ -214,7 +214,7 @@ impl FormCache {
             Code::NotFound => (&words.missing_title, &words.missing),
             Code::Suspended => (&words.suspended_title, &words.suspended),
             Code::PayloadTooLarge => (&words.refused_title, &words.too_large),
-            _ if problem.is_refusal() => (&words.refused_title, &words.refused),
+            _ if problem.is_client_error() => (&words.refused_title, &words.refused),
             _ => (&words.away_title, &words.away),
         };
         self.notice(manner, problem.status(), title, message)

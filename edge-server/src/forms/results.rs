@@ -55,7 +55,7 @@ impl Results {
             };
             known.get(&id, Instant::now(), count).await
         });
-        let counted = counted.await.map_err(|_| Problem::away(true))?;
+        let counted = counted.await.map_err(|_| Problem::nothing_changed())?;
         Ok(counted.map_err(|error: store::Error| Problem::from(error))?.value.body.clone())
     }
 

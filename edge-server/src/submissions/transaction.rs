@@ -46,7 +46,7 @@ impl StoreSubmission<'_> {
         let patience = self.edge.patience();
         let by = Instant::now() + patience;
         let conn = timeout_at(by, store::acquire_cancel_safe(&self.edge.db)).await;
-        let mut conn = conn.map_err(|_elapsed| Problem::away(true))??;
+        let mut conn = conn.map_err(|_elapsed| Problem::nothing_changed())??;
         let mut is_committing = false;
         match timeout_at(by, self.carry_out(&mut conn, patience, new, &mut is_committing)).await {
             Ok(done) => {
@@ -58,7 +58,7 @@ impl StoreSubmission<'_> {
                     is_committing,
                     "a submission was given up: postgres is silent, or makes it wait"
                 );
-                Err(Problem::away(!is_committing))
+                Err(if is_committing { Problem::outcome_unknown() } else { Problem::nothing_changed() })
             }
         }
     }
@@ -75,7 +75,7 @@ impl StoreSubmission<'_> {
         match self.take_within(&mut tx, new).await {
             Ok((outcome @ Outcome::Stored(_), signals)) => {
                 *is_committing = true;
-                store::commit(tx).await.map_err(Problem::outcome_unknown)?;
+                store::commit(tx).await.map_err(Problem::commit_failed)?;
                 if !signals.is_empty() {
                     if listeners(&signals) > self.open.listeners {
                         // It has more webhooks by now: the next one may go together with others again.

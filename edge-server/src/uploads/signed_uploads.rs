@@ -147,7 +147,7 @@ async fn receive(
 async fn next(edge: &EdgeState, body: &mut BodyDataStream) -> Result<Option<Bytes>, Problem> {
     let broken = |why: &str| Problem::new(Code::ValidationFailed, format!("the upload broke off: {why}"));
     match tokio::time::timeout(edge.uploads.patience, body.next()).await {
-        Err(_elapsed) => Err(broken("nothing came for too long").answered_with(StatusCode::REQUEST_TIMEOUT)),
+        Err(_elapsed) => Err(broken("nothing came for too long").with_status(StatusCode::REQUEST_TIMEOUT)),
         Ok(None) => Ok(None),
         Ok(Some(Ok(bytes))) => Ok(Some(bytes)),
         Ok(Some(Err(error))) => Err(broken(&error.to_string())),

@@ -23,7 +23,7 @@ impl EdgeTrust {
     }
 
     /// Whether these headers were set by an edge of ours. Takes the same time for every wrong token.
-    pub fn vouches_for(&self, headers: &HeaderMap) -> bool {
+    pub fn trusts(&self, headers: &HeaderMap) -> bool {
         let shown = headers.get(edge::TOKEN).map_or(&[][..], |value| value.as_bytes());
         !self.0.is_empty() && bool::from(shown.ct_eq(&self.0))
     }
@@ -52,7 +52,7 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let said = parts.headers.get(edge::CLIENT_IP).and_then(|value| value.to_str().ok()?.parse().ok());
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
-        let believed = said.filter(|_| EdgeTrust::from_ref(state).vouches_for(&parts.headers));
+        let believed = said.filter(|_| EdgeTrust::from_ref(state).trusts(&parts.headers));
         Ok(Self(believed.or(peer).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))))
     }
 }

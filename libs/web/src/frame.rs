@@ -9,7 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use contract::edge;
 use futures::FutureExt;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use serde_json::json;
 use tracing::{Instrument, Span};
 
@@ -25,14 +25,12 @@ pub struct Frame {
     /// Makes the span part of the trace named in the headers.
     pub continue_trace: fn(&Span, &HeaderMap),
     /// Counts the answer.
-    pub count: fn(&Answered<'_>),
+    pub count: fn(&CompletedRequest<'_>),
 }
 
 /// An answered request, as metrics see it: few values, nothing of anybody.
 #[derive(Debug)]
-pub struct Answered<'a> {
-    /// The request's method.
-    pub method: &'a Method,
+pub struct CompletedRequest<'a> {
     /// The route with its parameters' names; empty for none.
     pub route: &'a str,
     /// The answer's status.
@@ -56,7 +54,7 @@ pub type WriteMeta = Box<dyn Fn(&str) -> Meta + Send + Sync>;
 /// problems, reads the rest of a refused body, and puts the id on every answer.
 pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
-    let id: Arc<str> = match kept_request_id(request.headers()) {
+    let id: Arc<str> = match incoming_request_id(request.headers()) {
         Some(kept) => kept.into(),
         None => (frame.new_request_id)().into(),
     };
@@ -64,14 +62,9 @@ pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next)
     let uri = request.uri().clone();
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let route = matched.as_ref().map_or("", MatchedPath::as_str);
-    let method = request.method().clone();
-    let span = tracing::info_span!(
-        "request",
-        http.request.method = method.as_str(),
-        http.route = route,
-        request.id = &*id,
-        http.response.status_code = tracing::field::Empty,
-    );
+    let status = tracing::field::Empty;
+    let method = request.method().as_str();
+    let span = tracing::info_span!("request", method, route, request.id = &*id, status);
     (frame.continue_trace)(&span, request.headers());
     request.extensions_mut().insert(RequestId(id.clone()));
     request.extensions_mut().insert(meta.clone());
@@ -104,8 +97,8 @@ pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next)
     {
         response.headers_mut().append(header::LINK, link);
     }
-    (frame.count)(&Answered { method: &method, route, status: response.status(), elapsed: began.elapsed() });
-    span.record("http.response.status_code", response.status().as_u16());
+    (frame.count)(&CompletedRequest { route, status: response.status(), elapsed: began.elapsed() });
+    span.record("status", response.status().as_u16());
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(edge::REQUEST_ID, value);
     }
@@ -128,12 +121,12 @@ fn wrong_method(headers: &HeaderMap) -> Problem {
 }
 
 /// The id a request came with, if it is one word of sensible length: it will stand in logs.
-pub fn kept_request_id(headers: &HeaderMap) -> Option<&str> {
-    headers.get(edge::REQUEST_ID)?.to_str().ok().filter(|id| is_request_id(id.as_bytes()))
+pub fn incoming_request_id(headers: &HeaderMap) -> Option<&str> {
+    headers.get(edge::REQUEST_ID)?.to_str().ok().filter(|id| is_valid_request_id(id.as_bytes()))
 }
 
 /// Whether this is one word of sensible length.
-pub fn is_request_id(id: &[u8]) -> bool {
+pub fn is_valid_request_id(id: &[u8]) -> bool {
     let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     (8..=64).contains(&id.len()) && id.iter().all(is_of_word)
 }

@@ -23,7 +23,9 @@ pub use extract::{
     Json, JsonOfItems, OptionalJson, Path, Query, present, present_whole_number, read_item, whole_number,
     whole_number_or_null,
 };
-pub use frame::{Answered, Frame, MetaSlot, RequestId, frame, is_request_id, kept_request_id};
+pub use frame::{
+    CompletedRequest, Frame, MetaSlot, RequestId, frame, incoming_request_id, is_valid_request_id,
+};
 pub use listing::{PageInfo, PaginationQuery};
 pub use precondition::{IfMatch, etag};
 pub use problem::{Code, Problem};

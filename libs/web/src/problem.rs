@@ -51,7 +51,7 @@ codes! {
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body must be JSON";
     RateLimited = "rate_limited", TOO_MANY_REQUESTS, "Too many requests";
-    Unavailable = "unavailable", SERVICE_UNAVAILABLE, "Something we lean on is away";
+    Unavailable = "unavailable", SERVICE_UNAVAILABLE, "A dependency is unavailable";
     Internal = "internal", INTERNAL_SERVER_ERROR, "Our mistake";
 }
 
@@ -59,9 +59,9 @@ codes! {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Problem {
     code: Code,
-    /// Another status than its kind's own.
-    #[serde(default)]
-    answered_with: Option<u16>,
+    /// Replaces the status of the code. The serialized name is that of stored idempotent responses.
+    #[serde(default, rename = "answered_with")]
+    status_override: Option<u16>,
     detail: String,
     extra: Map<String, Value>,
     retry_after_seconds: Option<u64>,
@@ -71,7 +71,7 @@ impl Problem {
     /// A problem of that kind; `detail` says what was wrong, where, and what would be right.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         let detail = detail.into();
-        Self { code, answered_with: None, detail, extra: Map::new(), retry_after_seconds: None }
+        Self { code, status_override: None, detail, extra: Map::new(), retry_after_seconds: None }
     }
 
     /// Some fields are wrong.
@@ -89,25 +89,28 @@ impl Problem {
         Self::new(Code::NotFound, format!("there is no such {noun} in this account"))
     }
 
-    /// Something we lean on is away. Only where it is certain does it say that nothing was changed, and invite
-    /// to try again.
-    pub fn away(nothing_was_changed: bool) -> Self {
-        if nothing_was_changed {
-            let detail = "a part of the service is not reachable right now; nothing was changed";
-            return Self::new(Code::Unavailable, detail).retry_after(2);
-        }
-        let detail = "a part of the service broke off before it answered; whether this was carried out is not \
-                      known, so look before you send it again";
+    /// A dependency is unavailable and nothing was changed, so the caller may retry.
+    pub fn nothing_changed() -> Self {
+        let detail = "a part of the service is unavailable; nothing was changed";
+        Self::new(Code::Unavailable, detail).retry_after(2)
+    }
+
+    /// A dependency failed before it responded: the request may have been carried out or not, so the caller must
+    /// check before a retry.
+    pub fn outcome_unknown() -> Self {
+        let detail = "a part of the service failed before it responded, so it is not known whether the request was \
+                      carried out; check before you send it again";
         Self::new(Code::Unavailable, detail)
     }
 
-    /// A failure while something was being committed: it may have been done all the same.
-    pub fn outcome_unknown<E: Transient>(error: E) -> Self {
+    /// The problem of a failed commit. The transaction may have been committed all the same, so a transient error is
+    /// [`Self::outcome_unknown`].
+    pub fn commit_failed<E: Transient>(error: E) -> Self {
         if !error.is_transient() {
             return Self::from(error);
         }
-        tracing::warn!(%error, "something we lean on went away in the middle");
-        Self::away(false)
+        tracing::warn!(%error, "a dependency failed during a commit");
+        Self::outcome_unknown()
     }
 
     /// Adds a member to the body.
@@ -130,23 +133,22 @@ impl Problem {
         self
     }
 
-    /// Whether the caller is at fault, and not we.
+    /// Returns whether the status is 4xx.
     pub fn is_refusal(&self) -> bool {
         self.status().is_client_error()
     }
 
-    /// Answers with another status than its kind's own: a visitor is told of the same thing in other words than
-    /// the owner.
+    /// Replaces the status of the code, for a visitor who gets the same problem with another status than the owner.
     #[must_use]
-    pub fn answered_with(mut self, status: StatusCode) -> Self {
-        self.answered_with = Some(status.as_u16());
+    pub fn with_status(mut self, status: StatusCode) -> Self {
+        self.status_override = Some(status.as_u16());
         self
     }
 
-    /// The status it is answered with.
+    /// Returns the HTTP status of the response.
     pub fn status(&self) -> StatusCode {
-        let other = self.answered_with.and_then(|status| StatusCode::from_u16(status).ok());
-        other.unwrap_or(self.code.status())
+        let replaced = self.status_override.and_then(|status| StatusCode::from_u16(status).ok());
+        replaced.unwrap_or(self.code.status())
     }
 
     /// Its kind.
@@ -183,12 +185,12 @@ impl Problem {
 }
 
 impl<E: Transient> From<E> for Problem {
-    /// A failure below, before anything was committed: the log gets the cause, the caller learns whether trying
-    /// again may help. For a failure to commit there is [`Problem::outcome_unknown`].
+    /// The problem of an error before any commit. The cause goes to the log; the caller learns whether a retry may
+    /// succeed. A failed commit needs [`Problem::commit_failed`].
     fn from(error: E) -> Self {
         if error.is_transient() {
-            tracing::warn!(%error, "something we lean on is away");
-            return Self::away(true);
+            tracing::warn!(%error, "a dependency is unavailable");
+            return Self::nothing_changed();
         }
         tracing::error!(%error, "a call failed on our side");
         Self::new(Code::Internal, "this is our mistake, not yours; try again in a few seconds")
@@ -264,10 +266,10 @@ mod tests {
     use super::*;
 
     #[derive(Debug, thiserror::Error)]
-    #[error("the store is away")]
-    struct Away;
+    #[error("the store is unavailable")]
+    struct Unavailable;
 
-    impl Transient for Away {
+    impl Transient for Unavailable {
         fn is_transient(&self) -> bool {
             true
         }
@@ -275,8 +277,8 @@ mod tests {
 
     #[test]
     fn that_nothing_was_changed_is_only_said_where_it_is_certain() {
-        let before = Problem::from(Away);
-        let while_committing = Problem::outcome_unknown(Away);
+        let before = Problem::from(Unavailable);
+        let while_committing = Problem::commit_failed(Unavailable);
         assert_eq!((before.code, while_committing.code), (Code::Unavailable, Code::Unavailable));
         assert!(before.detail.contains("nothing was changed") && before.retry_after_seconds.is_some());
         assert!(!while_committing.detail.contains("nothing was changed"));

@@ -81,7 +81,7 @@ pub(super) async fn delete_batch(
                 results.push(PageDeletionResult { id, status: PageDeletionStatus::Deleted, error: None });
             }
             Err(problem) => {
-                if !problem.is_refusal() {
+                if !problem.is_client_error() {
                     if results.is_empty() {
                         return Err(problem);
                     }

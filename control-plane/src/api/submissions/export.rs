@@ -84,7 +84,7 @@ pub(super) async fn export(
     let (sender, mut chunks) = mpsc::channel(CHUNKS);
     tokio::spawn(write(app, call.account_id, form, sender, permit));
     // Before the first chunk, a failure can still be reported as a problem.
-    let Some(Chunk::Bytes(first)) = chunks.recv().await else { return Err(Problem::away(true)) };
+    let Some(Chunk::Bytes(first)) = chunks.recv().await else { return Err(Problem::nothing_changed()) };
     let rest = futures::stream::unfold(Some(chunks), next);
     let body = futures::stream::once(async { Ok(first) }).chain(rest);
     Ok(CsvFile { name, body: Body::from_stream(body) })

@@ -58,7 +58,7 @@ async fn find(edge: &EdgeState, form_id: Option<Uuid>, id: Uuid) -> Result<Serve
     let file = file.ok_or_else(|| Problem::new(Code::NotFound, "there is no such file"))?;
     if file.is_suspended {
         let status = StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS;
-        return Err(Problem::new(Code::Suspended, "this file's account is suspended").answered_with(status));
+        return Err(Problem::new(Code::Suspended, "this file's account is suspended").with_status(status));
     }
     Ok(file)
 }
