@@ -185,7 +185,7 @@ impl Lane<'_> {
         self.seat.begin();
         let accepted = Accepted::of(asked.accept_encoding.into_iter());
         let DateCache { text: date, second, .. } = self.today.at(now, &self.edge.clock);
-        let kept = asked.request_id.filter(|id| web::is_request_id(id));
+        let kept = asked.request_id.filter(|id| web::is_valid_request_id(id));
         let new = kept.is_none().then(|| new_request_id(&self.edge.rng));
         let request_id = kept.or(new.as_ref().map(<[u8; 32]>::as_slice)).unwrap_or_default();
         let saying = ResponseMeta { is_get: asked.is_get, request_id, date };
