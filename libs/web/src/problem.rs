@@ -134,7 +134,7 @@ impl Problem {
     }
 
     /// Returns whether the status is 4xx.
-    pub fn is_refusal(&self) -> bool {
+    pub fn is_client_error(&self) -> bool {
         self.status().is_client_error()
     }
 
