@@ -60,9 +60,9 @@ fn the_presets_are_the_specifications_in_its_order() {
 #[test]
 fn a_preset_is_a_form_that_may_be_made() {
     for workflow in &ALL {
-        assert_eq!(check(&preset.fields()), [], "{}", preset.id);
-        assert!(preset.description.ends_with('.'), "{}", preset.id);
-        assert!(std::ptr::eq(find(preset.id).unwrap(), preset), "{}", preset.id);
+        assert_eq!(check(&workflow.fields()), [], "{}", workflow.id);
+        assert!(workflow.description.ends_with('.'), "{}", workflow.id);
+        assert!(std::ptr::eq(find(workflow.id).unwrap(), workflow), "{}", workflow.id);
     }
     assert!(find("Contact").is_none());
 }
