@@ -1,12 +1,12 @@
-//! What an account may say of itself.
+//! Validation of account settings.
 
 use crate::FieldError;
 use crate::field_error::check_length;
 
-/// Characters of an account's name.
+/// Maximum length of an account's name, in characters.
 pub const NAME_CHARS_MAX: usize = 80;
 
-/// What is wrong with an account's name and time zone; nothing if they may be stored.
+/// Validates an account's name and time zone.
 pub fn check(name: Option<&str>, timezone: Option<&str>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some(name) = name {

@@ -1,24 +1,24 @@
-//! The addresses of this installation: what is served where, and how it is written.
+//! The public URLs of this installation: which host and path serve each resource.
 
 use url::Url;
 use uuid::Uuid;
 
 use crate::pages;
 
-/// The base host and the domain all sites live under.
+/// The base host and the domain of all sites.
 #[derive(Debug, Clone)]
 pub struct Addresses {
     base_url: Url,
     sites_domain: String,
 }
 
-/// The base URL or the sites domain can't be used.
+/// The base URL or the sites domain is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
-    /// The base URL is no http(s) origin.
+    /// The base URL is not an http(s) origin.
     #[error("base_url must be a http(s) address without path, like https://app.example.com: {0}")]
     BaseUrl(String),
-    /// The sites domain shares the base URL's domain.
+    /// The sites domain shares the base URL's registrable domain.
     #[error(
         "sites_domain {0} shares the base URL's domain: a site's page could then act as its visitor on the API"
     )]
@@ -26,13 +26,11 @@ pub enum Unusable {
 }
 
 impl Addresses {
-    /// Addresses under `base_url`, with sites under `sites_domain`.
+    /// Creates the URLs of `base_url`, with sites under `sites_domain`.
     ///
-    /// User HTML must never share cookies with the API, so the two may not lie under one another or under
-    /// one parent; except on localhost, where a browser sends no site's cookies to another.
-    ///
-    /// # Errors
-    /// [`Unusable`].
+    /// User HTML must never share cookies with the API, so neither host may be a subdomain of the other, and both may
+    /// not share a parent domain. Localhost is excepted, because browsers send no cookies from one `*.localhost` site
+    /// to another.
     pub fn new(base_url: &str, sites_domain: &str) -> Result<Self, Unusable> {
         let wrong = || Unusable::BaseUrl(base_url.to_owned());
         let base_url = Url::parse(base_url).map_err(|_| wrong())?;
@@ -46,74 +44,74 @@ impl Addresses {
         Ok(Self { base_url, sites_domain: sites_domain.to_ascii_lowercase() })
     }
 
-    /// The base host's origin, without a slash at its end.
+    /// Returns the origin of the base host, without a trailing slash.
     pub fn base(&self) -> &str {
         self.base_url.as_str().trim_end_matches('/')
     }
 
-    /// The base host's name, without port.
+    /// Returns the base host's name, without the port.
     pub fn base_host(&self) -> &str {
         self.base_url.host_str().unwrap_or_default()
     }
 
-    /// Whether this installation runs on somebody's own machine.
+    /// Returns whether this installation runs on localhost.
     pub fn is_local(&self) -> bool {
         is_local(self.base_host())
     }
 
-    /// The domain all sites live under.
+    /// Returns the domain of all sites.
     pub fn sites_domain(&self) -> &str {
         &self.sites_domain
     }
 
-    /// A site's host name, without port.
+    /// Returns a site's host name, without the port.
     pub fn site_host(&self, subdomain: &str) -> String {
         format!("{subdomain}.{}", self.sites_domain)
     }
 
-    /// A site's origin.
+    /// Returns a site's origin.
     pub fn site(&self, subdomain: &str) -> String {
         self.at(&self.site_host(subdomain))
     }
 
-    /// The origin of any host we answer for.
+    /// Returns the origin of any host of this installation.
     pub fn at(&self, host: &str) -> String {
         let port = self.base_url.port().map(|port| format!(":{port}")).unwrap_or_default();
         format!("{}://{host}{port}", self.base_url.scheme())
     }
 
-    /// A page on its site.
+    /// Returns a page's URL on its site.
     pub fn page(&self, subdomain: &str, slug: &str) -> String {
         format!("{}{}", self.site(subdomain), pages::path_of(slug))
     }
 
-    /// A page on the base host: bare if it holds the short address, else with its site named.
+    /// Returns a page's URL on the base host: without a query if the page holds the short URL, else with `?site=`.
     pub fn short_page(&self, slug: &str, subdomain: &str, holds_short_address: bool) -> String {
         let site = if holds_short_address { String::new() } else { format!("?site={subdomain}") };
         format!("{}/p/{slug}{site}", self.base())
     }
 
-    /// A form's hosted page.
+    /// Returns the URL of a hosted form.
     pub fn form(&self, id: Uuid) -> String {
         format!("{}/f/{id}", self.base())
     }
 
-    /// Where a form's submissions go.
+    /// Returns the URL that accepts a form's submissions.
     pub fn submit(&self, id: Uuid) -> String {
         format!("{}/api/forms/{id}/submit", self.base())
     }
 
-    /// Where a trial is claimed.
+    /// Returns the URL for claiming a trial.
     pub fn claim(&self, token: &str) -> String {
         format!("{}/claim/{token}", self.base())
     }
 
-    /// An asset: under its id, so that the address is known before its bytes are.
+    /// Returns an asset's URL. It contains the id, not a digest, so that the URL is known before the upload.
     pub fn asset(&self, id: Uuid, filename: &str) -> String {
         self.on_assets(&id.to_string(), filename)
     }
 
-    /// A deployed image or font: under the digest of its bytes, in hexadecimal digits.
+    /// Returns the URL of a deployed image or font. It contains the SHA-256 of the content, in hexadecimal digits.
     pub fn asset_by_content(&self, sha256: &str, filename: &str) -> String {
         self.on_assets(sha256, filename)
     }
@@ -127,7 +125,7 @@ impl Addresses {
         url.into()
     }
 
-    /// The subdomain a host name asks for; `None` for the base host and for names that are not ours.
+    /// Returns the subdomain of a host name, or `None` for the base host and for hosts outside the sites domain.
     pub fn subdomain_of<'a>(&self, host: &'a str) -> Option<&'a str> {
         let name = host.strip_suffix(self.sites_domain.as_str())?.strip_suffix('.')?;
         (!name.is_empty() && !name.contains('.')).then_some(name)
@@ -138,7 +136,8 @@ fn is_local(host: &str) -> bool {
     host == "localhost" || host == "127.0.0.1" || host == "[::1]"
 }
 
-/// The last two labels, which is the registrable domain for most suffixes and too careful for the others.
+/// Returns the last two labels. That is the registrable domain for most public suffixes, and too strict for the
+/// others.
 fn parent(host: &str) -> &str {
     let from = host.rmatch_indices('.').nth(1).map_or(0, |(at, _)| at + 1);
     &host[from..]
@@ -149,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sites_keep_the_base_urls_scheme_and_port() {
+    fn sites_share_the_base_urls_scheme_and_port() {
         let local = Addresses::new("http://localhost:8080", "localhost").unwrap();
         assert_eq!(local.page("a-b", "index"), "http://a-b.localhost:8080/");
         assert_eq!(local.page("a-b", "x/y"), "http://a-b.localhost:8080/x/y");
@@ -159,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_assets_address_ends_with_its_name() {
+    fn an_asset_url_ends_with_the_file_name() {
         let local = Addresses::new("http://localhost:8080", "localhost").unwrap();
         let id = Uuid::from_u128(1);
         assert_eq!(
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_label_below_the_sites_domain_is_a_site() {
+    fn a_site_host_is_one_label_below_the_sites_domain() {
         let addresses = Addresses::new("https://app.example.com", "pages.test").unwrap();
         assert_eq!(addresses.subdomain_of("a-b.pages.test"), Some("a-b"));
         for other in ["pages.test", ".pages.test", "a.b.pages.test", "a-bpages.test", "app.example.com", ""] {

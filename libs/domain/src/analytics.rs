@@ -1,11 +1,10 @@
-//! Questions about a site's visits: what can be asked, over which days, cut how, and what the answers mean.
+//! Analytics queries: parameters, periods, dimensions, and the computation of metrics from counts.
 //!
-//! Everything here is arithmetic with words, days and counts. Whoever counts is handed a [`Question`] and gives
-//! back sums ([`Sums`]); what they mean is decided here, once, so that a total, a row and a bucket never disagree.
+//! Everything here is pure. The warehouse receives a validated query and returns counts ([`Sums`]); metrics are
+//! computed from them here, once, so that totals, rows and buckets never disagree.
 //!
-//! Periods are whole calendar days in the site's time zone: `7d` is today and the six days before, which is what
-//! people read into it. A range of days becomes a half-open range of instants here, so that a day of 23 or 25
-//! hours needs no further thought anywhere else.
+//! Periods are whole calendar days in the site's time zone: `7d` is today and the six days before. They become
+//! half-open intervals in UTC here, so no other code handles days of 23 or 25 hours.
 
 mod buckets;
 mod cohorts;

@@ -1,7 +1,7 @@
-//! Which answers a form accepts.
+//! Validation of the answers to a form.
 //!
-//! One function decides, for the edge that takes submissions, the control plane that edits them, and the
-//! tests. What it lets through is what is stored: shown fields only, unknown keys left out.
+//! The edge validates new submissions with it, the control plane validates edits, and the tests check both. Its
+//! result is stored: only answers to visible fields, without unknown keys.
 
 mod values;
 
@@ -19,19 +19,16 @@ use crate::fields::{Field, FieldType, ShowIf};
 
 pub use values::is_email;
 
-/// More text than this for patterns takes long: up to some twenty microseconds a byte.
+/// Above this number of bytes to match against patterns, validation is slow: up to some twenty microseconds a byte.
 const HEAVY_BYTES: usize = 256;
 
-/// The answers to be stored, by field name.
+/// Answers by field name.
 pub type Answers = Map<String, Value>;
 
-/// The answers a form keeps of what was `given`.
+/// Validates answers and returns those to store.
 ///
-/// Fields hidden by `showIf` are neither checked nor kept; keys the form doesn't have are left out; an
-/// empty text counts as no answer.
-///
-/// # Errors
-/// Everything wrong, one error a field.
+/// Fields hidden by `showIf` are neither validated nor stored; unknown keys are dropped; an empty text counts as no
+/// answer. Returns at most one error for each field.
 pub fn check(fields: &[Field], given: &Answers) -> Result<Answers, Vec<FieldError>> {
     let mut kept = Answers::new();
     let mut errors = Vec::new();
@@ -55,8 +52,8 @@ pub fn check(fields: &[Field], given: &Answers) -> Result<Answers, Vec<FieldErro
     if errors.is_empty() { Ok(kept) } else { Err(errors) }
 }
 
-/// Whether [`check`] may take long enough to be done where nobody else waits for it: a pattern has to be compiled first, or
-/// there is much to match.
+/// Returns whether [`check`] may block the runtime for too long: a pattern is not compiled yet, or there is much text
+/// to match.
 pub fn is_heavy(fields: &[Field], given: &Answers) -> bool {
     let mut bytes = 0;
     fields.iter().any(|field| {
@@ -67,7 +64,7 @@ pub fn is_heavy(fields: &[Field], given: &Answers) -> bool {
     })
 }
 
-/// Answers with others put over them; a null takes one away.
+/// Merges `others` into answers; null removes an answer.
 pub fn merged(answers: &Answers, others: Answers) -> Answers {
     let mut merged = answers.clone();
     for (name, answer) in others {
@@ -80,8 +77,8 @@ pub fn merged(answers: &Answers, others: Answers) -> Answers {
     merged
 }
 
-/// What a merge leaves of a submission: with the answers `kept` those that were there to questions which the form no
-/// longer asks, unless a null of `changes` takes them away.
+/// Adds to the answers `kept` of an edited submission the answers of `before` to fields that the form no longer has,
+/// unless `changes` sets them to null.
 pub fn with_past(mut kept: Answers, fields: &[Field], before: &Answers, changes: &Answers) -> Answers {
     for (name, answer) in before {
         let is_asked = fields.iter().any(|field| field.name == *name);
@@ -92,8 +89,8 @@ pub fn with_past(mut kept: Answers, fields: &[Field], before: &Answers, changes:
     kept
 }
 
-/// What a browser posted, as answers: texts become what their field's type means. What can't be read as that
-/// type is left a text, for [`check`] to complain about. Files can't be posted this way.
+/// Converts the values of an HTML form to answers by the type of their field. A value that can't be converted stays a
+/// text, which [`check`] rejects. Files can't be submitted this way.
 pub fn from_pairs(fields: &[Field], pairs: &BTreeMap<String, Vec<String>>) -> Answers {
     let read = |field: &Field, values: &[String]| match field.kind {
         FieldType::Multiselect => Value::from(values.to_vec()),
@@ -107,10 +104,10 @@ pub fn from_pairs(fields: &[Field], pairs: &BTreeMap<String, Vec<String>>) -> An
         .collect()
 }
 
-/// A number as people and browsers write it, `.5` and `+1` too; what is none stays a text.
+/// Parses a number as browsers write it, including `.5` and `+1`; any other text stays a text.
 fn read_number(text: &str) -> Value {
     let is_written_so = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
-    // Whole ones first: a float holds but 53 bits of them.
+    // Integers first: a float represents only 53 bits of them.
     let whole = || text.parse::<serde_json::Number>().ok();
     let float = || {
         let float = text.chars().all(is_written_so).then(|| text.parse().ok())?;
@@ -119,8 +116,8 @@ fn read_number(text: &str) -> Value {
     whole().or_else(float).map_or_else(|| Value::from(text), Value::Number)
 }
 
-/// Whether a rule's other field is itself shown and has the wanted answer. No answer is what a box that is not ticked
-/// gives, and an empty text.
+/// Returns whether the other field of a rule is itself shown and has the rule's answer. An unchecked checkbox is
+/// submitted as no answer, and so is an empty text.
 fn applies(rule: &ShowIf, shown: &BTreeSet<&str>, given: &Answers) -> bool {
     shown.contains(rule.field.as_str())
         && match given.get(&rule.field).filter(|value| !is_blank(value)) {

@@ -1,8 +1,8 @@
-//! Digits and letters only: tokens that survive a double click, a shell and a URL.
+//! Base-62 encoding: tokens of digits and letters, which need no quoting in a shell or URL.
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The last `length` base-62 digits of the big-endian number in `bytes`.
+/// Returns the last `length` base-62 digits of the big-endian number in `bytes`.
 ///
 /// With 32 random bytes and 30 digits (178 bits) the bias is below 2⁻⁷⁷.
 pub fn encode(bytes: &[u8], length: usize) -> String {
@@ -12,7 +12,7 @@ pub fn encode(bytes: &[u8], length: usize) -> String {
     String::from_utf8_lossy(&digits).into_owned()
 }
 
-/// Long division in place; gives the remainder.
+/// Divides in place and returns the remainder.
 fn divide_by_62(number: &mut [u8]) -> usize {
     number.iter_mut().fold(0usize, |remainder, byte| {
         let dividend = remainder * 256 + usize::from(*byte);
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_read_as_usual() {
+    fn encodes_numbers_as_usual() {
         assert_eq!(encode(&[0], 3), "000");
         assert_eq!(encode(&[61], 1), "z");
         assert_eq!(encode(&62u32.to_be_bytes(), 2), "10");

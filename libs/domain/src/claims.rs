@@ -1,9 +1,8 @@
-//! When a trial may be claimed.
+//! The claim deadline of trials.
 
 use chrono::{DateTime, Utc};
 
-/// Whether a trial may still be claimed. Its last moment is the one before the deadline, at which it may already
-/// be deleted.
+/// Returns whether a trial can still be claimed. At the deadline itself it may already be deleted.
 pub fn is_open(now: DateTime<Utc>, deadline: Option<DateTime<Utc>>) -> bool {
     deadline.is_none_or(|deadline| now < deadline)
 }

@@ -1,4 +1,4 @@
-//! Where a listing goes on, as an opaque word.
+//! Cursors of paginated lists: the position after a row, as an opaque string.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,23 +7,21 @@ use uuid::Uuid;
 
 use crate::timestamps;
 
-/// The last row of a part of a listing: its time, to the microsecond, and its id.
+/// The last row of a page of a list: its creation time, to the microsecond, and its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
-    /// When the row was made.
     pub created_at: DateTime<Utc>,
-    /// The row.
     pub id: Uuid,
 }
 
 impl Cursor {
-    /// The word given to callers.
+    /// Encodes the cursor for callers.
     pub fn encode(&self) -> String {
         let time = self.created_at.timestamp_micros().to_be_bytes();
         URL_SAFE_NO_PAD.encode([time.as_slice(), self.id.as_bytes()].concat())
     }
 
-    /// Reads a word back; `None` for a word we never gave.
+    /// Decodes a cursor; `None` if [`Self::encode`] can't have produced the text.
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (time, id) = bytes.split_at_checked(8)?;
@@ -38,11 +36,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_reads_back_and_a_changed_one_is_refused() {
+    fn a_cursor_round_trips_and_a_changed_one_is_rejected() {
         let created_at = DateTime::from_timestamp_micros(1_763_694_704_123_456).unwrap();
         let cursor = Cursor { created_at, id: Uuid::from_u128(7) };
         assert_eq!(Cursor::parse(&cursor.encode()), Some(cursor));
-        // Made up, with times that no database holds.
+        // Forged cursors with times that Postgres can't store.
         let eons = [-1, i64::MIN / 2, i64::MAX / 2]
             .map(|micros| URL_SAFE_NO_PAD.encode([micros.to_be_bytes().as_slice(), &[0; 16]].concat()));
         for wrong in eons {

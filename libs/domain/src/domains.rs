@@ -1,4 +1,4 @@
-//! Custom domains: which hosts an account may bring, and what it must publish to show that one is its own.
+//! Custom domains: which hosts an account may add, and which DNS records prove ownership.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,22 +7,20 @@ use url::Host;
 use crate::base62;
 use crate::field_error::FieldError;
 
-/// A DNS record to publish.
+/// A DNS record that the owner must publish.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "DnsRecord")]
 pub struct Record {
     /// `CNAME` or `TXT`.
     pub r#type: &'static str,
-    /// The record's full name.
+    /// Full name of the record.
     pub name: String,
-    /// Its value.
+    /// Value of the record.
     pub value: String,
 }
 
-/// The host in lower case and punycode.
-///
-/// # Errors
-/// It is no public host name, or one of ours (`own` and what lies under them).
+/// Returns the host in lower case and punycode. Rejects hosts that are not public, and those of this installation
+/// (`own` and their subdomains).
 pub fn read(domain: &str, own: &[&str]) -> Result<String, FieldError> {
     let wrong = |code, message: &str| FieldError::new("domain", code, message);
     let malformed = || {
@@ -50,12 +48,12 @@ pub fn read(domain: &str, own: &[&str]) -> Result<String, FieldError> {
     Ok(host)
 }
 
-/// What an owner publishes to show that a domain is theirs.
+/// Returns the value of the TXT record that proves ownership of a domain.
 pub fn challenge(random: &[u8; 32]) -> String {
     base62::encode(random, 32)
 }
 
-/// The records to publish for `domain`, which is to show the site at `target`.
+/// Returns the DNS records for a `domain` that should serve the site at `target`.
 pub fn records(domain: &str, target: &str, challenge: &str) -> Vec<Record> {
     vec![
         Record { r#type: "CNAME", name: domain.to_owned(), value: target.to_owned() },
@@ -68,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_domain_is_written_in_lower_case_and_punycode() {
+    fn a_domain_is_normalized_to_lower_case_and_punycode() {
         for (given, host) in [
             ("Example.COM", "example.com"),
             ("www.example.com.", "www.example.com"),
@@ -79,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_public_host_is_refused() {
+    fn rejects_hosts_that_are_not_public() {
         for wrong in [
             "",
             "localhost",
@@ -102,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_hosts_and_those_under_them_are_refused() {
+    fn rejects_hosts_of_this_installation() {
         for ours in ["app.test", "x.app.test", "SITES.test", "shop.sites.test"] {
             assert_eq!(read(ours, &["app.test", "sites.test"]).unwrap_err().code, "reserved", "{ours}");
         }

@@ -1,17 +1,17 @@
-//! Secrets at rest: readable by whoever holds the master key, by nobody else.
+//! Encryption of secrets at rest under a master key.
 //!
-//! XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03): its 24-byte nonce may be random. The purpose is
-//! authenticated beside the text, so that a sealed URL can't be passed off as a sealed signing secret.
+//! XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03), whose 24-byte nonce may be random. The purpose is authenticated
+//! as associated data, so that an encrypted URL can't be substituted for an encrypted signing secret.
 
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305, XNonce};
 use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 
-/// Bytes of a nonce, which stand before the sealed text.
+/// Bytes of a nonce, which precedes the ciphertext.
 pub const NONCE_BYTES: usize = 24;
 
-/// The key that seals. Its `Debug` shows nothing.
+/// The encryption key. Its `Debug` output is redacted.
 #[derive(Clone)]
 pub struct MasterKey([u8; 32]);
 
@@ -21,7 +21,7 @@ impl std::fmt::Debug for MasterKey {
     }
 }
 
-/// The sealed bytes can't be opened: another key, another purpose, or changed bytes.
+/// The ciphertext can't be decrypted: wrong key, wrong purpose, or modified bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("a sealed secret can't be opened: wrong master key, or the stored bytes were changed")]
 pub struct DecryptError;
@@ -33,7 +33,7 @@ impl crate::Transient for DecryptError {
 }
 
 impl MasterKey {
-    /// A key from 64 hexadecimal digits; `None` if the text is anything else.
+    /// Parses 64 hexadecimal digits; `None` if the text is anything else.
     pub fn from_hex(text: &str) -> Option<Self> {
         let mut key = [0; 32];
         if text.len() != 64 || !text.is_ascii() {
@@ -45,14 +45,14 @@ impl MasterKey {
         Some(Self(key))
     }
 
-    /// A key made of a secret that services share; nobody gets from it to the secret.
+    /// Derives a key from a secret that services share. The secret can't be recovered from it.
     pub fn of_secret(secret: &[u8]) -> Self {
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret) else { return Self([0; 32]) };
         mac.update(b"master key v1");
         Self(mac.finalize().into_bytes().into())
     }
 
-    /// Seals `text` for one `purpose` with a nonce that was never used before (24 random bytes).
+    /// Encrypts `text` for one `purpose`. The nonce must never have been used before (24 random bytes).
     pub fn seal(&self, purpose: &str, nonce: [u8; NONCE_BYTES], text: &[u8]) -> Vec<u8> {
         let cipher = XChaCha20Poly1305::new(&self.0.into());
         let payload = Payload { msg: text, aad: purpose.as_bytes() };
@@ -61,27 +61,24 @@ impl MasterKey {
         [nonce.as_slice(), &sealed].concat()
     }
 
-    /// A key of its own for `purpose` and each sequence of `parts`; nobody gets from it to this one.
+    /// Derives a separate key for `purpose` and `parts`. This key can't be recovered from it.
     pub fn derive(&self, purpose: &str, parts: &[&str]) -> Self {
         Self(self.digest(purpose, parts))
     }
 
-    /// A digest of `parts` for `purpose` that nobody without the key can make or check.
+    /// Returns a digest of `parts` for `purpose`, which can be computed only with the key.
     pub fn digest(&self, purpose: &str, parts: &[&str]) -> [u8; 32] {
-        // HMAC takes keys of any length.
+        // HMAC accepts keys of any length, so this never fails.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return [0; 32] };
         for part in [purpose].iter().chain(parts) {
-            // Their lengths too, so that what belongs to one part can't be passed off as another's.
+            // The lengths are part of the input, so that bytes can't be moved from one part to the next.
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part.as_bytes());
         }
         mac.finalize().into_bytes().into()
     }
 
-    /// What was sealed for that `purpose`.
-    ///
-    /// # Errors
-    /// [`DecryptError`].
+    /// Decrypts a text that [`Self::seal`] encrypted for the same `purpose`.
     pub fn open(&self, purpose: &str, sealed: &[u8]) -> Result<Vec<u8>, DecryptError> {
         let (nonce, text) = sealed.split_at_checked(NONCE_BYTES).ok_or(DecryptError)?;
         let nonce: [u8; NONCE_BYTES] = nonce.try_into().map_err(|_| DecryptError)?;

@@ -1,7 +1,7 @@
-//! Entries of pages: what they may hold, and how a page's template shows them.
+//! Page entries: limits of their data, and the template that renders them.
 //!
-//! Whoever fills in an entry is a stranger, so what they wrote is text wherever the template puts it: no markup, no
-//! script, no style, no address that runs one.
+//! Entries come from visitors, so their values are untrusted text wherever the template puts them: they can't add
+//! markup, scripts, styles or active URLs.
 
 mod placeholders;
 mod template;
@@ -13,20 +13,20 @@ use crate::FieldError;
 
 pub use template::Template;
 
-/// Most entries of a page.
+/// Maximum number of entries of a page.
 pub const ENTRIES_MAX: i32 = 500;
-/// Most bytes of an entry's data, as JSON.
+/// Maximum size of an entry's data, as JSON.
 pub const DATA_BYTES_MAX: usize = 16 * 1024;
-/// How a placeholder is called, as a regular expression.
+/// Regular expression of a placeholder's name.
 pub const PLACEHOLDER_PATTERN: &str = "^[A-Za-z0-9_.-]{1,64}$";
 
-/// What is wrong with a template of entries.
+/// Validates an entry template.
 pub fn check_template(template: &str) -> Option<FieldError> {
     let message = Template::parse(template).err()?;
     Some(FieldError::new("entryTemplate", "template", format!("entryTemplate: {message}")))
 }
 
-/// What is wrong with the data of an entry: each value must be one that can be shown.
+/// Validates an entry's data: every value must be displayable.
 pub fn check_data(data: &Map<String, Value>) -> Vec<FieldError> {
     let wrong = data.iter().filter(|(_, value)| text(value).is_none());
     let field_error = |(key, _): (&String, &Value)| {
@@ -37,15 +37,15 @@ pub fn check_data(data: &Map<String, Value>) -> Vec<FieldError> {
     wrong.map(field_error).collect()
 }
 
-/// Whether the data is larger than an entry may be.
+/// Returns whether the data exceeds the maximum size of an entry.
 pub fn is_too_large(data: &Map<String, Value>) -> bool {
     let mut counter = Counter(0);
-    // Counting never fails.
+    // The counter never fails.
     let counted = serde_json::to_writer(&mut counter, data);
     counted.is_err() || counter.0 > DATA_BYTES_MAX
 }
 
-/// Counts what is written to it.
+/// A writer that counts bytes.
 struct Counter(usize);
 
 impl std::io::Write for Counter {
@@ -59,7 +59,7 @@ impl std::io::Write for Counter {
     }
 }
 
-/// A value as it is shown: nothing for null, lists with commas. `None` for what can't be shown.
+/// Returns a value as it is displayed: null as nothing, lists with commas; `None` if it can't be displayed.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::Null => Some(String::new()),

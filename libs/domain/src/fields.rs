@@ -1,4 +1,4 @@
-//! One field of a form: what it asks and what it accepts.
+//! Fields of a form: their types, constraints and validation.
 
 use std::collections::BTreeSet;
 
@@ -10,49 +10,49 @@ use crate::FieldError;
 use crate::field_error::check_length;
 use crate::patterns::{MAX_PATTERN, Pattern};
 
-/// Most fields of one form.
+/// Maximum number of fields of one form.
 pub const MAX_FIELDS: usize = 100;
-/// Most characters of one text, whatever the field says.
+/// Maximum length of one answer, in characters, whatever the field allows.
 pub const MAX_TEXT: usize = 20_000;
-/// Most options of one choice.
+/// Maximum number of options of one field.
 const MAX_OPTIONS: usize = 200;
-/// Most characters of one option.
+/// Maximum length of one option, in characters.
 const MAX_OPTION_CHARS: usize = 500;
-/// Most characters of an `accept`.
+/// Maximum length of `accept`, in characters.
 const MAX_ACCEPT: usize = 500;
 
-/// What kind of answer a field takes.
+/// Type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FieldType {
-    /// One line.
+    /// One line of text.
     Text,
     /// An e-mail address.
     Email,
-    /// Several lines.
+    /// Several lines of text.
     Textarea,
     /// A number.
     Number,
     /// One of the options.
     Select,
-    /// Any of the options.
+    /// Any number of the options.
     Multiselect,
-    /// Yes or no.
+    /// Checked or not.
     Checkbox,
-    /// A web address.
+    /// A http(s) URL.
     Url,
     /// A telephone number.
     Tel,
-    /// A day, `YYYY-MM-DD`.
+    /// A date, `YYYY-MM-DD`.
     Date,
-    /// Text the visitor doesn't see.
+    /// A text that the visitor does not see.
     Hidden,
     /// An uploaded file, by its object id.
     File,
 }
 
 impl FieldType {
-    /// Whether people write what they like, so that `minLength`, `maxLength` and `pattern` say something.
+    /// Returns whether the type is free text, to which `minLength`, `maxLength` and `pattern` apply.
     pub(crate) fn is_free_text(self) -> bool {
         matches!(self, Self::Text | Self::Textarea | Self::Email | Self::Url | Self::Tel | Self::Hidden)
     }
@@ -62,72 +62,72 @@ impl FieldType {
     }
 }
 
-/// Shown only while another field has this answer.
+/// Condition on another field's answer, without which the field is hidden.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShowIf {
     /// Name of the other field.
     pub field: String,
-    /// Its answer; of a multiselect, one of its answers.
+    /// Its answer; for a multiselect, one of its answers.
     pub equals: Value,
 }
 
-/// One question of a form.
+/// A field of a form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Field {
     /// Key of the answer in a submission.
     #[schemars(length(min = 1, max = 64), regex(pattern = "^[A-Za-z0-9_-]+$"))]
     pub name: String,
-    /// What people read.
+    /// Label that visitors read.
     #[schemars(length(min = 1, max = 500))]
     pub label: String,
-    /// What kind of answer.
+    /// Type of the answer.
     #[serde(rename = "type")]
     pub kind: FieldType,
-    /// Whether an answer must be given.
+    /// Whether an answer is required.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub required: bool,
     /// Example text in an empty input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 500))]
     pub placeholder: Option<String>,
-    /// The choices of a select or multiselect.
+    /// Options of a select or multiselect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_OPTIONS), inner(length(min = 1, max = MAX_OPTION_CHARS)))]
     pub options: Vec<String>,
-    /// Fewest characters of a text.
+    /// Minimum length of a text, in characters.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
     #[schemars(range(max = MAX_TEXT))]
     pub min_length: Option<u32>,
-    /// Most characters of a text.
+    /// Maximum length of a text, in characters.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
     #[schemars(range(max = MAX_TEXT))]
     pub max_length: Option<u32>,
-    /// Regular expression the whole text must match (the `regex` crate's syntax: linear time).
+    /// Regular expression that the whole text must match, in the syntax of the `regex` crate (linear time).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", length(max = MAX_PATTERN), extend("format" = "regex"))]
     pub pattern: Option<Pattern>,
-    /// Smallest number.
+    /// Minimum of a number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
-    /// Largest number.
+    /// Maximum of a number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
-    /// Of a file: extensions or a media-type pattern.
+    /// For a file: accepted extensions and media types, as in HTML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = MAX_ACCEPT))]
     pub accept: Option<String>,
-    /// Of a file: most bytes.
+    /// For a file: maximum size in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
     #[schemars(range(min = 1))]
     pub max_file_size: Option<u64>,
-    /// When the field is shown; always if absent.
+    /// Condition for showing the field; always shown if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub show_if: Option<ShowIf>,
 }
 
-/// What is wrong with a form's fields, each error with its path (`fields[2].options`).
+/// Validates a form's fields. Errors have paths such as `fields[2].options`.
 pub fn check(fields: &[Field]) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if fields.is_empty() || fields.len() > MAX_FIELDS {
@@ -200,7 +200,7 @@ fn check_one(errors: &mut Vec<FieldError>, field: &Field, path: &dyn Fn(&str) ->
     }
 }
 
-/// Refuses what says nothing of this kind of field: whoever wrote it meant something by it.
+/// Rejects constraints that don't apply to the type: they would silently have no effect.
 fn check_belonging(errors: &mut Vec<FieldError>, field: &Field, path: &dyn Fn(&str) -> String) {
     let (is_text, is_number) = (field.kind.is_free_text(), field.kind == FieldType::Number);
     let is_file = field.kind == FieldType::File;
@@ -219,7 +219,7 @@ fn check_belonging(errors: &mut Vec<FieldError>, field: &Field, path: &dyn Fn(&s
     }
 }
 
-/// A whole number however it is written: JSON knows no difference between `1` and `1.0`.
+/// Deserializes an integer in any notation: JSON does not distinguish `1` from `1.0`.
 fn whole<'de, D: Deserializer<'de>, N: TryFrom<u64>>(reader: D) -> Result<Option<N>, D::Error> {
     let Some(number) = Option::<serde_json::Number>::deserialize(reader)? else { return Ok(None) };
     let float = || number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..9e15).contains(float));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complaint_names_the_place() {
+    fn an_error_has_the_path_of_the_field() {
         let name = json!({"name": "a", "label": "A", "type": "text"});
         assert_eq!(errors(json!([name])), Vec::<String>::new());
         assert_eq!(errors(json!([])), ["fields"]);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constraint_is_refused_where_it_says_nothing() {
+    fn rejects_a_constraint_that_does_not_apply_to_the_type() {
         let set = [
             ("minLength", json!(1)),
             ("maxLength", json!(2)),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_no_answer_has_is_refused_and_a_whole_number_may_have_a_point() {
+    fn rejects_impossible_lengths_and_accepts_integers_with_a_point() {
         let of = |min: Value, max: Value| json!([{"name": "a", "label": "A", "type": "text", "minLength": min, "maxLength": max}]);
         assert_eq!(errors(of(json!(2.0), json!(20_000))), Vec::<String>::new());
         assert_eq!(errors(of(json!(3), json!(2))), ["fields[0].minLength"]);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_would_need_much_memory_or_escape_its_brackets_is_refused() {
+    fn rejects_patterns_that_need_much_memory_or_escape_their_group() {
         let check = |text: &str| Pattern::from(text.to_owned()).check();
         for wrong in [r"(\w{1000}){1000}", "a)|(?:b", "(", "(?x)a # b", &"a".repeat(501)] {
             assert!(check(wrong).is_err(), "{wrong}");

@@ -1,17 +1,17 @@
-//! Folders: what one may be called, and what lies in them.
+//! Folders: their names, and the resources that they contain.
 
 use crate::FieldError;
 use crate::field_error::check_length;
 use crate::scopes::Resource;
 
-/// Characters of a folder's name.
+/// Maximum length of a folder's name, in characters.
 pub const NAME_CHARS_MAX: usize = 80;
-/// Characters of its description.
+/// Maximum length of a folder's description, in characters.
 pub const DESCRIPTION_CHARS_MAX: usize = 500;
-/// Most things moved by one call.
+/// Maximum number of resources that one call moves.
 pub const MOVES_MAX: usize = 200;
 
-/// What is wrong with a folder's name and description; nothing if it may be stored.
+/// Validates a folder's name and description.
 pub fn check(name: Option<&str>, description: Option<&str>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some(name) = name {
@@ -23,7 +23,7 @@ pub fn check(name: Option<&str>, description: Option<&str>) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with the number of things to move.
+/// Validates the number of resources to move.
 pub fn check_moves(count: usize) -> Vec<FieldError> {
     if (1..=MOVES_MAX).contains(&count) {
         return vec![];
@@ -32,7 +32,7 @@ pub fn check_moves(count: usize) -> Vec<FieldError> {
     vec![FieldError::new("resources", "count", message)]
 }
 
-/// The kind that an API call calls by this word, if such things lie in folders.
+/// Returns the kind of resource with this name in the API, or `None` if folders contain no such resources.
 pub fn kind(word: &str) -> Option<Resource> {
     match word {
         "form" => Some(Resource::Forms),
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn one_call_moves_at_most_two_hundred_things() {
+    fn one_call_moves_at_most_two_hundred_resources() {
         assert_eq!((check_moves(0).len(), check_moves(1).len()), (1, 0));
         assert_eq!((check_moves(200).len(), check_moves(201).len()), (0, 1));
     }

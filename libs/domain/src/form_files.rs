@@ -1,14 +1,15 @@
-//! Which files a form's field takes.
+//! The `accept` rule of file fields.
 
 use crate::media;
 
-/// Nobody says what it is.
+/// The media type of a file of unknown type.
 pub const UNKNOWN: &str = "application/octet-stream";
 
-/// What a file counts at least while it waits to be handed in: a row and an object cost something, however small.
+/// Minimum number of bytes that an unbound file counts in quotas, because even an empty file costs a row and an
+/// object.
 pub const WAITING_BYTES_MIN: i64 = 64 << 10;
 
-/// What a file is taken for: by its name where that says something, else as whoever sends it says.
+/// Returns the media type of an uploaded file: by its extension if that is known, else as declared.
 pub fn kind_of(filename: &str, declared: &str) -> String {
     match media::by_name(filename) {
         UNKNOWN => media::essence(declared).unwrap_or_else(|| UNKNOWN.to_owned()),
@@ -16,8 +17,8 @@ pub fn kind_of(filename: &str, declared: &str) -> String {
     }
 }
 
-/// Whether a field with this `accept` takes a file of that name and kind. `accept` is as in HTML: extensions and
-/// media types, `image/*` among them, with commas between them; one that says nothing accepts everything.
+/// Returns whether a field with this `accept` allows a file of that name and media type. `accept` has the syntax of
+/// HTML: extensions and media types such as `image/*`, separated by commas. An empty one allows every file.
 pub fn is_accepted(accept: Option<&str>, filename: &str, kind: &str) -> bool {
     let mut entries = entries(accept).peekable();
     if entries.peek().is_none() {
@@ -35,7 +36,7 @@ pub fn is_accepted(accept: Option<&str>, filename: &str, kind: &str) -> bool {
     })
 }
 
-/// Whether an `accept` says anything, so that a file's bytes have something to be held against.
+/// Returns whether an `accept` restricts anything, so that the file's content must be checked against it.
 pub fn is_particular(accept: Option<&str>) -> bool {
     entries(accept).next().is_some()
 }

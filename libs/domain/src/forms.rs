@@ -1,4 +1,4 @@
-//! What a form may be, and when it takes submissions.
+//! Form settings, their validation, and the state of a form: open, closed or full.
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -11,32 +11,32 @@ use crate::fields::{Field, FieldType};
 use crate::webhooks::FORM_CLOSED;
 use crate::{FieldError, answers, fields, timestamps};
 
-/// Most characters of a form's name.
+/// Maximum length of a form's name, in characters.
 pub const NAME_CHARS_MAX: usize = 200;
-/// Most characters of what is shown after a submission.
+/// Maximum length of the success message, in characters.
 pub const SUCCESS_MESSAGE_CHARS_MAX: usize = 2_000;
-/// Most characters on the button.
+/// Maximum length of the submit button's label, in characters.
 pub const SUBMIT_LABEL_CHARS_MAX: usize = 100;
-/// Most characters of the address browsers are sent on to.
+/// Maximum length of the redirect URL, in characters.
 pub const REDIRECT_URL_CHARS_MAX: usize = 2_000;
-/// Most submissions a form can be told to take.
+/// Upper bound of `maxSubmissions`.
 pub const MAX_SUBMISSIONS_MAX: i64 = 1_000_000_000;
 
-/// Most fields that `uniqueBy` names.
+/// Maximum number of fields in `uniqueBy`.
 pub const UNIQUE_BY_MAX: usize = 5;
-/// Most seconds somebody must have looked at a form.
+/// Upper bound of `minSeconds`.
 pub const MIN_SECONDS_MAX: i32 = 60;
 
-/// How a form keeps programs out that fill in whatever they find. It concerns hosted and embedded forms alone.
+/// Spam protection of a form's hosted and embedded pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SpamGuard {
-    /// A field that people don't see, and that must stay empty.
+    /// Adds a hidden field that must stay empty.
     pub honeypot: bool,
-    /// Who is done sooner is no person; 0 for no matter how soon.
+    /// Minimum time in seconds between page view and submission; 0 for none.
     #[schemars(range(min = 0, max = MIN_SECONDS_MAX))]
     pub min_seconds: i32,
-    /// The visitor's browser has to work for a second; needs JavaScript.
+    /// Requires a proof of work of about one second from the visitor's browser; needs JavaScript.
     pub proof_of_work: bool,
 }
 
@@ -46,33 +46,29 @@ impl Default for SpamGuard {
     }
 }
 
-/// What a form is told to be, as far as it is told.
+/// Settings of a create or update request; `None` where the request has none.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settings<'a> {
-    /// What the owner calls it; also the hosted page's heading.
+    /// Name of the form and heading of its hosted page.
     pub name: Option<&'a str>,
-    /// What it asks.
     pub fields: Option<&'a [Field]>,
-    /// Shown after a submission.
+    /// Message after a submission.
     pub success_message: Option<&'a str>,
-    /// On the button.
     pub submit_label: Option<&'a str>,
-    /// Where a browser goes after a submission.
+    /// Where the browser is redirected after a submission.
     pub redirect_url: Option<&'a str>,
-    /// When it closes.
+    /// When the form closes.
     pub closes_at: Option<DateTime<Utc>>,
-    /// How many submissions it takes.
+    /// Number of submissions after which the form is full.
     pub max_submissions: Option<i64>,
-    /// No two submissions agree on all of these fields.
+    /// Fields that together must differ between any two submissions.
     pub unique_by: Option<&'a [String]>,
-    /// How it keeps programs out.
     pub spam: SpamGuard,
-    /// Who is mailed of each submission.
+    /// Recipient of a mail for each submission.
     pub notify_email: Option<&'a str>,
 }
 
-/// What is wrong with a form, or with the given part of one. That `uniqueBy` names fields of the form is only seen
-/// where these are given.
+/// Validates the given settings. Whether `uniqueBy` names existing fields is checked only if fields are given too.
 pub fn check(settings: &Settings<'_>) -> Vec<FieldError> {
     let mut errors: Vec<FieldError> = timestamps::check("closesAt", settings.closes_at).into_iter().collect();
     if let Some(name) = settings.name {
@@ -106,7 +102,7 @@ pub fn check(settings: &Settings<'_>) -> Vec<FieldError> {
     errors
 }
 
-/// Every upload has an id of its own, so by files no two submissions are ever the same.
+/// Files are not allowed: every upload has its own id, so no two submissions would ever be equal.
 fn check_unique_by(errors: &mut Vec<FieldError>, fields: Option<&[Field]>, unique_by: &[String]) {
     if unique_by.len() > UNIQUE_BY_MAX {
         let message = format!("uniqueBy takes at most {UNIQUE_BY_MAX} fields");
@@ -159,7 +155,7 @@ impl ClosedReason {
         full.then_some(Self::Full)
     }
 
-    /// `closed` or `full`.
+    /// Returns `closed` or `full`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Closed => "closed",
@@ -168,7 +164,7 @@ impl ClosedReason {
     }
 }
 
-/// What webhooks are told of a form that has closed.
+/// Returns the webhook event of a form that has closed.
 pub fn closed_event(why: ClosedReason, at: DateTime<Utc>, form_id: Uuid, form_name: &str) -> Value {
     let message = match why {
         ClosedReason::Closed => "Its time is over.",
@@ -196,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_that_closes_says_which_it_is_and_why() {
+    fn the_closed_event_has_the_form_and_the_reason() {
         let at = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
         let event = closed_event(ClosedReason::Full, at, Uuid::nil(), "Contact");
         assert_eq!(event["type"], "form.closed");

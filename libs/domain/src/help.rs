@@ -1,4 +1,4 @@
-//! Words to the operator: what about, and how long.
+//! Help requests to the operator: categories, severities and limits.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,14 +8,14 @@ use crate::FieldError;
 use crate::answers::is_email;
 use crate::field_error::check_length;
 
-/// Characters of a subject.
+/// Maximum length of a subject, in characters.
 pub const SUBJECT_CHARS_MAX: usize = 200;
-/// Characters of a message.
+/// Maximum length of a message, in characters.
 pub const MESSAGE_CHARS_MAX: usize = 5_000;
-/// Characters of an address to come back to, or of a page it is about.
+/// Maximum length of the e-mail address and of the page URL, in characters.
 pub const ADDRESS_CHARS_MAX: usize = 2_000;
 
-/// What it is about.
+/// Topic of a help request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "HelpCategory")]
 pub enum Category {
@@ -37,7 +37,7 @@ pub enum Category {
 }
 
 impl Category {
-    /// As it is written.
+    /// Returns the category's name in the API and in the mail.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::BugReport => "Bug report",
@@ -50,7 +50,7 @@ impl Category {
     }
 }
 
-/// How bad it is.
+/// Severity of a help request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "HelpSeverity")]
 pub enum Severity {
@@ -65,7 +65,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// As it is written.
+    /// Returns the severity's name in the API and in the mail.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Critical => "Critical",
@@ -76,7 +76,7 @@ impl Severity {
     }
 }
 
-/// What is wrong with a request for help; nothing if it may be sent.
+/// Validates a help request.
 pub fn check(subject: &str, message: &str, email: Option<&str>, url: Option<&str>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     check_length(&mut errors, "subject", subject.trim(), 1, SUBJECT_CHARS_MAX);
@@ -88,7 +88,7 @@ pub fn check(subject: &str, message: &str, email: Option<&str>, url: Option<&str
         let message = "email must be an address such as `ana@example.com`";
         errors.push(FieldError::new("email", "email", message));
     }
-    // `Url` drops line breaks before it reads; the mail has the text, one line for each of these.
+    // `Url` strips line breaks before parsing, but the mail contains the raw text, one line for each of these values.
     let is_web = |url: &str| {
         !url.contains(char::is_control)
             && Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_addresses() {
+    fn addresses_are_validated() {
         assert_eq!(check("s", "m", Some("ana@example.com"), Some("https://a.test/x")), vec![]);
         assert_eq!(check("s", "m", Some("ana"), None)[0].field, "email");
         for url in ["javascript:alert(1)", "https://a.test/\nAccount:  another", "https://a.test/\t"] {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_those_that_are_read() {
+    fn names_equal_their_json() {
         for category in [Category::BugReport, Category::FeatureRequest, Category::Help, Category::Integration]
         {
             assert_eq!(serde_json::to_value(category).unwrap(), category.as_str());

@@ -1,6 +1,6 @@
-//! Traps for robots on a form's page: a field nobody sees, and a token that says when the page was shown.
+//! Bot detection on hosted form pages: a hidden honeypot field, and a signed token with the time of the page view.
 //!
-//! They stand on our own pages alone. Who posts a form of their own, or JSON, brings neither, and is let through.
+//! Submissions from custom forms and JSON clients contain neither, and pass.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,39 +12,39 @@ use crate::encryption::MasterKey;
 /// Bytes of a token's signature.
 const SIGNATURE_BYTES: usize = 16;
 
-/// What a page of ours sends beside its answers. A field's name has no dot: none of them is taken for one.
+/// Names of the extra fields of our pages. They contain a dot, which names of form fields can't.
 pub mod fields {
-    /// When the page was shown.
+    /// Signed time of the page view.
     pub const TOKEN: &str = "form.token";
-    /// What no person fills in.
+    /// The hidden field, empty unless a bot fills it in.
     pub const HONEYPOT: &str = "contact.website";
-    /// The language it was asked for in.
+    /// Language of the page.
     pub const LANGUAGE: &str = "form.lang";
-    /// That it is framed.
+    /// Whether the page is embedded in a frame.
     pub const EMBEDDED: &str = "form.embed";
     /// The proof of work.
     pub const PROOF: &str = "form.proof";
 }
 
-/// Why a submission is taken for a robot's: stable words, in `spamReasons`.
+/// Spam reasons, as stored in `spamReasons`.
 pub mod reasons {
-    /// The field nobody sees was filled in.
+    /// The hidden field was filled in.
     pub const HONEYPOT: &str = "honeypot";
-    /// It came back sooner than people answer.
+    /// The form was submitted faster than a person can.
     pub const TOO_FAST: &str = "too_fast";
-    /// The page's token is none of ours.
+    /// The token is forged.
     pub const TOKEN: &str = "token";
-    /// The proof of work is missing, wrong, late, or was used before.
+    /// The proof of work is missing, wrong, expired or used before.
     pub const PROOF: &str = "proof_of_work";
 }
 
-/// The token of a page of this form that is shown at `second`, in seconds since 1970.
+/// Creates the token of a page of this form that is rendered at `second` (seconds since 1970).
 pub fn token(key: &MasterKey, form_id: Uuid, second: i64) -> String {
     let bytes = [second.to_be_bytes().as_slice(), &signature(key, form_id, second)].concat();
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// When the page with this token was shown; none if it is no token of this form.
+/// Returns the time in a token; `None` if it is not a valid token of this form.
 fn shown_at(key: &MasterKey, form_id: Uuid, token: &str) -> Option<DateTime<Utc>> {
     let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
     let (second, signed) = bytes.split_first_chunk()?;
@@ -57,8 +57,8 @@ fn signature(key: &MasterKey, form_id: Uuid, second: i64) -> [u8; SIGNATURE_BYTE
     std::array::from_fn(|at| digest[at])
 }
 
-/// What gives a posted form away as a robot's. `token` and `honeypot` are as they came, if they did; a page older
-/// than any is somebody's who took their time.
+/// Returns the spam reasons of a submission. `token` and `honeypot` are the values of the request, if present. A
+/// token never expires: slow visitors are welcome.
 pub fn spam_signals(
     key: &MasterKey,
     form_id: Uuid,
@@ -73,7 +73,7 @@ pub fn spam_signals(
     match token.map(|token| shown_at(key, form_id, token)) {
         None => {}
         Some(None) => reasons.push(reasons::TOKEN),
-        // A token is as old as its second; of one that counts as one second, a little more may have passed.
+        // Token times are truncated to seconds, so up to a second more may have passed.
         Some(Some(at)) if (now - at).num_milliseconds() < min_seconds * 1_000 => {
             reasons.push(reasons::TOO_FAST);
         }
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn who_answers_sooner_than_people_do_is_a_robot() {
+    fn a_submission_faster_than_a_person_is_spam() {
         let token = token(&key(), FORM, 1_000);
         assert_eq!(signals(Some(&token), Some(""), 2), [""; 0]);
         assert_eq!(signals(Some(&token), Some(""), 86_400 * 30), [""; 0]);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_good_for_its_form_and_as_it_was_given_out() {
+    fn a_token_is_valid_for_its_form_only_and_unchanged() {
         let of_other = token(&key(), Uuid::from_u128(8), 1_000);
         let other_key = token(&MasterKey::of_secret(b"another"), FORM, 1_000);
         let good = token(&key(), FORM, 1_000);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_from_no_page_of_ours_brings_no_token_and_is_let_through() {
+    fn submissions_from_other_pages_have_no_token_and_pass() {
         assert_eq!(signals(None, None, 0), [""; 0]);
         assert_eq!(signals(None, Some("x"), 0), ["honeypot"]);
     }

@@ -1,22 +1,22 @@
-//! What a call made under an `Idempotency-Key` is known by at rest, and what opens its answer.
+//! Encryption of stored responses to calls with an `Idempotency-Key`.
 //!
-//! Answers hold secrets that are shown once, so each is sealed under a key made from the caller's own. People choose
-//! keys that can be guessed ("order-17"), so the master key takes part too: from the database alone nothing can be
-//! read, nor tried.
+//! Responses contain secrets that are shown once, so each is encrypted under a key derived from the caller's own.
+//! Callers choose keys that can be guessed ("order-17"), so the master key is mixed in: an attacker with the database
+//! alone can neither read a response nor test guesses.
 
 use crate::encryption::{DecryptError, MasterKey, NONCE_BYTES};
 
-/// Bytes of a key, at most.
+/// Maximum length of an idempotency key, in bytes.
 pub const KEY_BYTES_MAX: usize = 255;
 
 const ANSWER_PURPOSE: &str = "idempotency.answer";
 
-/// Whether a text may be a key: 1 to 255 visible ASCII characters.
+/// Returns whether a text is a valid key: 1 to 255 visible ASCII characters.
 pub fn is_key(text: &[u8]) -> bool {
     (1..=KEY_BYTES_MAX).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic)
 }
 
-/// A call as its caller named it. Its `Debug` shows nothing.
+/// Identifies a call. Its `Debug` output is redacted.
 #[derive(Debug, Clone)]
 pub struct CallName {
     fingerprint: [u8; 32],
@@ -24,7 +24,7 @@ pub struct CallName {
 }
 
 impl CallName {
-    /// The call that `credential` makes to `route` under `key`.
+    /// Identifies the call that `credential` makes to `route` under `key`.
     pub fn new(master_key: &MasterKey, credential: &str, route: &str, key: &str) -> Self {
         let parts = [credential, route, key];
         Self {
@@ -33,20 +33,17 @@ impl CallName {
         }
     }
 
-    /// What it is known by.
+    /// Returns the stored identifier of the call.
     pub fn fingerprint(&self) -> [u8; 32] {
         self.fingerprint
     }
 
-    /// Seals its answer with a nonce that was never used before.
+    /// Encrypts the response. The nonce must never have been used before.
     pub fn seal(&self, nonce: [u8; NONCE_BYTES], answer: &[u8]) -> Vec<u8> {
         self.sealing.seal(ANSWER_PURPOSE, nonce, answer)
     }
 
-    /// Its answer as it was sealed.
-    ///
-    /// # Errors
-    /// [`DecryptError`].
+    /// Decrypts a stored response.
     pub fn open(&self, sealed: &[u8]) -> Result<Vec<u8>, DecryptError> {
         self.sealing.open(ANSWER_PURPOSE, sealed)
     }
@@ -67,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_same_key_of_the_same_caller_at_the_same_route_is_the_same_call() {
+    fn a_call_is_identified_by_key_caller_and_route() {
         let master_key = |digits: &str| MasterKey::from_hex(&digits.repeat(32)).unwrap();
         let name = |parts: [&str; 3]| CallName::new(&master_key("0f"), parts[0], parts[1], parts[2]);
         let first = name(["key:1", "/api/pages", "a"]);

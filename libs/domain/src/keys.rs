@@ -1,7 +1,7 @@
-//! API keys: how one is made, recognised and remembered without being stored.
+//! API keys: generation, parsing and fingerprints.
 //!
-//! `st_trial_` or `st_live_`, 30 random base-62 digits, and 6 digits of their CRC-32: a mistyped key is
-//! refused without asking the database. At rest only an HMAC of the key exists.
+//! A key is `st_trial_` or `st_live_`, 30 random base-62 digits, and 6 digits of their CRC-32, so that a mistyped key
+//! is rejected without a database query. Only an HMAC of the key is stored.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use hmac::{Hmac, KeyInit, Mac};
@@ -10,27 +10,27 @@ use sha2::Sha256;
 use crate::field_error::check_length;
 use crate::{FieldError, base62};
 
-/// Characters of a key's label.
+/// Maximum length of a key's label, in characters.
 pub const LABEL_CHARS_MAX: usize = 80;
-/// How far ahead a key may expire.
+/// Maximum lifetime of a key that expires.
 pub const LIFETIME_MAX: TimeDelta = TimeDelta::days(90);
 
 const RANDOM_DIGITS: usize = 30;
 const CHECK_DIGITS: usize = 6;
-/// Characters of a key that may be shown to recognise it by: the prefix and the first four digits.
+/// Number of random digits in [`shown_prefix`].
 const SHOWN_DIGITS: usize = 4;
 
-/// What a key is for.
+/// The kind of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyKind {
-    /// Comes with an unclaimed account.
+    /// Issued with an unclaimed account.
     Trial,
-    /// Made by an account's owner.
+    /// Created by an account's owner.
     Live,
 }
 
 impl KeyKind {
-    /// What every key of this kind begins with.
+    /// Returns the prefix of every key of this kind.
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Trial => "st_trial_",
@@ -38,20 +38,20 @@ impl KeyKind {
         }
     }
 
-    /// The kind of a key that begins so.
+    /// Returns the kind of the key with this [`shown_prefix`].
     pub fn of_prefix(shown: &str) -> Self {
         if shown.starts_with(Self::Trial.prefix()) { Self::Trial } else { Self::Live }
     }
 }
 
-/// A new key from 32 random bytes. The only time it exists in clear.
+/// Creates a key from 32 random bytes. The caller receives the only plaintext.
 pub fn make(kind: KeyKind, random: &[u8; 32]) -> String {
     let digits = base62::encode(random, RANDOM_DIGITS);
     let check = checksum(kind, &digits);
     format!("{}{digits}{check}", kind.prefix())
 }
 
-/// The kind of a well-formed key; `None` for anything that can't be one of ours.
+/// Returns the kind of a well-formed key; `None` for a text that can't be a key.
 pub fn recognise(key: &str) -> Option<KeyKind> {
     let kind = [KeyKind::Trial, KeyKind::Live].into_iter().find(|kind| key.starts_with(kind.prefix()))?;
     let rest = &key[kind.prefix().len()..];
@@ -60,28 +60,28 @@ pub fn recognise(key: &str) -> Option<KeyKind> {
     (rest.is_ascii() && checksum(kind, digits) == check).then_some(kind)
 }
 
-/// The server's secret part of every fingerprint, digested once.
+/// The server's secret part of every fingerprint, with the HMAC key schedule computed once.
 #[derive(Clone)]
 pub struct Pepper(Hmac<Sha256>);
 
 impl Pepper {
-    /// From the configured secret; `None` if it is shorter than 16 bytes.
+    /// Creates the pepper from the configured secret; `None` if it is shorter than 16 bytes.
     pub fn new(secret: &[u8]) -> Option<Self> {
         Hmac::new_from_slice(secret).ok().filter(|_| secret.len() >= 16).map(Self)
     }
 
-    /// What is stored instead of a key: HMAC-SHA-256 under the pepper.
+    /// Returns the fingerprint that is stored instead of the key: HMAC-SHA-256 under the pepper.
     pub fn fingerprint(&self, key: &str) -> [u8; 32] {
         self.0.clone().chain_update(key.as_bytes()).finalize().into_bytes().into()
     }
 }
 
-/// The part of a key that lists may show.
+/// Returns the part of a key that lists may show.
 pub fn shown_prefix(kind: KeyKind, key: &str) -> String {
     key.chars().take(kind.prefix().len() + SHOWN_DIGITS).collect()
 }
 
-/// What is wrong with a new key's label and expiry; nothing if it may be made.
+/// Validates a new key's label and expiry.
 pub fn check(label: &str, expires_at: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     check_length(&mut errors, "label", label.trim(), 1, LABEL_CHARS_MAX);
@@ -107,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_made_key_is_recognised_and_a_changed_one_is_not(random: [u8; 32], at in 0usize..36, to in "[0-9A-Za-z]") {
+        fn a_new_key_is_well_formed_and_a_changed_one_is_not(random: [u8; 32], at in 0usize..36, to in "[0-9A-Za-z]") {
             let key = make(KeyKind::Live, &random);
             prop_assert_eq!(key.len(), "st_live_".len() + 36);
             prop_assert_eq!(recognise(&key), Some(KeyKind::Live));

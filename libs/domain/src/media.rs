@@ -1,9 +1,9 @@
-//! What bytes are: as somebody says, as they look, and as they may be shown.
+//! Media types: as declared, as sniffed from the content, and as served.
 
-/// How many bytes of a file's beginning are looked at.
+/// Number of bytes at the start of a file that are sniffed.
 pub const SNIFFED_BYTES: usize = 4_096;
 
-/// Names for the same thing: what people say, and what [`sniff`] says.
+/// Aliases of media types: the declared name, and the name that [`sniff`] returns.
 const ALIASES: [(&str, &str); 13] = [
     ("image/jpg", "image/jpeg"),
     ("image/pjpeg", "image/jpeg"),
@@ -20,7 +20,7 @@ const ALIASES: [(&str, &str); 13] = [
     ("application/x-javascript", "text/javascript"),
 ];
 
-/// How documents begin that browsers would run (WHATWG MIME Sniffing, 7.1), without their `<`.
+/// Beginnings of documents that browsers treat as HTML (WHATWG MIME Sniffing, 7.1), without their `<`.
 const HTML_BEGINNINGS: [&str; 17] = [
     "!doctype html",
     "html",
@@ -41,11 +41,10 @@ const HTML_BEGINNINGS: [&str; 17] = [
     "!--",
 ];
 
-/// How a media type is written, as a regular expression; parameters may follow.
+/// Regular expression of a media type; parameters may follow.
 pub const ESSENCE_PATTERN: &str = "^[A-Za-z0-9!#$&^_.+-]{1,80}/[A-Za-z0-9!#$&^_.+-]{1,80}(;.*)?$";
 
-/// `type/subtype` of what somebody says in a `Content-Type`, in lower case and without parameters; none if it
-/// can't be read.
+/// Returns `type/subtype` of a `Content-Type`, in lower case and without parameters; `None` if it is malformed.
 pub fn essence(content_type: &str) -> Option<String> {
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let (kind, subtype) = essence.split_once('/')?;
@@ -56,7 +55,7 @@ pub fn essence(content_type: &str) -> Option<String> {
     (is_token(kind) && is_token(subtype)).then_some(essence)
 }
 
-/// What a file looks like by its beginning; none if by nothing that is known.
+/// Returns the media type of a file by its first bytes; `None` if they match no known type.
 pub fn sniff(head: &[u8]) -> Option<&'static str> {
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     let text = String::from_utf8_lossy(&text[..text.len().min(1_024)]).to_ascii_lowercase();
@@ -76,14 +75,11 @@ pub fn sniff(head: &[u8]) -> Option<&'static str> {
             return Some("text/xml");
         }
     }
-    // Its guesses at texts are rougher than these.
+    // `infer` recognizes texts less precisely than the rules below.
     infer::get(head).map(|found| found.mime_type()).filter(|found| !found.starts_with("text/"))
 }
 
-/// What bytes that begin so look like, if it is something else than was declared.
-///
-/// # Errors
-/// What they look like.
+/// Checks that the first bytes of a file match its declared type. The error is the type that they have instead.
 pub fn check_agrees(declared: &str, head: &[u8]) -> Result<(), &'static str> {
     let looks = sniff(head);
     let declared = canonical(declared);
@@ -91,7 +87,7 @@ pub fn check_agrees(declared: &str, head: &[u8]) -> Result<(), &'static str> {
     let of_kind =
         |kinds: &[&str]| looks.is_some_and(|looks| kinds.iter().any(|kind| looks.starts_with(kind)));
     let agrees = match declared {
-        // It is shown as nothing at all.
+        // This type is served as a download only.
         "application/octet-stream" => true,
         "image/svg+xml" => looks == Some("image/svg+xml"),
         "text/html" | "application/xhtml+xml" => {
@@ -103,18 +99,18 @@ pub fn check_agrees(declared: &str, head: &[u8]) -> Result<(), &'static str> {
         }
         _ if is_text(declared) => is_plain_text(head, looks),
         _ if kind == "image" => looks.is_some_and(|looks| canonical(looks) == declared),
-        // Containers are shared between sound and film.
+        // Audio and video share container formats.
         _ if kind == "audio" || kind == "video" => of_kind(&["audio/", "video/", "application/ogg"]),
         _ if kind == "font" || declared.contains("font") => {
             of_kind(&["font/", "application/font", "application/vnd.ms-font"])
         }
-        // A kind nobody here knows: anything but what a browser would run.
+        // For an unknown type, anything is accepted except documents that browsers run.
         _ => !matches!(looks, Some("text/html" | "image/svg+xml")),
     };
     if agrees { Ok(()) } else { Err(looks.unwrap_or("something else")) }
 }
 
-/// Whether two essences are names of the same thing.
+/// Returns whether two media types are the same or aliases.
 pub fn is_same(one: &str, other: &str) -> bool {
     canonical(one) == canonical(other)
 }
@@ -133,10 +129,10 @@ fn is_plain_text(head: &[u8], looks: Option<&str>) -> bool {
     looks.is_none() && !head.contains(&0)
 }
 
-/// What a file is by its name.
+/// Returns the media type of a file by its extension.
 pub fn by_name(path: &str) -> &'static str {
     match path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase().as_str() {
-        // As the standard has it; others still call it an application.
+        // The standard's name; `mime_guess` still returns `application/javascript`.
         "js" | "mjs" => "text/javascript",
         "map" => "application/json",
         "webmanifest" => "application/manifest+json",
@@ -144,7 +140,7 @@ pub fn by_name(path: &str) -> &'static str {
     }
 }
 
-/// Whether an essence is of an image or a font: what a site's pages embed by itself.
+/// Returns whether a media type is an image or a font, which pages embed.
 pub fn is_image_or_font(essence: &str) -> bool {
     essence.starts_with("image/")
         || essence.starts_with("font/")
@@ -152,10 +148,10 @@ pub fn is_image_or_font(essence: &str) -> bool {
         || essence == "application/vnd.ms-fontobject"
 }
 
-/// How an asset is shown: under which `Content-Type`, and whether only to be saved.
+/// Returns the `Content-Type` under which an asset is served, and whether it is served as a download.
 ///
-/// Scripts, HTML and XML are handed out as text to be saved. An SVG stays what it is, so that pages can embed it;
-/// what it would run is kept down by the policy it is sent with.
+/// Scripts, HTML and XML are served as plain-text downloads. An SVG keeps its type, so that pages can embed it; the
+/// `Content-Security-Policy` of its response prevents scripts in it.
 pub fn shown_as(essence: &str) -> (String, bool) {
     let essence = canonical(essence);
     match essence {
@@ -170,7 +166,7 @@ pub fn shown_as(essence: &str) -> (String, bool) {
         | "text/ecmascript" => ("text/plain; charset=utf-8".to_owned(), true),
         _ if essence.ends_with("+xml") => ("text/plain; charset=utf-8".to_owned(), true),
         "application/wasm" | "application/x-shockwave-flash" => ("application/octet-stream".to_owned(), true),
-        // Their parts say themselves what they are, and browsers believe some of them.
+        // Parts of multipart and message bodies declare their own types, and some browsers trust these.
         _ if essence.starts_with("multipart/") || essence.starts_with("message/") => {
             ("application/octet-stream".to_owned(), true)
         }
@@ -179,7 +175,7 @@ pub fn shown_as(essence: &str) -> (String, bool) {
     }
 }
 
-/// What a site's own file is sent as: texts are UTF-8.
+/// Returns the `Content-Type` of a site's own file: texts are UTF-8.
 pub fn with_charset(essence: &str) -> String {
     if is_text(essence) || essence.ends_with("/xml") || essence.ends_with("+xml") {
         return format!("{essence}; charset=utf-8");
@@ -196,7 +192,7 @@ mod tests {
     const WOFF2: &[u8] = b"wOF2\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
     #[test]
-    fn what_agrees_is_taken() {
+    fn accepts_content_of_the_declared_type() {
         for (declared, head) in [
             ("image/png", PNG),
             ("image/jpg", JPEG),
@@ -217,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_agree_is_named() {
+    fn names_the_type_of_other_content() {
         for (declared, head, looks) in [
             ("image/png", JPEG, "image/jpeg"),
             ("image/png", b"<html><script>".as_slice(), "text/html"),
@@ -236,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_runs_is_shown_as_what_it_is() {
+    fn active_content_is_served_as_plain_text() {
         for active in
             ["text/html", "application/javascript", "application/xml", "text/xsl", "application/rss+xml"]
         {
@@ -251,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_known_by_their_names() {
+    fn the_extension_determines_the_type() {
         for (path, essence) in [
             ("a/b.JS", "text/javascript"),
             ("x.min.css", "text/css"),
@@ -268,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_content_type_is_read_without_its_parameters() {
+    fn a_content_type_is_parsed_without_its_parameters() {
         assert_eq!(essence("Text/HTML; charset=x").as_deref(), Some("text/html"));
         for wrong in ["", "png", "image/", "/png", "image/p ng", "image/png\r\nx: y", "a/b/c"] {
             assert_eq!(essence(wrong), None, "{wrong}");

@@ -1,17 +1,17 @@
-//! Calendar months, by which events and automation runs are counted.
+//! Calendar months in UTC, the periods of event and automation quotas.
 
 use chrono::{DateTime, Datelike, Months, NaiveDate, Utc};
 
-/// The first day of the calendar month (UTC) in which `at` lies.
+/// Returns the first day of the calendar month (UTC) of `at`.
 pub fn month_of(at: DateTime<Utc>) -> NaiveDate {
     let day = at.date_naive();
-    // Every month has a first day.
+    // Every month has a first day, so the fallback is never used.
     day.with_day(1).unwrap_or(day)
 }
 
-/// The first day of the month after the one that begins on `month`.
+/// Returns the first day of the month after the one that begins on `month`.
 pub fn month_after(month: NaiveDate) -> NaiveDate {
-    // Calendars end long after we do.
+    // Only the last month of chrono's calendar has no successor.
     month.checked_add_months(Months::new(1)).unwrap_or(month)
 }
 
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_month_begins_at_midnight_of_its_first_day_wherever_the_account_is() {
+    fn a_month_begins_at_midnight_utc_in_every_time_zone() {
         let of = |text: &str| month_of(text.parse().unwrap()).to_string();
         assert_eq!(of("2028-02-29T23:59:59.999Z"), "2028-02-01");
         assert_eq!(of("2028-03-01T00:00:00Z"), "2028-03-01");

@@ -1,4 +1,4 @@
-//! What a page may be.
+//! Pages: limits, slugs, and the document that is served.
 
 mod content;
 mod publication;
@@ -9,24 +9,24 @@ use crate::{FieldError, entries};
 pub use content::{Content, Hash, hash_of};
 pub use publication::{Publication, Wish};
 
-/// Most bytes of a page's `html`.
+/// Maximum size of a page's `html`, in bytes.
 pub const MAX_HTML_BYTES: usize = 512 * 1024;
-/// Most bytes of a page's `css`.
+/// Maximum size of a page's `css`, in bytes.
 pub const MAX_CSS_BYTES: usize = 128 * 1024;
-/// Most bytes of its template of entries.
+/// Maximum size of a page's entry template, in bytes.
 pub const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
-/// Most characters of its title.
+/// Maximum length of a page's title, in characters.
 pub const TITLE_CHARS_MAX: usize = 300;
-/// How many versions of a page are kept, the newest among them.
+/// Number of versions of a page that are retained, including the current one.
 pub const VERSIONS_KEPT: i32 = 20;
-/// Most pages of one call.
+/// Maximum number of pages in one batch call.
 pub const BATCH_MAX: usize = 200;
-/// How a slug is written, as a regular expression.
+/// Regular expression of a slug.
 pub const SLUG_PATTERN: &str = "^[a-z0-9-]+(/[a-z0-9-]+)*$";
 /// The slug served at the root of a site.
 pub const INDEX: &str = "index";
 
-/// What is wrong with a slug: 2–200 characters, segments of lowercase letters, digits and hyphens, `/` between.
+/// Validates a slug: 2–200 characters, segments of lowercase letters, digits and hyphens, separated by `/`.
 pub fn check_slug(slug: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     check_length(&mut errors, "slug", slug, 2, 200);
@@ -38,7 +38,7 @@ pub fn check_slug(slug: &str) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with the parts of a page that are given.
+/// Validates the given parts of a page.
 pub fn check_content(
     title: Option<&str>,
     html: Option<&str>,
@@ -65,12 +65,12 @@ pub fn check_content(
     errors
 }
 
-/// The path a slug is served at.
+/// Returns the path at which a slug is served.
 pub fn path_of(slug: &str) -> String {
     if slug == INDEX { "/".to_owned() } else { format!("/{slug}") }
 }
 
-/// The slug asked for by a request path; `None` if no slug could ever match it.
+/// Returns the slug of a request path; `None` if no slug can match it.
 pub fn slug_at(path: &str) -> Option<&str> {
     match path.strip_prefix('/')? {
         "" => Some(INDEX),
@@ -79,8 +79,7 @@ pub fn slug_at(path: &str) -> Option<&str> {
     }
 }
 
-/// The slug that is meant by a path that isn't its own: with a slash or `.html` at its end, or with `index` for
-/// what is at the root of something.
+/// Returns the slug to which a path redirects: without a trailing slash or `.html`, and without a trailing `index`.
 pub fn slug_meant_by(path: &str) -> Option<&str> {
     let written = path.strip_prefix('/')?;
     let slug = written.strip_suffix('/').unwrap_or(written);
@@ -90,12 +89,12 @@ pub fn slug_meant_by(path: &str) -> Option<&str> {
     (!is_own && check_slug(slug).is_empty()).then_some(slug)
 }
 
-/// The document a visitor gets: the page's HTML with its CSS put at the end of the head.
+/// Returns the served document: the page's HTML with its CSS at the end of the head.
 ///
-/// Without a `</head>` the style goes first, which every browser takes as part of the head.
+/// Without a `</head>` the style comes first, which every browser parses as part of the head.
 pub fn render(html: &str, css: Option<&str>) -> String {
     let Some(css) = css.filter(|css| !css.is_empty()) else { return html.to_owned() };
-    // A style element ends at the first `</style`, so the sheet must not hold one.
+    // A style element ends at the first `</style`, so the style sheet must not contain one.
     let style = format!("<style>{}</style>", css.replace("</", "<\\/"));
     match html.to_ascii_lowercase().find("</head>") {
         Some(at) => format!("{}{style}{}", &html[..at], &html[at..]),
@@ -121,14 +120,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_slug_is_found_at_its_own_path(slug in "[a-z0-9-]{2,20}(/[a-z0-9-]{1,10}){0,2}") {
+        fn a_path_returns_its_slug(slug in "[a-z0-9-]{2,20}(/[a-z0-9-]{1,10}){0,2}") {
             let path = path_of(&slug);
             prop_assert_eq!(slug_at(&path), Some(slug.as_str()));
         }
     }
 
     #[test]
-    fn an_address_written_differently_means_the_page_it_is_like() {
+    fn an_alternative_path_redirects_to_the_slug() {
         for (path, slug) in [
             ("/about/", "about"),
             ("/about.html", "about"),
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn css_goes_into_the_head_and_can_not_leave_it() {
+    fn css_is_inserted_into_the_head_and_can_not_leave_it() {
         assert_eq!(render("<HEAD></HEAD>x", Some("a{}")), "<HEAD><style>a{}</style></HEAD>x");
         assert_eq!(render("<p>x", Some("a{}")), "<style>a{}</style><p>x");
         assert_eq!(render("<p>x", None), "<p>x");

@@ -1,31 +1,30 @@
-//! Expressions that answers must match: compiled when first asked, and kept with their field.
+//! Regular expressions for answers, compiled on first use and cached in their field.
 
 use std::sync::OnceLock;
 
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
-/// Most characters of a pattern.
+/// Maximum length of a pattern, in characters.
 pub const MAX_PATTERN: usize = 500;
-/// Most bytes of the automaton made of one: an answer takes at most its length times this, however it is written.
+/// Maximum size of the compiled automaton, in bytes. Matching takes at most this times the length of the answer,
+/// whatever the pattern is.
 const MAX_BYTES: usize = 64 << 10;
-/// Most bytes it keeps to be quicker.
+/// Maximum size of the lazy DFA's cache, in bytes.
 const MAX_KEPT_BYTES: usize = 256 << 10;
 
-/// A regular expression for a whole text, as its form's owner wrote it: in the `regex` crate's syntax, run in linear time.
+/// A regular expression for a whole text, in the syntax of the `regex` crate, which matches in linear time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct Pattern {
     text: String,
-    /// None inside for one that can't be run: nothing matches it.
+    /// `None` inside if the pattern is invalid: it matches nothing.
     compiled: OnceLock<Option<Regex>>,
 }
 
 impl Pattern {
-    /// Whether it can be run: by itself too, as `a)|(?:b` would escape from what is put around it.
-    ///
-    /// # Errors
-    /// Why not.
+    /// Validates the pattern. It must also be valid on its own, because `a)|(?:b` would escape from the group around
+    /// it.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.text.chars().count() > MAX_PATTERN {
             return Err(format!("pattern may have at most {MAX_PATTERN} characters"));
@@ -34,13 +33,13 @@ impl Pattern {
         runs.map(|_| ()).map_err(|error| format!("pattern is not a regular expression we can run: {error}"))
     }
 
-    /// Whether the whole text matches.
+    /// Returns whether the whole text matches.
     pub(crate) fn is_match(&self, text: &str) -> bool {
         let compiled = self.compiled.get_or_init(|| compile(&self.text).ok());
         compiled.as_ref().is_some_and(|compiled| compiled.is_match(text))
     }
 
-    /// Whether it was compiled already.
+    /// Returns whether the pattern is compiled already.
     pub(crate) fn is_compiled(&self) -> bool {
         self.compiled.get().is_some()
     }
@@ -74,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_for_the_whole_text_and_compiled_once() {
+    fn matches_the_whole_text_and_is_compiled_once() {
         let pattern = Pattern::from("a|ab".to_owned());
         assert!(!pattern.is_compiled());
         assert!(pattern.is_match("ab") && !pattern.is_match("abc"));
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_is_named_and_matched_by_nothing() {
+    fn an_invalid_pattern_is_reported_and_matches_nothing() {
         for text in ["(", "a)|(?:b", "(?=a)", r"(a)\1", "[a-z]{1000}{1000}"] {
             let pattern = Pattern::from(text.to_owned());
             assert!(pattern.check().is_err() && !pattern.is_match("a"), "{text}");

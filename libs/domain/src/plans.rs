@@ -1,16 +1,16 @@
-//! The plans and what each allows. Numbers are those of the specification's limits table.
+//! The plans and their limits. All numbers are those of the specification's limits table.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Means "unlimited" in every limit.
+/// The value of every unlimited limit.
 pub const UNLIMITED: i64 = -1;
 
-/// What an account pays for.
+/// A billing plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Plan {
-    /// Costs nothing; trials are on it.
+    /// The free plan; trials are on it.
     Free,
     /// $29 a month.
     Pro,
@@ -18,7 +18,7 @@ pub enum Plan {
     Scale,
 }
 
-/// What a plan allows; [`UNLIMITED`] where there is no limit.
+/// The limits of a plan; [`UNLIMITED`] where there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "PlanLimits")]
 pub struct Limits {
@@ -26,14 +26,11 @@ pub struct Limits {
     pub projects: i64,
     /// Stored submissions of one form.
     pub submissions_per_form: i64,
-    /// Webhooks.
     pub webhooks: i64,
-    /// Custom domains.
     #[serde(rename = "customDomains")]
     pub custom_domains: i64,
-    /// Subdomains.
     pub subdomains: i64,
-    /// Bytes of assets, deployed assets and files in submissions together.
+    /// Stored bytes of assets, deployed assets and submitted files together.
     #[serde(rename = "storageBytes")]
     pub storage_bytes: i64,
     /// Bytes of one asset.
@@ -62,7 +59,7 @@ impl Plan {
     /// Every plan, cheapest first.
     pub const ALL: [Self; 3] = [Self::Free, Self::Pro, Self::Scale];
 
-    /// `free`, `pro` or `scale`.
+    /// Returns `free`, `pro` or `scale`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Free => "free",
@@ -71,12 +68,12 @@ impl Plan {
         }
     }
 
-    /// The plan with that word.
+    /// Parses the result of [`Self::as_str`].
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|plan| plan.as_str() == text)
     }
 
-    /// US dollars a month.
+    /// Returns the price in US dollars a month.
     pub fn price(self) -> u32 {
         match self {
             Self::Free => 0,
@@ -85,7 +82,7 @@ impl Plan {
         }
     }
 
-    /// The plan with the next more, if there is one.
+    /// Returns the next larger plan, if there is one.
     pub fn next_larger(self) -> Option<Self> {
         match self {
             Self::Free => Some(Self::Pro),
@@ -94,7 +91,7 @@ impl Plan {
         }
     }
 
-    /// What the plan allows.
+    /// Returns the limits of the plan.
     pub fn limits(self) -> Limits {
         match self {
             Self::Free => Limits {
@@ -142,7 +139,7 @@ impl Plan {
         }
     }
 
-    /// Features the plan leaves out, by the names the API uses.
+    /// Returns the features that the plan does not include, by their names in the API.
     pub fn restrictions(self) -> &'static [&'static str] {
         match self {
             Self::Free => &["no_export", "no_upsert"],
@@ -156,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_free_plan_is_the_specifications() {
+    fn the_free_plan_matches_the_specification() {
         let shown = serde_json::to_value(Plan::Free.limits()).unwrap();
         let said = serde_json::json!({
             "projects": 10, "submissions_per_form": 100, "webhooks": 1, "customDomains": 0, "subdomains": 1,
@@ -169,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dearer_plan_never_allows_less() {
+    fn a_larger_plan_never_allows_less() {
         let numbers = |plan: Plan| -> Vec<i64> {
             let value = serde_json::to_value(plan.limits()).unwrap();
             let unlimited_is_most = |n: i64| if n == UNLIMITED { i64::MAX } else { n };

@@ -1,8 +1,8 @@
-//! Proof of work: before it is taken, a form's answer costs the sender's machine about half a second. That is nothing to
-//! a person, and much to whoever wants to send ten thousand.
+//! Proof of work: a submission costs the sender's CPU about half a second. That is little for a visitor, and much for
+//! a bot that sends ten thousand.
 //!
-//! A challenge is signed for one form and expires, so nothing is stored when it is given out. That it is used once is
-//! for the caller to see to.
+//! A challenge is signed for one form and expires, so issuing one stores nothing. The caller must ensure that each is
+//! used only once.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,26 +12,26 @@ use uuid::Uuid;
 
 use crate::encryption::MasterKey;
 
-/// Puzzles of a challenge. Many small ones take everybody about the same time; of one large one some are done at once
-/// and others wait for long.
+/// Puzzles of a challenge. The total time of many small ones varies little; with one large puzzle, some visitors
+/// would finish at once and others wait long.
 pub const PUZZLES: usize = 16;
-/// Leading zero bits that the digest of a solved puzzle has: some 4,096 tries each.
+/// Leading zero bits of a solved puzzle's digest: some 4,096 attempts each.
 pub const BITS: u32 = 12;
 
-/// What is signed.
+/// Returns the signature of a challenge.
 fn signature(key: &MasterKey, form_id: Uuid, expires: &str, random: &str) -> String {
     URL_SAFE_NO_PAD.encode(&key.digest("form.challenge", &[&form_id.to_string(), expires, random])[..16])
 }
 
-/// A challenge for one answer to this form, good until `expires_at`.
+/// Creates a challenge for one submission to this form, valid until `expires_at`.
 pub fn challenge(key: &MasterKey, form_id: Uuid, expires_at: DateTime<Utc>, random: [u8; 12]) -> String {
     let (expires, random) = (expires_at.timestamp().to_string(), URL_SAFE_NO_PAD.encode(random));
     format!("{expires}.{random}.{}", signature(key, form_id, &expires, &random))
 }
 
-/// The challenge that a proof solves, which must be used only once; none if the proof is none for this form and time.
-/// A proof is a challenge, `:`, and the solution of each puzzle with `,` between them: `n` solves the puzzle `i` if
-/// SHA-256 of `challenge:i:n` begins with [`BITS`] zeros.
+/// Verifies a proof and returns its challenge, which must be used only once; `None` if the proof is not valid for
+/// this form and time. A proof is the challenge, `:`, and the solution of each puzzle separated by `,`: `n` solves
+/// puzzle `i` if SHA-256 of `challenge:i:n` begins with [`BITS`] zeros.
 pub fn verify<'a>(key: &MasterKey, form_id: Uuid, proof: &'a str, now: DateTime<Utc>) -> Option<&'a str> {
     let (challenge, solutions) = proof.split_once(':')?;
     let mut parts = challenge.split('.');
@@ -60,7 +60,7 @@ mod tests {
         DateTime::from_timestamp(second, 0).unwrap()
     }
 
-    /// As a browser works it out.
+    /// Solves a challenge like a browser.
     fn solve(challenge: &str) -> Vec<String> {
         let is_solved = |at: usize, number: u32| {
             let digest = Sha256::digest(format!("{challenge}:{at}:{number}"));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_is_good_for_its_form_until_it_expires() {
+    fn a_proof_is_valid_for_its_form_until_it_expires() {
         let key = MasterKey::of_secret(b"a secret");
         let challenge = challenge(&key, FORM, at(1_000), [7; 12]);
         let solutions = solve(&challenge);

@@ -1,11 +1,11 @@
-//! Whom a form may have mailed of its submissions: the account's owner, and whoever has agreed to it.
+//! Recipients of submission mails: the account's owner, and addresses that have confirmed.
 
-/// Under which purpose the links to agree by are sealed.
+/// Encryption purpose of the confirmation links.
 pub const LINK_PURPOSE: &str = "mail_recipients.link";
-/// Most addresses besides the owner's that an account has, whatever they answered.
+/// Maximum number of addresses besides the owner's in one account, confirmed or not.
 pub const RECIPIENTS_MAX: i64 = 50;
 
-/// An address as two are compared: nobody keeps mailboxes that differ by capital letters alone.
+/// Returns an address in the form in which two are compared: mailboxes that differ only in case do not occur.
 pub fn folded(address: &str) -> String {
     address.trim().to_lowercase()
 }
@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_compared_without_capital_letters() {
+    fn addresses_are_compared_case_insensitively() {
         assert_eq!(folded(" Ana@Example.COM "), "ana@example.com");
     }
 }

@@ -1,4 +1,4 @@
-//! The document that visitors of a page get: its HTML, with its entries at their marker and its CSS in its head.
+//! Rendering of a page: its HTML with the entries at their marker and the CSS in the head.
 
 mod base;
 
@@ -13,28 +13,25 @@ use crate::pages;
 
 pub use base::at;
 
-/// What a page says, as far as visitors see it.
+/// The parts of a page that visitors see.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
-    /// Its HTML.
     pub html: &'a str,
-    /// Its style sheet.
     pub css: Option<&'a str>,
-    /// What each of its entries looks like.
     pub entry_template: Option<&'a str>,
-    /// Its entries' data, the newest first.
+    /// Data of the entries, newest first.
     pub entries: &'a [Value],
 }
 
-/// What the marker's comment says: `<!-- service:entries -->`.
+/// Text of the marker comment: `<!-- service:entries -->`.
 const MARKER: &str = "service:entries";
 const HTML: &str = "http://www.w3.org/1999/xhtml";
 
-/// The whole document.
+/// Renders the whole document.
 pub fn page(source: Source<'_>) -> String {
     let entries = source.entry_template.and_then(|template| {
         let wanted = !source.entries.is_empty() && source.html.contains(MARKER);
-        // A template that can't be read would have been refused: it is of another time.
+        // An invalid template can't be stored any more; this one was stored under older rules.
         let template = if wanted { Template::parse(template).ok()? } else { return None };
         Some(template.render_all(source.entries))
     });
@@ -44,13 +41,13 @@ pub fn page(source: Source<'_>) -> String {
     }
 }
 
-/// Puts entries in the place of the first marker that is really a comment, and not the text of a script or the like:
-/// there they could be run. `None` if it can't be told for certain.
+/// Replaces the first marker that is a comment for an HTML parser. In the text of a script, entries could be
+/// executed. Returns `None` if the parser is ambiguous.
 fn with_entries(html: &str, entries: &str) -> Option<String> {
     let (done, code) = (Cell::new(false), std::rc::Rc::new(Cell::new(0_u32)));
     let settings = RewriteStrSettings::new()
         .append_element_content_handler(element!("script, style", |element| {
-            // In SVG and MathML these may hold comments, and run what stands beside them.
+            // In SVG and MathML, these elements may contain comments and execute the text beside them.
             if element.namespace_uri() != HTML && element.can_have_content() {
                 code.set(code.get() + 1);
                 let code = std::rc::Rc::clone(&code);
@@ -81,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_stand_at_the_marker_in_the_order_given() {
+    fn entries_replace_the_marker_in_their_order() {
         let entries = [json!({"a": "2"}), json!({"a": 1})];
         assert_eq!(
             with("<head></head><ul><!-- service:entries --></ul>", &entries),
@@ -95,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn without_entries_or_template_the_page_is_as_it_was() {
+    fn without_entries_or_template_the_page_is_unchanged() {
         let html = "<ul><!-- service:entries --></ul>";
         assert_eq!(with(html, &[]), format!("<style>p{{}}</style>{html}"));
         let source = Source { html, css: None, entry_template: None, entries: &[json!({"a": 1})] };
@@ -104,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_that_is_no_comment_is_left_alone() {
+    fn a_marker_that_is_no_comment_is_ignored() {
         for html in [
             "<script>'<!-- service:entries -->'</script>",
             "<style><!-- service:entries --></style>",

@@ -1,6 +1,6 @@
-//! How far a key reaches: one folder, or listed things only.
+//! Restrictions of an API key to one folder, or to listed resources.
 //!
-//! Scopes say what may be done, the reach says to which things. Both narrow; neither ever widens.
+//! Scopes say what a key may do, restrictions say to which resources. Both narrow; neither ever widens.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use uuid::Uuid;
 use crate::FieldError;
 use crate::scopes::Resource;
 
-/// Kinds of things a key can be kept to. What belongs to one of them (an entry to its page, a submission to its
-/// form, a delivery to its webhook) follows it.
+/// Kinds of resources that a key can be restricted to by id. A resource that belongs to one of them (an entry to its
+/// page, a submission to its form, a delivery to its webhook) is restricted with it.
 pub const LISTABLE: [Resource; 9] = [
     Resource::Pages,
     Resource::Subdomains,
@@ -23,36 +23,34 @@ pub const LISTABLE: [Resource; 9] = [
     Resource::Keys,
 ];
 
-/// Kinds of things that lie in folders. A webhook lies where the forms lie it is told of.
+/// Kinds of resources that lie in folders. A webhook lies in the folder of its forms.
 const IN_FOLDERS: [Resource; 5] =
     [Resource::Pages, Resource::Forms, Resource::Webhooks, Resource::Analytics, Resource::Automations];
 
-/// Most ids of one kind: a key is looked up on every call.
+/// Maximum number of ids of one kind, because every call loads the key.
 pub const IDS_MAX: usize = 1_000;
 
-/// What a key may touch.
+/// The restrictions of a key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Restrictions {
-    /// The only folder, if it is kept to one.
+    /// The only allowed folder; `None` for all.
     pub folder_id: Option<Uuid>,
-    /// The only things of a kind; a kind that is not named is not narrowed.
+    /// The only allowed resources of a kind; a kind without an entry is not restricted.
     pub ids: BTreeMap<Resource, BTreeSet<Uuid>>,
 }
 
-/// Why something is out of reach.
+/// Which restriction a resource violates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestrictionError {
     /// It lies in another folder, or in none.
     Folder,
-    /// It is not among the listed ones.
+    /// It is not among the listed ids.
     Ids,
 }
 
 impl Restrictions {
-    /// Reads what an API call writes: kinds by their words, with lists of ids.
-    ///
-    /// # Errors
-    /// Complaints by path, such as `resourceIds.cats`.
+    /// Parses the restrictions of an API call: names of kinds, with lists of ids. Errors have paths such as
+    /// `resourceIds.cats`.
     pub fn read(
         folder_id: Option<Uuid>,
         resource_ids: &BTreeMap<String, Vec<Uuid>>,
@@ -76,15 +74,12 @@ impl Restrictions {
         if errors.is_empty() { Ok(Self { folder_id, ids }) } else { Err(errors) }
     }
 
-    /// The only things of a kind, if there is such a list.
+    /// Returns the allowed ids of a kind; `None` if it is not restricted.
     pub fn ids_of(&self, resource: Resource) -> Option<&BTreeSet<Uuid>> {
         self.ids.get(&resource)
     }
 
-    /// Whether something may be touched: by its kind, id and folder.
-    ///
-    /// # Errors
-    /// Why it may not.
+    /// Checks whether the key may access a resource, by its kind, id and folder.
     pub fn allows(
         &self,
         resource: Resource,
@@ -98,30 +93,24 @@ impl Restrictions {
         let inside = match resource {
             Resource::Folders => id == own,
             _ if IN_FOLDERS.contains(&resource) => folder_id == Some(own),
-            // Subdomains are where a folder's pages are served; domains and the rest are the whole account's.
+            // A folder's pages are served on subdomains; domains and the rest belong to the whole account.
             Resource::Subdomains | Resource::Keys => true,
             _ => false,
         };
         if inside { Ok(()) } else { Err(RestrictionError::Folder) }
     }
 
-    /// Whether a new thing of this kind may be made: it would be on no list.
-    ///
-    /// # Errors
-    /// Why not.
+    /// Checks whether the key may create a resource of this kind: a new one would be on no list.
     pub fn allows_new(&self, resource: Resource) -> Result<(), RestrictionError> {
         if self.ids.contains_key(&resource) { Err(RestrictionError::Ids) } else { Ok(()) }
     }
 
-    /// Whether what is the whole account's may be changed.
-    ///
-    /// # Errors
-    /// Why not.
+    /// Checks whether the key may change resources that belong to the whole account.
     pub fn allows_account(&self) -> Result<(), RestrictionError> {
         if self.folder_id.is_some() { Err(RestrictionError::Folder) } else { Ok(()) }
     }
 
-    /// Whether nothing here is out of `other`'s reach: what a child key must satisfy, in every dimension.
+    /// Returns whether `other` allows everything that these restrictions allow. A child key must satisfy it.
     pub fn is_subset_of(&self, other: &Self) -> bool {
         let folder = other.folder_id.is_none() || self.folder_id == other.folder_id;
         let listed = |(resource, allowed): (&Resource, &BTreeSet<Uuid>)| {
@@ -130,7 +119,7 @@ impl Restrictions {
         folder && other.ids.iter().all(listed)
     }
 
-    /// What a child key reaches that asks for `folder_id` and `ids`: what it leaves open, it inherits.
+    /// Returns the restrictions of a child key that requests these: it inherits what they leave open.
     #[must_use]
     pub fn inherit_from(mut self, parent: &Self) -> Self {
         self.folder_id = self.folder_id.or(parent.folder_id);
@@ -161,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_child_touches_nothing_its_parent_may_not(
+        fn a_child_accesses_nothing_that_its_parent_may_not(
             child in any_restrictions(), parent in any_restrictions(), at in 0usize..9, thing in 0u8..4, folder in prop::option::of(0u8..3),
         ) {
             let (resource, thing, folder) = (LISTABLE[at], id(thing), folder.map(id));
@@ -174,14 +163,14 @@ mod tests {
         }
 
         #[test]
-        fn what_asks_for_nothing_inherits_everything(parent in any_restrictions()) {
+        fn a_child_without_restrictions_inherits_all(parent in any_restrictions()) {
             let child = Restrictions::default().inherit_from(&parent);
             prop_assert!(child.is_subset_of(&parent) && parent.is_subset_of(&child));
         }
     }
 
     #[test]
-    fn a_folder_holds_what_lies_in_it_and_no_more() {
+    fn a_folder_covers_its_contents_and_no_more() {
         let restrictions = Restrictions { folder_id: Some(id(1)), ids: BTreeMap::new() };
         assert_eq!(restrictions.allows(Resource::Pages, id(9), Some(id(1))), Ok(()));
         assert_eq!(restrictions.allows(Resource::Pages, id(9), None), Err(RestrictionError::Folder));
@@ -194,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_one_kind_says_nothing_of_another() {
+    fn a_list_of_one_kind_does_not_restrict_another() {
         let wanted = [("forms".to_owned(), vec![id(1)])].into_iter().collect();
         let restrictions = Restrictions::read(None, &wanted).unwrap();
         assert_eq!(restrictions.allows(Resource::Forms, id(2), None), Err(RestrictionError::Ids));
@@ -203,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_that_are_not_known_are_named() {
+    fn unknown_kinds_are_named() {
         for word in ["cats", "account", "submissions", "Forms", ""] {
             let errors =
                 Restrictions::read(None, &[(word.to_owned(), vec![])].into_iter().collect()).unwrap_err();

@@ -1,40 +1,40 @@
-//! What everybody may know of a form's answers, where its owner shows results.
+//! Public results of a form, if its owner publishes them.
 //!
-//! Of choices how often each was made, from the first on, so that a poll is one; of numbers how many there are and what
-//! they come to, once they are too many to tell one from the others. Of everything else nothing: texts, addresses,
-//! days, files and hidden fields are their givers' own.
+//! Choices are counted from the first one on, so that a poll works. Numbers are published as count and mean, once
+//! there are too many to identify a single one. All other answers stay private: texts, addresses, dates, files and
+//! hidden fields.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::fields::{Field, FieldType};
 
-/// Numbers are told from so many on.
+/// Minimum number of numeric answers before their count and mean are published.
 pub const NUMBERS_MIN: i64 = 5;
 
-/// How often a field was given one answer; or, of a field of numbers, how many there are and what they come to.
+/// The count of one answer to a field; of a numeric field, the count and the mean.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tally {
-    /// The field's name.
+    /// Name of the field.
     pub field: String,
-    /// The answer as a text; none of numbers.
+    /// The answer as text; `None` for a numeric field.
     pub answer: Option<String>,
-    /// How many.
+    /// Number of answers.
     pub count: i64,
-    /// The mean of the numbers.
+    /// Mean of a numeric field.
     pub mean: Option<f64>,
 }
 
-/// What is to be counted.
+/// The fields and options to count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Countable {
     /// Fields with each of their options.
     pub choices: Vec<(String, String)>,
-    /// Fields of numbers.
+    /// Numeric fields.
     pub numbers: Vec<String>,
 }
 
-/// What of these fields is to be counted.
+/// Selects the fields that may be counted.
 pub fn countable(fields: &[Field]) -> Countable {
     let mut countable = Countable::default();
     for field in fields {
@@ -57,37 +57,37 @@ fn options_of(field: &Field) -> impl Iterator<Item = &str> {
     of_box.iter().copied().chain(chosen.iter().map(String::as_str))
 }
 
-/// One field's results.
+/// Results of one field.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FieldResults {
-    /// The field's name.
+    /// Name of the field.
     pub name: String,
-    /// What people read.
+    /// Label of the field.
     pub label: String,
-    /// What kind of answer.
+    /// Type of the field.
     #[serde(rename = "type")]
     pub kind: FieldType,
-    /// How often each option was chosen, in the form's order.
+    /// Count of each option, in the form's order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub options: Option<Vec<OptionResults>>,
-    /// How many numbers were given; from five on.
+    /// Number of numeric answers; present from five on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<i64>,
-    /// What they come to.
+    /// Mean of the numeric answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
 }
 
-/// How often an option was chosen.
+/// Count of one option.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OptionResults {
-    /// The option; of a checkbox `true` or `false`.
+    /// The option; `true` or `false` for a checkbox.
     pub value: String,
-    /// How often.
+    /// How often the option was chosen.
     pub count: i64,
 }
 
-/// The results of these fields, of what was counted.
+/// Returns the results of these fields.
 pub fn of(fields: &[Field], tallies: &[Tally]) -> Vec<FieldResults> {
     let results = |field: &Field| {
         let own = || tallies.iter().filter(|tally| tally.field == field.name);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn only_choices_and_numbers_are_asked_for_and_shown_whatever_comes() {
+    fn only_choices_and_numbers_are_counted_and_published() {
         let countable = countable(&fields());
         assert_eq!(countable.numbers, ["number"]);
         let pair = |name: &str, option: &str| (name.to_owned(), option.to_owned());

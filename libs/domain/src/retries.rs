@@ -1,12 +1,12 @@
-//! When what has failed is tried again.
+//! The retry schedule of webhooks and mails.
 
 use std::time::Duration;
 
-/// The longest that somebody who was called may ask to be left alone.
+/// Upper bound of a receiver's `Retry-After`.
 const ASKED_MAX: Duration = Duration::from_hours(24);
 
-/// The pause before attempt `next` (0 is the first), spread by ±20 % with `fraction` in 0..1; `None` when
-/// the schedule is used up. A receiver's `Retry-After` can only make the pause longer, a day at most.
+/// Returns the delay before attempt `next` (0 is the first), with a jitter of ±20 % by `fraction` in 0..1; `None` at
+/// the end of the schedule. A `Retry-After` can only prolong the delay, up to one day.
 pub fn pause_before(
     schedule: &[Duration],
     next: usize,
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_schedule_is_spread_and_ends() {
+    fn the_schedule_has_jitter_and_an_end() {
         let schedule = [0, 5, 300].map(Duration::from_secs);
         let pause =
             |next, fraction, asked| pause_before(&schedule, next, fraction, asked).map(|p| p.as_secs_f64());

@@ -1,4 +1,4 @@
-//! What a key may do: 16 resources × 4 actions, which is exactly the 64 bits of a `u64`.
+//! Scopes of API keys: 16 resources × 4 actions, which are exactly the 64 bits of a `u64`.
 
 use std::fmt;
 
@@ -9,15 +9,15 @@ macro_rules! words {
         pub enum $name { $(#[doc = concat!("`", $word, "`")] $variant),+ }
 
         impl $name {
-            /// Every one, in the order of their bits.
+            /// Every value, in the order of the bits.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The word used in scopes.
+            /// Returns the name in scopes.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
 
-            /// The one with that word.
+            /// Parses the result of [`Self::as_str`].
             pub fn parse(text: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|item| item.as_str() == text)
             }
@@ -26,7 +26,7 @@ macro_rules! words {
 }
 
 words! {
-    /// A kind of thing a key can be allowed to touch.
+    /// A kind of resource.
     Resource {
         Pages = "pages", Entries = "entries", Assets = "assets", Deploys = "deploys",
         Subdomains = "subdomains", Domains = "domains", Folders = "folders", Forms = "forms",
@@ -36,24 +36,22 @@ words! {
 }
 
 words! {
-    /// What may be done with it.
+    /// An action on a resource.
     Action { Read = "read", Create = "create", Update = "update", Delete = "delete" }
 }
 
-/// How a scope is written, as a regular expression.
+/// Regular expression of a scope.
 pub const PATTERN: &str = r"^(\*|(\*|pages|entries|assets|deploys|subdomains|domains|folders|forms|submissions|workflows|webhooks|deliveries|analytics|automations|keys|account):(\*|read|create|update|delete))$";
 
 /// One permission, written `pages:read`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Scope {
-    /// On what.
     pub resource: Resource,
-    /// To do what.
     pub action: Action,
 }
 
 impl Scope {
-    /// `resource:action`.
+    /// Creates the scope `resource:action`.
     pub const fn new(resource: Resource, action: Action) -> Self {
         Self { resource, action }
     }
@@ -74,28 +72,25 @@ impl fmt::Display for Scope {
 pub struct ScopeSet(u64);
 
 impl ScopeSet {
-    /// Everything: what a new key has unless told otherwise.
+    /// Every permission; the default of a new key.
     pub const FULL: Self = Self(u64::MAX);
 
-    /// Reads `pages:read`, `pages:*`, `*:read`, `*:*` and `*`.
-    ///
-    /// # Errors
-    /// The first text that names no scope.
+    /// Parses `pages:read`, `pages:*`, `*:read`, `*:*` and `*`. The error is the first invalid scope.
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, &'a str> {
         texts.into_iter().try_fold(Self::default(), |set, text| Ok(Self(set.0 | bits(text).ok_or(text)?)))
     }
 
-    /// Whether `scope` is among them.
+    /// Returns whether the set contains `scope`.
     pub fn allows(self, scope: Scope) -> bool {
         self.0 & scope.bit() != 0
     }
 
-    /// Whether every permission here is also in `other`: what a child key must satisfy.
+    /// Returns whether `other` contains every permission of this set. A child key must satisfy it.
     pub fn is_subset_of(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
 
-    /// The shortest list of words that [`ScopeSet::parse`] reads back.
+    /// Returns the shortest list of scopes that [`ScopeSet::parse`] parses to this set.
     pub fn words(self) -> Vec<String> {
         if self == Self::FULL {
             return vec!["*".to_owned()];
@@ -136,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_stand_for_either_part() {
+    fn a_wildcard_replaces_either_part() {
         let read_all = ScopeSet::parse(["*:read"]).unwrap();
         assert!(read_all.allows(Scope::new(Resource::Keys, Action::Read)));
         assert!(!read_all.allows(Scope::new(Resource::Keys, Action::Delete)));
@@ -145,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_words_are_named() {
+    fn unknown_scopes_are_named() {
         for wrong in ["pages", "pages:", "pages:write", "cats:read", ":", "Pages:read", "pages:read:x"] {
             assert_eq!(ScopeSet::parse(["forms:read", wrong]), Err(wrong));
         }
@@ -153,14 +148,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_read_back_to_the_same_set(bits: u64) {
+        fn scopes_round_trip(bits: u64) {
             let set = ScopeSet(bits);
             let words = set.words();
             prop_assert_eq!(ScopeSet::parse(words.iter().map(String::as_str)), Ok(set));
         }
 
         #[test]
-        fn a_subset_allows_nothing_the_whole_does_not(part: u64, whole: u64) {
+        fn a_subset_allows_nothing_that_its_superset_forbids(part: u64, whole: u64) {
             let (part, whole) = (ScopeSet(part), ScopeSet(whole));
             let scopes = || Resource::ALL.iter().flat_map(|r| Action::ALL.iter().map(|a| Scope::new(*r, *a)));
             let slow = scopes().all(|scope| !part.allows(scope) || whole.allows(scope));

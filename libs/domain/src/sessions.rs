@@ -1,16 +1,16 @@
-//! How long a signed-in browser stays signed in.
+//! Expiry of sign-in sessions.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// A session in use need not be written to with every request.
+/// Minimum interval between two updates of a session's last use, which saves a write on most requests.
 const NOTED_EVERY: TimeDelta = TimeDelta::minutes(1);
 
-/// When a session seen at `now` ends without further use: after `idle`, but never past its absolute end.
+/// Returns the expiry of a session that was used at `now`: `idle` later, but never after its absolute end.
 pub fn expiry(now: DateTime<Utc>, idle: TimeDelta, ends_at: DateTime<Utc>) -> DateTime<Utc> {
     (now + idle).min(ends_at)
 }
 
-/// Whether it is time to note that a session is in use.
+/// Returns whether the last use of a session must be updated.
 pub fn is_to_be_noted(now: DateTime<Utc>, last_seen_at: DateTime<Utc>) -> bool {
     now - last_seen_at >= NOTED_EVERY
 }
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn use_prolongs_a_session_up_to_its_absolute_end() {
+    fn use_extends_a_session_up_to_its_absolute_end() {
         let start = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
         let (idle, end) = (TimeDelta::days(7), start + TimeDelta::days(30));
         assert_eq!(expiry(start, idle, end), start + idle);
@@ -29,7 +29,7 @@ mod tests {
     }
 
     #[test]
-    fn use_is_noted_at_most_once_a_minute() {
+    fn use_is_recorded_at_most_once_a_minute() {
         let seen = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
         assert!(!is_to_be_noted(seen + TimeDelta::seconds(59), seen));
         assert!(is_to_be_noted(seen + TimeDelta::seconds(60), seen));

@@ -1,15 +1,15 @@
-//! What is believed of somebody who comes back from signing in.
+//! Validation of the data that a sign-in returns with.
 
-/// Where everybody goes who doesn't say.
+/// The default page after signing in.
 pub const HOME: &str = "/account";
-/// The longest address of ours anybody is sent back to.
+/// Maximum length of a return path, in characters.
 const MOST_CHARS: usize = 512;
-/// The longest subject (OpenID Connect Core 1.0, 2).
+/// Maximum length of a subject, in bytes (OpenID Connect Core 1.0, 2).
 const SUBJECT_MOST_BYTES: usize = 255;
 
-/// Where to go after signing in: the path that was asked for if it is one of this host, else [`HOME`].
+/// Returns the path to open after signing in: the requested one if it is a path of this host, else [`HOME`].
 ///
-/// Browsers read `//host` and `/\host` as another host, and drop tabs and line breaks before they look.
+/// Browsers treat `//host` and `/\host` as another host, and strip tabs and line breaks before parsing.
 pub fn return_path(asked: Option<&str>) -> &str {
     let is_ours = |path: &&str| {
         path.len() <= MOST_CHARS
@@ -20,12 +20,12 @@ pub fn return_path(asked: Option<&str>) -> &str {
     asked.filter(is_ours).unwrap_or(HOME)
 }
 
-/// Whether a provider's name for somebody can be one.
+/// Returns whether a provider's subject is valid.
 pub fn is_subject(subject: &str) -> bool {
     (1..=SUBJECT_MOST_BYTES).contains(&subject.len()) && !subject.chars().any(char::is_control)
 }
 
-/// A name or an e-mail as a provider gave it, fit to be stored and shown; nothing if nothing is left.
+/// Sanitizes a name or an e-mail address from a provider for storage and display; `None` if nothing remains.
 pub fn shown(text: &str) -> Option<String> {
     let text: String = text.chars().filter(|c| !c.is_control()).take(SUBJECT_MOST_BYTES).collect();
     let text = text.trim();
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_sent_to_another_host() {
+    fn never_redirects_to_another_host() {
         for ours in ["/account", "/claim/abc", "/claim/a?b=c#d", "/"] {
             assert_eq!(return_path(Some(ours)), ours);
         }
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_loses_what_can_not_be_shown() {
+    fn a_name_is_stripped_of_invisible_characters() {
         assert_eq!(shown(" Ada\0 Lovelace\n").as_deref(), Some("Ada Lovelace"));
         assert_eq!(shown("\u{0}\n "), None);
         assert_eq!(shown(&"ü".repeat(300)).unwrap().chars().count(), 255);

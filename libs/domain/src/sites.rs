@@ -1,21 +1,20 @@
-//! Sites whose visits are counted: what one may be called, and the token its pages carry.
+//! Analytics sites: their names, and the public token in their pages.
 
 use crate::field_error::check_length;
 use crate::{FieldError, base62};
 
-/// Characters of a site's name.
+/// Maximum length of a site's name, in characters.
 pub const NAME_CHARS_MAX: usize = 80;
 
-/// The token a site's pages send: no secret (it stands in the page), but not to be guessed either, so that
-/// nobody fills a stranger's figures by counting up.
+/// Creates a site's public token. It is no secret, because pages contain it, but it is random, so that it can't be
+/// enumerated to send false events to other sites.
 pub fn token(random: &[u8; 32]) -> String {
     format!("site_{}", base62::encode(random, 22))
 }
 
-/// What is wrong with a site's `name` and `domain`; nothing if it may be made.
+/// Validates a site's `name` and `domain`.
 ///
-/// The domain is only shown to people, so that all that is asked of it is to look like one: a host without
-/// scheme, port or path.
+/// The domain is only displayed, so it must merely be a host without scheme, port and path.
 pub fn check(name: &str, domain: Option<&str>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     check_length(&mut errors, "name", name.trim(), 1, NAME_CHARS_MAX);

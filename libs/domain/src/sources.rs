@@ -1,7 +1,7 @@
-//! Where a visit came from: the place's name, and by which of 19 channels.
+//! The source of a visit: a name, and one of 19 channels.
 //!
-//! The rules are the ones marketing people know from the big counters, asked in order; the first that holds wins.
-//! Everything is compared in lower case.
+//! The rules are those of the established analytics products, evaluated in order; the first match wins. All
+//! comparisons are in lower case.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -14,32 +14,31 @@ mod tests;
 pub use channels::Channel;
 use places::{Kind, Place};
 
-/// What an address says about how it was reached; empty where it says nothing.
+/// Evidence from URLs about the source; empty where there is none.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Clues<'a> {
-    /// `utm_source`, or what is used in its place.
+    /// `utm_source`, or a parameter used in its place.
     pub source: &'a str,
     /// `utm_medium`
     pub medium: &'a str,
     /// `utm_campaign`
     pub campaign: &'a str,
-    /// The advertiser's click parameter, by name: `gclid`, `msclkid`, …
+    /// Name of the advertiser's click parameter: `gclid`, `msclkid`, …
     pub click: &'a str,
-    /// Host of the foreign page, without `www.`.
+    /// Host of the external referrer, without `www.`.
     pub referrer_host: &'a str,
 }
 
-/// Where a visit came from.
+/// The source of a visit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// The place by its name if it is known, else what the campaign says, else the host; empty for nowhere.
+    /// Name of the source if it is known, else the campaign's source, else the host; empty for direct visits.
     pub name: String,
-    /// The channel.
     pub channel: Channel,
 }
 
 impl Source {
-    /// Judges by the clues.
+    /// Determines the source.
     pub fn of(clues: Clues<'_>) -> Self {
         let Clues { source, medium, campaign, click, referrer_host } = clues;
         if [source, medium, campaign, click, referrer_host].iter().all(|clue| clue.is_empty()) {
@@ -72,7 +71,7 @@ impl Source {
     }
 }
 
-/// Whether the host is one of those that visit pages only to stand in their owners' figures.
+/// Returns whether the host is known for referrer spam.
 pub fn is_spam(referrer_host: &str) -> bool {
     static SPAMMERS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
         include_str!("sources/spammers.txt").lines().filter(|line| !line.starts_with('#')).collect()

@@ -1,10 +1,10 @@
-//! Names of sites: `<name>.<sites domain>`.
+//! Names of subdomains: `<name>.<sites domain>`.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::FieldError;
 
-/// Names that would look like ours, or that software asks for by itself.
+/// Names that look official, or that software requests by default.
 const RESERVED: &[&str] = &[
     "admin",
     "api",
@@ -58,13 +58,13 @@ const NOUNS: [&str; 32] = [
     "maple", "meadow", "orchid", "otter", "pebble", "pine", "river", "robin", "valley", "willow",
 ];
 
-/// How a name is written, as a regular expression.
+/// Regular expression of a name.
 pub const PATTERN: &str = "^[a-z0-9]+(-[a-z0-9]+)*$";
 
-/// What is wrong with `name`, reported on `field`; nothing if it may be used.
+/// Validates `name`; errors are reported on `field`.
 ///
-/// 3–30 characters, lowercase letters, digits and single hyphens inside, so that a name is one DNS label
-/// and can't pass for a punycode one (`xn--…`).
+/// A name has 3–30 characters: lowercase letters, digits and single hyphens inside. So it is one DNS label, and can't
+/// be mistaken for punycode (`xn--…`).
 pub fn check(field: &str, name: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -81,7 +81,8 @@ pub fn check(field: &str, name: &str) -> Vec<FieldError> {
     errors
 }
 
-/// A readable name nobody can guess from another's: two words and five base-32 digits, 35 bits in all.
+/// Suggests a readable name that can't be derived from another one: two words and five base-32 digits, 35 bits in
+/// all.
 pub fn suggest(random: [u8; 8]) -> String {
     let digit = |byte: u8| char::from(b"23456789abcdefghjkmnpqrstuvwxyz0"[usize::from(byte % 32)]);
     let tail: String = random[2..7].iter().copied().map(digit).collect();
@@ -89,10 +90,8 @@ pub fn suggest(random: [u8; 8]) -> String {
     format!("{}-{}-{tail}", word(ADJECTIVES, random[0]), word(NOUNS, random[1]))
 }
 
-/// Notes one more renaming in `renamed_at`, which keeps those of the last 24 hours.
-///
-/// # Errors
-/// There were `per_day` already: in how many seconds the next one may be.
+/// Records a rename in `renamed_at`, which holds those of the last 24 hours. The error is the number of seconds until
+/// the next rename is allowed, if there were `per_day` already.
 pub fn note_rename(renamed_at: &mut Vec<DateTime<Utc>>, now: DateTime<Utc>, per_day: u32) -> Result<(), u64> {
     renamed_at.retain(|at| now - *at < TimeDelta::days(1));
     if renamed_at.len() >= per_day as usize {
@@ -112,7 +111,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_suggestion_is_allowed(random: [u8; 8]) {
+        fn every_suggestion_is_valid(random: [u8; 8]) {
             prop_assert_eq!(check("name", &suggest(random)), vec![]);
         }
     }
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn look_alikes_and_reserved_names_are_refused() {
+    fn look_alikes_and_reserved_names_are_rejected() {
         for wrong in
             ["ab", "-abc", "abc-", "Abc", "a_b", "xn--mnchen-3ya", "www", "api", &"a".repeat(31), "gööd"]
         {

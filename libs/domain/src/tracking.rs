@@ -1,8 +1,7 @@
-//! What a tracker sends and what is kept of it.
+//! Parses the tracker's request body.
 //!
-//! The body is written by code that runs in strangers' browsers, so nothing in it is believed: texts are cut to
-//! length, and of addresses only host and path are kept once the campaign is read, because the rest of a URL is
-//! where personal data hides.
+//! The body comes from code in visitors' browsers, so it is untrusted: texts are truncated, and only host and path of
+//! URLs are retained after the campaign is read, because the rest of a URL may contain personal data.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -16,54 +15,54 @@ mod tests;
 pub use drops::Dropped;
 pub use screens::Screen;
 
-/// Bytes of one tracking body; a longer one is dropped unread.
+/// Maximum size of a body; a longer one is dropped without parsing.
 pub const BODY_BYTES_MAX: usize = 8 * 1024;
-/// The event every page sends when it is shown; all others are the site's own.
+/// The event that every page view sends; all other names are custom events.
 pub const PAGE_VIEW: &str = "page_view";
-/// The tracker's report of attention: belongs to a page view, and is counted as no event.
+/// The tracker's report of engagement. It belongs to a page view and is not counted as an event.
 pub const ENGAGEMENT: &str = "engagement";
-/// Custom properties of one event.
+/// Maximum number of custom properties.
 pub const PROPS_MAX: usize = 20;
 
-/// Parameters that advertisers add to their clicks.
+/// Click parameters of advertisers.
 const CLICKS: &[&str] = &["gclid", "gbraid", "wbraid", "msclkid", "fbclid", "twclid"];
 pub(crate) const NAME_CHARS_MAX: usize = 64;
 const PATH_CHARS_MAX: usize = 1024;
 const TEXT_CHARS_MAX: usize = 300;
 const TOKEN_BYTES_MAX: usize = 64;
-/// Of any name in DNS.
+/// Maximum length of a DNS name.
 const HOST_CHARS_MAX: usize = 253;
-/// Half an hour: a report of more comes after so much silence that it belongs to no visit.
+/// Half an hour: a longer report would follow so much silence that it belongs to no visit.
 const ENGAGEMENT_MS_MAX: u32 = 30 * 60 * 1_000;
 
-/// One event as a tracker reports it, after parsing: nothing in it names a person.
+/// A parsed event. It contains no personal data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// Which site says it is asking.
+    /// Public token of the site.
     pub site_token: String,
     /// [`PAGE_VIEW`] or the name of a custom event.
     pub name: String,
-    /// Host of the page, lowercase, without port.
+    /// Host of the page, in lower case, without port.
     pub host: String,
-    /// Path of the page, percent-encoded as the browser sent it; with `#…` where pages are told apart by that.
+    /// Path of the page, percent-encoded as sent by the browser; with `#…` if the site routes by fragment.
     pub path: String,
-    /// Title of the page; empty if none was sent.
+    /// Title of the page; empty if absent.
     pub title: String,
-    /// Host of the page that led here, without `www.`; empty if unknown or the same site.
+    /// Host of the external referrer, without `www.`; empty if unknown or the same site.
     pub referrer_host: String,
-    /// The campaign the page's address named.
+    /// Campaign of the page's URL.
     pub campaign: Campaign,
-    /// The screen's class, if its width was sent.
+    /// Size class of the screen, if its width was sent.
     pub screen: Option<Screen>,
     /// Custom properties in the order sent.
     pub props: Vec<(String, String)>,
-    /// Milliseconds the page was visible and focused since the last report; half an hour at most.
+    /// Milliseconds for which the page was visible and focused since the last report; half an hour at most.
     pub engagement_ms: u32,
     /// Deepest scroll position in percent of the page, if measured.
     pub scroll_depth: Option<u8>,
 }
 
-/// The `utm_…` parameters of an address; empty where absent.
+/// The `utm_…` parameters of a URL; empty where absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Campaign {
     /// `utm_source`
@@ -72,12 +71,12 @@ pub struct Campaign {
     pub medium: String,
     /// `utm_campaign`
     pub name: String,
-    /// Which advertiser's click parameter the address has; its value names a person and is forgotten.
+    /// Name of the advertiser's click parameter. Its value identifies a person and is discarded.
     pub click: &'static str,
 }
 
-/// The body as it travels, with the short names that our tracker uses. Unknown fields are ignored: a newer tracker
-/// may meet an older collector.
+/// The wire format, with the short names of our tracker. Unknown fields are ignored, because a newer tracker may send
+/// to an older collector.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Wire {
@@ -100,12 +99,12 @@ struct Wire {
     engagement_ms: Option<f64>,
     #[serde(alias = "s")]
     scroll_depth: Option<f64>,
-    /// Whether the site's pages are told apart by what stands behind `#`.
+    /// Whether the site routes by the fragment.
     #[serde(alias = "h")]
     hash_routing: Option<bool>,
 }
 
-/// Reads a body, whatever content type it came with: trackers send `text/plain` to spare the preflight.
+/// Parses a body of any content type: trackers send `text/plain` to avoid the CORS preflight.
 pub fn parse(body: &[u8]) -> Result<Hit, Dropped> {
     let wire: Wire = serde_json::from_slice(body).map_err(|_| Dropped::Unreadable)?;
     let site_token = wire.site_token.filter(|token| (1..=TOKEN_BYTES_MAX).contains(&token.len()));
@@ -137,7 +136,7 @@ fn page_address(address: &str) -> Option<Url> {
     Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
 }
 
-/// The page's path. A fragment belongs to it where it is a route (`#/users/1?tab=2`), again without a query.
+/// Returns the page's path. A fragment is part of it if it is a route (`#/users/1?tab=2`), again without a query.
 fn path(page: &Url, hash_routing: bool) -> String {
     let fragment = page.fragment().filter(|_| hash_routing);
     match fragment.and_then(|fragment| fragment.split('?').next()).filter(|route| !route.is_empty()) {
@@ -146,7 +145,7 @@ fn path(page: &Url, hash_routing: bool) -> String {
     }
 }
 
-/// A visit that comes from the site itself has no referrer worth knowing.
+/// Returns the external host of the referrer; empty for the same site.
 fn referrer_host(referrer: Option<&str>, page_host: &str) -> String {
     let parsed = referrer.and_then(|text| Url::parse(text).ok());
     let host = parsed
@@ -165,7 +164,7 @@ fn without_www(host: &str) -> &str {
 
 fn campaign(page: &Url) -> Campaign {
     let mut campaign = Campaign::default();
-    // Shorter words for the source, in use for longer than `utm_source`.
+    // Shorter source parameters, which are older than `utm_source`.
     let mut stand_in = None;
     for (key, value) in page.query_pairs() {
         let place = match key.as_ref() {
@@ -186,7 +185,7 @@ fn campaign(page: &Url) -> Campaign {
     campaign
 }
 
-/// Scalars become text, nulls vanish; lists and objects have no place in a breakdown.
+/// Converts scalars to text and skips nulls; lists and objects are rejected.
 fn props(sent: Map<String, Value>) -> Result<Vec<(String, String)>, Dropped> {
     if sent.len() > PROPS_MAX {
         return Err(Dropped::Props);
@@ -208,8 +207,8 @@ fn cut(text: &str, chars_max: usize) -> String {
     text.chars().take(chars_max).collect()
 }
 
-/// A measurement as a whole number between 0 and `max`; what isn't a number counts as 0.
+/// Converts a measurement to an integer between 0 and `max`; NaN becomes 0.
 fn whole<N: TryFrom<u64>>(measured: f64, max: N) -> N {
-    // The cast itself saturates at both ends and takes NaN for 0.
+    // The cast saturates at both ends and maps NaN to 0.
     N::try_from(measured.round() as u64).unwrap_or(max)
 }

@@ -1,4 +1,4 @@
-//! Addresses that take one upload: signed, so that whoever was given one may send what was announced, and no more.
+//! Signed upload and download URLs. A URL allows exactly one announced file, until it expires.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,25 +10,25 @@ use uuid::Uuid;
 use crate::FieldError;
 use crate::field_error::check_length;
 
-/// Most characters of a file's name.
+/// Maximum length of a file name, in characters.
 pub const FILENAME_CHARS_MAX: usize = 200;
 
-/// What an address was signed for.
+/// The signed parameters of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket {
-    /// The upload.
+    /// Id of the upload.
     pub id: Uuid,
-    /// How many bytes it takes, exactly.
+    /// Exact size of the file.
     pub size_bytes: i64,
-    /// Until when, in seconds since 1970.
+    /// Expiry in seconds since 1970.
     pub expires_at: i64,
 }
 
-/// Signs tickets. Its `Debug` shows nothing.
+/// Signs tickets. Its `Debug` output is redacted.
 #[derive(Clone)]
 pub struct Signer {
     key: [u8; 32],
-    /// The folder of its addresses.
+    /// First path segment of the URLs.
     folder: &'static str,
 }
 
@@ -38,29 +38,29 @@ impl std::fmt::Debug for Signer {
     }
 }
 
-/// Why a ticket is no good.
+/// Why a ticket is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Nobody here has signed this.
+    /// The signature is invalid.
     #[error("the upload address is not as it was given out")]
     Forged,
-    /// Its time is over.
+    /// The ticket has expired.
     #[error("the upload address has expired; ask for a new one")]
     Expired,
 }
 
 impl Signer {
-    /// A signer whose key is derived from a secret; nobody gets from the one to the other.
+    /// Creates the signer of upload URLs. Its key is derived from the secret, which can't be recovered from it.
     pub fn new(secret: &[u8]) -> Self {
         Self { key: digest(secret, b"uploads v1"), folder: "uploads" }
     }
 
-    /// One for addresses at which a file can be fetched. A ticket for the one is none for the other.
+    /// Creates the signer of download URLs. Neither signer accepts the other's tickets.
     pub fn of_downloads(secret: &[u8]) -> Self {
         Self { key: digest(secret, b"downloads v1"), folder: "downloads" }
     }
 
-    /// The path and query of a ticket.
+    /// Returns the path and query of a ticket.
     pub fn address(&self, ticket: &Ticket) -> String {
         let Ticket { id, size_bytes, expires_at } = ticket;
         let folder = self.folder;
@@ -68,15 +68,12 @@ impl Signer {
         format!("/{folder}/{id}?expires={expires_at}&size={size_bytes}&signature={signature}")
     }
 
-    /// The ticket in a request for `id` with this query.
-    ///
-    /// # Errors
-    /// [`Refused`].
+    /// Verifies the ticket in a request for `id` with this query.
     pub fn read(&self, id: Uuid, query: &str, now: DateTime<Utc>) -> Result<Ticket, Refused> {
         let value = |name: &str| {
             let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
             let mut values = pairs.filter(|(key, _)| *key == name).map(|(_, value)| value);
-            // Twice the same name could mean one thing here and another before us.
+            // A proxy might read another one of two equal parameters than we do.
             values.next().filter(|_| values.next().is_none()).ok_or(Refused::Forged)
         };
         let number = |name: &str| value(name)?.parse().map_err(|_| Refused::Forged);
@@ -93,7 +90,7 @@ impl Signer {
     }
 }
 
-/// What is signed: every part of a length of its own.
+/// Returns the signed bytes. Every part has a fixed length.
 fn text(ticket: &Ticket) -> Vec<u8> {
     let Ticket { id, size_bytes, expires_at } = ticket;
     [id.as_bytes().as_slice(), &size_bytes.to_be_bytes(), &expires_at.to_be_bytes()].concat()
@@ -106,15 +103,15 @@ fn digest(key: &[u8], text: &[u8]) -> [u8; 32] {
 }
 
 fn hmac(key: &[u8]) -> Hmac<Sha256> {
-    // It takes keys of any length; a shorter way to say so than an `expect` would need a reason too.
+    // HMAC accepts keys of any length, so the fallback is never used; an `expect` would need a reason too.
     Hmac::<Sha256>::new_from_slice(key).unwrap_or_else(|_| Hmac::<Sha256>::new(&Default::default()))
 }
 
-/// How a file's name is written, as a regular expression: something in it is no dot.
+/// Regular expression of a file name: it has at least one character besides dots.
 pub const FILENAME_PATTERN: &str =
     r"^[^/\\\x00-\x1f\x7f-\x9f]*[^./\\\x00-\x1f\x7f-\x9f][^/\\\x00-\x1f\x7f-\x9f]*$";
 
-/// What is wrong with a file's name: it becomes the last part of an address, and of what browsers save.
+/// Validates a file name, which becomes the last segment of a URL and the name that browsers save.
 pub fn check_filename(filename: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     check_length(&mut errors, "filename", filename, 1, FILENAME_CHARS_MAX);
@@ -145,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_as_it_was_given_out_is_read_back() {
+    fn an_unchanged_url_is_accepted() {
         let (signer, query) = given();
         assert_eq!(signer.read(ID, &query, now()).unwrap().size_bytes, 10);
     }
@@ -165,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn another_secret_signs_otherwise() {
+    fn another_secret_gives_another_signature() {
         let (_, query) = given();
         assert_eq!(Signer::new(b"another").read(ID, &query, now()), Err(Refused::Forged));
         let of_downloads = Signer::of_downloads(b"a secret that two services share");
@@ -173,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_ends_at_its_time() {
+    fn a_url_expires() {
         let (signer, query) = given();
         let at = |second: i64| DateTime::from_timestamp(second, 0).unwrap();
         assert!(signer.read(ID, &query, at(1_059)).is_ok());
@@ -181,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_name_leads_into_no_folder() {
+    fn a_file_name_contains_no_path() {
         for wrong in ["", "a/b", "..", "a\\b", "a\nb", &"x".repeat(201)] {
             assert!(!check_filename(wrong).is_empty(), "{wrong}");
         }

@@ -1,10 +1,12 @@
-//! What kind of device a user agent speaks of. Browser and system have lists (the collector reads them); for devices
-//! a few words do: of 24,582 mobile agents of a large public list 95 % are told right, of 7,055 tablets 81 %.
+//! Device types by user agent.
+//!
+//! Browser and operating system need lists, which the collector has; for device types a few words suffice: of a large
+//! public list they classify 95 % of 24,582 mobile agents correctly, and 81 % of 7,055 tablets.
 
 use crate::tracking::Screen;
 
-/// `tv`, `console`, `tablet`, `mobile` or `desktop`. The screen is what the page itself saw, and tells the tablets of
-/// one large maker, which claim to be its desktops.
+/// Returns `tv`, `console`, `tablet`, `mobile` or `desktop`. The screen class, measured by the page, identifies
+/// tablets of one large vendor, whose user agents claim to be its desktops.
 pub fn device_of(user_agent: &str, screen: Option<Screen>) -> &'static str {
     let agent = user_agent.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| agent.contains(word));
@@ -24,7 +26,7 @@ pub fn device_of(user_agent: &str, screen: Option<Screen>) -> &'static str {
     if has(&["mobi", "iphone", "ipod", "windows phone", "opera mini"]) || android {
         return "mobile";
     }
-    // A Mac with a screen that no Mac has.
+    // A Mac with a screen smaller than any Mac's.
     let small = matches!(screen, Some(Screen::Mobile | Screen::Tablet));
     if agent.contains("macintosh") && small { "tablet" } else { "desktop" }
 }
@@ -34,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_are_told_by_their_words() {
+    fn device_types_are_recognized_by_their_words() {
         let mac = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Safari/605.1.15";
         let agents = [
             (mac, None, "desktop"),

@@ -1,8 +1,8 @@
-//! Who is who for a day, without knowing anybody.
+//! Pseudonymous visitor ids.
 //!
-//! A visitor's id is a keyed hash under a salt that lives for one day and is then destroyed: within the day the
-//! same browser on the same site is one visitor, across days or sites nothing can be linked, and without the
-//! salt the id can't be turned back into an address.
+//! A visitor's id is a keyed hash under a salt that is used for one day and then destroyed. Within the day, one
+//! browser on one site is one visitor; visitors can't be linked across days or sites, and without the salt an id
+//! can't be reversed.
 
 use std::net::IpAddr;
 
@@ -12,17 +12,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-/// Random bytes of one day's salt.
+/// Random bytes of a salt.
 pub const SALT_BYTES: usize = 32;
 
-/// How long the id lives by which a returning visitor is known.
+/// Lifetime of the id that recognizes a returning visitor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "VisitorIdLifetime")]
 pub enum Lifetime {
     /// A calendar day.
     Day,
-    /// A week from Monday.
+    /// A week that begins on Monday.
     Week,
     /// A calendar month.
     #[default]
@@ -35,7 +35,7 @@ impl Lifetime {
     /// Every lifetime, the shortest first.
     pub const ALL: [Self; 4] = [Self::Day, Self::Week, Self::Month, Self::Quarter];
 
-    /// Its name in the API and in the database.
+    /// Returns the lifetime's name in the API and in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -45,12 +45,12 @@ impl Lifetime {
         }
     }
 
-    /// The lifetime with that name.
+    /// Parses the result of [`Self::as_str`].
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|lifetime| lifetime.as_str() == text)
     }
 
-    /// The stretch of time that holds `day`: its first day, and the first day after.
+    /// Returns the epoch that contains `day`: its first day, and the first day after it.
     pub fn epoch(self, day: NaiveDate) -> (NaiveDate, NaiveDate) {
         let months =
             |first: NaiveDate, count| (first, first.checked_add_months(Months::new(count)).unwrap_or(first));
@@ -67,16 +67,15 @@ impl Lifetime {
     }
 }
 
-/// The id, for as long as the salt lives and for one site, of whoever has this address and user agent. The site is
-/// named by its token, which an event carries: so that visitors can be told apart before anybody knows whose site
-/// that is.
+/// Returns the id of an address and user agent on one site, under this salt. The site is identified by its token,
+/// which every event carries, so that the id doesn't depend on a lookup of the site.
 pub fn visitor_id(salt: &[u8; SALT_BYTES], site_token: &str, ip: IpAddr, user_agent: &str) -> u64 {
-    // Fixed widths and a length before the one free text: no two different visitors spell the same input.
+    // Parts of fixed length, and a length before the free text, make the input unambiguous.
     let ip = match ip {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),
         IpAddr::V6(v6) => v6,
     };
-    // A short key and the same key with zeros up to the block's size are one to HMAC; this form can't fail.
+    // HMAC pads a short key with zeros to the block size anyway, and a key of that size can't fail.
     let mut key = [0; 64];
     key[..SALT_BYTES].copy_from_slice(salt);
     let mac = Hmac::<Sha256>::new(&key.into()).chain_update(ip.octets());
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_is_the_stretch_of_the_calendar_that_holds_the_day() {
+    fn an_epoch_is_the_calendar_period_that_contains_the_day() {
         let day = |text: &str| text.parse::<NaiveDate>().unwrap();
         let epochs = [
             (Lifetime::Day, "2026-11-21", "2026-11-22"),

@@ -1,13 +1,14 @@
-//! What a visit is: the page views and events of one visitor, until they fall silent.
+//! The visit rule: which page views and events of a visitor form one visit.
 //!
 //! The rule, to the millisecond:
-//! - A page view or custom event more than [`Rules::gap`] after the visitor's last sign of life, or more than
-//!   [`Rules::longest`] after the visit began, begins a new visit. Neither midnight nor a campaign does.
-//! - An engagement report is a sign of life, and lengthens the visit to the moment it was made. It never begins
-//!   one: a tab that is closed hours later is no visit.
-//! - Where the visit came from is what its first event says; the first and the last *page view* are where it was
-//!   entered and left.
-//! - Events of the same millisecond follow one another in the order of their ids.
+//! - A page view or custom event starts a new visit if it comes more than [`Rules::gap`] after the visitor's last
+//!   activity, or more than [`Rules::longest`] after the start of the visit. Neither midnight nor a campaign starts
+//!   one.
+//! - An engagement report is activity, and extends the visit to its own time. It never starts a visit: the report of
+//!   a tab that is closed hours later belongs to none.
+//! - The source of a visit is that of its first event; the entry and exit pages are those of its first and last *page
+//!   view*.
+//! - Events of the same millisecond are ordered by their ids.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
@@ -17,15 +18,15 @@ use crate::tracking::{ENGAGEMENT, PAGE_VIEW};
 #[cfg(test)]
 mod tests;
 
-/// A day: nobody attends to a visit for longer than it can last.
+/// A day, the maximum duration of a visit.
 const ENGAGEMENT_MS_MAX: u32 = 24 * 60 * 60 * 1_000;
 
 /// When a visit ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// The longest silence within a visit.
+    /// Maximum time between two activities of a visit.
     pub gap: TimeDelta,
-    /// The longest time from a visit's first event to its last.
+    /// Maximum time from a visit's first event to its last.
     pub longest: TimeDelta,
 }
 
@@ -35,40 +36,39 @@ impl Default for Rules {
     }
 }
 
-/// An event as far as visits are made of it. `Origin` is whatever else is known at a visit's first event.
+/// An event of a visit. `Origin` is further data that a visit takes from its first event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step<Origin> {
-    /// When it happened, to the millisecond.
+    /// Time of the event, to the millisecond.
     pub at: DateTime<Utc>,
-    /// Settles the order within a millisecond.
+    /// Orders events of the same millisecond.
     pub id: Uuid,
-    /// The visitor's id of the day.
+    /// Daily id of the visitor.
     pub visitor: u64,
-    /// What it is.
     pub kind: Kind,
     /// Host of the page.
     pub host: String,
     /// Path of the page.
     pub path: String,
-    /// Milliseconds of attention that it reports.
+    /// Milliseconds of engagement in the report.
     pub engagement_ms: u32,
-    /// Where it says the visitor came from, and with what.
+    /// Source of the visit according to this event.
     pub origin: Origin,
 }
 
-/// What an event is to a visit.
+/// Kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A page was shown.
+    /// A page view.
     PageView,
-    /// The site's own event.
+    /// A custom event of the site.
     Custom,
-    /// A report of attention and scroll depth, counted in no other figure.
+    /// A report of engagement time and scroll depth, which no other metric counts.
     Engagement,
 }
 
 impl Kind {
-    /// The kind of the event with that name.
+    /// Returns the kind of the event with that name.
     pub fn of(name: &str) -> Self {
         match name {
             PAGE_VIEW => Self::PageView,
@@ -81,42 +81,42 @@ impl Kind {
 /// A visit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visit<Origin> {
-    /// The visitor's id of the day on which it began.
+    /// Daily id of the visitor at the start of the visit.
     pub visitor: u64,
-    /// Its first event.
+    /// Time of the first event.
     pub start: DateTime<Utc>,
-    /// Its last event or engagement report; the visit's duration is the time between the two.
+    /// Time of the last event or engagement report; the duration is the difference.
     pub ended: DateTime<Utc>,
-    /// Page views.
+    /// Number of page views.
     pub page_views: u32,
-    /// Page views and custom events.
+    /// Number of page views and custom events.
     pub events: u32,
-    /// Host of the first page view; empty without any.
+    /// Host of the first page view; empty if there is none.
     pub entry_host: String,
-    /// Path of the first page view; empty without any.
+    /// Path of the first page view; empty if there is none.
     pub entry_path: String,
-    /// Path of the last page view; empty without any.
+    /// Path of the last page view; empty if there is none.
     pub exit_path: String,
-    /// Milliseconds of attention; a day at most.
+    /// Milliseconds of engagement, at most one day.
     pub engagement_ms: u32,
-    /// What it is made of, engagement reports included.
+    /// Checksum of its events, including engagement reports.
     pub tally: Tally,
-    /// The first event's.
+    /// Origin of the first event.
     pub origin: Origin,
 }
 
-/// How many steps, and the sum of their times: what tells whether visits are made of just the events that are stored.
-/// Steps that are as many and as long ago count as the same.
+/// A checksum of events: their number and the sum of their times. It detects whether visits were computed from
+/// exactly the stored events; equal checksums are taken for the same events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How many.
+    /// Number of events.
     pub steps: u32,
-    /// Their times in milliseconds, added up modulo 2^32: times of one day differ in it.
+    /// Sum of their times in milliseconds modulo 2^32, which is unique for times of one day.
     pub times: u32,
 }
 
 impl Tally {
-    /// Of one step.
+    /// Returns the checksum of one event.
     pub fn of(at: DateTime<Utc>) -> Self {
         Self { steps: 1, times: at.timestamp_millis().rem_euclid(1 << 32).try_into().unwrap_or_default() }
     }
@@ -137,23 +137,23 @@ impl std::iter::Sum for Tally {
 }
 
 impl<Origin> Visit<Origin> {
-    /// Whether the visitor saw one page, did nothing there, and left.
+    /// Returns whether the visit has one page view and no other event.
     pub fn is_bounce(&self) -> bool {
         self.page_views < 2 && self.events == self.page_views
     }
 }
 
-/// The visit that was under way before the first step, if one was.
+/// A visit in progress before the first given event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnderWay {
-    /// Its first event.
+    /// Time of its first event.
     pub start: DateTime<Utc>,
-    /// The last sign of life.
+    /// Time of its last activity.
     pub last: DateTime<Utc>,
 }
 
-/// The visits of one person, in order of time. `steps` are all of the person's, from `before` on, in any order.
-/// What belongs to the visit that was under way before is in none of them.
+/// Computes the visits of one visitor, in order of time. `steps` are all events of the visitor since `before`, in any
+/// order. Events that belong to the visit in progress are in none of the visits.
 pub fn visits_of<Origin: Clone>(
     steps: &mut [Step<Origin>],
     before: Option<UnderWay>,
@@ -164,7 +164,7 @@ pub fn visits_of<Origin: Clone>(
     visits
 }
 
-/// Whether the rule lets a visit begin then, after one that began and ended so.
+/// Returns whether a visit may start at `start`, after one with this start and last activity.
 pub fn begins_anew(before: UnderWay, start: DateTime<Utc>, rules: Rules) -> bool {
     start > before.last && !before.takes(start, rules)
 }
@@ -175,8 +175,8 @@ impl UnderWay {
     }
 }
 
-/// How the last of a person's visits goes on with what came after it, and what begins then; where some of it came no
-/// later than its end, none: the visits are to be made anew.
+/// Extends the last visit of a visitor with later events, and returns the visits that they start. Returns `None` if
+/// an event is not later than the visit's end: then the visits must be recomputed.
 pub fn go_on<Origin: Clone>(
     last: Option<Visit<Origin>>,
     later: &mut [Step<Origin>],
@@ -191,7 +191,7 @@ pub fn go_on<Origin: Clone>(
     Some(visits)
 }
 
-/// The rule. `visits` ends with the one under way, if that is one of them.
+/// Applies the rule. `visits` ends with the visit in progress, if it is one of them.
 fn take_all<Origin: Clone>(
     steps: &mut [Step<Origin>],
     mut under_way: Option<UnderWay>,

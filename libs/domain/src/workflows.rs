@@ -1,6 +1,6 @@
-//! Presets: forms that are ready to be asked, called workflows in the API.
+//! Workflows: predefined forms.
 //!
-//! Which there are and what they ask is the specification's; how they are called, described and labelled is ours.
+//! The specification lists them and their fields; names, descriptions and labels are ours.
 
 mod catalogue;
 #[cfg(test)]
@@ -13,48 +13,47 @@ pub use catalogue::ALL;
 
 use crate::fields::{Field, FieldType};
 
-/// What a preset is for.
+/// Purpose of a workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "WorkflowCategory")]
 pub enum Category {
-    /// People who may become customers.
+    /// Potential customers.
     LeadGen,
-    /// What people think.
+    /// Opinions.
     Feedback,
-    /// What doesn't work.
+    /// Problem reports.
     Support,
-    /// Who takes part.
+    /// Registrations.
     Signup,
 }
 
-/// A form that is ready to be asked.
+/// A predefined form.
 #[derive(Debug)]
 pub struct Workflow {
-    /// Its word in addresses, also the `workflowId` of a form to be made of it.
+    /// Id in URLs, and the `workflowId` of a form created from it.
     pub id: &'static str,
-    /// Its name, which a form made of it bears.
+    /// Name of the workflow and of a form created from it.
     pub name: &'static str,
-    /// A sentence about it.
+    /// One sentence.
     pub description: &'static str,
-    /// What it is for.
     pub category: Category,
     questions: &'static [Question],
 }
 
 impl Workflow {
-    /// What it asks.
+    /// Returns the form's fields.
     pub fn fields(&self) -> Vec<Field> {
         self.questions.iter().map(Question::field).collect()
     }
 }
 
-/// The preset with that id.
+/// Returns the workflow with that id.
 pub fn find(id: &str) -> Option<&'static Workflow> {
     ALL.iter().find(|workflow| workflow.id == id)
 }
 
-/// A field as the catalogue writes it.
+/// A field in the catalogue's notation.
 #[derive(Debug, Clone, Copy)]
 struct Question {
     name: &'static str,
@@ -63,7 +62,7 @@ struct Question {
     required: bool,
     options: &'static [&'static str],
     between: Option<(f64, f64)>,
-    /// Of a file: what, and how many bytes at most.
+    /// For a file: `accept` and the maximum size in bytes.
     accept: Option<(&'static str, u64)>,
 }
 

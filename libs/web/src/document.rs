@@ -1,5 +1,4 @@
-//! What the API's document must say beyond what handlers say by themselves: the names of path parameters, and that a
-//! query has no nulls.
+//! Completes the API document: names of path parameters, which handlers don't know, and queries without nulls.
 
 use aide::generate::GenContext;
 use aide::openapi::{
@@ -9,8 +8,8 @@ use aide::openapi::{
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
-/// Adds the path's parameters to an operation: one, or one for each part of a tuple. Only the path knows their names;
-/// [`finish`] fills them in.
+/// Adds the path's parameters to an operation: one, or one for each element of a tuple. Only the path has their
+/// names; [`finish`] fills them in.
 pub(crate) fn add_path_parameters<T: JsonSchema>(ctx: &mut GenContext, operation: &mut Operation) {
     let schema = ctx.schema.subschema_for::<T>();
     let parts = schema.get("prefixItems").and_then(Value::as_array).cloned();
@@ -37,7 +36,7 @@ fn path_parameter(json_schema: Schema) -> ReferenceOr<Parameter> {
     ReferenceOr::Item(Parameter::Path { parameter_data, style: PathStyle::Simple })
 }
 
-/// An absent query parameter is absent: there is no way to write a null.
+/// Takes null out of the types of query parameters: a query string can't express it.
 pub(crate) fn forbid_nulls_in_queries(operation: &mut Operation) {
     for parameter in &mut operation.parameters {
         if let ReferenceOr::Item(Parameter::Query { parameter_data, .. }) = parameter
@@ -59,17 +58,8 @@ fn forbid_null(schema: &mut Schema) {
     }
 }
 
-/// Descriptions of properties that mean the same in every schema. A schema may have its own.
-const COMMON_PROPERTIES: [(&str, &str); 5] = [
-    ("id", "Id of the resource."),
-    ("createdAt", "When the resource was created."),
-    ("updatedAt", "When the resource was last changed."),
-    ("folderId", "The folder the resource is in; null for none."),
-    ("subdomainId", "The subdomain the resource belongs to."),
-];
-
-/// Names the path parameters, and takes out defaults that would say the opposite: where null removes something, a
-/// member that is absent leaves it.
+/// Names the path parameters and removes `default: null`: where null removes a value, an absent member leaves it
+/// unchanged.
 pub(crate) fn finish(document: &mut OpenApi) {
     let paths = document.paths.iter_mut().flat_map(|paths| &mut paths.paths);
     for (path, item) in paths {
@@ -84,11 +74,7 @@ pub(crate) fn finish(document: &mut OpenApi) {
     for schema in schemas {
         let members = schema.json_schema.as_object_mut().and_then(|schema| schema.get_mut("properties"));
         if let Some(Value::Object(members)) = members {
-            for (name, member) in members.iter_mut() {
-                let Some(member) = member.as_object_mut() else { continue };
-                if let Some((_, description)) = COMMON_PROPERTIES.iter().find(|(common, _)| common == name) {
-                    member.entry("description").or_insert_with(|| (*description).into());
-                }
+            for member in members.values_mut().filter_map(Value::as_object_mut) {
                 if member.get("default").is_some_and(Value::is_null) {
                     member.shift_remove("default");
                 }

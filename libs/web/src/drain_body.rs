@@ -1,7 +1,7 @@
-//! A request answered before its body was read to the end: the rest is read and thrown away, within bounds.
+//! Drains the rest of a request body after an early response, within limits.
 //!
-//! Closed at once, the connection would be reset while the client still writes, and a client so reset may never see
-//! the answer, a 413 or 401 that says what to do.
+//! A server that closes the connection while the client is still writing resets it, and the client may never see the
+//! response, such as a 413 or 401.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,19 +13,19 @@ use futures::StreamExt;
 use http::{HeaderMap, header};
 use http_body::{Frame, SizeHint};
 
-/// How much of a rest is read: more than that is somebody who doesn't listen.
+/// Maximum number of bytes to drain.
 const REST_BYTES_MAX: usize = 64 << 20;
-/// How long it is read.
+/// Timeout of the drain.
 const REST_WITHIN: Duration = Duration::from_secs(10);
 
-/// A body whose rest is read when it is dropped.
+/// A body that is drained when it is dropped.
 struct DrainOnDrop {
     body: Body,
-    /// Whether the client sends the body without being asked to, or has been asked to already.
+    /// Whether the client sends the body without waiting for `100 Continue`, or has received it already.
     is_coming: bool,
 }
 
-/// The body as handlers get it.
+/// Wraps a request body so that its unread rest is drained.
 pub(crate) fn drain_on_drop(body: Body, headers: &HeaderMap) -> Body {
     if body.is_end_stream() {
         return body;
@@ -76,7 +76,7 @@ async fn read_rest(body: Body) {
             }
         }
     };
-    // Whoever takes longer is cut off: the answer has long been sent.
+    // The response has been sent, so a timeout only closes the connection.
     let _cut_off = tokio::time::timeout(REST_WITHIN, reading).await;
 }
 
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// A body in pieces of a kilobyte that counts how many were taken.
+    /// Returns a body of 1 KB chunks and a counter of the chunks that were read.
     fn pieces(count: usize) -> (Body, Arc<AtomicUsize>) {
         let taken = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&taken);
@@ -98,7 +98,7 @@ mod tests {
         (Body::from_stream(stream), taken)
     }
 
-    /// Lets what was spawned run until it rests.
+    /// Lets spawned tasks run until they are idle.
     async fn settled() {
         for _ in 0..8 {
             tokio::task::yield_now().await;
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_left_of_a_body_is_read() {
+    async fn drains_the_rest_of_a_body() {
         let (body, taken) = pieces(50);
         drop(drain_on_drop(body, &HeaderMap::new()));
         settled().await;
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn but_not_for_ever() {
+    async fn stops_draining_at_the_limit() {
         let (body, taken) = pieces(1 << 20);
         drop(drain_on_drop(body, &HeaderMap::new()));
         settled().await;
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nor_is_somebody_asked_for_it_who_waits_to_be_asked() {
+    async fn drains_a_body_only_after_100_continue() {
         let headers = HeaderMap::from_iter([(header::EXPECT, "100-continue".parse().unwrap())]);
         let (body, taken) = pieces(50);
         drop(drain_on_drop(body, &headers));

@@ -1,4 +1,4 @@
-//! Whom an inner service believes about a caller's address.
+//! The client's IP address, as the edge reports it to the inner services.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -17,24 +17,24 @@ use crate::Problem;
 pub struct EdgeTrust(Arc<[u8]>);
 
 impl EdgeTrust {
-    /// Trust in whoever shows this token. An empty one trusts nobody.
+    /// Creates the trust in this token. An empty token trusts no request.
     pub fn new(token: &str) -> Self {
         Self(token.as_bytes().into())
     }
 
-    /// Whether these headers were set by an edge of ours. Takes the same time for every wrong token.
+    /// Returns whether an edge of this installation set these headers. Compares in constant time.
     pub fn trusts(&self, headers: &HeaderMap) -> bool {
         let shown = headers.get(edge::TOKEN).map_or(&[][..], |value| value.as_bytes());
         !self.0.is_empty() && bool::from(shown.ct_eq(&self.0))
     }
 }
 
-/// The visitor's address: what the edge says, or else the connection's.
+/// The client's IP address: from the header of a trusted edge, else the address of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientIp(pub IpAddr);
 
 impl ClientIp {
-    /// Whom a rate limit counts: an IPv4 address, or the /64 an IPv6 customer is given.
+    /// Returns the key of a rate limit: an IPv4 address, or the /64 network of an IPv6 address.
     pub fn network(self) -> String {
         match self.0.to_canonical() {
             IpAddr::V4(v4) => v4.to_string(),
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_forged_address_is_not_believed() {
+    async fn ignores_a_forged_address() {
         let request = |token: &str| {
             let builder =
                 http::Request::builder().header(edge::CLIENT_IP, "203.0.113.9").header(edge::TOKEN, token);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_customer_with_many_addresses_is_counted_once() {
+    fn counts_the_addresses_of_one_ipv6_network_as_one_client() {
         let network = |ip: &str| ClientIp(ip.parse().unwrap()).network();
         assert_eq!(network("2001:db8:1:2::1"), network("2001:db8:1:2:ffff::9"));
         assert_ne!(network("2001:db8:1:2::1"), network("2001:db8:1:3::1"));

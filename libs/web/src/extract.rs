@@ -1,4 +1,4 @@
-//! Extractors whose refusals are problems with the field's path.
+//! Extractors that reject invalid input with a problem that names the field.
 
 use aide::OperationInput;
 use aide::generate::GenContext;
@@ -20,11 +20,11 @@ use crate::{Code, Problem, document, nul_characters};
 #[derive(Debug, Clone)]
 pub struct Json<T>(pub T);
 
-/// A JSON body, or none at all.
+/// A JSON body, or an empty one.
 #[derive(Debug, Clone)]
 pub struct OptionalJson<T>(pub Option<T>);
 
-/// A JSON body whose items are judged each for itself, by [`read_item`]: they may hold anything.
+/// A JSON body whose items may hold anything; [`read_item`] validates each on its own.
 #[derive(Debug, Clone)]
 pub struct JsonOfItems<T>(pub T);
 
@@ -32,7 +32,7 @@ pub struct JsonOfItems<T>(pub T);
 #[derive(Debug, Clone)]
 pub struct Query<T>(pub T);
 
-/// The path's parameters. One that can't be read names nothing, so it is a 404.
+/// The path's parameters. An invalid one is a 404, because it can't identify any resource.
 #[derive(Debug, Clone)]
 pub struct Path<T>(pub T);
 
@@ -50,7 +50,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for OptionalJson<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        // Only its end shows that a body is empty: whoever digests it on the way can't tell beforehand.
+        // The body must be read first: while it is streamed through a digest, its length is unknown.
         let kind = check_is_json(request.headers());
         let says_nothing = !request.headers().contains_key(header::CONTENT_TYPE);
         let bytes = Bytes::from_request(request, state).await.map_err(refused_body)?;
@@ -125,10 +125,7 @@ fn refused_body(rejection: BytesRejection) -> Problem {
     Problem::new(Code::MalformedJson, "the body could not be read to its end")
 }
 
-/// Reads a JSON text.
-///
-/// # Errors
-/// A problem naming the field that is wrong, or saying that the text is no JSON.
+/// Parses a JSON text. The problem of invalid JSON names the field, if there is one.
 pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     check_is_object(bytes)?;
     if let Some(field_error) = nul_characters::field_error(bytes) {
@@ -137,10 +134,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem>
     read(&mut serde_json::Deserializer::from_slice(bytes))
 }
 
-/// Reads one item of a [`JsonOfItems`].
-///
-/// # Errors
-/// A problem naming the field that is wrong, as seen from the item.
+/// Parses one item of a [`JsonOfItems`]. The problem's field path is relative to the item.
 pub fn read_item<T: DeserializeOwned>(item: Value) -> Result<T, Problem> {
     if !item.is_object() {
         let field_error = FieldError::new("item", "type", "the item must be a JSON object");
@@ -169,7 +163,7 @@ fn check_is_object(bytes: &[u8]) -> Result<(), Problem> {
     if let Err(error) = serde_json::from_slice::<IgnoredAny>(bytes) {
         return Err(Problem::new(Code::MalformedJson, format!("the body is not JSON: {error}")));
     }
-    // serde would read a list as a struct's fields in their order.
+    // serde would accept an array as a struct, by the order of its fields.
     if !bytes.trim_ascii_start().starts_with(b"{") {
         return Err(Problem::validation(vec![FieldError::new(
             "body",
@@ -180,7 +174,7 @@ fn check_is_object(bytes: &[u8]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A field_error from serde's sentence: the field it names in backquotes belongs to the path.
+/// Converts serde's message to a field error. A field that the message names in backquotes is appended to the path.
 fn field_error(path: &str, message: &str) -> FieldError {
     let message = message.split(" at line ").next().unwrap_or(message);
     let named = message.split('`').nth(1).unwrap_or_default();
@@ -207,37 +201,25 @@ fn field_error(path: &str, message: &str) -> FieldError {
     FieldError::new(field, "type", format!("{field}: {message}"))
 }
 
-/// Tells `null` from absent: `#[serde(default, deserialize_with = "web::present")]` on an
-/// `Option<Option<T>>` gives `None` for absent and `Some(None)` for null.
-///
-/// # Errors
-/// The value's own.
+/// Distinguishes null from an absent member: with `#[serde(default, deserialize_with = "web::present")]`, an
+/// `Option<Option<T>>` is `None` if absent and `Some(None)` if null.
 pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     reader: D,
 ) -> Result<Option<Option<T>>, D::Error> {
     Option::<T>::deserialize(reader).map(Some)
 }
 
-/// Reads a whole number however it is written: JSON knows no difference between `1` and `1.0` (RFC 8259, 6).
-///
-/// # Errors
-/// It is none, or beyond 64 bits.
+/// Deserializes a 64-bit integer in any notation: JSON does not distinguish `1` from `1.0` (RFC 8259, 6).
 pub fn whole_number<'de, D: Deserializer<'de>>(reader: D) -> Result<i64, D::Error> {
     whole(&serde_json::Number::deserialize(reader)?)
 }
 
-/// As [`whole_number`], or null. With `#[serde(default)]`, it may be absent as well.
-///
-/// # Errors
-/// As there.
+/// Deserializes like [`whole_number`], or null. With `#[serde(default)]` the member may be absent too.
 pub fn whole_number_or_null<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<i64>, D::Error> {
     Option::<serde_json::Number>::deserialize(reader)?.map(|number| whole(&number)).transpose()
 }
 
-/// As [`whole_number_or_null`], telling null from absent as [`present`] does.
-///
-/// # Errors
-/// As there.
+/// Deserializes like [`whole_number_or_null`] and distinguishes null from an absent member like [`present`].
 pub fn present_whole_number<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Option<i64>>, D::Error> {
     whole_number_or_null(reader).map(Some)
 }
@@ -307,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_field() {
+    fn a_rejected_body_names_the_field() {
         let cases = [
             (r#"{"inner":[{"size":1},{"size":"x"}]}"#, "inner[1].size", "type"),
             (r#"{"inner":[{"size":300}]}"#, "inner[0].size", "type"),
@@ -332,7 +314,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_querys_refusal_names_the_parameter() {
+    async fn a_rejected_query_names_the_parameter() {
         #[derive(Debug, Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Asked {
@@ -369,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_number_may_be_written_with_a_point() {
+    fn an_integer_may_have_a_fraction_of_zero() {
         let read = |text: &str| whole_number(&mut serde_json::Deserializer::from_str(text)).ok();
         for (text, number) in
             [("1", 1), ("1.0", 1), ("1e2", 100), ("-3.0", -3), ("9223372036854775807", i64::MAX)]
@@ -382,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_is_refused_as_a_whole_body_would_be() {
+    fn an_item_is_rejected_like_a_whole_body() {
         for (item, field, code) in [
             (serde_json::json!({"inner": [{"size": "x"}]}), "inner[0].size", "type"),
             (serde_json::json!({}), "inner", "required"),
@@ -399,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_said_to_be_none() {
+    fn invalid_json_is_reported_as_such() {
         for bytes in [&b""[..], b"{", b"{} x", b"\0", b"{\"inner\":\"\xc3\x28\"}"] {
             assert_eq!(read_json::<Outer>(bytes).unwrap_err().code(), Code::MalformedJson, "{bytes:?}");
         }

@@ -1,4 +1,4 @@
-//! The frame around every request: its id, its span, and the rendering of what went wrong.
+//! The middleware around every request: request id, span, metrics, and rendering of problems.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
@@ -17,25 +17,24 @@ use crate::drain_body::drain_on_drop;
 use crate::reply::NextCursor;
 use crate::{Code, Meta, Problem};
 
-/// What a service puts around its requests.
+/// Callbacks of a service for [`frame`].
 #[derive(Clone)]
 pub struct Frame {
-    /// Makes a request id.
+    /// Creates a request id.
     pub new_request_id: Arc<dyn Fn() -> String + Send + Sync>,
-    /// Makes the span part of the trace named in the headers.
+    /// Attaches the span to the trace that the headers name.
     pub continue_trace: fn(&Span, &HeaderMap),
-    /// Counts the answer.
+    /// Records metrics of a completed request.
     pub count: fn(&CompletedRequest<'_>),
 }
 
-/// An answered request, as metrics see it: few values, nothing of anybody.
+/// A completed request for metrics. Holds only labels of low cardinality and no personal data.
 #[derive(Debug)]
 pub struct CompletedRequest<'a> {
-    /// The route with its parameters' names; empty for none.
+    /// The route pattern with parameter names; empty if no route matched.
     pub route: &'a str,
-    /// The answer's status.
     pub status: StatusCode,
-    /// From the request's headers to the answer's.
+    /// Time from the request's head to the response's.
     pub elapsed: Duration,
 }
 
@@ -43,15 +42,15 @@ pub struct CompletedRequest<'a> {
 #[derive(Debug, Clone)]
 pub struct RequestId(pub Arc<str>);
 
-/// Where an authenticated call leaves how to write its `_meta`, so that a problem can carry it too.
+/// A slot for the writer of `_meta`: an authenticated call fills it, so that a problem can carry `_meta` too.
 #[derive(Clone, Default)]
 pub struct MetaSlot(pub Arc<OnceLock<WriteMeta>>);
 
-/// Writes the `_meta` of an answer, given the request's id.
+/// Writes the `_meta` of a response, given the request's id.
 pub type WriteMeta = Box<dyn Fn(&str) -> Meta + Send + Sync>;
 
-/// Middleware: gives the request an id and a span, turns panics, wrong methods and problems into rendered
-/// problems, reads the rest of a refused body, and puts the id on every answer.
+/// Middleware: assigns a request id and a span, renders panics, wrong methods and problems as problem documents,
+/// drains rejected bodies, and sets the request id on every response.
 pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
     let id: Arc<str> = match incoming_request_id(request.headers()) {
@@ -105,7 +104,7 @@ pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next)
     response
 }
 
-/// RFC 8288: the same address with another cursor.
+/// Returns the `Link` header of the next page (RFC 8288): the same URL with another cursor.
 fn next_link(uri: &Uri, cursor: &str) -> String {
     let asked = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let query = url::form_urlencoded::Serializer::new(String::new())
@@ -120,12 +119,12 @@ fn wrong_method(headers: &HeaderMap) -> Problem {
     Problem::new(Code::MethodNotAllowed, format!("this path takes {allowed}"))
 }
 
-/// The id a request came with, if it is one word of sensible length: it will stand in logs.
+/// Returns the request id of the client, if it is valid. It appears in logs.
 pub fn incoming_request_id(headers: &HeaderMap) -> Option<&str> {
     headers.get(edge::REQUEST_ID)?.to_str().ok().filter(|id| is_valid_request_id(id.as_bytes()))
 }
 
-/// Whether this is one word of sensible length.
+/// Returns whether `id` is 8 to 64 letters, digits, `-` or `_`.
 pub fn is_valid_request_id(id: &[u8]) -> bool {
     let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     (8..=64).contains(&id.len()) && id.iter().all(is_of_word)

@@ -1,4 +1,4 @@
-//! How the document describes `Idempotency-Key`: on every POST by an account, because all take it.
+//! Documents the `Idempotency-Key` header on every authenticated POST.
 
 use aide::openapi::{
     HeaderStyle, OpenApi, Parameter, ParameterData, ParameterSchemaOrContent, ReferenceOr, SchemaObject,

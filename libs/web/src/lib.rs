@@ -1,8 +1,7 @@
-//! How we speak HTTP: replies, problems, extractors, and the registry of endpoints.
+//! The HTTP layer that all endpoints share: responses, problems, extractors, and the registry of endpoints.
 //!
-//! What is the same on every endpoint is written here once: the frame around a request, the shape of an
-//! answer, what a wrong input is told, and how an endpoint comes into the router and the API document.
-//! Who may call is the control plane's business; what an endpoint does, its handler's.
+//! Each endpoint gets its request id, response format, validation errors and entry in the API document from here.
+//! Authentication belongs to the control plane, and behaviour to the handlers.
 
 mod document;
 mod drain_body;

@@ -1,4 +1,4 @@
-//! Listings in parts: what a caller asks for, and how an answer says that there is more.
+//! Pagination of lists: the query parameters and the response's `nextCursor`.
 
 use domain::{Cursor, FieldError};
 use schemars::JsonSchema;
@@ -9,28 +9,25 @@ use crate::Problem;
 const DEFAULT_LIMIT: i64 = 50;
 const MAX_LIMIT: i64 = 100;
 
-/// The query of every listing.
+/// The query of a paginated list.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PaginationQuery {
-    /// Most rows of one answer: 1 to 100, 50 by default.
+    /// Maximum number of rows in one response: 1 to 100, 50 by default.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<i64>,
-    /// Where to go on: the `nextCursor` of the answer before.
+    /// The `nextCursor` of the previous response; absent for the first page.
     #[schemars(extend("format" = "cursor"))]
     cursor: Option<String>,
 }
 
 impl PaginationQuery {
-    /// The query of a listing that asks for more than these two.
+    /// Creates the query of a list that has further parameters.
     pub fn new(limit: Option<i64>, cursor: Option<String>) -> Self {
         Self { limit, cursor }
     }
 
-    /// How many rows to answer, and after which.
-    ///
-    /// # Errors
-    /// A validation problem for a limit out of range or a cursor we never gave.
+    /// Returns the validated limit and cursor.
     pub fn read(&self) -> Result<(i64, Option<Cursor>), Problem> {
         let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {
@@ -46,18 +43,18 @@ impl PaginationQuery {
     }
 }
 
-/// How a listing goes on, beside the noun that holds its rows.
+/// Pagination of a list response, beside the rows.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PageInfo {
-    /// Give this as `cursor` to go on; null at the end.
+    /// Value of `cursor` for the next page; null on the last one.
     pub next_cursor: Option<String>,
-    /// Whether there is more.
+    /// Whether there is a next page.
     pub has_more: bool,
 }
 
 impl PageInfo {
-    /// Cuts `rows`, which were asked for with one more than `limit`, to `limit`, and says how to go on.
+    /// Truncates `rows`, which were queried with one more than `limit`, and returns the pagination.
     pub fn truncate<R>(rows: &mut Vec<R>, limit: i64, cursor: impl Fn(&R) -> Cursor) -> Self {
         let limit = usize::try_from(limit).unwrap_or_default();
         let has_more = rows.len() > limit;

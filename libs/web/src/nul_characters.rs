@@ -1,13 +1,15 @@
-//! The one character that JSON may hold and Postgres may not: U+0000 is refused at the door, wherever in a body it
-//! stands, as the sender's mistake and not as ours.
+//! Rejects NUL characters (U+0000) in JSON bodies.
+//!
+//! JSON allows them and Postgres' text does not, so without this check the caller's error would surface as a database
+//! error.
 
 use domain::FieldError;
 use serde_json::Value;
 
-/// How JSON writes it; a body without these bytes is not looked at twice.
+/// The JSON escape of NUL. A body without these bytes needs no second pass.
 const ESCAPED: &[u8] = br"\u0000";
 
-/// What is wrong with a JSON text that holds a NUL character.
+/// Returns the error of a JSON text with a NUL character.
 pub(crate) fn field_error(json: &[u8]) -> Option<FieldError> {
     if !json.windows(ESCAPED.len()).any(|window| window == ESCAPED) {
         return None;
@@ -15,7 +17,7 @@ pub(crate) fn field_error(json: &[u8]) -> Option<FieldError> {
     field_error_of(&serde_json::from_slice(json).ok()?)
 }
 
-/// What is wrong with a JSON value that holds a NUL character.
+/// Returns the error of a JSON value with a NUL character.
 pub(crate) fn field_error_of(value: &Value) -> Option<FieldError> {
     let field = place(value, "")?;
     let message = format!("{field} must not contain a NUL character");
@@ -42,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_nul_is_found_wherever_it_stands() {
+    fn finds_a_nul_at_any_depth() {
         let found = |json: &str| field_error(json.as_bytes()).map(|field_error| field_error.field);
         for (json, field) in [
             (r#"{"title": "a\u0000b"}"#, "title"),

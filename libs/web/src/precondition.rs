@@ -1,6 +1,6 @@
-//! `ETag` and `If-Match`: an edit that is only to be made if nobody else has edited meanwhile.
+//! `ETag` and `If-Match`: conditional updates that reject lost updates.
 //!
-//! A tag says when a thing was last edited, to the millisecond, as that time rises with every edit.
+//! A tag is the time of the last edit in milliseconds, which rises with every edit.
 
 use std::convert::Infallible;
 
@@ -18,21 +18,21 @@ use schemars::json_schema;
 const DESCRIPTION: &str =
     "The `ETag` of an earlier answer: the edit is refused with 409 if there was another one since.";
 
-/// The request's `If-Match`, if it has one.
+/// The `If-Match` header of a request, if present.
 #[derive(Debug, Clone)]
 pub struct IfMatch(Option<String>);
 
 impl IfMatch {
-    /// Whether something last edited at that time may be edited.
+    /// Returns whether a resource that was last edited at `updated_at` may be edited.
     pub fn allows(&self, updated_at: DateTime<Utc>) -> bool {
         let Some(named) = &self.0 else { return true };
         let tag = tag(updated_at);
-        // A tag that was made weak on the way still says what it said: it is of the time, not of the bytes.
+        // Some proxies weaken tags. A weak tag still identifies the version, as it is a time and no digest of bytes.
         named.split(',').map(|one| one.trim().trim_start_matches("W/")).any(|one| one == tag || one == "*")
     }
 }
 
-/// The `ETag` of something last edited at that time.
+/// Returns the `ETag` header of a resource that was last edited at `updated_at`.
 pub fn etag(updated_at: DateTime<Utc>) -> HeaderMap {
     let value = HeaderValue::from_str(&tag(updated_at));
     value.map(|value| (header::ETAG, value)).into_iter().collect()
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_tag_of_the_last_edit_allows_another() {
+    fn only_the_tag_of_the_last_edit_matches() {
         let at = |millis| DateTime::from_timestamp_millis(millis).unwrap();
         for (named, allowed) in [
             (None, true),

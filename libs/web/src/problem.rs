@@ -1,4 +1,4 @@
-//! Errors as answers: RFC 9457 problems with a stable code, a sentence and what to do.
+//! Errors as RFC 9457 problem documents, with a stable code, a detail and a hint.
 
 use aide::OperationOutput;
 use aide::generate::GenContext;
@@ -12,16 +12,16 @@ use serde_json::{Map, Value, json};
 
 macro_rules! codes {
     ($($code:ident = $word:literal, $status:ident, $title:literal;)+) => {
-        /// Every kind of problem; the word is permanent.
+        /// The code of a problem. Codes are permanent.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         pub enum Code { $(#[doc = $title] #[serde(rename = $word)] $code),+ }
 
         impl Code {
-            /// The stable word in `code`.
+            /// Returns the value of `code` in the body.
             pub fn as_str(self) -> &'static str { match self { $(Self::$code => $word),+ } }
-            /// The HTTP status it is answered with.
+            /// Returns the HTTP status.
             pub fn status(self) -> StatusCode { match self { $(Self::$code => StatusCode::$status),+ } }
-            /// The same for every problem of this kind.
+            /// Returns the title, which is the same for every problem with this code.
             pub fn title(self) -> &'static str { match self { $(Self::$code => $title),+ } }
         }
     };
@@ -55,7 +55,7 @@ codes! {
     Internal = "internal", INTERNAL_SERVER_ERROR, "Our mistake";
 }
 
-/// An error on its way to a caller. [`crate::frame`] renders it, adding the request's id and `_meta`.
+/// An error response. [`crate::frame`] renders it and adds the request id and `_meta`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Problem {
     code: Code,
@@ -68,13 +68,13 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem of that kind; `detail` says what was wrong, where, and what would be right.
+    /// Creates a problem; `detail` says what is wrong, where, and what would be right.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         Self { code, status_override: None, detail, extra: Map::new(), retry_after_seconds: None }
     }
 
-    /// Some fields are wrong.
+    /// Some fields are invalid.
     pub fn validation(errors: Vec<FieldError>) -> Self {
         let detail = match errors.as_slice() {
             [one] => one.message.clone(),
@@ -84,7 +84,7 @@ impl Problem {
         Self::new(Code::ValidationFailed, detail).with("fieldErrors", json!(errors))
     }
 
-    /// There is no such thing, or it is another account's: the answer is the same.
+    /// The resource does not exist, or belongs to another account; the response is the same.
     pub fn not_found(noun: &str) -> Self {
         Self::new(Code::NotFound, format!("there is no such {noun} in this account"))
     }
@@ -120,7 +120,7 @@ impl Problem {
         self
     }
 
-    /// Adds what to do about it.
+    /// Adds a hint on how to resolve the problem.
     #[must_use]
     pub fn hint(self, hint: &str) -> Self {
         self.with("hint", json!(hint))
@@ -151,17 +151,17 @@ impl Problem {
         replaced.unwrap_or(self.code.status())
     }
 
-    /// Its kind.
+    /// Returns the problem's code.
     pub fn code(&self) -> Code {
         self.code
     }
 
-    /// What was wrong this time.
+    /// Returns the detail of this occurrence.
     pub fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// The whole answer. `extra` are members only the frame knows.
+    /// Renders the response. `extra` are members that only the frame knows.
     pub(crate) fn render(&self, extra: impl IntoIterator<Item = (&'static str, Value)>) -> Response {
         let mut body = json!({
             "type": format!("urn:web-runtime:problem:{}", self.code.as_str()),
@@ -214,7 +214,7 @@ impl OperationOutput for Problem {
 }
 
 impl Problem {
-    /// A response of the document whose body is a problem.
+    /// Documents a response whose body is a problem.
     pub fn described(ctx: &mut GenContext, description: &str) -> ResponseDoc {
         let json_schema = ctx.schema.subschema_for::<ProblemBody>();
         let schema = SchemaObject { json_schema, example: None, external_docs: None };
@@ -224,40 +224,40 @@ impl Problem {
     }
 }
 
-/// A problem's body, as the document has it; [`Problem::render`] writes it.
+/// Documents the body of a problem; [`Problem::render`] writes it.
 #[derive(JsonSchema)]
 #[schemars(rename = "Problem", rename_all = "camelCase")]
 #[expect(dead_code, reason = "only described")]
 struct ProblemBody {
-    /// A URN of the kind.
+    /// A URN of the problem's kind.
     r#type: String,
-    /// The same for every problem of the kind.
+    /// Title, the same for every problem of this kind.
     title: String,
-    /// The HTTP status.
+    /// HTTP status code.
     status: u16,
-    /// The kind, as a permanent word.
+    /// Kind of problem, a permanent identifier.
     code: String,
-    /// What was wrong this time, and where.
+    /// What is wrong in this request, and where.
     detail: String,
-    /// The same as `detail`.
+    /// The same text as `detail`.
     error: String,
-    /// Also in `X-Request-Id`.
+    /// Request id, also in the `X-Request-Id` header.
     request_id: String,
-    /// What to do about it.
+    /// How to resolve the problem.
     hint: Option<String>,
-    /// Each field that is wrong.
+    /// Every invalid field.
     field_errors: Option<Vec<FieldError>>,
-    /// The page that has the slug already.
+    /// Id of the page that already has the slug.
     existing_page_id: Option<String>,
-    /// When it was last edited, of what was changed meanwhile.
+    /// Time of the last edit, if the write was stale.
     updated_at: Option<String>,
-    /// What the key would need.
+    /// The scope that the key lacks.
     required_scope: Option<String>,
     /// The plan's limit that is reached.
     limit: Option<i64>,
-    /// How much of it is used.
+    /// Current usage of that limit.
     used: Option<i64>,
-    /// Where a larger plan is explained.
+    /// URL of the page on larger plans.
     upgrade_url: Option<String>,
 }
 
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn that_nothing_was_changed_is_only_said_where_it_is_certain() {
+    fn only_a_certain_failure_says_that_nothing_was_changed() {
         let before = Problem::from(Unavailable);
         let while_committing = Problem::commit_failed(Unavailable);
         assert_eq!((before.code, while_committing.code), (Code::Unavailable, Code::Unavailable));

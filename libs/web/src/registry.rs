@@ -1,4 +1,4 @@
-//! The registry: one line per endpoint, from which come the router and the API document.
+//! The registry: one line per endpoint, from which the router and the API document are built.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{ApiMethodRouter, delete_with, get_with, patch_with, post_with, put_with};
@@ -13,25 +13,25 @@ use http::{HeaderValue, header};
 
 use crate::{document, idempotency};
 
-/// The endpoints of one noun: a resource file's table of contents.
+/// The endpoints of one resource.
 pub struct Resource<S> {
     noun: &'static str,
     router: ApiRouter<S>,
-    /// Methods and paths.
+    /// Methods and paths of the endpoints.
     routes: Vec<Route>,
     deprecated: Vec<Route>,
     extensions: Vec<Route>,
 }
 
-/// A method, in small letters, and a path.
+/// A method in lower case, and a path.
 type Route = (&'static str, String);
 
-/// Marks operations of the document that the specification doesn't have.
+/// Extension that marks operations beyond the specification.
 const EXTENSION: &str = "x-extension";
 
 macro_rules! method {
     ($name:ident, $with:ident) => {
-        /// An endpoint of that method. Its operation id is `<noun>.<name of the handler>`.
+        /// Adds an endpoint with this method. Its operation id is `<noun>.<name of the handler>`.
         #[must_use]
         pub fn $name<H, I, O, T>(self, path: &str, handler: H, summary: &'static str) -> Self
         where
@@ -47,7 +47,7 @@ macro_rules! method {
 }
 
 impl<S: Clone + Send + Sync + 'static> Resource<S> {
-    /// A resource without endpoints; `noun` is its plural.
+    /// Creates a resource without endpoints; `noun` is its plural.
     pub fn new(noun: &'static str) -> Self {
         Self {
             noun,
@@ -64,14 +64,14 @@ impl<S: Clone + Send + Sync + 'static> Resource<S> {
     method!(patch, patch_with);
     method!(delete, delete_with);
 
-    /// Puts a middleware around the endpoints so far.
+    /// Limits the body size of the endpoints so far.
     #[must_use]
     pub fn body_limit(mut self, bytes: usize) -> Self {
         self.router = self.router.layer(axum::extract::DefaultBodyLimit::max(bytes));
         self
     }
 
-    /// The endpoints so far are served on, but `successor` is to be used instead.
+    /// Marks the endpoints so far as deprecated in favour of `successor`.
     #[must_use]
     pub fn deprecated(mut self, successor: &'static str) -> Self {
         self.router = self.router.layer(map_response(async move |response| announce(response, successor)));
@@ -79,7 +79,7 @@ impl<S: Clone + Send + Sync + 'static> Resource<S> {
         self
     }
 
-    /// The endpoints so far are ours: the specification does not have them.
+    /// Marks the endpoints so far as extensions: the specification does not have them.
     #[must_use]
     pub fn extension(mut self) -> Self {
         self.extensions.append(&mut self.routes);
@@ -93,11 +93,11 @@ impl<S: Clone + Send + Sync + 'static> Resource<S> {
     }
 }
 
-/// Since when old endpoints are deprecated (2026-11-01), and until when they are served at least.
+/// Start of the deprecation (2026-11-01), and the earliest date on which old endpoints may be removed.
 const DEPRECATED_SINCE: HeaderValue = HeaderValue::from_static("@1793491200");
 const SERVED_UNTIL: HeaderValue = HeaderValue::from_static("Mon, 01 Nov 2027 00:00:00 GMT");
 
-/// RFC 9745 and RFC 8594.
+/// Adds the headers of RFC 9745 and RFC 8594.
 fn announce(mut response: Response, successor: &str) -> Response {
     let headers = response.headers_mut();
     headers.insert("deprecation", DEPRECATED_SINCE);
@@ -112,14 +112,14 @@ fn describe<H>(
     noun: &'static str,
     summary: &'static str,
 ) -> impl FnOnce(TransformOperation<'_>) -> TransformOperation<'_> {
-    // `…::api::pages::create`: the handler's name is the last part of its type's. Best effort by its
-    // documentation, so the document's snapshot would show any change.
+    // The handler's name is the last part of its type's name, as in `…::api::pages::create`. `type_name` is
+    // documented as best effort; the test that locks the API document would show a change.
     let name = std::any::type_name::<H>().rsplit("::").next().unwrap_or_default();
     let id = format!("{noun}.{name}");
     move |operation| operation.id(&id).tag(noun).summary(summary)
 }
 
-/// Router and document of all `resources`.
+/// Builds the router and the API document of all `resources`.
 pub fn document_of<S: Clone + Send + Sync + 'static>(
     title: &str,
     description: &str,
@@ -170,26 +170,24 @@ fn operations_at<'a>(document: &'a mut OpenApi, routes: &[Route]) -> impl Iterat
     })
 }
 
-/// One endpoint as the document has it.
+/// One endpoint of the API document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// `GET` and so on.
+    /// `GET`, `POST` and so on.
     pub method: String,
-    /// With `{id}` for parameters.
+    /// Path with `{id}` for parameters.
     pub path: String,
-    /// `pages.create`.
+    /// Operation id, such as `pages.create`.
     pub operation_id: String,
-    /// What it does.
     pub summary: String,
-    /// Its noun.
     pub tag: String,
-    /// Scopes a key needs; `None` where nobody needs a key.
+    /// Scopes that the key needs; `None` for a public endpoint.
     pub scopes: Option<Vec<String>>,
-    /// Whether it is ours, and not the specification's.
+    /// Whether it is an extension of the specification.
     pub is_extension: bool,
 }
 
-/// Every endpoint of a document, in its order.
+/// Returns every endpoint of a document, in its order.
 pub fn endpoints_of(document: &OpenApi) -> Vec<Endpoint> {
     let paths = document.paths.iter().flat_map(|paths| &paths.paths);
     let read = |(path, item): (&String, &ReferenceOr<aide::openapi::PathItem>)| {

@@ -1,4 +1,4 @@
-//! The shape of an authenticated answer: the data's fields flat, `_meta` and `_next` beside them.
+//! Formats of responses: the data's fields at the top level, with `_meta` and `_next` beside them.
 
 use aide::OperationOutput;
 use aide::generate::GenContext;
@@ -12,35 +12,35 @@ use serde_json::Value;
 
 use crate::PageInfo;
 
-/// Plan and usage, on every authenticated answer. Usage may be a second old.
+/// Plan and usage, on every authenticated response. Usage may be one second old.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Meta {
     /// `free`, `pro` or `scale`.
     pub plan: &'static str,
-    /// Whether the account belongs to somebody who signed in.
+    /// Whether a signed-in user has claimed the account.
     pub claimed: bool,
-    /// How much of the plan is used.
+    /// Usage of the plan's limits.
     pub usage: Usage,
-    /// Features the plan leaves out.
+    /// Features that the plan does not include.
     pub restrictions: &'static [&'static str],
-    /// The request's id, also in `X-Request-Id`.
+    /// Request id, also in the `X-Request-Id` header.
     pub request_id: String,
 }
 
-/// How much of the plan is used.
+/// Usage of the plan's limits.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
     /// Forms, pages, analytics sites and automations together.
     pub projects: UsageCounter,
-    /// Webhooks.
+    /// Number of webhooks.
     pub webhooks: UsageCounter,
-    /// Custom domains.
+    /// Number of custom domains.
     pub domains: UsageCounter,
-    /// Subdomains.
+    /// Number of subdomains.
     pub subdomains: UsageCounter,
-    /// Bytes stored.
+    /// Stored bytes.
     pub storage_bytes: UsageCounter,
     /// Analytics events of this calendar month (UTC).
     pub events: UsageCounter,
@@ -48,29 +48,29 @@ pub struct Usage {
     pub automation_runs: UsageCounter,
 }
 
-/// One counter against its limit.
+/// A counter and its limit.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct UsageCounter {
-    /// How much there is.
+    /// Current usage.
     pub used: i64,
-    /// How much there may be; -1 for unlimited.
+    /// Limit of the plan; -1 for unlimited.
     pub limit: i64,
 }
 
-/// What the caller may want to do next, ready to be called.
+/// A suggested next call, with its parameters.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct NextStep {
-    /// What it is for.
+    /// Purpose of the call.
     pub intent: String,
-    /// The operation's id.
+    /// Operation id of the call.
     pub tool: String,
-    /// Parameters filled in from what is known.
+    /// Parameters of the call, as far as they are known.
     pub params: Value,
-    /// A sentence for people.
+    /// Explanation for the user.
     pub hint: String,
 }
 
-/// The answer to a deletion.
+/// The response to a deletion.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct Deleted {
     /// Always true.
@@ -78,74 +78,69 @@ pub struct Deleted {
 }
 
 impl Deleted {
-    /// It is gone.
+    /// Creates the response.
     pub fn now() -> Self {
         Self { deleted: true }
     }
 }
 
-/// 200 with `data`.
+/// A 200 response.
 #[derive(Debug)]
 pub struct Reply<T> {
     body: Envelope<T>,
     next_cursor: Option<String>,
 }
 
-/// 200 with `data` where it is done, 202 where it has only begun.
+/// A 200 response if the operation is done, 202 if it is accepted and still pending.
 #[derive(Debug)]
 pub enum DoneOrAccepted<T> {
-    /// It is done.
     Done(Reply<T>),
-    /// It has begun.
     Accepted(Reply<T>),
 }
 
-/// 201 with `data` where it is new, 200 where it was there and is other now.
+/// A 201 response if the resource is new, 200 if an existing one was changed.
 #[derive(Debug)]
 pub enum CreatedOrChanged<T> {
-    /// It is new.
     Created(Created<T>),
-    /// It was there.
     Changed(Reply<T>),
 }
 
-/// Where a listing goes on; the frame, which knows the request's address, makes a header of it.
+/// The cursor of the next page; the frame, which knows the request's URL, turns it into a `Link` header.
 #[derive(Debug, Clone)]
 pub(crate) struct NextCursor(pub(crate) String);
 
-/// 201 with `data` and what can follow.
+/// A 201 response, with suggested next calls.
 #[derive(Debug)]
 pub struct Created<T>(pub Envelope<T>);
 
-/// An answer's whole body.
+/// The whole body of a response.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Envelope<T> {
-    /// What was asked for.
     #[serde(flatten)]
     pub data: T,
-    /// Plan and usage; absent where nobody is authenticated.
+    /// Plan and usage; absent if the call is not authenticated.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
-    /// What can follow.
+    /// Suggested next calls.
     #[serde(rename = "_next", skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub next: Vec<NextStep>,
 }
 
 impl<T> Envelope<T> {
-    /// `data` with `meta` beside it.
+    /// Creates a body of `data` and `meta`.
     pub fn new(data: T, meta: Option<Meta>) -> Self {
         Self { data, meta, next: Vec::new() }
     }
 }
 
 impl<T> Reply<T> {
-    /// 200 with `body`.
+    /// Creates a 200 response.
     pub fn new(body: Envelope<T>) -> Self {
         Self { body, next_cursor: None }
     }
 
-    /// It is one part of a listing: a `Link` header says where the next one is.
+    /// Adds a `Link` header with the URL of the next page.
     #[must_use]
     pub fn part(mut self, listed: PageInfo) -> Self {
         self.next_cursor = listed.next_cursor;
@@ -154,7 +149,7 @@ impl<T> Reply<T> {
 }
 
 impl<T> Created<T> {
-    /// Adds a suggestion.
+    /// Adds a suggested next call.
     #[must_use]
     pub fn next(mut self, intent: &str, tool: &str, params: Value, hint: &str) -> Self {
         let (intent, tool, hint) = (intent.to_owned(), tool.to_owned(), hint.to_owned());
@@ -166,7 +161,7 @@ impl<T> Created<T> {
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 fn respond<T: Serialize>(status: StatusCode, body: &Envelope<T>) -> Response {
-    // Most answers fit, so that writing one does not move it about.
+    // Most responses fit, so that serialization does not reallocate.
     let mut text = Vec::with_capacity(2_048);
     match serde_json::to_writer(&mut text, body) {
         Ok(()) => {

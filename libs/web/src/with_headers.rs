@@ -1,4 +1,4 @@
-//! An answer with headers of its own; the document describes it as the answer it is.
+//! A response with additional headers, documented like the response itself.
 
 use aide::OperationOutput;
 use aide::generate::GenContext;
@@ -6,7 +6,7 @@ use aide::openapi::{Operation, Response as ResponseDoc};
 use axum::response::{IntoResponse, Response};
 use http::HeaderMap;
 
-/// `1`, with the headers `0` beside its own.
+/// A response `1` with the additional headers `0`.
 #[derive(Debug)]
 pub struct WithHeaders<T>(pub HeaderMap, pub T);
 

@@ -1,32 +1,32 @@
-//! Buckets: how a period is cut into the values of a series.
+//! Buckets: the intervals of a time series.
 
 use chrono::{DateTime, Datelike as _, NaiveDate, SecondsFormat, TimeDelta, Timelike as _, Utc, Weekday};
 
 use super::{Days, Range, Zone};
 
-/// Values of one series.
+/// Maximum number of values in one series.
 pub const BUCKETS_MAX: u64 = 2_500;
 
-/// How long a bucket is, by the site's clock.
+/// Length of a bucket, by the site's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grouping {
-    /// A calendar day: 23 or 25 hours where clocks are moved.
+    /// A calendar day: 23 or 25 hours long at a change of clocks.
     Day,
-    /// A week from Monday on.
+    /// A week that begins on Monday.
     Week,
     /// A calendar month.
     Month,
-    /// An hour as clocks show it, from one full hour to the next: the one that is repeated in autumn comes twice,
-    /// and where clocks are moved by half an hour there is one of half an hour.
+    /// From one full hour of the clock to the next: the hour repeated in autumn has two buckets, and where clocks
+    /// move by half an hour one bucket lasts half an hour.
     Hour,
 }
 
-/// One value's share of a period.
+/// One interval of a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bucket {
-    /// Its first day, or the hour with its offset from UTC.
+    /// The first day, or the hour with its offset from UTC.
     pub date: String,
-    /// The instants in it.
+    /// Start and end in UTC.
     pub range: Range,
 }
 
@@ -34,7 +34,7 @@ impl Grouping {
     /// Every grouping.
     pub const ALL: [Self; 4] = [Self::Day, Self::Week, Self::Month, Self::Hour];
 
-    /// The grouping's name in the API.
+    /// Returns the grouping's name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -44,7 +44,7 @@ impl Grouping {
         }
     }
 
-    /// At least so many buckets these days have.
+    /// Returns a lower bound of the number of buckets in these days.
     pub(super) fn at_least(self, days: Days) -> u64 {
         match self {
             Self::Hour => days.count().saturating_mul(23),
@@ -54,8 +54,8 @@ impl Grouping {
         }
     }
 
-    /// The buckets of these days, all of them, in order, without gaps; the first and the last are cut where the
-    /// days end. A day that was skipped has none.
+    /// Returns all buckets of these days in order, without gaps; the first and the last are clipped to the days. A
+    /// day that the time zone skipped has none.
     pub(super) fn buckets(self, days: Days, zone: Zone) -> Vec<Bucket> {
         if self == Self::Hour {
             return hours(days.range(zone), zone);
@@ -71,7 +71,7 @@ impl Grouping {
         runs.into_iter().map(bucket).filter(|bucket| bucket.range.start < bucket.range.end).collect()
     }
 
-    /// Whether a bucket begins with that day.
+    /// Returns whether a bucket begins on that day.
     fn begins_at(self, day: NaiveDate) -> bool {
         match self {
             Self::Day | Self::Hour => true,
@@ -93,8 +93,7 @@ fn hours(range: Range, zone: Zone) -> Vec<Bucket> {
     buckets
 }
 
-/// When the clock that runs at `instant` shows the next full hour. Clocks are moved at full hours, so that it may
-/// show another time by then.
+/// Returns the next full hour of the clock after `instant`. Clocks move at full hours, so the hour shown may differ.
 fn next_hour(instant: DateTime<Utc>, zone: Zone) -> DateTime<Utc> {
     let clock = instant.with_timezone(&zone);
     instant + TimeDelta::seconds(3600 - i64::from(clock.minute() * 60 + clock.second()))

@@ -1,7 +1,7 @@
-//! Retention: of those who did something for the first time in a period, how many came back in later ones.
+//! Retention: the share of each cohort of new visitors that returned in later periods.
 //!
-//! People are told apart by ids of limited life ([`Lifetime`]). Where one life ended between the first visit and
-//! the return, nobody can tell, and the answer is no number: null, and not 0.
+//! Visitors are recognized by ids of limited lifetime ([`Lifetime`]). If an id rotated between the first visit and a
+//! return, the return can't be recognized, so the value is null and not 0.
 
 use std::collections::HashMap;
 
@@ -13,15 +13,15 @@ use super::periods::{Words, read_days};
 use super::{Days, Lifetime, Period, Zone, percent};
 use crate::{FieldError, tracking};
 
-/// Cohorts of one answer.
+/// Maximum number of cohorts in one response.
 pub const COHORTS_MAX: usize = 100;
 
-/// How long the periods are in which cohorts come and return.
+/// Length of the periods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Granularity {
     /// Calendar days.
     Day,
-    /// Weeks from Monday on.
+    /// Weeks that begin on Monday.
     Week,
     /// Calendar months.
     Month,
@@ -31,7 +31,7 @@ impl Granularity {
     /// Every granularity.
     pub const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
 
-    /// Its name in the API.
+    /// Returns the granularity's name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -40,7 +40,7 @@ impl Granularity {
         }
     }
 
-    /// The first day of the period in which `day` lies.
+    /// Returns the first day of the period that contains `day`.
     pub fn first_day(self, day: NaiveDate) -> NaiveDate {
         match self {
             Self::Day => day,
@@ -49,7 +49,7 @@ impl Granularity {
         }
     }
 
-    /// The first day of the period that is `by` later than the one beginning with `first`.
+    /// Returns the first day of the period that is `by` periods after the one that begins on `first`.
     fn later(self, first: NaiveDate, by: u32) -> NaiveDate {
         let later = match self {
             Self::Day => first.checked_add_days(DayCount::new(by.into())),
@@ -59,7 +59,7 @@ impl Granularity {
         later.unwrap_or(NaiveDate::MAX)
     }
 
-    /// The life of ids that is as long.
+    /// Returns the id lifetime of the same length.
     fn as_lifetime(self) -> Lifetime {
         match self {
             Self::Day => Lifetime::Day,
@@ -69,7 +69,7 @@ impl Granularity {
     }
 }
 
-/// Retention as it is asked for.
+/// The unparsed parameters of a retention query.
 #[derive(Debug, Clone, Default)]
 pub struct AskedRetention<'a> {
     /// `firstEvent`; a page view if absent.
@@ -86,49 +86,44 @@ pub struct AskedRetention<'a> {
     pub granularity: Option<&'a str>,
 }
 
-/// Retention that can be counted.
+/// A validated retention query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retention {
-    /// What somebody did for the first time.
+    /// A visitor joins a cohort with the first event of this name.
     pub first_event: String,
-    /// What counts as having come back.
+    /// An event of this name is a return.
     pub return_event: String,
-    /// Who did it for the first time on one of these days belongs to a cohort.
+    /// Days on which visitors join a cohort.
     pub days: Days,
-    /// How long periods are.
     pub granularity: Granularity,
-    /// The cohorts' days, in order; the first and the last are cut where the days end.
+    /// The days of each cohort, in order; the first and the last are clipped to `days`.
     pub periods: Vec<Days>,
-    /// Today at the site.
+    /// Today in the site's time zone.
     pub today: NaiveDate,
 }
 
-/// So many of those who came in one period were there in another (or the same).
+/// Number of visitors of one cohort that were active in one period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Returns {
-    /// First day of the period they came in.
+    /// First day of the cohort's period.
     pub came: NaiveDate,
-    /// First day of the period they were there.
+    /// First day of the period of activity.
     pub there: NaiveDate,
-    /// How many.
     pub count: u64,
 }
 
-/// Those who came in one period.
+/// The visitors that joined in one period.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cohort {
-    /// The first of the days they came.
+    /// First day of the period.
     pub first_day: NaiveDate,
-    /// How many they are.
+    /// Number of visitors in the cohort.
     pub total: u64,
-    /// How many were there, period by period from the first; none where nobody can tell.
+    /// Number of active visitors in each period from the first on; `None` where it is unknown.
     pub there: Vec<Option<u64>>,
 }
 
-/// Reads what is asked for; every field that is wrong is complained about at once.
-///
-/// # Errors
-/// What is wrong with it.
+/// Parses and validates a retention query. Returns the errors of all fields.
 pub fn read_retention(
     asked: &AskedRetention<'_>,
     now: DateTime<Utc>,
@@ -164,7 +159,7 @@ pub fn read_retention(
     }
 }
 
-/// The days cut into periods: one more than there may be, at most.
+/// Splits the days into periods; stops at one more than the maximum number of cohorts.
 fn periods_of(days: Days, granularity: Granularity) -> Vec<Days> {
     let starts = std::iter::successors(Some(days.first), |first| {
         Some(granularity.later(granularity.first_day(*first), 1)).filter(|next| *next <= days.last)
@@ -174,7 +169,7 @@ fn periods_of(days: Days, granularity: Granularity) -> Vec<Days> {
 }
 
 impl Retention {
-    /// The last day that any cell is about.
+    /// Returns the last day of any cell.
     pub fn last_day(&self) -> NaiveDate {
         let count = u32::try_from(self.periods.len()).unwrap_or(u32::MAX);
         let last = self.granularity.first_day(self.days.last);
@@ -182,11 +177,11 @@ impl Retention {
     }
 }
 
-/// The cohorts in order of time, each with as many cells as there are cohorts.
+/// Returns the cohorts in order of time, each with as many cells as there are cohorts.
 ///
-/// `epochs` are the days on which a life of ids began, as far as any were seen; after the last of them lives go on
-/// as `lifetime` says. A cell is none if its period lies in the future, or if between the cohort's first day and
-/// the cell's last one life ended and another began.
+/// `epochs` are the first days of id lifetimes that occur in the data; after the last of them ids rotate as
+/// `lifetime` says. A cell is `None` if its period lies in the future, or if ids rotated between the cohort's first
+/// day and the cell's last one.
 pub fn fill_cohorts(
     asked: &Retention,
     counts: &[Returns],
@@ -215,13 +210,14 @@ pub fn fill_cohorts(
 }
 
 impl Cohort {
-    /// How many percent of the cohort were there, period by period; the first is 100, or 0 if there is nobody.
+    /// Returns the percentage of the cohort that was active in each period; the first is 100, or 0 for an empty
+    /// cohort.
     pub fn retention(&self) -> Vec<Option<f64>> {
         self.there.iter().map(|there| there.map(|there| percent(there, self.total))).collect()
     }
 }
 
-/// The same of all cohorts taken together: those of which a period can't be told are left out of it.
+/// Returns the percentages of all cohorts together, without the cohorts whose value is unknown.
 pub fn mean_retention(cohorts: &[Cohort]) -> Vec<Option<f64>> {
     let cells = cohorts.iter().map(|cohort| cohort.there.len()).max().unwrap_or_default();
     let mean = |index: usize| {
@@ -232,7 +228,7 @@ pub fn mean_retention(cohorts: &[Cohort]) -> Vec<Option<f64>> {
     (0..cells).map(mean).collect()
 }
 
-/// What to say if periods are so long that no return can be seen.
+/// Returns a hint if the periods are too long for any return to be recognized.
 pub fn hint_for(granularity: Granularity, lifetime: Lifetime) -> Option<String> {
     (lifetime <= granularity.as_lifetime()).then(|| {
         let (long, short) = (granularity.as_str(), lifetime.as_str());

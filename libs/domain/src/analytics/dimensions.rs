@@ -1,49 +1,49 @@
-//! Dimensions: by what a figure can be broken down and filtered.
+//! Dimensions by which metrics are broken down and filtered.
 
-/// The key of what has no value, in answers and in filters: no campaign, no known country, no foreign referrer.
+/// The key of an absent value, in responses and filters: no campaign, unknown country, no external referrer.
 pub const NONE: &str = "(none)";
 
-/// What a figure can be broken down by and filtered on.
+/// A dimension of breakdowns and filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dimension {
-    /// The path of a page that was viewed.
+    /// Path of a viewed page.
     Url,
-    /// The foreign host a visit came from.
+    /// External host that referred the visit.
     Referrer,
-    /// ISO 3166-1 alpha-2.
+    /// ISO 3166-1 alpha-2 code.
     Country,
-    /// The city's English name.
+    /// English name of the city.
     City,
-    /// The region within the country.
+    /// Region within the country.
     Region,
     /// `desktop`, `mobile`, `tablet`, …
     Device,
-    /// The browser's name.
+    /// Name of the browser.
     Browser,
-    /// The operating system's name.
+    /// Name of the operating system.
     Os,
-    /// `utm_source` of the address a visit began at.
+    /// `utm_source` of the visit's first URL.
     UtmSource,
-    /// `utm_medium` of the address a visit began at.
+    /// `utm_medium` of the visit's first URL.
     UtmMedium,
-    /// `utm_campaign` of the address a visit began at.
+    /// `utm_campaign` of the visit's first URL.
     UtmCampaign,
-    /// The path of a visit's first page view.
+    /// Path of the visit's first page view.
     EntryPage,
-    /// The path of a visit's last page view.
+    /// Path of the visit's last page view.
     ExitPage,
-    /// What kind of source a visit came from, such as `Organic Search`.
+    /// Channel of the visit, such as `Organic Search`.
     Channel,
 }
 
-/// What a dimension says something about, which decides who can answer.
+/// The entity that has a dimension, which decides what table can answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// A single page view.
     Page,
-    /// The visitor: the same in all of their events and visits.
+    /// The visitor; the value is the same in all of its events and visits.
     Visitor,
-    /// The visit: known from its first event on, and not to be seen in the others.
+    /// The visit; the value is stored with its first event only.
     Visit,
 }
 
@@ -66,7 +66,7 @@ impl Dimension {
         Self::Channel,
     ];
 
-    /// The dimension's name in the API.
+    /// Returns the dimension's name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Url => "url",
@@ -86,12 +86,12 @@ impl Dimension {
         }
     }
 
-    /// The dimension with that name.
+    /// Parses the result of [`Self::as_str`].
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dimension| dimension.as_str() == text)
     }
 
-    /// What it says something about.
+    /// Returns the entity that has the dimension.
     pub fn subject(self) -> Subject {
         match self {
             Self::Url => Subject::Page,

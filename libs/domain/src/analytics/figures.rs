@@ -1,37 +1,36 @@
-//! Figures: what is counted, and how it is written.
+//! Values of metrics: counts, means and percentages.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What a metric is made of, as the warehouse counts it.
+/// The counts from which a metric is computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// The count; of a mean, the sum: bounces, milliseconds, page views.
+    /// The count; for a mean, the sum (bounces, milliseconds, page views).
     pub amount: u64,
-    /// Of a mean, over how many.
+    /// For a mean, the number of values.
     pub over: u64,
 }
 
-/// An answer to "how many": a whole number, one with decimals, or none.
+/// The value of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "MetricValue")]
 pub enum Figure {
-    /// A whole number.
     Count(u64),
-    /// With decimals.
+    /// A number with decimals.
     Decimal(f64),
-    /// There is nothing it could be the mean of.
+    /// The mean of no values.
     Unknown,
 }
 
 impl Figure {
-    /// So many hundredths.
+    /// Converts from hundredths.
     pub(super) fn hundredths(count: u64) -> Self {
         Self::Decimal(as_float(count) / 100.0)
     }
 
-    /// As a number, if it is one.
+    /// Returns the value as a number; `None` if it is unknown.
     pub fn number(self) -> Option<f64> {
         match self {
             Self::Count(count) => Some(as_float(count)),
@@ -41,8 +40,8 @@ impl Figure {
     }
 }
 
-/// How much more the figure is than before, in percent with one decimal; none if that can't be said: nothing
-/// can't grow by a percentage.
+/// Returns the change in percent with one decimal; `None` if it is undefined, because the value before was 0 or
+/// unknown.
 pub fn change_percent(before: Figure, after: Figure) -> Option<f64> {
     let (before, after) = (before.number()?, after.number()?);
     if before == after {
@@ -51,12 +50,12 @@ pub fn change_percent(before: Figure, after: Figure) -> Option<f64> {
     (before != 0.0).then(|| one_decimal(100.0 * (after - before) / before))
 }
 
-/// `part` in percent of `whole`, with one decimal; 0 of nothing.
+/// Returns `part` in percent of `whole`, with one decimal; 0 if `whole` is 0.
 pub fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { one_decimal(100.0 * as_float(part) / as_float(whole)) }
 }
 
-/// Rounded to one decimal.
+/// Rounds to one decimal.
 pub(super) fn one_decimal(number: f64) -> f64 {
     (number * 10.0).round() / 10.0
 }

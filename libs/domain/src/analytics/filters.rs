@@ -1,4 +1,4 @@
-//! Filters: only what has this value. All of them must hold.
+//! Filters of queries. All of them must match.
 
 use serde_json::{Map, Value};
 
@@ -6,25 +6,24 @@ use super::periods::unknown;
 use super::{Dimension, NONE};
 use crate::FieldError;
 
-/// Characters of a filter's value: as long as the longest path that is kept.
+/// Maximum length of a filter's value: that of the longest stored path.
 pub const VALUE_CHARS_MAX: usize = 1024;
-/// Filters of one question, or of one step: each dimension once.
+/// Maximum number of filters in one query or step: one for each dimension.
 pub const FILTERS_MAX: usize = Dimension::ALL.len();
 
-/// Characters of a word that is none of ours, as it is repeated to whoever sent it.
+/// Maximum length of an unknown name that an error repeats.
 const UNKNOWN_CHARS_SHOWN: usize = 64;
 
-/// Only what has this value.
+/// Selects one value of a dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
-    /// Of which dimension.
     pub dimension: Dimension,
-    /// The whole value, exactly; empty for what has none.
+    /// The whole value, compared exactly; empty for an absent value.
     pub value: String,
 }
 
-/// Reads the filters that are `given` one by one, by the word of their dimension, and those in a JSON object of
-/// texts. Complaints name the field `place` and what is in it.
+/// Parses the filters `given` as single parameters, and those in a JSON object of texts. Errors name the parameter
+/// `place` and the path in it.
 pub(super) fn read_filters<'a>(
     place: &str,
     given: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -87,7 +86,7 @@ fn read_filter(
     }
 }
 
-/// Reads a word that must be one of the known ones, if it is there.
+/// Parses an optional name that must be one of the known ones.
 pub(super) fn read_word<T: Copy>(
     field: &str,
     word: Option<&str>,

@@ -1,8 +1,8 @@
-//! Funnels: how many visits went all the way, and where the others left.
+//! Funnels: how many visits completed each step, and where the others left.
 //!
-//! A visit reaches a step if it has, within the period, different events for that step and all before it, in order
-//! of time; other events may lie between. Visits are looked at one by one, so that who does the first step today
-//! and the second tomorrow has not gone through.
+//! A visit completes a step if it has, within the period, different events for that step and all steps before it, in
+//! order of time; other events may lie between. Each visit counts on its own: a visitor who does the first step today
+//! and the second tomorrow has not completed the funnel.
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -15,12 +15,12 @@ use crate::field_error::check_length;
 use crate::tracking::NAME_CHARS_MAX;
 use crate::{FieldError, tracking};
 
-/// Steps at least.
+/// Minimum number of steps.
 pub const STEPS_MIN: usize = 2;
-/// Steps at most.
+/// Maximum number of steps.
 pub const STEPS_MAX: usize = 5;
 
-/// A step as it arrives.
+/// The unparsed parameters of a step.
 #[derive(Debug, Clone)]
 pub struct AskedStep<'a> {
     /// `event`.
@@ -29,7 +29,7 @@ pub struct AskedStep<'a> {
     pub filters: Vec<(&'a str, &'a str)>,
 }
 
-/// A funnel as it arrives.
+/// The unparsed parameters of a funnel query.
 #[derive(Debug, Clone)]
 pub struct AskedFunnel<'a> {
     /// `steps`.
@@ -42,43 +42,39 @@ pub struct AskedFunnel<'a> {
     pub to: Option<&'a str>,
 }
 
-/// A funnel that can be counted.
+/// A validated funnel query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Funnel {
-    /// When its events lie.
+    /// Interval of the events.
     pub range: Range,
-    /// Its steps.
     pub steps: Vec<Step>,
 }
 
-/// What an event must be for a step to be done.
+/// The condition on an event that completes the step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The event's name.
+    /// Name of the event.
     pub event: String,
-    /// What else must hold: `url` of the event's own page, all others of its visitor and visit.
+    /// Further conditions: `url` applies to the event's own page, all others to its visitor and visit.
     pub filters: Vec<Filter>,
 }
 
-/// How many visits reached a step.
+/// Result of one step.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "FunnelStepResult")]
 pub struct StepFigures {
-    /// The step's event.
+    /// Event of the step.
     pub name: String,
-    /// Visits that reached it.
+    /// Visits that completed it.
     pub count: u64,
-    /// The same in percent of the visits that reached the first step.
+    /// Percentage of the visits that completed the first step.
     pub rate: f64,
-    /// Of the visits that reached the step before, how many percent did not reach this one; 0 for the first.
+    /// Percentage of the visits of the previous step that did not complete this one; 0 for the first.
     pub drop_off: f64,
 }
 
-/// Reads a funnel; every field that is wrong is complained about at once.
-///
-/// # Errors
-/// What is wrong with it.
+/// Parses and validates a funnel query. Returns the errors of all fields.
 pub fn read_funnel(
     asked: &AskedFunnel<'_>,
     now: DateTime<Utc>,
@@ -105,7 +101,7 @@ pub fn read_funnel(
     }
 }
 
-/// Complains unless `name` may be the name of an event that somebody did.
+/// Validates the name of an event, which can't be an engagement report.
 pub(super) fn check_event(field: &str, name: &str, errors: &mut Vec<FieldError>) {
     check_length(errors, field, name, 1, NAME_CHARS_MAX);
     if name == tracking::ENGAGEMENT {
@@ -114,8 +110,8 @@ pub(super) fn check_event(field: &str, name: &str, errors: &mut Vec<FieldError>)
     }
 }
 
-/// The figures of each step, and the percentage of the visits of the first that reached the last, from the numbers
-/// of visits that reached each step. One that is missing is 0.
+/// Returns the result of each step, and the percentage of the first step's visits that completed the last one.
+/// `reached` is the number of visits that completed each step; a missing number is 0.
 pub fn fill_steps(steps: &[Step], reached: &[u64]) -> (Vec<StepFigures>, f64) {
     let count_of = |index: usize| reached.get(index).copied().unwrap_or_default();
     let first = count_of(0);

@@ -1,31 +1,30 @@
-//! Metrics: the figures that can be asked for. What each one means stands at its variant, and in the words of
-//! [`Metric::meaning`] in the API's document.
+//! Metrics. Each variant says what it measures; [`Metric::meaning`] is the text of the API document.
 
 use chrono::TimeDelta;
 
 use super::{Figure, Sums};
 
-/// Somebody is active who did something so short a time ago.
+/// A visitor is active for this long after an event.
 pub const ACTIVE_FOR: TimeDelta = TimeDelta::minutes(5);
 
-/// A figure that can be asked for.
+/// A metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Metric {
-    /// How often pages were shown.
+    /// Number of page views.
     PageViews,
     /// Distinct daily visitor ids.
     UniqueVisitors,
-    /// Visits that were going on at some time of the range.
+    /// Visits that overlap the period.
     Visits,
-    /// Visits with nothing but one page view, of a hundred.
+    /// Percentage of visits with one page view and no other event.
     BounceRate,
-    /// How long visits were, in seconds.
+    /// Mean duration of visits in seconds.
     AvgSessionDuration,
-    /// How many pages were seen in a visit.
+    /// Mean number of page views in a visit.
     ViewsPerVisit,
-    /// Who did something in the last five minutes.
+    /// Visitors with an event in the last five minutes.
     ActiveVisitors,
-    /// How long a page was really looked at in a visit, in seconds.
+    /// Mean time in seconds for which a page was visible and focused during a visit.
     AvgTimeOnPage,
 }
 
@@ -42,7 +41,7 @@ impl Metric {
         Self::AvgTimeOnPage,
     ];
 
-    /// The metric's name in the API.
+    /// Returns the metric's name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::PageViews => "page_views",
@@ -56,12 +55,12 @@ impl Metric {
         }
     }
 
-    /// The metric with that name.
+    /// Parses the result of [`Self::as_str`].
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|metric| metric.as_str() == text)
     }
 
-    /// What it counts, edge cases included, for the API's document.
+    /// Returns the definition, including edge cases, for the API document.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::PageViews => "how often pages were shown in the period.",
@@ -101,7 +100,7 @@ impl Metric {
         }
     }
 
-    /// The figure that these sums are.
+    /// Computes the metric from its counts.
     pub fn figure(self, sums: Sums) -> Figure {
         match self {
             Self::PageViews | Self::UniqueVisitors | Self::Visits | Self::ActiveVisitors => {
@@ -117,8 +116,8 @@ impl Metric {
         }
     }
 
-    /// Whether the figure is a mean: in a breakdown the rows that stand for much come first, or else those with a
-    /// single visit would crowd out all others.
+    /// Returns whether the metric is a mean. A breakdown by a mean is sorted by the number of values, else rows with
+    /// a single visit would crowd out all others.
     pub fn is_mean(self) -> bool {
         matches!(
             self,
@@ -127,7 +126,7 @@ impl Metric {
     }
 }
 
-/// `amount / over`, halves up; 0 over nothing.
+/// Returns `amount / over`, rounded half up; 0 if `over` is 0.
 fn rounded(amount: u128, over: u64) -> u64 {
     let over = u128::from(over);
     (amount + over / 2).checked_div(over).map_or(0, |rounded| u64::try_from(rounded).unwrap_or(u64::MAX))

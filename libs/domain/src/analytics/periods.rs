@@ -1,4 +1,4 @@
-//! Periods: which days a question is about, and the instants between which they lie.
+//! Periods of queries, and their start and end in UTC.
 
 use chrono::{DateTime, Days as DayCount, NaiveDate, Utc};
 
@@ -6,7 +6,7 @@ use super::Zone;
 use super::zones::start_of_day;
 use crate::FieldError;
 
-/// The days a question is about, as words of the API.
+/// A named period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Period {
     /// Since midnight.
@@ -17,7 +17,7 @@ pub enum Period {
     Days30,
     /// Today and the 89 days before.
     Days90,
-    /// The days named by `from` and `to`, both included.
+    /// The days from `from` to `to`, both included.
     Custom,
 }
 
@@ -25,7 +25,7 @@ impl Period {
     /// Every period.
     pub const ALL: [Self; 5] = [Self::Today, Self::Days7, Self::Days30, Self::Days90, Self::Custom];
 
-    /// The period's name in the API.
+    /// Returns the period's name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Today => "today",
@@ -36,7 +36,7 @@ impl Period {
         }
     }
 
-    /// How many days it has, where that is fixed.
+    /// Returns the number of days, if it is fixed.
     fn days(self) -> Option<u64> {
         match self {
             Self::Today => Some(1),
@@ -51,34 +51,30 @@ impl Period {
 /// Calendar days, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Days {
-    /// The first.
     pub first: NaiveDate,
-    /// The last.
     pub last: NaiveDate,
 }
 
-/// Instants from `start` on and before `end`.
+/// A half-open interval: from `start` to before `end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
-    /// The first instant.
     pub start: DateTime<Utc>,
-    /// The first instant after.
     pub end: DateTime<Utc>,
 }
 
 impl Days {
-    /// How many.
+    /// Returns the number of days.
     pub fn count(self) -> u64 {
         u64::try_from((self.last - self.first).num_days() + 1).unwrap_or_default()
     }
 
-    /// Each of them.
+    /// Iterates over the days.
     pub fn each(self) -> impl Iterator<Item = NaiveDate> {
         self.first.iter_days().take_while(move |day| *day <= self.last)
     }
 
-    /// As many days immediately before. Days that haven't come yet are left out first: a month of which 12 days
-    /// are over is compared with 12 days.
+    /// Returns the same number of days immediately before. Future days are not counted: a month of which 12 days are
+    /// over is compared with 12 days.
     #[must_use]
     pub fn before(self, today: NaiveDate) -> Self {
         let last = if today < self.first { self.last } else { self.last.min(today) };
@@ -87,24 +83,25 @@ impl Days {
         Self { first: back(self.first, count), last: back(self.first, 1) }
     }
 
-    /// From the first instant of the first day up to the first instant of the day after the last, in `zone`.
+    /// Returns the interval from the first instant of the first day to the first instant after the last day, in
+    /// `zone`.
     pub fn range(self, zone: Zone) -> Range {
         let day_after = self.last.succ_opt().unwrap_or(self.last);
         Range { start: start_of_day(self.first, zone), end: start_of_day(day_after, zone) }
     }
 }
 
-/// The words that name days in a question: `period`, and `from` and `to` where it is custom.
+/// The parameters that select days: `period`, and `from` and `to` if it is custom.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words<'a> {
-    /// Which periods the question may be about.
+    /// The periods that the query allows.
     pub(super) known: &'static [Period],
     pub(super) period: Option<&'a str>,
     pub(super) from: Option<&'a str>,
     pub(super) to: Option<&'a str>,
 }
 
-/// The days that are meant, as far as they can be read; the last 7 unless told otherwise.
+/// Parses the days; the last 7 by default. Returns `None` after an error.
 pub(super) fn read_days(words: Words<'_>, today: NaiveDate, errors: &mut Vec<FieldError>) -> Option<Days> {
     let wanted = words.period.unwrap_or(Period::Days7.as_str());
     let Some(period) = words.known.iter().find(|period| period.as_str() == wanted) else {
@@ -112,7 +109,7 @@ pub(super) fn read_days(words: Words<'_>, today: NaiveDate, errors: &mut Vec<Fie
         return None;
     };
     if let Some(days) = period.days() {
-        // They say nothing here; but what is no date at all was meant for something.
+        // These are ignored here, but an invalid date is an error all the same.
         for (field, text) in [("from", words.from), ("to", words.to)] {
             text.and_then(|_| read_date(field, text, errors));
         }
@@ -134,7 +131,7 @@ fn read_date(field: &str, text: Option<&str>, errors: &mut Vec<FieldError>) -> O
         errors.push(FieldError::new(field, "required", message));
         return None;
     };
-    // Chrono alone would take `2026-1-5`, and years with a sign or of any length.
+    // Chrono alone would accept `2026-1-5`, and years with a sign or of any length.
     let iso = text.len() == 10 && text.starts_with(|c: char| c.is_ascii_digit());
     let date = text.parse::<NaiveDate>().ok().filter(|_| iso);
     let known = NaiveDate::from_ymd_opt(1970, 1, 1)..NaiveDate::from_ymd_opt(2200, 1, 1);
@@ -146,7 +143,7 @@ fn read_date(field: &str, text: Option<&str>, errors: &mut Vec<FieldError>) -> O
     date
 }
 
-/// A error about a word that is none of the known ones.
+/// Returns the error of a name that is not one of the known ones.
 pub(super) fn unknown(field: impl Into<String>, known: impl IntoIterator<Item = &'static str>) -> FieldError {
     let field = field.into();
     let known: Vec<_> = known.into_iter().collect();

@@ -1,4 +1,4 @@
-//! A question for one figure: over which days, in which buckets, by what, of what alone.
+//! Queries of one metric: its period, series, breakdown and filters.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
@@ -9,12 +9,12 @@ use super::{
 };
 use crate::FieldError;
 
-/// Rows of a breakdown, unless told otherwise.
+/// Default number of rows in a breakdown.
 pub const LIMIT_DEFAULT: u32 = 10;
-/// Rows of a breakdown at most.
+/// Maximum number of rows in a breakdown.
 pub const LIMIT_MAX: u32 = 1000;
 
-/// A question as it arrives: the query parameters as sent, unread.
+/// The unparsed parameters of a metric query.
 #[derive(Debug, Clone, Default)]
 pub struct Asked<'a> {
     /// `metric`; page views if absent.
@@ -31,7 +31,7 @@ pub struct Asked<'a> {
     pub breakdown_by: Option<&'a str>,
     /// `filters`, a JSON object.
     pub filters: Option<&'a str>,
-    /// `filters.utm_source=…` and its like, by the dimension's word.
+    /// `filters.utm_source=…` and so on, by the dimension's name.
     pub filter: Vec<(&'a str, &'a str)>,
     /// `limit`.
     pub limit: Option<i64>,
@@ -39,31 +39,26 @@ pub struct Asked<'a> {
     pub compare: bool,
 }
 
-/// A question that can be answered.
+/// A validated metric query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// The figure.
     pub metric: Metric,
-    /// The days it is about.
+    /// Interval of the period.
     pub range: Range,
-    /// When what is counted lies: the same, except that who is active is active now.
+    /// Interval of the counted events. It differs from `range` for active visitors, who are always counted now.
     pub counted: Range,
-    /// The time before that it is compared with.
+    /// The previous interval, for a comparison.
     pub compared: Option<Range>,
-    /// The buckets of the series, in order of time and without gaps; empty if no series is wanted.
+    /// Buckets of the series in order of time, without gaps; empty if no series is requested.
     pub buckets: Vec<Bucket>,
-    /// What it is broken down by.
+    /// Dimension of the breakdown.
     pub breakdown: Option<Dimension>,
-    /// Only what has these values.
     pub filters: Vec<Filter>,
-    /// Rows of the breakdown.
+    /// Maximum number of rows in the breakdown.
     pub limit: u32,
 }
 
-/// Reads a question; every field that is wrong is complained about at once.
-///
-/// # Errors
-/// What is wrong with it.
+/// Parses and validates a metric query. Returns the errors of all fields.
 pub fn read_question(asked: &Asked<'_>, now: DateTime<Utc>, zone: Zone) -> Result<Question, Vec<FieldError>> {
     let mut errors = Vec::new();
     let said = &mut errors;
@@ -86,7 +81,7 @@ pub fn read_question(asked: &Asked<'_>, now: DateTime<Utc>, zone: Zone) -> Resul
     Ok(Question { metric, range, counted, compared, buckets, breakdown, filters, limit })
 }
 
-/// When what is counted lies, and what it is compared with.
+/// Returns the interval of the counted events, and the interval of the comparison.
 fn counted(metric: Metric, days: Days, today: NaiveDate, now: DateTime<Utc>, zone: Zone) -> (Range, Range) {
     if metric == Metric::ActiveVisitors {
         let start = now - ACTIVE_FOR;
@@ -111,7 +106,8 @@ fn read_buckets(
     errors: &mut Vec<FieldError>,
 ) -> Option<Vec<Bucket>> {
     let grouping = grouping?;
-    // They are made only where they may be few enough, and then counted: days have more or fewer hours.
+    // The lower bound avoids building far too many buckets; the exact number is known only from the buckets, as days
+    // differ in hours.
     let buckets = (grouping.at_least(days) <= BUCKETS_MAX).then(|| grouping.buckets(days, zone));
     let buckets = buckets.filter(|all| u64::try_from(all.len()).is_ok_and(|count| count <= BUCKETS_MAX));
     if buckets.is_none() {

@@ -1,4 +1,4 @@
-//! The list of visits: which pages were seen one after the other.
+//! The list of visits: which pages were viewed in which order.
 
 use chrono::{DateTime, Utc};
 use sha2::{Digest as _, Sha256};
@@ -9,20 +9,20 @@ use super::periods::{Words, read_days};
 use super::{Filter, Period, Range, Zone};
 use crate::FieldError;
 
-/// Days of one list.
+/// Maximum number of days of one list.
 pub const WINDOW_DAYS_MAX: u64 = 7;
-/// Visits of an answer, unless told otherwise.
+/// Default number of visits in a response.
 pub const PAGE_DEFAULT: u32 = 50;
-/// Visits of an answer at most.
+/// Maximum number of visits in a response.
 pub const PAGE_MAX: u32 = 100;
 
 const MIN_PAGES_DEFAULT: i64 = 2;
 const PERIODS: [Period; 3] = [Period::Today, Period::Days7, Period::Custom];
 
-/// A filter of the list, by the word of its dimension.
+/// A filter of the list: the dimension's name and the value.
 pub type VisitFilter<'a> = (&'a str, &'a str);
 
-/// A list as it is asked for.
+/// The unparsed parameters of a list.
 #[derive(Debug, Clone, Default)]
 pub struct AskedVisits<'a> {
     /// `period`; the last 7 days if absent.
@@ -41,25 +41,20 @@ pub struct AskedVisits<'a> {
     pub filters: Vec<VisitFilter<'a>>,
 }
 
-/// A list that can be made.
+/// A validated list query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visits {
-    /// Visits going on at some time of it.
+    /// Visits that overlap this interval.
     pub range: Range,
-    /// Only those with so many page views.
+    /// Minimum number of page views of a visit.
     pub min_pages: u32,
-    /// How many.
     pub limit: u32,
-    /// After so many, the newest first.
+    /// Number of visits to skip, newest first.
     pub offset: u32,
-    /// Only what has these values.
     pub filters: Vec<Filter>,
 }
 
-/// Reads what is asked for; every field that is wrong is complained about at once.
-///
-/// # Errors
-/// What is wrong with it.
+/// Parses and validates the query of a list. Returns the errors of all fields.
 pub fn read_visits(
     asked: &AskedVisits<'_>,
     now: DateTime<Utc>,
@@ -93,7 +88,7 @@ pub fn read_visits(
     }
 }
 
-/// The public name of a visit: always the same, and telling nothing of its visitor.
+/// Returns the public id of a visit: stable, and unrelated to the visitor's id.
 pub fn hash(site_id: Uuid, visitor: u64, start: DateTime<Utc>) -> String {
     let mut digest = Sha256::new();
     digest.update(site_id.as_bytes());

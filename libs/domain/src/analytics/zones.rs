@@ -1,4 +1,4 @@
-//! Time zones: where a site's days begin.
+//! Time zones, which define when a site's days begin.
 
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
@@ -8,10 +8,7 @@ use crate::FieldError;
 /// A site's time zone.
 pub type Zone = Tz;
 
-/// Reads a zone by its IANA name, such as `Europe/Berlin`.
-///
-/// # Errors
-/// There is no such zone; the error is about `timezone`.
+/// Parses an IANA name such as `Europe/Berlin`. The error names the field `timezone`.
 pub fn read_zone(name: &str) -> Result<Zone, FieldError> {
     name.parse().map_err(|_| {
         let message = "timezone must be an IANA name like `Europe/Berlin` or `UTC`, written as there";
@@ -19,11 +16,11 @@ pub fn read_zone(name: &str) -> Result<Zone, FieldError> {
     })
 }
 
-/// The first instant of a day. Where clocks skip midnight the day begins later; where they repeat it, the first
-/// of the two begins it.
+/// Returns the first instant of a day. If clocks skip midnight, the day begins later; if they repeat it, the first
+/// one counts.
 pub fn start_of_day(day: NaiveDate, zone: Zone) -> DateTime<Utc> {
     let midnight = day.and_time(NaiveTime::MIN);
-    // Clocks are moved by quarters of an hour at the finest; a whole day was once skipped (Apia, 2011-12-30).
+    // Clocks move in steps of at least a quarter of an hour; a whole day was once skipped (Apia, 2011-12-30).
     (0..=24 * 4)
         .map(|quarters| midnight + TimeDelta::minutes(15 * quarters))
         .find_map(|local| zone.from_local_datetime(&local).earliest())

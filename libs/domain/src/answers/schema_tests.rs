@@ -1,5 +1,5 @@
-//! The rules against a second description of them: the form turned into a JSON Schema, judged by a library that knows
-//! nothing of ours. On any form and any answers the two agree.
+//! Compares the validation with a JSON Schema of the same form, evaluated by a third-party library: both agree on
+//! every form and all answers.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use super::check;
 use crate::fields::{self, Field};
 
-/// The HTML standard's own expression for `<input type=email>`, with a dot in the domain.
+/// The HTML standard's expression for `<input type=email>`, with a dot in the domain.
 const EMAIL: &str = "^[a-zA-Z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)+$";
-/// Addresses such as are made below: of the rest of what browsers open, an expression can't tell.
+/// Covers only the URLs that these tests generate: no expression describes all that browsers open.
 const URL: &str = "^[Hh][Tt][Tt][Pp][Ss]?://(?:[a-z]+@)?(?:[a-z][a-z0-9]*(?:[.][a-z][a-z0-9]*)*|(?:(?:[1-9]?[0-9]|1[0-9][0-9])[.]){3}[1-9]?[0-9]|\\[::1\\])(?::[1-9][0-9]{0,3})?(?:[/?#][^\\p{White_Space}\\p{Cc}]*)?$";
-/// Expressions that mean the same in our dialect and in JSON Schema's.
+/// Patterns that mean the same in our dialect and in JSON Schema's.
 const PATTERNS: [&str; 7] = ["[a-z]+", "[0-9]{2,4}", "a|ab", "[A-Z]{2}-[0-9]+", "(a|b)*c?", "[^@]*", "^x?$"];
 
-/// The form as a schema of what it accepts.
+/// Returns the JSON Schema of the answers that a form accepts.
 fn schema_of(fields: &[Value]) -> Value {
     let mut conditions: BTreeMap<&str, Value> = BTreeMap::new();
     let mut rules = Vec::new();
@@ -52,7 +52,7 @@ fn answered_with(name: &str, equals: &Value) -> Value {
     };
     let mut ways =
         vec![json!({"required": [name], "properties": {name: {"allOf": [{"not": blank()}, same]}}})];
-    // A box that isn't ticked is sent by no browser.
+    // Browsers submit nothing for an unchecked checkbox.
     let of_none = json!({"anyOf": [blank(), {"const": false}]});
     if jsonschema::is_valid(&of_none, equals) {
         ways.push(json!({"properties": {name: blank()}}));
@@ -88,7 +88,7 @@ fn value_of(field: &Value) -> Value {
         "tel" => {
             text(json!({"allOf": [{"pattern": "^[-0-9 +().x/#*]*$"}, {"pattern": "([0-9][^0-9]*){3}"}]}))
         }
-        // The library's own check takes `+200-01-01`.
+        // The library's own check accepts `+200-01-01`.
         "date" => text(json!({"format": "date", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"})),
         "number" => {
             let mut schema = json!({"type": "number"});
@@ -107,7 +107,7 @@ fn value_of(field: &Value) -> Value {
     }
 }
 
-/// Texts that are near to something, and any.
+/// Generates texts that are nearly valid, and any others.
 fn texts() -> BoxedStrategy<Value> {
     let known = [
         "",
@@ -140,7 +140,7 @@ fn texts() -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// Texts that are near to what a field of this kind takes.
+/// Generates texts that are nearly valid for this type of field.
 fn texts_like(kind: &str) -> BoxedStrategy<Value> {
     match kind {
         "email" => prop_oneof![
@@ -198,7 +198,7 @@ fn lists() -> BoxedStrategy<Value> {
     prop_oneof![3 => of_options, 1 => of_any.prop_map(Value::from), 1 => Just(json!(["x", "x"]))].boxed()
 }
 
-/// Any value at all.
+/// Generates any JSON value.
 fn values() -> BoxedStrategy<Value> {
     prop_oneof![
         4 => texts(),
@@ -211,7 +211,7 @@ fn values() -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// Values such as a field of this kind might take.
+/// Generates values that the field may accept.
 fn values_for(field: &Value) -> BoxedStrategy<Value> {
     match field["type"].as_str().unwrap() {
         "number" => {
@@ -251,7 +251,7 @@ const KINDS: [&str; 12] = [
     "file",
 ];
 
-/// One field as its owner may write it, but for `showIf`.
+/// Generates a field without `showIf`.
 fn field() -> impl Strategy<Value = Value> {
     let lengths = prop_oneof![
         Just((None, None)),
@@ -295,7 +295,7 @@ fn field() -> impl Strategy<Value = Value> {
     )
 }
 
-/// A form, and an answer for each field that has one.
+/// Generates a form, and an answer for each field that has one.
 fn cases() -> impl Strategy<Value = (Vec<Value>, Value)> {
     let rule = prop::option::weighted(0.5, (any::<prop::sample::Index>(), any::<prop::sample::Index>()));
     let equals = prop::collection::vec(values(), 1..4);
@@ -309,7 +309,7 @@ fn cases() -> impl Strategy<Value = (Vec<Value>, Value)> {
                 let kinds = [json!(true), json!(false), json!("option 1"), value.get(&equals).clone()];
                 let value = value.get(&kinds).clone();
                 field["showIf"] = json!({"field": format!("f{other}"), "equals": value});
-                // So that it is shown as often as not.
+                // Half of the cases show the field.
                 let usual = std::mem::replace(&mut answers[other], Just(None).boxed());
                 answers[other] = prop_oneof![usual, Just(Some(value))].boxed();
             }
@@ -338,7 +338,7 @@ fn cases() -> impl Strategy<Value = (Vec<Value>, Value)> {
 }
 
 #[test]
-fn the_rules_and_the_form_as_a_json_schema_always_agree() {
+fn validation_agrees_with_the_json_schema() {
     let (accepted, refused) = (Cell::new(0), Cell::new(0));
     let mut runner = TestRunner::new(Config {
         cases: 2_000,

@@ -1,4 +1,4 @@
-//! Answers by example: what each kind of field takes, and what is kept.
+//! Tests of validation by example.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ fn judge(field: Value, answer: Value) -> Result<(), &'static str> {
 }
 
 #[test]
-fn each_type_takes_its_own_kind_of_answer() {
+fn each_type_accepts_its_own_values() {
     let of = |kind: &str| json!({"name": "a", "label": "A", "type": kind, "required": true});
     let choice = |kind: &str| json!({"name": "a", "label": "A", "type": kind, "options": ["x", "y"]});
     let cases = [
@@ -59,7 +59,7 @@ fn limits_are_inclusive() {
     assert_eq!(judge(number.clone(), json!(5)), Ok(()));
     assert_eq!(judge(number.clone(), json!(5.01)), Err("max"));
     assert_eq!(judge(number, json!(-1)), Err("min"));
-    // Next to 2^53, where floats know but every other whole number.
+    // Around 2^53, where floats represent only every second integer.
     let number =
         json!({"name": "a", "label": "A", "type": "number", "min": -9e15, "max": 9_007_199_254_740_992_u64});
     assert_eq!(judge(number.clone(), json!(9_007_199_254_740_992_u64)), Ok(()));
@@ -67,14 +67,14 @@ fn limits_are_inclusive() {
 }
 
 #[test]
-fn a_pattern_is_for_the_whole_text() {
+fn a_pattern_matches_the_whole_text() {
     let field = json!({"name": "a", "label": "A", "type": "text", "pattern": "[a-z]+|1"});
     assert_eq!(judge(field.clone(), json!("abc")), Ok(()));
     assert_eq!(judge(field, json!("abc1")), Err("pattern"));
 }
 
 #[test]
-fn what_patterns_have_to_compile_or_to_read_is_heavy() {
+fn uncompiled_patterns_and_long_texts_are_slow() {
     let fields: Vec<Field> = serde_json::from_value(json!([
         {"name": "a", "label": "A", "type": "text", "pattern": "[a-z]*"},
         {"name": "b", "label": "B", "type": "text"},
@@ -89,7 +89,7 @@ fn what_patterns_have_to_compile_or_to_read_is_heavy() {
 }
 
 #[test]
-fn hidden_fields_are_neither_checked_nor_kept_along_the_whole_chain() {
+fn hidden_fields_are_neither_validated_nor_stored_along_the_whole_chain() {
     let fields: Vec<Field> = serde_json::from_value(json!([
         {"name": "a", "label": "A", "type": "checkbox"},
         {"name": "b", "label": "B", "type": "text", "required": true, "showIf": {"field": "a", "equals": true}},
@@ -104,7 +104,7 @@ fn hidden_fields_are_neither_checked_nor_kept_along_the_whole_chain() {
 }
 
 #[test]
-fn a_browsers_texts_become_what_their_fields_mean() {
+fn values_of_html_forms_are_converted_by_type() {
     let fields: Vec<Field> = serde_json::from_value(json!([
         {"name": "n", "label": "N", "type": "number"},
         {"name": "c", "label": "C", "type": "checkbox"},
@@ -130,7 +130,7 @@ fn a_browsers_texts_become_what_their_fields_mean() {
 }
 
 #[test]
-fn no_answer_is_one_that_a_rule_can_ask_for() {
+fn a_rule_can_require_no_answer() {
     let shown = |equals: Value, given: Value| {
         let fields: Vec<Field> = serde_json::from_value(json!([
             {"name": "a", "label": "A", "type": "text"},
@@ -147,7 +147,7 @@ fn no_answer_is_one_that_a_rule_can_ask_for() {
 }
 
 #[test]
-fn a_merge_leaves_answers_to_questions_that_are_no_longer_asked_unless_it_takes_them_away() {
+fn a_merge_retains_answers_to_removed_fields_unless_it_sets_them_to_null() {
     let fields: Vec<Field> =
         serde_json::from_value(json!([{"name": "a", "label": "A", "type": "text"}])).unwrap();
     let read = |value: Value| value.as_object().unwrap().clone();
@@ -164,7 +164,7 @@ fn a_merge_leaves_answers_to_questions_that_are_no_longer_asked_unless_it_takes_
 }
 
 #[test]
-fn unknown_keys_are_not_kept() {
+fn unknown_keys_are_dropped() {
     let fields: Vec<Field> =
         serde_json::from_value(json!([{"name": "a", "label": "A", "type": "text"}])).unwrap();
     let given = json!({"a": "x", "is_admin": true});

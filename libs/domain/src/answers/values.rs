@@ -1,4 +1,4 @@
-//! Which values each kind of field takes.
+//! Validation of one value by its field's type.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use serde_json::{Number, Value};
 
 use crate::fields::{Field, FieldType, MAX_TEXT};
 
-/// No telephone number is shorter.
+/// Minimum number of digits in a telephone number.
 const MIN_TEL_DIGITS: usize = 3;
 
-/// The broken rule, and a sentence for people.
+/// The broken rule and a message.
 pub(super) type Refusal = (&'static str, String);
 
-/// Whether a value that is not blank answers the field; otherwise the rule it breaks, and a sentence.
+/// Validates a non-blank value.
 pub(super) fn check(field: &Field, value: &Value) -> Result<(), Refusal> {
     let label = &field.label;
     match field.kind {
@@ -49,7 +49,7 @@ fn check_number(field: &Field, value: &Value) -> Result<(), Refusal> {
     }
 }
 
-/// Exact: made a float, a large whole number would be rounded onto the bound.
+/// Compares exactly: converted to a float, a large integer would be rounded onto the bound.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "what passes 128 bits is cut off at them, far beyond any number here"
@@ -61,7 +61,7 @@ fn is_below(number: &Number, bound: f64) -> bool {
     }
 }
 
-/// See [`is_below`].
+/// Compares exactly, like [`is_below`].
 #[expect(
     clippy::cast_possible_truncation,
     reason = "what passes 128 bits is cut off at them, far beyond any number here"
@@ -73,7 +73,7 @@ fn is_above(number: &Number, bound: f64) -> bool {
     }
 }
 
-/// Whether two values are the same; `1` and `1.0` are one number.
+/// Returns whether two values are equal; `1` and `1.0` are.
 pub(super) fn is_same(one: &Value, other: &Value) -> bool {
     let (Value::Number(one), Value::Number(other)) = (one, other) else { return one == other };
     match (one.as_i128(), other.as_i128()) {
@@ -92,7 +92,7 @@ fn check_option(field: &Field, text: &str) -> Result<(), Refusal> {
 
 fn check_text(field: &Field, text: &str) -> Result<(), Refusal> {
     let label = &field.label;
-    // Postgres' jsonb can't hold it, and no keyboard makes it.
+    // Postgres' jsonb can't store it, and no keyboard produces it.
     if text.contains('\0') {
         return Err(("nul", format!("{label} must not contain a NUL character")));
     }
@@ -131,8 +131,8 @@ fn check_free_text(field: &Field, text: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The HTML standard's rule for `<input type=email>`, so that browser and server agree; plus a dot in the
-/// domain and RFC 5321's 254 characters.
+/// Applies the HTML standard's rule for `<input type=email>`, so that browser and server agree, and requires a dot in
+/// the domain and at most 254 characters (RFC 5321).
 pub fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else { return false };
     let in_local = |c: char| c.is_ascii_alphanumeric() || ".!#$%&'*+/=?^_`{|}~-".contains(c);
@@ -146,8 +146,8 @@ pub fn is_email(text: &str) -> bool {
     text.len() <= 254 && local_fits && domain.contains('.') && domain.split('.').all(is_label)
 }
 
-/// What browsers open over http(s), which is what `<input type=url>` takes. Only that parsers strip or mend what is
-/// around and inside is not for us: the answer is kept as it was written.
+/// Returns whether browsers accept the URL in `<input type=url>` and open it over http(s). Parsers trim and repair
+/// URLs; here these are rejected, because the answer is stored unchanged.
 fn is_web_address(text: &str) -> bool {
     let host_on = text
         .split_once("://")
@@ -157,7 +157,7 @@ fn is_web_address(text: &str) -> bool {
     begins && is_one_word && url::Url::parse(text).is_ok_and(|url| url.has_host())
 }
 
-/// A day that was or will be: the parser alone would take signs and spaces in place of digits.
+/// Returns whether the text is a date. The parser alone would accept signs and spaces as digits.
 fn is_day(text: &str) -> bool {
     let is_written_so = text.bytes().enumerate().all(|(at, byte)| match at {
         4 | 7 => byte == b'-',
@@ -166,7 +166,7 @@ fn is_day(text: &str) -> bool {
     is_written_so && text.len() == 10 && NaiveDate::parse_from_str(text, "%Y-%m-%d").is_ok()
 }
 
-/// As people write them, in whatever country: nothing but what stands in numbers, and enough digits to be one.
+/// Accepts every common notation of any country: only characters of telephone numbers, and enough digits.
 fn is_telephone_number(text: &str) -> bool {
     let is_written_so = |c: char| c.is_ascii_digit() || " +-()./x#*".contains(c);
     let digits = text.bytes().filter(u8::is_ascii_digit).count();

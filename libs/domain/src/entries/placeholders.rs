@@ -1,4 +1,4 @@
-//! Where in a template placeholders stand, as an HTML parser sees it.
+//! Positions of placeholders in a template, as an HTML parser sees them.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,51 +7,48 @@ use std::ops::Range;
 use lol_html::html_content::TextType;
 use lol_html::{RewriteStrSettings, doc_text, element, rewrite_str};
 
-/// The name space in which a `script` or `style` is what HTML says it is.
+/// The namespace in which `script` and `style` are HTML elements.
 pub(super) const HTML: &str = "http://www.w3.org/1999/xhtml";
 
 /// An attribute with a value.
 #[derive(Debug)]
 pub(super) struct Attribute {
-    /// Its element.
+    /// Name of the element.
     pub(super) element: String,
-    /// Its name.
+    /// Name of the attribute.
     pub(super) name: String,
-    /// Where its value stands, without quotes.
+    /// Position of the value, without quotes.
     pub(super) value: Range<usize>,
-    /// Whether it is the only one of its name.
+    /// Whether the element has the attribute only once.
     pub(super) is_only: bool,
 }
 
-/// What the parser found.
+/// The parse result, in the order of the template.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    /// Text in which character references are read.
+    /// Texts in which character references are decoded.
     pub(super) texts: Vec<Range<usize>>,
     /// Attributes with a value.
     pub(super) attributes: Vec<Attribute>,
-    /// Scripts and styles inside of SVG or MathML, whose text looks like any other.
+    /// Whether SVG or MathML contains scripts or styles, whose text looks like any other.
     pub(super) has_foreign_code: bool,
 }
 
 impl Places {
-    /// Whether text stands there. What was found is in the template's order.
+    /// Returns whether `at` is inside a text.
     pub(super) fn text_at(&self, at: usize) -> bool {
         let next = self.texts.partition_point(|text| text.end <= at);
         self.texts.get(next).is_some_and(|text| text.contains(&at))
     }
 
-    /// The attribute whose value stands there.
+    /// Returns the attribute whose value contains `at`.
     pub(super) fn attribute_at(&self, at: usize) -> Option<&Attribute> {
         let next = self.attributes.partition_point(|attribute| attribute.value.end <= at);
         self.attributes.get(next).filter(|attribute| attribute.value.contains(&at))
     }
 }
 
-/// Parses a template.
-///
-/// # Errors
-/// It can be read in more than one way.
+/// Parses a template. Fails if parsers may interpret it differently.
 pub(super) fn find(template: &str) -> Result<Places, String> {
     let found = RefCell::new(Places::default());
     let settings = RewriteStrSettings::new()

@@ -1,9 +1,8 @@
-//! A page's template of entries: HTML with `{{placeholders}}`, each read by where it stands.
+//! Entry templates: HTML with `{{placeholders}}`, each escaped for its context.
 //!
-//! A template is refused where a placeholder stands in what is run or decides what is run: scripts, styles, comments,
-//! names of tags and attributes, event handlers. Elsewhere its value is escaped for the place; in an address, what
-//! would run something is replaced by an address that leads nowhere. So is decided once, when the template is stored,
-//! and again, the same, when it is rendered.
+//! A template is rejected if a placeholder stands in code or decides what code runs: scripts, styles, comments, names
+//! of tags and attributes, event handlers. Elsewhere its value is escaped for the context; a URL that would execute
+//! code is replaced by an inert one. The same parser decides when the template is stored and when it is rendered.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -13,10 +12,10 @@ use serde_json::{Map, Value};
 use super::placeholders::{self, Attribute};
 use super::{text, urls};
 
-/// Most bytes that the entries of a page take; the oldest that don't fit are left out.
+/// Maximum number of rendered bytes of a page's entries; the oldest entries beyond it are omitted.
 const RENDERED_BYTES_MAX: usize = 8 << 20;
 
-/// Elements that load or declare something: a stranger may not say what.
+/// Elements that load or declare resources: a visitor must not choose which.
 const CLOSED_ELEMENTS: [&str; 14] = [
     "script",
     "style",
@@ -33,7 +32,7 @@ const CLOSED_ELEMENTS: [&str; 14] = [
     "set",
     "frameset",
 ];
-/// Attributes that hold one address.
+/// Attributes that contain one URL.
 const ADDRESSES: [&str; 17] = [
     "href",
     "xlink:href",
@@ -53,12 +52,12 @@ const ADDRESSES: [&str; 17] = [
     "dynsrc",
     "lowsrc",
 ];
-/// Attributes that hold several.
+/// Attributes that contain several URLs.
 const ADDRESS_LISTS: [&str; 4] = ["srcset", "imagesrcset", "ping", "archive"];
-/// Beginnings of attributes that the browser, or a library in it, runs.
+/// Prefixes of attributes that the browser, or a script library, executes.
 const RUN: [&str; 5] = ["on", "v-", "x-", "ng-", "hx-"];
 
-/// A template that can be rendered.
+/// A parsed template.
 #[derive(Debug)]
 pub struct Template {
     pieces: Vec<Piece>,
@@ -66,19 +65,19 @@ pub struct Template {
 
 #[derive(Debug)]
 enum Piece {
-    /// As it stands.
+    /// Literal text.
     Plain(String),
     /// A value as text.
     Text(String),
-    /// A value within a `style` attribute.
+    /// A value in a `style` attribute.
     Style(String),
-    /// An attribute's whole value, which is an address.
+    /// The value of an attribute that is a URL.
     Address(Vec<Part>),
-    /// An attribute's whole value, which is a list of addresses.
+    /// The value of an attribute that is a list of URLs.
     Addresses(Vec<Part>),
 }
 
-/// A part of an address.
+/// A part of a URL.
 #[derive(Debug)]
 enum Part {
     Plain(String),
@@ -88,21 +87,19 @@ enum Part {
     InQuery(String),
 }
 
-/// A template whose placeholders are filled with one letter each.
+/// A template with one letter in place of each placeholder.
 struct Filled {
     html: String,
-    /// Where each stands, and its name.
+    /// Position and name of each placeholder.
     at: Vec<(usize, String)>,
 }
 
 impl Template {
-    /// Reads a template.
-    ///
-    /// # Errors
-    /// A sentence on why it can't be one.
+    /// Parses a template. The error is a sentence for its author.
     pub fn parse(template: &str) -> Result<Self, String> {
         let Filled { html, at } = fill(template)?;
-        // More text, and an element that is one only between tags, show what the next entry would begin in.
+        // The appended text and the element, which exists only between tags, show the context in which the next entry
+        // would begin.
         let end = html.len();
         let found = placeholders::find(&format!("{html}x<i id=x>"))?;
         let is_text = |at: usize| found.text_at(at);
@@ -148,7 +145,7 @@ impl Template {
         if !is_quoted && html[of.value.clone()].contains(['"', '\'']) {
             return Err(format!("write the value of {} in quotes", of.name));
         }
-        // An unquoted value ends at a blank, and can't be empty.
+        // An unquoted value ends at a space and can't be empty.
         let quote = if is_quoted { "" } else { "\"" };
         self.plain(quote);
         let parts = split(html, &of.value, inside);
@@ -165,14 +162,14 @@ impl Template {
         Ok(())
     }
 
-    /// An entry as HTML.
+    /// Renders one entry.
     pub fn render(&self, data: &Map<String, Value>) -> String {
         let mut page = Rendered::default();
         page.add(self, data);
         page.html
     }
 
-    /// Entries as HTML, one after the other, as many as fit into 8 MiB.
+    /// Renders entries one after the other, as many as fit into 8 MiB.
     pub fn render_all(&self, entries: &[Value]) -> String {
         let mut page = Rendered::default();
         for data in entries.iter().filter_map(Value::as_object) {
@@ -187,11 +184,12 @@ impl Template {
     }
 }
 
-/// What was made of a page's entries so far.
+/// The output so far.
 #[derive(Default)]
 struct Rendered {
     html: String,
-    /// Bytes of values that were looked at, also of those that left nothing: a template may name one many times.
+    /// Bytes of values read, including those that rendered to nothing, because a template may name one value many
+    /// times.
     read: Cell<usize>,
 }
 
@@ -200,7 +198,7 @@ impl Rendered {
         self.html.len() > RENDERED_BYTES_MAX || self.read.get() > RENDERED_BYTES_MAX
     }
 
-    /// Adds an entry, or as much of it as fits.
+    /// Appends an entry, or as much of it as fits.
     fn add(&mut self, template: &Template, data: &Map<String, Value>) {
         let Self { html, read } = self;
         let value = |name: &str| {
@@ -225,7 +223,7 @@ impl Rendered {
     }
 }
 
-/// Finds the placeholders.
+/// Replaces the placeholders.
 fn fill(template: &str) -> Result<Filled, String> {
     let (mut html, mut at, mut rest) = (String::new(), Vec::new(), template);
     while let Some((before, after)) = rest.split_once("{{") {
@@ -247,7 +245,7 @@ fn fill(template: &str) -> Result<Filled, String> {
     Ok(Filled { html, at })
 }
 
-/// Whether a placeholder may stand in the attribute.
+/// Checks whether a placeholder may stand in the attribute.
 fn check_place(attribute: &Attribute, name: &str) -> Result<(), String> {
     let Attribute { element, name: attribute_name, is_only, .. } = attribute;
     let refuse =
@@ -267,7 +265,7 @@ fn check_place(attribute: &Attribute, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// An attribute's value, cut at its placeholders.
+/// Splits the value of an attribute at its placeholders.
 fn split(html: &str, value: &Range<usize>, inside: &[(usize, String)]) -> Vec<Part> {
     let (mut parts, mut done) = (Vec::new(), value.start);
     for (place, name) in inside {
@@ -279,7 +277,7 @@ fn split(html: &str, value: &Range<usize>, inside: &[(usize, String)]) -> Vec<Pa
     parts
 }
 
-/// Reads an address: what its plain parts say of its scheme, and from where on it is a query.
+/// Parses a URL: its literal parts decide its scheme and where its query begins.
 fn address(parts: Vec<Part>) -> Result<Vec<Part>, String> {
     let (mut before, mut has_value, mut in_query, mut settled) = (String::new(), false, false, false);
     let mut read = Vec::new();
@@ -339,12 +337,12 @@ fn write_address(html: &mut String, parts: &[Part], is_list: bool, value: impl F
     }
 }
 
-/// Whether a value can be part of one declaration and begin no other: words, numbers, colours, lengths.
+/// Returns whether a value stays inside one CSS declaration: words, numbers, colours, lengths.
 fn is_plain_style(value: &str) -> bool {
     value.chars().all(|c| c.is_ascii_alphanumeric() || " #%.,+_-".contains(c))
 }
 
-/// Writes text so that it is text, whether between tags or between quotes of either kind.
+/// Escapes text for element content and for attributes in either kind of quotes.
 fn escape(html: &mut String, text: &str) {
     for c in text.chars() {
         match c {

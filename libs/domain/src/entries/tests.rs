@@ -1,5 +1,5 @@
-//! Entries as the parser of a browser engine sees them: whatever a stranger writes, there is no element, attribute or
-//! address beyond those of the template.
+//! Parses rendered entries with a browser engine's parser: no input adds an element, attribute or URL to those of the
+//! template.
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,7 @@ const TEMPLATES: [&str; 14] = [
     "<iframe src=\"{{a}}\"></iframe><video poster={{b}}></video><blockquote cite={{a}}>x</blockquote>",
 ];
 
-/// Elements, their attributes' names, and the values of those that hold nothing of a stranger's.
+/// Returns the elements, their attribute names, and the values of attributes without placeholders.
 fn structure(html: &str) -> String {
     let mut shown = String::new();
     for node in Html::parse_fragment(html).tree.root().descendants() {
@@ -46,7 +46,7 @@ fn structure(html: &str) -> String {
     shown
 }
 
-/// Addresses that would run something, as a browser reads them.
+/// Returns the URLs that a browser would execute.
 fn running(html: &str) -> Vec<String> {
     let page = url::Url::parse("https://site.example/page").unwrap();
     let (mut found, addresses) = (Vec::new(), ["href", "src", "action", "formaction", "poster", "cite"]);
@@ -62,7 +62,7 @@ fn running(html: &str) -> Vec<String> {
     found
 }
 
-/// What strangers write: bits that mean something to some parser, in any order.
+/// Generates hostile input: fragments with a meaning to some parser, in any order.
 fn hostile() -> impl Strategy<Value = String> {
     let bits = prop::sample::select(vec![
         "<",
@@ -143,12 +143,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn whatever_a_stranger_writes_is_no_markup_and_runs_nothing(
+    fn hostile_input_adds_no_markup_and_executes_nothing(
         at in 0..TEMPLATES.len(), a in prop_oneof![hostile(), ".{0,20}"], b in hostile(),
     ) {
         let template = Template::parse(TEMPLATES[at]).unwrap();
         let render = |a: &str, b: &str| template.render(json!({"a": a, "b": b}).as_object().unwrap());
-        // A text before each keeps what is between tags from being empty, which is no text node.
+        // The preceding text keeps elements from being empty, which have no text node.
         let (a, b) = (a.replace('\0', ""), b);
         let html = render(&a, &b);
         prop_assert_eq!(structure(&html), structure(&render("x", "x")), "{}", html);
@@ -156,9 +156,9 @@ proptest! {
     }
 
     #[test]
-    fn text_reads_back_as_it_was_written(text in prop_oneof![hostile(), ".{0,20}"]) {
+    fn text_round_trips(text in prop_oneof![hostile(), ".{0,20}"]) {
         let template = Template::parse("<p title={{a}}>{{a}}</p>").unwrap();
-        // Line ends and NUL are normalised by every parser.
+        // Every parser normalizes line ends and NUL.
         let text = text.replace(['\r', '\0'], "");
         let html = Html::parse_fragment(&template.render(json!({"a": text}).as_object().unwrap()));
         let p = html.tree.nodes().find(|node| node.value().as_element().is_some_and(|it| it.name() == "p")).unwrap();
@@ -168,7 +168,7 @@ proptest! {
     }
 
     #[test]
-    fn no_template_makes_reading_it_fail_in_another_way_than_by_a_sentence(template in hostile()) {
+    fn parsing_any_template_fails_only_with_a_message(template in hostile()) {
         if let Ok(read) = Template::parse(&template) {
             let once = read.render(&Map::new());
             prop_assert!(!once.contains("{{a}}"), "{}", once);
@@ -177,7 +177,7 @@ proptest! {
 }
 
 #[test]
-fn placeholders_show_what_the_data_has_and_nothing_for_what_it_has_not() {
+fn placeholders_without_data_render_nothing() {
     let data =
         json!({"text": "a<b", "number": 1.5, "yes": true, "none": null, "list": ["a", 2], "a.b-c_1": "x"});
     let template = "{{text}}|{{ number }}|{{yes}}|{{none}}|{{missing}}|{{list}}|{{a.b-c_1}}";
@@ -186,7 +186,7 @@ fn placeholders_show_what_the_data_has_and_nothing_for_what_it_has_not() {
 }
 
 #[test]
-fn parts_of_addresses_stay_in_their_place() {
+fn parts_of_urls_stay_in_their_place() {
     for (template, value, shown) in [
         ("<a href=\"{{a}}\">", "https://a.example/?b=c&d", "<a href=\"https://a.example/?b=c&amp;d\">"),
         ("<a href={{a}}>", "a b", "<a href=\"a%20b\">"),
@@ -207,7 +207,7 @@ fn parts_of_addresses_stay_in_their_place() {
 }
 
 #[test]
-fn templates_that_would_let_strangers_run_something_are_refused() {
+fn rejects_templates_that_would_execute_input() {
     for template in [
         "<script>{{a}}</script>",
         "<style>{{a}}</style>",
@@ -245,7 +245,7 @@ fn templates_that_would_let_strangers_run_something_are_refused() {
 }
 
 #[test]
-fn templates_that_would_swallow_the_next_entry_are_refused() {
+fn rejects_templates_that_would_swallow_the_next_entry() {
     for template in [
         "<script>",
         "<style>",
@@ -270,7 +270,7 @@ fn templates_that_would_swallow_the_next_entry_are_refused() {
 }
 
 #[test]
-fn what_is_no_placeholder_is_said_to_be_none() {
+fn reports_invalid_placeholders() {
     for template in [
         "{{",
         "{{}}",
@@ -301,20 +301,20 @@ fn data_is_a_flat_object_of_at_most_16_kib() {
 }
 
 #[test]
-fn a_page_of_entries_stays_within_its_bytes() {
+fn rendered_entries_stay_within_the_byte_limit() {
     let template = Template::parse(&"{{a}}".repeat(1_000)).unwrap();
     let entries = vec![json!({"a": "<".repeat(1_000)}); 500];
     let html = template.render_all(&entries);
     assert_eq!(html.len(), 2 * 1_000 * 1_000 * "&lt;".len(), "two of four million bytes each fit");
     assert_eq!(template.render_all(&vec![json!({"a": "<".repeat(16_000)}); 500]), "");
-    // A value that leaves nothing was looked at all the same.
+    // A value that renders to nothing counts all the same.
     let template = Template::parse(&format!("x<p style='{}'></p>", "{{a}}".repeat(1_000))).unwrap();
     let html = template.render_all(&vec![json!({"a": ";".repeat(4_000)}); 500]);
     assert_eq!(html.matches('x').count(), 2);
 }
 
 #[test]
-fn a_template_of_nothing_but_placeholders_or_attributes_is_read_in_no_time() {
+fn a_template_of_many_placeholders_or_attributes_is_parsed_quickly() {
     let many = [
         "{{a}}".repeat(13_000),
         "<i a={{a}}>".repeat(5_900),

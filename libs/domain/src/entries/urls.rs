@@ -1,14 +1,14 @@
-//! Addresses with strangers' parts in them: which may be followed, and how the parts are written.
+//! URLs with untrusted parts: allowed schemes and escaping.
 
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What may be followed from a page without anything being run in it. An address without a scheme is the site's own.
+/// Schemes that execute nothing in the page. A URL without a scheme belongs to the site itself.
 const SCHEMES: [&str; 5] = ["http", "https", "mailto", "tel", "sms"];
 
-/// Instead of an address that would run something.
+/// Replaces a URL that would execute code.
 pub(super) const REFUSED: &str = "about:invalid";
 
-/// What is never written plainly in an address; all that has a meaning there stays.
+/// Characters escaped before the query; those with a meaning in URLs stay.
 const IN_ADDRESS: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -20,28 +20,28 @@ const IN_ADDRESS: &AsciiSet = &CONTROLS
     .add(b'{')
     .add(b'|')
     .add(b'}');
-/// What is not written plainly in a query's value.
+/// Characters escaped in a query's value.
 const IN_QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Whether an address may be followed: it has no scheme, or one of ours, plainly written. Browsers skip blanks before
-/// an address and line ends within, so that a scheme we don't know may be one they run.
+/// Returns whether a URL has no scheme or an allowed one, written literally. Browsers strip blanks before a URL and
+/// line breaks inside it, so an unknown scheme may be one that they execute.
 pub(super) fn may_be_followed(address: &str) -> bool {
     let address = address.trim_start_matches(|c: char| c <= ' ');
     let (scheme, rest) = address.split_at(address.find([':', '/', '?', '#', '\\']).unwrap_or(address.len()));
     !rest.starts_with(':') || is_scheme(scheme)
 }
 
-/// Whether this is a scheme that may be followed.
+/// Returns whether a scheme is allowed.
 pub(super) fn is_scheme(word: &str) -> bool {
     SCHEMES.iter().any(|scheme| word.eq_ignore_ascii_case(scheme))
 }
 
-/// A stranger's part of an address, before its query.
+/// Escapes an untrusted part before the query.
 pub(super) fn in_address(part: &str) -> String {
     utf8_percent_encode(part, IN_ADDRESS).to_string()
 }
 
-/// A stranger's part of an address' query or fragment.
+/// Escapes an untrusted part of the query or fragment.
 pub(super) fn in_query(part: &str) -> String {
     utf8_percent_encode(part, IN_QUERY).to_string()
 }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_known_schemes_are_followed_however_they_are_spelled() {
+    fn only_known_schemes_are_allowed_however_they_are_written() {
         for right in [
             "",
             " https://a.example",
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_query_ends_nowhere_but_at_its_end() {
+    fn a_part_of_a_query_can_not_end_it() {
         assert_eq!(in_query("a&b=c#d é"), "a%26b%3Dc%23d%20%C3%A9");
         assert_eq!(in_address("/a b\\\"?x=1&y"), "/a%20b%5C%22?x=1&y");
     }

@@ -1,34 +1,31 @@
-//! What a page says, and how two states of it are told apart without comparing them in full.
+//! The content of a page, and its hash for comparing versions.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// A SHA-256.
+/// A SHA-256 digest.
 pub type Hash = [u8; 32];
 
-/// Everything of a page that a version keeps.
+/// All content of a page that a version retains.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Content {
-    /// Its title.
     pub title: String,
-    /// Its document.
     pub html: String,
-    /// Its style sheet.
     pub css: Option<String>,
-    /// What each of its entries looks like.
     pub entry_template: Option<String>,
-    /// The owner's own notes: an object.
+    /// Notes of the owner: an object.
     pub metadata: Value,
 }
 
 impl Content {
-    /// The same for the same content, however its metadata was written; another one for any other.
+    /// Returns the hash of the content. It does not depend on the notation of the metadata.
     pub fn hash(&self) -> Hash {
         let mut hash = Sha256::new();
         let metadata = canonical(&self.metadata);
         let texts = [Some(&self.title), Some(&self.html), self.css.as_ref(), self.entry_template.as_ref()];
         for text in texts.into_iter().chain([Some(&metadata)]) {
-            // The length before each part: nothing can slide from one into the next. None is no length at all.
+            // Each part is preceded by its length, so that bytes can't move from one part to the next. `None` has no
+            // length.
             match text {
                 Some(text) => {
                     hash.update([1]);
@@ -42,12 +39,13 @@ impl Content {
     }
 }
 
-/// By what a text is known where it is stored once for all that share it.
+/// Returns the key of a text in the store, where equal texts share one row.
 pub fn hash_of(text: &str) -> Hash {
     Sha256::digest(text).into()
 }
 
-/// JSON with its keys in order and its numbers written in one way, as the database hands out others than it took.
+/// Returns canonical JSON, with sorted keys and one notation for numbers, because Postgres' jsonb returns other
+/// notations than it was given.
 fn canonical(value: &Value) -> String {
     match value {
         Value::Object(members) => {
@@ -60,7 +58,7 @@ fn canonical(value: &Value) -> String {
         }
         Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
         Value::Number(number) => match number.as_f64() {
-            // Whole numbers that a float holds exactly, whether written 100, 100.0 or 1e2.
+            // Integers that a float represents exactly, whether written 100, 100.0 or 1e2.
             Some(float) if float.fract() == 0.0 && float.abs() < 9e15 => format!("{float:.0}"),
             _ => number.to_string(),
         },
@@ -81,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn how_metadata_is_written_makes_no_other_content() {
+    fn the_notation_of_metadata_does_not_change_the_hash() {
         let spelled = json!({"d": 1.5, "a": [1.0, {"b": "c"}]});
         assert_eq!(Content { metadata: spelled, ..content() }.hash(), content().hash());
         let other = json!({"a": [1, {"b": "c"}], "d": 1.25});
@@ -89,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_counts_and_stands_in_its_own_place() {
+    fn every_part_changes_the_hash() {
         let all = [
             content(),
             Content { title: "U".into(), ..content() },

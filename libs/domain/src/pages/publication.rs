@@ -1,33 +1,32 @@
-//! Whether visitors see a page, and when they will.
+//! Publication state of a page: published, hidden or scheduled.
 
 use chrono::{DateTime, Utc};
 
-/// Whether visitors see a page now, and when it publishes itself.
+/// The publication state of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Publication {
-    /// Visitors see it.
+    /// Whether visitors see the page.
     pub is_published: bool,
-    /// When it publishes itself; never if it is published.
+    /// When a hidden page is published; `None` if it is not scheduled.
     pub publish_at: Option<DateTime<Utc>>,
 }
 
-/// What somebody wants of it: each as it was sent, `None` where it wasn't.
+/// A requested change; `None` where the request has no value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wish {
-    /// Seen or not.
     pub is_published: Option<bool>,
-    /// A time, or none any more.
+    /// The inner `None` removes the schedule.
     pub publish_at: Option<Option<DateTime<Utc>>>,
 }
 
 impl Publication {
-    /// A page of which nothing else was said.
+    /// The state of a new page without settings.
     pub const NEW: Self = Self { is_published: true, publish_at: None };
 
-    /// What a wish makes of it.
+    /// Applies a change.
     ///
-    /// A time beats a word: one to come hides the page until then, one that is past publishes it. A word alone
-    /// decides for good, so it clears the time.
+    /// A time has precedence over `isPublished`: a future one hides the page until then, a past one publishes it.
+    /// `isPublished` alone is final, so it removes the schedule.
     #[must_use]
     pub fn after(self, wish: Wish, now: DateTime<Utc>) -> Self {
         match (wish.publish_at, wish.is_published) {
@@ -47,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_beats_a_word_and_a_word_alone_clears_the_time() {
+    fn a_time_has_precedence_and_is_published_alone_removes_it() {
         let now = DateTime::from_timestamp_nanos(1_795_003_200_000_000_000);
         let (past, soon, later) =
             (now - TimeDelta::hours(1), now + TimeDelta::hours(1), now + TimeDelta::hours(2));

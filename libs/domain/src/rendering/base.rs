@@ -1,27 +1,27 @@
-//! A page shown at another address than its own: what it refers to is found all the same.
+//! Inserts a `<base>` into a page that is served at another URL than its own, so that relative references still work.
 
 use std::cell::Cell;
 
 use lol_html::{RewriteStrSettings, element, rewrite_str};
 
-/// What may stand in a head, before or beside a `<base>`.
+/// Elements that may precede or accompany a `<base>` in a head.
 const IN_HEAD: [&str; 8] = ["html", "head", "title", "meta", "link", "style", "script", "noscript"];
 
-/// The document with a `<base>` that says its own address, unless it has one. It is read only as far as its head goes.
+/// Returns the document with a `<base>` of its own URL, unless it has one. Parses only the head.
 pub fn at(html: &str, address: &str) -> String {
     let Some(place) = place_of_base(html) else { return html.to_owned() };
     let base = format!(r#"<base href="{}">"#, html_escape::encode_double_quoted_attribute(address));
     format!("{}{base}{}", &html[..place], &html[place..])
 }
 
-/// Where a `<base>` comes before everything it is for; `None` if there is one.
+/// Returns the position for a `<base>` before everything that it affects; `None` if the document has one.
 fn place_of_base(html: &str) -> Option<usize> {
     let (place, found) = (Cell::new(None), Cell::new(false));
     let settings = RewriteStrSettings::new().append_element_content_handler(element!("*", |element| {
         let at = element.source_location().bytes();
         let tag = element.tag_name();
         match tag.as_str() {
-            // Behind a doctype, which is only one at the very beginning.
+            // A doctype is one only at the very beginning.
             "html" | "head" => place.set(Some(at.end)),
             "base" => found.set(element.has_attribute("href")),
             _ if place.get().is_none() => place.set(Some(at.start)),
@@ -30,7 +30,7 @@ fn place_of_base(html: &str) -> Option<usize> {
         let goes_on = !found.get() && IN_HEAD.contains(&tag.as_str());
         if goes_on { Ok(()) } else { Err("the head is over".into()) }
     }));
-    // An error is how the reading is ended.
+    // The parser is stopped with an error.
     let _read = rewrite_str(html, settings);
     (!found.get()).then(|| place.get().unwrap_or(html.len()))
 }
@@ -42,7 +42,7 @@ mod tests {
     const BASE: &str = r#"<base href="https://a.test/x">"#;
 
     #[test]
-    fn a_base_comes_before_all_it_is_for_and_after_the_doctype() {
+    fn a_base_follows_the_doctype_and_precedes_all_references() {
         for (html, expected) in [
             (
                 "<!doctype html><html><head><title>x</title></head>",
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_with_a_base_of_its_own_is_left_alone() {
+    fn a_page_with_its_own_base_is_unchanged() {
         for html in ["<head><title>x</title><base href=/docs/></head>", "<base href='..'><p>x"] {
             assert_eq!(at(html, "https://a.test/x"), html);
         }
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_can_not_leave_its_attribute() {
+    fn a_url_can_not_leave_its_attribute() {
         let html = at("<p>x", "https://a.test/\"><script>");
         assert_eq!(html, "<base href=\"https://a.test/&quot;&gt;&lt;script&gt;\"><p>x");
     }

@@ -1,4 +1,4 @@
-//! The 19 channels, in the order in which they are asked for.
+//! The 19 channels and their rules, in order of evaluation.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::Kind;
 
-/// By what kind of way a visit came.
+/// The channel of a visit, such as organic search or e-mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the meaning; the rules stand beside")]
 pub enum Channel {
@@ -55,7 +55,7 @@ impl Channel {
         Self::Direct,
     ];
 
-    /// The channel's name in answers and in the warehouse.
+    /// Returns the channel's name in responses and in the warehouse.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::CrossNetwork => "Cross-network",
@@ -85,15 +85,15 @@ const DISPLAY: &[&str] = &["display", "banner", "expandable", "interstitial", "c
 const SOCIAL: &[&str] = &["social", "social-network", "social-media", "sm", "social network", "social media"];
 const EMAIL: &[&str] = &["email", "e-mail", "e_mail", "e mail", "newsletter"];
 const REFERRAL: &[&str] = &["referral", "app", "link"];
-/// A campaign that sells: an eshop does, a workshop does not.
+/// Matches campaigns of shops: `eshop` but not `workshop`.
 static SHOPPING: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new("^(.*(([^a-df-z]|^)shop|shopping).*)$").ok());
 
-/// What the rules look at, in lower case but for the name.
+/// The inputs of the rules; all but the source's name are in lower case.
 pub(super) struct Evidence<'a> {
     pub(super) kind: Option<Kind>,
     pub(super) name: &'a str,
-    /// The source's name is that of a place's advertisements.
+    /// Whether the source's name is that of a site's advertisements.
     pub(super) advertised: bool,
     pub(super) said: &'a str,
     pub(super) medium: &'a str,
@@ -102,7 +102,7 @@ pub(super) struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// The first rule that holds.
+    /// Returns the channel of the first rule that matches.
     pub(super) fn channel(&self) -> Channel {
         Channel::ALL.into_iter().find(|channel| self.holds(*channel)).unwrap_or(Channel::Direct)
     }
@@ -142,7 +142,7 @@ impl Evidence<'_> {
         }
     }
 
-    /// `cpc`, `cpv`, `ppc` and the like, `retargeting`, `paid…`.
+    /// Returns whether the medium is `cpc`, `cpv`, `ppc` and the like, `retargeting` or `paid…`.
     fn paid_medium(&self) -> bool {
         self.medium.contains("cp")
             || matches!(self.medium, "ppc" | "retargeting")
@@ -153,7 +153,7 @@ impl Evidence<'_> {
         self.paid_medium() || self.advertised
     }
 
-    /// Only who pays for a click gets one of these.
+    /// Returns whether the URL has a click parameter that only paid advertisements get.
     fn paid_click(&self) -> bool {
         match self.click {
             "gclid" | "gbraid" | "wbraid" => self.name == "Google",

@@ -1,9 +1,9 @@
-//! The places that visits come from, by host and by what campaigns call them.
+//! The list of known sources, by host and by their names in campaigns.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What one does at a place.
+/// The kind of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Search,
@@ -14,14 +14,14 @@ pub(super) enum Kind {
     Assistant,
 }
 
-/// A known place.
+/// A known source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) kind: Kind,
     pub(super) name: &'static str,
 }
 
-/// What campaigns call places besides their names and hosts; with `ads` behind it, it is their advertising.
+/// Further names of sources in campaigns; a name with the suffix `ads` means the source's advertisements.
 const ALIASES: &[(&str, &str)] = &[
     ("chat.openai", "ChatGPT"),
     ("ddg", "DuckDuckGo"),
@@ -39,9 +39,9 @@ const ALIASES: &[(&str, &str)] = &[
     ("yahoo", "Yahoo!"),
     ("yt", "YouTube"),
 ];
-/// What turns a place's name into that of its advertisements.
+/// Suffixes that turn a source's name into that of its advertisements.
 const AD_ENDINGS: &[&str] = &["ads", "ad"];
-/// Second levels under which countries register names.
+/// Second-level domains under which countries register names.
 const SECOND_LEVELS: &[&str] = &["ac", "co", "com", "edu", "gov", "ne", "net", "or", "org"];
 
 struct Atlas {
@@ -77,7 +77,7 @@ static ATLAS: LazyLock<Atlas> = LazyLock::new(|| {
 });
 
 impl Place {
-    /// The place at this host, or at one it is part of.
+    /// Returns the source of this host, or of a parent domain.
     pub(super) fn at(host: &str) -> Option<Self> {
         endings(host).find_map(|ending| {
             ATLAS
@@ -88,7 +88,7 @@ impl Place {
         })
     }
 
-    /// The place that a campaign means by this word, which is in lower case, and whether its advertising is meant.
+    /// Returns the source with this campaign name, in lower case, and whether the name means its advertisements.
     pub(super) fn called(word: &str) -> Option<(Self, bool)> {
         let bare = word.strip_prefix("www.").unwrap_or(word);
         let known = |word: &str| ATLAS.by_name.get(word).copied();
@@ -101,13 +101,13 @@ impl Place {
     }
 }
 
-/// The host, and each domain above it that has a dot.
+/// Iterates over the host and its parent domains that contain a dot.
 pub(super) fn endings(host: &str) -> impl Iterator<Item = &str> {
     let starts = std::iter::once(0).chain(host.match_indices('.').map(|(dot, _)| dot + 1));
     starts.map(|start| &host[start..]).filter(|ending| ending.contains('.'))
 }
 
-/// The host as it stands in the list if it means all countries': `google.co.uk` is `google.{}`.
+/// Returns the host with a placeholder for the country: `google.co.uk` becomes `google.{}`.
 fn worldwide(host: &str) -> Option<String> {
     let (rest, _country) = host.rsplit_once('.')?;
     let stem = match rest.rsplit_once('.') {

@@ -1,4 +1,4 @@
-//! Referrers and campaigns as they come, and what the rules make of them.
+//! Tests of sources and channels with real referrers and campaigns.
 
 use std::collections::HashSet;
 
@@ -29,7 +29,7 @@ fn every_example_gets_its_name_and_its_channel() {
 }
 
 #[test]
-fn spam_is_known_by_its_host_and_those_below() {
+fn spam_hosts_include_their_subdomains() {
     assert!(is_spam("semalt.com"));
     assert!(is_spam("54.semalt.com"));
     assert!(!is_spam("notsemalt.com"));
@@ -38,7 +38,7 @@ fn spam_is_known_by_its_host_and_those_below() {
 }
 
 #[test]
-fn channels_have_words_of_their_own() {
+fn every_channel_has_its_own_name() {
     let words: HashSet<_> = Channel::ALL.map(Channel::as_str).into();
     assert_eq!(words.len(), Channel::ALL.len());
 }

@@ -1,35 +1,35 @@
-//! Why an event was not counted: a site's owner and an operator both ask.
+//! Drop reasons of events, reported to the site's owner and the operator.
 
-/// The reason an event ended before the warehouse. Every one is counted under its [`word`](Self::as_str).
+/// The reason why an event was dropped. Each is counted under its [`name`](Self::as_str).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dropped {
-    /// Longer than [`BODY_BYTES_MAX`](super::BODY_BYTES_MAX).
+    /// Body longer than [`BODY_BYTES_MAX`](super::BODY_BYTES_MAX).
     TooLarge,
     /// Not a JSON object of the expected shape.
     Unreadable,
-    /// No name, or one too long to be a name.
+    /// Event name missing or too long.
     Name,
-    /// No page address, or not one of the web.
+    /// Page URL missing, or not http(s).
     Url,
     /// Too many properties, or values that are neither text, number nor boolean.
     Props,
-    /// The address sends more than its share.
+    /// The client's address exceeds its rate limit.
     RateLimited,
     /// No site has this token.
     UnknownSite,
-    /// The user agent is a program's.
+    /// The user agent is a bot.
     Bot,
-    /// The page that led here is one of those that only advertise themselves.
+    /// The referrer is a known spam host.
     ReferrerSpam,
-    /// The visitor asked not to be counted, and the site heeds it.
+    /// The visitor sent Do Not Track or GPC, and the site honours it.
     DoNotTrack,
-    /// The account's events of the month are used up.
+    /// The account's monthly event quota is used up.
     Quota,
-    /// What is needed to place the event could not be asked for.
+    /// A dependency needed to accept the event is unavailable.
     Unavailable,
-    /// Too much waits to be sent to the warehouse already.
+    /// The backlog of events for the warehouse is full.
     Full,
-    /// The disk refused it.
+    /// The segment file could not be written.
     Unwritable,
 }
 
@@ -52,7 +52,7 @@ impl Dropped {
         Self::Unwritable,
     ];
 
-    /// The reason's stable name in metrics.
+    /// Returns the reason's name in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::TooLarge => "too_large",

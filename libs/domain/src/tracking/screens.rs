@@ -1,20 +1,20 @@
-//! Screens by class: the width itself would help to tell visitors apart.
+//! Screen size classes. The exact width is not stored, because it would help to identify visitors.
 
-/// What a screen's width says about the device.
+/// Size class of a screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Screen {
     /// Below 576 CSS pixels.
     Mobile,
-    /// Below 992.
+    /// Below 992 CSS pixels.
     Tablet,
-    /// Below 1440.
+    /// Below 1440 CSS pixels.
     Laptop,
-    /// Anything wider.
+    /// 1440 CSS pixels or more.
     Desktop,
 }
 
 impl Screen {
-    /// The class of a width in CSS pixels; none for a width no screen has.
+    /// Returns the class of a width in CSS pixels; `None` for an impossible width.
     pub fn from_width(pixels: f64) -> Option<Self> {
         match pixels {
             width if !(1.0..=100_000.0).contains(&width) => None,
@@ -25,7 +25,7 @@ impl Screen {
         }
     }
 
-    /// The class's stable name.
+    /// Returns the class's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Mobile => "mobile",

@@ -1,4 +1,4 @@
-//! The tracker's body, clause by clause.
+//! Tests of the tracker's request body.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn with(key: &str, value: Value) -> Result<Hit, Dropped> {
 }
 
 #[test]
-fn of_the_address_only_host_path_and_campaign_are_kept() {
+fn only_host_path_and_campaign_of_the_url_are_retained() {
     let hit = with("title", json!(" Shop ")).unwrap();
     assert_eq!(
         (hit.host.as_str(), hit.path.as_str(), hit.title.as_str()),
@@ -26,7 +26,7 @@ fn of_the_address_only_host_path_and_campaign_are_kept() {
 }
 
 #[test]
-fn a_fragment_belongs_to_the_path_only_where_it_is_a_route() {
+fn a_fragment_belongs_to_the_path_only_if_it_is_a_route() {
     let path = |url: &str, hash_routing: bool| {
         let mut body = body();
         body["url"] = json!(url);
@@ -41,7 +41,7 @@ fn a_fragment_belongs_to_the_path_only_where_it_is_a_route() {
 }
 
 #[test]
-fn the_short_names_of_fields_mean_the_same() {
+fn short_field_names_are_aliases() {
     let long = json!({
         "siteToken": "site_a", "name": "a", "url": "https://a.example/b#c", "referrer": "https://d.example/",
         "title": "E", "screenWidth": 1_920, "props": {"f": "g"}, "engagementMs": 5, "scrollDepth": 6,
@@ -60,7 +60,7 @@ fn the_short_names_of_fields_mean_the_same() {
 }
 
 #[test]
-fn every_campaign_parameter_is_read_before_the_query_is_forgotten() {
+fn campaign_parameters_are_read_before_the_query_is_discarded() {
     let url = "https://a.example/?utm_source=x&utm_medium=e%2Dmail&utm_campaign=spring+sale&utm_term=no";
     let hit = with("url", json!(url)).unwrap();
     let said =
@@ -69,7 +69,7 @@ fn every_campaign_parameter_is_read_before_the_query_is_forgotten() {
 }
 
 #[test]
-fn of_a_paid_click_only_the_kind_is_kept_and_older_words_for_the_source_count() {
+fn only_the_kind_of_a_paid_click_is_retained_and_older_source_parameters_count() {
     let said = |query: &str| with("url", json!(format!("https://a.example/?{query}"))).unwrap().campaign;
     assert_eq!(said("gclid=s3cret"), Campaign { click: "gclid", ..Campaign::default() });
     assert_eq!(said("ref=hn").source, "hn");
@@ -77,7 +77,7 @@ fn of_a_paid_click_only_the_kind_is_kept_and_older_words_for_the_source_count() 
 }
 
 #[test]
-fn a_referrer_is_a_foreign_host_or_nothing() {
+fn a_referrer_is_an_external_host_or_empty() {
     let host = |referrer: &str| with("referrer", json!(referrer)).unwrap().referrer_host;
     assert_eq!(host("https://www.News.example/item?id=1"), "news.example");
     assert_eq!(host("android-app://com.Example.App/"), "com.example.app");
@@ -87,14 +87,14 @@ fn a_referrer_is_a_foreign_host_or_nothing() {
 }
 
 #[test]
-fn a_host_longer_than_any_name_is_cut() {
+fn a_host_longer_than_any_dns_name_is_truncated() {
     let long = format!("https://{}/", vec!["a".repeat(60); 6].join("."));
     assert_eq!(with("referrer", json!(long)).unwrap().referrer_host.len(), 253);
     assert_eq!(with("url", json!(long)).unwrap().host.len(), 253);
 }
 
 #[test]
-fn what_is_not_a_page_of_the_web_is_dropped() {
+fn pages_that_are_not_http_are_dropped() {
     for url in [json!("file:///etc/passwd"), json!("about:blank"), json!("/relative"), json!(""), Value::Null]
     {
         assert_eq!(with("url", url.clone()), Err(Dropped::Url), "{url}");
@@ -156,7 +156,7 @@ fn a_screen_is_a_class_not_a_width() {
 }
 
 #[test]
-fn long_texts_are_cut_between_characters() {
+fn long_texts_are_truncated_between_characters() {
     let hit = with("title", json!("ü".repeat(1_000))).unwrap();
     assert_eq!(hit.title, "ü".repeat(300));
     let long = format!("https://a.example/{}", "p".repeat(5_000));
@@ -169,7 +169,7 @@ fn fields_of_newer_trackers_are_ignored() {
 }
 
 #[test]
-fn every_drop_reason_has_its_own_word() {
+fn every_drop_reason_has_its_own_name() {
     let words: std::collections::HashSet<_> = Dropped::ALL.map(Dropped::as_str).into();
     assert_eq!(words.len(), Dropped::ALL.len());
 }

@@ -1,4 +1,4 @@
-//! The rule against one that is too plain to be wrong.
+//! Compares the visit rule with a naive implementation.
 
 use proptest::prelude::*;
 
@@ -49,7 +49,7 @@ fn a_visit_lasts_a_day_at_most() {
 }
 
 #[test]
-fn engagement_keeps_a_visit_alive_and_lengthens_it_but_is_no_event() {
+fn engagement_extends_a_visit_but_is_no_event() {
     let report = |seconds| step(seconds, Kind::Engagement, "/");
     let found = visits(vec![view(0, "/"), report(1_700), report(3_400), view(5_000, "/end"), report(5_060)]);
     assert_eq!(found.len(), 1);
@@ -60,14 +60,14 @@ fn engagement_keeps_a_visit_alive_and_lengthens_it_but_is_no_event() {
 }
 
 #[test]
-fn nobody_attends_for_longer_than_a_day() {
+fn engagement_time_is_at_most_a_day() {
     let report = |n: i64| Plain { engagement_ms: 1_800_000, ..step(n, Kind::Engagement, "/") };
     let visit = visits((1..=100).map(report).chain([view(0, "/")]).collect()).pop().unwrap();
     assert_eq!(visit.engagement_ms, 86_400_000);
 }
 
 #[test]
-fn engagement_alone_begins_nothing() {
+fn engagement_alone_starts_no_visit() {
     let report = step(4_000, Kind::Engagement, "/");
     let found = visits(vec![view(0, "/"), report, view(5_000, "/")]);
     assert_eq!(
@@ -83,7 +83,7 @@ fn engagement_alone_begins_nothing() {
 }
 
 #[test]
-fn one_page_and_nothing_else_is_a_bounce() {
+fn one_page_view_and_no_other_event_is_a_bounce() {
     let bounces = |steps| visits(steps)[0].is_bounce();
     assert!(bounces(vec![view(0, "/"), step(9, Kind::Engagement, "/")]));
     assert!(!bounces(vec![view(0, "/"), view(9, "/")]));
@@ -92,7 +92,7 @@ fn one_page_and_nothing_else_is_a_bounce() {
 }
 
 #[test]
-fn a_visit_without_a_page_view_was_entered_nowhere() {
+fn a_visit_without_a_page_view_has_no_entry_page() {
     let visit = &visits(vec![step(0, Kind::Custom, "/")])[0];
     assert_eq!(
         (visit.entry_host.as_str(), visit.entry_path.as_str(), visit.exit_path.as_str()),
@@ -102,7 +102,7 @@ fn a_visit_without_a_page_view_was_entered_nowhere() {
 }
 
 #[test]
-fn what_was_under_way_before_takes_what_is_its_own() {
+fn a_visit_in_progress_takes_the_steps_that_belong_to_it() {
     let before = UnderWay { start: at(-86_000), last: at(-1_000) };
     let mut steps = vec![view(0, "/"), view(400, "/"), view(401, "/new"), view(500, "/")];
     let found = visits_of(&mut steps, Some(before), Rules::default());
@@ -111,7 +111,7 @@ fn what_was_under_way_before_takes_what_is_its_own() {
     assert_eq!(found.iter().map(|visit| visit.start).collect::<Vec<_>>(), [at(0)]);
 }
 
-/// The same rule, asked of every event by itself: which visit's beginning does it belong to?
+/// Decides for every event on its own to which visit it belongs.
 fn naive(steps: &[Plain], rules: Rules) -> Vec<(DateTime<Utc>, Vec<Plain>)> {
     let mut sorted = steps.to_vec();
     sorted.sort_by_key(|step| (step.at, step.id));
@@ -146,7 +146,7 @@ fn any_steps() -> impl Strategy<Value = Vec<Plain>> {
 
 proptest! {
     #[test]
-    fn it_agrees_with_the_plain_rule(steps in any_steps()) {
+    fn agrees_with_the_naive_rule(steps in any_steps()) {
         let rules = Rules::default();
         let wanted: Vec<_> = naive(&steps, rules)
             .into_iter()
@@ -172,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn it_may_begin_in_the_middle(steps in any_steps(), cut in 0..300_usize) {
+    fn may_start_in_the_middle(steps in any_steps(), cut in 0..300_usize) {
         let mut sorted = steps;
         sorted.sort_by_key(|step| (step.at, step.id));
         let cut = cut.min(sorted.len());
@@ -188,7 +188,7 @@ proptest! {
     }
 
     #[test]
-    fn going_on_gives_what_beginning_anew_does(steps in any_steps(), cut in 0..300_usize) {
+    fn extending_gives_the_same_as_recomputing(steps in any_steps(), cut in 0..300_usize) {
         let mut sorted = steps;
         sorted.sort_by_key(|step| (step.at, step.id));
         let cut = cut.min(sorted.len());
@@ -205,7 +205,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_goes_on_with_what_came_before_its_end() {
+fn nothing_extends_a_visit_that_began_before_its_end() {
     let last = visits(vec![view(0, "/"), view(60, "/")]).pop();
     assert_eq!(go_on(last.clone(), &mut [view(60, "/late")], Rules::default()), None);
     assert_eq!(go_on(last.clone(), &mut [view(90, "/"), view(30, "/late")], Rules::default()), None);
@@ -214,7 +214,7 @@ fn nothing_goes_on_with_what_came_before_its_end() {
 }
 
 #[test]
-fn visits_that_the_rule_makes_begin_after_one_another_and_parts_of_one_visit_do_not() {
+fn visits_of_the_rule_start_after_one_another_and_parts_of_one_visit_do_not() {
     let rules = Rules::default();
     let before = UnderWay { start: at(0), last: at(600) };
     for (start, wanted) in [(-10, false), (0, false), (600, false), (2_400, false), (2_401, true)] {
@@ -225,7 +225,7 @@ fn visits_that_the_rule_makes_begin_after_one_another_and_parts_of_one_visit_do_
 }
 
 #[test]
-fn a_tally_tells_a_step_that_is_there_twice_from_one_that_is_missing() {
+fn a_tally_detects_a_duplicate_and_a_missing_step() {
     let tally = |seconds: &[i64]| seconds.iter().map(|second| Tally::of(at(*second))).sum::<Tally>();
     assert_eq!(tally(&[0, 1]), tally(&[1, 0]));
     assert_ne!(tally(&[0, 1]), tally(&[1, 1]));

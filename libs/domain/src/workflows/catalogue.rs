@@ -1,9 +1,9 @@
-//! The presets themselves.
+//! The catalogue of workflows.
 
 use super::{Category, Question, Workflow};
 use crate::fields::FieldType;
 
-/// Most bytes of a file in a preset.
+/// Maximum size of a file in a workflow's form.
 const FILE_BYTES: u64 = 10 << 20;
 
 const fn may(name: &'static str, label: &'static str, kind: FieldType) -> Question {
@@ -36,7 +36,7 @@ const NAME_IF_GIVEN: Question = may("name", "Name", FieldType::Text);
 const EMAIL_IF_GIVEN: Question = may("email", "E-mail", FieldType::Email);
 const ANSWERS: &[&str] = &["A", "B", "C", "D"];
 
-/// Every preset, in the specification's order.
+/// Every workflow, in the specification's order.
 pub static ALL: [Workflow; 14] = [
     Workflow {
         id: "contact",

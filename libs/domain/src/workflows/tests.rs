@@ -1,11 +1,11 @@
-//! The catalogue against the specification's table, as it stands there.
+//! Compares the catalogue with the specification's table.
 
 use super::*;
 use crate::fields::check;
 
 const SPECIFIED: &str = include_str!("specified.txt");
 
-/// A field of the table: its name, `text R (...)` and what stands in the brackets.
+/// Parses a row of the table: the name, and fields such as `text R (...)`.
 fn specified(row: &str) -> (&str, Vec<Field>) {
     let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
     let fields = cells[1].split("; ").flat_map(|part| {
@@ -47,7 +47,7 @@ fn field(name: &str, kind: &str, required: bool, details: &str) -> Field {
 }
 
 #[test]
-fn the_presets_are_the_specifications_in_its_order() {
+fn the_workflows_match_the_specification_in_its_order() {
     let unlabelled = |field| Field { label: String::new(), ..field };
     let ours: Vec<(&str, Vec<Field>)> = ALL
         .iter()
@@ -58,7 +58,7 @@ fn the_presets_are_the_specifications_in_its_order() {
 }
 
 #[test]
-fn a_preset_is_a_form_that_may_be_made() {
+fn every_workflow_is_a_valid_form() {
     for workflow in &ALL {
         assert_eq!(check(&workflow.fields()), [], "{}", workflow.id);
         assert!(workflow.description.ends_with('.'), "{}", workflow.id);

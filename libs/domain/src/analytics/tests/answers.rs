@@ -1,4 +1,4 @@
-//! Sums in, figures out.
+//! Tests of metric values computed from counts.
 
 use super::*;
 use crate::analytics::{Figure, Metric, Step, Sums, change_percent, fill_steps, hash, percent};
@@ -8,7 +8,7 @@ fn figure(metric: Metric, amount: u64, over: u64) -> Figure {
 }
 
 #[test]
-fn rates_and_means_are_rounded_half_up_and_nothing_over_nothing_is_nothing() {
+fn rates_and_means_are_rounded_half_up_and_a_mean_of_nothing_is_unknown() {
     assert_eq!(figure(Metric::BounceRate, 1, 3), Figure::Count(33));
     assert_eq!(figure(Metric::BounceRate, 1, 8), Figure::Count(13));
     assert_eq!(figure(Metric::AvgSessionDuration, 4_499, 3), Figure::Count(1));
@@ -24,13 +24,13 @@ fn rates_and_means_are_rounded_half_up_and_nothing_over_nothing_is_nothing() {
 }
 
 #[test]
-fn a_figure_is_written_as_the_number_it_is() {
+fn a_value_serializes_as_its_number() {
     let written = |figure| serde_json::to_string(&figure).unwrap();
     assert_eq!([Figure::Count(7), Figure::Decimal(2.5), Figure::Unknown].map(written), ["7", "2.5", "null"]);
 }
 
 #[test]
-fn nothing_cannot_grow_by_a_percentage() {
+fn a_change_from_zero_is_undefined() {
     let change = |before, after| change_percent(Figure::Count(before), Figure::Count(after));
     assert_eq!(change(3, 4), Some(33.3));
     assert_eq!(change(4, 3), Some(-25.0));
@@ -41,7 +41,7 @@ fn nothing_cannot_grow_by_a_percentage() {
 }
 
 #[test]
-fn a_step_counts_from_the_first_and_drops_off_from_the_one_before() {
+fn a_step_is_rated_against_the_first_and_drops_off_from_the_previous() {
     let steps = ["a", "b", "c"].map(|event| Step { event: event.to_owned(), filters: vec![] });
     let (figures, overall) = fill_steps(&steps, &[200, 50, 25]);
     let numbers: Vec<_> = figures.iter().map(|step| (step.count, step.rate, step.drop_off)).collect();
@@ -53,7 +53,7 @@ fn a_step_counts_from_the_first_and_drops_off_from_the_one_before() {
 }
 
 #[test]
-fn a_visits_name_is_its_own() {
+fn a_visits_public_id_is_unique() {
     let (site, start) = (uuid::Uuid::from_u128(1), now());
     let name = hash(site, 7, start);
     assert_eq!((name.len(), &name), (32, &hash(site, 7, start)));
@@ -63,7 +63,7 @@ fn a_visits_name_is_its_own() {
 }
 
 #[test]
-fn every_metric_and_dimension_has_a_word_of_its_own() {
+fn every_metric_and_dimension_has_its_own_name() {
     use crate::analytics::Dimension;
     let metrics: std::collections::BTreeSet<_> = Metric::ALL.map(Metric::as_str).into();
     let dimensions: std::collections::BTreeSet<_> = Dimension::ALL.map(Dimension::as_str).into();

@@ -1,4 +1,4 @@
-//! Days, weeks, hours, in zones where a day isn't always 24 hours.
+//! Tests of days, weeks and hours in time zones whose days do not always have 24 hours.
 
 use super::*;
 use crate::analytics::{Asked, Bucket, Days, Grouping, Question, read_question};
@@ -31,7 +31,7 @@ fn a_period_of_n_days_is_today_and_the_days_before() {
 }
 
 #[test]
-fn today_is_the_sites_day_not_ours() {
+fn today_is_in_the_sites_time_zone() {
     let asked = Asked { period: Some("today"), ..Asked::default() };
     let range = question(asked, "2026-11-21T18:30:00Z", "Asia/Kathmandu").range;
     assert_eq!((range.start, range.end), (at("2026-11-21T18:15:00Z"), at("2026-11-22T18:15:00Z")));
@@ -50,7 +50,7 @@ fn a_day_is_as_long_as_its_clock_says() {
     assert_eq!(minutes("America/Sao_Paulo", "2018-11-04"), 23 * 60);
     // … this one had two …
     assert_eq!(minutes("America/Havana", "2026-11-01"), 25 * 60);
-    // … and this one was not there at all.
+    // … and this one did not exist.
     assert_eq!(minutes("Pacific/Apia", "2011-12-30"), 0);
     assert_eq!(Grouping::Day.buckets(days("2011-12-29", "2011-12-31"), zone("Pacific/Apia")).len(), 2);
 }
@@ -92,7 +92,7 @@ fn hours_are_those_of_the_clock() {
 }
 
 #[test]
-fn weeks_begin_on_monday_and_are_cut_where_the_period_ends() {
+fn weeks_begin_on_monday_and_are_clipped_to_the_period() {
     // 2026-11-21 is a Saturday.
     let weeks = Grouping::Week.buckets(days("2026-11-12", "2026-11-24"), Zone::UTC);
     assert_eq!(dates(&weeks), ["2026-11-12", "2026-11-16", "2026-11-23"]);
@@ -102,7 +102,7 @@ fn weeks_begin_on_monday_and_are_cut_where_the_period_ends() {
 }
 
 #[test]
-fn a_period_is_compared_with_as_many_days_before_days_to_come_left_out() {
+fn a_period_is_compared_with_as_many_days_before_without_future_days() {
     let before = |from, to, today| {
         let days = days(from, to).before(day(today));
         (days.first.to_string(), days.last.to_string())

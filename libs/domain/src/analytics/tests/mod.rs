@@ -1,4 +1,4 @@
-//! Questions read, days cut, figures made.
+//! Tests of analytics queries.
 
 mod answers;
 mod days;
@@ -22,12 +22,12 @@ fn zone(name: &str) -> Zone {
     name.parse().unwrap()
 }
 
-/// 21 November 2026, 10:00 in UTC.
+/// Returns 21 November 2026, 10:00 UTC.
 fn now() -> DateTime<Utc> {
     at("2026-11-21T10:00:00Z")
 }
 
-/// Which fields are wrong, and by which rule.
+/// Returns the invalid fields and the broken rules.
 fn wrong<T: std::fmt::Debug>(read: Result<T, Vec<FieldError>>) -> Vec<(String, &'static str)> {
     read.unwrap_err().into_iter().map(|error| (error.field, error.code)).collect()
 }

@@ -1,4 +1,4 @@
-//! Words in, questions or errors out.
+//! Tests of parsing and validating queries.
 
 use super::*;
 use crate::analytics::{
@@ -15,7 +15,7 @@ fn custom<'a>(from: &'a str, to: &'a str) -> Asked<'a> {
 }
 
 #[test]
-fn absent_words_mean_page_views_of_a_week_and_nothing_else() {
+fn absent_parameters_mean_page_views_of_a_week() {
     let question = ask(Asked::default()).unwrap();
     assert_eq!((question.metric, question.limit), (Metric::PageViews, 10));
     assert_eq!(
@@ -28,7 +28,7 @@ fn absent_words_mean_page_views_of_a_week_and_nothing_else() {
 }
 
 #[test]
-fn every_wrong_field_is_named_at_once() {
+fn every_invalid_field_is_reported_at_once() {
     let asked = Asked {
         metric: Some("clicks"),
         period: Some("custom"),
@@ -58,7 +58,7 @@ fn every_wrong_field_is_named_at_once() {
 }
 
 #[test]
-fn days_out_of_order_or_out_of_reach_are_refused() {
+fn rejects_days_out_of_order_or_out_of_range() {
     assert_eq!(wrong(ask(custom("2026-02-02", "2026-02-01"))), said(&[("from", "after_to")]));
     for from in
         ["1969-12-31", "2200-01-01", "2026-2-1", "+2026-02-1", "2026-02-01T00:00:00Z", "", "2026-02-30"]
@@ -68,7 +68,7 @@ fn days_out_of_order_or_out_of_reach_are_refused() {
 }
 
 #[test]
-fn a_series_has_no_more_values_than_anybody_can_look_at() {
+fn a_series_is_bounded() {
     let hours = |from, to| ask(Asked { group_by: Some("hour"), ..custom(from, to) });
     assert_eq!(hours("2026-01-01", "2026-04-01").unwrap().buckets.len(), 91 * 24);
     assert_eq!(wrong(hours("2000-01-01", "2026-01-01")), said(&[("groupBy", "too_many")]));
@@ -80,7 +80,7 @@ fn a_series_has_no_more_values_than_anybody_can_look_at() {
 }
 
 #[test]
-fn filters_come_as_json_or_one_by_one() {
+fn filters_are_json_or_single_parameters() {
     let json = r#"{"utm_source":"news","country":"(none)"}"#;
     let question =
         ask(Asked { filters: Some(json), filter: vec![("url", "/a")], ..Asked::default() }).unwrap();
@@ -104,7 +104,7 @@ fn filters_come_as_json_or_one_by_one() {
 }
 
 #[test]
-fn whatever_is_sent_as_filters_is_answered_in_few_words() {
+fn invalid_filters_get_short_errors() {
     let many: String = (0..20_000).map(|number| format!(r#""f{number}":"x","#)).collect();
     let many = format!("{{{}}}", many.trim_end_matches(','));
     let refused = ask(Asked { filters: Some(&many), ..Asked::default() }).unwrap_err();
@@ -121,7 +121,7 @@ fn whatever_is_sent_as_filters_is_answered_in_few_words() {
 }
 
 #[test]
-fn who_is_active_is_asked_of_the_last_five_minutes_whatever_the_period() {
+fn active_visitors_are_of_the_last_five_minutes_whatever_the_period() {
     let asked =
         Asked { metric: Some("active_visitors"), compare: true, ..custom("2020-01-01", "2020-01-02") };
     let question = ask(asked).unwrap();
@@ -131,7 +131,7 @@ fn who_is_active_is_asked_of_the_last_five_minutes_whatever_the_period() {
 }
 
 #[test]
-fn a_list_of_visits_is_of_at_most_a_week() {
+fn a_list_of_visits_covers_at_most_a_week() {
     let ask = |asked: AskedVisits<'_>| read_visits(&asked, now(), Zone::UTC);
     let of = |period, from, to| AskedVisits { period: Some(period), from, to, ..AskedVisits::default() };
     let usual = ask(AskedVisits::default()).unwrap();
@@ -151,7 +151,7 @@ fn a_list_of_visits_is_of_at_most_a_week() {
 }
 
 #[test]
-fn a_funnel_has_two_to_five_steps_that_somebody_can_do() {
+fn a_funnel_has_two_to_five_steps_of_valid_events() {
     let ask = |events: &[&str]| {
         let steps = events.iter().map(|event| AskedStep { event, filters: vec![("url", "/")] }).collect();
         read_funnel(&AskedFunnel { steps, period: None, from: None, to: None }, now(), Zone::UTC)
@@ -196,7 +196,7 @@ fn retention_has_at_most_a_hundred_cohorts() {
 }
 
 #[test]
-fn a_zone_is_one_that_exists() {
+fn a_time_zone_must_exist() {
     assert_eq!(read_zone("Asia/Kathmandu").unwrap(), zone("Asia/Kathmandu"));
     for name in ["", "Berlin", "+01:00", "Europe/Berlin "] {
         assert_eq!(read_zone(name).unwrap_err().field, "timezone", "{name}");

@@ -1,4 +1,4 @@
-//! Cohorts, and how far ids reach.
+//! Tests of cohorts and id lifetimes.
 
 use super::*;
 use crate::analytics::{
@@ -22,7 +22,7 @@ fn returns(came: &str, there: &str, count: u64) -> Returns {
 }
 
 #[test]
-fn a_cohort_is_all_there_at_first_and_nobody_knows_the_future() {
+fn a_cohort_is_complete_at_first_and_unknown_in_the_future() {
     let asked = asked("2026-11-19", "2026-11-22", "day");
     let counts = [
         returns("2026-11-19", "2026-11-19", 10),
@@ -46,7 +46,7 @@ fn a_cohort_is_all_there_at_first_and_nobody_knows_the_future() {
 }
 
 #[test]
-fn what_a_rotation_cut_is_not_known() {
+fn a_return_after_an_id_rotation_is_unknown() {
     let asked = asked("2026-10-30", "2026-11-02", "day");
     let counts = [returns("2026-10-30", "2026-10-30", 5), returns("2026-10-30", "2026-10-31", 5)];
     let cells = |epochs: &[NaiveDate], lifetime| -> Vec<Vec<bool>> {
@@ -60,7 +60,7 @@ fn what_a_rotation_cut_is_not_known() {
         vec![true, true, true, true],
     ];
     assert_eq!(cells(&[day("2026-10-01"), day("2026-11-01")], Lifetime::Month), monthly);
-    // Nobody came since, but ids were made anew all the same.
+    // No visitor came since, but ids rotated all the same.
     assert_eq!(cells(&[day("2026-10-01")], Lifetime::Month), monthly);
     let daily = cells(&[day("2026-10-30")], Lifetime::Day);
     assert!(daily.iter().all(|row| row == &[true, false, false, false]), "{daily:?}");
@@ -69,7 +69,7 @@ fn what_a_rotation_cut_is_not_known() {
 }
 
 #[test]
-fn weeks_of_a_cohort_are_calendar_weeks_however_the_first_is_cut() {
+fn weeks_of_a_cohort_are_calendar_weeks_even_if_the_first_is_clipped() {
     // 2026-11-04 is a Wednesday.
     let asked = asked("2026-11-04", "2026-11-18", "week");
     let firsts: Vec<_> = asked.periods.iter().map(|days| days.first).collect();
@@ -81,7 +81,7 @@ fn weeks_of_a_cohort_are_calendar_weeks_however_the_first_is_cut() {
 }
 
 #[test]
-fn periods_as_long_as_an_id_lives_come_with_a_hint() {
+fn periods_as_long_as_an_id_lifetime_come_with_a_hint() {
     assert!(hint_for(Granularity::Week, Lifetime::Month).is_none());
     assert!(hint_for(Granularity::Day, Lifetime::Week).is_none());
     for (granularity, lifetime) in [
