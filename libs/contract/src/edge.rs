@@ -1,14 +1,14 @@
-//! What the edge tells the inner services about a caller.
+//! Headers that the edge adds to requests to the inner services.
 //!
-//! Inner services listen privately. They believe these headers only beside the token that proves the edge
-//! sent them; from anybody else the caller's address is the connection's.
+//! Inner services listen on a private port. They trust these headers only together with the token of the edge;
+//! otherwise the client's address is that of the connection.
 
 /// Proves that the request comes from an edge of this installation.
 pub const TOKEN: &str = "x-edge-token";
-/// The visitor's IP address, as the edge saw it.
+/// The client's IP address as seen by the edge.
 pub const CLIENT_IP: &str = "x-client-ip";
-/// When an event happened, for loading the past (RFC 3339). No edge passes it on: it is for whoever has the token and
-/// speaks to the collector itself.
+/// Time of an event (RFC 3339), for importing historical events. The edge never forwards it: a client must have the
+/// token and call the collector directly.
 pub const EVENT_TIME: &str = "x-event-time";
-/// The request's id, made or kept by the edge.
+/// Request id, created or forwarded by the edge.
 pub const REQUEST_ID: &str = "x-request-id";

@@ -1,41 +1,38 @@
-//! Work for the job-runner.
+//! Jobs of the job-runner.
 //!
-//! A variant whose shape changes gets a new version beside the old one: jobs written by yesterday's
-//! services are still read today.
+//! A variant whose shape changes gets a new version beside the old one, so that jobs of the previous release can
+//! still be read.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// A command, carried out at least once.
+/// A command, executed at least once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "job", rename_all = "snake_case")]
 pub enum Job {
-    /// Delete what is due of events whose account or site is gone. What that is stands in Postgres.
+    /// Deletes due events of deleted accounts and sites. Postgres holds the list.
     PurgeEventsV1,
-    /// Try to mail a request for help that is due. What it says stands in Postgres.
-    MailHelpV1 {
-        /// The request.
-        help_id: Uuid,
-    },
-    /// Tell a webhook's owner by mail that it was switched off, if that is still to be told.
+    /// Sends a due help request by mail. Postgres holds its text.
+    MailHelpV1 { help_id: Uuid },
+    /// Notifies a webhook's owner by mail that it was deactivated, unless that was done.
     MailWebhookV1 {
-        /// The webhook, which may be gone by then.
+        /// The webhook, which may be deleted by then.
         webhook_id: Uuid,
     },
-    /// Mail a form's owner what was submitted.
+    /// Notifies a form's owner of a submission by mail.
     NotifyOwnerV1 {
-        /// The submission, which may be gone by then.
+        /// The submission, which may be deleted by then.
         submission_id: Uuid,
     },
-    /// Ask somebody by mail whether they want to read of an account's submissions.
+    /// Asks a recipient by mail to confirm the notifications of an account.
     AskRecipientV1 {
-        /// Who, of those that are to be asked.
+        /// The unconfirmed recipient.
         recipient_id: Uuid,
     },
 }
 
 impl Job {
-    /// Names the work: while a job of this name waits or runs, queueing it again changes nothing.
+    /// Returns the job's key: while a job with this key is queued or running, adding it again has no effect.
     pub fn name(&self) -> String {
         match self {
             Self::PurgeEventsV1 => "event_purges".to_owned(),

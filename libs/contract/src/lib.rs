@@ -1,7 +1,6 @@
-//! What one service writes and another reads.
+//! Messages and headers between services: jobs, events, signals and the edge's headers.
 //!
-//! Jobs, events, signals and the edge's headers. Their shapes are locked by snapshot tests, because the
-//! two ends are deployed at different moments.
+//! Their shapes are locked by snapshot tests, because the two ends are deployed at different times.
 
 pub mod edge;
 pub mod events;

@@ -1,6 +1,6 @@
-//! What services tell each other at once, over Redis, and may miss.
+//! Signals between services over Redis pub/sub, which may be lost.
 //!
-//! Nothing depends on a signal's arrival: caches look again after a minute, and the outbox is swept.
+//! Nothing depends on their arrival: cache entries expire after a minute, and the outbox is polled.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -9,64 +9,44 @@ use uuid::Uuid;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "signal", rename_all = "snake_case")]
 pub enum Signal {
-    /// Something that caches hold has changed.
+    /// A cached resource has changed.
     Changed(Change),
-    /// The outbox has new rows: the relay need not wait for its next look.
+    /// The outbox has new rows, so the relay polls at once.
     OutboxFilled,
-    /// Webhook deliveries are due: nobody need wait for the next look at them.
+    /// Webhook deliveries are due, so job-runners poll at once.
     DeliveriesDue {
-        /// To whom; empty if anybody may be meant.
+        /// Webhooks with due deliveries; empty if unknown.
         #[serde(default)]
         webhook_ids: Vec<Uuid>,
     },
 }
 
-/// What has changed, by the keys caches use.
+/// The changed resource, by the keys of the caches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
     /// A page was created, edited, published or unpublished.
-    Page {
-        /// Where it is served.
-        subdomain_id: Uuid,
-        /// Under which slug.
-        slug: String,
-    },
-    /// A host was given to a site, or taken from it; or its account was claimed, suspended or resumed.
+    Page { subdomain_id: Uuid, slug: String },
+    /// A host was assigned to a site or removed, or its account was claimed, suspended or resumed.
     Host {
-        /// The subdomain: the host name without the sites domain. Or a custom domain, which has a dot.
+        /// A subdomain without the sites domain, or a custom domain, which contains a dot.
         host: String,
     },
-    /// A subdomain is gone with all its pages: nothing of them may stay in memory.
-    SubdomainGone {
-        /// Which.
-        subdomain_id: Uuid,
-    },
+    /// A subdomain was deleted with all its pages; caches must remove all of them.
+    SubdomainGone { subdomain_id: Uuid },
     /// A form was created, edited or deleted, or its account was suspended, resumed or put on another plan.
-    Form {
-        /// Which.
-        form_id: Uuid,
-    },
-    /// The bytes of an asset have come, or it was deleted.
-    Asset {
-        /// Which.
-        asset_id: Uuid,
-    },
-    /// A deploy was published on a subdomain, or undone: its files and any of its pages may be others.
-    Site {
-        /// Which subdomain.
-        subdomain_id: Uuid,
-    },
-    /// An account was suspended or resumed, or has ended: none of its files may be shown before it is looked again.
-    AccountFiles {
-        /// Whose.
-        account_id: Uuid,
-    },
+    Form { form_id: Uuid },
+    /// An asset was uploaded or deleted.
+    Asset { asset_id: Uuid },
+    /// A deploy was published on a subdomain or rolled back: any of its files and pages may have changed.
+    Site { subdomain_id: Uuid },
+    /// An account was suspended, resumed or deleted: its files must be looked up again before they are served.
+    AccountFiles { account_id: Uuid },
     /// An analytics site was created, edited or deleted, or its account was suspended or resumed.
     AnalyticsSite {
-        /// Its public token.
+        /// Public token of the site.
         site_token: String,
-        /// The subdomain whose pages are counted by themselves, if there is one.
+        /// The subdomain with automatic page view tracking, if any.
         #[serde(default)]
         subdomain_id: Option<Uuid>,
     },

@@ -1,4 +1,4 @@
-//! What a collector wrote yesterday is read today.
+//! An event of the previous release's collector can be read.
 
 use chrono::{DateTime, NaiveDate};
 use contract::events::{Event, Returner};
@@ -106,7 +106,7 @@ fn an_event_keeps_its_shape() {
 }
 
 #[test]
-fn what_is_written_reads_back() {
+fn an_event_round_trips() {
     for event in [bare(), full()] {
         let line = serde_json::to_vec(&event).unwrap();
         assert_eq!(serde_json::from_slice::<Event>(&line).unwrap(), event);

@@ -1,6 +1,6 @@
-//! The shapes that cross from one service to another, word for word.
+//! Locks the shapes of jobs and signals.
 //!
-//! A change here means that a service of the last release can't talk to one of this: add a new variant
+//! A change here means that services of the previous release can't communicate with this one: add a new variant
 //! instead.
 
 use contract::{Change, Job, Signal};

@@ -1,6 +1,6 @@
-//! An event as chat platforms show it: each has its own format, limits and ways to be fooled by what visitors type.
+//! Webhook events as messages of chat platforms. Each platform has its own format, limits and markup to escape.
 //!
-//! Lengths are counted in UTF-16 units, which is never less than a platform counts itself.
+//! Lengths are counted in UTF-16 units, which is never less than a platform's own count.
 
 pub mod discord;
 pub mod google_chat;
@@ -15,11 +15,10 @@ use serde_json::{Map, Value};
 use crate::webhooks::Template;
 use notice::Notice;
 
-/// What stands where an answer is empty: some platforms refuse empty texts.
+/// Placeholder of an empty answer: some platforms reject empty texts.
 const EMPTY: &str = "–";
 
-/// The body for `template` of an event as [`Notice::read`] takes it; `None` for the plain one, which is the event
-/// itself.
+/// Returns the body of an event for `template`; `None` for the default template, which sends the event itself.
 pub fn body(
     template: Template,
     event: &Value,
@@ -37,7 +36,7 @@ pub fn body(
     }
 }
 
-/// Where `template` is posted to, of the address its owner gave.
+/// Returns the request URL for `template`, from the one that the owner entered.
 pub fn address(template: Template, url: String) -> String {
     match template {
         Template::Discord => discord::address(url),
@@ -46,8 +45,8 @@ pub fn address(template: Template, url: String) -> String {
     }
 }
 
-/// How many of `count` fields can be shown in `max_bytes` of JSON, by trying; `write` makes the body that shows so
-/// many.
+/// Returns the body with the maximum number of `count` fields that fits into `max_bytes` of JSON, by trial; `write`
+/// creates the body with a given number.
 fn most_that_fit(count: usize, max_bytes: usize, write: impl Fn(usize) -> Value) -> Value {
     let fits = |shown: usize| write(shown).to_string().len() <= max_bytes;
     let (mut fitting, mut beyond) = (0, count + 1);
@@ -58,7 +57,7 @@ fn most_that_fit(count: usize, max_bytes: usize, write: impl Fn(usize) -> Value)
     write(fitting)
 }
 
-/// Says how many fields are left out, if any.
+/// Returns a line with the number of omitted fields, if any.
 fn left_out(count: usize) -> Option<String> {
     match count {
         0 => None,

@@ -1,4 +1,4 @@
-//! Submissions: what they may be, when two are the same, and what webhooks are told of them.
+//! Submissions: limits, status, uniqueness and webhook events.
 
 pub mod batching;
 
@@ -16,37 +16,37 @@ use crate::answers::Answers;
 use crate::field_error::check_length;
 use crate::fields::{Field, FieldType};
 
-/// Most characters of the owner's own name for a submission.
+/// Maximum length of an external id, in characters.
 pub const EXTERNAL_ID_CHARS_MAX: usize = 200;
-/// Most bytes of a submission, however it comes.
+/// Maximum size of a submission in bytes, over every interface.
 pub const BYTES_MAX: usize = 256 << 10;
-/// Most submissions of a form that are kept as spam; older ones go as new ones come.
+/// Maximum number of retained spam submissions of one form; new ones replace the oldest.
 pub const SPAM_MAX: i64 = 1_000;
-/// Most bytes that these take together.
+/// Maximum size of a form's spam submissions in bytes.
 pub const SPAM_BYTES_MAX: i64 = 16 << 20;
 
-/// What is wrong with the owner's own name for a submission.
+/// Validates an external id.
 pub fn check_external_id(external_id: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     check_length(&mut errors, "externalId", external_id, 1, EXTERNAL_ID_CHARS_MAX);
     errors
 }
 
-/// Whether the answers are more than a submission may hold.
+/// Returns whether the answers exceed the maximum size of a submission.
 pub fn is_too_large(answers: &Answers) -> bool {
     serde_json::to_vec(answers).map_or(true, |written| written.len() > BYTES_MAX)
 }
 
-/// What becomes of a submission.
+/// Status of a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "SubmissionStatus")]
 pub enum Status {
-    /// It counts.
+    /// Counts toward limits.
     Received,
-    /// It was held to be spam: it doesn't count, and nobody was told of it.
+    /// Classified as spam: doesn't count, and triggered no notification.
     Spam,
-    /// It counts, and was put aside.
+    /// Counts toward limits, but is archived.
     Archived,
 }
 
@@ -54,7 +54,7 @@ impl Status {
     /// Every status.
     pub const ALL: [Self; 3] = [Self::Received, Self::Spam, Self::Archived];
 
-    /// `received`, `spam` or `archived`.
+    /// Returns `received`, `spam` or `archived`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Received => "received",
@@ -63,32 +63,32 @@ impl Status {
         }
     }
 
-    /// The status with that word.
+    /// Parses the result of [`Self::as_str`].
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 
-    /// Whether it counts toward limits and `uniqueBy`.
+    /// Returns whether a submission of this status counts toward limits and `uniqueBy`.
     pub fn counts(self) -> bool {
         self != Self::Spam
     }
 }
 
-/// Why no entry of a page was made of a submission, though the form wants one.
+/// Why a submission created no entry on its form's page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoEntry {
     /// The page was deleted.
     PageGone,
-    /// The page has as many entries as it may have.
+    /// The page has the maximum number of entries.
     PageFull,
     /// The page has no `entryTemplate` any more.
     NoTemplate,
-    /// The submission is larger than an entry may be.
+    /// The submission exceeds the maximum size of an entry.
     TooLarge,
 }
 
 impl NoEntry {
-    /// Its stable word.
+    /// Returns the reason's name in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::PageGone => "page_gone",
@@ -99,19 +99,17 @@ impl NoEntry {
     }
 }
 
-/// What happened to a submission, as webhooks are told.
+/// A change of a submission, as a webhook event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubmissionEvent {
-    /// It came, or was found to be no spam.
+    /// Received, or reclassified as no spam.
     Created,
-    /// Its answers were changed.
     Updated,
-    /// It is gone.
     Deleted,
 }
 
 impl SubmissionEvent {
-    /// The event's name.
+    /// Returns the event's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Created => "submission.created",
@@ -121,24 +119,19 @@ impl SubmissionEvent {
     }
 }
 
-/// What an event says of a submission.
+/// Data of a submission event.
 #[derive(Debug, Clone, Copy)]
 pub struct SubmissionEventData<'a> {
-    /// The form it answers.
     pub form_id: Uuid,
-    /// What its owner calls the form.
+    /// Name of the form.
     pub form_name: &'a str,
-    /// The submission.
     pub submission_id: Uuid,
-    /// The owner's own name for it.
     pub external_id: Option<&'a str>,
-    /// When it came.
     pub submitted_at: DateTime<Utc>,
-    /// The answers.
     pub fields: &'a Answers,
 }
 
-/// The body webhooks are sent, before `fieldMapping`.
+/// Returns the body of a webhook event, before `fieldMapping`.
 pub fn event_body(event: SubmissionEvent, at: DateTime<Utc>, data: &SubmissionEventData<'_>) -> Value {
     json!({
         "type": event.as_str(),
@@ -154,13 +147,13 @@ pub fn event_body(event: SubmissionEvent, at: DateTime<Utc>, data: &SubmissionEv
     })
 }
 
-/// What two submissions of a form have in common that may not both be there; `None` for one that has no answer to one
-/// of the fields, and may be there any number of times.
+/// Returns the digest of the answers to `uniqueBy`: no two submissions of a form may have the same. `None` if an
+/// answer is missing, because such a submission is never a duplicate.
 pub fn digest(fields: &[Field], unique_by: &[String], answers: &Answers) -> Option<[u8; 32]> {
     if unique_by.is_empty() {
         return None;
     }
-    // The same fields in another order ask for the same.
+    // The order of the fields in `uniqueBy` has no effect.
     let mut parts = BTreeMap::new();
     for name in unique_by {
         let kind = fields.iter().find(|field| field.name == *name)?.kind;
@@ -170,10 +163,10 @@ pub fn digest(fields: &[Field], unique_by: &[String], answers: &Answers) -> Opti
     Some(Sha256::digest(&written).into())
 }
 
-/// Below this every whole number is a float of its own.
+/// Below this bound a float represents every integer.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// An answer as it is compared: texts trimmed, e-mail addresses in small letters, choices in any order, `1.0` as `1`.
+/// Normalizes an answer for comparison: texts trimmed, e-mail addresses in lower case, choices sorted, `1.0` as `1`.
 fn comparable(kind: FieldType, answer: &Value) -> Value {
     match answer {
         Value::String(text) if kind == FieldType::Email => Value::from(text.trim().to_lowercase()),
@@ -184,7 +177,7 @@ fn comparable(kind: FieldType, answer: &Value) -> Value {
             Value::Array(chosen)
         }
         Value::Number(number) => match number.as_f64() {
-            // Integers stay what they are: as floats the largest would be each other's.
+            // Integers stay integers: as floats, large ones would be equal.
             #[expect(clippy::cast_possible_truncation, reason = "it is whole, and smaller than that")]
             Some(value) if number.is_f64() && value.fract() == 0.0 && value.abs() < EXACT => {
                 Value::from(value as i64)
@@ -215,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn two_are_the_same_when_they_agree_on_every_field_as_people_read_them() {
+    fn answers_are_compared_as_people_read_them() {
         let same = [
             (["email"].as_slice(), json!({"email": "a@b.co"}), json!({"email": " A@B.co ", "name": "other"})),
             (&["name"], json!({"name": "Ann"}), json!({"name": " Ann\n"})),
@@ -243,14 +236,14 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_the_fields_decides_nothing_and_their_names_do() {
+    fn the_order_of_the_fields_has_no_effect_and_their_names_have() {
         let answers = json!({"email": "a@b.co", "name": "a@b.co"});
         assert_eq!(of(&["email", "name"], answers.clone()), of(&["name", "email"], answers.clone()));
         assert_ne!(of(&["email"], answers.clone()), of(&["name"], answers));
     }
 
     #[test]
-    fn one_without_an_answer_to_each_field_has_no_twin() {
+    fn a_submission_without_all_answers_has_no_duplicate() {
         assert_eq!(of(&["email", "name"], json!({"email": "a@b.co"})), None);
         assert_eq!(of(&["gone"], json!({"gone": "x"})), None);
         assert_eq!(of(&[], json!({"email": "a@b.co"})), None);

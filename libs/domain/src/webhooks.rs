@@ -1,6 +1,6 @@
-//! Outgoing webhooks: what they are told, and how it is signed.
+//! Webhooks: events, signatures and limits.
 //!
-//! The format is Standard Webhooks 1.0: receivers verify with the libraries they have.
+//! The format is Standard Webhooks 1.0, so receivers verify signatures with existing libraries.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -16,42 +16,42 @@ pub mod verdict;
 pub use settings::{WebhookSettings, check, check_chat};
 pub use template::Template;
 
-/// What every signing secret begins with.
+/// Prefix of signing secrets.
 pub const SECRET_PREFIX: &str = "whsec_";
 
-/// What a sealed address is sealed for.
+/// Encryption purpose of URLs.
 pub const URL_PURPOSE: &str = "webhook.url";
-/// What a sealed signing secret is sealed for.
+/// Encryption purpose of signing secrets.
 pub const SECRET_PURPOSE: &str = "webhook.secret";
 
-/// Everything a webhook can be told, `*` apart.
+/// All events, without `*`.
 pub const EVENTS: [&str; 5] =
     ["submission.created", "submission.updated", "submission.deleted", "form.closed", "webhook.ping"];
 
-/// How an event or `*` is written, as a regular expression.
+/// Regular expression of an event or `*`.
 pub const EVENT_PATTERN: &str =
     r"^(\*|submission\.created|submission\.updated|submission\.deleted|form\.closed|webhook\.ping)$";
-/// Most bytes of an address.
+/// Maximum length of a URL, in bytes.
 pub const URL_BYTES_MAX: usize = 2_000;
-/// Most characters of the owner's note.
+/// Maximum length of a description, in characters.
 pub const DESCRIPTION_CHARS_MAX: usize = 500;
-/// Most events named: all there are, and `*`.
+/// Maximum number of events of one webhook: all of them, and `*`.
 pub const EVENTS_MAX: usize = EVENTS.len() + 1;
-/// Most names given anew.
+/// Maximum number of names in `fieldMapping`.
 pub const MAPPED_MAX: usize = 200;
-/// Most characters of a name that is given anew, and of the new one.
+/// Maximum length of a name in `fieldMapping`, old or new, in characters.
 pub const MAPPED_CHARS_MAX: usize = 200;
 
-/// Longest that a secret which was replaced may go on signing, in seconds: a week.
+/// Maximum time in seconds for which a replaced secret may still sign: one week.
 pub const PREVIOUS_SECONDS_MAX: i64 = 7 * 24 * 3_600;
 
-/// The event of a form that takes no more.
+/// The event of a form that has closed.
 pub const FORM_CLOSED: &str = EVENTS[3];
 
-/// The event that its owner asks for, to see whether a webhook works. It is tried once.
+/// The event of a test requested by the owner. It is tried once.
 pub const PING: &str = EVENTS[4];
 
-/// Whether a webhook that wants `events` is told of `event`; with none named, of `submission.created` alone.
+/// Returns whether a webhook with these `events` receives `event`; without any it receives `submission.created`.
 pub fn wants(events: &[String], event: &str) -> bool {
     match events {
         [] => event == EVENTS[0],
@@ -59,13 +59,13 @@ pub fn wants(events: &[String], event: &str) -> bool {
     }
 }
 
-/// A signing secret from 24 random bytes: `whsec_` and base64, as the standard's libraries take it.
+/// Creates a signing secret from 24 random bytes: `whsec_` and base64, as the standard's libraries expect.
 pub fn make_secret(random: &[u8; 24]) -> String {
     format!("{SECRET_PREFIX}{}", STANDARD.encode(random))
 }
 
-/// The `webhook-signature` header: `v1,<base64 of HMAC-SHA-256 over "id.timestamp.body">`, one for each
-/// secret (two during a rotation). `timestamp` is in Unix seconds.
+/// Returns the `webhook-signature` header: `v1,<base64 of HMAC-SHA-256 over "id.timestamp.body">` for each secret
+/// (two during a rotation). `timestamp` is in Unix seconds.
 pub fn sign(secrets: &[String], id: &str, timestamp: i64, body: &[u8]) -> String {
     let one = |secret: &String| {
         let bytes = STANDARD.decode(secret.strip_prefix(SECRET_PREFIX)?).ok()?;
@@ -77,7 +77,7 @@ pub fn sign(secrets: &[String], id: &str, timestamp: i64, body: &[u8]) -> String
     secrets.iter().filter_map(one).collect::<Vec<_>>().join(" ")
 }
 
-/// `fields` with the names of `mapping` in place of their own. A name taken twice keeps the first.
+/// Renames `fields` by `mapping`. If two names collide, the first one wins.
 pub fn map_fields(fields: &Map<String, Value>, mapping: Option<&Map<String, Value>>) -> Map<String, Value> {
     let mut mapped = Map::new();
     for (name, value) in fields {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signature_is_the_standards_example() {
+    fn a_signature_matches_the_standards_example() {
         // The example of the Standard Webhooks specification's reference libraries.
         let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned();
         let signature =
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn two_live_secrets_give_two_signatures() {
+    fn two_active_secrets_give_two_signatures() {
         let secrets = [make_secret(&[1; 24]), make_secret(&[2; 24])];
         let both = sign(&secrets, "id", 1, b"body");
         let first = sign(&secrets[..1], "id", 1, b"body");
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn mapping_renames_and_loses_nothing_else() {
+    fn mapping_renames_and_loses_no_other_field() {
         let fields = json!({"email": "a@b.co", "name": "A"});
         let mapping = json!({"email": "contact"});
         let mapped = map_fields(fields.as_object().unwrap(), mapping.as_object());

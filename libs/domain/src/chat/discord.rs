@@ -1,6 +1,6 @@
-//! Discord's webhooks: one embed.
+//! Discord webhooks: one embed.
 //!
-//! At most 25 fields, 256 characters of title and name, 1,024 of value, none of them empty, and 6,000 in all.
+//! Limits: 25 fields, 256 characters of title and name, 1,024 of a value, none of them empty, and 6,000 in all.
 
 use serde_json::{Value, json};
 
@@ -15,13 +15,13 @@ const NAME_MAX: usize = 256;
 const VALUE_MAX: usize = 1_024;
 const FIELDS_MAX: usize = 25;
 const TOTAL_MAX: usize = 6_000;
-/// Kept for the line that says what is left out.
+/// Reserved for the line that counts omitted fields.
 const FOOTER_MAX: usize = 64;
-/// A field shorter than this shares its line with others.
+/// Fields with a shorter value share a line.
 const SHORT: usize = 40;
 const COLOUR: u32 = 0x58_65f2;
 
-/// The message. It mentions nobody, whatever visitors type.
+/// Returns the message. Mentions are disabled, whatever a visitor types.
 pub fn body(notice: &Notice) -> Value {
     let title = truncate(&plain(&notice.title), TITLE_MAX);
     let text = notice.text.as_deref().map(|text| truncate(&plain(text), TEXT_MAX));
@@ -46,8 +46,8 @@ pub fn body(notice: &Notice) -> Value {
     json!({"embeds": [embed], "allowed_mentions": {"parse": []}})
 }
 
-/// `text` without its marks: nothing in it becomes bold, a quote or a link with another's name. Addresses stay as they
-/// are, since Discord reads them before marks.
+/// Returns `text` with its Markdown escaped: nothing becomes bold, a quote or a disguised link. URLs stay as they
+/// are, since Discord parses them before Markdown.
 fn plain(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     for word in text.split_inclusive(char::is_whitespace) {
@@ -65,7 +65,7 @@ fn plain(text: &str) -> String {
     written
 }
 
-/// Asks Discord to answer only when the message is stored: without `wait` it says yes to what it then drops.
+/// Adds `wait=true`: without it, Discord confirms messages that it then drops.
 pub(super) fn address(url: String) -> String {
     match url::Url::parse(&url) {
         Ok(mut parsed) if !parsed.query_pairs().any(|(name, _)| name == "wait") => {
@@ -76,7 +76,7 @@ pub(super) fn address(url: String) -> String {
     }
 }
 
-/// A webhook that was deleted must not be called again (404), nor one whose token is refused (401).
+/// A deleted webhook (404) must not be called again, nor one with an invalid token (401).
 pub(crate) fn judge(answer: &Answer<'_>) -> Verdict {
     match answer.status {
         429 => Verdict::Retry(answer.asked_in_body("/retry_after").or(answer.retry_after)),

@@ -1,4 +1,4 @@
-//! Google Chat's incoming webhooks: a card, of at most 32,000 bytes with all that is around it.
+//! Google Chat webhooks: a card in a message of at most 32,000 bytes.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::truncate::{entity, truncate, truncate_escaped};
 use super::{left_out, most_that_fit};
 use crate::webhooks::verdict::{Answer, Verdict};
 
-/// Below the limit, as Google counts its own form of the message.
+/// Below the limit, because Google counts its own representation of the message.
 const BODY_MAX_BYTES: usize = 30_000;
 const TITLE_MAX: usize = 200;
 const NAME_MAX: usize = 200;
@@ -15,7 +15,7 @@ const VALUE_MAX: usize = 3_000;
 /// A section shows 100.
 const WIDGETS_MAX: usize = 95;
 
-/// The message.
+/// Returns the message.
 pub fn body(notice: &Notice) -> Value {
     let most = notice.fields.len().min(WIDGETS_MAX);
     most_that_fit(most, BODY_MAX_BYTES, |shown| with_fields(notice, shown))
@@ -41,7 +41,7 @@ fn with_fields(notice: &Notice, shown: usize) -> Value {
     if !widgets.is_empty() {
         card["sections"] = json!([{"widgets": widgets}]);
     }
-    // Beside the card the title is read as a message, in which `<users/all>` calls everybody.
+    // The text beside the card is parsed as a message, in which `<users/all>` would mention all users.
     json!({"text": unaddressed(&title), "cardsV2": [{"cardId": "event", "card": card}]})
 }
 
@@ -49,7 +49,7 @@ fn unaddressed(text: &str) -> String {
     text.replace('<', "‹").replace('>', "›")
 }
 
-/// Refusals of the address itself: nobody will take it back.
+/// Responses that reject the URL itself are final.
 pub(crate) fn judge(answer: &Answer<'_>) -> Verdict {
     match answer.status {
         400 | 413 => Verdict::GiveUp,

@@ -1,25 +1,24 @@
-//! What an event has to tell a person, before any platform's format.
+//! The content of a chat message, independent of the platform.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use crate::webhooks::map_fields;
 
-/// An event for people to read.
+/// An event for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// What happened, such as `New submission: Contact`.
+    /// Title, such as `New submission: Contact`.
     pub title: String,
-    /// When.
     pub at: Option<DateTime<Utc>>,
-    /// A sentence where there are no answers.
+    /// A sentence, if there are no answers.
     pub text: Option<String>,
-    /// Names, as the webhook renames them, and answers.
+    /// Names, as the webhook maps them, and answers.
     pub fields: Vec<(String, String)>,
 }
 
 impl Notice {
-    /// Reads the body of a delivery: `{type, timestamp, data: {formName, fields}}`. What is missing is left out.
+    /// Parses the body of a delivery: `{type, timestamp, data: {formName, fields}}`. Missing members are omitted.
     pub fn read(event: &Value, mapping: Option<&Map<String, Value>>) -> Self {
         let data = &event["data"];
         let what = match event["type"].as_str().unwrap_or_default() {
@@ -46,13 +45,13 @@ impl Notice {
         }
     }
 
-    /// When it happened, for people.
+    /// Returns the time for display.
     pub(super) fn when(&self) -> String {
         self.at.map(|at| at.format("%Y-%m-%d %H:%M UTC").to_string()).unwrap_or_default()
     }
 }
 
-/// An answer as a person would write it.
+/// Formats an answer for display.
 fn say(value: &Value) -> String {
     let said = match value {
         Value::Null => String::new(),
@@ -72,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_said_as_people_write_them_under_the_names_they_are_given() {
+    fn answers_are_formatted_under_their_mapped_names() {
         let event = json!({
             "type": "submission.created",
             "timestamp": "2026-11-21T09:05:07.123Z",
@@ -91,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_event_does_not_have_is_left_out() {
+    fn missing_members_are_omitted() {
         let notice = Notice::read(&json!({"type": "webhook.ping", "data": {"message": "Hello"}}), None);
         assert_eq!((notice.title.as_str(), notice.text.as_deref()), ("Test of your webhook", Some("Hello")));
         assert!(notice.fields.is_empty() && notice.when().is_empty());

@@ -1,7 +1,7 @@
 //! Slack's incoming webhooks: blocks.
 //!
-//! At most 50 blocks, 150 characters of header, 10 fields of 2,000 characters a section; beyond about 13,000
-//! characters in all Slack refuses a message although no limit is documented.
+//! Limits: 50 blocks, 150 characters of header, 10 fields of 2,000 characters in a section. Slack also rejects
+//! messages beyond about 13,000 characters in all, although no such limit is documented.
 
 use serde_json::{Value, json};
 
@@ -13,14 +13,14 @@ use crate::webhooks::verdict::{Answer, Verdict};
 const HEADER_MAX: usize = 150;
 const SECTION_MAX: usize = 3_000;
 const FIELDS_OF_A_SECTION: usize = 10;
-/// Room for the header, the text and the last line among the 50.
+/// Leaves three of the 50 blocks for the header, the text and the last line.
 const SECTIONS_MAX: usize = 46;
 const NAME_MAX: usize = 190;
 const VALUE_MAX: usize = 1_800;
 /// All fields together.
 const FIELDS_MAX: usize = 9_000;
 
-/// The message. `&`, `<` and `>` are entities in it, which makes `<!channel>` and `<@U…>` plain text.
+/// Returns the message. `&`, `<` and `>` are escaped, which makes `<!channel>` and `<@U…>` plain text.
 pub fn body(notice: &Notice) -> Value {
     let plain = |text: &str, max| json!({"type": "plain_text", "text": truncate(text, max), "emoji": false});
     let marked = |text: String| json!({"type": "mrkdwn", "text": text});
@@ -48,7 +48,8 @@ pub fn body(notice: &Notice) -> Value {
     json!({"text": summary, "blocks": blocks, "unfurl_links": false, "unfurl_media": false})
 }
 
-/// Slack says 400 and 403 of what it will never take; 404 and 410 when the webhook or its channel is no more.
+/// Slack returns 400 and 403 for messages that it will never accept, and 404 and 410 if the webhook or its channel
+/// was deleted.
 pub(crate) fn judge(answer: &Answer<'_>) -> Verdict {
     match answer.status {
         400 | 403 => Verdict::GiveUp,

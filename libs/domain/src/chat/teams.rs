@@ -1,7 +1,7 @@
-//! Microsoft Teams over its Workflows ("When a Teams webhook request is received"): an Adaptive Card.
+//! Microsoft Teams by Workflows ("When a Teams webhook request is received"): an Adaptive Card.
 //!
-//! The flow fails above some 28 KB of its own counting, so the body keeps to 20,000 bytes. Its 202 says that the flow
-//! has begun; whether the card was posted stands only in the flow's own history.
+//! The flow fails above some 28 KB of its own counting, so the body is limited to 20,000 bytes. A 202 means that the
+//! flow has started; only its own history shows whether the card was posted.
 
 use serde_json::{Value, json};
 
@@ -15,10 +15,10 @@ const TITLE_MAX: usize = 300;
 const NAME_MAX: usize = 200;
 const VALUE_MAX: usize = 2_000;
 
-/// What a connector that was retired says of an error, behind a 200.
+/// Text of an error that retired connectors return with a 200.
 const HIDDEN_ERROR: &str = "returned HTTP error ";
 
-/// The message.
+/// Returns the message.
 pub fn body(notice: &Notice) -> Value {
     most_that_fit(notice.fields.len(), BODY_MAX_BYTES, |shown| with_fields(notice, shown))
 }
@@ -55,7 +55,7 @@ fn with_fields(notice: &Notice, shown: usize) -> Value {
     json!({"type": "message", "attachments": [{"contentType": content, "contentUrl": null, "content": card}]})
 }
 
-/// Cards read Markdown: what visitors type is to be text.
+/// Escapes Markdown, which cards interpret.
 fn mark(letter: char) -> Option<&'static str> {
     match letter {
         '\\' => Some(r"\\"),
@@ -67,13 +67,13 @@ fn mark(letter: char) -> Option<&'static str> {
     }
 }
 
-/// Whether an address is of the connectors that Microsoft retired in 2026.
+/// Returns whether the host belongs to the connectors that Microsoft retired in 2026.
 pub fn is_retired(host: &str) -> bool {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     host == "outlook.office.com" || host == "webhook.office.com" || host.ends_with(".webhook.office.com")
 }
 
-/// A deleted flow is not found; one that refuses our signature or our body will do so again.
+/// A deleted flow is not found; one that rejects our signature or body will do so again.
 pub(crate) fn judge(answer: &Answer<'_>) -> Verdict {
     let text = String::from_utf8_lossy(answer.body);
     let hidden = text.split_once(HIDDEN_ERROR).and_then(|(_, rest)| rest.get(..3)?.parse().ok());

@@ -1,4 +1,4 @@
-//! Telegram's `sendMessage`: a text in its HTML, of at most 4,096 characters once that is read.
+//! Telegram's `sendMessage`: HTML with at most 4,096 characters of text.
 
 use serde_json::{Value, json};
 
@@ -11,14 +11,14 @@ const TITLE_MAX: usize = 300;
 const NAME_MAX: usize = 100;
 const VALUE_MAX: usize = 1_500;
 const TOTAL_MAX: usize = 4_096;
-/// Kept for what is left out and when it happened.
+/// Reserved for the number of omitted fields and the time.
 const END_MAX: usize = 64;
 const METHOD: &str = "/sendMessage";
 
-/// How a chat's id is written: a number, or a public channel's name.
+/// Regular expression of a chat id: a number, or the name of a public channel.
 pub const CHAT_ID_PATTERN: &str = "^(-?[0-9]{1,19}|@[A-Za-z][A-Za-z0-9_]{3,63})$";
 
-/// The message, for that chat.
+/// Returns the message to a chat.
 pub fn body(notice: &Notice, chat_id: &str) -> Value {
     let safe = |text: &str| truncate_escaped(text, usize::MAX, entity);
     let title = truncate(&notice.title, TITLE_MAX);
@@ -47,7 +47,7 @@ pub fn body(notice: &Notice, chat_id: &str) -> Value {
     })
 }
 
-/// Adds the method where only the bot's address (`…/bot<token>`) was given.
+/// Appends the method to a URL of the bot alone (`…/bot<token>`).
 pub(super) fn address(url: String) -> String {
     match url::Url::parse(&url) {
         Ok(mut parsed) if is_bots(parsed.path()) => {
@@ -59,13 +59,13 @@ pub(super) fn address(url: String) -> String {
     }
 }
 
-/// Whether a path ends with the bot, naming no method.
+/// Returns whether a path ends with the bot, without a method.
 fn is_bots(path: &str) -> bool {
     path.trim_end_matches('/').rsplit('/').next().is_some_and(|last| last.starts_with("bot"))
 }
 
-/// The answer's body decides: it says how long to wait, and whereto a group has moved. A bot that was thrown out (403)
-/// or whose token is void (401, 404) is not asked again.
+/// The body of the response decides: it has the retry delay, and the new id of a migrated group. A bot that was
+/// removed from the chat (403) or whose token is invalid (401, 404) is not called again.
 pub(crate) fn judge(answer: &Answer<'_>) -> Verdict {
     let body = answer.json();
     if let Some(id) = body.pointer("/parameters/migrate_to_chat_id").and_then(Value::as_i64) {

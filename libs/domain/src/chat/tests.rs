@@ -1,4 +1,4 @@
-//! Whatever visitors type, each platform's limits hold and none of it means anything there.
+//! Checks each platform's limits and escaping with hostile input.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -19,7 +19,7 @@ fn written(template: Template, event: &Value) -> Value {
     body(template, event, None, Some("-100123")).unwrap()
 }
 
-/// Everything wrong with a body, by the platform's published limits.
+/// Returns every violation of the platform's published limits.
 fn faults(template: Template, body: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     let mut most = |what: &str, length: usize, most: usize| {
@@ -82,7 +82,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn no_answers_break_a_platforms_limits(
+    fn no_answers_exceed_a_platforms_limits(
         form in "(\\PC{0,400}|[<&>*_\\[\\]\\\\]{0,300})",
         names in prop::collection::vec("\\PC{1,300}", 0..40),
         value in prop_oneof![
@@ -100,7 +100,7 @@ proptest! {
 }
 
 #[test]
-fn what_does_not_fit_is_counted() {
+fn omitted_fields_are_counted() {
     let fields: Vec<_> = (0..100).map(|at| (format!("field {at}"), json!("x".repeat(5_000)))).collect();
     for template in CHATS {
         let body = written(template, &event("Contact", &fields)).to_string();
@@ -110,7 +110,7 @@ fn what_does_not_fit_is_counted() {
 }
 
 #[test]
-fn short_answers_are_all_there() {
+fn short_answers_are_complete() {
     let fields = [("name".to_owned(), json!("Zoë")), ("email".to_owned(), json!("zoe@example.com"))];
     for template in CHATS {
         let body = written(template, &event("Contact", &fields)).to_string();
@@ -122,7 +122,7 @@ fn short_answers_are_all_there() {
 }
 
 #[test]
-fn nothing_a_visitor_types_calls_anybody_or_looks_like_ours() {
+fn input_mentions_no_user_and_adds_no_markup() {
     let hostile = "<!channel> <@U123> @everyone <users/all> [bank](https://evil.example) *bold* <b>x</b> & https://a_b.c/_d_";
     let fields = [("note".to_owned(), json!(hostile))];
     let event = event(hostile, &fields);
@@ -152,7 +152,7 @@ fn nothing_a_visitor_types_calls_anybody_or_looks_like_ours() {
 }
 
 #[test]
-fn a_test_without_answers_says_its_sentence_everywhere() {
+fn an_event_without_answers_has_its_sentence_on_every_platform() {
     let event = json!({"type": "webhook.ping", "timestamp": "2026-11-21T00:00:00Z", "data": {"message": "It works."}});
     for template in CHATS {
         let body = written(template, &event);
@@ -163,7 +163,7 @@ fn a_test_without_answers_says_its_sentence_everywhere() {
 }
 
 #[test]
-fn a_platforms_address_is_completed_and_others_are_left_alone() {
+fn a_platforms_url_is_completed_and_others_are_unchanged() {
     let given = |template, url: &str| address(template, url.to_owned());
     let hook = "https://discord.com/api/webhooks/1/t";
     assert_eq!(given(Template::Discord, hook), format!("{hook}?wait=true"));
@@ -182,7 +182,7 @@ fn a_platforms_address_is_completed_and_others_are_left_alone() {
 }
 
 #[test]
-fn retired_connectors_of_teams_are_known_by_their_host() {
+fn retired_connectors_of_teams_are_recognized_by_their_host() {
     for host in
         ["acme.webhook.office.com", "webhook.office.com", "ACME.Webhook.Office.com.", "outlook.office.com"]
     {

@@ -1,14 +1,14 @@
-//! Texts within a platform's limits, whole characters and whole escapes only.
+//! Truncation to a platform's limits, at whole characters and whole escape sequences.
 
-/// How a character is written where it would mean something; `None` as it is.
+/// Returns the escape sequence of a character, or `None` if it needs none.
 pub(super) type Escape = fn(char) -> Option<&'static str>;
 
-/// At most `max` UTF-16 units of `text`; an ellipsis says that there was more.
+/// Truncates `text` to `max` UTF-16 units, with an ellipsis.
 pub(super) fn truncate(text: &str, max: usize) -> String {
     truncate_escaped(text, max, |_| None)
 }
 
-/// The same of what `text` becomes when it is escaped.
+/// Escapes `text` and truncates the result.
 pub(super) fn truncate_escaped(text: &str, max: usize, escape: Escape) -> String {
     let mut written = String::new();
     let (mut units, mut end_with_ellipsis) = (0, 0);
@@ -31,12 +31,12 @@ pub(super) fn truncate_escaped(text: &str, max: usize, escape: Escape) -> String
     written
 }
 
-/// UTF-16 units.
+/// Returns the length in UTF-16 units.
 pub(super) fn length(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
-/// `&`, `<` and `>` as entities: all that Slack, Telegram and Google Chat need.
+/// Escapes `&`, `<` and `>` as entities, as Slack, Telegram and Google Chat need it.
 pub(super) fn entity(letter: char) -> Option<&'static str> {
     match letter {
         '&' => Some("&amp;"),
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_is_left_alone_and_what_does_not_says_so() {
+    fn a_short_text_is_unchanged_and_a_long_one_gets_an_ellipsis() {
         assert_eq!(truncate("abcd", 4), "abcd");
         assert_eq!(truncate("abcde", 4), "abc…");
         assert_eq!(truncate("", 4), "");
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_a_character_nor_an_escape_is_cut_in_two() {
+    fn neither_a_character_nor_an_escape_sequence_is_split() {
         assert_eq!(truncate("\u{1f980}\u{1f980}\u{1f980}", 5), "\u{1f980}\u{1f980}…");
         assert_eq!(truncate_escaped("a<b", 5, entity), "a…");
         assert_eq!(truncate_escaped("a<b", 6, entity), "a&lt;b");

@@ -1,23 +1,24 @@
-//! References in style sheets, found by a tokenizer: everything between them stays as it was, byte for byte.
+//! Rewrites references in style sheets. A tokenizer finds them; all other bytes stay unchanged.
 
 use cssparser::{ParseError, Parser, ParserInput, ToCss, Token, serialize_string};
 
-/// Blocks within blocks, at most: what is nested deeper stays as it is. Each costs a part of the stack, and strangers
-/// may write as many as they like.
+/// Maximum depth of nested blocks; deeper ones stay unchanged. Each level uses the stack, and input may nest any
+/// number.
 const DEPTH_MAX: usize = 64;
 
-/// A reference in a style sheet: from where to where it stands, and what it says.
+/// A reference: its position and its text.
 struct Found {
     from: usize,
     to: usize,
     reference: String,
-    /// Whether only its text is a string, as in `@import "a.css"`, and not all of a `url()`.
+    /// Whether the token is a string, as in `@import "a.css"`, and not a whole `url()`.
     is_string: bool,
 }
 
-/// The style sheet with each reference as `link` writes it; what it gives none for stays. None if nothing changes.
+/// Returns the style sheet with each reference replaced by the result of `link`; a reference without a result stays.
+/// Returns `None` if nothing changes.
 ///
-/// The same goes for the declarations of a `style` attribute.
+/// Also accepts the declarations of a `style` attribute.
 pub fn rewrite(css: &str, mut link: impl FnMut(&str) -> Option<String>) -> Option<String> {
     let mut found = Vec::new();
     let mut input = ParserInput::new(css);
@@ -35,7 +36,7 @@ pub fn rewrite(css: &str, mut link: impl FnMut(&str) -> Option<String>) -> Optio
         };
         let (Ok(()), Some(before)) = (serialized, css.get(done..from)) else { continue };
         written.push_str(before);
-        // In a page, `</style` would end the sheet.
+        // In a page, `</style` would end the style sheet.
         written.push_str(&token.replace('<', "\\3c "));
         done = to;
     }
@@ -46,7 +47,7 @@ pub fn rewrite(css: &str, mut link: impl FnMut(&str) -> Option<String>) -> Optio
     Some(written)
 }
 
-/// `depth`: so many blocks more may be entered.
+/// `depth` is the number of levels that may still be entered.
 fn collect(parser: &mut Parser<'_, '_>, found: &mut Vec<Found>, depth: usize) {
     let mut is_import = false;
     loop {
@@ -59,7 +60,7 @@ fn collect(parser: &mut Parser<'_, '_>, found: &mut Vec<Found>, depth: usize) {
                 is_import = name.eq_ignore_ascii_case("import");
                 continue;
             }
-            // Between the keyword and what it imports.
+            // Comments may stand between the keyword and the URL.
             Token::Comment(_) => {
                 is_import = was_import;
                 continue;
@@ -90,7 +91,7 @@ fn collect(parser: &mut Parser<'_, '_>, found: &mut Vec<Found>, depth: usize) {
 }
 
 fn nested(parser: &mut Parser<'_, '_>, found: &mut Vec<Found>, are_images: bool, depth: usize) {
-    // A block that isn't entered is passed over as a whole.
+    // A block that isn't entered is skipped as a whole.
     let Some(depth) = depth.checked_sub(1) else { return };
     let _ended: Result<(), ParseError<'_, ()>> = parser.parse_nested_block(|inside| {
         if are_images {
@@ -102,7 +103,7 @@ fn nested(parser: &mut Parser<'_, '_>, found: &mut Vec<Found>, are_images: bool,
     });
 }
 
-/// The references of an `image-set()`; `type("image/png")` is none.
+/// Collects the references of an `image-set()`, except `type("image/png")`.
 fn images(parser: &mut Parser<'_, '_>, found: &mut Vec<Found>) {
     loop {
         parser.skip_whitespace();
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_found_wherever_they_stand() {
+    fn finds_references_in_every_position() {
         for (css, expected) in [
             ("a{b:url(x.png)}", "a{b:url(/r/x.png)}"),
             ("a{b:url( 'x.png' )}", "a{b:url(/r/x.png)}"),
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_reference_stays() {
+    fn ignores_what_only_looks_like_a_reference() {
         for css in [
             "/* url(x.png) */ a{content:'url(x.png)'}",
             "a{b:url(data:image/png;base64,AA==)}",
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_without_end_are_no_danger_to_the_stack() {
+    fn unlimited_nesting_does_not_overflow_the_stack() {
         for open in ["(", "{", "[", "a(", "image-set("] {
             let css = format!("{}url(x.png)", open.repeat(200_000));
             assert_eq!(rewritten(&css), css, "{open}");
@@ -187,13 +188,13 @@ mod tests {
     }
 
     #[test]
-    fn everything_between_stays_as_it_was() {
+    fn everything_else_stays_unchanged() {
         let css = "a { color : red ; }\r\n/* é */\tb{c:url(x.png)}<!-- -->}}\u{1f600} d";
         assert_eq!(rewritten(css), css.replace("x.png", "/r/x.png"));
     }
 
     #[test]
-    fn what_is_written_can_not_leave_its_place() {
+    fn a_reference_can_not_leave_its_context() {
         let written = rewrite("a{b:url(x)}", |_| Some("a)b'c\"d\\e\n</style>".to_owned())).unwrap();
         assert!(!written.contains("</style"), "{written}");
         let read = rewrite(&written, |reference| {

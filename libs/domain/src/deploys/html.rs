@@ -1,4 +1,4 @@
-//! References in a page, found and rewritten by an HTML rewriter, and the page's title.
+//! Rewrites references in a page, and extracts the title and missing paths.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -9,30 +9,26 @@ use lol_html::{RewriteStrSettings, element, rewrite_str, text};
 use super::css;
 use super::links::{Linked, Links, Use};
 
-/// A page as it is to be served.
+/// A rewritten page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewritten {
-    /// Its HTML.
     pub html: String,
-    /// Its title; empty if it has none.
+    /// Title of the page; empty if it has none.
     pub title: String,
-    /// Paths it refers to that aren't there.
+    /// Referenced paths that don't exist.
     pub missing: BTreeSet<String>,
 }
 
-/// The page can't be read.
+/// The page can't be parsed.
 #[derive(Debug, thiserror::Error)]
 #[error("it can't be read as HTML: {0}")]
 pub struct Unreadable(String);
 
 /// Rewrites the page at a path of the site.
-///
-/// # Errors
-/// [`Unreadable`].
 pub fn rewrite(document: &str, html: &str, links: &Links) -> Result<Rewritten, Unreadable> {
     let base_href = base_href(html)?;
     let base = Links::base(document, base_href.as_deref());
-    // A page that says itself where its images may come from would refuse other addresses.
+    // A page with its own policy would block images at other URLs.
     let has_policy = contains_ignoring_case(html, "content-security-policy");
     let page = Page { links, base, has_policy, missing: RefCell::default() };
     let (title, in_title) = (RefCell::new(String::new()), Cell::new(false));
@@ -60,7 +56,7 @@ pub fn rewrite(document: &str, html: &str, links: &Links) -> Result<Rewritten, U
             Ok(())
         }))
         .append_element_content_handler(text!("style", |chunk| {
-            // It comes in pieces; all of it is written in the place of the last one.
+            // Text arrives in chunks; the whole result replaces the last one.
             if chunk.text_type() != TextType::RawText && chunk.text_type() != TextType::Data {
                 return Ok(());
             }
@@ -68,7 +64,7 @@ pub fn rewrite(document: &str, html: &str, links: &Links) -> Result<Rewritten, U
             if chunk.last_in_text_node() {
                 let whole = style.take();
                 let written = page.css(&whole).unwrap_or(whole);
-                // Only a rewritten reference could hold an end tag, and its `<` is escaped.
+                // Only a rewritten reference could contain an end tag, and its `<` is escaped.
                 chunk.replace(&written, ContentType::Html);
             } else {
                 chunk.remove();
@@ -83,7 +79,7 @@ pub fn rewrite(document: &str, html: &str, links: &Links) -> Result<Rewritten, U
     Ok(Rewritten { html: written, title, missing: page.missing.into_inner() })
 }
 
-/// What the page's first `<base>` says.
+/// Returns the `href` of the page's first `<base>`.
 fn base_href(html: &str) -> Result<Option<String>, Unreadable> {
     if !contains_ignoring_case(html, "<base") {
         return Ok(None);
@@ -105,16 +101,16 @@ fn contains_ignoring_case(text: &str, word: &str) -> bool {
 
 struct Page<'a> {
     links: &'a Links,
-    /// Where references begin; none if on another site.
+    /// Base folder of references; `None` if it is on another site.
     base: Option<String>,
     has_policy: bool,
     missing: RefCell<BTreeSet<String>>,
 }
 
-/// How an attribute holds references.
+/// How an attribute contains references.
 enum Holds {
     One(Use),
-    /// Several, each with a width or density behind it.
+    /// Several references, each with a width or density.
     Set,
     Style,
 }
@@ -133,7 +129,7 @@ impl Page<'_> {
         for attribute in element.attributes() {
             let name = attribute.name();
             let Some(holds) = holds(&tag, &name, is_image_meta) else { continue };
-            // Attributes are given as they stand in the file.
+            // Attributes are returned as written, with character references.
             let value = html_escape::decode_html_entities(&attribute.value()).into_owned();
             let new = match holds {
                 Holds::One(used) => self.link(&value, used, !name.starts_with("data-")),
@@ -143,7 +139,7 @@ impl Page<'_> {
             written.extend(new.map(|new| (name, new)));
         }
         for (name, value) in written {
-            // The digest of a style sheet isn't that of what it was rewritten to.
+            // A digest of the original style sheet would not match the rewritten one.
             if tag == "link" && name == "href" && about_stylesheet(element) {
                 element.remove_attribute("integrity");
             }
@@ -164,7 +160,8 @@ impl Page<'_> {
         }
     }
 
-    /// `a.png 1x, b.png 2x`: a reference ends at white space, or at a comma behind it (HTML, 4.8.4.2.1).
+    /// Rewrites a list such as `a.png 1x, b.png 2x`: a URL ends at white space, or at a comma after it (HTML,
+    /// 4.8.4.2.1).
     fn set(&self, value: &str) -> Option<String> {
         let mut rest = value.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
         let mut candidates = Vec::new();
@@ -193,7 +190,7 @@ fn about_stylesheet(element: &Element<'_, '_>) -> bool {
     element.get_attribute("rel").is_some_and(|rel| rel.to_ascii_lowercase().contains("stylesheet"))
 }
 
-/// What an attribute of an element holds; none if no reference.
+/// Returns what an attribute contains; `None` if no reference.
 fn holds(tag: &str, name: &str, is_image_meta: bool) -> Option<Holds> {
     use Use::{Embedded, Followed, OwnOrigin};
     let one = |used| Some(Holds::One(used));

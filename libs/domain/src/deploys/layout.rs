@@ -1,16 +1,16 @@
-//! Where the site lies within a zip: somebody packs the folder, its content, or the whole project around it.
+//! Finds the site's root in a zip, which may contain the folder, its contents, or the whole project.
 
 use std::collections::BTreeSet;
 
 use super::paths;
 
-/// Folders that builds are written to.
+/// Output folders of common builds.
 const BUILDS: [&str; 6] = ["dist", "out", "build", "public", "_site", "docs"];
 
-/// The folder of the site, with a slash at its end, or empty for the whole zip. None if nothing in it is a page.
+/// Returns the site's root folder with a trailing slash, empty for the whole zip; `None` if the zip contains no page.
 ///
-/// The zip itself or its single top folder, unless that is a project with its build below; without an `index.html`
-/// in any of those, wherever one lies least deep.
+/// The root is the zip itself or its single top folder, unless that is a project with a build folder. Without an
+/// `index.html` in any of these, it is the folder of the one nearest to the top.
 pub fn root_of<'a>(files: impl Iterator<Item = &'a str>) -> Option<String> {
     let files: BTreeSet<&str> = files.collect();
     let top = single_top_folder(&files);
@@ -31,7 +31,7 @@ pub fn root_of<'a>(files: impl Iterator<Item = &'a str>) -> Option<String> {
             .map(|file| file[..folder(file)].to_owned())
     };
     least_deep(&|file| paths::name_of(file) == "index.html").or_else(|| {
-        // Without any index, pages may still lie side by side.
+        // Without any index, there may still be pages at the top.
         let is_at_top = |file: &str| {
             paths::is_page(file) && file.strip_prefix(&top).is_some_and(|name| !name.contains('/'))
         };
@@ -43,7 +43,7 @@ pub fn root_of<'a>(files: impl Iterator<Item = &'a str>) -> Option<String> {
     })
 }
 
-/// The folder that everything lies in, with a slash at its end; empty if there is none.
+/// Returns the folder that contains all files, with a trailing slash; empty if there is none.
 fn single_top_folder(files: &BTreeSet<&str>) -> String {
     let mut folders = files.iter().map(|file| file.split_once('/').map(|(folder, _)| folder));
     match folders.next().flatten() {
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_site_is_found_wherever_it_was_packed() {
+    fn finds_the_site_in_every_layout() {
         for (files, root) in [
             (["index.html", "a.css"].as_slice(), ""),
             (&["site/index.html", "site/a.css"], "site/"),
@@ -65,7 +65,7 @@ mod tests {
             (&["package/package.json", "package/dist/index.html"], "package/dist/"),
             (&["readme.md", "out/index.html"], "out/"),
             (&["readme.md", "build/index.html", "src/a.js"], "build/"),
-            // A page of that name is no build.
+            // A page of that name is no build folder.
             (&["index.html", "build/index.html", "a.css"], ""),
             (&["p/package.json", "p/lib/site/index.html", "p/lib/site/sub/index.html"], "p/lib/site/"),
             (&["about.html", "contact.html"], ""),

@@ -1,4 +1,4 @@
-//! What references between a site's files become.
+//! Resolves references between the files of a deployed site.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 use super::paths;
 use crate::pages;
 
-/// What must not stand as it is in a path that stands in HTML or CSS.
+/// Characters escaped in a path inside HTML or CSS.
 const IN_PATH: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -22,51 +22,51 @@ const IN_PATH: &AsciiSet = &CONTROLS
     .add(b'\\')
     .add(b'`');
 
-/// Folders within folders that a site may have been built for, at most: a path may have hundreds of thousands.
+/// Maximum number of leading folders to strip: a path may have hundreds of thousands.
 const BUILT_FOR_MAX: usize = 8;
 
-/// Where a file of the zip is to be found.
+/// Where a file of the zip is served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// It is the page with that slug.
+    /// The page with that slug.
     Page(String),
-    /// It is served at its path, and by its content at this address if it has one.
+    /// A file at its path; images and fonts also have a URL by content.
     File(Option<String>),
 }
 
-/// Everything of a site, by path.
+/// All files of a site, by path.
 #[derive(Debug, Clone, Default)]
 pub struct Links(BTreeMap<String, Target>);
 
 /// How a reference is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// It is shown or loaded, from wherever it is: an image, a font.
+    /// Shown or loaded from any origin: an image, a font.
     Embedded,
-    /// It is loaded, and must be of the site's own origin: a script, a frame, a symbol.
+    /// Loaded, and required to be same-origin: a script, a frame, a symbol.
     OwnOrigin,
-    /// It is followed by people.
+    /// A link that visitors follow.
     Followed,
 }
 
-/// What became of a reference.
+/// The result for a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Linked {
-    /// It stays as it is: it leads elsewhere, or nowhere.
+    /// Unchanged: it refers to another site, or to nothing.
     AsItIs,
-    /// It is written so.
+    /// Replaced by this text.
     To(String),
-    /// There is no such file. It is written so, and whoever made the site is told of the path.
+    /// No such file: replaced by the first text, and the second is the missing path to report.
     Missing(String, String),
 }
 
 impl Links {
-    /// Links between these.
+    /// Creates the links between these files.
     pub fn new(targets: BTreeMap<String, Target>) -> Self {
         Self(targets)
     }
 
-    /// The folder that a document's references begin from: its own, or what its `<base>` says. None if that is
+    /// Returns the base folder of a document's references: its own, or that of its `<base>`; `None` if that is on
     /// another site.
     pub fn base(document: &str, base_href: Option<&str>) -> Option<String> {
         let own = document[..document.len() - paths::name_of(document).len()].to_owned();
@@ -81,7 +81,7 @@ impl Links {
         Some(if folder.is_empty() || folder.ends_with('/') { folder } else { format!("{folder}/") })
     }
 
-    /// What a reference becomes that begins from the folder `base`.
+    /// Resolves a reference relative to the folder `base`.
     pub fn link(&self, base: &str, reference: &str, used: Use) -> Linked {
         let reference = reference.trim();
         if reference.is_empty() || reference.starts_with(['#', '?']) || leads_elsewhere(reference) {
@@ -101,8 +101,7 @@ impl Links {
         Linked::Missing(absolute, joined)
     }
 
-    /// The file at a path. Sites built to be served below a folder name that folder in absolute paths, though it
-    /// isn't in their zip.
+    /// Finds the file at a path. A site built for a subfolder has that folder in absolute paths, but not in the zip.
     fn find(&self, path: &str, is_absolute: bool) -> Option<(&str, &Target)> {
         let mut path = path;
         for _ in 0..BUILT_FOR_MAX {
@@ -115,7 +114,7 @@ impl Links {
         self.served(path)
     }
 
-    /// What servers of static sites give for a path.
+    /// Finds the file that a static web server would send for a path.
     fn served(&self, path: &str) -> Option<(&str, &Target)> {
         let at = |path: &str| self.0.get_key_value(path).map(|(path, target)| (path.as_str(), target));
         let folder = path.trim_end_matches('/');
@@ -128,7 +127,7 @@ impl Links {
 fn written(path: &str, target: &Target, rest: &str, used: Use) -> String {
     match target {
         Target::Page(slug) => format!("{}{rest}", pages::path_of(slug)),
-        // A part of another origin's SVG can't be used.
+        // A fragment of an SVG from another origin can't be used.
         Target::File(Some(address)) if used == Use::Embedded && !rest.contains('#') => {
             format!("{address}{rest}")
         }
@@ -136,7 +135,7 @@ fn written(path: &str, target: &Target, rest: &str, used: Use) -> String {
     }
 }
 
-/// A page that isn't in the zip may be on the site all the same, under its slug.
+/// Returns the slug of a page outside the zip, which may exist on the site all the same.
 fn page_like(path: &str) -> Option<String> {
     let path = path.trim_end_matches('/');
     let file = if paths::is_page(path) { path.to_owned() } else { format!("{path}.html") };
@@ -148,12 +147,12 @@ fn escaped(path: &str) -> String {
     utf8_percent_encode(path, IN_PATH).to_string()
 }
 
-/// Path, and query and fragment.
+/// Splits a reference into its path, and its query and fragment.
 fn split(reference: &str) -> (&str, &str) {
     reference.split_at(reference.find(['?', '#']).unwrap_or(reference.len()))
 }
 
-/// Whether a reference has a scheme, or names a host.
+/// Returns whether a reference has a scheme or a host.
 fn leads_elsewhere(reference: &str) -> bool {
     let scheme = reference.split_once(':').map(|(scheme, _)| scheme);
     let is_scheme = |scheme: &str| {
@@ -163,7 +162,7 @@ fn leads_elsewhere(reference: &str) -> bool {
     reference.starts_with("//") || scheme.is_some_and(is_scheme)
 }
 
-/// `path` from `base`, without `.` and `..`; what leads above the site's root stays there, as browsers have it.
+/// Joins `path` to `base` and resolves `.` and `..`; like in browsers, `..` above the root has no effect.
 fn join(base: &str, path: &str) -> String {
     let from = if path.starts_with('/') { "" } else { base };
     let mut parts: Vec<&str> = Vec::new();
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_embedded_by_their_content_and_everything_else_by_its_path() {
+    fn images_are_linked_by_content_and_other_files_by_path() {
         assert_eq!(to("a/", "logo.png?v=2", Use::Embedded), "https://assets.test/ab/logo.png?v=2");
         assert_eq!(to("a/", "logo.png", Use::Followed), "/a/logo.png");
         assert_eq!(to("", "icons.svg#home", Use::Embedded), "/icons.svg#home");
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_elsewhere_stays_as_it_is() {
+    fn references_to_other_sites_are_unchanged() {
         for reference in [
             "https://x.test/a.png",
             "//x.test/a.png",
@@ -263,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_unless_it_may_be_a_page() {
+    fn a_missing_file_is_reported_unless_it_may_be_a_page() {
         let missing = |path: &str| Linked::Missing(format!("/{path}"), path.to_owned());
         assert_eq!(links().link("a/", "none.png", Use::Embedded), missing("a/none.png"));
         assert_eq!(links().link("", "/none.js", Use::OwnOrigin), missing("none.js"));
@@ -273,20 +272,20 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_the_site_was_built_for_need_not_be_there() {
+    fn a_subfolder_the_site_was_built_for_may_be_absent() {
         assert_eq!(to("a/", "/theme/v2/js/app.js", Use::OwnOrigin), "/js/app.js");
         assert_eq!(to("a/", "/theme/b.html", Use::Followed), "/bb");
         assert!(matches!(links().link("", "theme/js/app.js", Use::OwnOrigin), Linked::Missing(..)));
     }
 
     #[test]
-    fn a_path_of_folders_without_end_is_looked_for_and_not_found() {
+    fn a_path_of_very_many_folders_is_not_found() {
         let endless = "/a".repeat(250_000);
         assert!(matches!(links().link("", &endless, Use::OwnOrigin), Linked::Missing(..)));
     }
 
     #[test]
-    fn a_base_is_where_references_begin() {
+    fn references_are_relative_to_the_base() {
         for (document, href, base) in [
             ("a/b.html", None, Some("a/")),
             ("b.html", None, Some("")),

@@ -1,37 +1,34 @@
-//! Paths within a zip, and the slugs that pages get of them.
+//! Paths in a zip, and the slugs of its pages.
 
 use crate::pages;
 
-/// Most bytes of a path.
+/// Maximum length of a path, in bytes.
 const PATH_BYTES_MAX: usize = 1_000;
 
-/// Why an entry's name is no path.
+/// Why an entry's name is no valid path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoPath {
-    /// It isn't UTF-8.
+    /// Not UTF-8.
     #[error("its name is not UTF-8")]
     NotUtf8,
-    /// It holds a NUL or another control character.
+    /// Contains NUL or another control character.
     #[error("its name has a control character")]
     Control,
-    /// It holds a backslash.
+    /// Contains a backslash.
     #[error("its name has a backslash; folders are separated by `/`")]
     Backslash,
-    /// It begins at a root.
+    /// Absolute.
     #[error("its path is absolute")]
     Absolute,
-    /// It leads out of the folder.
+    /// Leads out of the folder.
     #[error("its path leads upwards by `..`")]
     Upwards,
-    /// It is empty, or too long.
+    /// Empty or too long.
     #[error("its path is empty or longer than {PATH_BYTES_MAX} bytes")]
     Length,
 }
 
-/// The path of an entry, by its name: without `.` and doubled slashes.
-///
-/// # Errors
-/// [`NoPath`].
+/// Returns the normalized path of an entry's name, without `.` and double slashes.
 pub fn read(name: &[u8]) -> Result<String, NoPath> {
     let name = std::str::from_utf8(name).map_err(|_| NoPath::NotUtf8)?;
     if name.chars().any(char::is_control) {
@@ -52,7 +49,7 @@ pub fn read(name: &[u8]) -> Result<String, NoPath> {
     if path.is_empty() || path.len() > PATH_BYTES_MAX { Err(NoPath::Length) } else { Ok(path) }
 }
 
-/// Whether a path is one of those that macOS and Windows leave in zips.
+/// Returns whether macOS or Windows added the file to the zip.
 pub fn is_junk(path: &str) -> bool {
     let name = name_of(path);
     path.split('/').any(|part| part == "__MACOSX")
@@ -60,14 +57,14 @@ pub fn is_junk(path: &str) -> bool {
         || name.starts_with("._")
 }
 
-/// Whether a file is a page.
+/// Returns whether a file is a page.
 pub fn is_page(path: &str) -> bool {
     let name = name_of(path).to_ascii_lowercase();
     name.ends_with(".html") || name.ends_with(".htm")
 }
 
-/// The slug of a page at that path of the site: without its ending, in lower case, and with `-` for what slugs
-/// can't have. It may still be none, being too short or too long.
+/// Returns the slug of a page's path: without extension, in lower case, and with `-` in place of invalid characters.
+/// It may still be too short or too long.
 pub fn slug_of(path: &str) -> String {
     let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem).to_lowercase();
     let stem = match stem.rsplit_once('/') {
@@ -85,7 +82,7 @@ pub fn slug_of(path: &str) -> String {
     slug
 }
 
-/// The last part of a path.
+/// Returns the last segment of a path.
 pub fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
@@ -95,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_leads_elsewhere_is_no_path() {
+    fn rejects_paths_that_leave_the_folder() {
         for (name, why) in [
             (b"../a".as_slice(), NoPath::Upwards),
             (b"a/../../b", NoPath::Upwards),
@@ -114,14 +111,14 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_written_in_one_way() {
+    fn a_path_is_normalized() {
         for (name, path) in [("a/b.html", "a/b.html"), ("./a//b", "a/b"), ("a/./b/", "a/b"), ("..a", "..a")] {
             assert_eq!(read(name.as_bytes()).as_deref(), Ok(path));
         }
     }
 
     #[test]
-    fn slugs_are_made_of_paths() {
+    fn slugs_are_derived_from_paths() {
         for (path, slug) in [
             ("index.html", "index"),
             ("a/index.html", "a"),
@@ -136,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_systems_leave_behind_is_junk() {
+    fn files_of_operating_systems_are_junk() {
         for junk in ["__MACOSX/a/._b", ".DS_Store", "a/.DS_Store", "a/._b", "Thumbs.db"] {
             assert!(is_junk(junk), "{junk}");
         }

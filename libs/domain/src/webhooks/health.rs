@@ -1,20 +1,20 @@
-//! What an attempt shows of its webhook, beyond its delivery.
+//! The health of a webhook, derived from its attempts.
 
 use chrono::TimeDelta;
 
 use super::verdict::Verdict;
 
-/// Why a webhook is switched off by us.
+/// Why a webhook was deactivated automatically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// Its receiver says that there is nobody.
+    /// The receiver responded that the webhook is gone.
     Gone,
-    /// Nothing was delivered for too long.
+    /// No delivery has succeeded for too long.
     Failing,
 }
 
 impl Reason {
-    /// Its word in the API and at rest.
+    /// Returns the reason's name in the API and in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Gone => "gone",
@@ -23,21 +23,20 @@ impl Reason {
     }
 }
 
-/// What is to be noted of a webhook.
+/// A change of a webhook's health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Diagnosis {
-    /// Nothing new.
     Nothing,
-    /// It works again.
+    /// The webhook works again.
     Works,
-    /// It has begun to fail.
+    /// The webhook has begun to fail.
     Fails,
-    /// It is switched off.
+    /// The webhook must be deactivated.
     Ends(Reason),
 }
 
-/// What follows for a webhook that has failed for `failing_for` already, if it has. Being out of reach for a moment,
-/// or for a night, ends nothing: only when a delivery is given up (`is_last`) and all have failed for `patience`.
+/// Diagnoses a webhook that has been failing for `failing_for`, if it has. A short outage, or one night, deactivates
+/// nothing: only the last attempt of a delivery does (`is_last`), and only if all have failed for `failing_max`.
 pub fn diagnose(
     verdict: &Verdict,
     is_last: bool,
@@ -61,7 +60,7 @@ mod tests {
     const DAY: TimeDelta = TimeDelta::days(1);
 
     #[test]
-    fn a_webhook_ends_when_it_is_gone_or_has_only_failed_for_days() {
+    fn a_webhook_is_deactivated_when_gone_or_after_days_of_failures() {
         let after = |verdict: &Verdict, is_last, days: Option<i32>| {
             diagnose(verdict, is_last, days.map(|days| DAY * days), DAY * 5)
         };

@@ -1,4 +1,4 @@
-//! What may be wished of a webhook.
+//! Validation of webhook settings.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,19 @@ use crate::FieldError;
 use crate::chat::teams;
 use crate::field_error::check_length;
 
-/// What is wished anew; `None` leaves a part out of the check.
+/// Settings of a create or update request; `None` where the request has none.
 #[derive(Debug, Default)]
 pub struct WebhookSettings<'a> {
-    /// Where deliveries go.
+    /// URL that receives the deliveries.
     pub url: Option<&'a str>,
-    /// What it is told of.
     pub events: Option<&'a [String]>,
-    /// The owner's own note.
     pub description: Option<&'a str>,
-    /// New names for answers.
+    /// Names of fields in deliveries, by field name.
     pub field_mapping: Option<&'a BTreeMap<String, String>>,
-    /// The Telegram chat.
     pub telegram_chat_id: Option<&'a str>,
 }
 
-/// What is wrong with what is wished. Where an address may lead is the outgoing guard's to say.
+/// Validates webhook settings. `outbound` checks where a URL may lead.
 pub fn check(settings: &WebhookSettings<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     errors.extend(settings.url.and_then(check_url));
@@ -42,14 +39,14 @@ pub fn check(settings: &WebhookSettings<'_>) -> Vec<FieldError> {
     errors
 }
 
-/// What is missing when a webhook writes by that template: Telegram needs a chat.
+/// Returns the error of a Telegram webhook without a chat.
 pub fn check_chat(template: Template, telegram_chat_id: Option<&str>) -> Option<FieldError> {
     let message = "telegramChatId is needed when template is telegram";
     let is_missing = template == Template::Telegram && telegram_chat_id.is_none();
     is_missing.then(|| FieldError::new("telegramChatId", "required", message))
 }
 
-/// As [`crate::chat::telegram::CHAT_ID_PATTERN`] has it.
+/// Matches [`crate::chat::telegram::CHAT_ID_PATTERN`].
 fn is_chat_id(text: &str) -> bool {
     match text.strip_prefix('@') {
         Some(name) => {
@@ -131,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_http_without_credentials_and_not_retired() {
+    fn a_url_is_http_without_credentials_and_not_retired() {
         assert_eq!(of_url("https://example.com/hook?a=b"), None);
         for wrong in ["", "example.com", "ftp://example.com", "mailto:a@b.co", "https://"] {
             assert_eq!(of_url(wrong), Some("url"), "{wrong}");
@@ -142,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_known_and_no_more_than_there_are() {
+    fn events_are_known_and_bounded() {
         let of = |events: &[&str]| {
             let events: Vec<_> = events.iter().map(ToString::to_string).collect();
             field_error(&WebhookSettings { events: Some(&events), ..WebhookSettings::default() })
@@ -155,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_is_bounded_and_maps_to_something() {
+    fn a_mapping_is_bounded_and_has_no_empty_names() {
         let of = |mapping: BTreeMap<String, String>| {
             field_error(&WebhookSettings { field_mapping: Some(&mapping), ..WebhookSettings::default() })
         };
@@ -170,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn telegram_needs_a_chat_written_as_telegram_does() {
+    fn a_telegram_chat_id_is_a_number_or_a_channel() {
         let missing = check_chat(Template::Telegram, None).unwrap();
         assert_eq!((missing.field.as_str(), missing.code), ("telegramChatId", "required"));
         assert_eq!(check_chat(Template::Slack, None), None);

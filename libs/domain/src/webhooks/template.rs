@@ -1,9 +1,9 @@
-//! For whom a delivery is written.
+//! Formats of webhook deliveries.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The form of a webhook's bodies.
+/// Format of a webhook's deliveries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -17,18 +17,18 @@ pub enum Template {
     Discord,
     /// A Telegram bot's `sendMessage`.
     Telegram,
-    /// Microsoft Teams, over a workflow.
+    /// Microsoft Teams, by a workflow.
     Teams,
     /// Google Chat's incoming webhooks.
     GoogleChat,
 }
 
 impl Template {
-    /// Every one.
+    /// Every template.
     pub const ALL: [Self; 6] =
         [Self::Default, Self::Slack, Self::Discord, Self::Telegram, Self::Teams, Self::GoogleChat];
 
-    /// Its word in the API and at rest.
+    /// Returns the template's name in the API and in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -40,7 +40,7 @@ impl Template {
         }
     }
 
-    /// The one with that word.
+    /// Parses the result of [`Self::as_str`].
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|template| template.as_str() == word)
     }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_templates_word_is_what_the_api_writes() {
+    fn the_name_equals_the_json() {
         for template in Template::ALL {
             assert_eq!(serde_json::json!(template), template.as_str());
             assert_eq!(Template::parse(template.as_str()), Some(template));

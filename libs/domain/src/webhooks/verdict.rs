@@ -1,4 +1,4 @@
-//! What a receiver's answer means: done, later, never, or never again.
+//! Classifies the responses of receivers: delivered, retry, give up, or deactivate.
 
 use std::time::Duration;
 
@@ -7,36 +7,33 @@ use serde_json::Value;
 use super::Template;
 use crate::chat::{discord, google_chat, slack, teams, telegram};
 
-/// A receiver's answer as far as it decides anything.
+/// The part of a receiver's response that decides.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
-    /// Its status.
     pub status: u16,
-    /// Its `Retry-After`, read.
+    /// Parsed `Retry-After` header.
     pub retry_after: Option<Duration>,
-    /// The beginning of its body.
+    /// Beginning of the body.
     pub body: &'a [u8],
 }
 
-/// What follows from an answer.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was taken.
     Delivered,
-    /// It may be taken later, not before that has passed.
+    /// Retry, at the earliest after this delay.
     Retry(Option<Duration>),
-    /// This will never be taken; the next event may be.
+    /// This delivery will never be accepted; the next event may be.
     GiveUp,
-    /// There is nobody at this address any more: the webhook is switched off.
+    /// The receiver no longer exists: the webhook is deactivated.
     Gone,
-    /// A Telegram group has another id from now on: it is sent there at once.
+    /// A Telegram group has a new id: the delivery is repeated there at once.
     Moved {
-        /// That id.
         chat_id: String,
     },
 }
 
-/// What follows from `answer`, which each platform gives in its own way.
+/// Classifies `response` by the rules of the template's platform.
 pub fn judge(template: Template, answer: &Answer<'_>) -> Verdict {
     match template {
         Template::Default => answer.plain(),
@@ -49,7 +46,7 @@ pub fn judge(template: Template, answer: &Answer<'_>) -> Verdict {
 }
 
 impl Answer<'_> {
-    /// Standard Webhooks: 2xx is taken, 410 is gone, a redirect like all else is tried again.
+    /// Applies Standard Webhooks: 2xx is delivered, 410 is gone, anything else, redirects included, is retried.
     pub(crate) fn plain(&self) -> Verdict {
         match self.status {
             200..300 => Verdict::Delivered,
@@ -62,7 +59,7 @@ impl Answer<'_> {
         serde_json::from_slice(self.body).unwrap_or_default()
     }
 
-    /// A pause in seconds, whole or not, at this place of the body.
+    /// Returns the delay in seconds, integer or not, at this JSON pointer of the body.
     pub(crate) fn asked_in_body(&self, pointer: &str) -> Option<Duration> {
         let seconds = self.json().pointer(pointer)?.as_f64()?;
         Duration::try_from_secs_f64(seconds).ok()

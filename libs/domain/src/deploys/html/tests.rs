@@ -1,4 +1,4 @@
-//! Pages as static-site builders write them.
+//! Tests with pages as static site generators write them.
 
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ fn every_kind_of_reference_is_rewritten() {
 }
 
 #[test]
-fn what_leads_elsewhere_stays_as_it_was_written() {
+fn references_to_other_sites_are_unchanged() {
     let html = "<!DOCTYPE html><a href='https://x.test/?a&amp;b'>x</a><img src=data:image/gif;base64,R0== >\
         <a href='#x'><a href=mailto:a@b.co><link rel=canonical href=https://x.test/><style>a{b:c}</style>\
         <script>var a = '<img src=img/x.png>';</script><!-- <img src=img/x.png> --><meta name=d content=b.html>";
@@ -97,7 +97,7 @@ fn what_leads_elsewhere_stays_as_it_was_written() {
 }
 
 #[test]
-fn a_base_is_followed_and_taken_away() {
+fn a_base_is_applied_and_removed() {
     let html = "<base href=\"/img/\"><img src=x.png><a href=../b.html>";
     let expected = "<base><img src=\"https://assets.test/11/x.png\"><a href=\"/bb\">";
     assert_eq!(at("a/index.html", html).html, expected);
@@ -106,7 +106,7 @@ fn a_base_is_followed_and_taken_away() {
 }
 
 #[test]
-fn a_title_is_read_and_no_pictures_title() {
+fn the_title_is_the_pages_and_not_that_of_an_svg() {
     for (html, title) in [
         ("<title>A &amp; B\n  &eacute;</title>", "A & B é"),
         ("<svg><title>no</title></svg><title>yes</title>", "yes"),
@@ -118,7 +118,7 @@ fn a_title_is_read_and_no_pictures_title() {
 }
 
 #[test]
-fn what_is_missing_is_told_once() {
+fn each_missing_path_is_reported_once() {
     let html =
         "<img src=no.png><img src=no.png><script src=/no.js></script><a href=b2.html><img data-src=lazy.png>";
     let rewritten = at("a/index.html", html);
@@ -127,20 +127,20 @@ fn what_is_missing_is_told_once() {
 }
 
 #[test]
-fn a_page_with_a_policy_of_its_own_keeps_its_images_on_its_site() {
+fn a_page_with_its_own_policy_keeps_image_paths() {
     let html = "<meta http-equiv=Content-Security-Policy content=\"img-src 'self'\"><img src=img/x.png>";
     assert!(at("index.html", html).html.ends_with("<img src=\"/img/x.png\">"));
 }
 
 #[test]
-fn the_digest_of_a_rewritten_style_sheet_goes_and_that_of_a_script_stays() {
+fn the_digest_of_a_rewritten_style_sheet_is_removed_and_that_of_a_script_stays() {
     let html = "<link rel=stylesheet integrity=sha256-x href=app.css><script integrity=sha256-y src=app.js></script>";
     let written = at("index.html", html).html;
     assert!(!written.contains("sha256-x") && written.contains("sha256-y"), "{written}");
 }
 
 #[test]
-fn a_broken_page_is_taken_as_browsers_take_it() {
+fn a_malformed_page_is_parsed_as_browsers_do() {
     for html in [
         "<img src=img/x.png",
         "<a href=\"b.html",

@@ -1,4 +1,4 @@
-//! Answers as the platforms document them.
+//! Tests with responses that the platforms document.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn after(seconds: f64) -> Verdict {
 }
 
 #[test]
-fn a_plain_receiver_takes_by_2xx_and_is_gone_by_410() {
+fn a_default_receiver_accepts_by_2xx_and_is_gone_by_410() {
     for status in [200, 201, 204, 299] {
         assert_eq!(judged(Template::Default, status, ""), Verdict::Delivered);
     }
@@ -24,7 +24,7 @@ fn a_plain_receiver_takes_by_2xx_and_is_gone_by_410() {
 }
 
 #[test]
-fn what_slack_will_never_take_is_given_up_and_a_dead_channel_is_gone() {
+fn slack_gives_up_messages_it_never_accepts_and_loses_deleted_channels() {
     assert_eq!(judged(Template::Slack, 200, "ok"), Verdict::Delivered);
     assert_eq!(judged(Template::Slack, 400, "invalid_payload"), Verdict::GiveUp);
     assert_eq!(judged(Template::Slack, 403, "action_prohibited"), Verdict::GiveUp);
@@ -35,7 +35,7 @@ fn what_slack_will_never_take_is_given_up_and_a_dead_channel_is_gone() {
 }
 
 #[test]
-fn discord_says_in_the_body_how_long_to_wait() {
+fn discord_has_the_delay_in_the_body() {
     let limited = r#"{"message": "You are being rate limited.", "retry_after": 0.65, "global": false}"#;
     assert_eq!(judged(Template::Discord, 429, limited), after(0.65));
     let header = Answer { status: 429, retry_after: Some(Duration::from_secs(2)), body: b"<html>" };
@@ -60,7 +60,7 @@ fn telegrams_body_decides() {
     for code in [401, 403, 404] {
         let body = format!(r#"{{"ok": false, "error_code": {code}}}"#);
         assert_eq!(judged(code, &body), Verdict::Gone);
-        // A proxy in between may have its own idea of the status.
+        // A proxy in between may change the status.
         assert_eq!(judged(200, &body), Verdict::Gone);
     }
     assert_eq!(judged(502, "<html>"), Verdict::Retry(None));
@@ -68,7 +68,7 @@ fn telegrams_body_decides() {
 }
 
 #[test]
-fn teams_takes_by_202_and_hides_errors_behind_200() {
+fn teams_accepts_by_202_and_hides_errors_behind_200() {
     let judged = |status, body: &str| judged(Template::Teams, status, body);
     assert_eq!(judged(202, ""), Verdict::Delivered);
     let hidden =
@@ -80,7 +80,7 @@ fn teams_takes_by_202_and_hides_errors_behind_200() {
 }
 
 #[test]
-fn google_chat_refuses_dead_addresses() {
+fn google_chat_rejects_deleted_urls() {
     let judged = |status| judged(Template::GoogleChat, status, "");
     assert_eq!((judged(200), judged(400)), (Verdict::Delivered, Verdict::GiveUp));
     assert_eq!((judged(403), judged(404)), (Verdict::Gone, Verdict::Gone));
@@ -88,7 +88,7 @@ fn google_chat_refuses_dead_addresses() {
 }
 
 #[test]
-fn pauses_no_clock_knows_are_none() {
+fn impossible_delays_are_ignored() {
     for odd in ["-1", "1e400", "\"soon\"", "null"] {
         let body = format!(r#"{{"retry_after": {odd}}}"#);
         assert_eq!(judged(Template::Discord, 429, &body), Verdict::Retry(None), "{odd}");
