@@ -53,7 +53,7 @@ impl<'a> SiteHost<'a> {
     pub(super) fn could_be(self) -> bool {
         match self {
             Self::Subdomain(name) => {
-                domain::subdomains::check("host", name).iter().all(|complaint| complaint.code == "reserved")
+                domain::subdomains::check("host", name).iter().all(|error| error.code == "reserved")
             }
             Self::Custom(host) => domain::domains::read(host, &[]).is_ok_and(|read| read == host),
         }
