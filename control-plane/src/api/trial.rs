@@ -15,7 +15,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use store::accounts::NewTrial;
 use store::keys::NewKey;
-use web::{ClientIp, Created, Envelope, WithHeaders, Problem, Resource};
+use web::{ClientIp, Created, Envelope, Problem, Resource, WithHeaders};
 
 use crate::rate_limit::{self, Policy};
 use crate::{App, initial_subdomain};

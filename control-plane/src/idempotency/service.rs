@@ -8,7 +8,7 @@ use axum::extract::{MatchedPath, Request};
 use axum::response::{IntoResponse, Response};
 use axum::routing::Route;
 use axum::routing::future::RouteFuture;
-use domain::Complaint;
+use domain::FieldError;
 use domain::idempotency::{CallName, is_key};
 use futures::future::{BoxFuture, Either};
 use http::Method;
@@ -97,7 +97,7 @@ async fn handle(app: App, request: Request, route: Route) -> Response {
             match executed.await.map_err(tokio::task::JoinError::try_into_panic) {
                 Ok(response) => response,
                 Err(Ok(panic)) => resume_unwind(panic),
-                Err(Err(_shutdown)) => Problem::away(false).into_response(),
+                Err(Err(_shutdown)) => Problem::outcome_unknown().into_response(),
             }
         }
         Ok(Claim::InFlight) => {
@@ -126,6 +126,6 @@ fn key_of(parts: &Parts) -> Result<&str, Problem> {
     let key = keys.next().filter(|key| is_key(key.as_bytes())).and_then(|key| key.to_str().ok());
     key.filter(|_| keys.next().is_none()).ok_or_else(|| {
         let message = "Idempotency-Key must be one text of 1 to 255 visible ASCII characters";
-        Problem::validation(vec![Complaint::new("Idempotency-Key", "format", message)])
+        Problem::validation(vec![FieldError::new("Idempotency-Key", "format", message)])
     })
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::response::Response;
 use chrono::TimeDelta;
-use domain::sealing::NONCE_BYTES;
+use domain::encryption::NONCE_BYTES;
 use http::{HeaderMap, header};
 use serde::{Deserialize, Serialize};
 use store::sign_ins::{self, NewSignIn};

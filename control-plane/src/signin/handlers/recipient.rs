@@ -63,7 +63,7 @@ pub(in crate::signin) async fn answer(
         update_agreed(&mut tx, recipient.account_id, recipient.id, has_agreed).await?;
         recipient.has_agreed = Some(has_agreed);
     }
-    store::commit(tx).await.map_err(Problem::outcome_unknown)?;
+    store::commit(tx).await.map_err(Problem::commit_failed)?;
     Ok(page(&app, &link_token, &recipient))
 }
 
