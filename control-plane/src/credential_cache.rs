@@ -120,7 +120,7 @@ impl CredentialCache {
                 store::keys::update_last_used(conn, *id, now).await
             }
             Credential::Session { id, last_seen_at, ends_at, .. } => {
-                if !sessions::is_to_be_noted(now, *last_seen_at) {
+                if !sessions::must_record_use(now, *last_seen_at) {
                     return;
                 }
                 let expires_at = sessions::expiry(now, self.session_idle_timeout, *ends_at);

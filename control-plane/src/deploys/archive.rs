@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
-use domain::deploys::paths::{self, NoPath};
+use domain::deploys::paths::{self, PathError};
 use domain::deploys::{FILES_MAX, UNPACKED_BYTES_MAX};
 use zip::{CompressionMethod, ZipArchive};
 
@@ -30,7 +30,7 @@ pub(crate) enum ArchiveError {
     #[error("unpacked, the zip has more than {} MB", UNPACKED_BYTES_MAX >> 20)]
     TooLarge,
     #[error("entry `{0}`: {1}")]
-    InvalidName(String, NoPath),
+    InvalidName(String, PathError),
     #[error("entry `{0}`: {1}")]
     InvalidEntry(String, String),
 }

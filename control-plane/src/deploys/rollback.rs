@@ -4,7 +4,7 @@
 //! pages are unpublished instead of deleted: they may have entries by now, and their address should not be lost.
 
 use contract::Change;
-use domain::pages::Wish;
+use domain::pages::PublicationChange;
 use domain::scopes::Resource;
 use store::deploys::Deploy;
 use store::deploys::undo::PageChange as RecordedChange;
@@ -86,8 +86,10 @@ async fn rollback_page<S>(
         }
     };
     // Restores the visibility even without the old content: an unpublished page must not become visible.
-    let publication =
-        Wish { is_published: Some(publication.is_published), publish_at: publication.publish_at.map(Some) };
+    let publication = PublicationChange {
+        is_published: Some(publication.is_published),
+        publish_at: publication.publish_at.map(Some),
+    };
     let change = PageChange { publication, ..content.map(PageChange::from).unwrap_or_default() };
     store::pages::update_page(tx, account_id, page_id, change, app.clock.now()).await?;
     let page = store::pages::find_page(tx, account_id, page_id).await?;

@@ -191,8 +191,8 @@ impl Unpacker {
         let base = Links::base(&path, None).unwrap_or_default();
         let mut missing = BTreeSet::new();
         let link = |reference: &str| match links.link(&base, reference, Use::Embedded) {
-            Linked::AsItIs => None,
-            Linked::To(to) => Some(to),
+            Linked::Unchanged => None,
+            Linked::Replaced(to) => Some(to),
             Linked::Missing(to, path) => {
                 missing.insert(path);
                 Some(to)

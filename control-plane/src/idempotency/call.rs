@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use axum::routing::Route;
-use domain::idempotency::CallName;
+use domain::idempotency::CallId;
 use futures::FutureExt;
 use http::StatusCode;
 use http::request::Parts;
@@ -34,7 +34,7 @@ pub(super) struct IdempotentCall {
     pub(super) app: App,
     pub(super) account_id: Uuid,
     pub(super) attempt: Attempt,
-    pub(super) name: CallName,
+    pub(super) name: CallId,
 }
 
 impl IdempotentCall {

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::Route;
 use axum::routing::future::RouteFuture;
 use domain::FieldError;
-use domain::idempotency::{CallName, is_key};
+use domain::idempotency::{CallId, is_key};
 use futures::future::{BoxFuture, Either};
 use http::Method;
 use http::request::Parts;
@@ -86,7 +86,7 @@ async fn handle(app: App, request: Request, route: Route) -> Response {
         Ok(key) => key,
         Err(problem) => return problem.into_response(),
     };
-    let name = CallName::new(&app.master_key, &credential, parts.uri.path(), key);
+    let name = CallId::new(&app.master_key, &credential, parts.uri.path(), key);
     let attempt = Attempt { fingerprint: name.fingerprint(), id: app.rng.uuid_v7(app.clock.now()) };
     let body = HashingBody::new(body, &parts);
     let call = IdempotentCall { app, account_id, attempt, name };

@@ -3,7 +3,7 @@
 use axum::extract::FromRequestParts;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use domain::sessions::{expiry, is_to_be_noted};
+use domain::sessions::{expiry, must_record_use};
 use http::request::Parts;
 use http::{HeaderMap, Method};
 use store::Conn;
@@ -27,7 +27,7 @@ async fn find(app: &App, headers: &HeaderMap) -> Result<Option<SignedIn>, Proble
     let mut conn = store::acquire(&app.db).await?;
     let found = sessions::find_session(&mut conn, &token_hash, now).await?;
     let Some(session) = found else { return Ok(None) };
-    if is_to_be_noted(now, session.last_seen_at) {
+    if must_record_use(now, session.last_seen_at) {
         let expires_at = expiry(now, app.signin.config.idle_timeout(), session.ends_at);
         sessions::update_seen(&mut conn, session.id, now, expires_at).await?;
     }

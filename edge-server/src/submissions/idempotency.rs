@@ -6,7 +6,7 @@
 use chrono::{DateTime, Utc};
 use domain::FieldError;
 use domain::encryption::{MasterKey, NONCE_BYTES};
-use domain::idempotency::{CallName, is_key};
+use domain::idempotency::{CallId, is_key};
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use store::idempotency::Claim;
@@ -22,7 +22,7 @@ const HEADER: &str = "idempotency-key";
 pub(super) struct Receipt(pub(super) String);
 
 /// A call under a key of its caller's.
-pub(super) struct Call(CallName);
+pub(super) struct Call(CallId);
 
 /// What is kept of one.
 #[derive(Serialize, Deserialize)]
@@ -50,7 +50,7 @@ impl Call {
             Problem::validation(vec![FieldError::new("Idempotency-Key", "format", message)])
         })?;
         // Visitors have no credential: whoever knows form and key means the same call.
-        Ok(Some(Self(CallName::new(master_key, "visitor", &form_id.to_string(), key))))
+        Ok(Some(Self(CallId::new(master_key, "visitor", &form_id.to_string(), key))))
     }
 
     /// What was answered to this call after `after`, if it was made; else it is this transaction's to make.

@@ -118,7 +118,7 @@ async fn a_page_somebody_edits_right_then_waits_and_keeps_no_other_from_its_time
     until(async || account.published_at(other).await.is_some()).await;
     assert_eq!(account.published_at(held).await, None);
     // The edit takes the schedule away: then there is nothing to publish any more.
-    let wish = domain::pages::Wish { is_published: Some(false), publish_at: None };
+    let wish = domain::pages::PublicationChange { is_published: Some(false), publish_at: None };
     let change = store::pages::PageChange { publication: wish, ..Default::default() };
     store::pages::update_page(&mut edit, account.id, held, change, now()).await.unwrap();
     store::commit(edit).await.unwrap();

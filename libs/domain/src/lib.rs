@@ -1,58 +1,27 @@
-//! Nouns and rules: functions that take values and give a decision.
+//! Domain rules: pure functions that take values and return a decision.
 //!
-//! What a plan allows, what a slug may look like, which answers a form accepts, when a webhook is tried
-//! again. Everything here is pure, so every rule can be tested without a server and read without one.
+//! Plans and their limits, valid slugs, accepted answers, retry schedules. Nothing here does I/O, so every rule is
+//! tested without a server.
 
-pub mod accounts;
-pub mod addresses;
-pub mod analytics;
-pub mod answers;
-pub mod base62;
-pub mod chat;
-pub mod claims;
-pub mod concurrency;
-mod cursor;
-pub mod deploys;
-pub mod domains;
-pub mod encryption;
-pub mod entries;
-mod field_error;
-pub mod fields;
-pub mod folders;
-pub mod form_files;
-pub mod forms;
-pub mod help;
-pub mod honeypot;
-pub mod idempotency;
-pub mod keys;
-pub mod media;
-pub mod months;
-pub mod pages;
-pub mod patterns;
-pub mod plans;
-pub mod proof_of_work;
-pub mod recipients;
-pub mod rendering;
-pub mod restrictions;
-pub mod results;
-pub mod retries;
-pub mod scopes;
-pub mod sessions;
-pub mod sign_ins;
-pub mod sites;
-pub mod sources;
-pub mod subdomains;
-pub mod submissions;
-pub mod timestamps;
-pub mod tracking;
-mod transient;
-pub mod uploads;
-pub mod user_agents;
-pub mod visitors;
-pub mod visits;
-pub mod webhooks;
-pub mod workflows;
+mod access;
+mod account;
+mod collection;
+mod delivery;
+mod measurement;
+mod primitives;
+mod publishing;
 
-pub use cursor::Cursor;
-pub use field_error::FieldError;
-pub use transient::Transient;
+pub use access::{claims, encryption, idempotency, keys, restrictions, scopes, sessions, sign_ins};
+pub use account::{accounts, folders, help, months, plans, recipients};
+pub use collection::{
+    answers, fields, form_files, forms, honeypot, patterns, proof_of_work, results, submissions, workflows,
+};
+pub use delivery::{chat, concurrency, retries, webhooks};
+pub use measurement::{analytics, sites, sources, tracking, user_agents, visitors, visits};
+pub use primitives::cursor::Cursor;
+pub use primitives::field_error::FieldError;
+pub use primitives::transient::Transient;
+pub use primitives::{base62, timestamps};
+pub use publishing::{addresses, deploys, domains, entries, media, pages, rendering, subdomains, uploads};
+
+use primitives::field_error;

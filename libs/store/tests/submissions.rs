@@ -9,7 +9,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use contract::{Change, Job, Signal};
 use domain::forms::ClosedReason;
-use domain::pages::{Content, Publication, Wish};
+use domain::pages::{Content, Publication, PublicationChange};
 use domain::submissions::{SPAM_MAX, Status};
 use sandbox::test::TestDatabase;
 use serde_json::{Value, json};
@@ -76,7 +76,8 @@ async fn page(db: &store::Db, template: Option<&str>) -> Uuid {
         entry_template: template.map(str::to_owned),
         metadata: json!({}),
     };
-    let publication = Publication::NEW.after(Wish { is_published: None, publish_at: None }, now());
+    let publication =
+        Publication::NEW.apply(PublicationChange { is_published: None, publish_at: None }, now());
     let page = NewPage {
         id,
         folder_id: None,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Datelike as _, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
-use domain::analytics::{Range, Visits};
+use domain::analytics::{Range, VisitsQuery};
 use futures::future::join_all;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -151,7 +151,7 @@ async fn check_stored(fixture: &Fixture, site: &Site) {
     for first in site.firsts {
         let start = first.and_time(chrono::NaiveTime::MIN).and_utc() - TimeDelta::days(1);
         let range = Range { start, end: start + TimeDelta::days(14) };
-        let all = Visits { range, min_pages: 0, limit: 1_000_000, offset: 0, filters: vec![] };
+        let all = VisitsQuery { range, min_pages: 0, limit: 1_000_000, offset: 0, filters: vec![] };
         let stored = questions.visits(&all).await.unwrap();
         let stored: BTreeSet<_> = stored
             .visits

@@ -1,7 +1,7 @@
 //! A metric by the values of a dimension.
 
 use clickhouse::Row;
-use domain::analytics::{Dimension, Question, Sums};
+use domain::analytics::{Dimension, MetricQuery, Sums};
 use serde::Deserialize;
 
 use super::site_analytics::SiteAnalytics;
@@ -21,7 +21,7 @@ impl SiteAnalytics<'_> {
     /// those with the most samples. Ties are ordered by value. Rows without a value are counted under the empty string.
     pub async fn breakdown(
         &self,
-        question: &Question,
+        question: &MetricQuery,
         dimension: Dimension,
     ) -> Result<Vec<(String, Sums)>, Error> {
         let shape = Shape::by(question, dimension);

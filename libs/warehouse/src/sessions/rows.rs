@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use clickhouse::Row;
 use contract::events::Event;
-use domain::visits::{Kind, Step, Tally, UnderWay, Visit};
+use domain::visits::{Kind, Step, Tally, Visit, VisitInProgress};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -202,8 +202,8 @@ impl<'a> VisitRow<'a> {
         Tally { steps: self.steps, times: self.times }
     }
 
-    pub(super) fn span(&self) -> UnderWay {
-        UnderWay { start: self.start, last: self.ended }
+    pub(super) fn span(&self) -> VisitInProgress {
+        VisitInProgress { start: self.start, last: self.ended }
     }
 
     pub(super) fn into_visit(self, origins: &mut Origins) -> Visit<Arc<Origin>> {

@@ -1,0 +1,10 @@
+//! Access control: keys, scopes, restrictions and sessions, and the encryption of secrets.
+
+pub mod claims;
+pub mod encryption;
+pub mod idempotency;
+pub mod keys;
+pub mod restrictions;
+pub mod scopes;
+pub mod sessions;
+pub mod sign_ins;

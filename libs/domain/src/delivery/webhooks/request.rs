@@ -1,0 +1,77 @@
+//! The HTTP request of a delivery attempt: URL, signed headers and body.
+
+use serde_json::{Map, Value};
+
+use super::field_mapping::map_fields;
+use super::signature::sign;
+use super::template::Template;
+use crate::chat;
+
+/// Encryption purpose of URLs.
+pub const URL_PURPOSE: &str = "webhook.url";
+/// Encryption purpose of signing secrets.
+pub const SECRET_PURPOSE: &str = "webhook.secret";
+
+/// A delivery with its webhook's decrypted settings.
+#[derive(Debug)]
+pub struct Delivery<'a> {
+    /// Stable over all attempts, so that receivers can detect duplicates.
+    pub id: &'a str,
+    pub template: Template,
+    /// The URL that the owner entered.
+    pub url: String,
+    /// Signing secrets, newest first.
+    pub secrets: &'a [String],
+    /// The event's body, before `fieldMapping`.
+    pub event: &'a Value,
+    pub field_mapping: Option<&'a Map<String, Value>>,
+    pub telegram_chat_id: Option<&'a str>,
+}
+
+/// A POST request.
+#[derive(Debug)]
+pub struct Request {
+    pub url: String,
+    pub headers: [(&'static str, String); 4],
+    pub body: Vec<u8>,
+}
+
+/// The request can't be created. The message contains neither the URL nor a secret.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// The body can't be serialized.
+    #[error("the event can't be serialized")]
+    Body(#[from] serde_json::Error),
+    /// No signing secret is valid.
+    #[error("the webhook has no valid signing secret")]
+    Secret,
+}
+
+/// Returns the request of an attempt at `timestamp`, in Unix seconds, which the signature covers.
+pub fn signed_request(delivery: Delivery<'_>, timestamp: i64) -> Result<Request, RequestError> {
+    let body = body(&delivery)?;
+    let signature = sign(delivery.secrets, delivery.id, timestamp, &body);
+    if signature.is_empty() {
+        return Err(RequestError::Secret);
+    }
+    let headers = [
+        ("content-type", "application/json".to_owned()),
+        ("webhook-id", delivery.id.to_owned()),
+        ("webhook-timestamp", timestamp.to_string()),
+        ("webhook-signature", signature),
+    ];
+    Ok(Request { url: chat::request_url(delivery.template, delivery.url), headers, body })
+}
+
+/// Returns a chat message, or the event itself with mapped fields.
+fn body(delivery: &Delivery<'_>) -> Result<Vec<u8>, serde_json::Error> {
+    let Delivery { template, event, field_mapping, telegram_chat_id, .. } = delivery;
+    if let Some(message) = chat::body(*template, event, *field_mapping, *telegram_chat_id) {
+        return serde_json::to_vec(&message);
+    }
+    let mut event = (*event).clone();
+    if let Some(Value::Object(fields)) = event.pointer_mut("/data/fields") {
+        *fields = map_fields(fields, *field_mapping);
+    }
+    serde_json::to_vec(&event)
+}

@@ -1,0 +1,7 @@
+//! Types that every area uses.
+
+pub mod base62;
+pub mod cursor;
+pub mod field_error;
+pub mod timestamps;
+pub mod transient;

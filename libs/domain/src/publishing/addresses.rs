@@ -1,0 +1,188 @@
+//! The public URLs of this installation: which host and path serve each resource.
+
+use url::Url;
+use uuid::Uuid;
+
+use crate::pages;
+
+/// The base host and the domain of all sites.
+#[derive(Debug, Clone)]
+pub struct Addresses {
+    base_url: Url,
+    sites_domain: String,
+}
+
+/// The base URL or the sites domain is invalid.
+#[derive(Debug, thiserror::Error)]
+pub enum AddressError {
+    /// The base URL is not an http(s) origin.
+    #[error("base_url must be a http(s) address without path, like https://app.example.com: {0}")]
+    BaseUrl(String),
+    /// The sites domain shares the base URL's registrable domain.
+    #[error(
+        "sites_domain {0} shares the base URL's domain: a site's page could then act as its visitor on the API"
+    )]
+    SharedDomain(String),
+}
+
+impl Addresses {
+    /// Creates the URLs of `base_url`, with sites under `sites_domain`.
+    ///
+    /// User HTML must never share cookies with the API, so neither host may be a subdomain of the other, and both may
+    /// not share a parent domain. Localhost is excepted, because browsers send no cookies from one `*.localhost` site
+    /// to another.
+    pub fn new(base_url: &str, sites_domain: &str) -> Result<Self, AddressError> {
+        let wrong = || AddressError::BaseUrl(base_url.to_owned());
+        let base_url = Url::parse(base_url).map_err(|_| wrong())?;
+        let host = base_url.host_str().ok_or_else(wrong)?;
+        if !matches!(base_url.scheme(), "http" | "https") || base_url.path() != "/" {
+            return Err(wrong());
+        }
+        if !is_local(host) && parent(host) == parent(sites_domain) {
+            return Err(AddressError::SharedDomain(sites_domain.to_owned()));
+        }
+        Ok(Self { base_url, sites_domain: sites_domain.to_ascii_lowercase() })
+    }
+
+    /// Returns the origin of the base host, without a trailing slash.
+    pub fn base(&self) -> &str {
+        self.base_url.as_str().trim_end_matches('/')
+    }
+
+    /// Returns the base host's name, without the port.
+    pub fn base_host(&self) -> &str {
+        self.base_url.host_str().unwrap_or_default()
+    }
+
+    /// Returns whether this installation runs on localhost.
+    pub fn is_local(&self) -> bool {
+        is_local(self.base_host())
+    }
+
+    /// Returns the domain of all sites.
+    pub fn sites_domain(&self) -> &str {
+        &self.sites_domain
+    }
+
+    /// Returns a site's host name, without the port.
+    pub fn site_host(&self, subdomain: &str) -> String {
+        format!("{subdomain}.{}", self.sites_domain)
+    }
+
+    /// Returns a site's origin.
+    pub fn site(&self, subdomain: &str) -> String {
+        self.at(&self.site_host(subdomain))
+    }
+
+    /// Returns the origin of any host of this installation.
+    pub fn at(&self, host: &str) -> String {
+        let port = self.base_url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        format!("{}://{host}{port}", self.base_url.scheme())
+    }
+
+    /// Returns a page's URL on its site.
+    pub fn page(&self, subdomain: &str, slug: &str) -> String {
+        format!("{}{}", self.site(subdomain), pages::path_of(slug))
+    }
+
+    /// Returns a page's URL on the base host: without a query if the page holds the short URL, else with `?site=`.
+    pub fn short_page(&self, slug: &str, subdomain: &str, holds_short_address: bool) -> String {
+        let site = if holds_short_address { String::new() } else { format!("?site={subdomain}") };
+        format!("{}/p/{slug}{site}", self.base())
+    }
+
+    /// Returns the URL of a hosted form.
+    pub fn form(&self, id: Uuid) -> String {
+        format!("{}/f/{id}", self.base())
+    }
+
+    /// Returns the URL that accepts a form's submissions.
+    pub fn submit(&self, id: Uuid) -> String {
+        format!("{}/api/forms/{id}/submit", self.base())
+    }
+
+    /// Returns the URL for claiming a trial.
+    pub fn claim(&self, token: &str) -> String {
+        format!("{}/claim/{token}", self.base())
+    }
+
+    /// Returns an asset's URL. It contains the id, not a digest, so that the URL is known before the upload.
+    pub fn asset(&self, id: Uuid, filename: &str) -> String {
+        self.on_assets(&id.to_string(), filename)
+    }
+
+    /// Returns the URL of a deployed image or font. It contains the SHA-256 of the content, in hexadecimal digits.
+    pub fn asset_by_content(&self, sha256: &str, filename: &str) -> String {
+        self.on_assets(sha256, filename)
+    }
+
+    fn on_assets(&self, folder: &str, filename: &str) -> String {
+        let site = self.site("assets");
+        let Ok(mut url) = Url::parse(&site) else { return site };
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.push(folder).push(filename);
+        }
+        url.into()
+    }
+
+    /// Returns the subdomain of a host name, or `None` for the base host and for hosts outside the sites domain.
+    pub fn subdomain_of<'a>(&self, host: &'a str) -> Option<&'a str> {
+        let name = host.strip_suffix(self.sites_domain.as_str())?.strip_suffix('.')?;
+        (!name.is_empty() && !name.contains('.')).then_some(name)
+    }
+}
+
+fn is_local(host: &str) -> bool {
+    host == "localhost" || host == "127.0.0.1" || host == "[::1]"
+}
+
+/// Returns the last two labels. That is the registrable domain for most public suffixes, and too strict for the
+/// others.
+fn parent(host: &str) -> &str {
+    let from = host.rmatch_indices('.').nth(1).map_or(0, |(at, _)| at + 1);
+    &host[from..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sites_share_the_base_urls_scheme_and_port() {
+        let local = Addresses::new("http://localhost:8080", "localhost").unwrap();
+        assert_eq!(local.page("a-b", "index"), "http://a-b.localhost:8080/");
+        assert_eq!(local.page("a-b", "x/y"), "http://a-b.localhost:8080/x/y");
+        assert_eq!(local.short_page("xy", "a-b", true), "http://localhost:8080/p/xy");
+        assert_eq!(local.short_page("xy", "a-b", false), "http://localhost:8080/p/xy?site=a-b");
+        assert!(local.is_local());
+    }
+
+    #[test]
+    fn an_asset_url_ends_with_the_file_name() {
+        let local = Addresses::new("http://localhost:8080", "localhost").unwrap();
+        let id = Uuid::from_u128(1);
+        assert_eq!(
+            local.asset(id, "a b?é.png"),
+            format!("http://assets.localhost:8080/{id}/a%20b%3F%C3%A9.png")
+        );
+        assert_eq!(local.asset_by_content("ab", "x.woff2"), "http://assets.localhost:8080/ab/x.woff2");
+    }
+
+    #[test]
+    fn a_site_host_is_one_label_below_the_sites_domain() {
+        let addresses = Addresses::new("https://app.example.com", "pages.test").unwrap();
+        assert_eq!(addresses.subdomain_of("a-b.pages.test"), Some("a-b"));
+        for other in ["pages.test", ".pages.test", "a.b.pages.test", "a-bpages.test", "app.example.com", ""] {
+            assert_eq!(addresses.subdomain_of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn user_pages_may_not_share_the_apis_domain() {
+        assert!(Addresses::new("https://app.example.com", "sites.example.com").is_err());
+        assert!(Addresses::new("https://example.com", "example.com").is_err());
+        for wrong in ["ftp://x.test", "https://x.test/api", "x.test", ""] {
+            assert!(Addresses::new(wrong, "pages.test").is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Pages, files and deployed sites, and the hosts and URLs that serve them.
+
+pub mod addresses;
+pub mod deploys;
+pub mod domains;
+pub mod entries;
+pub mod media;
+pub mod pages;
+pub mod rendering;
+pub mod subdomains;
+pub mod uploads;
