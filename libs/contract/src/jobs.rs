@@ -1,6 +1,6 @@
 //! Jobs of the job-runner.
 //!
-//! A variant whose shape changes gets a new version beside the old one, so that jobs of the previous release can
+//! A change of a shape is a new variant beside the old one, so that jobs of the previous release can
 //! still be read.
 
 use serde::{Deserialize, Serialize};

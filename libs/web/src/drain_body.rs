@@ -133,6 +133,6 @@ mod tests {
         assert!(begun.next().await.is_some());
         drop(begun);
         settled().await;
-        assert_eq!(taken.load(Ordering::SeqCst), 50, "who was asked is heard");
+        assert_eq!(taken.load(Ordering::SeqCst), 50, "the client has received 100 Continue");
     }
 }

@@ -50,10 +50,10 @@ where
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let said = parts.headers.get(edge::CLIENT_IP).and_then(|value| value.to_str().ok()?.parse().ok());
+        let reported = parts.headers.get(edge::CLIENT_IP).and_then(|value| value.to_str().ok()?.parse().ok());
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
-        let believed = said.filter(|_| EdgeTrust::from_ref(state).trusts(&parts.headers));
-        Ok(Self(believed.or(peer).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))))
+        let trusted = reported.filter(|_| EdgeTrust::from_ref(state).trusts(&parts.headers));
+        Ok(Self(trusted.or(peer).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))))
     }
 }
 

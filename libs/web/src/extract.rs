@@ -24,7 +24,7 @@ pub struct Json<T>(pub T);
 #[derive(Debug, Clone)]
 pub struct OptionalJson<T>(pub Option<T>);
 
-/// A JSON body whose items may hold anything; [`read_item`] validates each on its own.
+/// A JSON body with items of any shape; [`read_item`] validates each on its own.
 #[derive(Debug, Clone)]
 pub struct JsonOfItems<T>(pub T);
 
@@ -79,7 +79,7 @@ fn check_is_json(headers: &HeaderMap) -> Result<(), Problem> {
     if kind.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    let detail = format!("this endpoint takes JSON, not `{kind}`");
+    let detail = format!("this endpoint accepts JSON, not `{kind}`");
     Err(Problem::new(Code::UnsupportedMediaType, detail).hint("send `Content-Type: application/json`"))
 }
 
@@ -107,10 +107,10 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        #[expect(clippy::disallowed_types, reason = "this is the wrapper that everyone else is to use")]
+        #[expect(clippy::disallowed_types, reason = "this is the wrapper that handlers use")]
         let path = axum::extract::Path::<T>::from_request_parts(parts, state).await;
         path.map(|path| Self(path.0))
-            .map_err(|_| Problem::new(Code::NotFound, "there is nothing at this address"))
+            .map_err(|_| Problem::new(Code::NotFound, "there is nothing at this URL"))
     }
 }
 
@@ -120,9 +120,9 @@ fn url_pairs(query: &str) -> url::form_urlencoded::Parse<'_> {
 
 fn refused_body(rejection: BytesRejection) -> Problem {
     if rejection.status() == http::StatusCode::PAYLOAD_TOO_LARGE {
-        return Problem::new(Code::PayloadTooLarge, "the body is larger than this endpoint takes");
+        return Problem::new(Code::PayloadTooLarge, "the body exceeds the limit of this endpoint");
     }
-    Problem::new(Code::MalformedJson, "the body could not be read to its end")
+    Problem::new(Code::MalformedJson, "the body could not be read completely")
 }
 
 /// Parses a JSON text. The problem of invalid JSON names the field, if there is one.
@@ -236,7 +236,7 @@ fn whole<E: serde::de::Error>(number: &serde_json::Number) -> Result<i64, E> {
 
 impl<T: JsonSchema> OperationInput for Json<T> {
     fn operation_input(ctx: &mut GenContext, operation: &mut Operation) {
-        #[expect(clippy::disallowed_types, reason = "only its description is borrowed")]
+        #[expect(clippy::disallowed_types, reason = "only its description is used")]
         axum::Json::<T>::operation_input(ctx, operation);
     }
 }
@@ -258,7 +258,7 @@ impl<T: JsonSchema> OperationInput for OptionalJson<T> {
 
 impl<T: JsonSchema> OperationInput for Query<T> {
     fn operation_input(ctx: &mut GenContext, operation: &mut Operation) {
-        #[expect(clippy::disallowed_types, reason = "only its description is borrowed")]
+        #[expect(clippy::disallowed_types, reason = "only its description is used")]
         axum::extract::Query::<T>::operation_input(ctx, operation);
         document::forbid_nulls_in_queries(operation);
     }
@@ -277,14 +277,14 @@ mod tests {
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Outer {
-        #[expect(dead_code, reason = "only read into")]
+        #[expect(dead_code, reason = "only deserialized")]
         inner: Vec<Inner>,
     }
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Inner {
-        #[expect(dead_code, reason = "only read into")]
+        #[expect(dead_code, reason = "only deserialized")]
         size: u8,
     }
 
@@ -318,7 +318,7 @@ mod tests {
         #[derive(Debug, Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Asked {
-            #[expect(dead_code, reason = "only read into")]
+            #[expect(dead_code, reason = "only deserialized")]
             size: Option<u8>,
         }
         let read = async |query: &str| {

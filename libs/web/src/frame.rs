@@ -74,8 +74,7 @@ pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next)
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span.clone()).await;
     let mut response = answered.unwrap_or_else(|_| {
         tracing::error!(parent: &span, "a handler panicked");
-        Problem::new(Code::Internal, "this is our mistake, not yours; try again in a few seconds")
-            .into_response()
+        Problem::new(Code::Internal, "an internal error occurred; try again in a few seconds").into_response()
     });
     if response.status() == StatusCode::METHOD_NOT_ALLOWED && response.extensions().get::<Problem>().is_none()
     {
@@ -116,7 +115,7 @@ fn next_link(uri: &Uri, cursor: &str) -> String {
 
 fn wrong_method(headers: &HeaderMap) -> Problem {
     let allowed = headers.get("allow").and_then(|value| value.to_str().ok()).unwrap_or("another method");
-    Problem::new(Code::MethodNotAllowed, format!("this path takes {allowed}"))
+    Problem::new(Code::MethodNotAllowed, format!("this path allows {allowed}"))
 }
 
 /// Returns the request id of the client, if it is valid. It appears in logs.

@@ -5,9 +5,10 @@ use aide::openapi::{
 };
 use schemars::json_schema;
 
-const DESCRIPTION: &str = "Sent again with the same key and body within 24 hours, the call is answered as before, with \
-    `Idempotent-Replayed: true`, and not carried out again; while it is carried out, or with another body, the answer \
-    is 409. Answers with status 401, 405, 408, 413, 415, 429 and 5xx aren't kept: then it is tried again.";
+const DESCRIPTION: &str = "A repeated request with the same key and body within 24 hours gets the stored response, with \
+    `Idempotent-Replayed: true`, and is not executed again. While the first request is in progress, or with another \
+    body, the response is 409. Responses with status 401, 405, 408, 413, 415, 429 and 5xx are not stored, so a retry \
+    executes the request.";
 
 /// Adds the header to the document's operations.
 pub(crate) fn describe(document: &mut OpenApi) {

@@ -36,7 +36,7 @@ impl PaginationQuery {
         }
         let Some(word) = &self.cursor else { return Ok((limit, None)) };
         let cursor = Cursor::parse(word).ok_or_else(|| {
-            let message = "cursor must be a `nextCursor` as an earlier answer gave it";
+            let message = "cursor must be the `nextCursor` of an earlier response";
             Problem::validation(vec![FieldError::new("cursor", "cursor", message)])
         })?;
         Ok((limit, Some(cursor)))

@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderValue, header};
 use schemars::json_schema;
 
 const DESCRIPTION: &str =
-    "The `ETag` of an earlier answer: the edit is refused with 409 if there was another one since.";
+    "The `ETag` of an earlier response. If the resource was edited since, the request is rejected with 409.";
 
 /// The `If-Match` header of a request, if present.
 #[derive(Debug, Clone)]

@@ -28,22 +28,22 @@ macro_rules! codes {
 }
 
 codes! {
-    ValidationFailed = "validation_failed", BAD_REQUEST, "Some fields are not right";
+    ValidationFailed = "validation_failed", BAD_REQUEST, "Some fields are invalid";
     MalformedJson = "malformed_json", BAD_REQUEST, "The body is not JSON";
     Unauthenticated = "unauthenticated", UNAUTHORIZED, "No valid API key";
     KeyExpired = "key_expired", UNAUTHORIZED, "The API key has expired";
-    InsufficientScope = "insufficient_scope", FORBIDDEN, "The API key may not do this";
+    InsufficientScope = "insufficient_scope", FORBIDDEN, "The API key lacks a scope";
     PlanRestricted = "plan_restricted", FORBIDDEN, "The plan does not include this";
     QuotaExceeded = "quota_exceeded", FORBIDDEN, "The plan's limit is reached";
     Suspended = "suspended", FORBIDDEN, "The account is suspended";
-    FolderForbidden = "folder_forbidden", FORBIDDEN, "The API key is kept to another folder";
+    FolderForbidden = "folder_forbidden", FORBIDDEN, "The API key is restricted to another folder";
     Forbidden = "forbidden", FORBIDDEN, "The address does not allow this";
     ForeignOrigin = "foreign_origin", FORBIDDEN, "The request comes from another site";
     NotFound = "not_found", NOT_FOUND, "Not found";
-    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Wrong method";
-    SlugTaken = "slug_taken", CONFLICT, "The slug is taken";
-    DuplicateSubmission = "duplicate_submission", CONFLICT, "The form has this submission already";
-    StaleWrite = "stale_write", CONFLICT, "It was changed meanwhile";
+    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
+    SlugTaken = "slug_taken", CONFLICT, "The slug is already used";
+    DuplicateSubmission = "duplicate_submission", CONFLICT, "The form already has this submission";
+    StaleWrite = "stale_write", CONFLICT, "The resource was changed in the meantime";
     Conflict = "conflict", CONFLICT, "Conflict";
     IdempotencyMismatch = "idempotency_mismatch", CONFLICT, "The Idempotency-Key was used for another request";
     FormClosed = "form_closed", GONE, "The form is closed";
@@ -52,7 +52,7 @@ codes! {
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body must be JSON";
     RateLimited = "rate_limited", TOO_MANY_REQUESTS, "Too many requests";
     Unavailable = "unavailable", SERVICE_UNAVAILABLE, "A dependency is unavailable";
-    Internal = "internal", INTERNAL_SERVER_ERROR, "Our mistake";
+    Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";
 }
 
 /// An error response. [`crate::frame`] renders it and adds the request id and `_meta`.
@@ -79,7 +79,7 @@ impl Problem {
         let detail = match errors.as_slice() {
             [one] => one.message.clone(),
             [first, rest @ ..] => format!("{} (and {} more; see fieldErrors)", first.message, rest.len()),
-            [] => "the request is not valid".to_owned(),
+            [] => "the request is invalid".to_owned(),
         };
         Self::new(Code::ValidationFailed, detail).with("fieldErrors", json!(errors))
     }
@@ -138,7 +138,7 @@ impl Problem {
         self.status().is_client_error()
     }
 
-    /// Replaces the status of the code, for a visitor who gets the same problem with another status than the owner.
+    /// Replaces the status of the code, where a visitor gets another one than the owner.
     #[must_use]
     pub fn with_status(mut self, status: StatusCode) -> Self {
         self.status_override = Some(status.as_u16());
@@ -192,8 +192,8 @@ impl<E: Transient> From<E> for Problem {
             tracing::warn!(%error, "a dependency is unavailable");
             return Self::nothing_changed();
         }
-        tracing::error!(%error, "a call failed on our side");
-        Self::new(Code::Internal, "this is our mistake, not yours; try again in a few seconds")
+        tracing::error!(%error, "a request failed with an internal error");
+        Self::new(Code::Internal, "an internal error occurred; try again in a few seconds")
     }
 }
 
@@ -209,12 +209,12 @@ impl OperationOutput for Problem {
     type Inner = Self;
 
     fn inferred_responses(ctx: &mut GenContext, _: &mut Operation) -> Vec<(Option<u16>, ResponseDoc)> {
-        vec![(None, Self::described(ctx, "What went wrong, and what to do about it."))]
+        vec![(None, Self::described(ctx, "The error, and how to resolve it."))]
     }
 }
 
 impl Problem {
-    /// Documents a response whose body is a problem.
+    /// Documents a response with a problem as its body.
     pub fn described(ctx: &mut GenContext, description: &str) -> ResponseDoc {
         let json_schema = ctx.schema.subschema_for::<ProblemBody>();
         let schema = SchemaObject { json_schema, example: None, external_docs: None };
@@ -282,6 +282,6 @@ mod tests {
         assert_eq!((before.code, while_committing.code), (Code::Unavailable, Code::Unavailable));
         assert!(before.detail.contains("nothing was changed") && before.retry_after_seconds.is_some());
         assert!(!while_committing.detail.contains("nothing was changed"));
-        assert!(while_committing.retry_after_seconds.is_none(), "sent again it might be done twice");
+        assert!(while_committing.retry_after_seconds.is_none(), "a retry could execute it twice");
     }
 }

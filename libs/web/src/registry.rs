@@ -125,7 +125,7 @@ pub fn document_of<S: Clone + Send + Sync + 'static>(
     description: &str,
     resources: Vec<Resource<S>>,
 ) -> (Router<S>, OpenApi) {
-    aide::generate::on_error(|error| tracing::debug!(%error, "while describing the API"));
+    aide::generate::on_error(|error| tracing::debug!(%error, "a part of the API could not be documented"));
     let mut document = OpenApi::default();
     let deprecated: Vec<Route> = resources.iter().flat_map(|resource| resource.deprecated.clone()).collect();
     let extensions: Vec<Route> = resources.iter().flat_map(|resource| resource.extensions.clone()).collect();

@@ -171,7 +171,7 @@ fn respond<T: Serialize>(status: StatusCode, body: &Envelope<T>) -> Response {
             response
         }
         Err(error) => {
-            tracing::error!(%error, "an answer could not be written");
+            tracing::error!(%error, "a response could not be serialized");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }
@@ -216,7 +216,7 @@ fn describe<T: JsonSchema>(
     ctx: &mut GenContext,
     of: &mut Operation,
 ) -> Vec<(Option<u16>, ResponseDoc)> {
-    #[expect(clippy::disallowed_types, reason = "only its description is borrowed")]
+    #[expect(clippy::disallowed_types, reason = "only its description is used")]
     let doc = axum::Json::<Envelope<T>>::operation_response(ctx, of);
     doc.into_iter().map(|doc| (Some(status), doc)).collect()
 }
