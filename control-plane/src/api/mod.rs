@@ -25,7 +25,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use service::metrics::HttpServerRequestDuration;
-use web::{Answered, Code, Frame, Problem, Resource};
+use web::{Code, CompletedRequest, Frame, Problem, Resource};
 
 use crate::App;
 
@@ -78,7 +78,7 @@ pub fn router(app: &App) -> Router {
             service::telemetry::continue_from(span, service::telemetry::extract(headers).as_deref());
         },
         count: |answered| {
-            let Answered { method, route, status, elapsed } = *answered;
+            let CompletedRequest { method, route, status, elapsed } = *answered;
             REQUEST_DURATION.record(method, route, status, elapsed);
         },
     };

@@ -11,7 +11,7 @@ use axum::routing::{any, get};
 use http::{StatusCode, header};
 use service::metrics::HttpServerRequestDuration;
 use tower::ServiceExt;
-use web::{Answered, Code, Frame, Problem};
+use web::{Code, CompletedRequest, Frame, Problem};
 
 use crate::forms::{challenges, embed, results};
 use crate::sites::classify_host::HostKind;
@@ -69,7 +69,7 @@ fn base_router(edge: &EdgeState) -> Router {
         // A stranger's trace is not ours to continue.
         continue_trace: |_, _| {},
         count: |answered| {
-            let Answered { method, route, status, elapsed } = *answered;
+            let CompletedRequest { method, route, status, elapsed } = *answered;
             REQUEST_DURATION.record(method, route, status, elapsed);
         },
     };

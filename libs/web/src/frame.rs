@@ -9,7 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use contract::edge;
 use futures::FutureExt;
-use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use serde_json::json;
 use tracing::{Instrument, Span};
 
@@ -31,6 +31,7 @@ pub struct Frame {
 /// A completed request for metrics. Holds only labels of low cardinality and no personal data.
 #[derive(Debug)]
 pub struct CompletedRequest<'a> {
+    pub method: &'a Method,
     /// The route pattern with parameter names; empty if no route matched.
     pub route: &'a str,
     pub status: StatusCode,
@@ -61,9 +62,14 @@ pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next)
     let uri = request.uri().clone();
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let route = matched.as_ref().map_or("", MatchedPath::as_str);
-    let status = tracing::field::Empty;
-    let method = request.method().as_str();
-    let span = tracing::info_span!("request", method, route, request.id = &*id, status);
+    let method = request.method().clone();
+    let span = tracing::info_span!(
+        "request",
+        http.request.method = method.as_str(),
+        http.route = route,
+        request.id = &*id,
+        http.response.status_code = tracing::field::Empty,
+    );
     (frame.continue_trace)(&span, request.headers());
     request.extensions_mut().insert(RequestId(id.clone()));
     request.extensions_mut().insert(meta.clone());
@@ -95,8 +101,9 @@ pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next)
     {
         response.headers_mut().append(header::LINK, link);
     }
-    (frame.count)(&CompletedRequest { route, status: response.status(), elapsed: began.elapsed() });
-    span.record("status", response.status().as_u16());
+    let status = response.status();
+    (frame.count)(&CompletedRequest { method: &method, route, status, elapsed: began.elapsed() });
+    span.record("http.response.status_code", status.as_u16());
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(edge::REQUEST_ID, value);
     }
