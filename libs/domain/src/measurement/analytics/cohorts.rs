@@ -132,14 +132,14 @@ pub fn parse_retention_query(
     let mut errors = Vec::new();
     let first_event = asked.first_event.unwrap_or(tracking::PAGE_VIEW);
     let return_event = asked.return_event.unwrap_or(tracking::PAGE_VIEW);
-    check_event("firstEvent", first_event, errors);
-    check_event("returnEvent", return_event, errors);
+    check_event("firstEvent", first_event, &mut errors);
+    check_event("returnEvent", return_event, &mut errors);
     let granularity =
-        read_word("granularity", asked.granularity, &Granularity::ALL, Granularity::as_str, errors);
+        read_word("granularity", asked.granularity, &Granularity::ALL, Granularity::as_str, &mut errors);
     let granularity = granularity.unwrap_or(Granularity::Day);
     let today = now.with_timezone(&zone).date_naive();
     let words = Words { known: &Period::ALL, period: asked.period, from: asked.from, to: asked.to };
-    let periods = read_days(words, today, errors).map(|days| (days, periods_of(days, granularity)));
+    let periods = read_days(words, today, &mut errors).map(|days| (days, periods_of(days, granularity)));
     if periods.as_ref().is_some_and(|(_, periods)| periods.len() > COHORTS_MAX) {
         let message =
             format!("this makes more than {COHORTS_MAX} cohorts: ask for fewer days or longer periods");

@@ -65,16 +65,17 @@ pub fn parse_metric_query(
     zone: Zone,
 ) -> Result<MetricQuery, Vec<FieldError>> {
     let mut errors = Vec::new();
-    let metric =
-        read_word("metric", asked.metric, &Metric::ALL, Metric::as_str, errors).unwrap_or(Metric::PageViews);
+    let metric = read_word("metric", asked.metric, &Metric::ALL, Metric::as_str, &mut errors)
+        .unwrap_or(Metric::PageViews);
     let today = now.with_timezone(&zone).date_naive();
     let words = Words { known: &Period::ALL, period: asked.period, from: asked.from, to: asked.to };
-    let days = read_days(words, today, errors);
-    let grouping = read_word("groupBy", asked.group_by, &Grouping::ALL, Grouping::as_str, errors);
-    let breakdown = read_word("breakdownBy", asked.breakdown_by, &Dimension::ALL, Dimension::as_str, errors);
-    let filters = read_filters("filters", asked.filter.iter().copied(), asked.filters, errors);
-    let limit = read_limit(asked.limit, errors);
-    let buckets = days.and_then(|days| read_buckets(days, grouping, zone, errors)).unwrap_or_default();
+    let days = read_days(words, today, &mut errors);
+    let grouping = read_word("groupBy", asked.group_by, &Grouping::ALL, Grouping::as_str, &mut errors);
+    let breakdown =
+        read_word("breakdownBy", asked.breakdown_by, &Dimension::ALL, Dimension::as_str, &mut errors);
+    let filters = read_filters("filters", asked.filter.iter().copied(), asked.filters, &mut errors);
+    let limit = read_limit(asked.limit, &mut errors);
+    let buckets = days.and_then(|days| read_buckets(days, grouping, zone, &mut errors)).unwrap_or_default();
     let (Some(days), Some(limit), true) = (days, limit, errors.is_empty()) else {
         return Err(errors);
     };
