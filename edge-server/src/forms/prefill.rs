@@ -64,7 +64,7 @@ pub(crate) fn read(fields: &[Field], query: &str) -> Answers {
             pairs.entry(name.into_owned()).or_default().push(value.into_owned());
         }
     }
-    let mut given = answers::from_pairs(fields, &pairs);
+    let mut given = answers::from_form_data(fields, &pairs);
     let is_file = |name: &str| fields.iter().any(|field| field.name == name && field.kind == FieldType::File);
     given.retain(|name, value| !is_file(name) && *value != Value::Null);
     given

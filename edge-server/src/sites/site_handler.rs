@@ -78,7 +78,7 @@ async fn read(edge: &EdgeState, host: SiteHost<'_>, asked: &Parts) -> Result<Res
     if let Some(file) = site_files::serve(edge, &site.value, asked).await {
         return Ok(file);
     }
-    if let Some(slug) = domain::pages::slug_meant_by(&path)
+    if let Some(slug) = domain::pages::canonical_slug(&path)
         && find_page(edge, &site, slug).await?.is_some()
     {
         return Err(point_to(slug, asked.uri.query()));

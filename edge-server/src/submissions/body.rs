@@ -91,7 +91,7 @@ impl Sent {
     pub(super) fn answers(&self, open: &OpenForm) -> Answers {
         match &self.content {
             Content::Json(given) => given.clone(),
-            Content::Posted(pairs) => answers::from_pairs(&open.form.fields, pairs),
+            Content::Posted(pairs) => answers::from_form_data(&open.form.fields, pairs),
         }
     }
 

@@ -149,7 +149,7 @@ async fn check(
     given: &Answers,
     sent: &Sent,
 ) -> Result<Result<Answers, Vec<FieldError>>, Problem> {
-    let checked = if answers::is_heavy(&open.form.fields, given) {
+    let checked = if answers::is_slow(&open.form.fields, given) {
         let (form, given) = (Arc::clone(open), given.clone());
         edge.form_lines.work(open.account_id, move || answers::check(&form.form.fields, &given)).await?
     } else {

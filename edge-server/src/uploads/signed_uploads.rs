@@ -45,7 +45,7 @@ pub(crate) struct Uploads {
 impl Uploads {
     /// By addresses signed with what is derived from `secret`.
     pub(crate) fn new(secret: &str, config: &config::Uploads) -> Self {
-        let (signer, downloads) = (Signer::new(secret.as_bytes()), Signer::of_downloads(secret.as_bytes()));
+        let (signer, downloads) = (Signer::new(secret.as_bytes()), Signer::for_downloads(secret.as_bytes()));
         Self { signer, downloads, patience: config.patience }
     }
 

@@ -1,7 +1,7 @@
 //! Recipients of submission e-mails (`notifyEmail`): the owner's own address if the identity provider verified it,
 //! and addresses confirmed through a link that is e-mailed once. Forms therefore can't be used to e-mail strangers.
 
-use domain::recipients::{LINK_PURPOSE, RECIPIENTS_MAX, folded};
+use domain::recipients::{LINK_PURPOSE, RECIPIENTS_MAX, normalized};
 use store::Conn;
 use store::recipients::{self, NewRecipient};
 use web::{Code, Problem};
@@ -19,7 +19,7 @@ impl<S> Call<S> {
         conn: &mut Conn,
         address: &str,
     ) -> Result<(), Problem> {
-        let address = folded(address);
+        let address = normalized(address);
         let is_known = async |conn: &mut Conn| {
             let owners =
                 recipients::list_confirmed(conn, self.account_id, std::slice::from_ref(&address)).await?;

@@ -68,7 +68,7 @@ async fn announce(
         created_at: now,
     };
     // Where the field is particular, so are we: what comes must be what it is called.
-    let is_particular = form_files::is_particular(field.accept.as_deref());
+    let is_particular = form_files::is_restrictive(field.accept.as_deref());
     let content_type = if is_particular { &kind } else { form_files::UNKNOWN };
     let upload = NewUpload {
         id,

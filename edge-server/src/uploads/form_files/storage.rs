@@ -87,7 +87,7 @@ pub(crate) async fn take(
     if incoming.size() == 0 {
         return Ok(Err(complain(field, "file", "the file is empty")));
     }
-    if form_files::is_particular(field.accept.as_deref()) && media::check_agrees(&kind, &head).is_err() {
+    if form_files::is_restrictive(field.accept.as_deref()) && media::check_agrees(&kind, &head).is_err() {
         return Ok(Err(not_accepted(field)));
     }
     let received = incoming.finish().await?;

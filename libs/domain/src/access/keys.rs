@@ -52,7 +52,7 @@ pub fn make(kind: KeyKind, random: &[u8; 32]) -> String {
 }
 
 /// Returns the kind of a well-formed key; `None` for a text that can't be a key.
-pub fn recognise(key: &str) -> Option<KeyKind> {
+pub fn kind_of(key: &str) -> Option<KeyKind> {
     let kind = [KeyKind::Trial, KeyKind::Live].into_iter().find(|kind| key.starts_with(kind.prefix()))?;
     let rest = &key[kind.prefix().len()..];
     let digits = rest.get(..RANDOM_DIGITS)?;
@@ -110,22 +110,22 @@ mod tests {
         fn a_new_key_is_well_formed_and_a_changed_one_is_not(random: [u8; 32], at in 0usize..36, to in "[0-9A-Za-z]") {
             let key = make(KeyKind::Live, &random);
             prop_assert_eq!(key.len(), "st_live_".len() + 36);
-            prop_assert_eq!(recognise(&key), Some(KeyKind::Live));
+            prop_assert_eq!(kind_of(&key), Some(KeyKind::Live));
             let at = "st_live_".len() + at;
             let mut changed = key.clone();
             changed.replace_range(at..=at, &to);
-            prop_assert_eq!(recognise(&changed).is_some(), changed == key);
+            prop_assert_eq!(kind_of(&changed).is_some(), changed == key);
         }
     }
 
     #[test]
     fn a_trial_key_is_not_a_live_key_with_another_prefix() {
         let trial = make(KeyKind::Trial, &[7; 32]);
-        assert_eq!(recognise(&trial), Some(KeyKind::Trial));
-        assert_eq!(recognise(&trial.replace("st_trial_", "st_live_")), None);
+        assert_eq!(kind_of(&trial), Some(KeyKind::Trial));
+        assert_eq!(kind_of(&trial.replace("st_trial_", "st_live_")), None);
         for garbage in ["", "st_live_", "sk_live_abc", "st_live_ééééééééééééééééééééééééééééééééééé"]
         {
-            assert_eq!(recognise(garbage), None, "{garbage}");
+            assert_eq!(kind_of(garbage), None, "{garbage}");
         }
     }
 

@@ -6,7 +6,7 @@ pub const LINK_PURPOSE: &str = "mail_recipients.link";
 pub const RECIPIENTS_MAX: i64 = 50;
 
 /// Returns an address in the form in which two are compared: mailboxes that differ only in case do not occur.
-pub fn folded(address: &str) -> String {
+pub fn normalized(address: &str) -> String {
     address.trim().to_lowercase()
 }
 
@@ -16,6 +16,6 @@ mod tests {
 
     #[test]
     fn addresses_are_compared_case_insensitively() {
-        assert_eq!(folded(" Ana@Example.COM "), "ana@example.com");
+        assert_eq!(normalized(" Ana@Example.COM "), "ana@example.com");
     }
 }

@@ -20,7 +20,7 @@ use crate::fields::{Field, FieldType, ShowIf};
 pub use values::is_email;
 
 /// Above this number of bytes to match against patterns, validation is slow: up to some twenty microseconds a byte.
-const HEAVY_BYTES: usize = 256;
+const SLOW_BYTES: usize = 256;
 
 /// Answers by field name.
 pub type Answers = Map<String, Value>;
@@ -30,7 +30,7 @@ pub type Answers = Map<String, Value>;
 /// Fields hidden by `showIf` are neither validated nor stored; unknown keys are dropped; an empty text counts as no
 /// answer. Returns at most one error for each field.
 pub fn check(fields: &[Field], given: &Answers) -> Result<Answers, Vec<FieldError>> {
-    let mut kept = Answers::new();
+    let mut accepted = Answers::new();
     let mut errors = Vec::new();
     let mut shown = BTreeSet::new();
     for field in fields {
@@ -40,7 +40,7 @@ pub fn check(fields: &[Field], given: &Answers) -> Result<Answers, Vec<FieldErro
         shown.insert(field.name.as_str());
         match given.get(&field.name).filter(|value| !is_blank(value)) {
             Some(value) => match values::check(field, value) {
-                Ok(()) => drop(kept.insert(field.name.clone(), value.clone())),
+                Ok(()) => drop(accepted.insert(field.name.clone(), value.clone())),
                 Err((code, message)) => errors.push(FieldError::new(&field.name, code, message)),
             },
             None if field.required => {
@@ -49,23 +49,23 @@ pub fn check(fields: &[Field], given: &Answers) -> Result<Answers, Vec<FieldErro
             None => {}
         }
     }
-    if errors.is_empty() { Ok(kept) } else { Err(errors) }
+    if errors.is_empty() { Ok(accepted) } else { Err(errors) }
 }
 
 /// Returns whether [`check`] may block the runtime for too long: a pattern is not compiled yet, or there is much text
 /// to match.
-pub fn is_heavy(fields: &[Field], given: &Answers) -> bool {
+pub fn is_slow(fields: &[Field], given: &Answers) -> bool {
     let mut bytes = 0;
     fields.iter().any(|field| {
         let answer = given.get(&field.name).and_then(Value::as_str);
         let (Some(pattern), Some(text)) = (&field.pattern, answer) else { return false };
         bytes += text.len();
-        !pattern.is_compiled() || bytes > HEAVY_BYTES
+        !pattern.is_compiled() || bytes > SLOW_BYTES
     })
 }
 
 /// Merges `others` into answers; null removes an answer.
-pub fn merged(answers: &Answers, others: Answers) -> Answers {
+pub fn merge(answers: &Answers, others: Answers) -> Answers {
     let mut merged = answers.clone();
     for (name, answer) in others {
         if answer.is_null() {
@@ -79,19 +79,24 @@ pub fn merged(answers: &Answers, others: Answers) -> Answers {
 
 /// Adds to the answers `kept` of an edited submission the answers of `before` to fields that the form no longer has,
 /// unless `changes` sets them to null.
-pub fn with_past(mut kept: Answers, fields: &[Field], before: &Answers, changes: &Answers) -> Answers {
+pub fn retain_removed_fields(
+    mut accepted: Answers,
+    fields: &[Field],
+    before: &Answers,
+    changes: &Answers,
+) -> Answers {
     for (name, answer) in before {
         let is_asked = fields.iter().any(|field| field.name == *name);
         if !is_asked && !changes.get(name).is_some_and(Value::is_null) {
-            kept.insert(name.clone(), answer.clone());
+            accepted.insert(name.clone(), answer.clone());
         }
     }
-    kept
+    accepted
 }
 
 /// Converts the values of an HTML form to answers by the type of their field. A value that can't be converted stays a
 /// text, which [`check`] rejects. Files can't be submitted this way.
-pub fn from_pairs(fields: &[Field], pairs: &BTreeMap<String, Vec<String>>) -> Answers {
+pub fn from_form_data(fields: &[Field], pairs: &BTreeMap<String, Vec<String>>) -> Answers {
     let read = |field: &Field, values: &[String]| match field.kind {
         FieldType::Multiselect => Value::from(values.to_vec()),
         FieldType::Checkbox => Value::Bool(values.iter().any(|value| value != "false" && !value.is_empty())),

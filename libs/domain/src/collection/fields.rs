@@ -97,11 +97,11 @@ pub struct Field {
     #[schemars(length(max = MAX_OPTIONS), inner(length(min = 1, max = MAX_OPTION_CHARS)))]
     pub options: Vec<String>,
     /// Minimum length of a text, in characters.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "integer")]
     #[schemars(range(max = MAX_TEXT))]
     pub min_length: Option<u32>,
     /// Maximum length of a text, in characters.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "integer")]
     #[schemars(range(max = MAX_TEXT))]
     pub max_length: Option<u32>,
     /// Regular expression that the whole text must match, in the syntax of the `regex` crate (linear time).
@@ -119,7 +119,7 @@ pub struct Field {
     #[schemars(length(max = MAX_ACCEPT))]
     pub accept: Option<String>,
     /// For a file: maximum size in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "integer")]
     #[schemars(range(min = 1))]
     pub max_file_size: Option<u64>,
     /// Condition for showing the field; always shown if absent.
@@ -220,7 +220,7 @@ fn check_applicability(errors: &mut Vec<FieldError>, field: &Field, path: &dyn F
 }
 
 /// Deserializes an integer in any notation: JSON does not distinguish `1` from `1.0`.
-fn whole<'de, D: Deserializer<'de>, N: TryFrom<u64>>(reader: D) -> Result<Option<N>, D::Error> {
+fn integer<'de, D: Deserializer<'de>, N: TryFrom<u64>>(reader: D) -> Result<Option<N>, D::Error> {
     let Some(number) = Option::<serde_json::Number>::deserialize(reader)? else { return Ok(None) };
     let float = || number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..9e15).contains(float));
     #[expect(
@@ -228,8 +228,8 @@ fn whole<'de, D: Deserializer<'de>, N: TryFrom<u64>>(reader: D) -> Result<Option
         clippy::cast_sign_loss,
         reason = "a float of that size holds every whole number exactly"
     )]
-    let whole = number.as_u64().or_else(|| float().map(|float| float as u64));
-    let read = whole.and_then(|whole| N::try_from(whole).ok());
+    let integer = number.as_u64().or_else(|| float().map(|float| float as u64));
+    let read = integer.and_then(|integer| N::try_from(integer).ok());
     let refused = || serde::de::Error::custom(format!("invalid number: `{number}`, expected a whole one"));
     read.map(Some).ok_or_else(refused)
 }

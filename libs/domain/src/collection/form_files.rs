@@ -37,7 +37,7 @@ pub fn is_accepted(accept: Option<&str>, filename: &str, kind: &str) -> bool {
 }
 
 /// Returns whether an `accept` restricts anything, so that the file's content must be checked against it.
-pub fn is_particular(accept: Option<&str>) -> bool {
+pub fn is_restrictive(accept: Option<&str>) -> bool {
     entries(accept).next().is_some()
 }
 

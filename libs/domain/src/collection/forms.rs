@@ -211,7 +211,7 @@ mod tests {
         .unwrap()
     }
 
-    fn places(settings: &Settings<'_>) -> Vec<String> {
+    fn invalid_fields(settings: &Settings<'_>) -> Vec<String> {
         check(settings).into_iter().map(|error| error.field).collect()
     }
 
@@ -219,7 +219,7 @@ mod tests {
     fn each_setting_has_its_rule() {
         let fields = fields();
         let well = Settings { name: Some("F"), fields: Some(&fields), ..Settings::default() };
-        assert_eq!(places(&well), [""; 0]);
+        assert_eq!(invalid_fields(&well), [""; 0]);
         let wrong = [
             (Settings { name: Some(""), ..well }, "name"),
             (Settings { redirect_url: Some("javascript:alert(1)"), ..well }, "redirectUrl"),
@@ -229,24 +229,28 @@ mod tests {
             (Settings { fields: Some(&[]), ..well }, "fields"),
         ];
         for (settings, place) in wrong {
-            assert_eq!(places(&settings), [place]);
+            assert_eq!(invalid_fields(&settings), [place]);
         }
     }
 
     #[test]
     fn unique_by_names_up_to_five_different_fields_of_the_form_and_no_files() {
         let fields = fields();
-        let judge = |names: &[&str]| {
+        let validate = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-            places(&Settings { fields: Some(&fields), unique_by: Some(&names), ..Settings::default() })
+            invalid_fields(&Settings {
+                fields: Some(&fields),
+                unique_by: Some(&names),
+                ..Settings::default()
+            })
         };
-        assert_eq!(judge(&["email"]), [""; 0]);
-        assert_eq!(judge(&["email", "email"]), ["uniqueBy[1]"]);
-        assert_eq!(judge(&["cv"]), ["uniqueBy[0]"]);
-        assert_eq!(judge(&["email", "phone"]), ["uniqueBy[1]"]);
-        assert_eq!(judge(&["email"; 6])[0], "uniqueBy");
+        assert_eq!(validate(&["email"]), [""; 0]);
+        assert_eq!(validate(&["email", "email"]), ["uniqueBy[1]"]);
+        assert_eq!(validate(&["cv"]), ["uniqueBy[0]"]);
+        assert_eq!(validate(&["email", "phone"]), ["uniqueBy[1]"]);
+        assert_eq!(validate(&["email"; 6])[0], "uniqueBy");
         let names = ["email".to_owned(), "phone".to_owned()];
         let alone = Settings { unique_by: Some(&names), ..Settings::default() };
-        assert_eq!(places(&alone), [""; 0], "unknown names pass if no fields are given");
+        assert_eq!(invalid_fields(&alone), [""; 0], "unknown names pass if no fields are given");
     }
 }

@@ -22,8 +22,8 @@ mod zones;
 
 pub use buckets::{BUCKETS_MAX, Bucket, Grouping};
 pub use cohorts::{
-    COHORTS_MAX, Cohort, Granularity, RawRetentionQuery, RetentionQuery, ReturnCount, fill_cohorts, hint_for,
-    mean_retention, parse_retention_query,
+    COHORTS_MAX, Cohort, Granularity, RawRetentionQuery, RetentionQuery, ReturnCount, fill_cohorts,
+    mean_retention, parse_retention_query, retention_hint,
 };
 pub use dimensions::{Dimension, NONE, Subject};
 pub use filters::{FILTERS_MAX, Filter, VALUE_CHARS_MAX};

@@ -119,9 +119,9 @@ pub fn parse(body: &[u8]) -> Result<Hit, Dropped> {
         campaign: campaign(&page),
         screen: wire.screen_width.and_then(Screen::from_width),
         props: props(wire.props.unwrap_or_default())?,
-        engagement_ms: whole(wire.engagement_ms.unwrap_or_default(), ENGAGEMENT_MS_MAX)
+        engagement_ms: integer(wire.engagement_ms.unwrap_or_default(), ENGAGEMENT_MS_MAX)
             .min(ENGAGEMENT_MS_MAX),
-        scroll_depth: wire.scroll_depth.map(|percent| whole(percent.min(100.0), 100)),
+        scroll_depth: wire.scroll_depth.map(|percent| integer(percent.min(100.0), 100)),
         host,
     })
 }
@@ -208,7 +208,7 @@ fn cut(text: &str, chars_max: usize) -> String {
 }
 
 /// Converts a measurement to an integer between 0 and `max`; NaN becomes 0.
-fn whole<N: TryFrom<u64>>(measured: f64, max: N) -> N {
+fn integer<N: TryFrom<u64>>(measured: f64, max: N) -> N {
     // The cast saturates at both ends and maps NaN to 0.
     N::try_from(measured.round() as u64).unwrap_or(max)
 }

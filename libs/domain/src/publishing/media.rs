@@ -81,33 +81,34 @@ pub fn sniff(head: &[u8]) -> Option<&'static str> {
 
 /// Checks that the first bytes of a file match its declared type. The error is the type that they have instead.
 pub fn check_agrees(declared: &str, head: &[u8]) -> Result<(), &'static str> {
-    let looks = sniff(head);
+    let sniffed = sniff(head);
     let declared = canonical(declared);
     let kind = declared.split('/').next().unwrap_or_default();
     let of_kind =
-        |kinds: &[&str]| looks.is_some_and(|looks| kinds.iter().any(|kind| looks.starts_with(kind)));
+        |kinds: &[&str]| sniffed.is_some_and(|sniffed| kinds.iter().any(|kind| sniffed.starts_with(kind)));
     let agrees = match declared {
         // This type is served as a download only.
         "application/octet-stream" => true,
-        "image/svg+xml" => looks == Some("image/svg+xml"),
+        "image/svg+xml" => sniffed == Some("image/svg+xml"),
         "text/html" | "application/xhtml+xml" => {
-            matches!(looks, Some("text/html" | "text/xml" | "image/svg+xml")) || is_plain_text(head, looks)
+            matches!(sniffed, Some("text/html" | "text/xml" | "image/svg+xml"))
+                || is_plain_text(head, sniffed)
         }
-        "application/pdf" | "application/zip" | "application/gzip" => looks == Some(declared),
+        "application/pdf" | "application/zip" | "application/gzip" => sniffed == Some(declared),
         _ if declared.ends_with("/xml") || declared.ends_with("+xml") => {
-            matches!(looks, Some("text/xml")) || is_plain_text(head, looks)
+            matches!(sniffed, Some("text/xml")) || is_plain_text(head, sniffed)
         }
-        _ if is_text(declared) => is_plain_text(head, looks),
-        _ if kind == "image" => looks.is_some_and(|looks| canonical(looks) == declared),
+        _ if is_text(declared) => is_plain_text(head, sniffed),
+        _ if kind == "image" => sniffed.is_some_and(|sniffed| canonical(sniffed) == declared),
         // Audio and video share container formats.
         _ if kind == "audio" || kind == "video" => of_kind(&["audio/", "video/", "application/ogg"]),
         _ if kind == "font" || declared.contains("font") => {
             of_kind(&["font/", "application/font", "application/vnd.ms-font"])
         }
         // For an unknown type, anything is accepted except documents that browsers run.
-        _ => !matches!(looks, Some("text/html" | "image/svg+xml")),
+        _ => !matches!(sniffed, Some("text/html" | "image/svg+xml")),
     };
-    if agrees { Ok(()) } else { Err(looks.unwrap_or("something else")) }
+    if agrees { Ok(()) } else { Err(sniffed.unwrap_or("something else")) }
 }
 
 /// Returns whether two media types are the same or aliases.
@@ -125,8 +126,8 @@ fn is_text(essence: &str) -> bool {
         || matches!(essence, "application/json" | "application/manifest+json" | "application/ecmascript")
 }
 
-fn is_plain_text(head: &[u8], looks: Option<&str>) -> bool {
-    looks.is_none() && !head.contains(&0)
+fn is_plain_text(head: &[u8], sniffed: Option<&str>) -> bool {
+    sniffed.is_none() && !head.contains(&0)
 }
 
 /// Returns the media type of a file by its extension.
@@ -214,7 +215,7 @@ mod tests {
 
     #[test]
     fn names_the_type_of_other_content() {
-        for (declared, head, looks) in [
+        for (declared, head, sniffed) in [
             ("image/png", JPEG, "image/jpeg"),
             ("image/png", b"<html><script>".as_slice(), "text/html"),
             ("image/png", b"nothing", "something else"),
@@ -227,7 +228,7 @@ mod tests {
             ("font/woff2", PNG, "image/png"),
             ("application/pdf", b"PK\x03\x04", "application/zip"),
         ] {
-            assert_eq!(check_agrees(declared, head), Err(looks), "{declared}");
+            assert_eq!(check_agrees(declared, head), Err(sniffed), "{declared}");
         }
     }
 

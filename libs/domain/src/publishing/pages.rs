@@ -80,7 +80,7 @@ pub fn slug_at(path: &str) -> Option<&str> {
 }
 
 /// Returns the slug to which a path redirects: without a trailing slash or `.html`, and without a trailing `index`.
-pub fn slug_meant_by(path: &str) -> Option<&str> {
+pub fn canonical_slug(path: &str) -> Option<&str> {
     let written = path.strip_prefix('/')?;
     let slug = written.strip_suffix('/').unwrap_or(written);
     let slug = slug.strip_suffix(".html").unwrap_or(slug);
@@ -139,12 +139,12 @@ mod tests {
             ("/index.html", "index"),
             ("/index/", "index"),
         ] {
-            assert_eq!(slug_meant_by(path), Some(slug), "{path}");
+            assert_eq!(canonical_slug(path), Some(slug), "{path}");
         }
         for path in
             ["/", "//", "/about", "/about//", "//about/", "/.html", "/About/", "/about.htm", "/a/../b/"]
         {
-            assert_eq!(slug_meant_by(path), None, "{path}");
+            assert_eq!(canonical_slug(path), None, "{path}");
         }
     }
 

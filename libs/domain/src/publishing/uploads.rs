@@ -56,7 +56,7 @@ impl Signer {
     }
 
     /// Creates the signer of download URLs. Neither signer accepts the other's tickets.
-    pub fn of_downloads(secret: &[u8]) -> Self {
+    pub fn for_downloads(secret: &[u8]) -> Self {
         Self { key: digest(secret, b"downloads v1"), folder: "downloads" }
     }
 
@@ -165,8 +165,8 @@ mod tests {
     fn another_secret_gives_another_signature() {
         let (_, query) = given();
         assert_eq!(Signer::new(b"another").read(ID, &query, now()), Err(Refused::Forged));
-        let of_downloads = Signer::of_downloads(b"a secret that two services share");
-        assert_eq!(of_downloads.read(ID, &query, now()), Err(Refused::Forged));
+        let for_downloads = Signer::for_downloads(b"a secret that two services share");
+        assert_eq!(for_downloads.read(ID, &query, now()), Err(Refused::Forged));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::{Conn, Error};
 #[derive(Debug)]
 pub struct NewRecipient<'a> {
     pub id: Uuid,
-    /// The address, [folded](domain::recipients::folded).
+    /// The address, [folded](domain::recipients::normalized).
     pub address: &'a str,
     /// SHA-256 of the link's token.
     pub token_hash: [u8; 32],

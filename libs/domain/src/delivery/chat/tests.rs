@@ -23,9 +23,9 @@ fn written(template: Template, event: &Value) -> Value {
 /// Returns every violation of the platform's published limits.
 fn faults(template: Template, body: &Value) -> Vec<String> {
     let mut faults = Vec::new();
-    let mut most = |what: &str, length: usize, most: usize| {
-        if length == 0 || length > most {
-            faults.push(format!("{what}: {length} of {most}"));
+    let mut at_most = |what: &str, length: usize, max: usize| {
+        if length == 0 || length > max {
+            faults.push(format!("{what}: {length} of {max}"));
         }
     };
     let text = |value: &Value| length(value.as_str().unwrap());
@@ -34,46 +34,46 @@ fn faults(template: Template, body: &Value) -> Vec<String> {
     match template {
         Template::Default => {}
         Template::Slack => {
-            most("text", text(&body["text"]), 4_000);
-            most("blocks", list(&body["blocks"]).len(), 50);
+            at_most("text", text(&body["text"]), 4_000);
+            at_most("blocks", list(&body["blocks"]).len(), 50);
             let mut total = 0;
             for block in list(&body["blocks"]) {
                 if block["type"] == "header" {
-                    most("header", text(&block["text"]["text"]), 150);
+                    at_most("header", text(&block["text"]["text"]), 150);
                 }
                 if let Some(fields) = block["fields"].as_array() {
-                    most("fields", fields.len(), 10);
+                    at_most("fields", fields.len(), 10);
                 }
                 for field in list(&block["fields"]) {
-                    most("field", text(&field["text"]), 2_000);
+                    at_most("field", text(&field["text"]), 2_000);
                     total += text(&field["text"]);
                 }
             }
-            most("total", total + 1, 12_000);
+            at_most("total", total + 1, 12_000);
         }
         Template::Discord => {
             let embed = &body["embeds"][0];
-            most("title", text(&embed["title"]), 256);
+            at_most("title", text(&embed["title"]), 256);
             let mut total = text(&embed["title"]) + embed["footer"]["text"].as_str().map_or(0, length);
             for field in list(&embed["fields"]) {
-                most("name", text(&field["name"]), 256);
-                most("value", text(&field["value"]), 1_024);
+                at_most("name", text(&field["name"]), 256);
+                at_most("value", text(&field["value"]), 1_024);
                 total += text(&field["name"]) + text(&field["value"]);
             }
-            most("fields", list(&embed["fields"]).len() + 1, 26);
-            most("total", total, 6_000);
+            at_most("fields", list(&embed["fields"]).len() + 1, 26);
+            at_most("total", total, 6_000);
         }
         Template::Telegram => {
             let html = body["text"].as_str().unwrap();
             let read = html.replace("<b>", "").replace("</b>", "");
             let read = html_escape::decode_html_entities(&read);
-            most("text", length(&read), 4_096);
+            at_most("text", length(&read), 4_096);
         }
-        Template::Teams => most("body", bytes, 20_000),
+        Template::Teams => at_most("body", bytes, 20_000),
         Template::GoogleChat => {
-            most("body", bytes, 32_000);
+            at_most("body", bytes, 32_000);
             let widgets = list(&body["cardsV2"][0]["card"]["sections"][0]["widgets"]);
-            most("widgets", widgets.len() + 1, 101);
+            at_most("widgets", widgets.len() + 1, 101);
         }
     }
     faults

@@ -125,20 +125,20 @@ pub struct Cohort {
 
 /// Parses and validates a retention query. Returns the errors of all fields.
 pub fn parse_retention_query(
-    asked: &RawRetentionQuery<'_>,
+    query: &RawRetentionQuery<'_>,
     now: DateTime<Utc>,
     zone: Zone,
 ) -> Result<RetentionQuery, Vec<FieldError>> {
     let mut errors = Vec::new();
-    let first_event = asked.first_event.unwrap_or(tracking::PAGE_VIEW);
-    let return_event = asked.return_event.unwrap_or(tracking::PAGE_VIEW);
+    let first_event = query.first_event.unwrap_or(tracking::PAGE_VIEW);
+    let return_event = query.return_event.unwrap_or(tracking::PAGE_VIEW);
     check_event("firstEvent", first_event, &mut errors);
     check_event("returnEvent", return_event, &mut errors);
     let granularity =
-        read_word("granularity", asked.granularity, &Granularity::ALL, Granularity::as_str, &mut errors);
+        read_word("granularity", query.granularity, &Granularity::ALL, Granularity::as_str, &mut errors);
     let granularity = granularity.unwrap_or(Granularity::Day);
     let today = now.with_timezone(&zone).date_naive();
-    let words = Words { known: &Period::ALL, period: asked.period, from: asked.from, to: asked.to };
+    let words = Words { known: &Period::ALL, period: query.period, from: query.from, to: query.to };
     let periods = read_days(words, today, &mut errors).map(|days| (days, periods_of(days, granularity)));
     if periods.as_ref().is_some_and(|(_, periods)| periods.len() > COHORTS_MAX) {
         let message =
@@ -182,7 +182,7 @@ impl RetentionQuery {
 /// `lifetime` says. A cell is `None` if its period lies in the future, or if ids rotated between the cohort's first
 /// day and the cell's last one.
 pub fn fill_cohorts(
-    asked: &RetentionQuery,
+    query: &RetentionQuery,
     counts: &[ReturnCount],
     epochs: &[NaiveDate],
     lifetime: Lifetime,
@@ -190,22 +190,22 @@ pub fn fill_cohorts(
     let mut rotations = epochs.to_vec();
     let latest = epochs.iter().max().copied();
     let further =
-        std::iter::successors(latest, |day| Some(lifetime.epoch(*day).1).filter(|next| *next <= asked.today));
+        std::iter::successors(latest, |day| Some(lifetime.epoch(*day).1).filter(|next| *next <= query.today));
     rotations.extend(further);
     let counts: HashMap<_, _> = counts.iter().map(|one| ((one.joined, one.active), one.count)).collect();
-    let cells = u32::try_from(asked.periods.len()).unwrap_or(u32::MAX);
+    let cells = u32::try_from(query.periods.len()).unwrap_or(u32::MAX);
     let cohort = |days: &Days| {
-        let joined = asked.granularity.first_day(days.first);
+        let joined = query.granularity.first_day(days.first);
         let count = |active: NaiveDate| counts.get(&(joined, active)).copied().unwrap_or_default();
         let cell = |later: u32| {
-            let active = asked.granularity.later(joined, later);
-            let end = asked.granularity.later(active, 1).pred_opt().unwrap_or(active).min(asked.today);
+            let active = query.granularity.later(joined, later);
+            let end = query.granularity.later(active, 1).pred_opt().unwrap_or(active).min(query.today);
             let cut = later > 0 && rotations.iter().any(|day| days.first < *day && *day <= end);
-            (active <= asked.today && !cut).then(|| count(active))
+            (active <= query.today && !cut).then(|| count(active))
         };
         Cohort { first_day: days.first, total: count(joined), active: (0..cells).map(cell).collect() }
     };
-    asked.periods.iter().map(cohort).collect()
+    query.periods.iter().map(cohort).collect()
 }
 
 impl Cohort {
@@ -228,7 +228,7 @@ pub fn mean_retention(cohorts: &[Cohort]) -> Vec<Option<f64>> {
 }
 
 /// Returns a hint if the periods are too long for any return to be recognized.
-pub fn hint_for(granularity: Granularity, lifetime: Lifetime) -> Option<String> {
+pub fn retention_hint(granularity: Granularity, lifetime: Lifetime) -> Option<String> {
     (lifetime <= granularity.as_lifetime()).then(|| {
         let (long, short) = (granularity.as_str(), lifetime.as_str());
         format!(

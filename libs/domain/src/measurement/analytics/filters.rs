@@ -25,7 +25,7 @@ pub struct Filter {
 /// Parses the filters `given` as single parameters, and those in a JSON object of texts. Errors name the parameter
 /// `place` and the path in it.
 pub(super) fn read_filters<'a>(
-    place: &str,
+    path: &str,
     given: impl IntoIterator<Item = (&'a str, &'a str)>,
     json: Option<&str>,
     errors: &mut Vec<FieldError>,
@@ -34,28 +34,28 @@ pub(super) fn read_filters<'a>(
     let members: Result<Map<String, Value>, _> = json.map_or_else(|| Ok(Map::new()), serde_json::from_str);
     let count = given.len() + members.as_ref().map_or(0, Map::len);
     if count > FILTERS_MAX {
-        let message = format!("{place}: there are {FILTERS_MAX} filters, each to be given once, not {count}");
-        errors.push(FieldError::new(place, "too_many", message));
+        let message = format!("{path}: there are {FILTERS_MAX} filters, each to be given once, not {count}");
+        errors.push(FieldError::new(path, "too_many", message));
         return Vec::new();
     }
     let mut filters = Vec::new();
     for (word, value) in given {
-        read_filter(place, word, Some(value), &mut filters, errors);
+        read_filter(path, word, Some(value), &mut filters, errors);
     }
     if let Ok(members) = &members {
         for (word, value) in members {
-            read_filter(place, word, value.as_str(), &mut filters, errors);
+            read_filter(path, word, value.as_str(), &mut filters, errors);
         }
     } else {
-        let message = format!("{place} must be a JSON object of texts, such as {{\"utm_source\":\"news\"}}");
-        errors.push(FieldError::new(place, "type", message));
+        let message = format!("{path} must be a JSON object of texts, such as {{\"utm_source\":\"news\"}}");
+        errors.push(FieldError::new(path, "type", message));
     }
     filters.sort_by_key(|filter| filter.dimension);
     filters
 }
 
 fn read_filter(
-    place: &str,
+    path: &str,
     word: &str,
     value: Option<&str>,
     filters: &mut Vec<Filter>,
@@ -63,13 +63,13 @@ fn read_filter(
 ) {
     let Some(dimension) = Dimension::parse(word) else {
         let word: String = word.chars().take(UNKNOWN_CHARS_SHOWN).collect();
-        let field = format!("{place}.{word}").replace('\0', "\u{fffd}");
+        let field = format!("{path}.{word}").replace('\0', "\u{fffd}");
         let known = Dimension::ALL.map(Dimension::as_str).join(", ");
         let message = format!("{field}: there is no such filter; the filters are {known}");
         errors.push(FieldError::new(field, "unknown", message));
         return;
     };
-    let field = format!("{place}.{word}");
+    let field = format!("{path}.{word}");
     let Some(value) = value else {
         errors.push(FieldError::new(&field, "type", format!("{field} must be a text")));
         return;

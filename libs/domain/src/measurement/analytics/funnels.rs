@@ -75,24 +75,24 @@ pub struct FunnelStepResult {
 
 /// Parses and validates a funnel query. Returns the errors of all fields.
 pub fn parse_funnel_query(
-    asked: &RawFunnelQuery<'_>,
+    query: &RawFunnelQuery<'_>,
     now: DateTime<Utc>,
     zone: Zone,
 ) -> Result<FunnelQuery, Vec<FieldError>> {
     let mut errors = Vec::new();
-    if !(STEPS_MIN..=STEPS_MAX).contains(&asked.steps.len()) {
-        let message = format!("steps must be from {STEPS_MIN} to {STEPS_MAX}, not {}", asked.steps.len());
+    if !(STEPS_MIN..=STEPS_MAX).contains(&query.steps.len()) {
+        let message = format!("steps must be from {STEPS_MIN} to {STEPS_MAX}, not {}", query.steps.len());
         errors.push(FieldError::new("steps", "count", message));
     }
     let mut steps = Vec::new();
-    for (index, step) in asked.steps.iter().enumerate().take(STEPS_MAX) {
-        let place = format!("steps[{index}]");
-        check_event(&format!("{place}.event"), step.event, &mut errors);
+    for (index, step) in query.steps.iter().enumerate().take(STEPS_MAX) {
+        let path = format!("steps[{index}]");
+        check_event(&format!("{path}.event"), step.event, &mut errors);
         let filters = step.filters.iter().copied();
-        let filters = read_filters(&format!("{place}.filters"), filters, None, &mut errors);
+        let filters = read_filters(&format!("{path}.filters"), filters, None, &mut errors);
         steps.push(Step { event: step.event.to_owned(), filters });
     }
-    let words = Words { known: &Period::ALL, period: asked.period, from: asked.from, to: asked.to };
+    let words = Words { known: &Period::ALL, period: query.period, from: query.from, to: query.to };
     let days = read_days(words, now.with_timezone(&zone).date_naive(), &mut errors);
     match days {
         Some(days) if errors.is_empty() => Ok(FunnelQuery { range: days.range(zone), steps }),

@@ -60,28 +60,28 @@ pub struct MetricQuery {
 
 /// Parses and validates a metric query. Returns the errors of all fields.
 pub fn parse_metric_query(
-    asked: &RawMetricQuery<'_>,
+    query: &RawMetricQuery<'_>,
     now: DateTime<Utc>,
     zone: Zone,
 ) -> Result<MetricQuery, Vec<FieldError>> {
     let mut errors = Vec::new();
-    let metric = read_word("metric", asked.metric, &Metric::ALL, Metric::as_str, &mut errors)
+    let metric = read_word("metric", query.metric, &Metric::ALL, Metric::as_str, &mut errors)
         .unwrap_or(Metric::PageViews);
     let today = now.with_timezone(&zone).date_naive();
-    let words = Words { known: &Period::ALL, period: asked.period, from: asked.from, to: asked.to };
+    let words = Words { known: &Period::ALL, period: query.period, from: query.from, to: query.to };
     let days = read_days(words, today, &mut errors);
-    let grouping = read_word("groupBy", asked.group_by, &Grouping::ALL, Grouping::as_str, &mut errors);
+    let grouping = read_word("groupBy", query.group_by, &Grouping::ALL, Grouping::as_str, &mut errors);
     let breakdown =
-        read_word("breakdownBy", asked.breakdown_by, &Dimension::ALL, Dimension::as_str, &mut errors);
-    let filters = read_filters("filters", asked.filter.iter().copied(), asked.filters, &mut errors);
-    let limit = read_limit(asked.limit, &mut errors);
+        read_word("breakdownBy", query.breakdown_by, &Dimension::ALL, Dimension::as_str, &mut errors);
+    let filters = read_filters("filters", query.filter.iter().copied(), query.filters, &mut errors);
+    let limit = read_limit(query.limit, &mut errors);
     let buckets = days.and_then(|days| read_buckets(days, grouping, zone, &mut errors)).unwrap_or_default();
     let (Some(days), Some(limit), true) = (days, limit, errors.is_empty()) else {
         return Err(errors);
     };
     let range = days.range(zone);
     let (counted, before) = counted(metric, days, today, now, zone);
-    let compared = asked.compare.then_some(before);
+    let compared = query.compare.then_some(before);
     Ok(MetricQuery { metric, range, counted, compared, buckets, breakdown, filters, limit })
 }
 

@@ -103,8 +103,8 @@ pub(super) struct Words<'a> {
 
 /// Parses the days; the last 7 by default. Returns `None` after an error.
 pub(super) fn read_days(words: Words<'_>, today: NaiveDate, errors: &mut Vec<FieldError>) -> Option<Days> {
-    let wanted = words.period.unwrap_or(Period::Days7.as_str());
-    let Some(period) = words.known.iter().find(|period| period.as_str() == wanted) else {
+    let requested = words.period.unwrap_or(Period::Days7.as_str());
+    let Some(period) = words.known.iter().find(|period| period.as_str() == requested) else {
         errors.push(unknown("period", words.known.iter().map(|period| period.as_str())));
         return None;
     };

@@ -56,12 +56,12 @@ pub struct VisitsQuery {
 
 /// Parses and validates the query of a list. Returns the errors of all fields.
 pub fn parse_visits_query(
-    asked: &RawVisitsQuery<'_>,
+    query: &RawVisitsQuery<'_>,
     now: DateTime<Utc>,
     zone: Zone,
 ) -> Result<VisitsQuery, Vec<FieldError>> {
     let mut errors = Vec::new();
-    let words = Words { known: &PERIODS, period: asked.period, from: asked.from, to: asked.to };
+    let words = Words { known: &PERIODS, period: query.period, from: query.from, to: query.to };
     let days = read_days(words, now.with_timezone(&zone).date_naive(), &mut errors);
     if let Some(days) = days.filter(|days| days.count() > WINDOW_DAYS_MAX) {
         let message = format!("visits are listed for at most {WINDOW_DAYS_MAX} days, not {}", days.count());
@@ -76,10 +76,10 @@ pub fn parse_visits_query(
             }
             found
         };
-    let min_pages = number("minPages", asked.min_pages, MIN_PAGES_DEFAULT, 0..=100_000);
-    let limit = number("limit", asked.limit, PAGE_DEFAULT.into(), 1..=PAGE_MAX);
-    let offset = number("offset", asked.offset, 0, 0..=100_000_000);
-    let filters = read_filters("filter", asked.filters.iter().copied(), None, &mut errors);
+    let min_pages = number("minPages", query.min_pages, MIN_PAGES_DEFAULT, 0..=100_000);
+    let limit = number("limit", query.limit, PAGE_DEFAULT.into(), 1..=PAGE_MAX);
+    let offset = number("offset", query.offset, 0, 0..=100_000_000);
+    let filters = read_filters("filter", query.filters.iter().copied(), None, &mut errors);
     match (days, min_pages, limit, offset) {
         (Some(days), Some(min_pages), Some(limit), Some(offset)) if errors.is_empty() => {
             Ok(VisitsQuery { range: days.range(zone), min_pages, limit, offset, filters })

@@ -148,7 +148,7 @@ proptest! {
     #[test]
     fn agrees_with_the_naive_rule(steps in any_steps()) {
         let rules = Rules::default();
-        let wanted: Vec<_> = naive(&steps, rules)
+        let expected: Vec<_> = naive(&steps, rules)
             .into_iter()
             .map(|(start, members)| {
                 let views: Vec<_> = members.iter().filter(|member| member.kind == Kind::PageView).collect();
@@ -168,7 +168,7 @@ proptest! {
                 }
             })
             .collect();
-        prop_assert_eq!(visits(steps), wanted);
+        prop_assert_eq!(visits(steps), expected);
     }
 
     #[test]
@@ -217,8 +217,8 @@ fn nothing_extends_a_visit_that_began_before_its_end() {
 fn visits_of_the_rule_start_after_one_another_and_parts_of_one_visit_do_not() {
     let rules = Rules::default();
     let before = VisitInProgress { start: at(0), last: at(600) };
-    for (start, wanted) in [(-10, false), (0, false), (600, false), (2_400, false), (2_401, true)] {
-        assert_eq!(may_start(before, at(start), rules), wanted, "{start}");
+    for (start, expected) in [(-10, false), (0, false), (600, false), (2_400, false), (2_401, true)] {
+        assert_eq!(may_start(before, at(start), rules), expected, "{start}");
     }
     let long = VisitInProgress { start: at(-86_000), last: at(0) };
     assert!(may_start(long, at(401), rules), "it has lasted for a day");

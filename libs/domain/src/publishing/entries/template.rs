@@ -114,19 +114,19 @@ impl Template {
         }
         let mut template = Self { pieces: Vec::new() };
         let (mut next, mut done) = (at.iter().peekable(), 0);
-        while let Some((place, name)) = next.next() {
-            let Some(attribute) = found.attribute_at(*place) else {
-                if !is_text(*place) {
+        while let Some((position, name)) = next.next() {
+            let Some(attribute) = found.attribute_at(*position) else {
+                if !is_text(*position) {
                     return Err(format!("{{{{{name}}}}} may only stand in text or in an attribute's value"));
                 }
-                template.plain(&html[done..*place]);
+                template.plain(&html[done..*position]);
                 template.pieces.push(Piece::Text(name.clone()));
-                done = place + 1;
+                done = position + 1;
                 continue;
             };
             check_place(attribute, name)?;
-            let mut inside = vec![(*place, name.clone())];
-            while let Some(other) = next.next_if(|(place, _)| attribute.value.contains(place)) {
+            let mut inside = vec![(*position, name.clone())];
+            while let Some(other) = next.next_if(|(position, _)| attribute.value.contains(position)) {
                 inside.push(other.clone());
             }
             template.plain(&html[done..attribute.value.start]);
@@ -249,19 +249,19 @@ fn fill(template: &str) -> Result<Filled, String> {
 /// Checks whether a placeholder may stand in the attribute.
 fn check_place(attribute: &Attribute, name: &str) -> Result<(), String> {
     let Attribute { element, name: attribute_name, is_only, .. } = attribute;
-    let refuse =
+    let reject =
         |why: &str| Err(format!("{{{{{name}}}}} may not stand in `{attribute_name}` of `{element}`: {why}"));
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     if CLOSED_ELEMENTS.contains(&element.as_str()) {
-        return refuse("it decides what is loaded or run");
+        return reject("it decides what is loaded or run");
     }
     let is_known = attribute_name == "xlink:href" || attribute_name.chars().all(plain);
     let is_run = RUN.iter().any(|run| attribute_name.starts_with(run)) || attribute_name == "srcdoc";
     if !is_known || is_run {
-        return refuse("its value is run");
+        return reject("its value is run");
     }
     if !is_only {
-        return refuse("the attribute is there twice");
+        return reject("the attribute is there twice");
     }
     Ok(())
 }
@@ -269,10 +269,10 @@ fn check_place(attribute: &Attribute, name: &str) -> Result<(), String> {
 /// Splits the value of an attribute at its placeholders.
 fn split(html: &str, value: &Range<usize>, inside: &[(usize, String)]) -> Vec<Part> {
     let (mut parts, mut done) = (Vec::new(), value.start);
-    for (place, name) in inside {
-        parts.push(Part::Plain(html[done..*place].to_owned()));
+    for (position, name) in inside {
+        parts.push(Part::Plain(html[done..*position].to_owned()));
         parts.push(Part::Value(name.clone()));
-        done = place + 1;
+        done = position + 1;
     }
     parts.push(Part::Plain(html[done..value.end].to_owned()));
     parts

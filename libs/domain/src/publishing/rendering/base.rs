@@ -9,22 +9,22 @@ const IN_HEAD: [&str; 8] = ["html", "head", "title", "meta", "link", "style", "s
 
 /// Returns the document with a `<base>` of its own URL, unless it has one. Parses only the head.
 pub fn at(html: &str, address: &str) -> String {
-    let Some(place) = place_of_base(html) else { return html.to_owned() };
+    let Some(position) = place_of_base(html) else { return html.to_owned() };
     let base = format!(r#"<base href="{}">"#, html_escape::encode_double_quoted_attribute(address));
-    format!("{}{base}{}", &html[..place], &html[place..])
+    format!("{}{base}{}", &html[..place], &html[position..])
 }
 
 /// Returns the position for a `<base>` before everything that it affects; `None` if the document has one.
 fn place_of_base(html: &str) -> Option<usize> {
-    let (place, found) = (Cell::new(None), Cell::new(false));
+    let (position, found) = (Cell::new(None), Cell::new(false));
     let settings = RewriteStrSettings::new().append_element_content_handler(element!("*", |element| {
         let at = element.source_location().bytes();
         let tag = element.tag_name();
         match tag.as_str() {
             // A doctype is one only at the very beginning.
-            "html" | "head" => place.set(Some(at.end)),
+            "html" | "head" => position.set(Some(at.end)),
             "base" => found.set(element.has_attribute("href")),
-            _ if place.get().is_none() => place.set(Some(at.start)),
+            _ if position.get().is_none() => position.set(Some(at.start)),
             _ => {}
         }
         let goes_on = !found.get() && IN_HEAD.contains(&tag.as_str());
@@ -32,7 +32,7 @@ fn place_of_base(html: &str) -> Option<usize> {
     }));
     // The parser is stopped with an error.
     let _read = rewrite_str(html, settings);
-    (!found.get()).then(|| place.get().unwrap_or(html.len()))
+    (!found.get()).then(|| position.get().unwrap_or(html.len()))
 }
 
 #[cfg(test)]

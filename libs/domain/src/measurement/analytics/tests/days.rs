@@ -7,8 +7,8 @@ fn days(first: &str, last: &str) -> Days {
     Days { first: day(first), last: day(last) }
 }
 
-fn question(asked: RawMetricQuery<'_>, now: &str, name: &str) -> MetricQuery {
-    parse_metric_query(&asked, at(now), zone(name)).unwrap()
+fn question(query: RawMetricQuery<'_>, now: &str, name: &str) -> MetricQuery {
+    parse_metric_query(&query, at(now), zone(name)).unwrap()
 }
 
 fn lengths(buckets: &[Bucket]) -> Vec<i64> {
@@ -36,8 +36,8 @@ fn a_period_of_n_days_is_today_and_the_days_before() {
 
 #[test]
 fn today_is_in_the_sites_time_zone() {
-    let asked = RawMetricQuery { period: Some("today"), ..RawMetricQuery::default() };
-    let range = question(asked, "2026-11-21T18:30:00Z", "Asia/Kathmandu").range;
+    let query = RawMetricQuery { period: Some("today"), ..RawMetricQuery::default() };
+    let range = question(query, "2026-11-21T18:30:00Z", "Asia/Kathmandu").range;
     assert_eq!((range.start, range.end), (at("2026-11-21T18:15:00Z"), at("2026-11-22T18:15:00Z")));
 }
 

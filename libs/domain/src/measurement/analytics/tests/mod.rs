@@ -28,7 +28,7 @@ fn now() -> DateTime<Utc> {
 }
 
 /// Returns the invalid fields and the broken rules.
-fn wrong<T: std::fmt::Debug>(read: Result<T, Vec<FieldError>>) -> Vec<(String, &'static str)> {
+fn invalid<T: std::fmt::Debug>(read: Result<T, Vec<FieldError>>) -> Vec<(String, &'static str)> {
     read.unwrap_err().into_iter().map(|error| (error.field, error.code)).collect()
 }
 

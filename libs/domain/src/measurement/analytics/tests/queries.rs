@@ -7,8 +7,8 @@ use crate::analytics::{
     parse_zone,
 };
 
-fn ask(asked: RawMetricQuery<'_>) -> Result<MetricQuery, Vec<FieldError>> {
-    parse_metric_query(&asked, now(), Zone::UTC)
+fn parse(query: RawMetricQuery<'_>) -> Result<MetricQuery, Vec<FieldError>> {
+    parse_metric_query(&query, now(), Zone::UTC)
 }
 
 fn custom<'a>(from: &'a str, to: &'a str) -> RawMetricQuery<'a> {
@@ -17,7 +17,7 @@ fn custom<'a>(from: &'a str, to: &'a str) -> RawMetricQuery<'a> {
 
 #[test]
 fn absent_parameters_mean_page_views_of_a_week() {
-    let question = ask(RawMetricQuery::default()).unwrap();
+    let question = parse(RawMetricQuery::default()).unwrap();
     assert_eq!((question.metric, question.limit), (Metric::PageViews, 10));
     assert_eq!(
         (question.range.start, question.range.end),
@@ -30,7 +30,7 @@ fn absent_parameters_mean_page_views_of_a_week() {
 
 #[test]
 fn every_invalid_field_is_reported_at_once() {
-    let asked = RawMetricQuery {
+    let query = RawMetricQuery {
         metric: Some("clicks"),
         period: Some("custom"),
         from: Some("2026-13-01"),
@@ -51,59 +51,63 @@ fn every_invalid_field_is_reported_at_once() {
         ("filters", "type"),
         ("limit", "range"),
     ];
-    assert_eq!(wrong(ask(asked)), errors(&expected));
-    let message =
-        ask(RawMetricQuery { metric: Some(""), ..RawMetricQuery::default() }).unwrap_err()[0].message.clone();
+    assert_eq!(invalid(parse(query)), errors(&expected));
+    let message = parse(RawMetricQuery { metric: Some(""), ..RawMetricQuery::default() }).unwrap_err()[0]
+        .message
+        .clone();
     assert!(Metric::ALL.iter().all(|metric| message.contains(metric.as_str())), "{message}");
     assert_eq!(
-        wrong(ask(RawMetricQuery { period: Some("8d"), ..RawMetricQuery::default() })),
+        invalid(parse(RawMetricQuery { period: Some("8d"), ..RawMetricQuery::default() })),
         errors(&[("period", "unknown")])
     );
     assert_eq!(
-        wrong(ask(RawMetricQuery { limit: Some(1001), ..RawMetricQuery::default() })),
+        invalid(parse(RawMetricQuery { limit: Some(1001), ..RawMetricQuery::default() })),
         errors(&[("limit", "range")])
     );
 }
 
 #[test]
 fn rejects_days_out_of_order_or_out_of_range() {
-    assert_eq!(wrong(ask(custom("2026-02-02", "2026-02-01"))), errors(&[("from", "after_to")]));
+    assert_eq!(invalid(parse(custom("2026-02-02", "2026-02-01"))), errors(&[("from", "after_to")]));
     for from in
         ["1969-12-31", "2200-01-01", "2026-2-1", "+2026-02-1", "2026-02-01T00:00:00Z", "", "2026-02-30"]
     {
-        assert_eq!(wrong(ask(custom(from, "2026-02-01"))), errors(&[("from", "date")]), "{from}");
+        assert_eq!(invalid(parse(custom(from, "2026-02-01"))), errors(&[("from", "date")]), "{from}");
     }
 }
 
 #[test]
 fn a_series_is_bounded() {
-    let hours = |from, to| ask(RawMetricQuery { group_by: Some("hour"), ..custom(from, to) });
+    let hours = |from, to| parse(RawMetricQuery { group_by: Some("hour"), ..custom(from, to) });
     assert_eq!(hours("2026-01-01", "2026-04-01").unwrap().buckets.len(), 91 * 24);
-    assert_eq!(wrong(hours("2000-01-01", "2026-01-01")), errors(&[("groupBy", "too_many")]));
+    assert_eq!(invalid(hours("2000-01-01", "2026-01-01")), errors(&[("groupBy", "too_many")]));
     assert_eq!(hours("2026-01-01", "2026-04-14").unwrap().buckets.len(), 104 * 24);
-    assert_eq!(wrong(hours("2026-01-01", "2026-04-15")), errors(&[("groupBy", "too_many")]));
+    assert_eq!(invalid(hours("2026-01-01", "2026-04-15")), errors(&[("groupBy", "too_many")]));
     assert_eq!(
-        wrong(ask(RawMetricQuery { group_by: Some("day"), ..custom("1970-01-01", "2199-12-31") })).len(),
+        invalid(parse(RawMetricQuery { group_by: Some("day"), ..custom("1970-01-01", "2199-12-31") })).len(),
         1
     );
     let months =
-        ask(RawMetricQuery { group_by: Some("month"), ..custom("1970-01-01", "2100-12-31") }).unwrap();
+        parse(RawMetricQuery { group_by: Some("month"), ..custom("1970-01-01", "2100-12-31") }).unwrap();
     assert_eq!(months.buckets.len(), 131 * 12);
 }
 
 #[test]
 fn filters_are_json_or_single_parameters() {
     let json = r#"{"utm_source":"news","country":"(none)"}"#;
-    let question =
-        ask(RawMetricQuery { filters: Some(json), filter: vec![("url", "/a")], ..RawMetricQuery::default() })
-            .unwrap();
+    let question = parse(RawMetricQuery {
+        filters: Some(json),
+        filter: vec![("url", "/a")],
+        ..RawMetricQuery::default()
+    })
+    .unwrap();
     let filter = |dimension, value: &str| Filter { dimension, value: value.to_owned() };
     let expected =
         [filter(Dimension::Url, "/a"), filter(Dimension::Country, ""), filter(Dimension::UtmSource, "news")];
     assert_eq!(question.filters, expected);
 
     let refused = |filters: &str, filter| {
-        wrong(ask(RawMetricQuery { filters: Some(filters), filter, ..RawMetricQuery::default() }))
+        invalid(parse(RawMetricQuery { filters: Some(filters), filter, ..RawMetricQuery::default() }))
     };
     for text in ["", "{", "null", "\"x\"", "[\"utm_source\"]", "{\"a\":1"] {
         assert_eq!(refused(text, vec![]), errors(&[("filters", "type")]), "{text}");
@@ -121,27 +125,28 @@ fn filters_are_json_or_single_parameters() {
 fn invalid_filters_get_short_errors() {
     let many: String = (0..20_000).map(|number| format!(r#""f{number}":"x","#)).collect();
     let many = format!("{{{}}}", many.trim_end_matches(','));
-    let refused = ask(RawMetricQuery { filters: Some(&many), ..RawMetricQuery::default() }).unwrap_err();
+    let refused = parse(RawMetricQuery { filters: Some(&many), ..RawMetricQuery::default() }).unwrap_err();
     assert_eq!(refused[0].message, "filters: there are 14 filters, each to be given once, not 20000");
-    assert_eq!(wrong(Err::<(), _>(refused)), errors(&[("filters", "too_many")]));
+    assert_eq!(invalid(Err::<(), _>(refused)), errors(&[("filters", "too_many")]));
     let words: Vec<String> = (0..15).map(|number| format!("f{number}")).collect();
     let filter = |count: usize| words[..count].iter().map(|word| (word.as_str(), "x")).collect();
-    let of = |count| ask(RawMetricQuery { filter: filter(count), ..RawMetricQuery::default() }).unwrap_err();
+    let of =
+        |count| parse(RawMetricQuery { filter: filter(count), ..RawMetricQuery::default() }).unwrap_err();
     assert_eq!((of(14).len(), of(15).len()), (14, 1));
 
     let long = format!(r#"{{"{}":"x"}}"#, "\u{fc}".repeat(100_000));
-    let refused = ask(RawMetricQuery { filters: Some(&long), ..RawMetricQuery::default() }).unwrap_err();
+    let refused = parse(RawMetricQuery { filters: Some(&long), ..RawMetricQuery::default() }).unwrap_err();
     assert!(refused[0].field.chars().count() < 80 && refused[0].message.len() < 500);
 }
 
 #[test]
 fn active_visitors_are_of_the_last_five_minutes_whatever_the_period() {
-    let asked = RawMetricQuery {
+    let query = RawMetricQuery {
         metric: Some("active_visitors"),
         compare: true,
         ..custom("2020-01-01", "2020-01-02")
     };
-    let question = ask(asked).unwrap();
+    let question = parse(query).unwrap();
     assert_eq!((question.counted.start, question.counted.end), (at("2026-11-21T09:55:00Z"), now()));
     let before = question.compared.unwrap();
     assert_eq!((before.start, before.end), (at("2026-11-21T09:50:00Z"), at("2026-11-21T09:55:00Z")));
@@ -149,15 +154,15 @@ fn active_visitors_are_of_the_last_five_minutes_whatever_the_period() {
 
 #[test]
 fn a_list_of_visits_covers_at_most_a_week() {
-    let ask = |asked: RawVisitsQuery<'_>| parse_visits_query(&asked, now(), Zone::UTC);
+    let parse = |query: RawVisitsQuery<'_>| parse_visits_query(&query, now(), Zone::UTC);
     let of =
         |period, from, to| RawVisitsQuery { period: Some(period), from, to, ..RawVisitsQuery::default() };
-    let usual = ask(RawVisitsQuery::default()).unwrap();
+    let usual = parse(RawVisitsQuery::default()).unwrap();
     assert_eq!((usual.min_pages, usual.limit, usual.offset), (2, 50, 0));
-    assert!(ask(of("custom", Some("2026-01-01"), Some("2026-01-07"))).is_ok());
-    let eight = ask(of("custom", Some("2026-01-01"), Some("2026-01-08")));
-    assert_eq!(wrong(eight), errors(&[("to", "too_long")]));
-    assert_eq!(wrong(ask(of("30d", None, None))), errors(&[("period", "unknown")]));
+    assert!(parse(of("custom", Some("2026-01-01"), Some("2026-01-07"))).is_ok());
+    let eight = parse(of("custom", Some("2026-01-01"), Some("2026-01-08")));
+    assert_eq!(invalid(eight), errors(&[("to", "too_long")]));
+    assert_eq!(invalid(parse(of("30d", None, None))), errors(&[("period", "unknown")]));
     let numbers = RawVisitsQuery {
         min_pages: Some(-1),
         limit: Some(101),
@@ -166,57 +171,57 @@ fn a_list_of_visits_covers_at_most_a_week() {
         ..RawVisitsQuery::default()
     };
     assert_eq!(
-        wrong(ask(numbers)),
+        invalid(parse(numbers)),
         errors(&[("minPages", "range"), ("limit", "range"), ("offset", "range")])
     );
 }
 
 #[test]
 fn a_funnel_has_two_to_five_steps_of_valid_events() {
-    let ask = |events: &[&str]| {
+    let parse = |events: &[&str]| {
         let steps = events.iter().map(|event| RawFunnelStep { event, filters: vec![("url", "/")] }).collect();
         parse_funnel_query(&RawFunnelQuery { steps, period: None, from: None, to: None }, now(), Zone::UTC)
     };
-    assert_eq!(ask(&["page_view"; 5]).unwrap().steps.len(), 5);
+    assert_eq!(parse(&["page_view"; 5]).unwrap().steps.len(), 5);
     for count in [0, 1, 6, 1_000] {
-        assert_eq!(wrong(ask(&vec!["page_view"; count])), errors(&[("steps", "count")]), "{count}");
+        assert_eq!(invalid(parse(&vec!["page_view"; count])), errors(&[("steps", "count")]), "{count}");
     }
     let long = "x".repeat(65);
     let expected =
         [("steps[0].event", "required"), ("steps[1].event", "reserved"), ("steps[2].event", "too_long")];
-    assert_eq!(wrong(ask(&["", "engagement", &long])), errors(&expected));
+    assert_eq!(invalid(parse(&["", "engagement", &long])), errors(&expected));
     let step = RawFunnelStep { event: "a", filters: vec![("colour", "red")] };
-    let asked = RawFunnelQuery { steps: vec![step.clone(), step], period: Some("1d"), from: None, to: None };
+    let query = RawFunnelQuery { steps: vec![step.clone(), step], period: Some("1d"), from: None, to: None };
     let expected = [
         ("steps[0].filters.colour", "unknown"),
         ("steps[1].filters.colour", "unknown"),
         ("period", "unknown"),
     ];
-    assert_eq!(wrong(parse_funnel_query(&asked, now(), Zone::UTC)), errors(&expected));
+    assert_eq!(invalid(parse_funnel_query(&query, now(), Zone::UTC)), errors(&expected));
 }
 
 #[test]
 fn retention_has_at_most_a_hundred_cohorts() {
-    let ask = |from, to, granularity| {
-        let asked = RawRetentionQuery {
+    let parse = |from, to, granularity| {
+        let query = RawRetentionQuery {
             period: Some("custom"),
             from: Some(from),
             to: Some(to),
             granularity: Some(granularity),
             ..RawRetentionQuery::default()
         };
-        parse_retention_query(&asked, now(), Zone::UTC)
+        parse_retention_query(&query, now(), Zone::UTC)
     };
-    assert_eq!(ask("2026-01-01", "2026-04-10", "day").unwrap().periods.len(), 100);
-    assert_eq!(wrong(ask("2026-01-01", "2026-04-11", "day")), errors(&[("granularity", "too_many")]));
-    assert_eq!(wrong(ask("1970-01-01", "2199-04-11", "month")), errors(&[("granularity", "too_many")]));
-    let asked = RawRetentionQuery {
+    assert_eq!(parse("2026-01-01", "2026-04-10", "day").unwrap().periods.len(), 100);
+    assert_eq!(invalid(parse("2026-01-01", "2026-04-11", "day")), errors(&[("granularity", "too_many")]));
+    assert_eq!(invalid(parse("1970-01-01", "2199-04-11", "month")), errors(&[("granularity", "too_many")]));
+    let query = RawRetentionQuery {
         granularity: Some("year"),
         first_event: Some(""),
         ..RawRetentionQuery::default()
     };
     let expected = [("firstEvent", "required"), ("granularity", "unknown")];
-    assert_eq!(wrong(parse_retention_query(&asked, now(), Zone::UTC)), errors(&expected));
+    assert_eq!(invalid(parse_retention_query(&query, now(), Zone::UTC)), errors(&expected));
 }
 
 #[test]

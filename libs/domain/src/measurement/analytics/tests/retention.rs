@@ -2,19 +2,19 @@
 
 use super::*;
 use crate::analytics::{
-    Granularity, Lifetime, RawRetentionQuery, RetentionQuery, ReturnCount, fill_cohorts, hint_for,
-    mean_retention, parse_retention_query,
+    Granularity, Lifetime, RawRetentionQuery, RetentionQuery, ReturnCount, fill_cohorts, mean_retention,
+    parse_retention_query, retention_hint,
 };
 
-fn asked(from: &str, to: &str, granularity: &str) -> RetentionQuery {
-    let asked = RawRetentionQuery {
+fn query(from: &str, to: &str, granularity: &str) -> RetentionQuery {
+    let query = RawRetentionQuery {
         period: Some("custom"),
         from: Some(from),
         to: Some(to),
         granularity: Some(granularity),
         ..RawRetentionQuery::default()
     };
-    parse_retention_query(&asked, now(), Zone::UTC).unwrap()
+    parse_retention_query(&query, now(), Zone::UTC).unwrap()
 }
 
 fn returns(joined: &str, active: &str, count: u64) -> ReturnCount {
@@ -23,14 +23,14 @@ fn returns(joined: &str, active: &str, count: u64) -> ReturnCount {
 
 #[test]
 fn a_cohort_is_complete_at_first_and_unknown_in_the_future() {
-    let asked = asked("2026-11-19", "2026-11-22", "day");
+    let query = query("2026-11-19", "2026-11-22", "day");
     let counts = [
         returns("2026-11-19", "2026-11-19", 10),
         returns("2026-11-19", "2026-11-21", 4),
         returns("2026-11-20", "2026-11-20", 30),
         returns("2026-11-20", "2026-11-21", 6),
     ];
-    let cohorts = fill_cohorts(&asked, &counts, &[day("2026-11-01")], Lifetime::Month);
+    let cohorts = fill_cohorts(&query, &counts, &[day("2026-11-01")], Lifetime::Month);
     let retention: Vec<_> = cohorts.iter().map(|cohort| (cohort.total, cohort.retention())).collect();
     assert_eq!(
         retention,
@@ -42,15 +42,15 @@ fn a_cohort_is_complete_at_first_and_unknown_in_the_future() {
         ]
     );
     assert_eq!(mean_retention(&cohorts), [Some(100.0), Some(15.0), Some(40.0), None]);
-    assert_eq!(asked.last_day(), day("2026-11-21"));
+    assert_eq!(query.last_day(), day("2026-11-21"));
 }
 
 #[test]
 fn a_return_after_an_id_rotation_is_unknown() {
-    let asked = asked("2026-10-30", "2026-11-02", "day");
+    let query = query("2026-10-30", "2026-11-02", "day");
     let counts = [returns("2026-10-30", "2026-10-30", 5), returns("2026-10-30", "2026-10-31", 5)];
     let cells = |epochs: &[NaiveDate], lifetime| -> Vec<Vec<bool>> {
-        let cohorts = fill_cohorts(&asked, &counts, epochs, lifetime);
+        let cohorts = fill_cohorts(&query, &counts, epochs, lifetime);
         cohorts.iter().map(|cohort| cohort.active.iter().map(Option::is_some).collect()).collect()
     };
     let monthly = [
@@ -71,25 +71,25 @@ fn a_return_after_an_id_rotation_is_unknown() {
 #[test]
 fn weeks_of_a_cohort_are_calendar_weeks_even_if_the_first_is_clipped() {
     // 2026-11-04 is a Wednesday.
-    let asked = asked("2026-11-04", "2026-11-18", "week");
-    let firsts: Vec<_> = asked.periods.iter().map(|days| days.first).collect();
+    let query = query("2026-11-04", "2026-11-18", "week");
+    let firsts: Vec<_> = query.periods.iter().map(|days| days.first).collect();
     assert_eq!(firsts, ["2026-11-04", "2026-11-09", "2026-11-16"].map(day));
     let counts = [returns("2026-11-02", "2026-11-02", 2), returns("2026-11-02", "2026-11-16", 1)];
-    let cohorts = fill_cohorts(&asked, &counts, &[], Lifetime::Month);
+    let cohorts = fill_cohorts(&query, &counts, &[], Lifetime::Month);
     assert_eq!(cohorts[0].retention(), [Some(100.0), Some(0.0), Some(50.0)]);
     assert_eq!(cohorts[1].retention(), [Some(0.0), Some(0.0), None]);
 }
 
 #[test]
 fn periods_as_long_as_an_id_lifetime_come_with_a_hint() {
-    assert!(hint_for(Granularity::Week, Lifetime::Month).is_none());
-    assert!(hint_for(Granularity::Day, Lifetime::Week).is_none());
+    assert!(retention_hint(Granularity::Week, Lifetime::Month).is_none());
+    assert!(retention_hint(Granularity::Day, Lifetime::Week).is_none());
     for (granularity, lifetime) in [
         (Granularity::Day, Lifetime::Day),
         (Granularity::Week, Lifetime::Day),
         (Granularity::Month, Lifetime::Month),
     ] {
-        let hint = hint_for(granularity, lifetime).unwrap();
+        let hint = retention_hint(granularity, lifetime).unwrap();
         assert!(hint.contains(granularity.as_str()) && hint.contains("visitorIdLifetime"), "{hint}");
     }
 }
