@@ -11,7 +11,7 @@ const IN_HEAD: [&str; 8] = ["html", "head", "title", "meta", "link", "style", "s
 pub fn at(html: &str, address: &str) -> String {
     let Some(position) = place_of_base(html) else { return html.to_owned() };
     let base = format!(r#"<base href="{}">"#, html_escape::encode_double_quoted_attribute(address));
-    format!("{}{base}{}", &html[..place], &html[position..])
+    format!("{}{base}{}", &html[..position], &html[position..])
 }
 
 /// Returns the position for a `<base>` before everything that it affects; `None` if the document has one.
