@@ -63,7 +63,10 @@ impl Fixture {
             |kind, ids: &[Uuid]| -> BTreeMap<Resource, _> { [(kind, ids.iter().copied().collect())].into() };
         let restricted = May {
             scopes: ScopeSet::parse(words).unwrap(),
-            reach: Restrictions { folder_id: Some(self.folders[0]), ids: ids(Resource::Pages, &self.pages[..1]) },
+            reach: Restrictions {
+                folder_id: Some(self.folders[0]),
+                ids: ids(Resource::Pages, &self.pages[..1]),
+            },
             expires_at: Some(in_a_day),
         };
         let with_reach = |reach| May { reach, ..restricted.clone() };
@@ -72,7 +75,10 @@ impl Fixture {
             ("scopes", May { scopes: ScopeSet::parse(["keys:*", "pages:*"]).unwrap(), ..restricted.clone() }),
             ("another folder", with_reach(Restrictions { folder_id: Some(self.folders[1]), ..own.clone() })),
             ("no folder", with_reach(Restrictions { folder_id: None, ..own.clone() })),
-            ("more pages", with_reach(Restrictions { ids: ids(Resource::Pages, &self.pages), ..own.clone() })),
+            (
+                "more pages",
+                with_reach(Restrictions { ids: ids(Resource::Pages, &self.pages), ..own.clone() }),
+            ),
             ("all pages", with_reach(Restrictions { ids: BTreeMap::new(), ..own })),
             ("a later end", May { expires_at: Some(in_a_day + TimeDelta::seconds(1)), ..restricted.clone() }),
             ("no end", May { expires_at: None, ..restricted.clone() }),

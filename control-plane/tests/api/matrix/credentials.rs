@@ -73,7 +73,8 @@ impl Credentials {
         let account = Account::make(api).await;
         let key = async |scopes, reach| api.insert_key(account.id, scopes, reach, None).await.1;
         let past = Clock::system().now() - TimeDelta::seconds(1);
-        let (_, expired) = api.insert_key(account.id, ScopeSet::FULL, Restrictions::default(), Some(past)).await;
+        let (_, expired) =
+            api.insert_key(account.id, ScopeSet::FULL, Restrictions::default(), Some(past)).await;
         let (_, short_lived) =
             api.send(Method::POST, "/api/keys", Some(&account.key), &json!({"label": "short-lived"})).await;
         let revoke = format!("/api/keys/{}", short_lived["id"].as_str().unwrap());

@@ -147,8 +147,10 @@ async fn an_archive_is_accessible_to_keys_that_could_access_its_page() {
     let target = page(&api, &key, json!({"slug": "target", "folderId": folder["id"]})).await;
     let listed = [outside["pageId"].clone(), json!(target.rsplit('/').next().unwrap())]
         .map(|id| id.as_str().unwrap().parse().unwrap());
-    let of_folder =
-        Restrictions { folder_id: Some(folder["id"].as_str().unwrap().parse().unwrap()), ..Restrictions::default() };
+    let of_folder = Restrictions {
+        folder_id: Some(folder["id"].as_str().unwrap().parse().unwrap()),
+        ..Restrictions::default()
+    };
     let of_list = Restrictions { ids: [(Resource::Pages, listed.into())].into(), ..Restrictions::default() };
     for (reach, own, other, code) in [
         (of_folder, &inside, &outside, "folder_forbidden"),
