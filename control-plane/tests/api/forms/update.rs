@@ -185,8 +185,8 @@ async fn an_update_relinks_only_webhooks_that_the_caller_can_access() {
     assert_eq!(read(&api, &key, &form_id).await["webhookIds"], json!([first, second, shared]));
 
     // The webhook has no folder, since one of its forms has none.
-    let reach = Restrictions { folder_id: Some(folder.parse().unwrap()), ..Restrictions::default() };
-    let (_, restricted) = api.insert_key(account_id, ScopeSet::FULL, reach, None).await;
+    let restrictions = Restrictions { folder_id: Some(folder.parse().unwrap()), ..Restrictions::default() };
+    let (_, restricted) = api.insert_key(account_id, ScopeSet::FULL, restrictions, None).await;
     assert_eq!(read(&api, &restricted, &form_id).await["webhookIds"], json!([first, second]));
     let (status, _) = put(&api, &restricted, &form_id, &json!({"webhookIds": [shared]})).await;
     assert_eq!(status, StatusCode::FORBIDDEN);

@@ -266,8 +266,8 @@ async fn no_key_survives_the_concurrent_deletion_of_its_folder() {
     let account_id = api.account_of(&trial).await;
     let (_, folder) = api.send(Method::POST, "/api/folders", Some(&trial), &json!({"name": "F"})).await;
     let folder_id = folder["id"].as_str().unwrap();
-    let reach = Restrictions { folder_id: folder_id.parse().ok(), ..Restrictions::default() };
-    let (key, text) = api.new_key(ScopeSet::FULL, reach, None);
+    let restrictions = Restrictions { folder_id: folder_id.parse().ok(), ..Restrictions::default() };
+    let (key, text) = api.new_key(ScopeSet::FULL, restrictions, None);
     let mut tx = api.begin().await;
     store::keys::lock_keys(&mut tx, account_id).await.unwrap();
     store::keys::insert_key(&mut tx, account_id, &key).await.unwrap();

@@ -19,7 +19,7 @@ use crate::no_side_effects::Snapshot;
 #[derive(Clone)]
 struct May {
     scopes: ScopeSet,
-    reach: Restrictions,
+    restrictions: Restrictions,
     expires_at: Option<DateTime<Utc>>,
 }
 
@@ -52,7 +52,7 @@ impl Fixture {
     }
 
     async fn create_key(&self, may: &May) -> (Uuid, String) {
-        self.api.insert_key(self.account_id, may.scopes, may.reach.clone(), may.expires_at).await
+        self.api.insert_key(self.account_id, may.scopes, may.restrictions.clone(), may.expires_at).await
     }
 
     /// A key restricted in every dimension, and keys that are each wider in exactly one.
@@ -63,23 +63,26 @@ impl Fixture {
             |kind, ids: &[Uuid]| -> BTreeMap<Resource, _> { [(kind, ids.iter().copied().collect())].into() };
         let restricted = May {
             scopes: ScopeSet::parse(words).unwrap(),
-            reach: Restrictions {
+            restrictions: Restrictions {
                 folder_id: Some(self.folders[0]),
                 ids: ids(Resource::Pages, &self.pages[..1]),
             },
             expires_at: Some(in_a_day),
         };
-        let with_reach = |reach| May { reach, ..restricted.clone() };
-        let own = restricted.reach.clone();
+        let with_restrictions = |restrictions| May { restrictions, ..restricted.clone() };
+        let own = restricted.restrictions.clone();
         let wider = vec![
             ("scopes", May { scopes: ScopeSet::parse(["keys:*", "pages:*"]).unwrap(), ..restricted.clone() }),
-            ("another folder", with_reach(Restrictions { folder_id: Some(self.folders[1]), ..own.clone() })),
-            ("no folder", with_reach(Restrictions { folder_id: None, ..own.clone() })),
+            (
+                "another folder",
+                with_restrictions(Restrictions { folder_id: Some(self.folders[1]), ..own.clone() }),
+            ),
+            ("no folder", with_restrictions(Restrictions { folder_id: None, ..own.clone() })),
             (
                 "more pages",
-                with_reach(Restrictions { ids: ids(Resource::Pages, &self.pages), ..own.clone() }),
+                with_restrictions(Restrictions { ids: ids(Resource::Pages, &self.pages), ..own.clone() }),
             ),
-            ("all pages", with_reach(Restrictions { ids: BTreeMap::new(), ..own })),
+            ("all pages", with_restrictions(Restrictions { ids: BTreeMap::new(), ..own })),
             ("a later end", May { expires_at: Some(in_a_day + TimeDelta::seconds(1)), ..restricted.clone() }),
             ("no end", May { expires_at: None, ..restricted.clone() }),
         ];
@@ -166,8 +169,8 @@ async fn a_restricted_key_creates_no_wider_key() {
 #[tokio::test]
 async fn a_slug_conflict_names_the_page_only_to_keys_that_can_access_it() {
     let fixture = Fixture::setup().await;
-    let reach = Restrictions { folder_id: Some(fixture.folders[0]), ..Restrictions::default() };
-    let (_, key) = fixture.create_key(&May { scopes: ScopeSet::FULL, reach, expires_at: None }).await;
+    let restrictions = Restrictions { folder_id: Some(fixture.folders[0]), ..Restrictions::default() };
+    let (_, key) = fixture.create_key(&May { scopes: ScopeSet::FULL, restrictions, expires_at: None }).await;
     for (slug, received) in [("first", json!(fixture.pages[0])), ("second", Value::Null)] {
         let page = json!({"slug": slug, "title": "T", "html": "x"});
         let (status, problem) = fixture.api.send(Method::POST, "/api/pages", Some(&key), &page).await;
@@ -201,7 +204,8 @@ async fn counts_show_a_restricted_key_only_its_resources() {
             whole["resources"].as_array().unwrap().len(),
         )
     };
-    let narrowed = async |reach| api.insert_key(fixture.account_id, ScopeSet::FULL, reach, None).await.1;
+    let narrowed =
+        async |restrictions| api.insert_key(fixture.account_id, ScopeSet::FULL, restrictions, None).await.1;
     let in_folder = Restrictions { folder_id: Some(folder), ids: BTreeMap::new() };
     let one_page = Restrictions { folder_id: None, ids: [(Resource::Pages, [page].into())].into() };
     let no_form = Restrictions { folder_id: None, ids: [(Resource::Forms, [].into())].into() };

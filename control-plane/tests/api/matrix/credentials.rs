@@ -71,7 +71,7 @@ impl Credentials {
     /// Creates an account and its keys.
     pub(super) async fn make(api: &Api) -> Self {
         let account = Account::make(api).await;
-        let key = async |scopes, reach| api.insert_key(account.id, scopes, reach, None).await.1;
+        let key = async |scopes, restrictions| api.insert_key(account.id, scopes, restrictions, None).await.1;
         let past = Clock::system().now() - TimeDelta::seconds(1);
         let (_, expired) =
             api.insert_key(account.id, ScopeSet::FULL, Restrictions::default(), Some(past)).await;

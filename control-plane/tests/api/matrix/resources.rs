@@ -87,8 +87,8 @@ impl Account {
 async fn resources(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &str) -> Resources {
     let folder = made(api, key, "/api/folders", json!({"name": name}), "id").await;
     // A key without scopes, within every caller's restrictions except its folder.
-    let reach = Restrictions { folder_id: Some(folder), ids: [(Resource::Keys, [].into())].into() };
-    let (held, _) = api.insert_key(account_id, ScopeSet::default(), reach, None).await;
+    let restrictions = Restrictions { folder_id: Some(folder), ids: [(Resource::Keys, [].into())].into() };
+    let (held, _) = api.insert_key(account_id, ScopeSet::default(), restrictions, None).await;
     let page = |slug: &str| {
         let template = "<p>{{a}}</p>";
         json!({"slug": slug, "title": name, "html": "x", "folderId": folder, "subdomainId": subdomain,

@@ -152,11 +152,11 @@ async fn an_archive_is_accessible_to_keys_that_could_access_its_page() {
         ..Restrictions::default()
     };
     let of_list = Restrictions { ids: [(Resource::Pages, listed.into())].into(), ..Restrictions::default() };
-    for (reach, own, other, code) in [
+    for (restrictions, own, other, code) in [
         (of_folder, &inside, &outside, "folder_forbidden"),
         (of_list, &outside, &inside, "insufficient_scope"),
     ] {
-        let (_, restricted) = api.insert_key(account_id, ScopeSet::FULL, reach, None).await;
+        let (_, restricted) = api.insert_key(account_id, ScopeSet::FULL, restrictions, None).await;
         assert_eq!(archives(&api, &restricted).await, std::slice::from_ref(own));
         assert_eq!(restore(&api, &restricted, &target, own).await.0, StatusCode::OK);
         let (status, problem) = restore(&api, &restricted, &target, other).await;
