@@ -58,6 +58,15 @@ fn forbid_null(schema: &mut Schema) {
     }
 }
 
+/// Descriptions of properties with the same meaning in every schema. A schema may override them.
+const COMMON_PROPERTIES: [(&str, &str); 5] = [
+    ("id", "Id of the resource."),
+    ("createdAt", "When the resource was created."),
+    ("updatedAt", "When the resource was last changed."),
+    ("folderId", "The folder the resource is in; null for none."),
+    ("subdomainId", "The subdomain the resource belongs to."),
+];
+
 /// Names the path parameters and removes `default: null`: where null removes a value, an absent member leaves it
 /// unchanged.
 pub(crate) fn finish(document: &mut OpenApi) {
@@ -74,7 +83,11 @@ pub(crate) fn finish(document: &mut OpenApi) {
     for schema in schemas {
         let members = schema.json_schema.as_object_mut().and_then(|schema| schema.get_mut("properties"));
         if let Some(Value::Object(members)) = members {
-            for member in members.values_mut().filter_map(Value::as_object_mut) {
+            for (name, member) in members.iter_mut() {
+                let Some(member) = member.as_object_mut() else { continue };
+                if let Some((_, description)) = COMMON_PROPERTIES.iter().find(|(common, _)| common == name) {
+                    member.entry("description").or_insert_with(|| (*description).into());
+                }
                 if member.get("default").is_some_and(Value::is_null) {
                     member.shift_remove("default");
                 }

@@ -25,11 +25,11 @@ pub use extract::{
 pub use frame::{
     CompletedRequest, Frame, MetaSlot, RequestId, frame, incoming_request_id, is_valid_request_id,
 };
-pub use listing::{PageInfo, PaginationQuery};
+pub use listing::{ListResponse, PageInfo, PaginationQuery};
 pub use precondition::{IfMatch, etag};
 pub use problem::{Code, Problem};
 pub use registry::{Endpoint, Resource, document_of, endpoints_of};
 pub use reply::{
-    Created, CreatedOrChanged, Deleted, DoneOrAccepted, Envelope, Meta, NextStep, Reply, Usage, UsageCounter,
+    Created, CreatedOrChanged, Deletion, DoneOrAccepted, Envelope, Meta, NextStep, Reply, Usage, UsageCounter,
 };
 pub use with_headers::WithHeaders;

@@ -53,6 +53,57 @@ pub struct PageInfo {
     pub has_more: bool,
 }
 
+/// The body of a list response.
+pub trait ListResponse {
+    /// Returns the pagination of the list.
+    fn page(&self) -> &PageInfo;
+}
+
+/// Declares the body of a list: its rows under the noun's plural, and the fields of [`PageInfo`].
+#[macro_export]
+macro_rules! list_response {
+    ($name:ident { $rows:ident: $view:ty }) => {
+        #[derive(Debug, serde::Serialize, schemars::JsonSchema)]
+        struct $name {
+            #[doc = concat!("The ", stringify!($rows), " on this page of the list.")]
+            $rows: Vec<$view>,
+            #[serde(flatten)]
+            page: $crate::PageInfo,
+        }
+
+        impl $crate::ListResponse for $name {
+            fn page(&self) -> &$crate::PageInfo {
+                &self.page
+            }
+        }
+    };
+}
+
+/// Declares the query of a list that has filters: the filters, and the fields of [`PaginationQuery`]. These can't be
+/// flattened: serde would read the numbers of a query string as strings.
+#[macro_export]
+macro_rules! list_query {
+    ($visibility:vis $name:ident { $($(#[$attribute:meta])* $filter:ident: $type:ty,)* }) => {
+        #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        $visibility struct $name {
+            $($(#[$attribute])* $filter: $type,)*
+            /// Maximum number of rows in one response: 1 to 100, 50 by default.
+            #[schemars(range(min = 1, max = 100))]
+            limit: Option<i64>,
+            /// The `nextCursor` of the previous response; absent for the first page.
+            #[schemars(extend("format" = "cursor"))]
+            cursor: Option<String>,
+        }
+
+        impl $name {
+            fn pagination(&self) -> $crate::PaginationQuery {
+                $crate::PaginationQuery::new(self.limit, self.cursor.clone())
+            }
+        }
+    };
+}
+
 impl PageInfo {
     /// Truncates `rows`, which were queried with one more than `limit`, and returns the pagination.
     pub fn truncate<R>(rows: &mut Vec<R>, limit: i64, cursor: impl Fn(&R) -> Cursor) -> Self {

@@ -1,16 +1,19 @@
 //! Formats of responses: the data's fields at the top level, with `_meta` and `_next` beside them.
 
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
 use aide::OperationOutput;
 use aide::generate::GenContext;
 use aide::openapi::{Operation, Response as ResponseDoc};
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::PageInfo;
+use crate::ListResponse;
 
 /// Plan and usage, on every authenticated response. Usage may be one second old.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -72,12 +75,12 @@ pub struct NextStep {
 
 /// The response to a deletion.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-pub struct Deleted {
+pub struct Deletion {
     /// Always true.
     deleted: bool,
 }
 
-impl Deleted {
+impl Deletion {
     /// Creates the response.
     pub fn now() -> Self {
         Self { deleted: true }
@@ -139,11 +142,13 @@ impl<T> Reply<T> {
     pub fn new(body: Envelope<T>) -> Self {
         Self { body, next_cursor: None }
     }
+}
 
+impl<T: ListResponse> Reply<T> {
     /// Adds a `Link` header with the URL of the next page.
     #[must_use]
-    pub fn part(mut self, listed: PageInfo) -> Self {
-        self.next_cursor = listed.next_cursor;
+    pub fn paginated(mut self) -> Self {
+        self.next_cursor.clone_from(&self.body.data.page().next_cursor);
         self
     }
 }
@@ -211,13 +216,32 @@ impl<T: Serialize> IntoResponse for CreatedOrChanged<T> {
     }
 }
 
+/// The schema of a response body, named after its data: `PageView` gives `PageResponse`, and `PageListResponse` stays.
+struct ResponseSchema<T>(PhantomData<T>);
+
+impl<T: JsonSchema> JsonSchema for ResponseSchema<T> {
+    fn schema_name() -> Cow<'static, str> {
+        let data = T::schema_name();
+        let noun = data.strip_suffix("View").or(data.strip_suffix("Response")).unwrap_or(&data);
+        format!("{noun}Response").into()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        Envelope::<T>::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Envelope::<T>::json_schema(generator)
+    }
+}
+
 fn describe<T: JsonSchema>(
     status: u16,
     ctx: &mut GenContext,
     of: &mut Operation,
 ) -> Vec<(Option<u16>, ResponseDoc)> {
     #[expect(clippy::disallowed_types, reason = "only its description is used")]
-    let doc = axum::Json::<Envelope<T>>::operation_response(ctx, of);
+    let doc = axum::Json::<ResponseSchema<T>>::operation_response(ctx, of);
     doc.into_iter().map(|doc| (Some(status), doc)).collect()
 }
 

@@ -26,9 +26,12 @@ pub struct Limits {
     pub projects: i64,
     /// Stored submissions of one form.
     pub submissions_per_form: i64,
+    /// Webhooks.
     pub webhooks: i64,
     #[serde(rename = "customDomains")]
+    /// Custom domains.
     pub custom_domains: i64,
+    /// Subdomains.
     pub subdomains: i64,
     /// Stored bytes of assets, deployed assets and submitted files together.
     #[serde(rename = "storageBytes")]
