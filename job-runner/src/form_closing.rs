@@ -1,7 +1,7 @@
 //! Notifies webhooks of forms that closed at their closing time. Due forms are stored in Postgres, so a form that closed
 //! while no job-runner ran is handled later, and of several job-runners only one handles each form.
 
-use domain::Fault;
+use domain::Transient;
 use service::{Shutdown, every, metrics, ticks};
 use store::forms::{close_form, list_closing};
 use store::submissions::WriteContext;
@@ -46,7 +46,7 @@ async fn close(state: &JobState, account_id: Uuid, id: Uuid) -> Result<bool, sto
     let closed = close_form(&mut tx, account_id, id, &writer).await?;
     store::commit(tx).await?;
     let Some((reason, signal)) = closed else { return Ok(false) };
-    metrics::counter("job_runner_forms_closed_total").add(1, &[("reason", reason.word())]);
+    metrics::counter("job_runner_forms_closed_total").add(1, &[("reason", reason.as_str())]);
     if let Some(signal) = signal
         && let Err(error) = state.bus.publish(&signal).await
     {

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use contract::Change;
 use domain::plans::UNLIMITED;
 use domain::scopes::Resource;
-use domain::{FieldError, Cursor, media, uploads};
+use domain::{Cursor, FieldError, media, uploads};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

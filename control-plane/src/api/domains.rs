@@ -91,8 +91,7 @@ async fn create(
     Json(request): Json<CreateDomainRequest>,
 ) -> Result<Created<DomainView>, Problem> {
     let own = [app.addresses.base_host(), app.addresses.sites_domain()];
-    let domain =
-        domains::read(&request.domain, &own).map_err(|error| Problem::validation(vec![error]))?;
+    let domain = domains::read(&request.domain, &own).map_err(|error| Problem::validation(vec![error]))?;
     call.check_whole_account(Resource::Domains)?;
     call.check_new(Resource::Domains)?;
     let limit = call.limits().custom_domains;

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use domain::keys::{self, KeyKind};
 use domain::restrictions::{LISTABLE, Restrictions};
 use domain::scopes::{self, Resource, ScopeSet};
-use domain::{FieldError, Cursor};
+use domain::{Cursor, FieldError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

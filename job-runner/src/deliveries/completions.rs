@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use domain::Fault as _;
+use domain::Transient as _;
 use store::deliveries::{AttemptOutcome, complete_attempts};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;

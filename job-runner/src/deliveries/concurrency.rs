@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use domain::places::{self, Pace};
+use domain::concurrency::{self, ResponseSpeed};
 use store::deliveries::ClaimLimit;
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -47,7 +47,7 @@ struct Webhook {
 }
 
 impl Webhook {
-    const NEW: Self = Self { in_flight: 0, limit: places::FIRST, is_slow: false, last_started: 0 };
+    const NEW: Self = Self { in_flight: 0, limit: concurrency::INITIAL, is_slow: false, last_started: 0 };
 }
 
 impl Tracked {
@@ -152,11 +152,11 @@ impl Shared {
 
 impl AttemptPermit {
     /// Adjusts the webhook's limit to the response's speed and releases the webhook's share of the permit.
-    pub(crate) fn record_response(&mut self, speed: Pace) {
+    pub(crate) fn record_response(&mut self, speed: ResponseSpeed) {
         let mut tracked = self.limiter.tracked();
         if let Some(webhook) = tracked.webhooks.get_mut(&self.webhook_id) {
-            webhook.limit = places::after(webhook.limit, speed, self.limiter.0.max_per_webhook);
-            webhook.is_slow = speed == Pace::Slow;
+            webhook.limit = concurrency::next_limit(webhook.limit, speed, self.limiter.0.max_per_webhook);
+            webhook.is_slow = speed == ResponseSpeed::Slow;
         }
         drop(tracked);
         self.release_webhook();
@@ -208,7 +208,7 @@ mod tests {
         let limiter = ConcurrencyLimiter::new(100, 6);
         let permits: Vec<_> = (0..4).map(|_| limiter.acquire(ONE)).collect();
         assert_eq!((limit_of(&limiter, ONE), limit_of(&limiter, OTHER), limiter.available()), (0, 4, 96));
-        permits.into_iter().for_each(|mut permit| permit.record_response(Pace::Quick));
+        permits.into_iter().for_each(|mut permit| permit.record_response(ResponseSpeed::Fast));
         assert_eq!((limit_of(&limiter, ONE), limiter.available()), (6, 100), "up to the maximum per webhook");
     }
 
@@ -218,7 +218,7 @@ mod tests {
         let slow: Vec<Uuid> = (10..20).map(Uuid::from_u128).collect();
         for id in &slow {
             for _ in 0..2 {
-                limiter.acquire(*id).record_response(Pace::Slow);
+                limiter.acquire(*id).record_response(ResponseSpeed::Slow);
             }
         }
         let limits = limiter.claim_limits(slow.iter().copied(), 64);
@@ -245,14 +245,14 @@ mod tests {
         let limiter = ConcurrencyLimiter::new(8, 1);
         let mut permit = limiter.acquire(ONE);
         assert_eq!(limit_of(&limiter, ONE), 0);
-        permit.record_response(Pace::Quick);
+        permit.record_response(ResponseSpeed::Fast);
         assert_eq!((limit_of(&limiter, ONE), limiter.available()), (1, 7));
     }
 
     #[test]
     fn a_total_of_one_permit_is_available_to_slow_and_other_webhooks() {
         let limiter = ConcurrencyLimiter::new(1, 1);
-        limiter.acquire(ONE).record_response(Pace::Slow);
+        limiter.acquire(ONE).record_response(ResponseSpeed::Slow);
         assert_eq!((limit_of(&limiter, ONE), limit_of(&limiter, OTHER)), (1, 1));
     }
 
@@ -261,9 +261,9 @@ mod tests {
         let limiter = ConcurrencyLimiter::new(100, 64);
         let slow: Vec<Uuid> = (0..1_500).map(|number| Uuid::from_u128(1 << 64 | number)).collect();
         for id in &slow {
-            limiter.acquire(*id).record_response(Pace::Slow);
+            limiter.acquire(*id).record_response(ResponseSpeed::Slow);
         }
-        (0..10_000).for_each(|number| limiter.acquire(Uuid::from_u128(number)).record_response(Pace::Quick));
+        (0..10_000).for_each(|number| limiter.acquire(Uuid::from_u128(number)).record_response(ResponseSpeed::Fast));
         let webhooks = &limiter.tracked().webhooks;
         let slow_count = webhooks.values().filter(|webhook| webhook.is_slow).count();
         assert_eq!((slow_count, webhooks.len() <= slow.len() + EVICTION_STEP), (slow.len(), true));
@@ -274,7 +274,7 @@ mod tests {
         let limiter = ConcurrencyLimiter::new(100, 64);
         let _in_flight = limiter.acquire(ONE);
         let slow = (2..100_000).map(Uuid::from_u128);
-        slow.for_each(|id| limiter.acquire(id).record_response(Pace::Slow));
+        slow.for_each(|id| limiter.acquire(id).record_response(ResponseSpeed::Slow));
         let webhooks = &limiter.tracked().webhooks;
         assert!((MAX_SLOW / 2..=MAX_SLOW + EVICTION_STEP).contains(&webhooks.len()), "{}", webhooks.len());
         let is_tracked = |id| webhooks.contains_key(&Uuid::from_u128(id));

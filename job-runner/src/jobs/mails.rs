@@ -66,7 +66,7 @@ pub(crate) async fn send(state: &JobState, kind: Kind, about: Uuid) -> anyhow::R
     metrics::counter("job_runner_mails_sent_total").add(1, &[("kind", kind.as_str()), ("result", result)]);
     let due_at = sent.err().and_then(|error| {
         let next = usize::try_from(leased.attempt).unwrap_or(usize::MAX);
-        let pause = retries::pause_before(&mailer.retry_schedule, next, state.rng.fraction(), None);
+        let pause = retries::delay_before(&mailer.retry_schedule, next, state.rng.fraction(), None);
         let (kind, error) = (kind.as_str(), format!("{error:#}"));
         match pause {
             Some(_) => tracing::warn!(kind, mail.about = %about, leased.attempt, error, "sending an email failed and is retried"),

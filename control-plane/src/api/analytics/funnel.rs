@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use domain::analytics::{
-    AskedFunnel, AskedStep, Period, STEPS_MAX, STEPS_MIN, StepFigures, fill_steps, read_funnel,
+    FunnelStepResult, Period, RawFunnelQuery, RawFunnelStep, STEPS_MAX, STEPS_MIN, fill_steps,
+    parse_funnel_query,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,7 +51,7 @@ struct FunnelStep {
 #[serde(rename_all = "camelCase")]
 pub(super) struct FunnelView {
     /// The steps with their counts, in the requested order.
-    steps: Vec<StepFigures>,
+    steps: Vec<FunnelStepResult>,
     /// Percentage of the visits in the first step that reached the last step.
     overall_rate: f64,
 }
@@ -60,9 +61,10 @@ pub(super) async fn funnel(
     State(app): State<App>,
     Json(request): Json<QueryFunnelRequest>,
 ) -> Result<Reply<FunnelView>, Problem> {
-    let (site, funnel) =
-        resolve_query(&app, &call, request.site_id, |zone| read_funnel(&request.raw(), call.now, zone))
-            .await?;
+    let (site, funnel) = resolve_query(&app, &call, request.site_id, |zone| {
+        parse_funnel_query(&request.raw(), call.now, zone)
+    })
+    .await?;
     let query = &funnel;
     let reached =
         run_query(&app, &call, site.id, |questions| async move { questions.funnel(query).await }).await?;
@@ -71,9 +73,9 @@ pub(super) async fn funnel(
 }
 
 impl QueryFunnelRequest {
-    fn raw(&self) -> AskedFunnel<'_> {
-        AskedFunnel {
-            steps: self.steps.iter().map(AskedStep::from).collect(),
+    fn raw(&self) -> RawFunnelQuery<'_> {
+        RawFunnelQuery {
+            steps: self.steps.iter().map(RawFunnelStep::from).collect(),
             period: self.period.as_deref(),
             from: self.from.as_deref(),
             to: self.to.as_deref(),
@@ -81,7 +83,7 @@ impl QueryFunnelRequest {
     }
 }
 
-impl<'a> From<&'a FunnelStep> for AskedStep<'a> {
+impl<'a> From<&'a FunnelStep> for RawFunnelStep<'a> {
     fn from(step: &'a FunnelStep) -> Self {
         let filters = step.filters.iter().flatten().map(|(word, value)| (word.as_str(), value.as_str()));
         Self { event: &step.event, filters: filters.collect() }

@@ -4,7 +4,7 @@ use axum::extract::State;
 use chrono::{DateTime, Utc};
 use domain::analytics::{
     Asked, Dimension, Figure, Grouping, LIMIT_DEFAULT, LIMIT_MAX, Metric, NONE, Period, Question,
-    change_percent, read_question,
+    change_percent, parse_metric_query,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -203,7 +203,8 @@ pub(super) async fn query(
     Query(query): Query<MetricQuery>,
 ) -> Result<Reply<MetricResponse>, Problem> {
     let (site, question) =
-        resolve_query(&app, &call, query.site_id, |zone| read_question(&query.raw(), call.now, zone)).await?;
+        resolve_query(&app, &call, query.site_id, |zone| parse_metric_query(&query.raw(), call.now, zone))
+            .await?;
     let timezone = site.timezone;
     let response =
         run_query(

@@ -87,9 +87,9 @@ async fn create(
     State(app): State<App>,
     Json(request): Json<CreateAnalyticsSiteRequest>,
 ) -> Result<Created<AnalyticsSiteTagResponse>, Problem> {
-    let complaints = sites::check(&request.name, request.domain.as_deref());
-    if !complaints.is_empty() {
-        return Err(Problem::validation(complaints));
+    let errors = sites::check(&request.name, request.domain.as_deref());
+    if !errors.is_empty() {
+        return Err(Problem::validation(errors));
     }
     let limit = call.limits().projects;
     let mut tx = store::begin(&app.db).await?;
@@ -120,7 +120,7 @@ async fn create(
     let change = Change::AnalyticsSite { site_token: new.site_token, subdomain_id: new.subdomain_id };
     app.commit(tx, vec![change]).await?;
 
-    let query = json!({"siteId": site.id, "metric": Metric::PageViews.word(), "period": "today"});
+    let query = json!({"siteId": site.id, "metric": Metric::PageViews.as_str(), "period": "today"});
     let response =
         AnalyticsSiteTagResponse { script_tag: script_tag(&app, &site.site_token), site: site.into() };
     Ok(call.created(response).next("ask", "analytics.query", query, "See how many pages were viewed today"))

@@ -3,8 +3,8 @@
 use axum::extract::State;
 use chrono::NaiveDate;
 use domain::analytics::{
-    AskedRetention, Cohort, Granularity, Lifetime, Period, fill_cohorts, hint_for, mean_retention,
-    read_retention,
+    Cohort, Granularity, Lifetime, Period, RawRetentionQuery, fill_cohorts, hint_for, mean_retention,
+    parse_retention_query,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -74,9 +74,10 @@ pub(super) async fn retention(
     State(app): State<App>,
     Json(request): Json<QueryRetentionRequest>,
 ) -> Result<Reply<RetentionView>, Problem> {
-    let (site, query) =
-        resolve_query(&app, &call, request.site_id, |zone| read_retention(&request.raw(), call.now, zone))
-            .await?;
+    let (site, query) = resolve_query(&app, &call, request.site_id, |zone| {
+        parse_retention_query(&request.raw(), call.now, zone)
+    })
+    .await?;
     let parsed = &query;
     let (returns, epochs) =
         run_query(&app, &call, site.id, |questions| async move { questions.retention(parsed).await }).await?;
@@ -96,8 +97,8 @@ pub(super) async fn retention(
 }
 
 impl QueryRetentionRequest {
-    fn raw(&self) -> AskedRetention<'_> {
-        AskedRetention {
+    fn raw(&self) -> RawRetentionQuery<'_> {
+        RawRetentionQuery {
             first_event: self.first_event.as_deref(),
             return_event: self.return_event.as_deref(),
             period: self.period.as_deref(),

@@ -2,7 +2,9 @@
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use domain::analytics::{ACTIVE_FOR, AskedVisits, PAGE_DEFAULT, PAGE_MAX, Range, hash, read_visits};
+use domain::analytics::{
+    ACTIVE_FOR, PAGE_DEFAULT, PAGE_MAX, Range, RawVisitsQuery, hash, parse_visits_query,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -67,14 +69,14 @@ pub(super) struct SessionsQuery {
 }
 
 impl SessionsQuery {
-    fn raw(&self) -> AskedVisits<'_> {
+    fn raw(&self) -> RawVisitsQuery<'_> {
         let filters = [
             ("country", &self.country),
             ("city", &self.city),
             ("region", &self.region),
             ("device", &self.device),
         ];
-        AskedVisits {
+        RawVisitsQuery {
             period: self.period.as_deref(),
             from: self.from.as_deref(),
             to: self.to.as_deref(),
@@ -152,7 +154,8 @@ pub(super) async fn sessions(
     Query(query): Query<SessionsQuery>,
 ) -> Result<Reply<SessionListResponse>, Problem> {
     let (site, filter) =
-        resolve_query(&app, &call, query.site_id, |zone| read_visits(&query.raw(), call.now, zone)).await?;
+        resolve_query(&app, &call, query.site_id, |zone| parse_visits_query(&query.raw(), call.now, zone))
+            .await?;
     let offset = u64::from(filter.offset);
     let found =
         run_query(&app, &call, site.id, |questions| async move { questions.visits(&filter).await }).await?;

@@ -5,7 +5,7 @@
 
 use axum::extract::State;
 use contract::Change;
-use domain::analytics::{Lifetime, read_zone};
+use domain::analytics::{Lifetime, parse_zone};
 use domain::scopes::Resource;
 use domain::sites;
 use schemars::JsonSchema;
@@ -49,7 +49,7 @@ pub(super) async fn update(
 ) -> Result<Reply<AnalyticsSiteView>, Problem> {
     let domain = request.domain.as_ref().and_then(Option::as_deref);
     let mut errors = sites::check(request.name.as_deref().unwrap_or("-"), domain);
-    errors.extend(request.timezone.as_deref().and_then(|name| read_zone(name).err()));
+    errors.extend(request.timezone.as_deref().and_then(|name| parse_zone(name).err()));
     if !errors.is_empty() {
         return Err(Problem::validation(errors));
     }

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use domain::scopes::Resource;
-use domain::{Complaint, folders};
+use domain::{FieldError, folders};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -84,16 +84,16 @@ async fn move_all(
     request: MoveResourcesRequest,
     direction: Direction,
 ) -> Result<Reply<ResourceMovesResponse>, Problem> {
-    let mut complaints = folders::check_moves(request.resources.len());
+    let mut errors = folders::check_moves(request.resources.len());
     for (at, resource) in request.resources.iter().enumerate() {
         if folders::kind(&resource.r#type).is_none() {
             let field = format!("resources[{at}].type");
             let message = format!("{field} must be form, page, analytics or automation");
-            complaints.push(Complaint::new(field, "unknown_type", message));
+            errors.push(FieldError::new(field, "unknown_type", message));
         }
     }
-    if !complaints.is_empty() {
-        return Err(Problem::validation(complaints));
+    if !errors.is_empty() {
+        return Err(Problem::validation(errors));
     }
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Folders, folder_id).await?;
@@ -126,7 +126,7 @@ async fn move_one(
 ) -> Result<Option<String>, Problem> {
     let Some(kind) = folders::kind(&resource.r#type) else { return Ok(Some("unknown type".to_owned())) };
     if let Err(problem) = call.check_id(conn, kind, resource.id).await {
-        return if problem.is_refusal() { Ok(Some(problem.detail().to_owned())) } else { Err(problem) };
+        return if problem.is_client_error() { Ok(Some(problem.detail().to_owned())) } else { Err(problem) };
     }
     let (from, to) = match direction {
         Direction::Into => (None, Some(folder_id)),

@@ -6,7 +6,7 @@ use contract::Change;
 use domain::fields::{Field, MAX_FIELDS};
 use domain::forms::Settings;
 use domain::scopes::Resource;
-use domain::{Complaint, forms, instants, presets};
+use domain::{FieldError, forms, presets, timestamps};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -40,7 +40,7 @@ pub(crate) struct CreateFormRequest {
     #[schemars(length(max = forms::REDIRECT_URL_CHARS_MAX), extend("format" = "uri"))]
     redirect_url: Option<String>,
     /// The form closes at this time.
-    #[schemars(regex(pattern = instants::PATTERN))]
+    #[schemars(regex(pattern = timestamps::PATTERN))]
     closes_at: Option<DateTime<Utc>>,
     /// Rejects a submission if its answers to all of these fields equal those of an earlier one.
     #[schemars(length(max = forms::UNIQUE_BY_MAX))]
@@ -116,7 +116,7 @@ impl CreateFormRequest {
             None => None,
             Some(id) => Some(presets::find(id).ok_or_else(|| {
                 let message = format!("there is no preset `{id}`; GET /api/workflows lists them");
-                Problem::validation(vec![Complaint::new("workflowId", "unknown_preset", message)])
+                Problem::validation(vec![FieldError::new("workflowId", "unknown_preset", message)])
             })?),
         };
         let name = self.name.or_else(|| Some(preset?.name.to_owned()));
@@ -133,14 +133,14 @@ impl CreateFormRequest {
         form.auto_entry_page_id = self.auto_entry_page_id;
         form.spam = self.spam.unwrap_or_default().over(form.spam);
         form.notify_email = self.notify_email;
-        let mut complaints = forms::check(&Settings {
+        let mut errors = forms::check(&Settings {
             name: (!missing[0].1).then_some(&form.name),
             fields: (!missing[1].1).then_some(&form.fields),
             ..form.settings()
         });
-        complaints.extend(missing.iter().filter(|(_, missing)| *missing).map(|(field, _)| {
-            Complaint::new(*field, "required", format!("{field} is required unless workflowId is given"))
+        errors.extend(missing.iter().filter(|(_, missing)| *missing).map(|(field, _)| {
+            FieldError::new(*field, "required", format!("{field} is required unless workflowId is given"))
         }));
-        if complaints.is_empty() { Ok(form) } else { Err(Problem::validation(complaints)) }
+        if errors.is_empty() { Ok(form) } else { Err(Problem::validation(errors)) }
     }
 }

@@ -1,6 +1,6 @@
 //! Checks that several endpoints of pages share.
 
-use domain::Complaint;
+use domain::FieldError;
 use domain::pages::BATCH_MAX;
 use store::subdomains::Subdomain;
 use web::{Code, Problem};
@@ -16,5 +16,5 @@ pub(super) fn check_count(field: &'static str, count: usize) -> Result<(), Probl
         return Ok(());
     }
     let message = format!("{field} must have 1 to {BATCH_MAX} items, not {count}");
-    Err(Problem::validation(vec![Complaint::new(field, "count", message)]))
+    Err(Problem::validation(vec![FieldError::new(field, "count", message)]))
 }

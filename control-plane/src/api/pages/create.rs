@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use contract::Change;
 use domain::pages::{Content, Publication, Wish};
 use domain::scopes::Resource;
-use domain::{instants, pages};
+use domain::{pages, timestamps};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -39,7 +39,7 @@ pub(super) struct CreatePageRequest {
     /// Whether visitors can see the page; default true.
     is_published: Option<bool>,
     /// Time at which the page is published; a past time publishes it at once. Overrides `isPublished`.
-    #[schemars(regex(pattern = instants::PATTERN))]
+    #[schemars(regex(pattern = timestamps::PATTERN))]
     publish_at: Option<DateTime<Utc>>,
     /// HTML of one entry, at most 64 KB, with `{{placeholders}}` (letters, digits, `_`, `-`, `.`) in text and
     /// attribute values. Entries are inserted at `<!-- service:entries -->` in the page's HTML.
@@ -56,17 +56,18 @@ pub(super) async fn create(
     State(app): State<App>,
     Json(request): Json<CreatePageRequest>,
 ) -> Result<Created<PageView>, Problem> {
-    let mut complaints = pages::check_slug(&request.slug);
+    let mut errors = pages::check_slug(&request.slug);
     let (css, template) = (request.css.as_deref(), request.entry_template.as_deref());
-    complaints.extend(pages::check_content(Some(&request.title), Some(&request.html), css, template));
-    complaints.extend(instants::check("publishAt", request.publish_at));
-    if !complaints.is_empty() {
-        return Err(Problem::validation(complaints));
+    errors.extend(pages::check_content(Some(&request.title), Some(&request.html), css, template));
+    errors.extend(timestamps::check("publishAt", request.publish_at));
+    if !errors.is_empty() {
+        return Err(Problem::validation(errors));
     }
     let mut tx = store::begin(&app.db).await?;
     let folder_id = call.new_resource_folder(&mut tx, Resource::Pages, request.folder_id).await?;
     let subdomain = call.subdomain(&mut tx, request.subdomain_id).await?;
-    let publication = Wish { is_published: request.is_published, publish_at: request.publish_at.map(Some) };
+    let publication =
+        PublicationChange { is_published: request.is_published, publish_at: request.publish_at.map(Some) };
     let new = store::pages::NewPage {
         id: app.rng.uuid_v7(call.now),
         folder_id,
@@ -79,7 +80,7 @@ pub(super) async fn create(
             entry_template: request.entry_template,
             metadata: Value::Object(request.metadata),
         },
-        publication: Publication::NEW.after(publication, call.now),
+        publication: Publication::NEW.apply(publication, call.now),
         deploy_id: None,
         created_at: call.now,
     };
@@ -93,7 +94,7 @@ pub(super) async fn create(
             Ok(()) => taken
                 .with("existingPageId", json!(existing))
                 .hint("update it with PUT /api/pages/{existingPageId}"),
-            Err(refusal) if refusal.is_refusal() => taken.hint("choose another slug"),
+            Err(refusal) if refusal.is_client_error() => taken.hint("choose another slug"),
             Err(failure) => failure,
         });
     }

@@ -12,7 +12,7 @@ use axum::extract::State;
 use domain::Cursor;
 use domain::scopes::Resource;
 use uuid::Uuid;
-use web::{Headed, PageInfo, Path, Problem, Query, Reply};
+use web::{PageInfo, Path, Problem, Query, Reply, WithHeaders};
 
 use self::create::create;
 use self::update::update;
@@ -67,9 +67,9 @@ async fn read(
     call: Call<scope::PagesRead>,
     State(app): State<App>,
     Path(id): Path<Uuid>,
-) -> Result<Headed<Reply<PageDetailView>>, Problem> {
+) -> Result<WithHeaders<Reply<PageDetailView>>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
     call.check_id(&mut conn, Resource::Pages, id).await?;
     let (tag, page) = find_detail(&call, &app, &mut conn, id).await?;
-    Ok(Headed(tag, call.reply(page)))
+    Ok(WithHeaders(tag, call.reply(page)))
 }

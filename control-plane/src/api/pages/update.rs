@@ -2,15 +2,15 @@
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use domain::pages::Wish;
+use domain::pages::PublicationChange;
 use domain::scopes::Resource;
-use domain::{instants, pages};
+use domain::{pages, timestamps};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use store::pages::PageChange;
 use uuid::Uuid;
-use web::{Code, Headed, IfMatch, Json, Path, Problem, Reply};
+use web::{Code, IfMatch, Json, Path, Problem, Reply, WithHeaders};
 
 use super::views::{PageDetailView, finish, millis};
 use crate::App;
@@ -37,7 +37,7 @@ pub(super) struct UpdatePageRequest {
     is_published: Option<bool>,
     /// A future time hides the page until then, a past time publishes it; null clears the schedule.
     #[serde(default, deserialize_with = "web::present")]
-    #[schemars(with = "Option<DateTime<Utc>>", regex(pattern = instants::PATTERN))]
+    #[schemars(with = "Option<DateTime<Utc>>", regex(pattern = timestamps::PATTERN))]
     publish_at: Option<Option<DateTime<Utc>>>,
     /// The `updatedAt` of an earlier response: if the page has changed since, the update is rejected. `If-Match` does
     /// the same.
@@ -54,14 +54,14 @@ pub(super) async fn update(
     Path(id): Path<Uuid>,
     if_match: IfMatch,
     Json(request): Json<UpdatePageRequest>,
-) -> Result<Headed<Reply<PageDetailView>>, Problem> {
+) -> Result<WithHeaders<Reply<PageDetailView>>, Problem> {
     let css = request.css.as_ref().and_then(Option::as_deref);
     let template = request.entry_template.as_ref().and_then(Option::as_deref);
     let (title, html) = (request.title.as_deref(), request.html.as_deref());
-    let mut complaints = pages::check_content(title, html, css, template);
-    complaints.extend(instants::check("publishAt", request.publish_at.flatten()));
-    if !complaints.is_empty() {
-        return Err(Problem::validation(complaints));
+    let mut errors = pages::check_content(title, html, css, template);
+    errors.extend(timestamps::check("publishAt", request.publish_at.flatten()));
+    if !errors.is_empty() {
+        return Err(Problem::validation(errors));
     }
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Pages, id).await?;
@@ -79,7 +79,7 @@ pub(super) async fn update(
         css: request.css,
         entry_template: request.entry_template,
         metadata: None,
-        publication: Wish { is_published: request.is_published, publish_at: request.publish_at },
+        publication: PublicationChange { is_published: request.is_published, publish_at: request.publish_at },
         folder_id: request.folder_id,
         deploy_id: None,
     };

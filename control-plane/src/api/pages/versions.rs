@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use store::pages::PageChange;
 use store::versions::{Version, find_version, list_versions};
 use uuid::Uuid;
-use web::{WithHeaders, Json, Path, Problem, Reply};
+use web::{Json, Path, Problem, Reply, WithHeaders};
 
 use super::views::{PageDetailView, finish};
 use crate::App;

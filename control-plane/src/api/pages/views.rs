@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use store::pages::{Page, PageSummary};
 use uuid::Uuid;
-use web::{Headed, Problem, Reply, etag};
+use web::{Problem, Reply, WithHeaders, etag};
 
 use crate::App;
 use crate::call::Call;
@@ -119,13 +119,13 @@ pub(super) async fn finish<S>(
     app: &App,
     mut tx: store::Tx,
     id: Uuid,
-) -> Result<Headed<Reply<PageDetailView>>, Problem> {
+) -> Result<WithHeaders<Reply<PageDetailView>>, Problem> {
     let page = store::pages::find_page(&mut tx, call.account_id, id).await?;
     let page = page.ok_or_else(|| Problem::not_found("page"))?;
     let change = Change::Page { subdomain_id: page.subdomain_id, slug: page.summary.slug.clone() };
     let (tag, page) = detail(&call, app, &mut tx, page).await?;
     app.commit(tx, vec![change]).await?;
-    Ok(Headed(tag, call.reply(page)))
+    Ok(WithHeaders(tag, call.reply(page)))
 }
 
 /// Returns a page with its content and entries, and its entity tag.

@@ -211,8 +211,7 @@ fn check_plan<S>(call: &Call<S>) -> Result<(), Problem> {
 /// Validates and normalizes answers as the form stores them.
 fn normalize(form: &Form, answers: &Answers) -> Result<Answers, Problem> {
     let normalized = answers::check(&form.fields, answers).map_err(|errors| {
-        let prefixed =
-            |error: FieldError| FieldError { field: format!("payload.{}", error.field), ..error };
+        let prefixed = |error: FieldError| FieldError { field: format!("payload.{}", error.field), ..error };
         Problem::validation(errors.into_iter().map(prefixed).collect())
     })?;
     check_size(&normalized)?;

@@ -1,6 +1,6 @@
 //! Restrictions on webhooks: which URLs they may target, and which forms a caller may subscribe them to.
 
-use domain::Complaint;
+use domain::FieldError;
 use domain::scopes::Resource;
 use store::Conn;
 use store::webhooks::Webhook;
@@ -13,9 +13,9 @@ use crate::call::Call;
 
 /// The field error for a URL that the outgoing guard always refuses. The guard checks a host name's addresses on each
 /// delivery.
-pub(super) fn check_address(app: &App, url: Option<&str>) -> Option<Complaint> {
+pub(super) fn check_address(app: &App, url: Option<&str>) -> Option<FieldError> {
     let refusal = outbound::check_target(url?, &app.outbound_allow).err()?;
-    Some(Complaint::new("url", "refused", format!("url can't be delivered to: {refusal}")))
+    Some(FieldError::new("url", "refused", format!("url can't be delivered to: {refusal}")))
 }
 
 /// A caller restricted to a folder or to listed forms can't subscribe a webhook to others. `None` means all forms.

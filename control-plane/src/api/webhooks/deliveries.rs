@@ -4,7 +4,7 @@ use axum::extract::State;
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::Signal;
 use domain::scopes::Resource;
-use domain::{Complaint, Cursor, instants};
+use domain::{FieldError, Cursor, timestamps};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::deliveries::{self, DeliveryFilter};
@@ -35,7 +35,7 @@ enum DeliveryStatus {
 }
 
 impl DeliveryStatus {
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
             Self::Delivered => "delivered",
@@ -56,7 +56,7 @@ web::list_response!(DeliveryListResponse { deliveries: DeliveryView });
 #[serde(deny_unknown_fields)]
 struct RetryDeliveriesRequest {
     /// Retries deliveries that failed at this time or later; at most 14 days ago.
-    #[schemars(regex(pattern = instants::PATTERN))]
+    #[schemars(regex(pattern = timestamps::PATTERN))]
     since: DateTime<Utc>,
 }
 
@@ -77,7 +77,7 @@ async fn list(
 ) -> Result<Reply<DeliveryListResponse>, Problem> {
     let (limit, after) = query.pagination().read()?;
     let filter =
-        DeliveryFilter { id: None, state: query.status.map(DeliveryStatus::word), after, limit: limit + 1 };
+        DeliveryFilter { id: None, state: query.status.map(DeliveryStatus::as_str), after, limit: limit + 1 };
     let mut conn = store::acquire(&app.db).await?;
     call.check_id(&mut conn, Resource::Webhooks, webhook_id).await?;
     let mut rows = deliveries::list_deliveries(&mut conn, call.account_id, webhook_id, &filter).await?;
@@ -113,10 +113,10 @@ async fn retry_failed(
     Json(RetryDeliveriesRequest { since }): Json<RetryDeliveriesRequest>,
 ) -> Result<Reply<DeliveryRetriesResponse>, Problem> {
     let max_age = TimeDelta::from_std(app.webhooks.retry_max_age).unwrap_or(TimeDelta::days(14));
-    let is_too_early = instants::check("since", Some(since)).is_some() || since < call.now - max_age;
+    let is_too_early = timestamps::check("since", Some(since)).is_some() || since < call.now - max_age;
     if is_too_early {
         let message = format!("since must be at limit {} hours ago", max_age.num_hours());
-        return Err(Problem::validation(vec![Complaint::new("since", "range", message)]));
+        return Err(Problem::validation(vec![FieldError::new("since", "range", message)]));
     }
     let limit = app.webhooks.max_retries_per_call;
     let mut tx = store::begin(&app.db).await?;

@@ -92,7 +92,7 @@ fn next_attempt_at(
         Verdict::Delivered | Verdict::GiveUp | Verdict::Gone => None,
         Verdict::Moved { .. } => Some(at),
         Verdict::Retry(after) => {
-            let pause = retries::pause_before(&state.retry_schedule, next, state.rng.fraction(), *after)?;
+            let pause = retries::delay_before(&state.retry_schedule, next, state.rng.fraction(), *after)?;
             Some(at + pause)
         }
     }
