@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use completions::Completion;
 use concurrency::{AttemptPermit, ConcurrencyLimiter};
-use domain::concurrency::pace;
+use domain::concurrency::ResponseSpeed;
 use due_webhooks::{DueSignal, DueWebhooks};
 use futures::{FutureExt, StreamExt};
 use queue::InProcessQueue;
@@ -82,7 +82,7 @@ async fn run_attempt(
     service::telemetry::continue_from(&span, attempt.traceparent.as_deref());
     let started = std::time::Instant::now();
     let result = jobs::webhooks::deliver(&state, &attempt).instrument(span).await;
-    permit.record_response(pace(started.elapsed(), timeout));
+    permit.record_response(ResponseSpeed::of(started.elapsed(), timeout));
     let (stored, is_stored) = oneshot::channel();
     let at = result.outcome.at;
     let (delivery_id, number) = (attempt.delivery_id, attempt.attempt);

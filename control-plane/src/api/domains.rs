@@ -79,7 +79,8 @@ async fn list(
     let part = call.list_filter(Resource::Domains, &pagination)?;
     let mut conn = store::acquire(&app.db).await?;
     let mut rows = store::domains::list_domains(&mut conn, call.account_id, &part).await?;
-    let page = PageInfo::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let page =
+        PageInfo::truncate(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     Ok(call
         .reply(DomainListResponse { domains: rows.into_iter().map(|row| view(&app, row)).collect(), page })
         .paginated())

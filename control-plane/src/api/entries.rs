@@ -160,7 +160,8 @@ async fn archives(
     let part = call.list_filter(Resource::Pages, &pagination)?;
     let mut conn = store::acquire(&app.db).await?;
     let mut rows = list_archives(&mut conn, call.account_id, &part).await?;
-    let page = PageInfo::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let page =
+        PageInfo::truncate(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     let archives = rows.into_iter().map(ArchiveView::from).collect();
     Ok(call.reply(ArchiveListResponse { archives, page }).paginated())
 }

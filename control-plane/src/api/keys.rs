@@ -97,9 +97,9 @@ async fn create(
     let caller = Arc::clone(&call.caller);
     let mut errors = keys::check(&request.label, request.expires_at, call.now);
     let scopes = read_scopes(request.scopes.as_deref(), &caller).map_err(|wrong| errors.extend(wrong));
-    let reach =
+    let restrictions =
         Restrictions::read(request.folder_id, &request.resource_ids).map_err(|wrong| errors.extend(wrong));
-    let (Ok(scopes), Ok(restrictions), true) = (scopes, reach, errors.is_empty()) else {
+    let (Ok(scopes), Ok(restrictions), true) = (scopes, restrictions, errors.is_empty()) else {
         return Err(Problem::validation(errors));
     };
     call.check_new(Resource::Keys)?;
@@ -109,12 +109,12 @@ async fn create(
         secret: app.credentials.secret(KeyKind::Live, &secret_text),
         label: request.label.trim().to_owned(),
         scopes,
-        reach: restrictions.clone().inherited_from(&caller.restrictions),
+        restrictions: restrictions.clone().inherit_from(&caller.restrictions),
         expires_at: request.expires_at.or(caller.keys_end_at()),
         parent_id: caller.key_id(),
         created_at: call.now,
     };
-    if !caller.may_hold(new.scopes, &new.reach, new.expires_at) {
+    if !caller.may_hold(new.scopes, &new.restrictions, new.expires_at) {
         let detail = "a key can make only keys with equal or fewer permissions: scopes, folder, listed ids and \
                       expiry within its own";
         return Err(Problem::new(Code::InsufficientScope, detail));
@@ -135,8 +135,8 @@ async fn create(
         label: new.label,
         prefix: new.secret.shown_prefix,
         scopes: new.scopes.words(),
-        folder_id: new.reach.folder_id,
-        resource_ids: listed_ids(new.reach),
+        folder_id: new.restrictions.folder_id,
+        resource_ids: listed_ids(new.restrictions),
         expires_at: new.expires_at,
         last_used_at: None,
         created_at: new.created_at,
@@ -168,7 +168,7 @@ async fn list(
             break;
         }
     }
-    let page = PageInfo::cut(&mut rows, limit, cursor);
+    let page = PageInfo::truncate(&mut rows, limit, cursor);
     Ok(call.reply(KeyListResponse { keys: rows.into_iter().map(view).collect(), page }).paginated())
 }
 
@@ -228,8 +228,8 @@ async fn find_accessible<S>(call: &Call<S>, conn: &mut store::Conn, id: Uuid) ->
 
 /// A key sees only keys within its own restrictions: rotating a wider key would reveal that key's new secret.
 fn is_visible(caller: &Caller, key: &Key) -> bool {
-    caller.may_hold(key.scopes, &key.reach, key.expires_at)
-        && caller.restrictions.covers(Resource::Keys, key.id, None).is_ok()
+    caller.may_hold(key.scopes, &key.restrictions, key.expires_at)
+        && caller.restrictions.allows(Resource::Keys, key.id, None).is_ok()
 }
 
 fn read_scopes(words: Option<&[String]>, caller: &Caller) -> Result<ScopeSet, Vec<FieldError>> {
@@ -253,8 +253,8 @@ fn cursor(key: &Key) -> Cursor {
     Cursor { created_at: key.created_at, id: key.id }
 }
 
-fn listed_ids(reach: Restrictions) -> BTreeMap<&'static str, BTreeSet<Uuid>> {
-    reach.ids.into_iter().map(|(resource, ids)| (resource.as_str(), ids)).collect()
+fn listed_ids(restrictions: Restrictions) -> BTreeMap<&'static str, BTreeSet<Uuid>> {
+    restrictions.ids.into_iter().map(|(resource, ids)| (resource.as_str(), ids)).collect()
 }
 
 fn view(key: Key) -> KeyView {
@@ -263,8 +263,8 @@ fn view(key: Key) -> KeyView {
         label: key.label,
         prefix: key.shown_prefix,
         scopes: key.scopes.words(),
-        folder_id: key.reach.folder_id,
-        resource_ids: listed_ids(key.reach),
+        folder_id: key.restrictions.folder_id,
+        resource_ids: listed_ids(key.restrictions),
         expires_at: key.expires_at,
         last_used_at: key.last_used_at,
         created_at: key.created_at,

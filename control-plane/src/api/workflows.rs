@@ -59,7 +59,7 @@ async fn create(
 }
 
 fn find(id: &str) -> Result<&'static Preset, Problem> {
-    presets::find(id).ok_or_else(|| Problem::not_found("preset").hint("GET /api/workflows lists them"))
+    workflows::find(id).ok_or_else(|| Problem::not_found("preset").hint("GET /api/workflows lists them"))
 }
 
 fn view(preset: &'static Preset) -> WorkflowView {

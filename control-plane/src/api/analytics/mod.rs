@@ -136,7 +136,8 @@ async fn list(
         call.list_filter_in(&mut conn, Resource::Analytics, &query.pagination(), query.folder_id).await?;
     let mut rows = store::sites::list_sites(&mut conn, call.account_id, &part).await?;
     drop(conn);
-    let page = PageInfo::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let page =
+        PageInfo::truncate(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     let sites = with_event_counts(&app, &call, rows).await;
     Ok(call.reply(AnalyticsSiteListResponse { sites, page }).paginated())
 }

@@ -3,8 +3,8 @@
 use axum::extract::State;
 use chrono::NaiveDate;
 use domain::analytics::{
-    Cohort, Granularity, Lifetime, Period, RawRetentionQuery, fill_cohorts, hint_for, mean_retention,
-    parse_retention_query,
+    Cohort, Granularity, Lifetime, Period, RawRetentionQuery, fill_cohorts, mean_retention,
+    parse_retention_query, retention_hint,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -92,7 +92,7 @@ pub(super) async fn retention(
         cohorts: cohorts.iter().map(view).collect(),
         average_retention: mean_retention(&cohorts),
         visitor_id_lifetime: lifetime,
-        hint: hint_for(query.granularity, lifetime),
+        hint: retention_hint(query.granularity, lifetime),
     }))
 }
 

@@ -155,7 +155,8 @@ async fn list(
     let mut conn = store::acquire(&app.db).await?;
     let mut rows =
         store::folders::list_folders(&mut conn, call.account_id, &part, call.restrictions()).await?;
-    let page = PageInfo::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let page =
+        PageInfo::truncate(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     Ok(call.reply(FolderListResponse { folders: rows.into_iter().map(view).collect(), page }).paginated())
 }
 

@@ -6,7 +6,7 @@ use contract::Change;
 use domain::fields::{Field, MAX_FIELDS};
 use domain::forms::Settings;
 use domain::scopes::Resource;
-use domain::{FieldError, forms, presets, timestamps};
+use domain::{FieldError, forms, timestamps, workflows};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -114,7 +114,7 @@ impl CreateFormRequest {
     fn form(self, id: Uuid, now: DateTime<Utc>) -> Result<Form, Problem> {
         let preset = match &self.workflow_id {
             None => None,
-            Some(id) => Some(presets::find(id).ok_or_else(|| {
+            Some(id) => Some(workflows::find(id).ok_or_else(|| {
                 let message = format!("there is no preset `{id}`; GET /api/workflows lists them");
                 Problem::validation(vec![FieldError::new("workflowId", "unknown_preset", message)])
             })?),

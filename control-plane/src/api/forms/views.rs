@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use domain::fields::Field;
 use domain::forms::{ClosedReason, MIN_SECONDS_MAX, SpamGuard};
-use domain::recipients::folded;
+use domain::recipients::normalized;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::forms::Form;
@@ -126,7 +126,7 @@ pub(super) async fn views<S>(
         links.entry(form_id).or_default().push(webhook_id);
     }
     let addresses: Vec<String> =
-        forms.iter().filter_map(|form| form.notify_email.as_deref().map(folded)).collect();
+        forms.iter().filter_map(|form| form.notify_email.as_deref().map(normalized)).collect();
     let confirmed = match addresses.as_slice() {
         [] => Vec::new(),
         addresses => list_confirmed(conn, call.account_id, addresses).await?,
@@ -172,7 +172,7 @@ fn view<S>(call: &Call<S>, app: &App, form: Form, webhook_ids: Vec<Uuid>, confir
         notify_email_confirmed: form
             .notify_email
             .as_deref()
-            .map(|addresses| confirmed.contains(&folded(addresses))),
+            .map(|addresses| confirmed.contains(&normalized(addresses))),
         notify_email: form.notify_email,
         created_at: form.created_at,
         updated_at: form.updated_at,

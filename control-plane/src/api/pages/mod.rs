@@ -54,7 +54,8 @@ async fn list(
     let part = call.list_filter_in(&mut conn, Resource::Pages, &query.pagination(), query.folder_id).await?;
     let mut rows =
         store::pages::list_pages(&mut conn, call.account_id, &part, query.collection.as_deref()).await?;
-    let page = PageInfo::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let page =
+        PageInfo::truncate(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     Ok(call
         .reply(PageListResponse {
             pages: rows.into_iter().map(|row| PageView::new(&app, row)).collect(),

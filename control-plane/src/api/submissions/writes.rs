@@ -126,8 +126,8 @@ pub(super) async fn update(
     }
     let (mut tx, form, context) = begin(&call, &app, form_id).await?;
     let submission = find_submission(&mut tx, call.account_id, form_id, id).await?.ok_or_else(not_found)?;
-    let normalized = normalize(&form, &answers::merged(&submission.payload, payload.clone()))?;
-    let normalized = answers::with_past(normalized, &form.fields, &submission.payload, &payload);
+    let normalized = normalize(&form, &answers::merge(&submission.payload, payload.clone()))?;
+    let normalized = answers::retain_removed_fields(normalized, &form.fields, &submission.payload, &payload);
     check_size(&normalized)?;
     call.rebind_files(&mut tx, &form, &submission, &normalized).await?;
     let changed =

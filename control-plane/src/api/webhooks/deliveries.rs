@@ -81,7 +81,7 @@ async fn list(
     let mut conn = store::acquire(&app.db).await?;
     call.check_id(&mut conn, Resource::Webhooks, webhook_id).await?;
     let mut rows = deliveries::list_deliveries(&mut conn, call.account_id, webhook_id, &filter).await?;
-    let page = PageInfo::cut(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let page = PageInfo::truncate(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });
     Ok(call
         .reply(DeliveryListResponse { deliveries: rows.into_iter().map(view).collect(), page })
         .paginated())

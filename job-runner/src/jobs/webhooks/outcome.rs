@@ -5,8 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::retries;
 use domain::webhooks::health::{Diagnosis, diagnose};
-use domain::webhooks::verdict::{Answer, Verdict, judge};
-use domain::webhooks::{PING, Template};
+use domain::webhooks::{PING, ReceiverResponse, Template, Verdict, classify_response};
 use http::HeaderMap;
 use store::deliveries::{Attempt, AttemptOutcome};
 
@@ -49,8 +48,8 @@ pub(super) fn of(
         Ok(response) => {
             let status = response.status.as_u16();
             let retry_after = retry_after(&response.headers, at);
-            let received = Answer { status, retry_after, body: &response.body };
-            let verdict = judge(template(attempt).unwrap_or(Template::Default), &received);
+            let received = ReceiverResponse { status, retry_after, body: &response.body };
+            let verdict = classify_response(template(attempt).unwrap_or(Template::Default), &received);
             (verdict, Some(i32::from(status)), REFUSED, Some(stored_body(&response.body)))
         }
         Err(class) => (Verdict::Retry(None), None, class, None),
