@@ -3,7 +3,7 @@
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use contract::Change;
-use domain::pages::{Content, Publication, Wish};
+use domain::pages::{Content, Publication, PublicationChange};
 use domain::scopes::Resource;
 use domain::{pages, timestamps};
 use schemars::JsonSchema;
