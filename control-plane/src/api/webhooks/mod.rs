@@ -14,7 +14,7 @@ use axum::extract::State;
 use domain::Cursor;
 use domain::chat::telegram;
 use domain::scopes::Resource;
-use domain::webhooks::{self, Template, Wishes};
+use domain::webhooks::{self, Template, WebhookSettings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -80,7 +80,7 @@ async fn create(
     Json(request): Json<CreateWebhookRequest>,
 ) -> Result<Created<WebhookSecretResponse>, Problem> {
     let template = request.template.unwrap_or_default();
-    let mut errors = webhooks::check(&request.wishes());
+    let mut errors = webhooks::check(&request.settings());
     errors.extend(webhooks::check_chat(template, request.telegram_chat_id.as_deref()));
     errors.extend(check_address(&app, Some(&request.url)).filter(|_| errors.is_empty()));
     if !errors.is_empty() {
@@ -164,8 +164,8 @@ async fn delete(
 }
 
 impl CreateWebhookRequest {
-    fn wishes(&self) -> Wishes<'_> {
-        Wishes {
+    fn settings(&self) -> WebhookSettings<'_> {
+        WebhookSettings {
             url: Some(&self.url),
             events: Some(&self.events),
             description: self.description.as_deref(),

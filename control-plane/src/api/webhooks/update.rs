@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use domain::chat::telegram;
 use domain::scopes::Resource;
-use domain::webhooks::{self, Template, Wishes};
+use domain::webhooks::{self, Template, WebhookSettings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -54,7 +54,7 @@ pub(super) async fn update(
     Path(id): Path<Uuid>,
     Json(request): Json<UpdateWebhookRequest>,
 ) -> Result<Reply<WebhookView>, Problem> {
-    let mut errors = webhooks::check(&request.wishes());
+    let mut errors = webhooks::check(&request.settings());
     errors.extend(check_address(&app, request.url.as_deref()).filter(|_| errors.is_empty()));
     if !errors.is_empty() {
         return Err(Problem::validation(errors));
@@ -81,8 +81,8 @@ pub(super) async fn update(
 }
 
 impl UpdateWebhookRequest {
-    fn wishes(&self) -> Wishes<'_> {
-        Wishes {
+    fn settings(&self) -> WebhookSettings<'_> {
+        WebhookSettings {
             url: self.url.as_deref(),
             events: self.events.as_deref(),
             description: self.description.as_ref().and_then(Option::as_deref),
