@@ -52,7 +52,7 @@ impl CredentialCache {
             Problem::new(Code::Unauthenticated, detail).hint("get a new one with POST /api/trial")
         };
         // The checksum detects typing errors without a query.
-        keys::recognise(key).ok_or_else(unknown)?;
+        keys::kind_of(key).ok_or_else(unknown)?;
         let fingerprint = self.pepper.fingerprint(key);
         let look_up = async |conn: &mut Conn| store::credentials::find_by_key(conn, &fingerprint, now).await;
         let caller = self.look_up(fingerprint, now, look_up).await?.ok_or_else(unknown)?;

@@ -27,7 +27,7 @@ async fn close_due(state: &JobState) -> Result<(), store::Error> {
         for (account_id, id) in &forms {
             match close(state, *account_id, *id).await {
                 Ok(closed) => closed_count += usize::from(closed),
-                Err(error) if error.is_unavailable() => return Err(error),
+                Err(error) if error.is_transient() => return Err(error),
                 Err(error) => tracing::error!(%error, form.id = %id, "closing a form failed"),
             }
         }

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use domain::fields::Field;
-use domain::workflows::{self, Category, Preset};
+use domain::workflows::{self, Category, Workflow};
 use schemars::JsonSchema;
 use serde::Serialize;
 use web::{Created, Envelope, Path, Problem, Reply};
@@ -39,7 +39,7 @@ struct WorkflowListResponse {
 }
 
 async fn list() -> Reply<WorkflowListResponse> {
-    let workflows = presets::ALL.iter().map(view).collect();
+    let workflows = workflows::ALL.iter().map(view).collect();
     Reply::new(Envelope::new(WorkflowListResponse { workflows }, None))
 }
 
@@ -58,11 +58,11 @@ async fn create(
     create_form(call, &app, form).await
 }
 
-fn find(id: &str) -> Result<&'static Preset, Problem> {
+fn find(id: &str) -> Result<&'static Workflow, Problem> {
     workflows::find(id).ok_or_else(|| Problem::not_found("preset").hint("GET /api/workflows lists them"))
 }
 
-fn view(preset: &'static Preset) -> WorkflowView {
+fn view(preset: &'static Workflow) -> WorkflowView {
     WorkflowView {
         id: preset.id,
         name: preset.name,

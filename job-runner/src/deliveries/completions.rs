@@ -56,7 +56,7 @@ async fn store_batch(state: &JobState, rows: &[(Uuid, i32, AttemptOutcome)]) -> 
             complete_attempts(&mut conn, rows).await
         };
         match stored.await {
-            Err(error) if error.is_unavailable() => {
+            Err(error) if error.is_transient() => {
                 tracing::warn!(%error, attempts = rows.len(), "Postgres is unavailable; storing completions is retried");
                 pause(RETRY_INTERVAL).await;
             }
