@@ -73,7 +73,8 @@ async fn list(
     let mut conn = store::acquire(&app.db).await?;
     let pages = call.restrictions().ids_of(Resource::Pages);
     let mut rows = store::subdomain_names::list_subdomains(&mut conn, call.account_id, &part, pages).await?;
-    let page = PageInfo::cut(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let page =
+        PageInfo::truncate(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     let view = |row: store::subdomain_names::ListedSubdomain| SubdomainView {
         id: row.id,
         url: app.addresses.site(&row.name),

@@ -263,7 +263,8 @@ mod tests {
         for id in &slow {
             limiter.acquire(*id).record_response(ResponseSpeed::Slow);
         }
-        (0..10_000).for_each(|number| limiter.acquire(Uuid::from_u128(number)).record_response(ResponseSpeed::Fast));
+        (0..10_000)
+            .for_each(|number| limiter.acquire(Uuid::from_u128(number)).record_response(ResponseSpeed::Fast));
         let webhooks = &limiter.tracked().webhooks;
         let slow_count = webhooks.values().filter(|webhook| webhook.is_slow).count();
         assert_eq!((slow_count, webhooks.len() <= slow.len() + EVICTION_STEP), (slow.len(), true));

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use domain::Fault;
+use domain::Transient;
 use tokio::time::timeout_at;
 
 use crate::{Config, Conn, Db, Error, connect_with_lock_timeout};
@@ -37,10 +37,10 @@ pub enum ReadError {
 }
 
 impl Fault for ReadError {
-    fn is_unavailable(&self) -> bool {
+    fn is_transient(&self) -> bool {
         match self {
             Self::Unavailable => true,
-            Self::Database(error) => error.is_unavailable(),
+            Self::Database(error) => error.is_transient(),
         }
     }
 }
@@ -50,7 +50,7 @@ impl ReadError {
     fn is_outage(&self) -> bool {
         match self {
             Self::Unavailable => true,
-            Self::Database(error) => error.is_unavailable() && !error.is_row_conflict(),
+            Self::Database(error) => error.is_transient() && !error.is_row_conflict(),
         }
     }
 }

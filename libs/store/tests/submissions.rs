@@ -289,7 +289,11 @@ async fn spam_is_stored_without_effects() {
         "it takes no place of another"
     );
     let late = insert(&database.db, &form, json!({"email": "c@b.co"}), &["honeypot"]).await;
-    assert_eq!(late, SubmissionOutcome::Refused(ClosedReason::Full), "spam is rejected like any other submission");
+    assert_eq!(
+        late,
+        SubmissionOutcome::Refused(ClosedReason::Full),
+        "spam is rejected like any other submission"
+    );
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use axum::extract::State;
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::Signal;
 use domain::scopes::Resource;
-use domain::{FieldError, Cursor, timestamps};
+use domain::{Cursor, FieldError, timestamps};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::deliveries::{self, DeliveryFilter};

@@ -73,7 +73,12 @@ impl Caller {
 
     /// Returns whether a key with these permissions is within the caller's own in every dimension. Only such keys may
     /// it create, see, rotate and revoke.
-    pub fn may_hold(&self, scopes: ScopeSet, reach: &Restrictions, expires_at: Option<DateTime<Utc>>) -> bool {
+    pub fn may_hold(
+        &self,
+        scopes: ScopeSet,
+        reach: &Restrictions,
+        expires_at: Option<DateTime<Utc>>,
+    ) -> bool {
         let ends_in_time = self.keys_end_at().is_none_or(|own| expires_at.is_some_and(|at| at <= own));
         scopes.is_subset_of(self.scopes) && reach.is_within(&self.reach) && ends_in_time
     }

@@ -70,7 +70,8 @@ pub async fn close_form(
 fn why_closed(open: &OpenForm, now: DateTime<Utc>) -> Option<ClosedReason> {
     let OpenForm { form, plan, .. } = open;
     let plan_limit = plan.limits().submissions_per_form;
-    let why = |closes_at| ClosedReason::of(now, closes_at, form.submission_count, form.max_submissions, plan_limit);
+    let why =
+        |closes_at| ClosedReason::of(now, closes_at, form.submission_count, form.max_submissions, plan_limit);
     why(form.closes_at).filter(|closed| *closed == ClosedReason::Full || why(None).is_none())
 }
 

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use contract::{Change, Signal};
 use domain::answers::Answers;
 use domain::fields::FieldType;
-use domain::submissions::{SubmissionEvent, Status, Told, event};
+use domain::submissions::{Status, SubmissionEvent, Told, event};
 use sqlx::{query, query_as};
 use uuid::Uuid;
 

@@ -2,7 +2,7 @@
 
 use contract::{Change, Job, Signal};
 use domain::entries;
-use domain::submissions::{Happening, NoEntry, Told, event};
+use domain::submissions::{NoEntry, SubmissionEvent, Told, event};
 use serde_json::Value;
 use sqlx::query;
 use uuid::Uuid;
@@ -30,8 +30,8 @@ pub(super) async fn apply_effects(
             Err(why) => update_entry_note(conn, account_id, data.submission_id, why).await?,
         }
     }
-    let due =
-        insert_event_deliveries(conn, account_id, Happening::Created, data, &listeners, context).await?;
+    let due = insert_event_deliveries(conn, account_id, SubmissionEvent::Created, data, &listeners, context)
+        .await?;
     let mut jobs = Vec::new();
     if form.notify_email.is_some() {
         // The row guarantees the mail; the job only sends it sooner.
@@ -47,11 +47,11 @@ pub(super) async fn apply_effects(
 pub(super) async fn publish_event(
     conn: &mut Conn,
     account_id: Uuid,
-    kind: Happening,
+    kind: SubmissionEvent,
     data: &Told<'_>,
     context: &WriteContext<'_>,
 ) -> Result<Vec<Signal>, Error> {
-    let listeners = deliveries::lock_listeners(conn, account_id, data.form_id, kind.word()).await?;
+    let listeners = deliveries::lock_listeners(conn, account_id, data.form_id, kind.as_str()).await?;
     let due = insert_event_deliveries(conn, account_id, kind, data, &listeners, context).await?;
     Ok(due.into_iter().collect())
 }
@@ -60,7 +60,7 @@ pub(super) async fn publish_event(
 async fn insert_event_deliveries(
     conn: &mut Conn,
     account_id: Uuid,
-    kind: Happening,
+    kind: SubmissionEvent,
     data: &Told<'_>,
     listeners: &[Uuid],
     context: &WriteContext<'_>,
@@ -70,7 +70,7 @@ async fn insert_event_deliveries(
     }
     let payload = event(kind, context.now, data);
     let event = Event {
-        name: kind.word(),
+        name: kind.as_str(),
         form_id: data.form_id,
         submission_id: Some(data.submission_id),
         payload: &payload,
@@ -111,7 +111,7 @@ async fn update_entry_note(conn: &mut Conn, account_id: Uuid, id: Uuid, why: NoE
         "update submissions set entry_note = $3 where account_id = $1 and id = $2",
         account_id,
         id,
-        why.word()
+        why.as_str()
     )
     .execute(conn)
     .await?;

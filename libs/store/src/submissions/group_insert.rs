@@ -49,7 +49,8 @@ impl BatchSubmission {
             return None;
         }
         let is_told = *listeners > 0;
-        let event = is_told.then(|| event(SubmissionEvent::Created, context.now, &event_data(form, new, context)));
+        let event =
+            is_told.then(|| event(SubmissionEvent::Created, context.now, &event_data(form, new, context)));
         let one = Self {
             account_id: *account_id,
             form_id: form.id,

@@ -69,7 +69,8 @@ pub async fn insert_submission(
         return insert_spam(conn, account_id, form, new, plan_limit, context).await;
     }
     // From here on the form is not edited, so the reads below are consistent.
-    let listeners = deliveries::try_lock_listeners(conn, account_id, form.id, SubmissionEvent::Created.as_str());
+    let listeners =
+        deliveries::try_lock_listeners(conn, account_id, form.id, SubmissionEvent::Created.as_str());
     let Some(listeners) = listeners.await? else { return Ok(SubmissionOutcome::Busy) };
     let is_limited = form.max_submissions.is_some() || plan_limit >= 0;
     let done = if is_limited {

@@ -43,7 +43,7 @@ impl TryFrom<SubmissionRow> for Submission {
     type Error = Error;
 
     fn try_from(row: SubmissionRow) -> Result<Self, Error> {
-        let status = Status::from_word(&row.status).ok_or_else(|| Error::Unreadable {
+        let status = Status::parse(&row.status).ok_or_else(|| Error::Unreadable {
             table: "submissions",
             column: "status",
             value: row.status,

@@ -4,7 +4,7 @@
 use contract::{Change, Signal};
 use domain::answers::Answers;
 use domain::forms::ClosedReason;
-use domain::submissions::{SubmissionEvent, Status, Told, digest};
+use domain::submissions::{Status, SubmissionEvent, Told, digest};
 use sqlx::types::Json;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
@@ -66,8 +66,14 @@ pub async fn update_payload(
         return Ok(UpdateOutcome::Gone);
     };
     let signals = if submission.status.counts() {
-        effects::publish_event(conn, account_id, SubmissionEvent::Updated, &event_data(form, &submission), context)
-            .await?
+        effects::publish_event(
+            conn,
+            account_id,
+            SubmissionEvent::Updated,
+            &event_data(form, &submission),
+            context,
+        )
+        .await?
     } else {
         Vec::new()
     };
@@ -93,9 +99,13 @@ pub async fn update_status(
     let mut digest = None;
     if status.counts() && !counted {
         // It came in time, so only the limits are checked.
-        if let Some(why) =
-            ClosedReason::of(submission.created_at, None, form.submission_count, form.max_submissions, plan_limit)
-        {
+        if let Some(why) = ClosedReason::of(
+            submission.created_at,
+            None,
+            form.submission_count,
+            form.max_submissions,
+            plan_limit,
+        ) {
             return Ok(UpdateOutcome::Refused(why));
         }
         digest = digest_of(form, &submission.payload);

@@ -183,7 +183,7 @@ pub async fn upsert_page(
 ) -> Result<UpsertOutcome, Error> {
     usage::lock(conn, account_id).await?;
     let existing = find_id_by_slug(conn, account_id, page.subdomain_id, &page.slug).await?;
-    let publication = Wish { is_published: page.is_published, publish_at: None };
+    let publication = PublicationChange { is_published: page.is_published, publish_at: None };
     if let Some(id) = existing {
         let change = PageChange {
             title: Some(page.title),
@@ -213,7 +213,7 @@ pub async fn upsert_page(
             entry_template: None,
             metadata: page.metadata.unwrap_or_else(|| Value::Object(serde_json::Map::new())),
         },
-        publication: Publication::NEW.after(publication, now),
+        publication: Publication::NEW.apply(publication, now),
         deploy_id: page.deploy_id,
         created_at: now,
     };
@@ -241,7 +241,7 @@ async fn edit(
         metadata: change.metadata.unwrap_or_else(|| before.metadata.clone()),
     };
     let hash = content.hash();
-    let publication = current.publication.after(change.publication, now);
+    let publication = current.publication.apply(change.publication, now);
     let folder_id = change.folder_id.unwrap_or(current.folder_id);
     let content_differs = current.content_hash.as_deref() != Some(hash.as_slice());
     let differs = content_differs || publication != current.publication || folder_id != current.folder_id;
