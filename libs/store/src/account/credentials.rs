@@ -25,7 +25,7 @@ pub struct Caller {
     pub account: Account,
     pub scopes: ScopeSet,
     /// Restriction to a folder or to listed resources.
-    pub reach: Restrictions,
+    pub restrictions: Restrictions,
     pub usage: Usage,
     /// Of the current calendar month.
     pub monthly_usage: MonthlyUsage,
@@ -76,11 +76,11 @@ impl Caller {
     pub fn may_hold(
         &self,
         scopes: ScopeSet,
-        reach: &Restrictions,
+        restrictions: &Restrictions,
         expires_at: Option<DateTime<Utc>>,
     ) -> bool {
         let ends_in_time = self.keys_end_at().is_none_or(|own| expires_at.is_some_and(|at| at <= own));
-        scopes.is_subset_of(self.scopes) && reach.is_within(&self.reach) && ends_in_time
+        scopes.is_subset_of(self.scopes) && restrictions.is_subset_of(&self.restrictions) && ends_in_time
     }
 }
 
@@ -174,10 +174,10 @@ pub async fn find_by_key(
     let Some(row) = row else { return Ok(None) };
     let (id, expires_at, last_used_at) = (row.key_id, row.expires_at, row.last_used_at);
     let scopes = read_scopes(&row.scopes)?;
-    let reach = read_reach(row.folder_id, row.resource_ids.0)?;
+    let restrictions = read_restrictions(row.folder_id, row.resource_ids.0)?;
     let (account, usage, monthly_usage) = read_account!(row);
     let (credential, fingerprint) = (Credential::Key { id, expires_at, last_used_at }, *fingerprint);
-    Ok(Some(Caller { credential, fingerprint, account, scopes, reach, usage, monthly_usage }))
+    Ok(Some(Caller { credential, fingerprint, account, scopes, restrictions, usage, monthly_usage }))
 }
 
 /// Returns the caller of a session, with full permissions on its account. `None` if the session has ended or has no
@@ -214,8 +214,8 @@ pub async fn find_by_session(
         ends_at: row.ends_at,
     };
     let (account, usage, monthly_usage) = read_account!(row);
-    let (scopes, reach, fingerprint) = (ScopeSet::FULL, Restrictions::default(), *token_hash);
-    Ok(Some(Caller { credential, fingerprint, account, scopes, reach, usage, monthly_usage }))
+    let (scopes, restrictions, fingerprint) = (ScopeSet::FULL, Restrictions::default(), *token_hash);
+    Ok(Some(Caller { credential, fingerprint, account, scopes, restrictions, usage, monthly_usage }))
 }
 
 /// Returns whether a caller that was found earlier would still be accepted with the same credential for the same
@@ -238,7 +238,7 @@ pub(crate) fn read_scopes(words: &[String]) -> Result<ScopeSet, Error> {
 }
 
 /// An unknown kind is an error, because ignoring it would widen the key.
-pub(crate) fn read_reach(
+pub(crate) fn read_restrictions(
     folder_id: Option<Uuid>,
     listed: BTreeMap<String, BTreeSet<Uuid>>,
 ) -> Result<Restrictions, Error> {

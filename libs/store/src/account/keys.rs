@@ -10,7 +10,7 @@ use sqlx::types::Json;
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use crate::credentials::{read_reach, read_scopes};
+use crate::credentials::{read_restrictions, read_scopes};
 use crate::{Conn, Error};
 
 /// A key to store.
@@ -21,7 +21,7 @@ pub struct NewKey {
     pub label: String,
     pub scopes: ScopeSet,
     /// Restriction to a folder or to listed resources.
-    pub reach: Restrictions,
+    pub restrictions: Restrictions,
     pub expires_at: Option<DateTime<Utc>>,
     /// The key that creates it, if any.
     pub parent_id: Option<Uuid>,
@@ -46,7 +46,7 @@ pub struct Key {
     pub label: String,
     pub scopes: ScopeSet,
     /// Restriction to a folder or to listed resources.
-    pub reach: Restrictions,
+    pub restrictions: Restrictions,
     pub expires_at: Option<DateTime<Utc>>,
     /// To the minute.
     pub last_used_at: Option<DateTime<Utc>>,
@@ -77,7 +77,7 @@ impl TryFrom<KeyRow> for Key {
             shown_prefix: row.shown_prefix,
             label: row.label,
             scopes: read_scopes(&row.scopes)?,
-            reach: read_reach(row.folder_id, row.resource_ids.0)?,
+            restrictions: read_restrictions(row.folder_id, row.resource_ids.0)?,
             expires_at: row.expires_at,
             last_used_at: row.last_used_at,
             created_at: row.created_at,
@@ -89,7 +89,7 @@ impl TryFrom<KeyRow> for Key {
 /// Inserts a key.
 pub async fn insert_key(conn: &mut Conn, account_id: Uuid, key: &NewKey) -> Result<(), Error> {
     let ids: BTreeMap<&str, &BTreeSet<Uuid>> =
-        key.reach.ids.iter().map(|(resource, ids)| (resource.as_str(), ids)).collect();
+        key.restrictions.ids.iter().map(|(resource, ids)| (resource.as_str(), ids)).collect();
     query!(
         "insert into api_keys (id, account_id, fingerprint, shown_prefix, label, scopes, folder_id, resource_ids,
                                expires_at, parent_id, created_at)
@@ -100,7 +100,7 @@ pub async fn insert_key(conn: &mut Conn, account_id: Uuid, key: &NewKey) -> Resu
         key.secret.shown_prefix,
         key.label,
         &key.scopes.words(),
-        key.reach.folder_id,
+        key.restrictions.folder_id,
         Json(ids) as _,
         key.expires_at,
         key.parent_id,

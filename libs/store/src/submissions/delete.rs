@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use contract::{Change, Signal};
 use domain::answers::Answers;
 use domain::fields::FieldType;
-use domain::submissions::{Status, SubmissionEvent, Told, event};
+use domain::submissions::{Status, SubmissionEvent, SubmissionEventData, event_body};
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
@@ -159,7 +159,7 @@ async fn publish_deletions(
         return Ok(None);
     }
     for one in gone {
-        let data = Told {
+        let data = SubmissionEventData {
             form_id: form.id,
             form_name: &form.name,
             submission_id: one.id,
@@ -167,7 +167,7 @@ async fn publish_deletions(
             submitted_at: one.created_at,
             fields: &Answers::new(),
         };
-        let payload = event(SubmissionEvent::Deleted, context.now, &data);
+        let payload = event_body(SubmissionEvent::Deleted, context.now, &data);
         let event = Event {
             name,
             form_id: form.id,

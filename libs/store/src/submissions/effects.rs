@@ -2,7 +2,7 @@
 
 use contract::{Change, Job, Signal};
 use domain::entries;
-use domain::submissions::{NoEntry, SubmissionEvent, Told, event};
+use domain::submissions::{NoEntry, SubmissionEvent, SubmissionEventData, event_body};
 use serde_json::Value;
 use sqlx::query;
 use uuid::Uuid;
@@ -19,7 +19,7 @@ pub(super) async fn apply_effects(
     conn: &mut Conn,
     account_id: Uuid,
     form: &Form,
-    data: &Told<'_>,
+    data: &SubmissionEventData<'_>,
     listeners: Vec<Uuid>,
     context: &WriteContext<'_>,
 ) -> Result<Vec<Signal>, Error> {
@@ -48,7 +48,7 @@ pub(super) async fn publish_event(
     conn: &mut Conn,
     account_id: Uuid,
     kind: SubmissionEvent,
-    data: &Told<'_>,
+    data: &SubmissionEventData<'_>,
     context: &WriteContext<'_>,
 ) -> Result<Vec<Signal>, Error> {
     let listeners = deliveries::lock_listeners(conn, account_id, data.form_id, kind.as_str()).await?;
@@ -61,7 +61,7 @@ async fn insert_event_deliveries(
     conn: &mut Conn,
     account_id: Uuid,
     kind: SubmissionEvent,
-    data: &Told<'_>,
+    data: &SubmissionEventData<'_>,
     listeners: &[Uuid],
     context: &WriteContext<'_>,
 ) -> Result<Option<Signal>, Error> {
@@ -85,7 +85,7 @@ async fn add_entry(
     conn: &mut Conn,
     account_id: Uuid,
     page_id: Uuid,
-    data: &Told<'_>,
+    data: &SubmissionEventData<'_>,
     context: &WriteContext<'_>,
 ) -> Result<Result<PageLocation, NoEntry>, Error> {
     if entries::is_too_large(data.fields) {

@@ -6,7 +6,7 @@
 //! the reason.
 
 use chrono::{DateTime, Utc};
-use domain::submissions::{SubmissionEvent, event, together};
+use domain::submissions::{SubmissionEvent, batching, event_body};
 use sqlx::query;
 use uuid::Uuid;
 
@@ -41,7 +41,7 @@ impl BatchSubmission {
         let OpenForm { account_id, form, listeners, .. } = open;
         let is_limited = open.plan.limits().submissions_per_form >= 0;
         if is_limited
-            || !together::are_few(*listeners)
+            || !batching::has_few_webhooks(*listeners)
             || !is_plain(form)
             || new.external_id.is_some()
             || !new.spam_reasons.is_empty()
@@ -49,8 +49,8 @@ impl BatchSubmission {
             return None;
         }
         let is_told = *listeners > 0;
-        let event =
-            is_told.then(|| event(SubmissionEvent::Created, context.now, &event_data(form, new, context)));
+        let event = is_told
+            .then(|| event_body(SubmissionEvent::Created, context.now, &event_data(form, new, context)));
         let one = Self {
             account_id: *account_id,
             form_id: form.id,
@@ -62,7 +62,7 @@ impl BatchSubmission {
             delivery_ids: (0..*listeners).map(|_| (context.new_id)()).collect(),
             traceparent: context.traceparent.filter(|_| is_told).map(str::to_owned),
         };
-        together::is_light(one.bytes()).then_some(one)
+        batching::is_small(one.bytes()).then_some(one)
     }
 
     /// The id of the submission.
@@ -72,7 +72,7 @@ impl BatchSubmission {
 
     /// Size of the row with its deliveries.
     pub fn bytes(&self) -> usize {
-        together::bytes(self.payload.len(), self.event.len(), self.delivery_ids.len())
+        batching::size_bytes(self.payload.len(), self.event.len(), self.delivery_ids.len())
     }
 }
 

@@ -6,7 +6,7 @@
 use contract::Signal;
 use domain::answers::Answers;
 use domain::forms::ClosedReason;
-use domain::submissions::{SubmissionEvent, Told, digest};
+use domain::submissions::{SubmissionEvent, SubmissionEventData, digest};
 use sqlx::query;
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -198,8 +198,12 @@ fn digest_of(form: &Form, payload: &Answers) -> Option<Vec<u8>> {
     digest(&form.fields, unique_by, payload).map(|digest| digest.to_vec())
 }
 
-pub(super) fn event_data<'a>(form: &'a Form, new: &'a NewSubmission, context: &WriteContext<'_>) -> Told<'a> {
-    Told {
+pub(super) fn event_data<'a>(
+    form: &'a Form,
+    new: &'a NewSubmission,
+    context: &WriteContext<'_>,
+) -> SubmissionEventData<'a> {
+    SubmissionEventData {
         form_id: form.id,
         form_name: &form.name,
         submission_id: new.id,
@@ -260,7 +264,13 @@ async fn find_rejection(
     if form.updated_at != checked.updated_at {
         return Ok(SubmissionOutcome::Changed);
     }
-    let why = shut(context.now, form.closes_at, form.submission_count, form.max_submissions, plan_limit);
+    let why = ClosedReason::of(
+        context.now,
+        form.closes_at,
+        form.submission_count,
+        form.max_submissions,
+        plan_limit,
+    );
     // Reopened between the two statements: a retry will be stored.
     Ok(why.map_or(SubmissionOutcome::Changed, SubmissionOutcome::Refused))
 }

@@ -4,7 +4,7 @@
 use contract::{Change, Signal};
 use domain::answers::Answers;
 use domain::forms::ClosedReason;
-use domain::submissions::{Status, SubmissionEvent, Told, digest};
+use domain::submissions::{Status, SubmissionEvent, SubmissionEventData, digest};
 use sqlx::types::Json;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
@@ -125,7 +125,8 @@ pub async fn update_status(
         let created = SubmissionEvent::Created.as_str();
         let listeners = deliveries::lock_listeners(conn, account_id, form.id, created).await?;
         signals = effects::apply_effects(conn, account_id, form, &data, listeners, context).await?;
-        let why = |count| shut(context.now, form.closes_at, count, form.max_submissions, plan_limit);
+        let why =
+            |count| ClosedReason::of(context.now, form.closes_at, count, form.max_submissions, plan_limit);
         if let (None, Some(why)) = (why(form.submission_count), why(form.submission_count + more)) {
             signals.extend(notify_closed(conn, account_id, form, why, context).await?);
         }
@@ -218,8 +219,8 @@ fn digest_of(form: &Form, payload: &Answers) -> Option<[u8; 32]> {
     digest(&form.fields, form.unique_by.as_deref().unwrap_or_default(), payload)
 }
 
-fn event_data<'a>(form: &'a Form, submission: &'a Submission) -> Told<'a> {
-    Told {
+fn event_data<'a>(form: &'a Form, submission: &'a Submission) -> SubmissionEventData<'a> {
+    SubmissionEventData {
         form_id: form.id,
         form_name: &form.name,
         submission_id: submission.id,

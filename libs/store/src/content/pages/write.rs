@@ -1,7 +1,7 @@
 //! Inserts and updates pages, each change with a version.
 
 use chrono::{DateTime, Utc};
-use domain::pages::{Content, Publication, Wish};
+use domain::pages::{Content, Publication, PublicationChange};
 use serde_json::Value;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
@@ -34,7 +34,7 @@ pub struct PageChange {
     /// The inner `None` removes the template.
     pub entry_template: Option<Option<String>>,
     pub metadata: Option<Value>,
-    pub publication: Wish,
+    pub publication: PublicationChange,
     /// The inner `None` removes the page from its folder.
     pub folder_id: Option<Option<Uuid>>,
     /// The deploy that writes it, if any.
