@@ -36,7 +36,7 @@ pub enum ReadError {
     Database(#[from] Error),
 }
 
-impl Fault for ReadError {
+impl Transient for ReadError {
     fn is_transient(&self) -> bool {
         match self {
             Self::Unavailable => true,

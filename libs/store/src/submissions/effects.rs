@@ -68,7 +68,7 @@ async fn insert_event_deliveries(
     if listeners.is_empty() {
         return Ok(None);
     }
-    let payload = event(kind, context.now, data);
+    let payload = event_body(kind, context.now, data);
     let event = Event {
         name: kind.as_str(),
         form_id: data.form_id,
