@@ -19,7 +19,7 @@ const RETENTION: TimeDelta = TimeDelta::hours(25);
 
 /// Counts an event that ended before the warehouse.
 pub(crate) fn count_dropped(reason: Dropped) {
-    metrics::counter("collector_events_dropped_total").add(1, &[("reason", reason.word())]);
+    metrics::counter("collector_events_dropped_total").add(1, &[("reason", reason.as_str())]);
 }
 
 /// Sums of dropped events by site. Clones share them.

@@ -24,7 +24,7 @@ impl Error {
 }
 
 impl domain::Transient for Error {
-    fn is_unavailable(&self) -> bool {
+    fn is_transient(&self) -> bool {
         // The client reports transport errors as `Generic`.
         matches!(self, Self::Store(StoreError::Generic { .. }) | Self::Folder(_))
     }

@@ -135,7 +135,7 @@ async fn an_unreachable_store_is_unavailable() {
     let Err(error) = Blobs::connect(&unreachable).unwrap().contains(name(ACCOUNT, b"x")).await else {
         panic!("nothing listens there")
     };
-    assert!(error.is_unavailable(), "{error}");
+    assert!(error.is_transient(), "{error}");
 }
 
 #[test]

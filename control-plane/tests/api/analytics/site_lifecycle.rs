@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use contract::events::{Event, Returner};
-use domain::analytics::{AskedRetention, AskedVisits, Zone, read_retention, read_visits};
+use domain::analytics::{RawRetentionQuery, RawVisitsQuery, Zone, parse_retention_query, parse_visits_query};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use service::Clock;
@@ -111,9 +111,9 @@ async fn rows(fixture: &Fixture, site: Uuid) -> [u64; 3] {
     let questions = fixture.warehouse.analytics(site, limits);
     let now = Clock::system().now();
     let events = fixture.warehouse.count_events_by_site(&[site]).await.unwrap();
-    let visits = AskedVisits { min_pages: Some(0), ..AskedVisits::default() };
-    let visits = questions.visits(&read_visits(&visits, now, Zone::UTC).unwrap()).await.unwrap();
-    let returns = read_retention(&AskedRetention::default(), now, Zone::UTC).unwrap();
+    let visits = RawVisitsQuery { min_pages: Some(0), ..RawVisitsQuery::default() };
+    let visits = questions.visits(&parse_visits_query(&visits, now, Zone::UTC).unwrap()).await.unwrap();
+    let returns = parse_retention_query(&RawRetentionQuery::default(), now, Zone::UTC).unwrap();
     let (returns, _) = questions.retention(&returns).await.unwrap();
     let came = returns.iter().filter(|one| one.came == one.there).map(|one| one.count).sum();
     [events.get(&site).copied().unwrap_or_default(), visits.total, came]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use contract::events::Event;
-use domain::visits::{Rules, Step, Tally, UnderWay, Visit, begins_anew, go_on};
+use domain::visits::{Rules, Step, Tally, Visit, VisitInProgress, go_on, may_start};
 
 use super::rows::{Origin, Origins, VisitRow, step_of};
 use super::visitor_links::DailyId;
@@ -24,7 +24,7 @@ struct StoredSessions {
     /// The tally of all visits but the last.
     earlier: Tally,
     last: Option<Visit<Arc<Origin>>>,
-    spans: Vec<UnderWay>,
+    spans: Vec<VisitInProgress>,
     version: u64,
 }
 
@@ -45,7 +45,7 @@ impl StoredSessions {
     /// to repair that.
     fn follow(&mut self, rules: Rules) -> bool {
         self.spans.sort_unstable_by_key(|span| span.start);
-        self.spans.windows(2).all(|two| begins_anew(two[0], two[1].start, rules))
+        self.spans.windows(2).all(|two| may_start(two[0], two[1].start, rules))
     }
 }
 

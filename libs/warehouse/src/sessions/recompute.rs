@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use contract::events::Event;
-use domain::visits::{Rules, Step, Tally, UnderWay, visits_of};
+use domain::visits::{Rules, Step, Tally, VisitInProgress, visits_of};
 
 use super::queries::StoredEvents;
 use super::rows::{Origin, Origins, RecordedVisit, StoredRow, VisitRow};
@@ -179,9 +179,9 @@ impl VisitorData {
 }
 
 /// The last stored visit of this id, which may continue.
-fn last_visit(id: DailyId, stored: &[StoredRow]) -> Option<UnderWay> {
+fn last_visit(id: DailyId, stored: &[StoredRow]) -> Option<VisitInProgress> {
     let last = stored.iter().filter(|row| row.id() == id).max_by_key(|row| row.start)?;
-    Some(UnderWay { start: last.start, last: last.ended })
+    Some(VisitInProgress { start: last.start, last: last.ended })
 }
 
 #[cfg(test)]
