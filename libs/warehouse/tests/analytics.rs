@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::events::Event;
-use domain::analytics::{Metric, Question, Range, Visits};
+use domain::analytics::{Metric, MetricQuery, Range, VisitsQuery};
 use domain::visits::Rules;
 use sandbox::test::{TestClickHouse, until};
 use uuid::Uuid;
@@ -45,8 +45,8 @@ fn event(site: Uuid, visitor: u64, received_at: DateTime<Utc>) -> Event {
     }
 }
 
-fn question(metric: Metric, range: Range) -> Question {
-    Question {
+fn question(metric: Metric, range: Range) -> MetricQuery {
+    MetricQuery {
         metric,
         range,
         counted: range,
@@ -96,7 +96,7 @@ async fn lists_the_first_thousand_pages_of_each_visit() {
     batch.extend([event(SITE, 1, later(7_200)), event(SITE, 2, later(500)), event(SITE, 2, later(501))]);
     store(&warehouse, &batch).await;
     let range = Range { start: noon(), end: later(10_000) };
-    let query = Visits { range, min_pages: 0, limit: 10, offset: 0, filters: vec![] };
+    let query = VisitsQuery { range, min_pages: 0, limit: 10, offset: 0, filters: vec![] };
     let list = warehouse.analytics(SITE, LIMITS).visits(&query).await.unwrap();
     let pages: Vec<_> =
         list.visits.iter().map(|visit| (visit.visitor, visit.page_views, visit.pages.len())).collect();

@@ -1,7 +1,7 @@
 //! The steps of a funnel that visits reached.
 
 use clickhouse::Row;
-use domain::analytics::{Filter, Funnel, Step};
+use domain::analytics::{Filter, FunnelQuery, Step};
 use domain::tracking::PAGE_VIEW;
 use serde::Deserialize;
 
@@ -19,7 +19,7 @@ struct ReachedRow {
 
 impl SiteAnalytics<'_> {
     /// Counts the visits that reached each step.
-    pub async fn funnel(&self, funnel: &Funnel) -> Result<Vec<u64>, Error> {
+    pub async fn funnel(&self, funnel: &FunnelQuery) -> Result<Vec<u64>, Error> {
         let mut statement = self.statement();
         statement.bind_range(funnel.range);
         let (mut of_event, mut of_visit, mut any, mut steps) = (vec![], vec![], vec![], vec![]);

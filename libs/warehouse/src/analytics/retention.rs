@@ -3,7 +3,7 @@
 
 use chrono::{NaiveDate, TimeDelta};
 use clickhouse::Row;
-use domain::analytics::{Granularity, Retention, Returns};
+use domain::analytics::{Granularity, RetentionQuery, ReturnCount};
 use serde::Deserialize;
 
 use super::site_analytics::SiteAnalytics;
@@ -26,7 +26,10 @@ struct ReturnsRow {
 impl SiteAnalytics<'_> {
     /// Returns the number of visitors by first period and active period, without zeros, and the first days of the lifetimes
     /// of all ids in the range. A visitor counts as active in the first period.
-    pub async fn retention(&self, query: &Retention) -> Result<(Vec<Returns>, Vec<NaiveDate>), Error> {
+    pub async fn retention(
+        &self,
+        query: &RetentionQuery,
+    ) -> Result<(Vec<ReturnCount>, Vec<NaiveDate>), Error> {
         let period = match query.granularity {
             Granularity::Day => "",
             Granularity::Week => "toMonday",
@@ -60,11 +63,11 @@ impl SiteAnalytics<'_> {
         ));
         let rows = self.rows::<ReturnsRow>(statement).await?;
         let (returns, epochs): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.count > 0);
-        let one = |row: ReturnsRow| Returns { came: row.came, there: row.there, count: row.count };
+        let one = |row: ReturnsRow| ReturnCount { joined: row.came, active: row.there, count: row.count };
         Ok((returns.into_iter().map(one).collect(), epochs.into_iter().map(|row| row.came).collect()))
     }
 
-    fn bind_days(&self, statement: &mut Statement, query: &Retention) {
+    fn bind_days(&self, statement: &mut Statement, query: &RetentionQuery) {
         // ClickHouse's dates range from 1970 to 2149 and wrap around beyond.
         let day_of = |number| NaiveDate::from_epoch_days(number).unwrap_or_default();
         let text = |day: NaiveDate| Bound::Text(day.clamp(day_of(0), day_of(65_000)).to_string());

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use clickhouse::Row;
-use domain::analytics::{Question, Range, Sums};
+use domain::analytics::{MetricQuery, Range, Sums};
 use serde::Deserialize;
 
 use super::site_analytics::SiteAnalytics;
@@ -71,7 +71,7 @@ impl Buckets {
 
 impl SiteAnalytics<'_> {
     /// Returns the sums of the metric in each bucket, as if each bucket were queried alone.
-    pub async fn series(&self, question: &Question) -> Result<Vec<Sums>, Error> {
+    pub async fn series(&self, question: &MetricQuery) -> Result<Vec<Sums>, Error> {
         let starts: Vec<i64> = question.buckets.iter().map(|bucket| bucket.range.start.timestamp()).collect();
         // The counted range may be outside the shown one: active visitors are counted now, whatever range is shown.
         let (counted, shown) = (question.counted, question.range);

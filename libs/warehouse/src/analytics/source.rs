@@ -3,7 +3,7 @@
 //! Visits are few and small, so they are used whenever possible, and events for single page views. Only queries that
 //! need both are joined, because a join is by far the slowest: the page views of a channel, or the visits with a page.
 
-use domain::analytics::{Dimension, Filter, Metric, Question, Subject};
+use domain::analytics::{Dimension, Filter, Metric, MetricQuery, Subject};
 
 use super::columns::{self, DONE, ENGAGEMENT, EVENTS, PAGE_VIEWS, VISITS, and_filters};
 use super::join::{Join, with_first_ids};
@@ -30,12 +30,12 @@ pub(super) struct Shape<'a> {
 
 impl<'a> Shape<'a> {
     /// The shape of a total or series.
-    pub(super) fn whole(question: &'a Question) -> Self {
+    pub(super) fn whole(question: &'a MetricQuery) -> Self {
         Self { metric: question.metric, breakdown: None, filters: &question.filters }
     }
 
     /// The shape of a breakdown.
-    pub(super) fn by(question: &'a Question, dimension: Dimension) -> Self {
+    pub(super) fn by(question: &'a MetricQuery, dimension: Dimension) -> Self {
         Self { breakdown: Some(dimension), ..Self::whole(question) }
     }
 

@@ -1,6 +1,6 @@
 //! A metric over a whole range.
 
-use domain::analytics::{Metric, Question, Range, Sums};
+use domain::analytics::{Metric, MetricQuery, Range, Sums};
 
 use super::site_analytics::{SiteAnalytics, SumsRow};
 use super::source::{RangePart, Shape, Source, WITHIN};
@@ -9,7 +9,7 @@ use crate::error::Error;
 
 impl SiteAnalytics<'_> {
     /// Returns the sums of the metric over `range`, with the query's filters.
-    pub async fn total(&self, question: &Question, range: Range) -> Result<Sums, Error> {
+    pub async fn total(&self, question: &MetricQuery, range: Range) -> Result<Sums, Error> {
         self.sums(Shape::whole(question), range).await
     }
 

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clickhouse::Row;
-use domain::analytics::{Range, Visits};
+use domain::analytics::{Range, VisitsQuery};
 use serde::Deserialize;
 
 use super::columns::{self, EVENTS, LINKS, PAGE_VIEWS, VISITS};
@@ -102,7 +102,7 @@ struct PageRow {
 
 impl SiteAnalytics<'_> {
     /// Returns a page of the list.
-    pub async fn visits(&self, query: &Visits) -> Result<VisitList, Error> {
+    pub async fn visits(&self, query: &VisitsQuery) -> Result<VisitList, Error> {
         let mut statement = self.statement();
         let rows = list(&mut statement, query);
         statement
@@ -198,7 +198,7 @@ fn days_of_page(days: &[DayRow], offset: u64, limit: u64) -> Option<PageDays> {
 }
 
 /// Returns SQL of all visits of the list, from `FROM` on.
-fn list(statement: &mut Statement, query: &Visits) -> String {
+fn list(statement: &mut Statement, query: &VisitsQuery) -> String {
     statement.bind_range(query.range);
     statement.bind("pages", Bound::Number(query.min_pages.into()));
     let filters = columns::and_filters(statement, &query.filters, columns::session_column);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use contract::events::Event;
-use domain::visits::{Rules, Step, Tally, Visit, VisitInProgress, go_on, may_start};
+use domain::visits::{Rules, Step, Tally, Visit, VisitInProgress, extend_visits, may_start};
 
 use super::rows::{Origin, Origins, VisitRow, step_of};
 use super::visitor_links::DailyId;
@@ -135,7 +135,7 @@ fn extend(mut stored: StoredSessions, mut new: NewSteps, rules: Rules) -> Option
     let last = stored.last.as_ref().map(|visit| visit.tally).unwrap_or_default();
     let expected = stored.earlier + last + new.iter().map(|step| Tally::of(step.at)).sum();
     let version = stored.version + new.len() as u64;
-    let mut visits = go_on(stored.last, &mut new, rules)?;
+    let mut visits = extend_visits(stored.last, &mut new, rules)?;
     // A report of engagement without a visit is in none; later events may make it part of one.
     let is_complete = stored.earlier + visits.iter().map(|visit| visit.tally).sum() == expected;
     // If the last visit was not continued, its row is unchanged.
