@@ -94,7 +94,7 @@ async fn collect(
 
 impl EventTimes {
     fn occurred_at(&self, headers: &HeaderMap, now: DateTime<Utc>) -> DateTime<Utc> {
-        let is_trusted = || self.trusted_token.as_ref().is_some_and(|trust| trust.vouches_for(headers));
+        let is_trusted = || self.trusted_token.as_ref().is_some_and(|trust| trust.trusts(headers));
         let header = DateTime::parse_from_rfc3339(text(headers, EVENT_TIME)).ok().filter(|_| is_trusted());
         let is_in_range = |time: &DateTime<Utc>| (now - MAX_EVENT_AGE..=now).contains(time);
         header.map(|time| time.to_utc()).filter(is_in_range).unwrap_or(now)

@@ -115,6 +115,6 @@ async fn rows(fixture: &Fixture, site: Uuid) -> [u64; 3] {
     let visits = questions.visits(&parse_visits_query(&visits, now, Zone::UTC).unwrap()).await.unwrap();
     let returns = parse_retention_query(&RawRetentionQuery::default(), now, Zone::UTC).unwrap();
     let (returns, _) = questions.retention(&returns).await.unwrap();
-    let came = returns.iter().filter(|one| one.came == one.there).map(|one| one.count).sum();
+    let came = returns.iter().filter(|one| one.joined == one.active).map(|one| one.count).sum();
     [events.get(&site).copied().unwrap_or_default(), visits.total, came]
 }
