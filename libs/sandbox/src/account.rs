@@ -1,4 +1,4 @@
-//! The user Postgres runs as when we are root, for it refuses to be root. An existing one: none is made.
+//! The user that runs Postgres if this process is root, because Postgres refuses to run as root. Uses an existing user.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown};
@@ -16,11 +16,11 @@ pub(crate) struct Account {
     gid: u32,
 }
 
-/// `nobody`, where /etc/passwd doesn't say otherwise.
+/// `nobody`, unless /etc/passwd has other ids.
 const NOBODY: Account = Account { uid: 65534, gid: 65534 };
 
 impl Account {
-    /// Whom Postgres must run as; `None` if that is simply us.
+    /// Returns the user that must run Postgres, or `None` if this process's user can.
     pub(crate) fn for_postgres() -> Option<Self> {
         if !geteuid().is_root() {
             return None;
@@ -29,7 +29,7 @@ impl Account {
         Some(find(&users, "postgres").or_else(|| find(&users, "nobody")).unwrap_or(NOBODY))
     }
 
-    /// Whether this user can walk to `path`, which need not exist. Access lists are not looked at.
+    /// Returns whether this user can reach `path`, which need not exist. Ignores access control lists.
     pub(crate) fn reaches(&self, path: &Path) -> bool {
         path.ancestors().filter_map(|dir| fs::metadata(dir).ok()).all(|dir| {
             let shift = match (dir.uid() == self.uid, dir.gid() == self.gid) {
@@ -41,7 +41,7 @@ impl Account {
         })
     }
 
-    /// Makes the user the owner of a file or folder and all in it.
+    /// Makes this user the owner of a file, or of a directory and its content.
     pub(crate) fn own(&self, path: &Path) -> Result<()> {
         chown(path, Some(self.uid), Some(self.gid)).with_context(|| format!("chown {}", path.display()))?;
         if fs::symlink_metadata(path)?.is_dir() {
@@ -50,7 +50,7 @@ impl Account {
         Ok(())
     }
 
-    /// Has a command run as this user, with no group of ours.
+    /// Makes a command run as this user, without this process's groups.
     pub(crate) fn run(self, command: &mut Command) {
         command.uid(self.uid).gid(self.gid).current_dir("/");
     }
@@ -70,14 +70,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users_are_read_from_the_password_file() {
+    fn reads_users_from_the_password_file() {
         let users = "root:x:0:0::/root:/bin/sh\npostgres:x:101:104:Admin,,,:/var/lib/postgresql:/bin/bash\n";
         assert_eq!(find(users, "postgres"), Some(Account { uid: 101, gid: 104 }));
         assert_eq!(find(users, "post"), None);
     }
 
     #[test]
-    fn a_private_folder_on_the_way_is_not_reached() {
+    fn a_path_below_a_private_directory_is_out_of_reach() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let inner = dir.path().join("a/b");

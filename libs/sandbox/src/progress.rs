@@ -1,79 +1,63 @@
-//! What a start is doing, for whoever draws it. Anything that may take over two seconds says so first.
+//! Progress of a start. Every step that may take over two seconds is reported before it begins.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A step begun. Its text is ready to be shown.
+/// A step that begins. Its `Display` text is meant for users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Another process fetches the same program; its copy will do.
+    /// Another process is fetching the same program; this one waits to use its copy.
     Waiting {
-        /// The program, as people call it.
-        what: &'static str,
+        /// The program's display name.
+        name: &'static str,
     },
     /// A program is being downloaded, once for this user.
     Fetching {
-        /// The program.
-        what: &'static str,
+        name: &'static str,
         /// The client that fetches it: `npm`, `pip`, `apt-get`.
         with: &'static str,
-        /// Roughly how much comes over the wire, in MB.
+        /// Approximate download size in MB.
         megabytes: u32,
     },
-    /// The download's checksum is being compared.
-    Checking {
-        /// The program.
-        what: &'static str,
-    },
+    /// The download's checksum is being verified.
+    Checking { name: &'static str },
     /// The download is being unpacked.
-    Unpacking {
-        /// The program.
-        what: &'static str,
-    },
-    /// An empty database is being made.
-    Initialising {
-        /// The backend.
-        what: &'static str,
-    },
+    Unpacking { name: &'static str },
+    /// An empty database is being created.
+    Initialising { name: &'static str },
     /// The backend's process is starting.
-    Starting {
-        /// The backend.
-        what: &'static str,
-    },
-    /// The backend has answered.
-    Ready {
-        /// The backend.
-        what: &'static str,
-    },
+    Starting { name: &'static str },
+    /// The backend is ready.
+    Ready { name: &'static str },
 }
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Waiting { what } => write!(f, "waiting for another process that fetches {what}"),
-            Self::Fetching { what, with, megabytes } => {
-                write!(f, "fetching {what} with {with} (about {megabytes} MB, once)")
+            Self::Waiting { name } => write!(f, "waiting for another process that fetches {name}"),
+            Self::Fetching { name, with, megabytes } => {
+                write!(f, "fetching {name} with {with} (about {megabytes} MB, once)")
             }
-            Self::Checking { what } => write!(f, "checking {what}"),
-            Self::Unpacking { what } => write!(f, "unpacking {what}"),
-            Self::Initialising { what } => write!(f, "making an empty {what} database"),
-            Self::Starting { what } => write!(f, "starting {what}"),
-            Self::Ready { what } => write!(f, "{what} is ready"),
+            Self::Checking { name } => write!(f, "verifying the checksum of {name}"),
+            Self::Unpacking { name } => write!(f, "unpacking {name}"),
+            Self::Initialising { name } => write!(f, "creating an empty {name} database"),
+            Self::Starting { name } => write!(f, "starting {name}"),
+            Self::Ready { name } => write!(f, "{name} is ready"),
         }
     }
 }
 
-/// Receives the steps of a start. Cheap to clone.
+/// A callback for the steps of a start. Cheap to clone.
 #[derive(Clone)]
 pub struct Progress(Arc<dyn Fn(Step) + Send + Sync>);
 
 impl Progress {
-    /// Hands each step to `tell`, on whatever thread takes it.
-    pub fn new(tell: impl Fn(Step) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(tell))
+    /// Calls `report` for each step, on the thread that performs it.
+    pub fn new(report: impl Fn(Step) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(report))
     }
 
-    /// Tells nobody.
+    /// Ignores all steps.
     #[must_use]
     pub fn silent() -> Self {
         Self::new(|_| {})

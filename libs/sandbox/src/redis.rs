@@ -9,97 +9,89 @@ use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
-use crate::Data;
 use crate::child::Child;
+use crate::data::{Data, prepare};
 use crate::dirs::TempDir;
 use crate::port;
 use crate::programs::{self, Source};
 use crate::progress::{Progress, Step};
-use crate::wait_for_exit::wait_for_exit;
 
-const WHAT: &str = "Redis";
-/// A long append-only file takes a while to read.
-const PATIENCE: Duration = Duration::from_secs(120);
+const NAME: &str = "Redis";
+/// Loading a large append-only file takes long.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How to start Redis.
+/// Options of a start.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where its data lives. Persistent data is appended and fsynced every second.
+    /// The location of its data. Persistent data is appended to a file and fsynced every second.
     pub data: Data,
-    /// Its port on loopback; 0 for a free one.
+    /// Its port on loopback; 0 chooses a free one.
     pub port: u16,
-    /// Its log; by default `log` beside the data.
+    /// The log file; by default `log` beside the data.
     pub log: Option<PathBuf>,
-    /// Where the program comes from.
+    /// The source of the program.
     pub source: Source,
 }
 
 impl Options {
-    /// For tests: nothing saved, on a free port.
+    /// Options for tests: nothing is saved, on a free port.
     #[must_use]
     pub fn temporary() -> Self {
         Self { data: Data::Temporary, port: 0, log: None, source: Source::Any }
     }
 }
 
-/// A running Redis. Dropped, it is stopped.
+/// A running Redis. Dropping it stops it.
 #[derive(Debug)]
 pub struct Redis {
     child: Child,
     port: u16,
-    // After the child: it goes once nobody lives in it.
+    // Declared after the child, so that it is deleted once the child has exited.
     _temporary: Option<TempDir>,
 }
 
 impl Redis {
-    /// Starts it and waits until it answers.
-    ///
-    /// # Errors
-    /// No program can be had; the folder is in use; the server ends instead of answering (its log's end is
-    /// in the message).
+    /// Starts the server and waits until it is ready. Fails if the program can't be found or fetched, if another process
+    /// uses the directory, or if the server exits; the error then contains the end of its log.
     pub async fn start(options: Options, progress: &Progress) -> Result<Self> {
-        let (source, teller) = (options.source, progress.clone());
-        let program = tokio::task::spawn_blocking(move || programs::redis(source, &teller)).await??;
-        let (home, temporary) = options.data.folder("redis")?;
-        let data = home.join("data");
-        std::fs::create_dir_all(&data).with_context(|| format!("creating {}", data.display()))?;
-        wait_for_exit(&data).await?;
-        let log = options.log.clone().unwrap_or_else(|| home.join("log"));
+        let (source, reporter) = (options.source, progress.clone());
+        let program = tokio::task::spawn_blocking(move || programs::redis(source, &reporter)).await??;
+        let (dir, temporary) = options.data.open("redis")?;
+        let data = prepare(&dir).await?;
+        let log = options.log.clone().unwrap_or_else(|| dir.join("log"));
 
-        progress.report(Step::Starting { what: WHAT });
+        progress.report(Step::Starting { name: NAME });
         let (child, port) = port::start_on(options.port, async |port| {
             let child =
-                Child::spawn(WHAT, command(&program, &data, port, temporary.is_some()), Signal::TERM, &log)?;
-            child.ready(PATIENCE, async || answers(child.pid(), port).await.unwrap_or(false)).await?;
+                Child::spawn(NAME, command(&program, &data, port, temporary.is_some()), Signal::TERM, &log)?;
+            let is_ready = async || is_ready(child.pid(), port).await.unwrap_or(false);
+            child.wait_until_ready(START_TIMEOUT, is_ready).await?;
             Ok((child, port))
         })
         .await?;
-        progress.report(Step::Ready { what: WHAT });
+        progress.report(Step::Ready { name: NAME });
         Ok(Self { child, port, _temporary: temporary })
     }
 
-    /// `redis://…` of its first database.
+    /// Returns the URL of its first database, `redis://…`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.port)
     }
 
-    /// Its port on loopback.
+    /// Returns its port on loopback.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The server's process.
+    /// Returns the server's process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }
 
-    /// Ends it; a persistent one writes everything out first.
-    ///
-    /// # Errors
-    /// Its end can't be seen.
+    /// Stops it. Persistent data is written out first.
     pub async fn stop(self) -> Result<()> {
         self.child.stop().await.context("stopping Redis")
     }
@@ -120,8 +112,8 @@ fn command(program: &Path, data: &Path, port: u16, temporary: bool) -> Command {
     command
 }
 
-/// Whether the server with that process id serves that port and has loaded its data.
-async fn answers(pid: u32, port: u16) -> std::io::Result<bool> {
+/// Returns whether the server with that process id serves that port and has loaded its data.
+async fn is_ready(pid: u32, port: u16) -> std::io::Result<bool> {
     let mut server = BufReader::new(TcpStream::connect(port::on_loopback(port)).await?);
     server.write_all(b"PING\r\nINFO server\r\n").await?;
     let mut line = String::new();
@@ -134,6 +126,6 @@ async fn answers(pid: u32, port: u16) -> std::io::Result<bool> {
     let length = line.trim_end().strip_prefix('$').and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut info = vec![0; length];
     server.read_exact(&mut info).await?;
-    let wanted = format!("process_id:{pid}");
-    Ok(String::from_utf8_lossy(&info).lines().any(|line| line.trim_end() == wanted))
+    let expected = format!("process_id:{pid}");
+    Ok(String::from_utf8_lossy(&info).lines().any(|line| line.trim_end() == expected))
 }

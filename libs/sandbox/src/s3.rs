@@ -1,4 +1,4 @@
-//! A private S3 server: `s3s-fs`, which checks signatures as Amazon's does and keeps objects in a folder.
+//! A private S3 server for tests: `s3s-fs`, which verifies signatures as Amazon S3 does and stores objects in a directory.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -12,31 +12,28 @@ use crate::child::Child;
 use crate::dirs::{self, TempDir};
 use crate::port;
 
-const WHAT: &str = "S3";
+const NAME: &str = "S3";
 const VERSION: &str = "0.14.1";
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A running S3 server with one bucket. Dropped, it is stopped.
+/// A running S3 server with one bucket. Dropping it stops it.
 #[derive(Debug)]
 pub struct S3 {
     child: Child,
     port: u16,
-    // After the child: it goes once nobody lives in it.
+    // Declared after the child, so that it is deleted once the child has exited.
     temporary: TempDir,
 }
 
 impl S3 {
-    /// The one bucket.
+    /// The bucket's name.
     pub const BUCKET: &str = "test-bucket";
-    /// The id of the one key.
+    /// The access key's id.
     pub const KEY_ID: &str = "AKTEST";
-    /// The one key.
+    /// The secret access key.
     pub const SECRET: &str = "a-secret-for-tests-alone";
 
-    /// Starts it and waits until it answers.
-    ///
-    /// # Errors
-    /// No program can be had, or it ends instead of answering.
+    /// Starts the server and waits until it accepts connections.
     pub async fn start() -> Result<Self> {
         let program = tokio::task::spawn_blocking(program).await??;
         let temporary = TempDir::new("s3")?;
@@ -47,35 +44,35 @@ impl S3 {
             let mut command = Command::new(&program);
             command.args(["--host", "127.0.0.1", "--port", &port.to_string()]);
             command.args(["--access-key", Self::KEY_ID, "--secret-key", Self::SECRET]).arg(&root);
-            let child = Child::spawn(WHAT, command, Signal::TERM, &log)?;
-            let answers = async || TcpStream::connect(port::on_loopback(port)).await.is_ok();
-            child.ready(PATIENCE, answers).await?;
+            let child = Child::spawn(NAME, command, Signal::TERM, &log)?;
+            let accepts = async || TcpStream::connect(port::on_loopback(port)).await.is_ok();
+            child.wait_until_ready(START_TIMEOUT, accepts).await?;
             Ok((child, port))
         })
         .await?;
         Ok(Self { child, port, temporary })
     }
 
-    /// Its address.
+    /// Returns the server's URL.
     #[must_use]
     pub fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Where it keeps the bucket's objects.
+    /// Returns the directory of the bucket's objects.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         self.temporary.path.join("data").join(Self::BUCKET)
     }
 
-    /// The server's process.
+    /// Returns the server's process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }
 }
 
-/// The server's program: installed, else built once for this user with cargo, which takes two minutes.
+/// Returns the server's program from the cache, built once with cargo, which takes two minutes.
 fn program() -> Result<PathBuf> {
     let name = format!("s3s-fs-{VERSION}");
     let home = dirs::cache()?.join(&name);
@@ -92,9 +89,9 @@ fn program() -> Result<PathBuf> {
     let mut command = Command::new(cargo);
     command.args(["install", "s3s-fs", "--version", VERSION, "--locked", "--features", "binary", "--quiet"]);
     command.arg("--root").arg(&home).stdin(Stdio::null());
-    let said = command.output().context("running cargo install")?;
-    if !said.status.success() {
-        bail!("building {name}, an S3 server for tests: {}", String::from_utf8_lossy(&said.stderr).trim());
+    let output = command.output().context("running cargo install")?;
+    if !output.status.success() {
+        bail!("building {name}, an S3 server for tests: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(built)
 }

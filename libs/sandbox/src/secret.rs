@@ -1,5 +1,5 @@
-//! Random bytes and the passwords made of them. A data directory's password lies beside the data, readable
-//! by its owner alone, so that the next start finds both.
+//! Random bytes and passwords. The password of a data directory is a file beside the data that only its owner can read, so
+//! that the next start finds it.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-/// Bytes from the kernel, asked again until there are enough.
+/// Returns random bytes from the kernel. Retries until there are enough.
 pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     let mut filled = 0;
@@ -18,24 +18,24 @@ pub(crate) fn random<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// A password of 192 random bits, in letters and digits.
+/// Returns a password of 192 random bits in hexadecimal.
 pub(crate) fn password() -> String {
     hex::encode(random::<24>())
 }
 
-/// The password in the file.
+/// Reads a password from a file.
 pub(crate) fn read(file: &Path) -> Result<String> {
     let text = fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
     Ok(text.trim_end().to_owned())
 }
 
-/// The password in the file, made if there is none. The file's mode is 0600.
-pub(crate) fn keep(file: &Path) -> Result<String> {
-    let made = password();
+/// Reads a password from a file, or creates the file with a new one and mode 0600.
+pub(crate) fn read_or_create(file: &Path) -> Result<String> {
+    let created = password();
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
         Ok(mut new) => {
-            new.write_all(made.as_bytes()).with_context(|| format!("writing {}", file.display()))?;
-            Ok(made)
+            new.write_all(created.as_bytes()).with_context(|| format!("writing {}", file.display()))?;
+            Ok(created)
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => read(file),
         Err(error) => Err(error).with_context(|| format!("creating {}", file.display())),

@@ -1,5 +1,5 @@
-//! A backend held for somebody else: started in a temporary folder, announced in one line of JSON, and gone
-//! with everything it wrote when its keeper's end of our standard input closes. However the keeper dies.
+//! Supervises one backend for another process: starts it in a temporary directory, announces it in one line of JSON, and
+//! deletes it with its data when standard input closes. The input closes however the other process ends.
 
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, Read as _, Write as _};
@@ -14,36 +14,33 @@ use crate::programs::Source;
 use crate::progress::Progress;
 use crate::{clickhouse, postgres, redis};
 
-/// A backend that can be held.
+/// A backend that can be supervised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Backend {
     /// Postgres, without fsync
     Postgres,
     /// Redis, saving nothing
     Redis,
-    /// ClickHouse, or the front over its engine
+    /// ClickHouse, or its HTTP interface over libchdb
     Clickhouse,
 }
 
-/// The line that says that a backend is ready.
+/// The announcement of a ready backend.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Announcement {
-    /// Where it answers. Postgres's holds account and password.
+    /// The backend's URL. That of Postgres contains user and password.
     pub url: String,
-    /// ClickHouse's account.
+    /// ClickHouse's user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// ClickHouse's password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
-    /// Its process.
+    /// The backend's process id.
     pub pid: u32,
 }
 
-/// Starts a backend and holds it until standard input ends, or SIGTERM or SIGINT come.
-///
-/// # Errors
-/// It can't be started or stopped.
+/// Runs a backend until standard input closes or SIGTERM or SIGINT arrives.
 pub async fn run(
     backend: Backend,
     source: Source,
@@ -51,27 +48,27 @@ pub async fn run(
     progress: &Progress,
 ) -> Result<()> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let mut kept = input_ends()?;
-    let ending = async {
+    let mut input_closed = input_closed()?;
+    let stop_requested = async {
         tokio::select! {
-            _ = &mut kept => {}
+            _ = &mut input_closed => {}
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
     };
-    tokio::pin!(ending);
-    // Dropped half-way, a start takes its child and its folder along.
-    let held = tokio::select! {
-        () = &mut ending => return Ok(()),
-        held = SupervisedBackend::start(backend, source, http_command, progress) => held?,
+    tokio::pin!(stop_requested);
+    // A cancelled start removes its child process and directory.
+    let backend = tokio::select! {
+        () = &mut stop_requested => return Ok(()),
+        started = SupervisedBackend::start(backend, source, http_command, progress) => started?,
     };
-    announce(&held.announcement())?;
-    // A test's output pipe must not stay open for as long as we clean up after it.
+    announce(&backend.announcement())?;
+    // The cleanup must not keep a test's output pipe open.
     if !std::io::stderr().is_terminal() {
         rustix::stdio::dup2_stderr(std::fs::File::options().write(true).open("/dev/null")?)?;
     }
-    ending.await;
-    held.stop().await
+    stop_requested.await;
+    backend.stop().await
 }
 
 enum SupervisedBackend {
@@ -135,14 +132,14 @@ fn announce(announcement: &Announcement) -> Result<()> {
     Ok(())
 }
 
-/// Resolves when standard input ends. A thread of its own: a blocked read can't be given up, and the process
-/// may end while it waits.
-fn input_ends() -> Result<oneshot::Receiver<()>> {
-    let (ended, end) = oneshot::channel();
+/// Resolves when standard input closes. Reads on a thread of its own: a blocked read can't be cancelled, and the process
+/// may exit during it.
+fn input_closed() -> Result<oneshot::Receiver<()>> {
+    let (closed, receiver) = oneshot::channel();
     std::thread::Builder::new().name("stdin".to_owned()).spawn(move || {
         let mut ignored = [0; 256];
         while matches!(std::io::stdin().lock().read(&mut ignored), Ok(1..)) {}
-        let _nobody_waits = ended.send(());
+        let _receiver_dropped = closed.send(());
     })?;
-    Ok(end)
+    Ok(receiver)
 }

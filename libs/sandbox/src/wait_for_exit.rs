@@ -1,5 +1,5 @@
-//! Waiting until a data folder's former inhabitants are gone. After a kill -9 the old backend is told to end
-//! by the kernel, but that takes it a moment; two of them on the same files must never be.
+//! Waits for the previous processes of a data directory. After a kill -9 the kernel ends an old backend, which takes it a
+//! moment, and two backends must never use the same files.
 
 use std::fs;
 use std::path::Path;
@@ -9,15 +9,15 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::child::{pidfd, wait};
 
-const LIMIT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Waits until no process works in `dir`: each backend here has its data folder as current directory.
+/// Waits until no process uses `dir`. Each backend here has its data directory as current directory.
 pub(crate) async fn wait_for_exit(dir: &Path) -> Result<()> {
     let dir = dir.canonicalize().with_context(|| format!("finding {}", dir.display()))?;
-    tokio::task::spawn_blocking(move || inhabitants(&dir).try_for_each(|pid| see_off(pid, &dir))).await?
+    tokio::task::spawn_blocking(move || users_of(&dir).try_for_each(|pid| wait_for(pid, &dir))).await?
 }
 
-fn inhabitants(dir: &Path) -> impl Iterator<Item = u32> + '_ {
+fn users_of(dir: &Path) -> impl Iterator<Item = u32> + '_ {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     processes.filter_map(move |entry| {
         let pid = entry.file_name().to_str()?.parse().ok()?;
@@ -25,11 +25,11 @@ fn inhabitants(dir: &Path) -> impl Iterator<Item = u32> + '_ {
     })
 }
 
-fn see_off(pid: u32, dir: &Path) -> Result<()> {
-    // One that has ended meanwhile is no trouble.
+fn wait_for(pid: u32, dir: &Path) -> Result<()> {
+    // Fails if the process has exited meanwhile.
     let Ok(handle) = pidfd(pid) else { return Ok(()) };
-    if !wait(&handle, LIMIT) {
-        bail!("process {pid} still works in {}; end it, or take another folder", dir.display());
+    if !wait(&handle, TIMEOUT) {
+        bail!("process {pid} still uses {}; end it, or choose another directory", dir.display());
     }
     Ok(())
 }

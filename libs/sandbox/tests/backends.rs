@@ -1,4 +1,4 @@
-//! Postgres and Redis: started, killed, started again on the same data.
+//! Postgres and Redis: start, SIGKILL, restart on the same data.
 #![expect(clippy::unwrap_used, reason = "a test's own plumbing may fail loudly")]
 
 use std::path::Path;
@@ -33,73 +33,73 @@ async fn redis(dir: &Path) -> Redis {
     Redis::start(options, &Progress::silent()).await.unwrap()
 }
 
-async fn say(redis: &Redis, command: &str, wanted: &str) {
+async fn send(redis: &Redis, command: &str, expected: &str) {
     let address = redis.url();
     let address = address.trim_start_matches("redis://").trim_end_matches('/');
     let mut server = TcpStream::connect(address).await.unwrap();
     server.write_all(command.as_bytes()).await.unwrap();
-    let mut answer = vec![0; wanted.len()];
-    server.read_exact(&mut answer).await.unwrap();
-    assert_eq!(String::from_utf8(answer).unwrap(), wanted);
+    let mut response = vec![0; expected.len()];
+    server.read_exact(&mut response).await.unwrap();
+    assert_eq!(String::from_utf8(response).unwrap(), expected);
 }
 
 async fn survives_a_kill(source: Source) {
     let dir = tempfile::tempdir().unwrap();
     let first = postgres(dir.path(), source).await.unwrap();
     let db = connect(&first);
-    store::execute_raw(&db, "CREATE TABLE kept AS SELECT 1 AS n").await.unwrap();
+    store::execute_raw(&db, "CREATE TABLE stored AS SELECT 1 AS n").await.unwrap();
     kill(first.pid());
-    // The server's own children are still about; the next start waits for them.
+    // The server's child processes are still running; the next start waits for them.
     let second = postgres(dir.path(), source).await.unwrap();
     let again = connect(&second);
-    store::execute_raw(&again, "INSERT INTO kept VALUES (2)").await.unwrap();
+    store::execute_raw(&again, "INSERT INTO stored VALUES (2)").await.unwrap();
     second.stop().await.unwrap();
     assert!(store::execute_raw(&again, "SELECT 1").await.is_err());
     let third = postgres(dir.path(), source).await.unwrap();
-    store::execute_raw(&connect(&third), "SELECT 1 / (count(*) - 1) FROM kept").await.unwrap();
+    store::execute_raw(&connect(&third), "SELECT 1 / (count(*) - 1) FROM stored").await.unwrap();
     drop(third);
     dirs::erase(dir.path()).unwrap();
 }
 
 #[tokio::test]
-async fn postgres_keeps_its_data_when_it_is_killed_or_stopped() {
+async fn postgres_keeps_its_data_after_sigkill_and_stop() {
     survives_a_kill(Source::Any).await;
 }
 
 #[tokio::test]
-async fn the_fetched_postgres_does_so_too() {
+async fn the_fetched_postgres_keeps_its_data_too() {
     survives_a_kill(Source::Fetched).await;
 }
 
 #[tokio::test]
-async fn a_recycled_process_id_in_postgress_note_does_not_keep_it_from_starting() {
+async fn a_reused_process_id_in_postmaster_pid_does_not_prevent_a_start() {
     let dir = tempfile::tempdir().unwrap();
     let first = postgres(dir.path(), Source::Any).await.unwrap();
     let moved = std::fs::read_link(dir.path().join("moved"));
-    let note = moved.unwrap_or_else(|_| dir.path().to_owned()).join("data/postmaster.pid");
-    let text = std::fs::read_to_string(&note).unwrap();
+    let pid_file = moved.unwrap_or_else(|_| dir.path().to_owned()).join("data/postmaster.pid");
+    let text = std::fs::read_to_string(&pid_file).unwrap();
     kill(first.pid());
     drop(first);
-    let strangers = text.replacen(text.lines().next().unwrap(), &std::process::id().to_string(), 1);
-    std::fs::write(&note, strangers).unwrap();
+    let reused = text.replacen(text.lines().next().unwrap(), &std::process::id().to_string(), 1);
+    std::fs::write(&pid_file, reused).unwrap();
     postgres(dir.path(), Source::Any).await.unwrap().stop().await.unwrap();
     dirs::erase(dir.path()).unwrap();
 }
 
 #[tokio::test]
-async fn postgres_asks_for_its_password() {
+async fn postgres_requires_its_password() {
     let server = Postgres::start(postgres::Options::temporary(), &Progress::silent()).await.unwrap();
     let (account, address) = server.url().split_once('@').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
     assert!(account.len() > 60, "{account}");
     let wrong =
         store::connect(&Config { url: format!("postgres://postgres:x@{address}"), max_connections: 1 })
             .unwrap();
-    let said = store::execute_raw(&wrong, "SELECT 1").await.unwrap_err();
-    assert!(format!("{said:?}").contains("password authentication failed"), "{said:?}");
+    let error = store::execute_raw(&wrong, "SELECT 1").await.unwrap_err();
+    assert!(format!("{error:?}").contains("password authentication failed"), "{error:?}");
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_start_says_why_at_once() {
+async fn a_failed_start_reports_its_cause_at_once() {
     let dir = tempfile::tempdir().unwrap();
     postgres(dir.path(), Source::Any).await.unwrap().stop().await.unwrap();
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -108,20 +108,20 @@ async fn a_server_that_cannot_start_says_why_at_once() {
         port: taken.local_addr().unwrap().port(),
         ..postgres::Options::temporary()
     };
-    let said = Postgres::start(options, &Progress::silent()).await.unwrap_err().to_string();
-    assert!(said.contains("ddress already in use"), "{said}");
+    let error = Postgres::start(options, &Progress::silent()).await.unwrap_err().to_string();
+    assert!(error.contains("ddress already in use"), "{error}");
     dirs::erase(dir.path()).unwrap();
 }
 
 #[tokio::test]
-async fn redis_keeps_its_data_when_it_is_stopped_and_most_of_it_when_it_is_killed() {
+async fn redis_keeps_its_data_after_stop_and_most_of_it_after_sigkill() {
     let dir = tempfile::tempdir().unwrap();
     let first = redis(dir.path()).await;
-    say(&first, "SET kept 1\r\n", "+OK\r\n").await;
+    send(&first, "SET n 1\r\n", "+OK\r\n").await;
     first.stop().await.unwrap();
     let second = redis(dir.path()).await;
-    say(&second, "GET kept\r\n", "$1\r\n1\r\n").await;
+    send(&second, "GET n\r\n", "$1\r\n1\r\n").await;
     kill(second.pid());
     let third = redis(dir.path()).await;
-    say(&third, "INCR kept\r\n", ":2\r\n").await;
+    send(&third, "INCR n\r\n", ":2\r\n").await;
 }

@@ -1,4 +1,4 @@
-//! The supervisor: what a test asks for is there, and goes with whoever asked, even by kill -9.
+//! The supervisor stops a backend and deletes its data when its client ends, even by SIGKILL.
 #![expect(clippy::unwrap_used, reason = "a test's own plumbing may fail loudly")]
 
 use std::io::{BufRead as _, BufReader};
@@ -16,8 +16,8 @@ const BACKENDS: [&str; 3] = ["postgres", "redis", "clickhouse"];
 struct SupervisedBackend {
     supervisor: Child,
     announcement: Announcement,
-    /// The backend, watched before anything can happen to it.
-    backend: OwnedFd,
+    /// A handle of the backend, opened while it certainly runs.
+    process: OwnedFd,
     folder: PathBuf,
 }
 
@@ -33,50 +33,50 @@ fn supervise(backend: &str) -> SupervisedBackend {
     SupervisedBackend {
         supervisor,
         announcement,
-        backend: pidfd_open(pid, PidfdFlags::empty()).unwrap(),
+        process: pidfd_open(pid, PidfdFlags::empty()).unwrap(),
         folder,
     }
 }
 
-/// Waits for the end itself; the limit only fails the test.
-fn assert_ends(process: &OwnedFd, whose: &str) {
+/// Waits until a process exits. Fails the test after a minute.
+fn assert_exits(process: &OwnedFd, name: &str) {
     let limit = Timespec::try_from(Duration::from_secs(60)).unwrap();
     let ended = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&limit)).unwrap();
-    assert_eq!(ended, 1, "{whose} lives on");
+    assert_eq!(ended, 1, "{name} is still running");
 }
 
 #[test]
-fn a_backend_goes_with_its_files_when_its_keepers_end_of_the_pipe_closes() {
+fn closing_the_supervisors_input_stops_the_backend_and_deletes_its_files() {
     for name in BACKENDS {
-        let mut held = supervise(name);
-        assert!(held.announcement.url.contains("127.0.0.1"), "{name}");
-        assert!(held.folder.is_dir(), "{name}");
-        drop(held.supervisor.stdin.take());
-        assert!(held.supervisor.wait().unwrap().success(), "{name}");
-        assert_ends(&held.backend, name);
-        assert!(!held.folder.exists(), "{name} left {}", held.folder.display());
+        let mut backend = supervise(name);
+        assert!(backend.announcement.url.contains("127.0.0.1"), "{name}");
+        assert!(backend.folder.is_dir(), "{name}");
+        drop(backend.supervisor.stdin.take());
+        assert!(backend.supervisor.wait().unwrap().success(), "{name}");
+        assert_exits(&backend.process, name);
+        assert!(!backend.folder.exists(), "{name} did not delete {}", backend.folder.display());
     }
 }
 
 #[test]
-fn a_backend_ends_when_its_supervisor_is_killed() {
+fn a_backend_stops_when_its_supervisor_is_killed() {
     let mut all = BACKENDS.map(supervise);
-    for held in &mut all {
-        held.supervisor.kill().unwrap();
-        held.supervisor.wait().unwrap();
+    for backend in &mut all {
+        backend.supervisor.kill().unwrap();
+        backend.supervisor.wait().unwrap();
     }
-    for (held, name) in all.iter().zip(BACKENDS) {
-        assert_ends(&held.backend, name);
+    for (backend, name) in all.iter().zip(BACKENDS) {
+        assert_exits(&backend.process, name);
     }
-    // The folders of the killed are swept by whoever comes next.
+    // The next start deletes the directories of the killed ones.
     drop(supervise("redis").supervisor.wait_with_output().unwrap());
-    for held in &all {
-        assert!(!held.folder.exists(), "{} stays", held.folder.display());
+    for backend in &all {
+        assert!(!backend.folder.exists(), "{} was not deleted", backend.folder.display());
     }
 }
 
 #[tokio::test]
-async fn every_test_gets_a_migrated_database_of_its_own() {
+async fn every_test_gets_its_own_migrated_database() {
     let (one, other) = tokio::join!(sandbox::test::database(), sandbox::test::database());
     store::execute_raw(&one.db, "CREATE TABLE mine (n int)").await.unwrap();
     assert!(store::execute_raw(&other.db, "SELECT * FROM mine").await.is_err());
@@ -84,7 +84,7 @@ async fn every_test_gets_a_migrated_database_of_its_own() {
 }
 
 #[tokio::test]
-async fn every_test_gets_a_prefix_and_a_clickhouse_database_of_its_own() {
+async fn every_test_gets_its_own_prefix_and_clickhouse_database() {
     let (one, other) = tokio::join!(sandbox::test::redis(), sandbox::test::redis());
     assert_eq!(one.url, other.url);
     assert_ne!(one.prefix, other.prefix);

@@ -1,5 +1,4 @@
-//! An installed ClickHouse server, told to be small: HTTP on loopback and nothing else, one account, no logs
-//! of its own in tables.
+//! The configuration of an installed ClickHouse server: HTTP on loopback only, one user, no system log tables.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,12 +8,13 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
 
-use super::USER;
+/// The only user, with all privileges.
+pub(super) const USER: &str = "default";
 
-/// The command of a server that keeps everything below `home`, its configuration written there.
-pub(super) fn command(program: &Path, home: &Path, port: u16, password: &str) -> Result<Command> {
-    let file = home.join("config.xml");
-    fs::write(&file, configuration(home, port, password))
+/// Writes the configuration to `dir` and returns the command of a server with all its files there.
+pub(super) fn command(program: &Path, dir: &Path, port: u16, password: &str) -> Result<Command> {
+    let file = dir.join("config.xml");
+    fs::write(&file, configuration(dir, port, password))
         .with_context(|| format!("writing {}", file.display()))?;
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
     let mut command = Command::new(program);
@@ -22,8 +22,8 @@ pub(super) fn command(program: &Path, home: &Path, port: u16, password: &str) ->
     Ok(command)
 }
 
-fn configuration(home: &Path, port: u16, password: &str) -> String {
-    let data = home.join("data");
+fn configuration(dir: &Path, port: u16, password: &str) -> String {
+    let data = dir.join("data");
     let data = data.display();
     let hash = hex::encode(Sha256::digest(password));
     format!(

@@ -1,8 +1,8 @@
-//! libchdb, bound at run time: the only file that speaks C, and one of two with `unsafe` (see `child.rs`).
+//! Bindings to libchdb, loaded at run time. The only file that calls C, and one of two with `unsafe` (see `child.rs`).
 //!
-//! The library is ClickHouse's engine. One engine lives in a process; connections to it are cheap sessions
-//! (0.07 ms), each running one statement at a time. The functions and their rules are chdb.h's of 26.7.
-#![expect(unsafe_code, reason = "a C library is called; each call says why it is sound")]
+//! The library is ClickHouse's engine. A process has one engine. Connections to it are cheap sessions (0.07 ms), each of
+//! which runs one statement at a time. The functions follow chdb.h of version 26.7.
+#![expect(unsafe_code, reason = "calls a C library; each call states why it is sound")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::marker::PhantomData;
@@ -31,7 +31,7 @@ type Query = unsafe extern "C" fn(
 
 macro_rules! functions {
     ($($name:ident: $type:ty),* $(,)?) => {
-        /// What is used of libchdb. Lives for ever: the engine's threads never end before the process.
+        /// The functions of libchdb in use. Never freed: the engine's threads run until the process ends.
         pub(crate) struct Functions { $($name: $type,)* _library: Library }
 
         impl Functions {
@@ -68,11 +68,11 @@ functions! {
     chdb_classify_query_n: unsafe extern "C" fn(Handle, Text, usize, Text, usize, *mut Analysis) -> c_int,
 }
 
-/// Loads the library for the rest of the process's life, its signal handlers turned off.
+/// Loads the library until the process ends, without its signal handlers.
 pub(crate) fn load(path: &Path) -> Result<&'static Functions, libloading::Error> {
-    // SAFETY: libchdb's initialisers are made to be run by dlopen in any program.
+    // SAFETY: libchdb's initialisers may run by dlopen in any program.
     let functions = Functions::find(unsafe { Library::new(path)? })?;
-    // SAFETY: called before any connection, as chdb.h asks.
+    // SAFETY: called before any connection, as chdb.h requires.
     unsafe { (functions.chdb_set_signal_handlers_enabled)(0) };
     Ok(Box::leak(Box::new(functions)))
 }
@@ -87,7 +87,7 @@ struct Analysis {
     query_class: u32,
 }
 
-/// Values of `{name:Type}` in a statement, escaped as ClickHouse's TSV.
+/// Values of `{name:Type}` in a statement, escaped like ClickHouse's TSV.
 pub(crate) type Parameters = [(String, String)];
 
 /// A session of the engine.
@@ -96,16 +96,16 @@ pub(crate) struct Connection {
     raw: *mut Handle,
 }
 
-// SAFETY: a connection may be used from any thread, by one at a time; `&mut self` sees to that.
+// SAFETY: a connection may be used from any thread, but by one at a time, which `&mut self` ensures.
 unsafe impl Send for Connection {}
 
 impl Connection {
-    /// Opens a session. `arguments` are those of `clickhouse local`: `--path=…`, `--setting=value`.
+    /// Opens a session. `arguments` are those of `clickhouse local`, such as `--path=…` or `--setting=value`.
     pub(crate) fn open(lib: &'static Functions, arguments: &[CString]) -> Result<Self, Exception> {
         let mut argv: Vec<*mut c_char> = arguments.iter().map(|text| text.as_ptr().cast_mut()).collect();
         let count =
             c_int::try_from(argv.len()).map_err(|error| Exception::from_engine(&error.to_string()))?;
-        // SAFETY: argv outlives the call, which copies what it keeps.
+        // SAFETY: argv outlives the call, which copies it.
         let raw = unsafe { (lib.chdb_connect)(count, argv.as_mut_ptr()) };
         if raw.is_null() {
             return Err(Exception::from_engine("the engine refused to open its data directory"));
@@ -114,7 +114,7 @@ impl Connection {
     }
 
     fn handle(&self) -> Handle {
-        // SAFETY: `raw` was given by chdb_connect and is closed only in drop.
+        // SAFETY: `raw` is the result of chdb_connect and is closed only in drop.
         unsafe { *self.raw }
     }
 
@@ -140,13 +140,13 @@ impl Connection {
         }
     }
 
-    /// How many statements the text holds; 0 if it can't be parsed.
+    /// Returns the number of statements in the text, or 0 if it can't be parsed.
     pub(crate) fn count_statements(&mut self, sql: &[u8]) -> u32 {
         let mut analysis = Analysis {
             struct_size: u32::try_from(size_of::<Analysis>()).unwrap_or(0),
             ..Analysis::default()
         };
-        // SAFETY: the struct says its own size; text comes with its length; a null target is allowed.
+        // SAFETY: the struct contains its own size, the text comes with its length, and a null target is allowed.
         unsafe {
             let (text, length) = (sql.as_ptr().cast(), sql.len());
             (self.lib.chdb_classify_query_n)(self.handle(), text, length, ptr::null(), 0, &raw mut analysis);
@@ -154,7 +154,7 @@ impl Connection {
         analysis.statement_count
     }
 
-    /// Runs one statement to its end and hands back the whole of its output.
+    /// Runs a statement to its end and returns its whole output.
     pub(crate) fn query(
         &mut self,
         sql: &[u8],
@@ -177,8 +177,8 @@ impl Connection {
         Ok(Stream { head, connection: self, ended: false })
     }
 
-    /// Begins an INSERT whose rows follow. `sql` ends before its FORMAT clause. Rows must never be put into
-    /// a statement's text: there, binary data ends at the first blank line in it, silently.
+    /// Begins an INSERT whose rows follow. `sql` ends before its FORMAT clause. Rows must never be part of a statement's
+    /// text, where the library silently cuts binary data at the first blank line.
     pub(crate) fn insert(
         &mut self,
         sql: &[u8],
@@ -193,7 +193,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // SAFETY: opened by chdb_connect, closed once; streams borrow the connection and are gone.
+        // SAFETY: opened by chdb_connect and closed once. Streams borrow the connection, so none is left.
         unsafe { (self.lib.chdb_close_conn)(self.raw) };
     }
 }
@@ -204,7 +204,7 @@ pub(crate) struct Output {
     raw: Handle,
 }
 
-// SAFETY: a result owns its bytes and knows nothing of the thread or connection it came from.
+// SAFETY: a result owns its bytes and is independent of the thread and connection it came from.
 unsafe impl Send for Output {}
 
 impl Output {
@@ -216,7 +216,7 @@ impl Output {
         }
     }
 
-    /// Rows and bytes read and written on the way to this output.
+    /// Returns the rows read, bytes read, rows written and bytes written for this output.
     pub(crate) fn counts(&self) -> [u64; 4] {
         // SAFETY: `raw` is a live result.
         unsafe {
@@ -243,12 +243,12 @@ impl AsRef<[u8]> for Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // SAFETY: given by the library, destroyed once.
+        // SAFETY: created by the library, destroyed once.
         unsafe { (self.lib.chdb_destroy_query_result)(self.raw) };
     }
 }
 
-/// A SELECT under way. Dropped before its end, it is cancelled.
+/// A running SELECT. Dropping it before its end cancels it.
 pub(crate) struct Stream<'c> {
     head: Output,
     connection: &'c mut Connection,
@@ -256,7 +256,7 @@ pub(crate) struct Stream<'c> {
 }
 
 impl Stream<'_> {
-    /// The next piece: a whole document of the format, header included. `None` at the end.
+    /// Returns the next piece, a complete document of the format with its header, or `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<Output>, Exception> {
         let lib = self.connection.lib;
         // SAFETY: connection and stream are alive and belong together.
@@ -278,7 +278,7 @@ impl Drop for Stream<'_> {
     }
 }
 
-/// An INSERT under way. Dropped before `finish`, it is cancelled.
+/// A running INSERT. Dropping it before `finish` cancels it.
 pub(crate) struct Insert<'c> {
     lib: &'static Functions,
     raw: Handle,
@@ -294,7 +294,7 @@ impl Insert<'_> {
         }
     }
 
-    /// Hands over bytes of the format, cut anywhere; waits while the engine is behind.
+    /// Appends bytes of the format, cut anywhere. Waits while the engine's buffer is full.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), Exception> {
         // SAFETY: bytes come with their length and are copied.
         let failed =
@@ -306,9 +306,9 @@ impl Insert<'_> {
         Ok(())
     }
 
-    /// Says that the rows are complete and waits until they are written.
+    /// Ends the rows and waits until they are written.
     pub(crate) fn finish(self) -> Result<Output, Exception> {
-        // SAFETY: the stream is alive; the result is ours to destroy.
+        // SAFETY: the stream is alive, and the caller owns the result.
         let raw = unsafe { (self.lib.chdb_stream_done)(self.raw) };
         Output { lib: self.lib, raw }.checked()
     }
@@ -316,16 +316,16 @@ impl Insert<'_> {
 
 impl Drop for Insert<'_> {
     fn drop(&mut self) {
-        // SAFETY: given by the library, destroyed once; an unfinished insert is cancelled by this.
+        // SAFETY: created by the library, destroyed once. This cancels an unfinished insert.
         unsafe { (self.lib.chdb_destroy_insert_stream)(self.raw) };
     }
 }
 
-/// A C string of the library's, copied.
+/// Copies a C string of the library.
 ///
 /// # Safety
 /// `text` is null or points to a NUL-terminated string that lives through the call.
 unsafe fn text(text: Text) -> Option<String> {
-    // SAFETY: promised by the caller.
+    // SAFETY: guaranteed by the caller.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }

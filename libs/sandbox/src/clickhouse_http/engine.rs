@@ -1,7 +1,7 @@
-//! The engine and its sessions. Every request gets a session of its own, as ClickHouse gives every HTTP
-//! request one: settings, current database, temporary tables and parameters end with it, and so does the
-//! partial output of a statement that failed, which libchdb puts in front of the same session's next answer.
-//! A session costs 0.1 ms. One more stays open for ever: the engine ends with its last session.
+//! The engine and its sessions. As in ClickHouse, every HTTP request has a session of its own. Settings, current database,
+//! temporary tables and parameters end with it. So does the partial output of a failed statement, which libchdb would
+//! prepend to the same session's next output. A session costs 0.1 ms. One session stays open permanently, because the
+//! engine shuts down with its last session.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -19,31 +19,31 @@ use super::request::Request;
 pub(crate) struct Engine {
     lib: &'static Functions,
     arguments: Vec<CString>,
-    /// Places for statements under way.
-    pub(crate) places: Arc<Semaphore>,
-    /// Where large bodies wait.
+    /// Permits of concurrent statements.
+    pub(crate) permits: Arc<Semaphore>,
+    /// The directory of large request bodies.
     pub(crate) spool: PathBuf,
     _anchor: Mutex<Connection>,
 }
 
 impl Engine {
     /// Loads the library and opens the data directory.
-    pub(crate) fn open(library: &Path, data: &Path, places: usize) -> Result<Self> {
+    pub(crate) fn open(library: &Path, data: &Path, max_concurrent: usize) -> Result<Self> {
         let spool = data.join("spool");
         std::fs::create_dir_all(&spool).with_context(|| format!("creating {}", spool.display()))?;
         let lib = chdb::load(library).with_context(|| format!("loading {}", library.display()))?;
         let store = data.join("store");
         let path = [b"--path=".as_slice(), store.as_os_str().as_bytes()].concat();
-        // A server doesn't read `selec 1` as `SELECT selec 1`.
+        // Like a server, reject `selec 1` instead of reading it as `SELECT selec 1`.
         let arguments =
             vec![c"clickhouse".to_owned(), CString::new(path)?, c"--implicit_select=0".to_owned()];
         let anchor = Connection::open(lib, &arguments)
             .map_err(|exception| anyhow::anyhow!("opening {}: {exception}", store.display()))?;
-        let places = Arc::new(Semaphore::new(places));
-        Ok(Self { lib, arguments, places, spool, _anchor: Mutex::new(anchor) })
+        let permits = Arc::new(Semaphore::new(max_concurrent));
+        Ok(Self { lib, arguments, permits, spool, _anchor: Mutex::new(anchor) })
     }
 
-    /// A session as the request wants it.
+    /// Opens a session with the request's settings and database.
     pub(crate) fn session(&self, request: &Request) -> Result<Connection, Exception> {
         let mut session = Connection::open(self.lib, &self.arguments)?;
         let mut settings: Vec<String> = request
@@ -54,7 +54,7 @@ impl Engine {
         if request.readonly {
             settings.push("readonly = 2".to_owned());
         }
-        settings.extend(request.mark.as_deref().map(|mark| format!("log_comment = {}", quoted(mark))));
+        settings.extend(request.kill_id.as_deref().map(|id| format!("log_comment = {}", quoted(id))));
         if let Some(database) = request.database.as_deref().filter(|name| !name.is_empty()) {
             session.query(format!("USE {}", name_of(database)).as_bytes(), "Null", &[])?;
         }
@@ -64,10 +64,10 @@ impl Engine {
         Ok(session)
     }
 
-    /// Ends the statement with that mark, if it runs; it ends by itself soon after.
-    pub(crate) fn kill(&self, mark: &str) -> Result<(), Exception> {
+    /// Cancels the running statement with that id. The statement ends soon after.
+    pub(crate) fn kill(&self, kill_id: &str) -> Result<(), Exception> {
         let mut session = Connection::open(self.lib, &self.arguments)?;
-        let kill = format!("KILL QUERY WHERE Settings['log_comment'] = {} ASYNC", quoted(mark));
+        let kill = format!("KILL QUERY WHERE Settings['log_comment'] = {} ASYNC", quoted(kill_id));
         session.query(kill.as_bytes(), "Null", &[]).map(drop)
     }
 }

@@ -1,25 +1,25 @@
-//! ClickHouse's own errors, as its HTTP interface tells them: a code, a text, and the status a code means.
+//! ClickHouse's errors as in its HTTP interface: a code, a text, and the HTTP status of the code.
 
 use std::fmt;
 
 use axum::http::StatusCode;
 
-/// A statement that failed, or a request that never became one.
+/// The error of a failed statement or of an invalid request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Exception {
-    /// ClickHouse's number: 60 is an unknown table.
+    /// ClickHouse's error code, such as 60 for an unknown table.
     pub(crate) code: u32,
-    /// `Code: 60. DB::Exception: … (UNKNOWN_TABLE)`, one line or several.
+    /// The text, such as `Code: 60. DB::Exception: … (UNKNOWN_TABLE)`. May have several lines.
     pub(crate) text: String,
 }
 
 impl Exception {
-    /// One of the front's own refusals, in ClickHouse's words.
-    pub(crate) fn new(code: u32, name: &str, said: impl fmt::Display) -> Self {
-        Self { code, text: format!("Code: {code}. DB::Exception: {said} ({name})") }
+    /// An error of this interface itself, in ClickHouse's format.
+    pub(crate) fn new(code: u32, name: &str, message: impl fmt::Display) -> Self {
+        Self { code, text: format!("Code: {code}. DB::Exception: {message} ({name})") }
     }
 
-    /// What libchdb said. Its texts begin with `Code: N.`; anything else is a fault of the library (1001,
+    /// An error from libchdb. Its texts begin with `Code: N.`; any other text is a failure of the library (1001,
     /// `STD_EXCEPTION`).
     pub(crate) fn from_engine(text: &str) -> Self {
         let code = text
@@ -32,7 +32,7 @@ impl Exception {
         }
     }
 
-    /// The status ClickHouse answers with (its `exceptionCodeToHTTPStatus`).
+    /// Returns the HTTP status of the code, as ClickHouse's `exceptionCodeToHTTPStatus`.
     pub(crate) fn status(&self) -> StatusCode {
         match self.code {
             194 => StatusCode::UNAUTHORIZED,
@@ -49,7 +49,7 @@ impl Exception {
         }
     }
 
-    /// The body of an error: the text and a line's end.
+    /// Returns the body of an error response: the text and a line break.
     pub(crate) fn line(&self) -> String {
         format!("{}\n", self.text)
     }
@@ -66,11 +66,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_code_is_read_from_the_engines_text() {
-        let said = Exception::from_engine(
+    fn reads_the_code_from_the_engines_text() {
+        let exception = Exception::from_engine(
             "Code: 60. DB::Exception: Table default.t does not exist. (UNKNOWN_TABLE)\n",
         );
-        assert_eq!((said.code, said.status()), (60, StatusCode::NOT_FOUND));
+        assert_eq!((exception.code, exception.status()), (60, StatusCode::NOT_FOUND));
         assert_eq!(Exception::from_engine("std::bad_alloc").code, 1001);
     }
 }

@@ -1,22 +1,22 @@
-//! Output formats: their media types, and which can be sent piece by piece.
+//! Output formats: their media types, and whether they can be streamed.
 //!
-//! libchdb hands out a SELECT in pieces, each a whole document of its format. Joined they are one document
-//! only where a document is its rows, or a header and its rows; every other format is collected whole.
+//! libchdb returns a SELECT's output in pieces, each a complete document of its format. Joined pieces are one document only
+//! if a document consists of its rows, or of a header and its rows. Output in other formats is buffered.
 
-/// What a piece begins with before its rows.
+/// The header of a piece, before its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Header {
-    /// Nothing.
+    /// No header.
     None,
-    /// So many lines.
+    /// This number of lines.
     Lines(usize),
-    /// So many lines, in which a line's end may stand in quotes.
+    /// This number of lines, which may contain quoted line breaks.
     QuotedLines(usize),
-    /// A count of columns and so many lists of that many strings, in LEB128 lengths.
+    /// The number of columns, then this number of lists with a string per column. Lengths are LEB128.
     Binary(usize),
 }
 
-/// What the pieces of a format begin with; `None` where pieces can't be joined.
+/// Returns the header of a format's pieces, or `None` if the pieces can't be joined.
 pub(crate) fn header_of_pieces(format: &str) -> Option<Header> {
     Some(match format {
         "TabSeparated"
@@ -45,18 +45,18 @@ pub(crate) fn header_of_pieces(format: &str) -> Option<Header> {
 }
 
 impl Header {
-    /// How many bytes of a piece its header takes.
+    /// Returns the size in bytes of the header of a piece.
     pub(crate) fn length(self, piece: &[u8]) -> usize {
         match self {
             Self::None => 0,
-            Self::Lines(lines) => past_lines(piece, lines, false),
-            Self::QuotedLines(lines) => past_lines(piece, lines, true),
-            Self::Binary(lists) => past_lists(piece, lists).unwrap_or(piece.len()),
+            Self::Lines(lines) => lines_length(piece, lines, false),
+            Self::QuotedLines(lines) => lines_length(piece, lines, true),
+            Self::Binary(lists) => lists_length(piece, lists).unwrap_or(piece.len()),
         }
     }
 }
 
-fn past_lines(piece: &[u8], lines: usize, quotes: bool) -> usize {
+fn lines_length(piece: &[u8], lines: usize, quotes: bool) -> usize {
     let mut quoted = false;
     let ends = piece.iter().enumerate().filter_map(|(at, &byte)| {
         quoted ^= quotes && byte == b'"';
@@ -65,7 +65,7 @@ fn past_lines(piece: &[u8], lines: usize, quotes: bool) -> usize {
     ends.take(lines).last().unwrap_or(piece.len())
 }
 
-fn past_lists(piece: &[u8], lists: usize) -> Option<usize> {
+fn lists_length(piece: &[u8], lists: usize) -> Option<usize> {
     let mut rest = piece;
     let columns = take_length(&mut rest)?;
     for _ in 0..columns.checked_mul(lists)? {
@@ -88,7 +88,7 @@ fn take_length(rest: &mut &[u8]) -> Option<usize> {
     None
 }
 
-/// The Content-Type ClickHouse sends for a format.
+/// Returns the Content-Type that ClickHouse sends for a format.
 pub(crate) fn media_type(format: &str) -> &'static str {
     match format {
         "JSON" | "JSONCompact" | "JSONStrings" | "JSONColumns" | "JSONCompactColumns" => {
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_are_measured_by_their_own_rules() {
+    fn measures_the_header_of_each_kind() {
         assert_eq!(Header::QuotedLines(1).length(b"\"a\nb\",c\n1,2\n"), 8);
         assert_eq!(Header::Lines(2).length(b"a\t\"\nUInt8\tUInt8\n1\t2\n"), 16);
         assert_eq!(Header::Binary(2).length(b"\x01\x01a\x05UInt8\x07rest"), 9);

@@ -1,8 +1,7 @@
-//! Compression on the wire: ClickHouse's own framing in both directions, and LZ4 frames as a
-//! Content-Encoding of answers.
+//! Compression of bodies: ClickHouse's own framing in both directions, and LZ4 frames as a Content-Encoding of responses.
 //!
-//! A block of ClickHouse's framing: CityHash 1.0.2 (128 bit) of what follows, a method byte, the size with
-//! this header, the size of the raw bytes (both u32, little-endian), the data.
+//! A block of ClickHouse's framing consists of the CityHash 1.0.2 (128 bit) of the rest, a method byte, the size with this
+//! header, the size of the raw bytes (both u32, little-endian), and the data.
 
 use std::io::Write;
 
@@ -14,60 +13,56 @@ const CHECKSUM: usize = 16;
 const HEADER: usize = 9;
 const LZ4: u8 = 0x82;
 const NONE: u8 = 0x02;
-/// ClickHouse's own bound of a block.
-const LARGEST_BLOCK: usize = 0x4000_0000;
+/// ClickHouse's own limit of a block.
+const MAX_BLOCK_BYTES: usize = 0x4000_0000;
 
 fn checksum(block: &[u8]) -> [u8; CHECKSUM] {
     cityhash_rs::cityhash_102_128(block).rotate_right(64).to_le_bytes()
 }
 
-/// Takes blocks apart that arrive in pieces cut anywhere.
+/// Decodes blocks that arrive in pieces cut anywhere.
 #[derive(Default)]
 pub(crate) struct Decoder {
     pending: BytesMut,
 }
 
 impl Decoder {
-    /// Adds bytes of the wire and hands back the raw bytes of the blocks they complete.
+    /// Adds encoded bytes and returns the raw bytes of the blocks they complete.
     pub(crate) fn decode(&mut self, wire: &[u8]) -> Result<Vec<u8>, Exception> {
         self.pending.extend_from_slice(wire);
         let mut raw = Vec::new();
         while let Some(size) = self.complete_block()? {
             let block = self.pending.split_to(CHECKSUM + size).freeze();
-            open_block(&block, &mut raw)?;
+            decode_block(&block, &mut raw)?;
         }
         Ok(raw)
     }
 
-    /// The wire has ended: a block cut short is an error.
+    /// Ends the input. An incomplete block is an error.
     pub(crate) fn finish(&self) -> Result<(), Exception> {
         if self.pending.is_empty() {
             return Ok(());
         }
-        Err(Exception::new(33, "CANNOT_READ_ALL_DATA", "the last compressed block is cut short"))
+        Err(Exception::new(33, "CANNOT_READ_ALL_DATA", "the last compressed block is incomplete"))
     }
 
-    /// The first block's size with its header, once all of it is here.
+    /// Returns the first block's size with its header, once the block is complete.
     fn complete_block(&self) -> Result<Option<usize>, Exception> {
         let Some(mut header) = self.pending.get(CHECKSUM..CHECKSUM + HEADER) else { return Ok(None) };
         header.advance(1);
         let (size, raw) = (header.get_u32_le() as usize, header.get_u32_le() as usize);
-        if !(HEADER..=LARGEST_BLOCK).contains(&size) || raw > LARGEST_BLOCK {
-            return Err(Exception::new(
-                39,
-                "TOO_LARGE_SIZE_COMPRESSED",
-                "a compressed block's size is absurd",
-            ));
+        if !(HEADER..=MAX_BLOCK_BYTES).contains(&size) || raw > MAX_BLOCK_BYTES {
+            return Err(Exception::new(39, "TOO_LARGE_SIZE_COMPRESSED", "a compressed block is too large"));
         }
         Ok((self.pending.len() >= CHECKSUM + size).then_some(size))
     }
 }
 
-fn open_block(block: &[u8], raw: &mut Vec<u8>) -> Result<(), Exception> {
+fn decode_block(block: &[u8], raw: &mut Vec<u8>) -> Result<(), Exception> {
     let (sum, body) = block.split_at(CHECKSUM);
     if checksum(body) != sum {
-        let said = "Checksum doesn't match: corrupted data";
-        return Err(Exception::new(40, "CHECKSUM_DOESNT_MATCH", said));
+        let message = "Checksum doesn't match: corrupted data";
+        return Err(Exception::new(40, "CHECKSUM_DOESNT_MATCH", message));
     }
     let (mut header, data) = body.split_at(HEADER);
     let method = header.get_u8();
@@ -84,26 +79,27 @@ fn open_block(block: &[u8], raw: &mut Vec<u8>) -> Result<(), Exception> {
             }
         }
         other => {
-            let said = format!("Unknown compression method: {other:#x}; the sandbox knows LZ4 and none");
-            return Err(Exception::new(89, "UNKNOWN_COMPRESSION_METHOD", said));
+            let message =
+                format!("Unknown compression method: {other:#x}; the sandbox supports LZ4 and none");
+            return Err(Exception::new(89, "UNKNOWN_COMPRESSION_METHOD", message));
         }
     }
     Ok(())
 }
 
-/// How an answer's bytes go over the wire.
+/// The encoding of a response's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    /// As they are.
+    /// No encoding.
     Plain,
     /// `compress=1`: ClickHouse's framing.
     Native,
-    /// `Content-Encoding: lz4`: one LZ4 frame after the other.
+    /// `Content-Encoding: lz4`: a sequence of LZ4 frames.
     Lz4Frames,
 }
 
 impl Encoding {
-    /// Encodes a piece such that it can be decoded without those that follow.
+    /// Encodes a piece. It can be decoded without later pieces.
     pub(crate) fn encode(self, piece: Bytes) -> std::io::Result<Bytes> {
         match self {
             Self::Plain => Ok(piece),
@@ -114,14 +110,14 @@ impl Encoding {
             }
             Self::Native => {
                 let mut wire = Vec::new();
-                piece.chunks(1 << 20).try_for_each(|raw| seal_block(raw, &mut wire))?;
+                piece.chunks(1 << 20).try_for_each(|raw| encode_block(raw, &mut wire))?;
                 Ok(Bytes::from(wire))
             }
         }
     }
 }
 
-fn seal_block(raw: &[u8], wire: &mut Vec<u8>) -> std::io::Result<()> {
+fn encode_block(raw: &[u8], wire: &mut Vec<u8>) -> std::io::Result<()> {
     let data = lz4_flex::block::compress(raw);
     let size = u32::try_from(HEADER + data.len()).map_err(std::io::Error::other)?;
     let raw_size = u32::try_from(raw.len()).map_err(std::io::Error::other)?;
@@ -139,14 +135,14 @@ fn seal_block(raw: &[u8], wire: &mut Vec<u8>) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
-    fn sealed(raw: &[u8]) -> Bytes {
+    fn encoded(raw: &[u8]) -> Bytes {
         Encoding::Native.encode(Bytes::copy_from_slice(raw)).unwrap()
     }
 
     #[test]
-    fn blocks_come_out_whole_however_the_wire_cuts_them() {
+    fn decodes_blocks_from_pieces_cut_anywhere() {
         let raw: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
-        let wire = sealed(&raw);
+        let wire = encoded(&raw);
         for cut in [1, 7, 4096, wire.len()] {
             let mut decoder = Decoder::default();
             let mut out = Vec::new();
@@ -159,8 +155,8 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_fails_the_checksum_and_a_cut_block_is_an_error() {
-        let mut wire = sealed(b"some rows, some more rows").to_vec();
+    fn rejects_a_flipped_bit_and_an_incomplete_block() {
+        let mut wire = encoded(b"some rows, some more rows").to_vec();
         let mut cut = Decoder::default();
         assert!(cut.decode(&wire[..wire.len() - 1]).unwrap().is_empty());
         assert_eq!(cut.finish().unwrap_err().code, 33);

@@ -1,4 +1,4 @@
-//! One request's work for the engine, from the plan to the last byte, on a thread that may block.
+//! The execution of one request, on a blocking thread.
 
 use std::time::Duration;
 
@@ -6,56 +6,55 @@ use bytes::Bytes;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::body::Received;
+use super::body::ReceivedBody;
 use super::chdb::{Connection, Output, Stream};
 use super::engine::Engine;
 use super::exception::Exception;
 use super::formats::{Header, header_of_pieces};
 use super::request::Request;
-use super::statement::{comes_in_pieces, output_format, rows_follow};
+use super::statement::{is_streamable, output_format, parse_insert};
 
-/// A client that takes nothing for this long loses its answer (ClickHouse's `http_send_timeout`).
+/// A client that reads nothing for this long is disconnected, as with ClickHouse's `http_send_timeout`.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a job says while it runs: pieces, then one of the two ends.
+/// An event of a running job: pieces, then one of the two ends.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// Bytes of the answer.
+    /// Bytes of the output.
     Piece(Bytes),
-    /// The statement failed, now or after some pieces.
+    /// The statement failed, possibly after some pieces.
     Failed(Exception),
-    /// Rows and bytes read and written.
+    /// The statement ended. Rows read, bytes read, rows written, bytes written.
     Done([u64; 4]),
 }
 
 /// A request with its body, ready to run.
 pub(crate) struct Job {
-    /// What was asked.
     pub(crate) request: Request,
     /// The statement, or the text up to an insert's rows.
     pub(crate) sql: Vec<u8>,
-    /// The format of the answer, or of the rows.
+    /// The format of the output, or of an insert's rows.
     pub(crate) format: String,
     rows: Option<Rows>,
 }
 
 struct Rows {
-    /// Rows that stood in the `query` argument.
+    /// Rows from the `query` argument.
     before: Vec<u8>,
-    body: Received,
+    body: ReceivedBody,
     start: u64,
 }
 
 impl Job {
-    /// Finds out what the request wants done.
-    pub(crate) fn plan(request: Request, mut body: Received) -> Result<Self, Exception> {
+    /// Determines the statement, its format and its rows.
+    pub(crate) fn plan(request: Request, mut body: ReceivedBody) -> Result<Self, Exception> {
         let mut text = request.query.clone().into_bytes();
         let in_query = !text.is_empty();
         if !in_query {
             text = body.beginning()?;
         }
         let default = request.default_format.clone();
-        if let Some(insert) = rows_follow(&text) {
+        if let Some(insert) = parse_insert(&text) {
             let format = insert.format.or(default).unwrap_or_else(|| "Values".to_owned());
             let mut before = Vec::new();
             let mut start = insert.rows_at as u64;
@@ -77,41 +76,41 @@ impl Job {
         Ok(Self { request, sql, format, rows: None })
     }
 
-    /// Runs to the end, saying how it goes. Blocks.
-    pub(crate) fn run(self, engine: &Engine, outlet: &Outlet) {
-        let end = match self.perform(engine, outlet) {
+    /// Runs the statement and sends its events. Blocks.
+    pub(crate) fn run(self, engine: &Engine, events: &EventSender) {
+        let end = match self.execute(engine, events) {
             Ok(counts) => Event::Done(counts),
             Err(exception) => Event::Failed(exception),
         };
-        // A client that has gone needs no last word.
-        let _gone = outlet.send(end);
+        // Fails if the client has disconnected.
+        let _disconnected = events.send(end);
     }
 
-    fn perform(self, engine: &Engine, outlet: &Outlet) -> Result<[u64; 4], Exception> {
+    fn execute(self, engine: &Engine, events: &EventSender) -> Result<[u64; 4], Exception> {
         let mut connection = engine.session(&self.request)?;
         let Self { request, sql, format, rows } = self;
         if let Some(rows) = rows {
             return insert(&mut connection, &sql, &format, &request, rows);
         }
         if connection.count_statements(&sql) > 1 {
-            let said = "Syntax error (Multi-statements are not allowed)";
-            return Err(Exception::new(62, "SYNTAX_ERROR", said));
+            let message = "Syntax error (Multi-statements are not allowed)";
+            return Err(Exception::new(62, "SYNTAX_ERROR", message));
         }
         if let Some(header) = header_of_pieces(&format)
-            && comes_in_pieces(&sql)
+            && is_streamable(&sql)
             && !request.wait_for_end
             && !request.settings.iter().any(|(name, _)| name == "extremes")
         {
             match connection.stream(&sql, &format, &request.parameters) {
-                Ok(stream) => return forward(stream, header, outlet),
-                // `WITH … INSERT`, say: the library looks before it runs, so nothing has happened yet.
+                Ok(stream) => return forward(stream, header, events),
+                // For example `WITH … INSERT`. The library checks before it runs, so nothing has been executed yet.
                 Err(refused) if refused.text.contains("Streaming query is not supported") => {}
                 Err(exception) => return Err(exception),
             }
         }
         let output = connection.query(&sql, &format, &request.parameters)?;
         let counts = output.counts();
-        outlet.send(Event::Piece(Bytes::from_owner(output)))?;
+        events.send(Event::Piece(Bytes::from_owner(output)))?;
         Ok(counts)
     }
 }
@@ -124,16 +123,17 @@ fn insert(
     mut rows: Rows,
 ) -> Result<[u64; 4], Exception> {
     let mut insert = connection.insert(sql, format, &request.parameters)?;
-    let sent =
-        insert.append(&rows.before).and_then(|()| rows.body.each(rows.start, |piece| insert.append(piece)));
-    match sent {
-        // Finished even so: only then does the engine say what was wrong with the rows.
-        Err(noticed) => Err(insert.finish().err().unwrap_or(noticed)),
+    let appended = insert
+        .append(&rows.before)
+        .and_then(|()| rows.body.for_each_piece(rows.start, |piece| insert.append(piece)));
+    match appended {
+        // Finishes all the same: only then does the engine return the error of the rows.
+        Err(error) => Err(insert.finish().err().unwrap_or(error)),
         Ok(()) => insert.finish().map(|output| output.counts()),
     }
 }
 
-fn forward(mut stream: Stream<'_>, header: Header, outlet: &Outlet) -> Result<[u64; 4], Exception> {
+fn forward(mut stream: Stream<'_>, header: Header, events: &EventSender) -> Result<[u64; 4], Exception> {
     let mut counts = [0; 4];
     let mut first = true;
     while let Some(piece) = stream.next()? {
@@ -142,7 +142,7 @@ fn forward(mut stream: Stream<'_>, header: Header, outlet: &Outlet) -> Result<[u
         }
         let skip = if first { 0 } else { header.length(piece.as_ref()) };
         first = false;
-        outlet.send(Event::Piece(without(piece, skip)))?;
+        events.send(Event::Piece(without(piece, skip)))?;
     }
     Ok(counts)
 }
@@ -152,17 +152,16 @@ fn without(piece: Output, skip: usize) -> Bytes {
     bytes.slice(skip.min(bytes.len())..)
 }
 
-/// Where a job's events go.
-pub(crate) struct Outlet {
-    /// To the answer.
+/// Sends a job's events to the response from a blocking thread.
+pub(crate) struct EventSender {
     pub(crate) events: mpsc::Sender<Event>,
-    /// To wait on it with a limit.
+    /// The runtime of the send timeout.
     pub(crate) runtime: Handle,
 }
 
-impl Outlet {
+impl EventSender {
     fn send(&self, event: Event) -> Result<(), Exception> {
         let sent = self.runtime.block_on(async { self.events.send_timeout(event, SEND_TIMEOUT).await });
-        sent.map_err(|_| Exception::new(24, "CANNOT_WRITE_TO_OSTREAM", "the client takes no more"))
+        sent.map_err(|_| Exception::new(24, "CANNOT_WRITE_TO_OSTREAM", "the client reads no more"))
     }
 }

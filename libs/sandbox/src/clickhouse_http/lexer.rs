@@ -1,31 +1,29 @@
-//! Just enough of ClickHouse's lexer to step over a statement: strings, comments and brackets hide what is
-//! inside them.
+//! A subset of ClickHouse's lexer: words and marks, with strings and comments skipped and brackets counted.
 
 use std::ops::Range;
 
-/// A word, or a mark outside strings and comments, with its place in the text.
+/// A token outside strings and comments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Token {
-    /// Where it stands.
+    /// Its range in the text.
     pub(crate) at: Range<usize>,
-    /// Brackets open around it.
+    /// The number of open brackets around it.
     pub(crate) depth: usize,
-    /// What it is.
     pub(crate) kind: Kind,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A bare word: keyword, name or number.
     Word,
-    /// Something in quotes.
+    /// A quoted string or name.
     Quoted,
     /// Any other single character.
     Mark(u8),
 }
 
-/// The tokens of a text, one after the other.
+/// An iterator over the tokens of a text.
 pub(crate) struct Tokens<'t> {
     text: &'t [u8],
     at: usize,
@@ -33,7 +31,6 @@ pub(crate) struct Tokens<'t> {
 }
 
 impl<'t> Tokens<'t> {
-    /// Begins at the text's start.
     pub(crate) fn new(text: &'t [u8]) -> Self {
         Self { text, at: 0, depth: 0 }
     }
@@ -42,8 +39,8 @@ impl<'t> Tokens<'t> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The offset just past the needle, counted from the rest's start, or the rest's end.
-    fn past(&self, from: usize, needle: &[u8]) -> usize {
+    /// Returns the offset after the needle, relative to the rest, or the rest's length.
+    fn offset_after(&self, from: usize, needle: &[u8]) -> usize {
         let rest = self.rest();
         let found =
             rest.get(from..).and_then(|tail| tail.windows(needle.len()).position(|part| part == needle));
@@ -56,7 +53,7 @@ impl<'t> Tokens<'t> {
         while let Some(&byte) = rest.get(at) {
             match byte {
                 b'\\' => at += 2,
-                // A doubled quote stands for itself.
+                // A doubled quote is an escaped quote.
                 _ if byte == quote && rest.get(at + 1) == Some(&quote) => at += 2,
                 _ if byte == quote => return at + 1,
                 _ => at += 1,
@@ -75,9 +72,9 @@ impl Iterator for Tokens<'_> {
             let &first = rest.first()?;
             let (kind, length) = match first {
                 b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c | 0 => (None, 1),
-                b'-' if rest.starts_with(b"--") => (None, self.past(2, b"\n")),
-                b'#' if matches!(rest.get(1), Some(b' ' | b'!')) => (None, self.past(1, b"\n")),
-                b'/' if rest.starts_with(b"/*") => (None, self.past(2, b"*/")),
+                b'-' if rest.starts_with(b"--") => (None, self.offset_after(2, b"\n")),
+                b'#' if matches!(rest.get(1), Some(b' ' | b'!')) => (None, self.offset_after(1, b"\n")),
+                b'/' if rest.starts_with(b"/*") => (None, self.offset_after(2, b"*/")),
                 b'\'' | b'"' | b'`' => (Some(Kind::Quoted), self.quoted(first)),
                 _ if is_word(first) => {
                     let length = rest.iter().position(|&byte| !is_word(byte)).unwrap_or(rest.len());
@@ -110,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_comments_and_brackets_hide_what_is_inside() {
+    fn skips_strings_and_comments_and_counts_brackets() {
         let text = b"a -- x ' y\n /* ( */ 'it''s \\' (' `q` (b) c";
         let words: Vec<_> = Tokens::new(text)
             .filter(|token| token.kind == Kind::Word)

@@ -1,4 +1,4 @@
-//! A request to ClickHouse's HTTP interface, read: which statement, for whom, under which settings.
+//! A parsed request to ClickHouse's HTTP interface: statement, user, settings.
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
@@ -7,45 +7,44 @@ use base64::Engine as _;
 use super::exception::Exception;
 use super::frames::Encoding;
 
-/// Arguments of the interface that mean nothing here and are taken without a word.
+/// Arguments of the interface that have no effect here and are ignored.
 const IGNORED: [&str; 5] = ["quota_key", "stacktrace", "buffer_size", "client_protocol_version", "query_id"];
-/// Arguments whose meaning needs what a front over a library doesn't have.
-const REFUSED: [&str; 3] = ["session_id", "role", "close_session"];
+/// Arguments that need features libchdb doesn't have.
+const UNSUPPORTED: [&str; 3] = ["session_id", "role", "close_session"];
 
-/// Everything a request says apart from its body.
+/// A request without its body.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
-    /// The `query` argument; the body follows it, or is the statement where this is empty.
+    /// The `query` argument. The body continues it, or is the whole statement if this is empty.
     pub(crate) query: String,
     /// Values of `{name:Type}`.
     pub(crate) parameters: Vec<(String, String)>,
-    /// Settings of this statement alone.
+    /// Settings of this statement.
     pub(crate) settings: Vec<(String, String)>,
-    /// Where unqualified tables are.
+    /// The database of unqualified tables.
     pub(crate) database: Option<String>,
-    /// The format of a statement that names none.
+    /// The output format of a statement without one.
     pub(crate) default_format: Option<String>,
-    /// Who asks; `default` if nobody is named.
+    /// The user; `None` means `default`.
     pub(crate) user: Option<String>,
-    /// Their password.
     pub(crate) password: Option<String>,
-    /// The caller's name for this statement.
+    /// The client's id of this statement.
     pub(crate) query_id: Option<String>,
-    /// Nothing may be written: the request is a GET.
+    /// Whether writing is forbidden, because the request is a GET.
     pub(crate) readonly: bool,
-    /// The body comes in ClickHouse's compressed blocks.
+    /// Whether the body consists of ClickHouse's compressed blocks.
     pub(crate) compressed_body: bool,
-    /// Answer only once the statement has ended.
+    /// Whether to respond only after the statement has ended.
     pub(crate) wait_for_end: bool,
     /// `compress=1`.
     pub(crate) compress: bool,
-    /// By which the statement is found while it runs, if it is to end with its client.
-    pub(crate) mark: Option<String>,
+    /// The id by which the running statement is cancelled if its client disconnects.
+    pub(crate) kill_id: Option<String>,
 }
 
 impl Request {
-    /// Reads address and headers.
-    pub(crate) fn read(parts: &Parts) -> Result<Self, Exception> {
+    /// Parses the URL and the headers.
+    pub(crate) fn parse(parts: &Parts) -> Result<Self, Exception> {
         let header = |name: &str| Some(parts.headers.get(name)?.to_str().ok()?.to_owned());
         let (user, password) = basic(&parts.headers).unzip();
         let mut request = Self {
@@ -64,7 +63,7 @@ impl Request {
     }
 
     fn argument(&mut self, name: &str, value: String) -> Result<(), Exception> {
-        let yes = || value == "1" || value.eq_ignore_ascii_case("true");
+        let is_true = || value == "1" || value.eq_ignore_ascii_case("true");
         match name {
             "query" => self.query.push_str(&value),
             "database" => self.database = Some(value),
@@ -72,12 +71,14 @@ impl Request {
             "user" => self.user = Some(value),
             "password" => self.password = Some(value),
             "query_id" => self.query_id = Some(value),
-            "compress" => self.compress = yes(),
-            "decompress" => self.compressed_body = yes(),
-            "wait_end_of_query" => self.wait_for_end = yes(),
-            _ if REFUSED.contains(&name) => {
-                let said = format!("The sandbox's ClickHouse has no sessions and roles, so no `{name}`");
-                return Err(Exception::new(48, "NOT_IMPLEMENTED", said));
+            "compress" => self.compress = is_true(),
+            "decompress" => self.compressed_body = is_true(),
+            "wait_end_of_query" => self.wait_for_end = is_true(),
+            _ if UNSUPPORTED.contains(&name) => {
+                let message = format!(
+                    "The sandbox's ClickHouse has no sessions and roles, so `{name}` is not supported"
+                );
+                return Err(Exception::new(48, "NOT_IMPLEMENTED", message));
             }
             _ if IGNORED.contains(&name) => {}
             _ => match name.strip_prefix("param_") {
@@ -88,7 +89,7 @@ impl Request {
         Ok(())
     }
 
-    /// A part of a multipart body: the statement, or a parameter.
+    /// Adds a part of a multipart body: the statement, or a parameter.
     pub(crate) fn part(&mut self, name: &str, value: String) -> Result<(), Exception> {
         if name == "query" || name.starts_with("param_") {
             return self.argument(name, value);
@@ -100,16 +101,16 @@ impl Request {
         ))
     }
 
-    /// Whether the statement is to end when its client hangs up: asked for, and granted to what writes nothing.
-    pub(crate) fn ends_with_client(&self) -> bool {
-        let set = |wanted: &str| {
-            let found = self.settings.iter().rfind(|(name, _)| name == wanted);
+    /// Returns whether to cancel the statement when its client disconnects: if requested, and only if it writes nothing.
+    pub(crate) fn cancels_on_disconnect(&self) -> bool {
+        let is_set = |setting: &str| {
+            let found = self.settings.iter().rfind(|(name, _)| name == setting);
             found.is_some_and(|(_, value)| value != "0" && value != "false")
         };
-        set("cancel_http_readonly_queries_on_client_close") && (self.readonly || set("readonly"))
+        is_set("cancel_http_readonly_queries_on_client_close") && (self.readonly || is_set("readonly"))
     }
 
-    /// How the answer is to be encoded.
+    /// Returns the encoding of the response.
     pub(crate) fn encoding(&self, headers: &HeaderMap) -> Encoding {
         let allowed = |(name, value): &(String, String)| name == "enable_http_compression" && value == "1";
         let accepts = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
@@ -124,33 +125,32 @@ impl Request {
 }
 
 fn basic(headers: &HeaderMap) -> Option<(String, String)> {
-    let sent = headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Basic ")?;
-    let plain = base64::engine::general_purpose::STANDARD.decode(sent).ok()?;
-    let (user, password) = std::str::from_utf8(&plain).ok()?.split_once(':')?;
+    let encoded = headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Basic ")?;
+    let decoded = base64::engine::general_purpose::STANDARD.decode(encoded).ok()?;
+    let (user, password) = std::str::from_utf8(&decoded).ok()?.split_once(':')?;
     Some((user.to_owned(), password.to_owned()))
 }
 
-/// The one account of a front.
+/// The only user.
 #[derive(Debug, Clone)]
 pub(crate) struct Account {
-    /// Its name.
     pub(crate) user: String,
-    /// Its password; empty lets everybody in.
+    /// The password; empty admits every client.
     pub(crate) password: String,
 }
 
 impl Account {
-    /// Whether the request comes from this account.
-    pub(crate) fn admit(&self, request: &Request) -> Result<(), Exception> {
+    /// Checks the request's user and password.
+    pub(crate) fn authenticate(&self, request: &Request) -> Result<(), Exception> {
         use subtle::ConstantTimeEq as _;
         let user = request.user.as_deref().unwrap_or("default");
         let password = request.password.as_deref().unwrap_or_default();
         if user == self.user && bool::from(password.as_bytes().ct_eq(self.password.as_bytes())) {
             return Ok(());
         }
-        let said = format!(
+        let message = format!(
             "{user}: Authentication failed: password is incorrect, or there is no user with such name."
         );
-        Err(Exception::new(516, "AUTHENTICATION_FAILED", said))
+        Err(Exception::new(516, "AUTHENTICATION_FAILED", message))
     }
 }

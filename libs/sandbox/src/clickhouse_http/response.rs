@@ -1,8 +1,8 @@
-//! An answer of ClickHouse's HTTP interface, made of a job's events.
+//! A response of ClickHouse's HTTP interface, built from a job's events.
 //!
-//! The first megabyte is held back, as ClickHouse does: a statement that fails within it gets a proper
-//! status. Later a status can't be taken back; then the error stands in the body's last chunk, in the form
-//! that the `X-ClickHouse-Exception-Tag` header announces, and the connection breaks off.
+//! As in ClickHouse, the first megabyte is buffered, so that a statement that fails within it gets an error status. After
+//! that the status is sent: the error then goes into the body's last chunk, in the format that the
+//! `X-ClickHouse-Exception-Tag` header announces, and the connection is closed.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -18,42 +18,40 @@ use super::formats::media_type;
 use super::frames::Encoding;
 use super::job::Event;
 
-const HELD_BACK: usize = 1 << 20;
-/// Time for a client to read an error in the body's last chunk.
-const LINGER: Duration = Duration::from_secs(2);
+const BUFFERED_BYTES: usize = 1 << 20;
+/// Time for a client to read an error from the body's last chunk.
+const CLOSE_DELAY: Duration = Duration::from_secs(2);
 
-/// What is known of an answer before its statement runs.
-pub(crate) struct Outline {
-    /// The statement's id.
+/// The part of a response that is known before the statement runs.
+pub(crate) struct ResponseHead {
     pub(crate) query_id: String,
-    /// The format of the answer's rows.
+    /// The format of the rows.
     pub(crate) format: String,
-    /// How its bytes go over the wire.
     pub(crate) encoding: Encoding,
-    /// Sixteen letters that no data holds by chance.
+    /// The exception tag: sixteen random letters, which don't occur in data by chance.
     pub(crate) tag: String,
 }
 
-impl Outline {
-    /// Waits until it is clear what the answer is, and begins it.
-    pub(crate) async fn answer(self, mut events: mpsc::Receiver<Event>) -> Response<Body> {
+impl ResponseHead {
+    /// Waits for the statement's end or the first megabyte of output, and returns the response.
+    pub(crate) async fn respond(self, mut events: mpsc::Receiver<Event>) -> Response<Body> {
         let started = Instant::now();
-        let mut held = VecDeque::new();
+        let mut buffered = VecDeque::new();
         let mut size = 0;
-        while size <= HELD_BACK {
+        while size <= BUFFERED_BYTES {
             match events.recv().await {
                 Some(Event::Piece(piece)) => {
                     size += piece.len();
-                    held.push_back(piece);
+                    buffered.push_back(piece);
                 }
-                Some(Event::Done(counts)) => return self.whole(&held, summary(counts, started)),
-                Some(Event::Failed(exception)) => return self.refusal(&exception),
-                None => return self.refusal(&Exception::from_engine("the statement's thread ended early")),
+                Some(Event::Done(counts)) => return self.whole(&buffered, summary(counts, started)),
+                Some(Event::Failed(exception)) => return self.error(&exception),
+                None => return self.error(&Exception::from_engine("the statement's thread exited early")),
             }
         }
         let tag = self.tag.clone();
-        let mut response = Response::new(Body::from_stream(rest(held, events, self.encoding, tag)));
-        self.head(&mut response, summary([0; 4], started));
+        let mut response = Response::new(Body::from_stream(rest(buffered, events, self.encoding, tag)));
+        self.set_headers(&mut response, summary([0; 4], started));
         set(&mut response, "x-clickhouse-exception-tag", &self.tag);
         response
     }
@@ -63,15 +61,15 @@ impl Outline {
         for piece in pieces {
             match self.encoding.encode(piece.clone()) {
                 Ok(piece) => bytes.extend_from_slice(&piece),
-                Err(error) => return self.refusal(&Exception::from_engine(&error.to_string())),
+                Err(error) => return self.error(&Exception::from_engine(&error.to_string())),
             }
         }
         let mut response = Response::new(Body::from(bytes.freeze()));
-        self.head(&mut response, summary);
+        self.set_headers(&mut response, summary);
         response
     }
 
-    fn head(&self, response: &mut Response<Body>, summary: String) {
+    fn set_headers(&self, response: &mut Response<Body>, summary: String) {
         set(response, header::CONTENT_TYPE.as_str(), media_type(&self.format));
         set(response, "x-clickhouse-format", &self.format);
         set(response, "x-clickhouse-summary", &summary);
@@ -81,21 +79,21 @@ impl Outline {
         }
     }
 
-    fn refusal(&self, exception: &Exception) -> Response<Body> {
-        let mut response = refusal(exception);
+    fn error(&self, exception: &Exception) -> Response<Body> {
+        let mut response = error_response(exception);
         set(&mut response, "x-clickhouse-query-id", &self.query_id);
         response
     }
 }
 
-/// The answer to a request that failed before a byte of output.
-pub(crate) fn refusal(exception: &Exception) -> Response<Body> {
+/// Returns the response to a request that failed before any output.
+pub(crate) fn error_response(exception: &Exception) -> Response<Body> {
     let mut response = plain(exception.status(), exception.line());
     set(&mut response, "x-clickhouse-exception-code", &exception.code.to_string());
     response
 }
 
-/// A short text.
+/// Returns a plain-text response.
 pub(crate) fn plain(status: StatusCode, text: impl Into<Body>) -> Response<Body> {
     let mut response = Response::new(text.into());
     *response.status_mut() = status;
@@ -104,7 +102,7 @@ pub(crate) fn plain(status: StatusCode, text: impl Into<Body>) -> Response<Body>
 }
 
 fn set(response: &mut Response<Body>, name: &'static str, value: &str) {
-    // A value that no header can hold (a query id with a line's end) is left out.
+    // Skips values that are invalid in a header, such as a query id with a line break.
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(HeaderName::from_static(name), value);
     }
@@ -117,51 +115,53 @@ fn summary([read_rows, read_bytes, written_rows, written_bytes]: [u64; 4], start
     )
 }
 
-/// What follows the held-back pieces.
+/// The state of a body that is being sent.
 enum Rest {
-    Flowing(VecDeque<Bytes>, mpsc::Receiver<Event>),
-    /// The error is on its way; what remains is to break off.
-    Broken,
-    Over,
+    Streaming(VecDeque<Bytes>, mpsc::Receiver<Event>),
+    /// The error has been sent; the connection is about to be closed.
+    Failed,
+    Ended,
 }
 
 fn rest(
-    held: VecDeque<Bytes>,
+    buffered: VecDeque<Bytes>,
     events: mpsc::Receiver<Event>,
     encoding: Encoding,
     tag: String,
 ) -> impl Stream<Item = std::io::Result<Bytes>> {
-    stream::unfold(Rest::Flowing(held, events), move |state| {
+    stream::unfold(Rest::Streaming(buffered, events), move |state| {
         let tag = tag.clone();
         async move {
-            let (mut held, mut events) = match state {
-                Rest::Flowing(held, events) => (held, events),
-                Rest::Broken => {
-                    // Breaking off throws away what still waits for the client, the error included. A client
-                    // that has read it hangs up, which ends this; the others lose their connection then.
-                    let _hung_up = tokio::time::timeout(LINGER, std::future::pending::<()>()).await;
-                    return Some((Err(std::io::Error::other("the statement failed")), Rest::Over));
+            let (mut buffered, mut events) = match state {
+                Rest::Streaming(buffered, events) => (buffered, events),
+                Rest::Failed => {
+                    // Closing the connection discards unread data, the error included. A client that has read it
+                    // disconnects, which ends this wait; the others are disconnected after it.
+                    let _disconnected = tokio::time::timeout(CLOSE_DELAY, std::future::pending::<()>()).await;
+                    return Some((Err(std::io::Error::other("the statement failed")), Rest::Ended));
                 }
-                Rest::Over => return None,
+                Rest::Ended => return None,
             };
-            let event = match held.pop_front() {
+            let event = match buffered.pop_front() {
                 Some(piece) => Some(Event::Piece(piece)),
                 None => events.recv().await,
             };
             match event {
-                Some(Event::Piece(piece)) => Some((encoding.encode(piece), Rest::Flowing(held, events))),
+                Some(Event::Piece(piece)) => {
+                    Some((encoding.encode(piece), Rest::Streaming(buffered, events)))
+                }
                 Some(Event::Done(_)) => None,
                 Some(Event::Failed(exception)) => {
-                    Some((encoding.encode(last_words(&exception, &tag)), Rest::Broken))
+                    Some((encoding.encode(trailer(&exception, &tag)), Rest::Failed))
                 }
-                None => Some((Err(std::io::Error::other("the statement's thread ended")), Rest::Over)),
+                None => Some((Err(std::io::Error::other("the statement's thread exited")), Rest::Ended)),
             }
         }
     })
 }
 
-/// The form since ClickHouse 25.11; the length counts the message with its line's end.
-fn last_words(exception: &Exception, tag: &str) -> Bytes {
+/// Returns the error in the format since ClickHouse 25.11. The length includes the message's line break.
+fn trailer(exception: &Exception, tag: &str) -> Bytes {
     let message = exception.line();
     let length = message.len();
     Bytes::from(format!("\r\n__exception__\r\n{tag}\r\n{message}{length} {tag}\r\n__exception__\r\n"))

@@ -1,4 +1,4 @@
-//! The front's door: requests in, answers out, an orderly end.
+//! The HTTP server of the interface, and its graceful shutdown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,23 +13,23 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::ClickhouseHttpArgs;
+use super::arguments::ClickhouseHttpArgs;
 use super::body::receive;
 use super::engine::Engine;
 use super::exception::Exception;
-use super::job::{Event, Job, Outlet};
+use super::job::{Event, EventSender, Job};
 use super::request::{Account, Request};
-use super::response::{Outline, plain, refusal};
+use super::response::{ResponseHead, error_response, plain};
 use crate::secret;
 
-/// Requests under way get this long to end after SIGTERM.
+/// Time for running requests after SIGTERM.
 const GRACE: Duration = Duration::from_secs(10);
-/// Pieces of an answer that wait for the client; beyond them the engine waits.
-const PIECES_AHEAD: usize = 4;
-/// How long a statement that was told to end gets before it is told again.
-const BETWEEN_KILLS: Duration = Duration::from_millis(100);
+/// Pieces buffered for a client. The engine waits while the buffer is full.
+const BUFFERED_PIECES: usize = 4;
+/// Interval between attempts to cancel a statement.
+const KILL_INTERVAL: Duration = Duration::from_millis(100);
 
-struct Front {
+struct ClickhouseHttp {
     engine: Engine,
     account: Account,
 }
@@ -42,23 +42,23 @@ pub(super) async fn serve(args: ClickhouseHttpArgs) -> Result<()> {
     let listener =
         TcpListener::bind(args.listen).await.with_context(|| format!("listening on {}", args.listen))?;
     let listener = listener.tap_io(|stream| {
-        // Without it an answer's end waits for the kernel's timer; failing only costs time.
+        // Otherwise the end of a response waits for the kernel's timer. A failure only costs time.
         let _slower = stream.set_nodelay(true);
     });
-    let open = move || Engine::open(&args.lib, &args.data, args.connections);
+    let open = move || Engine::open(&args.lib, &args.data, args.max_concurrent);
     let engine = tokio::task::spawn_blocking(open).await??;
-    let front = Arc::new(Front { engine, account: Account { user: args.user, password } });
+    let state = Arc::new(ClickhouseHttp { engine, account: Account { user: args.user, password } });
 
-    let ending = Arc::new(Notify::new());
+    let shutdown = Arc::new(Notify::new());
     let router = Router::new()
         .route("/ping", any(ping))
         .route("/replicas_status", any(ping))
         .route("/", any(statement))
         .fallback(unknown)
-        .with_state(Arc::clone(&front));
+        .with_state(Arc::clone(&state));
     let server = axum::serve(listener, router).with_graceful_shutdown({
-        let ending = Arc::clone(&ending);
-        async move { ending.notified().await }
+        let shutdown = Arc::clone(&shutdown);
+        async move { shutdown.notified().await }
     });
     let mut server = tokio::spawn(server.into_future());
 
@@ -68,10 +68,10 @@ pub(super) async fn serve(args: ClickhouseHttpArgs) -> Result<()> {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
-    ending.notify_one();
-    // A client that keeps its connection busy doesn't keep the process.
+    shutdown.notify_one();
+    // A client with a busy connection doesn't prevent the exit.
     if tokio::time::timeout(GRACE, server).await.is_err() {
-        tracing::warn!("ending with requests still under way");
+        tracing::warn!("exiting with requests still running");
     }
     Ok(())
 }
@@ -84,63 +84,65 @@ async fn unknown(request: HttpRequest) -> Response<Body> {
     plain(StatusCode::NOT_FOUND, format!("There is no handle {}\n", request.uri().path()))
 }
 
-async fn statement(State(front): State<Arc<Front>>, request: HttpRequest) -> Response<Body> {
+async fn statement(State(server): State<Arc<ClickhouseHttp>>, request: HttpRequest) -> Response<Body> {
     if request.method() == Method::GET && request.uri().query().is_none() {
         return ping().await;
     }
-    front.perform(request).await.unwrap_or_else(|exception| refusal(&exception))
+    server.execute(request).await.unwrap_or_else(|exception| error_response(&exception))
 }
 
-impl Front {
-    async fn perform(self: Arc<Self>, http: HttpRequest) -> Result<Response<Body>, Exception> {
+impl ClickhouseHttp {
+    async fn execute(self: Arc<Self>, http: HttpRequest) -> Result<Response<Body>, Exception> {
         let (parts, body) = http.into_parts();
-        let mut request = Request::read(&parts)?;
-        self.account.admit(&request)?;
+        let mut request = Request::parse(&parts)?;
+        self.account.authenticate(&request)?;
         let body = receive(body, &parts.headers, &mut request, &self.engine.spool).await?;
         let encoding = request.encoding(&parts.headers);
         let query_id = request.query_id.clone().unwrap_or_else(random_id);
-        request.mark = request.ends_with_client().then(random_id);
-        let mark = request.mark.clone();
+        request.kill_id = request.cancels_on_disconnect().then(random_id);
+        let kill_id = request.kill_id.clone();
         let job = Job::plan(request, body)?;
         let tag = random_id().bytes().filter(|byte| *byte != b'-').map(letter).take(16).collect();
-        let outline = Outline { query_id, format: job.format.clone(), encoding, tag };
+        let head = ResponseHead { query_id, format: job.format.clone(), encoding, tag };
 
-        let closed = |_| Exception::new(236, "ABORTED", "the sandbox's ClickHouse is ending");
-        let place = Arc::clone(&self.engine.places).acquire_owned().await.map_err(closed)?;
-        let (events, outcome) = mpsc::channel(PIECES_AHEAD);
-        let (running, over) = oneshot::channel::<()>();
-        if let Some(mark) = mark {
-            tokio::spawn(Arc::clone(&self).end_with_client(mark, events.clone(), over));
+        let closed = |_| Exception::new(236, "ABORTED", "the sandbox's ClickHouse is shutting down");
+        let permit = Arc::clone(&self.engine.permits).acquire_owned().await.map_err(closed)?;
+        let (events, receiver) = mpsc::channel(BUFFERED_PIECES);
+        let (running, ended) = oneshot::channel::<()>();
+        if let Some(kill_id) = kill_id {
+            tokio::spawn(Arc::clone(&self).cancel_on_disconnect(kill_id, events.clone(), ended));
         }
-        let outlet = Outlet { events, runtime: tokio::runtime::Handle::current() };
+        let events = EventSender { events, runtime: tokio::runtime::Handle::current() };
         tokio::task::spawn_blocking(move || {
-            job.run(&self.engine, &outlet);
-            drop((running, place));
+            job.run(&self.engine, &events);
+            drop((running, permit));
         });
-        Ok(outline.answer(outcome).await)
+        Ok(head.respond(receiver).await)
     }
 
-    /// Ends a statement that is still running when nobody takes its events any more: again and again, because it
-    /// may only be about to begin.
-    async fn end_with_client(
+    /// Cancels a statement whose events are no longer received. Repeats that until the statement has ended, because it may
+    /// not have begun yet.
+    async fn cancel_on_disconnect(
         self: Arc<Self>,
-        mark: String,
+        kill_id: String,
         events: mpsc::Sender<Event>,
-        mut over: oneshot::Receiver<()>,
+        mut ended: oneshot::Receiver<()>,
     ) {
         tokio::select! {
-            _ = &mut over => return,
+            _ = &mut ended => return,
             () = events.closed() => {}
         }
-        let mut turns = tokio::time::interval(BETWEEN_KILLS);
+        let mut ticks = tokio::time::interval(KILL_INTERVAL);
         loop {
             tokio::select! {
-                _ = &mut over => return,
-                _ = turns.tick() => {}
+                _ = &mut ended => return,
+                _ = ticks.tick() => {}
             }
-            let (front, mark) = (Arc::clone(&self), mark.clone());
-            if let Ok(Err(exception)) = tokio::task::spawn_blocking(move || front.engine.kill(&mark)).await {
-                tracing::warn!(%exception, "a statement that nobody waits for runs on");
+            let (server, kill_id) = (Arc::clone(&self), kill_id.clone());
+            if let Ok(Err(exception)) =
+                tokio::task::spawn_blocking(move || server.engine.kill(&kill_id)).await
+            {
+                tracing::warn!(%exception, "can't cancel a statement of a disconnected client");
             }
         }
     }
@@ -150,7 +152,7 @@ fn random_id() -> String {
     uuid::Builder::from_random_bytes(secret::random()).into_uuid().to_string()
 }
 
-/// A hexadecimal digit as a letter: an exception's tag is letters alone.
+/// Maps a hexadecimal digit to a letter, because an exception tag has letters only.
 fn letter(digit: u8) -> char {
     char::from(if digit.is_ascii_digit() { digit - b'0' + b'g' } else { digit })
 }

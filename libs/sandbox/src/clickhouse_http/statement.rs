@@ -1,29 +1,29 @@
-//! What the front must know of a statement before the engine sees it: whether it is an INSERT whose rows
-//! follow, where those begin, and in which format a SELECT answers.
+//! Analysis of a statement before the engine runs it: whether it is an INSERT with rows, where the rows begin, and the
+//! output format of a SELECT.
 
 use std::ops::Range;
 
 use super::lexer::{Kind, Token, Tokens};
 
-/// An INSERT whose rows stand behind it.
+/// An INSERT followed by its rows.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct RowsFollow {
-    /// The statement up to its FORMAT or VALUES.
+pub(crate) struct InsertWithRows {
+    /// The statement before its FORMAT or VALUES.
     pub(crate) head: Range<usize>,
-    /// The rows' format; `None` where the statement leaves it to the request.
+    /// The rows' format, or `None` if the request defines it.
     pub(crate) format: Option<String>,
-    /// Where the rows begin.
+    /// The offset of the rows.
     pub(crate) rows_at: usize,
 }
 
-/// Takes an INSERT apart. `None` for everything else, `INSERT … SELECT` included.
-pub(crate) fn rows_follow(text: &[u8]) -> Option<RowsFollow> {
+/// Parses an INSERT. Returns `None` for other statements, including `INSERT … SELECT`.
+pub(crate) fn parse_insert(text: &[u8]) -> Option<InsertWithRows> {
     let is = |token: &Token, word: &str| is_word(text, token, word);
     let mut tokens = Tokens::new(text).peekable();
     let start = tokens.next_if(|token| is(token, "INSERT"))?.at.start;
     tokens.next_if(|token| is(token, "INTO"));
     tokens.next_if(|token| is(token, "TABLE"));
-    // The table's own name may be any word, VALUES and FORMAT included.
+    // The table's name may be any word, including VALUES and FORMAT.
     tokens.next_if(|token| is(token, "FUNCTION"));
     tokens.next()?;
     while tokens.next_if(|token| token.kind == Kind::Mark(b'.')).is_some() {
@@ -38,19 +38,19 @@ pub(crate) fn rows_follow(text: &[u8]) -> Option<RowsFollow> {
         }
         if is(&token, "VALUES") {
             let format = Some("Values".to_owned());
-            return Some(RowsFollow { head: start..token.at.start, format, rows_at: token.at.end });
+            return Some(InsertWithRows { head: start..token.at.start, format, rows_at: token.at.end });
         }
         if is(&token, "FORMAT") {
             let name = tokens.next().filter(|name| name.kind == Kind::Word)?;
             let format = String::from_utf8(text.get(name.at.clone())?.to_vec()).ok();
             let rows_at = after_format(text, name.at.end);
-            return Some(RowsFollow { head: start..token.at.start, format, rows_at });
+            return Some(InsertWithRows { head: start..token.at.start, format, rows_at });
         }
     }
-    Some(RowsFollow { head: start..text.len(), format: None, rows_at: text.len() })
+    Some(InsertWithRows { head: start..text.len(), format: None, rows_at: text.len() })
 }
 
-/// As ClickHouse: blanks, then at most one line's end, belong to the statement; the rest is data.
+/// Returns the offset of the data. As in ClickHouse, blanks and at most one line break belong to the statement.
 fn after_format(text: &[u8], mut at: usize) -> usize {
     while matches!(text.get(at), Some(b' ' | b'\t' | 0x0c)) {
         at += 1;
@@ -59,7 +59,7 @@ fn after_format(text: &[u8], mut at: usize) -> usize {
     at + usize::from(text.get(at) == Some(&b'\n'))
 }
 
-/// The format a statement names for its own output: a FORMAT clause at its end.
+/// Returns the format in the FORMAT clause at the statement's end.
 pub(crate) fn output_format(text: &[u8]) -> Option<&str> {
     let is = |token: &Token, word: &str| is_word(text, token, word);
     let mut found = None;
@@ -75,9 +75,9 @@ pub(crate) fn output_format(text: &[u8]) -> Option<&str> {
     std::str::from_utf8(text.get(found?)?).ok()
 }
 
-/// Whether a statement may be one whose output can be fetched piece by piece: a SELECT, without totals and
-/// extremes, which libchdb puts into pieces in the wrong place.
-pub(crate) fn comes_in_pieces(text: &[u8]) -> bool {
+/// Returns whether the output may be streamed: that of a SELECT without totals and extremes, which libchdb inserts at the
+/// wrong place in the pieces.
+pub(crate) fn is_streamable(text: &[u8]) -> bool {
     let mut tokens = Tokens::new(text).filter(|token| token.kind == Kind::Word);
     let select =
         tokens.next().is_some_and(|first| ["SELECT", "WITH"].iter().any(|word| is_word(text, &first, word)));
@@ -94,12 +94,12 @@ mod tests {
     use super::*;
 
     fn parts(text: &str) -> Option<(&str, Option<String>, &str)> {
-        let found = rows_follow(text.as_bytes())?;
+        let found = parse_insert(text.as_bytes())?;
         Some((&text[found.head], found.format, &text[found.rows_at..]))
     }
 
     #[test]
-    fn an_insert_is_cut_where_its_rows_begin() {
+    fn splits_an_insert_where_its_rows_begin() {
         let csv = Some("CSV".to_owned());
         let values = Some("Values".to_owned());
         let cases = [
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_without_rows_is_left_whole() {
+    fn does_not_split_a_statement_without_rows() {
         for text in [
             "INSERT INTO t SELECT 1",
             "SELECT 'INSERT INTO t VALUES'",
@@ -136,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn only_a_plain_select_comes_in_pieces() {
-        assert!(comes_in_pieces(b"/* x */ (SELECT 1) UNION ALL SELECT 2"));
+    fn only_a_plain_select_is_streamable() {
+        assert!(is_streamable(b"/* x */ (SELECT 1) UNION ALL SELECT 2"));
         for text in [
             "SHOW TABLES",
             "SELECT k, count() FROM t GROUP BY k WITH TOTALS",
             "SELECT 1 SETTINGS extremes = 1",
         ] {
-            assert!(!comes_in_pieces(text.as_bytes()), "{text}");
+            assert!(!is_streamable(text.as_bytes()), "{text}");
         }
     }
 

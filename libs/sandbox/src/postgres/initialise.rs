@@ -1,5 +1,5 @@
-//! An empty database: made in place for data that stays, copied from a template for data that doesn't (a
-//! second faster, and every test process wants one).
+//! Creation of an empty database: in place for persistent data; copied from a template for temporary data, which saves each
+//! test process a second.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
@@ -15,30 +15,30 @@ use crate::programs::Postgres as Programs;
 use crate::progress::{Progress, Step};
 use crate::{dirs, secret};
 
-/// Makes `home/data` and `home/password`, if they aren't there.
+/// Creates `data` and `password` in `dir`, unless they exist.
 pub(super) async fn in_place(
     programs: &Programs,
-    home: &Path,
+    dir: &Path,
     account: Option<Account>,
     progress: &Progress,
 ) -> Result<()> {
-    let (programs, home, progress) = (programs.clone(), home.to_owned(), progress.clone());
-    tokio::task::spawn_blocking(move || make(&programs, &home, account, &progress)).await?
+    let (programs, dir, progress) = (programs.clone(), dir.to_owned(), progress.clone());
+    tokio::task::spawn_blocking(move || create(&programs, &dir, account, &progress)).await?
 }
 
-/// Copies both from the template in the cache, which is made if it isn't there.
+/// Copies both from the template in the cache. Creates the template if it is missing.
 pub(super) async fn from_template(
     programs: &Programs,
-    home: &Path,
+    dir: &Path,
     account: Option<Account>,
     progress: &Progress,
 ) -> Result<()> {
-    let (programs, home, progress) = (programs.clone(), home.to_owned(), progress.clone());
+    let (programs, dir, progress) = (programs.clone(), dir.to_owned(), progress.clone());
     tokio::task::spawn_blocking(move || {
         let template = template(&programs, account, &progress)?;
-        copy(&template.join("data"), &home.join("data"))?;
-        copy(&template.join("password"), &home.join("password"))?;
-        account.map_or(Ok(()), |account| account.own(&home.join("data")))
+        copy(&template.join("data"), &dir.join("data"))?;
+        copy(&template.join("password"), &dir.join("password"))?;
+        account.map_or(Ok(()), |account| account.own(&dir.join("data")))
     })
     .await?
 }
@@ -49,30 +49,30 @@ fn template(programs: &Programs, account: Option<Account>, progress: &Progress) 
         Sha256::new().chain_update(version).chain_update(programs.server.as_os_str().as_encoded_bytes());
     let name: String = hex::encode(key.finalize()).chars().take(16).collect();
     let cache = dirs::cache_readable_by(account.as_ref())?;
-    let home = cache.join(format!("postgres-template-{name}"));
-    let lock = File::create(home.with_extension("lock"))?;
+    let dir = cache.join(format!("postgres-template-{name}"));
+    let lock = File::create(dir.with_extension("lock"))?;
     lock.lock()?;
-    if !home.is_dir() {
-        let partial = home.with_extension("partial");
+    if !dir.is_dir() {
+        let partial = dir.with_extension("partial");
         dirs::remove(&partial)?;
         fs::create_dir(&partial)?;
         fs::set_permissions(&partial, Permissions::from_mode(0o755))?;
-        make(programs, &partial, account, progress)?;
-        fs::rename(&partial, &home)?;
+        create(programs, &partial, account, progress)?;
+        fs::rename(&partial, &dir)?;
     }
-    Ok(home)
+    Ok(dir)
 }
 
-fn make(programs: &Programs, home: &Path, account: Option<Account>, progress: &Progress) -> Result<()> {
-    let (data, partial) = (home.join("data"), home.join("data.partial"));
+fn create(programs: &Programs, dir: &Path, account: Option<Account>, progress: &Progress) -> Result<()> {
+    let (data, partial) = (dir.join("data"), dir.join("data.partial"));
     if data.is_dir() {
         return Ok(());
     }
-    progress.report(Step::Initialising { what: super::WHAT });
-    let password = home.join("password");
-    secret::keep(&password)?;
+    progress.report(Step::Initialising { name: "Postgres" });
+    let password = dir.join("password");
+    secret::read_or_create(&password)?;
     let mut outcome = Ok(());
-    // By Unicode where this machine's C library knows that locale, by bytes alone where it doesn't.
+    // Unicode, or plain bytes if this machine's C library lacks that locale.
     for locale in ["C.UTF-8", "C"] {
         dirs::remove(&partial)?;
         fs::DirBuilder::new().mode(0o700).create(&partial)?;
@@ -102,9 +102,9 @@ fn initdb(
     }
     command.args(["--username=postgres", "--auth=scram-sha-256", "--encoding=UTF8", "--no-instructions"]);
     command.arg(format!("--locale={locale}")).arg("--pgdata").arg(data).arg("--pwfile").arg(password);
-    let said = command.output().context("running initdb")?;
-    if !said.status.success() {
-        bail!("initdb: {}: {}", said.status, String::from_utf8_lossy(&said.stderr).trim());
+    let output = command.output().context("running initdb")?;
+    if !output.status.success() {
+        bail!("initdb: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(())
 }
@@ -123,9 +123,9 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// After a crash, Postgres believes in its old process id; should that by now be another program's, it would
-/// not start. To be called when nobody lives in the folder: then a living process of that id is a stranger.
-pub(super) fn forget_recycled_process(data: &Path) -> Result<()> {
+/// Removes a `postmaster.pid` whose process id another process uses by now: Postgres would refuse to start. Call it when no
+/// process uses the directory, so that a process with that id can't be Postgres.
+pub(super) fn remove_stale_pid_file(data: &Path) -> Result<()> {
     let file = data.join("postmaster.pid");
     let Ok(text) = fs::read_to_string(&file) else { return Ok(()) };
     let recorded = text.lines().next().and_then(|line| line.trim().parse().ok());

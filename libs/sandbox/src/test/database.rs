@@ -7,33 +7,33 @@ use store::Config;
 use tokio::sync::OnceCell;
 use url::Url;
 
-use super::backends::{announced, must};
+use super::backends::{announcement, must};
 use crate::supervisor::Backend;
 
-/// Connections of one test's pool; the server takes 300.
+/// Connections of one test's pool. The server allows 300.
 const CONNECTIONS: u32 = 10;
 const TEMPLATE: &str = "template_migrated";
 
 static MIGRATED: OnceCell<()> = OnceCell::const_new();
 static COUNT: AtomicU32 = AtomicU32::new(1);
 
-/// A database of this test's own, migrated and empty. Dropped, it goes.
+/// A migrated, empty database for one test. Dropping it deletes the database.
 pub struct TestDatabase {
-    /// `postgres://…` with account and password, of a user that may do everything.
+    /// The database's URL, with a user that has all privileges.
     pub url: String,
-    /// Connected to it.
+    /// A pool of connections to it.
     pub db: store::Db,
     name: String,
     server: String,
 }
 
-/// A database of this test's own.
+/// Returns a database for this test.
 pub async fn database() -> TestDatabase {
-    must(make().await)
+    must(create().await)
 }
 
-async fn make() -> Result<TestDatabase> {
-    let server = announced(Backend::Postgres).await.url;
+async fn create() -> Result<TestDatabase> {
+    let server = announcement(Backend::Postgres).await.url;
     MIGRATED.get_or_try_init(async || migrate_template(&server).await).await?;
     let name = format!("test_{}", COUNT.fetch_add(1, Ordering::Relaxed));
     administer(&server, &format!("CREATE DATABASE {name} TEMPLATE {TEMPLATE}")).await?;
@@ -46,12 +46,12 @@ async fn migrate_template(server: &str) -> Result<()> {
     administer(server, &format!("CREATE DATABASE {TEMPLATE}")).await?;
     let db = store::connect(&Config { url: url_of(server, TEMPLATE)?, max_connections: 1 })?;
     store::migrate(&db).await.context("migrating the template")?;
-    // A template can be copied only while nobody is connected to it.
+    // A template can be copied only while it has no connections.
     db.close().await;
     Ok(())
 }
 
-/// Over a connection of its own: a pool belongs to the runtime, and so to the test, that made it.
+/// Runs a statement over a new connection: a pool belongs to the runtime, and so to the test, that created it.
 async fn administer(server: &str, statement: &str) -> Result<()> {
     let db = store::connect(&Config { url: server.to_owned(), max_connections: 1 })?;
     let outcome = store::execute_raw(&db, statement).await;
@@ -68,12 +68,12 @@ fn url_of(server: &str, database: &str) -> Result<String> {
 impl Drop for TestDatabase {
     fn drop(&mut self) {
         let (server, name) = (std::mem::take(&mut self.server), std::mem::take(&mut self.name));
-        // The test's runtime is about to end, so the farewell needs its own. Nobody waits for it: should the
-        // process end first, the whole server goes.
-        let farewell = move || {
+        // Runs on a runtime of its own, because the test's is about to end. The test doesn't wait for it: if the process
+        // ends first, the whole server is deleted.
+        let delete = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
             runtime.block_on(administer(&server, &format!("DROP DATABASE {name} WITH (FORCE)"))).ok()
         };
-        std::thread::spawn(farewell);
+        std::thread::spawn(delete);
     }
 }

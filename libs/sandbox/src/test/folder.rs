@@ -1,28 +1,28 @@
-//! A folder per test.
+//! A directory per test.
 
 use std::path::{Path, PathBuf};
 
 use super::backends::must;
 use crate::dirs::TempDir;
 
-/// A folder of this test's own. Dropped, it goes.
+/// A directory for one test. Dropping it deletes it.
 #[derive(Debug)]
 pub struct TestFolder(TempDir);
 
-/// A folder of this test's own.
+/// Returns a directory for this test.
 #[must_use]
 pub fn folder() -> TestFolder {
     TestFolder(must(TempDir::new("folder")))
 }
 
 impl TestFolder {
-    /// Where it is.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.0.path.join("content")
     }
 
-    /// Every file in it, by its path from there.
+    /// Returns the relative path of every file in it, sorted.
     #[must_use]
     pub fn files(&self) -> Vec<String> {
         let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! A Redis for tests that want to see it die.
+//! A Redis that a test can kill.
 
 use anyhow::Context as _;
 use rustix::process::{Pid, Signal, kill_process};
@@ -7,7 +7,7 @@ use super::backends::must;
 use crate::progress::Progress;
 use crate::redis::{Options, Redis};
 
-/// A Redis of the test's own, which it may kill. Started again it is empty, as one without persistence is.
+/// A Redis for one test, without persistence: after a restart it is empty.
 #[derive(Debug)]
 pub struct KillableRedis {
     running: Option<Redis>,
@@ -16,27 +16,27 @@ pub struct KillableRedis {
 }
 
 impl KillableRedis {
-    /// Starts one on a free port.
+    /// Starts a Redis on a free port.
     pub async fn start() -> Self {
         let redis = must(Redis::start(Options::temporary(), &Progress::silent()).await);
         Self { url: redis.url(), port: redis.port(), running: Some(redis) }
     }
 
-    /// Where it answers, while it lives.
+    /// Returns its URL, which a restart doesn't change.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Kills it with -9 and waits until it is gone.
+    /// Kills it with SIGKILL and waits for its exit.
     pub async fn kill(&mut self) {
-        let redis = must(self.running.take().context("it is dead already"));
+        let redis = must(self.running.take().context("it is not running"));
         let pid = must(i32::try_from(redis.pid()).ok().and_then(Pid::from_raw).context("no process"));
         must(kill_process(pid, Signal::KILL).map_err(Into::into));
         must(redis.stop().await);
     }
 
-    /// Starts it again on the same port.
+    /// Restarts it on the same port.
     pub async fn restart(&mut self) {
         let options = Options { port: self.port, ..Options::temporary() };
         self.running = Some(must(Redis::start(options, &Progress::silent()).await));

@@ -1,5 +1,5 @@
-//! The `sandbox` program beside the tests. `cargo test --workspace` builds it, as this crate has integration
-//! tests; `cargo test -p another` doesn't, and then it is built from here.
+//! The `sandbox` program in the target directory of the tests. `cargo test --workspace` builds it, because this crate has
+//! integration tests. `cargo test -p another` doesn't, so it is built from here.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,14 +9,14 @@ use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, bail};
 
-/// This crate's folder, if it is still where it was built.
-const HERE: &str = env!("CARGO_MANIFEST_DIR");
+/// This crate's directory, unless it was moved after the build.
+const CRATE_DIR: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The program, built if it is missing or older than its sources.
+/// Returns the program. Builds it if it is missing or older than its sources.
 pub(super) fn sandbox() -> Result<PathBuf> {
     let test = std::env::current_exe()?;
     // target/<profile>/deps/<test>
-    let profile = test.parent().and_then(Path::parent).context("the test lies in no target folder")?;
+    let profile = test.parent().and_then(Path::parent).context("the test is not in a target directory")?;
     let program = profile.join("sandbox");
     if !is_fresh(&program) {
         build(profile)?;
@@ -29,7 +29,7 @@ pub(super) fn sandbox() -> Result<PathBuf> {
 
 fn is_fresh(program: &Path) -> bool {
     let built = fs::metadata(program).and_then(|meta| meta.modified());
-    built.is_ok_and(|built| newest(&Path::new(HERE).join("src")).is_none_or(|source| source <= built))
+    built.is_ok_and(|built| newest(&Path::new(CRATE_DIR).join("src")).is_none_or(|source| source <= built))
 }
 
 fn newest(dir: &Path) -> Option<SystemTime> {
@@ -45,22 +45,29 @@ fn newest(dir: &Path) -> Option<SystemTime> {
         .max()
 }
 
-/// Cargo holds no lock while tests run, so it can be called from one. Building a test of this crate builds
-/// its program with exactly the features `cargo test --workspace` gives it: nothing else is built twice.
+/// Cargo holds no lock while tests run, so a test can call it. Building a test of this crate builds its program with the
+/// same features as `cargo test --workspace`, so that nothing is built twice.
 fn build(profile: &Path) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(cargo);
-    command.current_dir(HERE).args(["test", "--quiet", "--workspace", "--no-run", "--test", "supervisor"]);
+    command.current_dir(CRATE_DIR).args([
+        "test",
+        "--quiet",
+        "--workspace",
+        "--no-run",
+        "--test",
+        "supervisor",
+    ]);
     match profile.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => {}
         Some(profile) => {
             command.args(["--profile", profile]);
         }
     }
-    let target = profile.parent().context("the test lies in no target folder")?;
-    let said = command.arg("--target-dir").arg(target).output().context("running cargo")?;
-    if !said.status.success() {
-        bail!("building the sandbox: {}", String::from_utf8_lossy(&said.stderr).trim());
+    let target = profile.parent().context("the test is not in a target directory")?;
+    let output = command.arg("--target-dir").arg(target).output().context("running cargo")?;
+    if !output.status.success() {
+        bail!("building the sandbox: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(())
 }

@@ -2,22 +2,21 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::backends::announced;
+use super::backends::announcement;
 use crate::supervisor::Backend;
 
 static COUNT: AtomicU32 = AtomicU32::new(1);
 
-/// Room in a Redis shared with the other tests of this process.
+/// A prefix in the Redis that all tests of this process share.
 #[derive(Debug, Clone)]
 pub struct TestRedis {
-    /// `redis://…`
     pub url: String,
-    /// What the names of this test's keys and channels must begin with, followed by a colon.
+    /// The prefix of this test's keys and channels, to be followed by a colon.
     pub prefix: String,
 }
 
-/// A prefix of this test's own.
+/// Returns a prefix for this test.
 pub async fn redis() -> TestRedis {
-    let url = announced(Backend::Redis).await.url;
+    let url = announcement(Backend::Redis).await.url;
     TestRedis { url, prefix: format!("test{}", COUNT.fetch_add(1, Ordering::Relaxed)) }
 }

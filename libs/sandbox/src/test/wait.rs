@@ -1,37 +1,37 @@
-//! How tests wait: for a condition, however long a busy machine takes. Only a hang fails, by panic.
+//! Waiting in tests. The timeout is long enough for any busy machine, so that only a hang panics.
 
 use std::panic::Location;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(5);
+const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Gives what `work` does; it may take as long as any machine should need.
+/// Returns the result of `work`. Panics after a minute.
 #[track_caller]
 pub fn with_timeout<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
-    let place = Location::caller();
+    let caller = Location::caller();
     async move {
-        let done = tokio::time::timeout(PATIENCE, work).await;
+        let result = tokio::time::timeout(TIMEOUT, work).await;
         #[expect(clippy::panic, reason = "for tests alone")]
-        done.unwrap_or_else(|_| panic!("{place}: waited a minute in vain"))
+        result.unwrap_or_else(|_| panic!("{caller}: timed out after a minute"))
     }
 }
 
-/// Asks until there is an answer.
+/// Polls until `poll` returns a value, and returns it.
 #[track_caller]
-pub fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> impl Future<Output = T> {
+pub fn eventually<T>(mut poll: impl AsyncFnMut() -> Option<T>) -> impl Future<Output = T> {
     with_timeout(async move {
-        let mut turns = tokio::time::interval(PAUSE);
+        let mut ticks = tokio::time::interval(POLL_INTERVAL);
         loop {
-            if let Some(answer) = ask().await {
-                return answer;
+            if let Some(value) = poll().await {
+                return value;
             }
-            turns.tick().await;
+            ticks.tick().await;
         }
     })
 }
 
-/// Asks until it holds.
+/// Polls until `holds` returns true.
 #[track_caller]
 pub fn until(mut holds: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
     eventually(async move || holds().await.then_some(()))

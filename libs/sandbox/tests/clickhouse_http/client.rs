@@ -1,4 +1,4 @@
-//! Clients of a front.
+//! Clients of the HTTP interface.
 
 use std::ffi::OsString;
 
@@ -14,40 +14,40 @@ use sandbox::progress::Progress;
 use sandbox::test::TestClickHouse;
 use url::form_urlencoded;
 
-/// The command of a front, whatever is installed.
+/// Options that use libchdb, whatever is installed.
 pub(crate) fn options() -> Options {
     let command: Vec<OsString> = vec![env!("CARGO_BIN_EXE_sandbox").into(), "clickhouse-http".into()];
     Options { source: Source::Fetched, ..Options::temporary(command) }
 }
 
-/// A front of the test's own.
-pub(crate) async fn front(options: Options) -> ClickHouse {
+/// Starts a server for one test.
+pub(crate) async fn start(options: Options) -> ClickHouse {
     ClickHouse::start(options, &Progress::silent()).await.unwrap()
 }
 
-/// The crate's client in the test's own database.
+/// Returns the crate's client of a database for one test.
 pub(crate) async fn client() -> Client {
-    of(&sandbox::test::clickhouse().await)
+    client_of(&sandbox::test::clickhouse().await)
 }
 
-pub(crate) fn of(test: &TestClickHouse) -> Client {
+pub(crate) fn client_of(test: &TestClickHouse) -> Client {
     let client = Client::default().with_url(&test.url).with_database(&test.database);
     client.with_user(&test.user).with_password(&test.password)
 }
 
-pub(crate) fn of_front(front: &ClickHouse) -> Client {
-    Client::default().with_url(front.url()).with_user(front.user()).with_password(front.password())
+pub(crate) fn client_of_server(server: &ClickHouse) -> Client {
+    Client::default().with_url(server.url()).with_user(server.user()).with_password(server.password())
 }
 
-/// What came back over HTTP.
+/// An HTTP response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.body.to_vec()).unwrap()
     }
@@ -57,22 +57,22 @@ impl Answer {
     }
 }
 
-/// Plain HTTP: a POST with these arguments and this body.
+/// Sends a POST with these arguments and this body over plain HTTP.
 pub(crate) async fn post(
     test: &TestClickHouse,
     arguments: &[(&str, &str)],
     body: impl Into<Bytes>,
-) -> Answer {
-    ask(test, "POST", arguments, &[], body.into()).await
+) -> Response {
+    send(test, "POST", arguments, &[], body.into()).await
 }
 
-pub(crate) async fn ask(
+pub(crate) async fn send(
     test: &TestClickHouse,
     method: &str,
     arguments: &[(&str, &str)],
     headers: &[(&str, &str)],
     body: Bytes,
-) -> Answer {
+) -> Response {
     let arguments = form_urlencoded::Serializer::new(String::new()).extend_pairs(arguments).finish();
     let mut request = Request::builder().method(method).uri(format!("{}/?{arguments}", test.url));
     let account = [("x-clickhouse-user", &*test.user), ("x-clickhouse-key", &test.password)];
@@ -80,7 +80,7 @@ pub(crate) async fn ask(
         request = request.header(*name, *value);
     }
     let http = legacy::Client::builder(TokioExecutor::new()).build_http();
-    let answer = http.request(request.body(Full::new(body)).unwrap()).await.unwrap();
-    let (parts, body) = answer.into_parts();
-    Answer { status: parts.status, headers: parts.headers, body: body.collect().await.unwrap().to_bytes() }
+    let response = http.request(request.body(Full::new(body)).unwrap()).await.unwrap();
+    let (parts, body) = response.into_parts();
+    Response { status: parts.status, headers: parts.headers, body: body.collect().await.unwrap().to_bytes() }
 }

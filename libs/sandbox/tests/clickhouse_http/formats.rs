@@ -1,20 +1,20 @@
-//! An answer sent in pieces is the answer sent whole.
+//! A streamed response equals the buffered one.
 
 use bytes::Bytes;
 use sandbox::test::clickhouse;
 
-use crate::client::{Answer, post};
+use crate::client::{Response, post};
 
-/// `wait_end_of_query` has the engine hand everything out at once.
-async fn both_ways(sql: &str) -> (Answer, Answer) {
+/// Returns the streamed and the buffered response. `wait_end_of_query` makes the interface buffer the output.
+async fn streamed_and_buffered(sql: &str) -> (Response, Response) {
     let test = clickhouse().await;
-    let pieces = post(&test, &[], sql.to_owned()).await;
-    let whole = post(&test, &[("wait_end_of_query", "1")], sql.to_owned()).await;
-    (pieces, whole)
+    let streamed = post(&test, &[], sql.to_owned()).await;
+    let buffered = post(&test, &[("wait_end_of_query", "1")], sql.to_owned()).await;
+    (streamed, buffered)
 }
 
 #[tokio::test]
-async fn headers_stand_once_however_many_pieces_there_are() {
+async fn a_streamed_response_has_one_header() {
     for format in [
         "TabSeparated",
         "TSVWithNames",
@@ -32,14 +32,19 @@ async fn headers_stand_once_however_many_pieces_there_are() {
         "Native",
     ] {
         let sql = format!("SELECT number, toString(number) AS `a\n\"b` FROM numbers(300000) FORMAT {format}");
-        let (pieces, whole) = both_ways(&sql).await;
-        assert!(pieces.header("x-clickhouse-exception-tag").len() == 16, "{format} came whole");
-        assert!(pieces.body == whole.body, "{format}: {} and {} bytes", pieces.body.len(), whole.body.len());
+        let (streamed, buffered) = streamed_and_buffered(&sql).await;
+        assert!(streamed.header("x-clickhouse-exception-tag").len() == 16, "{format} was buffered");
+        assert!(
+            streamed.body == buffered.body,
+            "{format}: {} and {} bytes",
+            streamed.body.len(),
+            buffered.body.len()
+        );
     }
 }
 
 #[tokio::test]
-async fn empty_answers_sparse_ones_and_totals_are_the_same_in_pieces() {
+async fn empty_sparse_and_total_responses_are_equal_when_streamed() {
     for select in [
         "SELECT 1 AS a WHERE 0",
         "SELECT number FROM numbers(10000000) WHERE number % 3000000 = 1 SETTINGS max_threads = 1",
@@ -48,16 +53,22 @@ async fn empty_answers_sparse_ones_and_totals_are_the_same_in_pieces() {
     ] {
         for format in ["RowBinaryWithNamesAndTypes", "CSVWithNames", "RowBinary"] {
             let (sql, settings) = select.split_once(" SETTINGS").unwrap_or((select, " max_threads = 2"));
-            let (pieces, whole) = both_ways(&format!("{sql} FORMAT {format} SETTINGS{settings}")).await;
-            assert!(pieces.body == whole.body, "{format} of {sql}: {:?}, {:?}", pieces.text(), whole.text());
+            let (streamed, buffered) =
+                streamed_and_buffered(&format!("{sql} FORMAT {format} SETTINGS{settings}")).await;
+            assert!(
+                streamed.body == buffered.body,
+                "{format} of {sql}: {:?}, {:?}",
+                streamed.text(),
+                buffered.text()
+            );
         }
     }
 }
 
 #[tokio::test]
-async fn statements_that_are_no_select_answer_too() {
+async fn statements_other_than_select_respond() {
     let test = clickhouse().await;
-    for (sql, wanted) in [
+    for (sql, expected) in [
         ("SHOW DATABASES LIKE 'system'", "system\n"),
         ("EXISTS TABLE system.one", "1\n"),
         ("(SELECT 1) UNION ALL SELECT 1", "1\n1\n"),
@@ -65,19 +76,19 @@ async fn statements_that_are_no_select_answer_too() {
         ("SELECT 1 FORMAT JSONColumns", "{\n\t\"1\": [1]\n}\n"),
         ("SELECT 1 FORMAT Null", ""),
     ] {
-        assert_eq!(post(&test, &[], sql).await.text(), wanted, "{sql}");
+        assert_eq!(post(&test, &[], sql).await.text(), expected, "{sql}");
     }
 }
 
 #[tokio::test]
-async fn compress_answers_in_clickhouses_own_blocks() {
+async fn compress_uses_clickhouses_own_blocks() {
     let test = clickhouse().await;
-    let answer =
+    let response =
         post(&test, &[("compress", "1")], "SELECT number FROM numbers(100000) FORMAT RowBinary").await;
-    // Sent back, the same blocks are the same rows.
+    // The same blocks can be inserted again.
     let here = ("database", &*test.database);
     post(&test, &[here], "CREATE TABLE n (n UInt64) ENGINE = Memory").await;
     let arguments = [here, ("decompress", "1"), ("query", "INSERT INTO n FORMAT RowBinary")];
-    assert_eq!(post(&test, &arguments, Bytes::clone(&answer.body)).await.text(), "");
+    assert_eq!(post(&test, &arguments, Bytes::clone(&response.body)).await.text(), "");
     assert_eq!(post(&test, &[here], "SELECT count(), sum(n) FROM n").await.text(), "100000\t4999950000\n");
 }

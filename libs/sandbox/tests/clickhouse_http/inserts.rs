@@ -1,4 +1,4 @@
-//! Inserts: every format by name, tokens, and those that break off.
+//! Inserts: every format by name, deduplication tokens, and interrupted inserts.
 
 use bytes::Bytes;
 use clickhouse::Row;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::client::{of, post};
+use crate::client::{client_of, post};
 
 #[derive(Row, Serialize, Deserialize)]
 struct Pair {
@@ -18,16 +18,16 @@ struct Pair {
 async fn table() -> TestClickHouse {
     let test = clickhouse().await;
     let create = "CREATE TABLE t (a UInt64, b String) ENGINE = MergeTree ORDER BY a";
-    of(&test).query(create).execute().await.unwrap();
+    client_of(&test).query(create).execute().await.unwrap();
     test
 }
 
 async fn count(test: &TestClickHouse) -> u64 {
-    of(test).query("SELECT count() FROM t").fetch_one().await.unwrap()
+    client_of(test).query("SELECT count() FROM t").fetch_one().await.unwrap()
 }
 
 #[tokio::test]
-async fn every_format_passes_by_name_whether_its_rows_follow_in_body_or_text() {
+async fn every_format_works_by_name_with_rows_in_the_body_or_the_text() {
     let test = table().await;
     let here = ("database", &*test.database);
     let bodies: [(&str, &[u8]); 8] = [
@@ -41,23 +41,23 @@ async fn every_format_passes_by_name_whether_its_rows_follow_in_body_or_text() {
         ("JSONCompactEachRow", br#"[1,"\n\n"]"#),
     ];
     for (format, rows) in bodies {
-        let apart = format!("INSERT INTO t (a, b) FORMAT {format}");
-        let answer = post(&test, &[here, ("query", &apart)], Bytes::copy_from_slice(rows)).await;
-        assert_eq!(answer.text(), "", "{format}");
+        let statement = format!("INSERT INTO t (a, b) FORMAT {format}");
+        let response = post(&test, &[here, ("query", &statement)], Bytes::copy_from_slice(rows)).await;
+        assert_eq!(response.text(), "", "{format}");
         assert!(
-            answer.header("x-clickhouse-summary").contains(r#""written_rows":"1""#),
-            "{format}: {answer:?}"
+            response.header("x-clickhouse-summary").contains(r#""written_rows":"1""#),
+            "{format}: {response:?}"
         );
-        let together = [b"INSERT INTO t (a, b) FORMAT ", format.as_bytes(), b"\n", rows].concat();
-        assert_eq!(post(&test, &[here], together).await.text(), "", "{format}");
+        let with_rows = [b"INSERT INTO t (a, b) FORMAT ", format.as_bytes(), b"\n", rows].concat();
+        assert_eq!(post(&test, &[here], with_rows).await.text(), "", "{format}");
     }
     assert_eq!(count(&test).await, 16);
-    let sound = "SELECT countIf(a = 1 AND b = '\n\n') FROM t";
-    assert_eq!(of(&test).query(sound).fetch_one::<u64>().await.unwrap(), 16);
+    let intact = "SELECT countIf(a = 1 AND b = '\n\n') FROM t";
+    assert_eq!(client_of(&test).query(intact).fetch_one::<u64>().await.unwrap(), 16);
 }
 
 #[tokio::test]
-async fn an_insert_of_a_select_and_one_of_default_values_work_too() {
+async fn accepts_an_insert_of_a_select_and_of_default_values() {
     let test = table().await;
     let here = ("database", &*test.database);
     assert_eq!(
@@ -70,12 +70,12 @@ async fn an_insert_of_a_select_and_one_of_default_values_work_too() {
 }
 
 #[tokio::test]
-async fn a_token_keeps_a_repeated_insert_from_counting_twice() {
+async fn a_deduplication_token_ignores_a_repeated_insert() {
     let test = table().await;
     let window = "ALTER TABLE t MODIFY SETTING non_replicated_deduplication_window = 100";
-    of(&test).query(window).execute().await.unwrap();
+    client_of(&test).query(window).execute().await.unwrap();
     for token in ["one", "one", "two", "one", "two"] {
-        let client = of(&test).with_setting("insert_deduplication_token", token);
+        let client = client_of(&test).with_setting("insert_deduplication_token", token);
         let mut insert = client.insert::<Pair>("t").await.unwrap();
         for a in 0..10_000 {
             insert.write(&Pair { a, b: "same rows under both tokens".to_owned() }).await.unwrap();
@@ -86,28 +86,28 @@ async fn a_token_keeps_a_repeated_insert_from_counting_twice() {
 }
 
 #[tokio::test]
-async fn a_torn_row_writes_nothing_and_says_so() {
+async fn an_incomplete_row_is_an_error_and_writes_nothing() {
     let test = table().await;
     let query = ("query", "INSERT INTO t (a, b) FORMAT RowBinary");
     let mut rows: Vec<u8> = (0..50_000_u64).flat_map(|a| [&a.to_le_bytes()[..], b"\x01x"].concat()).collect();
     rows.pop();
-    let answer = post(&test, &[("database", &test.database), query], rows).await;
-    assert_eq!(answer.header("x-clickhouse-exception-code"), "33", "{}", answer.text());
+    let response = post(&test, &[("database", &test.database), query], rows).await;
+    assert_eq!(response.header("x-clickhouse-exception-code"), "33", "{}", response.text());
     assert_eq!(count(&test).await, 0);
 }
 
 #[tokio::test]
-async fn an_insert_whose_client_vanishes_writes_nothing() {
+async fn an_insert_of_a_disconnected_client_writes_nothing() {
     let test = table().await;
-    let client = of(&test);
-    // More than one block of the engine: it could have written the first by then.
+    let client = client_of(&test);
+    // More than one block of the engine, so that it could have written the first by now.
     let mut insert = client.insert::<Pair>("t").await.unwrap();
     for a in 0..1_200_000 {
         insert.write(&Pair { a, b: String::new() }).await.unwrap();
     }
     drop(insert);
-    // The front sees the end of that connection before it takes this new one's statement only by chance; a
-    // body that breaks off where we can watch the front close settles it.
+    // The server may notice the closed connection only after a later request. So this sends another interrupted body and
+    // waits for the server to close that connection.
     let mut wire = TcpStream::connect(test.url.strip_prefix("http://").unwrap()).await.unwrap();
     let head = format!(
         "POST /?database={}&query=INSERT+INTO+t+FORMAT+CSV HTTP/1.1\r\nHost: x\r\nX-ClickHouse-User: {}\r\n\
@@ -116,14 +116,14 @@ async fn an_insert_whose_client_vanishes_writes_nothing() {
     );
     wire.write_all(head.as_bytes()).await.unwrap();
     wire.shutdown().await.unwrap();
-    let mut answer = Vec::new();
-    wire.read_to_end(&mut answer).await.unwrap();
-    assert!(!answer.starts_with(b"HTTP/1.1 200"));
+    let mut response = Vec::new();
+    wire.read_to_end(&mut response).await.unwrap();
+    assert!(!response.starts_with(b"HTTP/1.1 200"));
     assert_eq!(count(&test).await, 0);
 }
 
 #[tokio::test]
-async fn a_damaged_compressed_block_is_refused() {
+async fn rejects_a_corrupt_compressed_block() {
     let test = table().await;
     let arguments = [
         ("database", &*test.database),
@@ -132,7 +132,7 @@ async fn a_damaged_compressed_block_is_refused() {
     ];
     let mut block = vec![7; 16];
     block.extend(b"\x02\x13\0\0\0\x0a\0\0\0\x01\0\0\0\0\0\0\0\x01x");
-    let answer = post(&test, &arguments, block).await;
-    assert_eq!(answer.header("x-clickhouse-exception-code"), "40", "{}", answer.text());
+    let response = post(&test, &arguments, block).await;
+    assert_eq!(response.header("x-clickhouse-exception-code"), "40", "{}", response.text());
     assert_eq!(count(&test).await, 0);
 }

@@ -1,10 +1,10 @@
-//! What one request sets, the next doesn't see; and they run side by side.
+//! Requests are isolated from each other and run concurrently.
 
 use std::time::{Duration, Instant};
 
 use sandbox::test::clickhouse;
 
-use crate::client::{client, of, post};
+use crate::client::{client, client_of, post};
 
 #[tokio::test]
 async fn settings_parameters_database_and_temporary_tables_end_with_their_request() {
@@ -12,7 +12,7 @@ async fn settings_parameters_database_and_temporary_tables_end_with_their_reques
     let set = [("max_threads", "7"), ("param_x", "secret"), ("database", "system")];
     let seen = post(&test, &set, "SELECT getSetting('max_threads'), {x:String}, currentDatabase()").await;
     assert_eq!(seen.text(), "7\tsecret\tsystem\n");
-    // As many as would meet every session of a pool.
+    // Enough requests to reuse every session of a pool.
     for _ in 0..20 {
         post(&test, &set, "SET max_block_size = 77").await;
         post(&test, &set, "CREATE TEMPORARY TABLE leak (a UInt8)").await;
@@ -30,12 +30,12 @@ async fn settings_parameters_database_and_temporary_tables_end_with_their_reques
 }
 
 #[tokio::test]
-async fn a_setting_of_a_statement_may_hold_any_text() {
+async fn a_setting_may_contain_any_text() {
     let test = clickhouse().await;
     let nasty = "a'b\\c`d, max_threads = 1 -- ";
-    let answer =
+    let response =
         post(&test, &[("log_comment", nasty)], "SELECT getSetting('log_comment') FORMAT TSVRaw").await;
-    assert_eq!(answer.text(), format!("{nasty}\n"));
+    assert_eq!(response.text(), format!("{nasty}\n"));
     let refused = post(&test, &[("no_such_setting", "1")], "SELECT 1").await;
     assert_eq!(refused.header("x-clickhouse-exception-code"), "115");
     let refused = post(&test, &[("session_id", "s")], "SELECT 1").await;
@@ -43,7 +43,7 @@ async fn a_setting_of_a_statement_may_hold_any_text() {
 }
 
 #[tokio::test]
-async fn statements_run_side_by_side() {
+async fn statements_run_concurrently() {
     let client = client().await;
     let started = Instant::now();
     let sleeps: Vec<_> = (0..4)
@@ -56,12 +56,12 @@ async fn statements_run_side_by_side() {
         sleep.await.unwrap().unwrap();
     }
     let took = started.elapsed();
-    assert!(took < Duration::from_millis(3_500), "four sleeps of one second one after the other: {took:?}");
+    assert!(took < Duration::from_millis(3_500), "four sleeps of one second ran sequentially: {took:?}");
 }
 
 #[tokio::test]
-async fn many_clients_write_and_read_at_once_without_losing_a_row() {
-    let client = of(&clickhouse().await);
+async fn concurrent_clients_lose_no_rows() {
+    let client = client_of(&clickhouse().await);
     client
         .query("CREATE TABLE shared (task UInt32, n UInt32) ENGINE = MergeTree ORDER BY (task, n)")
         .execute()

@@ -1,4 +1,4 @@
-//! The front, asked by the `clickhouse` crate and, where the wire itself matters, by plain HTTP.
+//! The HTTP interface over libchdb, used by the `clickhouse` crate and, for details of the protocol, by plain HTTP.
 #![expect(clippy::unwrap_used, reason = "a test's own plumbing may fail loudly")]
 
 mod client;

@@ -1,14 +1,14 @@
-//! Errors, parameters and headers: in ClickHouse's words.
+//! Errors, parameters and headers as in ClickHouse.
 
 use axum::http::StatusCode;
 use bytes::Bytes;
 use clickhouse::error::Error;
 use sandbox::test::{TestClickHouse, clickhouse};
 
-use crate::client::{ask, client, of, post};
+use crate::client::{client, client_of, post, send};
 
 #[tokio::test]
-async fn wrong_statements_get_clickhouses_codes_and_statuses() {
+async fn invalid_statements_get_clickhouses_codes_and_statuses() {
     let test = clickhouse().await;
     let cases = [
         ("SELECT * FROM nowhere", 60, 404),
@@ -25,30 +25,30 @@ async fn wrong_statements_get_clickhouses_codes_and_statuses() {
         ("SELECT toInt8('x')", 6, 400),
     ];
     for (sql, code, status) in cases {
-        let answer = post(&test, &[("database", &test.database)], sql).await;
-        let found = (answer.header("x-clickhouse-exception-code").to_owned(), answer.status.as_u16());
-        assert_eq!(found, (code.to_string(), status), "{sql}: {}", answer.text());
-        assert!(answer.text().starts_with(&format!("Code: {code}. DB::")), "{sql}: {}", answer.text());
+        let response = post(&test, &[("database", &test.database)], sql).await;
+        let found = (response.header("x-clickhouse-exception-code").to_owned(), response.status.as_u16());
+        assert_eq!(found, (code.to_string(), status), "{sql}: {}", response.text());
+        assert!(response.text().starts_with(&format!("Code: {code}. DB::")), "{sql}: {}", response.text());
     }
 }
 
 #[tokio::test]
-async fn an_unknown_database_in_the_address_is_told_as_such() {
-    let answer = post(&clickhouse().await, &[("database", "no_database")], "SELECT 1").await;
-    assert_eq!((answer.status.as_u16(), answer.header("x-clickhouse-exception-code")), (404, "81"));
+async fn reports_an_unknown_database_in_the_url() {
+    let response = post(&clickhouse().await, &[("database", "no_database")], "SELECT 1").await;
+    assert_eq!((response.status.as_u16(), response.header("x-clickhouse-exception-code")), (404, "81"));
 }
 
 #[tokio::test]
 async fn the_crate_reports_an_unknown_table_with_its_name() {
-    let said = client().await.query("SELECT count() FROM nowhere").fetch_one::<u64>().await.unwrap_err();
+    let error = client().await.query("SELECT count() FROM nowhere").fetch_one::<u64>().await.unwrap_err();
     assert!(
-        matches!(&said, Error::BadResponse(text) if text.contains("UNKNOWN_TABLE") && text.contains("nowhere")),
-        "{said}"
+        matches!(&error, Error::BadResponse(text) if text.contains("UNKNOWN_TABLE") && text.contains("nowhere")),
+        "{error}"
     );
 }
 
 #[tokio::test]
-async fn parameters_and_binds_arrive_as_they_were_meant() {
+async fn parameters_and_binds_arrive_unchanged() {
     let client = client().await;
     let nasty = "it's\ta \\ \"line\"\n`end` {x:String} ; -- \0";
     let (text, number): (String, i64) = client
@@ -64,10 +64,11 @@ async fn parameters_and_binds_arrive_as_they_were_meant() {
 }
 
 #[tokio::test]
-async fn parameters_may_stand_in_the_address_and_in_inserts() {
+async fn accepts_parameters_in_the_url_and_in_inserts() {
     let test = clickhouse().await;
-    let answer = post(&test, &[("param_a", "1\\t2"), ("query", "SELECT {a:String} FORMAT TSVRaw")], "").await;
-    assert_eq!(answer.text(), "1\t2\n");
+    let response =
+        post(&test, &[("param_a", "1\\t2"), ("query", "SELECT {a:String} FORMAT TSVRaw")], "").await;
+    assert_eq!(response.text(), "1\t2\n");
     let arguments = [("database", &*test.database), ("param_t", "with_param"), ("param_v", "9")];
     post(&test, &arguments, "CREATE TABLE {t:Identifier} (v UInt8) ENGINE = Memory").await;
     post(&test, &arguments, "INSERT INTO {t:Identifier} VALUES ({v:UInt8})").await;
@@ -75,23 +76,23 @@ async fn parameters_may_stand_in_the_address_and_in_inserts() {
 }
 
 #[tokio::test]
-async fn an_answer_says_its_format_its_id_and_what_was_read() {
+async fn a_response_has_its_format_its_id_and_the_rows_read() {
     let test = clickhouse().await;
     let arguments =
         [("query_id", "mine"), ("query", "SELECT number FROM numbers(3) FORMAT JSONCompactEachRow")];
-    let answer = post(&test, &arguments, "").await;
-    assert_eq!(answer.text(), "[0]\n[1]\n[2]\n");
-    assert_eq!(answer.header("x-clickhouse-query-id"), "mine");
-    assert_eq!(answer.header("x-clickhouse-format"), "JSONCompactEachRow");
-    assert!(answer.header("x-clickhouse-summary").contains(r#""read_rows":"3""#), "{answer:?}");
-    assert!(answer.header("content-type").starts_with("application/x-ndjson"), "{answer:?}");
+    let response = post(&test, &arguments, "").await;
+    assert_eq!(response.text(), "[0]\n[1]\n[2]\n");
+    assert_eq!(response.header("x-clickhouse-query-id"), "mine");
+    assert_eq!(response.header("x-clickhouse-format"), "JSONCompactEachRow");
+    assert!(response.header("x-clickhouse-summary").contains(r#""read_rows":"3""#), "{response:?}");
+    assert!(response.header("content-type").starts_with("application/x-ndjson"), "{response:?}");
 }
 
 #[tokio::test]
 async fn a_get_reads_and_does_not_write() {
     let test = clickhouse().await;
     let get = async |sql| {
-        ask(&test, "GET", &[("database", &*test.database), ("query", sql)], &[], Bytes::new()).await
+        send(&test, "GET", &[("database", &*test.database), ("query", sql)], &[], Bytes::new()).await
     };
     assert_eq!(get("SELECT 1").await.text(), "1\n");
     let refused = get("CREATE TABLE t (a UInt8) ENGINE = Memory").await;
@@ -99,15 +100,15 @@ async fn a_get_reads_and_does_not_write() {
 }
 
 #[tokio::test]
-async fn it_answers_pings_and_admits_only_its_account() {
+async fn answers_pings_and_admits_only_its_user() {
     let test = clickhouse().await;
-    let stranger = TestClickHouse { password: "wrong".to_owned(), ..test.clone() };
-    let refused = post(&stranger, &[], "SELECT 1").await;
+    let other_user = TestClickHouse { password: "wrong".to_owned(), ..test.clone() };
+    let refused = post(&other_user, &[], "SELECT 1").await;
     assert_eq!(
         (refused.status, refused.header("x-clickhouse-exception-code")),
         (StatusCode::FORBIDDEN, "516")
     );
-    assert_eq!(ask(&stranger, "GET", &[], &[], Bytes::new()).await.status, StatusCode::FORBIDDEN);
+    assert_eq!(send(&other_user, "GET", &[], &[], Bytes::new()).await.status, StatusCode::FORBIDDEN);
     let basic = format!(
         "Basic {}",
         base64::Engine::encode(
@@ -115,38 +116,40 @@ async fn it_answers_pings_and_admits_only_its_account() {
             format!("{}:{}", test.user, test.password)
         )
     );
-    let nameless = TestClickHouse {
+    let without_user = TestClickHouse {
         url: test.url.clone(),
         user: "default".to_owned(),
         password: test.password.clone(),
         database: String::new(),
     };
     assert_eq!(
-        ask(&nameless, "POST", &[], &[("authorization", &basic)], Bytes::from("SELECT 2")).await.text(),
+        send(&without_user, "POST", &[], &[("authorization", &basic)], Bytes::from("SELECT 2")).await.text(),
         "2\n"
     );
 }
 
 #[tokio::test]
-async fn a_statement_that_fails_after_output_began_leaves_the_next_answers_clean() {
-    let client = of(&clickhouse().await);
-    // Nearly three megabytes come out before it fails; the front holds back one.
+async fn a_statement_that_fails_after_its_first_output_does_not_affect_later_responses() {
+    let client = client_of(&clickhouse().await);
+    // It fails after nearly three megabytes of output; one megabyte is buffered.
     let fails = "SELECT number, throwIf(number = 300000) AS x FROM numbers(2000000)
                  SETTINGS max_block_size = 10000, max_threads = 1";
     for turn in 0..50 {
         let mut rows = client.query(fails).fetch::<(u64, u8)>().unwrap();
         let mut seen = 0;
-        let said = loop {
+        let error = loop {
             match rows.next().await {
                 Ok(Some(_)) => seen += 1,
-                Ok(None) => panic!("turn {turn}: an answer cut short passed for whole after {seen} rows"),
-                Err(said) => break said,
+                Ok(None) => {
+                    panic!("turn {turn}: an response cut short was accepted as complete after {seen} rows")
+                }
+                Err(error) => break error,
             }
         };
-        assert!(seen > 0, "turn {turn}: {said}");
+        assert!(seen > 0, "turn {turn}: {error}");
         assert!(
-            said.to_string().contains("FUNCTION_THROW_IF_VALUE_IS_NON_ZERO"),
-            "turn {turn}, {seen} rows: {said}"
+            error.to_string().contains("FUNCTION_THROW_IF_VALUE_IS_NON_ZERO"),
+            "turn {turn}, {seen} rows: {error}"
         );
         let clean: Vec<u64> = client.query("SELECT number FROM numbers(3)").fetch_all().await.unwrap();
         assert_eq!(clean, [0, 1, 2], "turn {turn}");
@@ -154,7 +157,7 @@ async fn a_statement_that_fails_after_output_began_leaves_the_next_answers_clean
 }
 
 #[tokio::test]
-async fn failing_statements_do_not_disturb_those_beside_them() {
+async fn failing_statements_do_not_affect_concurrent_ones() {
     let client = client().await;
     let fails = "SELECT throwIf(number = 300000) FROM numbers(400000) SETTINGS max_block_size = 1000, max_threads = 1";
     let tasks: Vec<_> = (0..8)
@@ -166,10 +169,15 @@ async fn failing_statements_do_not_disturb_those_beside_them() {
                         client.query(fails).fetch_all::<u8>().await.unwrap_err();
                         client.query(&format!("{fails} FORMAT JSON")).execute().await.unwrap_err();
                     } else {
-                        let wanted = task * 1000 + turn;
+                        let expected = task * 1000 + turn;
                         assert_eq!(
-                            client.query("SELECT toUInt64(?)").bind(wanted).fetch_one::<u64>().await.unwrap(),
-                            wanted
+                            client
+                                .query("SELECT toUInt64(?)")
+                                .bind(expected)
+                                .fetch_one::<u64>()
+                                .await
+                                .unwrap(),
+                            expected
                         );
                     }
                 }

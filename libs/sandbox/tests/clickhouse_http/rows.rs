@@ -1,4 +1,4 @@
-//! A million rows of random bytes, there and back.
+//! A million rows of random bytes, written and read back.
 
 use clickhouse::{Client, Compression, Row};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ struct Random {
     number: u64,
 }
 
-/// A ClickHouse String holds any bytes; the crate reads it into bytes only where serde is told so.
+/// A ClickHouse String may contain any bytes, but the crate reads it as bytes only with this serde module.
 mod serde_bytes_as_string {
     use serde::{Deserializer, Serializer, de};
 
@@ -57,7 +57,7 @@ fn row(id: u64, seed: u64) -> Random {
     Random { id, text, fixed, number: next() }
 }
 
-async fn there_and_back(client: Client, seed: u64) {
+async fn write_and_read(client: Client, seed: u64) {
     let create = "CREATE TABLE random (id UInt64, text String, fixed FixedString(16), number UInt64)
                   ENGINE = MergeTree ORDER BY id";
     client.query(create).execute().await.unwrap();
@@ -76,18 +76,18 @@ async fn there_and_back(client: Client, seed: u64) {
 }
 
 #[tokio::test]
-async fn a_million_rows_of_random_bytes_come_back_as_they_went_in_compressed() {
-    there_and_back(client().await.with_compression(Compression::Lz4), 1).await;
+async fn a_million_random_rows_survive_a_compressed_round_trip() {
+    write_and_read(client().await.with_compression(Compression::Lz4), 1).await;
 }
 
 #[tokio::test]
-async fn a_million_rows_of_random_bytes_come_back_as_they_went_in_uncompressed() {
-    there_and_back(client().await.with_compression(Compression::None), 2).await;
+async fn a_million_random_rows_survive_an_uncompressed_round_trip() {
+    write_and_read(client().await.with_compression(Compression::None), 2).await;
 }
 
 #[tokio::test]
-async fn answers_too_may_be_compressed() {
+async fn responses_may_be_compressed() {
     let client =
         client().await.with_compression(Compression::Lz4).with_setting("enable_http_compression", "1");
-    there_and_back(client, 3).await;
+    write_and_read(client, 3).await;
 }
