@@ -1,4 +1,4 @@
-//! The command line: what can be said.
+//! The command line arguments.
 
 use std::path::PathBuf;
 
@@ -6,16 +6,16 @@ use clap::{Args, Parser, Subcommand};
 use sandbox::clickhouse_http::ClickhouseHttpArgs;
 
 use crate::admin;
-use crate::services::Which;
+use crate::stack::services::Which;
 
 const EXAMPLES: &str = "Examples:
   cargo run                                    everything, until Ctrl-C
   cargo run -- up --detach                     everything, in the background
   cargo run -- demo                            a small site with a week of visits, on the running system
   cargo run -- up --set trial.claim_window=1h  one setting changed (each service's config.toml is the manual)
-  cargo run -- logs collector --follow         what the collector is doing
+  cargo run -- logs collector --follow         the log of the collector
 
-Stores are private ones in the folder, unless store.url, redis.url or warehouse.url say where others are.
+The stores are private ones in the data directory, unless store.url, redis.url or warehouse.url is set.
 Settings also come from the environment: WEBRUNTIME_STORE__URL is store.url.";
 
 /// The whole system on one machine: Postgres, Redis, ClickHouse and the four services
@@ -30,19 +30,19 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start everything (this is what happens without a command)
+    /// Start everything (the default command)
     Up(Up),
-    /// Stop what `up` started
-    Down(Place),
-    /// Show what runs, where, and whether it is ready
-    Status(Place),
-    /// Show the logs: of everything, or of one service or store
+    /// Stop the running system
+    Down(DataDir),
+    /// Show the running services, their addresses and whether they are ready
+    Status(DataDir),
+    /// Show all logs, or that of one service or store
     Logs(Logs),
-    /// Delete everything in the folder: databases, events, secrets
+    /// Delete everything in the data directory: databases, events, secrets
     Reset(Reset),
-    /// Make a small real site on the running system: three pages, a form, a week of visits
-    Demo(Place),
-    /// What an operator does: look accounts up, set plans, suspend
+    /// Create a small site on the running system: three pages, a form, a week of visits
+    Demo(DataDir),
+    /// Operator commands: look up accounts, set plans, suspend
     #[command(after_help = admin::EXAMPLES)]
     Admin(Admin),
     #[command(hide = true)]
@@ -52,50 +52,50 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Place {
-    /// The folder that holds databases, logs and secrets
+pub(crate) struct DataDir {
+    /// The data directory: databases, logs and secrets
     #[arg(long, value_name = "DIR", default_value = ".local")]
     pub(crate) dir: PathBuf,
 }
 
-/// How to start.
+/// Options of a start.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Up {
     #[command(flatten)]
-    pub(crate) place: Place,
-    /// The port of http://localhost:PORT; 0 for any free one
+    pub(crate) data_dir: DataDir,
+    /// The port of http://localhost:PORT; 0 chooses a free one
     #[arg(long, default_value_t = 8080)]
     pub(crate) port: u16,
-    /// Go on in the background
+    /// Run in the background
     #[arg(long)]
     pub(crate) detach: bool,
-    /// Give each service a process of its own
+    /// Run each service in its own process
     #[arg(long)]
     pub(crate) processes: bool,
-    /// One setting, as section.key=value; may be given many times
+    /// One setting, as section.key=value; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     #[arg(long, hide = true)]
     pub(crate) detached: bool,
 }
 
-/// Which logs to show.
+/// Options of `logs`.
 #[derive(Debug, Args)]
 pub(crate) struct Logs {
     /// edge-server, control-plane, collector, job-runner, postgres, redis, clickhouse
     pub(crate) name: Option<String>,
-    /// Go on showing what is added
+    /// Show new lines as they are added
     #[arg(long, short)]
     pub(crate) follow: bool,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) data_dir: DataDir,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Reset {
     #[command(flatten)]
-    pub(crate) place: Place,
-    /// Don't ask
+    pub(crate) data_dir: DataDir,
+    /// Skip the confirmation
     #[arg(long)]
     pub(crate) yes: bool,
 }
@@ -104,7 +104,7 @@ pub(crate) struct Reset {
 pub(crate) struct Admin {
     #[command(subcommand)]
     pub(crate) command: admin::Command,
-    /// The folder in which the system runs
+    /// The data directory of the running system
     #[arg(long, value_name = "DIR", default_value = ".local", global = true)]
     pub(crate) dir: PathBuf,
 }
@@ -113,7 +113,7 @@ pub(crate) struct Admin {
 pub(crate) struct Service {
     pub(crate) which: Which,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) data_dir: DataDir,
     #[arg(long)]
     pub(crate) set: Vec<String>,
 }

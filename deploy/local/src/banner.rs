@@ -1,5 +1,5 @@
-//! What somebody reads when everything is up: where it is, a key, and three calls that work when pasted.
-#![expect(clippy::print_stdout, reason = "this is what the person sees")]
+//! The text printed after a start: addresses, a trial key, and three calls to copy.
+#![expect(clippy::print_stdout, reason = "this prints the banner")]
 
 use anyhow::{Context, Result};
 use http::Method;
@@ -7,20 +7,20 @@ use serde_json::Value;
 
 use crate::client::Client;
 use crate::folder::Folder;
-use crate::locations;
+use crate::stack;
 use crate::stack_file::StackFile;
 
 const TRIAL: &str = "trial.json";
 
-/// Prints the greeting; `how_to_stop` says what stops everything.
+/// Prints the banner. `how_to_stop` names the command that stops the system.
 pub(crate) async fn print(folder: &Folder, file: &StackFile, how_to_stop: &str) -> Result<()> {
     let client = Client::new()?;
     let base = &file.base_url;
     let (trial, account) = trial(&client, folder, base).await?;
     let key = trial["key"].as_str().context("the trial has no key")?;
-    let keep = how_to_keep(&trial, &account);
-    let places = match folder.part(locations::LINKS).exists() {
-        true => format!("\n  places          {}", locations::ATTRIBUTION),
+    let claim = claim_hint(&trial, &account);
+    let attribution = match folder.part(stack::LINKS).exists() {
+        true => format!("\n  locations       {}", stack::ATTRIBUTION),
         false => String::new(),
     };
     let site = account["siteUrl"].as_str().context("the account has no site")?;
@@ -31,8 +31,8 @@ Web Runtime is up.
   API and forms   {base}
   your site       {site}
   API document    {base}/api/openapi.json
-  folder          {}{places}
-  trial key       {key}{keep}
+  data            {}{attribution}
+  trial key       {key}{claim}
 
 Three calls to try:
 
@@ -46,14 +46,14 @@ Three calls to try:
     -H 'Content-Type: application/json' \\
     -d '{{\"name\": \"Contact\", \"fields\": [{{\"name\": \"email\", \"label\": \"E-mail\", \"type\": \"email\", \"required\": true}}]}}'
 
-`cargo run -- demo` makes a site with a week of visits. {how_to_stop} stops everything; the data stays.
+`cargo run -- demo` creates a site with a week of visits. {how_to_stop} stops everything and keeps the data.
 ",
         folder.path().display()
     );
     Ok(())
 }
 
-/// The folder's trial and its account; a new one if there is none or it no longer works.
+/// Returns the directory's trial and its account. Creates a trial if there is none or its key no longer works.
 async fn trial(client: &Client, folder: &Folder, base: &str) -> Result<(Value, Value)> {
     let account_url = format!("{base}/api/account");
     if let Some(trial) = folder.read_json::<Value>(TRIAL)?
@@ -69,12 +69,12 @@ async fn trial(client: &Client, folder: &Folder, base: &str) -> Result<(Value, V
     Ok((trial, account))
 }
 
-/// A trial that nobody claims is deleted with everything in it, also on a machine of one's own.
-fn how_to_keep(trial: &Value, account: &Value) -> String {
+/// Returns the claim URL of an unclaimed trial, which is deleted at its deadline even on a developer's machine.
+fn claim_hint(trial: &Value, account: &Value) -> String {
     match (trial["claimUrl"].as_str(), account["claimDeadline"].as_str()) {
         (Some(url), Some(deadline)) => {
             format!(
-                "\n  keep it         {url}\n                  (until {deadline}; then the trial is deleted)"
+                "\n  claim it        {url}\n                  (the trial is deleted at {deadline} otherwise)"
             )
         }
         _ => String::new(),

@@ -1,4 +1,4 @@
-//! How a local run speaks to its own services.
+//! The HTTP client of a local run's own services.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use crate::stack_file::StackFile;
 
-/// Requests to this machine, and no other.
+/// An HTTP client that calls this machine only.
 pub(crate) struct Client(outbound::Client);
 
-/// A status and a JSON body, or null.
-pub(crate) struct Answer {
+/// A response with its JSON body; null if it isn't JSON.
+pub(crate) struct Response {
     pub(crate) status: StatusCode,
     pub(crate) body: Value,
 }
@@ -29,14 +29,14 @@ impl Client {
         Ok(Self(outbound::Client::new(config)?))
     }
 
-    /// Asks with a JSON body, if any, and headers.
-    pub(crate) async fn ask(
+    /// Sends a request with headers and an optional JSON body.
+    pub(crate) async fn send(
         &self,
         method: Method,
         url: &str,
         headers: &[(&'static str, &str)],
         body: Option<&Value>,
-    ) -> Result<Answer> {
+    ) -> Result<Response> {
         let mut all = HeaderMap::new();
         for (name, value) in headers {
             all.insert(HeaderName::from_static(name), HeaderValue::from_str(value)?);
@@ -48,11 +48,14 @@ impl Client {
         let mut request = outbound::Request::post(url, all, body);
         request.method = method;
         request.whole_body = true;
-        let answer = self.0.send(request).await.with_context(|| format!("asking {url}"))?;
-        Ok(Answer { status: answer.status, body: serde_json::from_slice(&answer.body).unwrap_or_default() })
+        let response = self.0.send(request).await.with_context(|| format!("calling {url}"))?;
+        Ok(Response {
+            status: response.status,
+            body: serde_json::from_slice(&response.body).unwrap_or_default(),
+        })
     }
 
-    /// Asks the API with a key; anything but success is an error that says what the API said.
+    /// Calls the API with a key. An unsuccessful response is an error with the response's body.
     pub(crate) async fn call(
         &self,
         key: &str,
@@ -63,29 +66,29 @@ impl Client {
         let bearer = format!("Bearer {key}");
         let headers: &[(&'static str, &str)] =
             if key.is_empty() { &[] } else { &[("authorization", &bearer)] };
-        let answer = self.ask(method, url, headers, body).await?;
-        if !answer.status.is_success() {
-            bail!("{url} answered {}: {}", answer.status, answer.body);
+        let response = self.send(method, url, headers, body).await?;
+        if !response.status.is_success() {
+            bail!("{url} returned {}: {}", response.status, response.body);
         }
-        Ok(answer.body)
+        Ok(response.body)
     }
 
-    /// Whether a service says that it is ready.
+    /// Returns whether a service is ready.
     pub(crate) async fn is_ready(&self, metrics_url: &str) -> bool {
         let url = metrics_url.replace("/metrics", "/readyz");
-        self.ask(Method::GET, &url, &[], None).await.is_ok_and(|answer| answer.status.is_success())
+        self.send(Method::GET, &url, &[], None).await.is_ok_and(|response| response.status.is_success())
     }
 
     /// Waits until every service is ready.
-    pub(crate) async fn until_ready(&self, file: &StackFile, patience: Duration) -> Result<()> {
+    pub(crate) async fn until_ready(&self, file: &StackFile, timeout: Duration) -> Result<()> {
         let began = Instant::now();
-        let mut turns = tokio::time::interval(Duration::from_millis(20));
+        let mut ticks = tokio::time::interval(Duration::from_millis(20));
         for (name, service) in &file.services {
             while !self.is_ready(&service.metrics_url).await {
-                if began.elapsed() > patience {
-                    bail!("{name} is not ready after {patience:?}; its log is in {}", file.log_dir);
+                if began.elapsed() > timeout {
+                    bail!("{name} is not ready after {timeout:?}; its log is in {}", file.log_dir);
                 }
-                turns.tick().await;
+                ticks.tick().await;
             }
         }
         Ok(())

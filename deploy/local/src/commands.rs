@@ -1,4 +1,4 @@
-//! Who does what the command line says.
+//! Dispatch of the commands.
 
 use std::process::ExitCode;
 
@@ -8,22 +8,23 @@ use sandbox::clickhouse_http;
 
 use crate::arguments::{Cli, Command};
 use crate::folder::Folder;
-use crate::{admin, demo, logs, services, stack, state};
+use crate::stack::services;
+use crate::{admin, demo, logs, stack, status};
 
-/// Reads the command line and does what it says.
+/// Parses the command line and executes the command.
 pub(crate) fn run() -> Result<ExitCode> {
     let cli = Cli::parse();
     service::tls::install();
     match cli.command.unwrap_or(Command::Up(cli.up)) {
-        Command::Up(up) if up.detach => on_runtime(state::detach(&Folder::open(&up.place.dir)?, &up))?,
-        Command::Up(up) => on_runtime(stack::up(Folder::open(&up.place.dir)?, up))?,
-        Command::Down(place) => on_runtime(state::down(Folder::open(&place.dir)?))?,
-        Command::Status(place) => return on_runtime(state::status(Folder::open(&place.dir)?)),
-        Command::Logs(asked) => logs::show(&Folder::open(&asked.place.dir)?, &asked)?,
-        Command::Reset(asked) => state::reset(&Folder::open(&asked.place.dir)?, asked.yes)?,
-        Command::Demo(place) => on_runtime(demo::run(Folder::open(&place.dir)?))?,
-        Command::Admin(asked) => on_runtime(admin::run(Folder::open(&asked.dir)?, asked.command))?,
-        Command::Service(asked) => services::run(asked.which, &Folder::open(&asked.place.dir)?, asked.set)?,
+        Command::Up(up) if up.detach => on_runtime(status::detach(&Folder::open(&up.data_dir.dir)?, &up))?,
+        Command::Up(up) => on_runtime(stack::up(Folder::open(&up.data_dir.dir)?, up))?,
+        Command::Down(data_dir) => on_runtime(status::down(Folder::open(&data_dir.dir)?))?,
+        Command::Status(data_dir) => return on_runtime(status::status(Folder::open(&data_dir.dir)?)),
+        Command::Logs(args) => logs::show(&Folder::open(&args.data_dir.dir)?, &args)?,
+        Command::Reset(args) => status::reset(&Folder::open(&args.data_dir.dir)?, args.yes)?,
+        Command::Demo(data_dir) => on_runtime(demo::run(Folder::open(&data_dir.dir)?))?,
+        Command::Admin(args) => on_runtime(admin::run(Folder::open(&args.dir)?, args.command))?,
+        Command::Service(args) => services::run(args.which, &Folder::open(&args.data_dir.dir)?, args.set)?,
         Command::ClickhouseHttp(args) => clickhouse_http::run(args)?,
     }
     Ok(ExitCode::SUCCESS)

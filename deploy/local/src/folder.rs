@@ -1,4 +1,4 @@
-//! The folder of a local run: what lies where in it, and who has it.
+//! The data directory of a local run: its files and its lock.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -9,20 +9,20 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The folder. Its secrets are readable by its owner alone.
+/// The data directory. Only its owner can read its secrets.
 #[derive(Debug, Clone)]
 pub(crate) struct Folder(PathBuf);
 
-/// Held by whoever runs the system in a folder; let go when it ends, however it ends.
+/// The lock of the process that runs in the directory. The kernel releases it when the process ends in any way.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
 }
 
 impl Folder {
-    /// The folder, made if it is missing.
+    /// Opens the directory. Creates it if it is missing.
     pub(crate) fn open(dir: &Path) -> Result<Self> {
-        fs::create_dir_all(dir).with_context(|| format!("making the folder {}", dir.display()))?;
+        fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
         Ok(Self(dir.canonicalize()?))
     }
 
@@ -34,7 +34,7 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// Where logs go.
+    /// Returns the directory of logs. Creates it if it is missing.
     pub(crate) fn logs(&self) -> Result<PathBuf> {
         let logs = self.part("logs");
         fs::create_dir_all(&logs)?;
@@ -43,23 +43,23 @@ impl Folder {
         Ok(logs)
     }
 
-    /// Takes the folder for this process; `None` if another runs in it.
+    /// Locks the directory. Returns `None` if another process holds the lock.
     pub(crate) fn lock(&self) -> Result<Option<Lock>> {
-        let file = File::create(self.part("lock")).context("making the lock file")?;
+        let file = File::create(self.part("lock")).context("creating the lock file")?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Lock { _file: file })),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
-            Err(fs::TryLockError::Error(error)) => Err(error).context("locking the folder"),
+            Err(fs::TryLockError::Error(error)) => Err(error).context("locking the data directory"),
         }
     }
 
-    /// Writes a file whole or not at all, for its owner's eyes alone.
+    /// Writes a file atomically. Only its owner can read it.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<()> {
-        let (path, half) = (self.part(name), self.part(&format!("{name}.half")));
+        let (path, partial) = (self.part(name), self.part(&format!("{name}.partial")));
         let mut file =
-            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&half)?;
+            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
         file.write_all(text.as_bytes())?;
-        fs::rename(&half, &path).with_context(|| format!("writing {}", path.display()))
+        fs::rename(&partial, &path).with_context(|| format!("writing {}", path.display()))
     }
 
     /// Writes a value as JSON.
@@ -67,7 +67,7 @@ impl Folder {
         self.write(name, &format!("{}\n", serde_json::to_string_pretty(value)?))
     }
 
-    /// Reads a value from JSON; `None` if there is no such file.
+    /// Reads a value from JSON. Returns `None` if the file is missing.
     pub(crate) fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
         let path = self.part(name);
         match fs::read(&path) {
@@ -80,7 +80,7 @@ impl Folder {
     }
 
     pub(crate) fn remove(&self, name: &str) {
-        // Best effort: what is left over is overwritten by the next run.
+        // Best effort: the next run overwrites a remaining file.
         let _missing = fs::remove_file(self.part(name));
     }
 }

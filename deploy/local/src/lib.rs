@@ -1,37 +1,31 @@
-//! The whole system on one machine: private stores, the four services, and a folder that remembers it all.
+//! The whole system on one machine: private stores, the four services, and a directory with all their data.
 //!
-//! A local run is a deployment like others, made for one person: it makes its own secrets, lets webhooks
-//! reach this machine, and refuses any base URL that isn't local.
+//! A local run is a deployment for one developer: it generates its secrets, lets webhooks call this machine, and rejects a
+//! base URL that isn't local.
 
 mod admin;
 mod arguments;
-mod backends;
 mod banner;
 mod client;
 mod commands;
 mod demo;
 mod folder;
-mod locations;
 mod logs;
 mod progress;
-mod services;
-mod settings;
 mod stack;
 mod stack_file;
-mod state;
-mod supervise;
-mod user_settings;
+mod status;
 
 use std::process::ExitCode;
 
 pub use stack_file::{Service, StackFile};
 
-/// The program: reads the command line and does what it says.
+/// Runs the program: parses the command line and executes the command.
 pub fn main() -> ExitCode {
     match commands::run() {
         Ok(code) => code,
         Err(error) => {
-            #[expect(clippy::print_stderr, reason = "a command line program's last words")]
+            #[expect(clippy::print_stderr, reason = "the error of a command line program")]
             {
                 eprintln!("error: {error:#}");
             }

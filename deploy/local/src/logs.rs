@@ -1,5 +1,5 @@
-//! `logs`: what services and stores have said.
-#![expect(clippy::print_stdout, reason = "this command shows logs to a person")]
+//! `logs`: shows the logs of services and stores.
+#![expect(clippy::print_stdout, reason = "this command prints logs")]
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -11,22 +11,22 @@ use anyhow::{Result, bail};
 use crate::arguments::Logs;
 use crate::folder::Folder;
 
-/// How much of a log's end is shown.
-const SHOWN_BYTES: u64 = 16 << 10;
+/// Size of the shown end of a log.
+const TAIL_BYTES: u64 = 16 << 10;
 
-/// Shows the end of each log, or of those of one name, and goes on if asked to.
-pub(crate) fn show(folder: &Folder, asked: &Logs) -> Result<()> {
-    let name = asked.name.as_deref();
+/// Prints the end of all logs or of one. With `--follow`, continues with new lines.
+pub(crate) fn show(folder: &Folder, args: &Logs) -> Result<()> {
+    let name = args.name.as_deref();
     let mut logs = Vec::new();
     for path in paths(folder)? {
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
-        // All four services share a log when they share a process.
+        // Services that share a process share a log.
         if name
             .is_none_or(|name| name == stem || stem == "services" && crate::stack_file::NAMES.contains(&name))
         {
             let mut file = File::open(&path)?;
             let end = file.metadata()?.len();
-            file.seek(SeekFrom::Start(end.saturating_sub(SHOWN_BYTES)))?;
+            file.seek(SeekFrom::Start(end.saturating_sub(TAIL_BYTES)))?;
             logs.push((stem, file));
         }
     }
@@ -42,10 +42,10 @@ pub(crate) fn show(folder: &Folder, asked: &Logs) -> Result<()> {
             }
         }
         std::io::stdout().flush()?;
-        if !asked.follow {
+        if !args.follow {
             return Ok(());
         }
-        #[expect(clippy::disallowed_methods, reason = "a file tells nobody that it has grown")]
+        #[expect(clippy::disallowed_methods, reason = "a file has no event for new lines")]
         std::thread::sleep(Duration::from_millis(200));
     }
 }

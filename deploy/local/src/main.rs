@@ -1,4 +1,4 @@
-//! `cargo run`: the whole system on one machine. `--help` teaches.
+//! `cargo run`: the whole system on one machine. `--help` describes the commands.
 
 use std::process::ExitCode;
 

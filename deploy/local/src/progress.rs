@@ -1,4 +1,4 @@
-//! What is going on, for somebody who waits: a spinner on a terminal, lines elsewhere.
+//! Progress of a start: a spinner on a terminal, lines elsewhere.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Shows steps. Cheap to clone.
+/// Displays progress. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
@@ -26,8 +26,8 @@ impl Progress {
         Self { bar, began: Arc::new(Instant::now()) }
     }
 
-    /// Says what begins now.
-    #[expect(clippy::print_stderr, reason = "progress is for the person who waits")]
+    /// Displays the step that begins.
+    #[expect(clippy::print_stderr, reason = "progress goes to standard error")]
     pub(crate) fn step(&self, text: impl std::fmt::Display) {
         match &self.bar {
             Some(bar) => bar.set_message(text.to_string()),
@@ -35,14 +35,14 @@ impl Progress {
         }
     }
 
-    /// Nothing more to wait for.
+    /// Ends the display.
     pub(crate) fn done(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
 
-    /// The same for the stores' own steps.
+    /// Returns a progress callback for the stores.
     pub(crate) fn for_sandbox(&self) -> sandbox::progress::Progress {
         let this = self.clone();
         sandbox::progress::Progress::new(move |step| this.step(step))

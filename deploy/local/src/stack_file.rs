@@ -1,4 +1,4 @@
-//! `stack.json`: what runs in a folder, for people and programs.
+//! `stack.json`: the running system, for users and programs.
 
 use std::collections::BTreeMap;
 
@@ -7,51 +7,51 @@ use serde::{Deserialize, Serialize};
 
 use crate::folder::Folder;
 
-/// The services, from the outside in.
+/// The services, in the order of a request.
 pub(crate) const NAMES: [&str; 4] = ["edge-server", "control-plane", "collector", "job-runner"];
 
-/// `stack.json`: what runs, for people and programs. It holds the stores' passwords, so it is its owner's.
+/// The content of `stack.json`. It contains the stores' passwords, so only its owner can read it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct StackFile {
-    /// The process that watches over everything; end it to end all.
+    /// The supervising process. Ending it ends the whole system.
     pub pid: u32,
-    /// Where API clients and visitors go.
+    /// The public URL of the API and the forms.
     pub base_url: String,
-    /// Sites are at `<name>.<sites_domain>`.
+    /// The parent domain of sites: `<name>.<sites_domain>`.
     pub sites_domain: String,
     /// The port of `base_url`.
     pub http_port: u16,
-    /// The port of TLS; none in a local run.
+    /// The TLS port; `None` in a local run.
     pub https_port: Option<u16>,
-    /// Each service by its name.
+    /// The services by name.
     pub services: BTreeMap<String, Service>,
-    /// Postgres, with its password.
+    /// Postgres's URL, with its password.
     pub postgres_url: String,
-    /// Redis.
+    /// Redis's URL.
     pub redis_url: String,
-    /// ClickHouse.
+    /// ClickHouse's URL.
     pub clickhouse_url: String,
-    /// Its account.
+    /// ClickHouse's user.
     pub clickhouse_user: String,
-    /// That account's password.
+    /// ClickHouse's password.
     pub clickhouse_password: String,
-    /// Where logs are.
+    /// The directory of logs.
     pub log_dir: String,
 }
 
-/// Where a service is.
+/// A running service.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Service {
-    /// Its process.
+    /// The service's process id.
     pub pid: u32,
-    /// Its own port.
+    /// The service's URL.
     pub url: String,
-    /// Its metrics; `/healthz` and `/readyz` are beside them.
+    /// The URL of its metrics. `/healthz` and `/readyz` are on the same port.
     pub metrics_url: String,
 }
 
 impl StackFile {
-    /// The file's name in the folder.
+    /// The file's name in the data directory.
     pub const NAME: &str = "stack.json";
 
     pub(crate) fn write(&self, folder: &Folder) -> Result<()> {

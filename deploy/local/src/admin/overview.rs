@@ -1,4 +1,4 @@
-//! All there is to know about an account, on one screen and as plain text that can be pasted into a ticket.
+//! An account's overview on one screen, as plain text that can be pasted into a ticket.
 
 use std::fmt::Write;
 
@@ -12,10 +12,10 @@ use store::identities::{self, Identity};
 use store::usage::Usage;
 use uuid::Uuid;
 
-/// Lines of each list; a screen has an end.
-const LINES: i64 = 10;
+/// Maximum lines of each list, to fit one screen.
+const MAX_LINES: i64 = 10;
 
-/// Everything an operator needs, and neither secrets nor what visitors wrote.
+/// An account's overview. Contains neither secrets nor data of visitors.
 pub(crate) struct Overview {
     account: Account,
     standing: SuspensionStatus,
@@ -27,7 +27,7 @@ pub(crate) struct Overview {
     counts: ResourceCounts,
 }
 
-/// The account's overview; none if there is no such account.
+/// Loads an account's overview. Returns `None` if the account doesn't exist.
 pub(crate) async fn load(conn: &mut Conn, account_id: Uuid) -> Result<Option<Overview>> {
     let Some(account) = accounts::find_account(conn, account_id).await? else { return Ok(None) };
     let Some(standing) = account_overview::find_suspension_status(conn, account_id).await? else {
@@ -39,20 +39,20 @@ pub(crate) async fn load(conn: &mut Conn, account_id: Uuid) -> Result<Option<Ove
         standing,
         holder: identities::find_holder(conn, account_id).await?,
         usage,
-        subdomains: account_overview::list_subdomains(conn, account_id, LINES).await?,
-        domains: account_overview::list_domains(conn, account_id, LINES).await?,
-        keys: account_overview::list_keys(conn, account_id, LINES).await?,
+        subdomains: account_overview::list_subdomains(conn, account_id, MAX_LINES).await?,
+        domains: account_overview::list_domains(conn, account_id, MAX_LINES).await?,
+        keys: account_overview::list_keys(conn, account_id, MAX_LINES).await?,
         counts: account_overview::get_counts(conn, account_id).await?,
     }))
 }
 
 impl Overview {
-    /// The screen. Names that users chose are shown escaped: a terminal must not act on them.
+    /// Returns the text. User-defined names are escaped, so that a terminal doesn't interpret control characters.
     pub(crate) fn page(&self, now: DateTime<Utc>) -> String {
         let mut page = String::new();
         let mut line = |label: &str, text: &str| {
-            // Writing into a text can't fail.
-            let _written = writeln!(page, "{label:<12}{text}");
+            // Writing to a string can't fail.
+            let _infallible = writeln!(page, "{label:<12}{text}");
         };
         let account = &self.account;
         line("account", &account.id.to_string());
@@ -60,9 +60,9 @@ impl Overview {
         line("standing", &self.standing(now));
         line("belongs to", &holder(self.holder.as_ref()));
         line("name", &account.name.as_deref().map_or_else(|| "-".to_owned(), shown));
-        line("made", &at(account.created_at));
-        for (place, used) in self.used().into_iter().enumerate() {
-            line(if place == 0 { "used" } else { "" }, &used);
+        line("created", &at(account.created_at));
+        for (index, used) in self.used().into_iter().enumerate() {
+            line(if index == 0 { "used" } else { "" }, &used);
         }
         let counts = &self.counts;
         line(
@@ -75,7 +75,7 @@ impl Overview {
         line(
             "",
             &format!(
-                "{} webhooks, {} deliveries waiting, {} given up, {} help requests",
+                "{} webhooks, {} deliveries waiting, {} failed, {} help requests",
                 counts.webhooks, counts.pending_deliveries, counts.failed_deliveries, counts.help_requests
             ),
         );
@@ -84,7 +84,7 @@ impl Overview {
                 "subdomain",
                 &match subdomain.kept_until {
                     None => format!("{}  {} pages", subdomain.name, subdomain.pages),
-                    Some(until) => format!("{}  given up, kept until {}", subdomain.name, at(until)),
+                    Some(until) => format!("{}  released, reserved until {}", subdomain.name, at(until)),
                 },
             );
         }
@@ -96,7 +96,7 @@ impl Overview {
         for key in &self.keys {
             line("key", &key_line(key, now));
         }
-        let more = counts.keys - i64::try_from(self.keys.len()).unwrap_or(LINES);
+        let more = counts.keys - i64::try_from(self.keys.len()).unwrap_or(MAX_LINES);
         if more > 0 {
             line("", &format!("and {more} keys more"));
         }
@@ -109,7 +109,7 @@ impl Overview {
             (None, Some(deadline)) if deadline > now => {
                 format!("unclaimed trial, deleted at {} unless claimed", at(deadline))
             }
-            (None, _) => "unclaimed trial whose time is over; it is being deleted".to_owned(),
+            (None, _) => "expired unclaimed trial; it is being deleted".to_owned(),
         };
         let Some(since) = self.standing.suspended_at else { return claim };
         let reason =
@@ -133,9 +133,9 @@ impl Overview {
     }
 }
 
-/// Whose an account is: their e-mail, and who says that it is they.
+/// Returns the owner's e-mail address and identity provider.
 pub(super) fn holder(holder: Option<&Identity>) -> String {
-    let Some(holder) = holder else { return "nobody yet".to_owned() };
+    let Some(holder) = holder else { return "not claimed yet".to_owned() };
     let verified = if holder.email_verified { "" } else { " (not verified)" };
     let email = holder.email.as_deref().map_or_else(|| "no e-mail".to_owned(), shown);
     format!("{email}{verified}, {} at {}", shown(&holder.subject), shown(&holder.issuer))
@@ -150,14 +150,14 @@ fn key_line(key: &Key, now: DateTime<Utc>) -> String {
     };
     let used =
         key.last_used_at.map_or_else(|| "never used".to_owned(), |used| format!("last used {}", at(used)));
-    format!("{}…  {}  {used}, made {}{state}", key.shown_prefix, shown(&key.label), at(key.created_at))
+    format!("{}…  {}  {used}, created {}{state}", key.shown_prefix, shown(&key.label), at(key.created_at))
 }
 
 fn at(time: DateTime<Utc>) -> String {
     time.format("%Y-%m-%d %H:%M UTC").to_string()
 }
 
-/// A text of somebody else's without its control characters.
+/// Returns a user-defined text with its control characters escaped.
 fn shown(text: &str) -> String {
     text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_account_is_one_screen_of_plain_text() {
+    fn an_overview_is_one_screen_of_plain_text() {
         let noon: DateTime<Utc> = "2026-11-21T12:00:00Z".parse().unwrap();
         let hours = |hours: i64| noon + TimeDelta::hours(hours);
         let key = |label: &str, revoked_at: Option<DateTime<Utc>>| Key {
@@ -234,19 +234,19 @@ plan        pro
 standing    unclaimed trial, deleted at 2026-11-21 15:00 UTC unless claimed; SUSPENDED since 2026-11-21 11:00 UTC: phishing
 belongs to  ana@example.com (not verified), 1234 at https://accounts.example
 name        Shop\\u{1b}[2J
-made        2026-11-20 15:00 UTC
+created     2026-11-20 15:00 UTC
 used        3 of 100 projects
             1 webhooks, unlimited
             1 subdomains, unlimited
             1 of 5 custom domains
             5 of 2147483648 bytes stored
 has         2 pages, 1 forms, 40 submissions, 0 analytics sites, 0 folders
-            1 webhooks, 0 deliveries waiting, 3 given up, 1 help requests
+            1 webhooks, 0 deliveries waiting, 3 failed, 1 help requests
 subdomain   quiet-otter  2 pages
-subdomain   old-otter  given up, kept until 2026-11-22 12:00 UTC
+subdomain   old-otter  released, reserved until 2026-11-22 12:00 UTC
 domain      shop.example  failed: no record
-key         st_live_a1B2…  ci  last used 2026-11-21 11:00 UTC, made 2026-11-20 16:00 UTC, expired 2026-11-21 10:00 UTC
-key         st_live_a1B2…  lost  never used, made 2026-11-20 16:00 UTC, revoked 2026-11-21 09:00 UTC
+key         st_live_a1B2…  ci  last used 2026-11-21 11:00 UTC, created 2026-11-20 16:00 UTC, expired 2026-11-21 10:00 UTC
+key         st_live_a1B2…  lost  never used, created 2026-11-20 16:00 UTC, revoked 2026-11-21 09:00 UTC
             and 10 keys more
 ";
         assert_eq!(overview.page(noon), page);

@@ -1,5 +1,5 @@
-//! What runs, and its end: `status`, `down`, `reset`, and the going into the background.
-#![expect(clippy::print_stdout, reason = "these commands answer a person")]
+//! The commands `status`, `down` and `reset`, and a start in the background.
+#![expect(clippy::print_stdout, reason = "these commands print their result")]
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -15,11 +15,11 @@ use crate::client::Client;
 use crate::folder::Folder;
 use crate::stack_file::StackFile;
 
-/// A first start fetches programs.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// The first start fetches programs.
+const START_TIMEOUT: Duration = Duration::from_secs(600);
 const LOG: &str = "up.log";
 
-/// Starts `up` in the background, shows its progress, and greets when all is ready.
+/// Starts `up` in the background, shows its progress and prints the banner once the system is ready.
 pub(crate) async fn detach(folder: &Folder, up: &Up) -> Result<()> {
     let log_path = folder.logs()?.join(LOG);
     let log = std::fs::File::create(&log_path)?;
@@ -33,15 +33,15 @@ pub(crate) async fn detach(folder: &Folder, up: &Up) -> Result<()> {
     let mut child = command.spawn().context("starting in the background")?;
 
     let (client, began, mut shown) = (Client::new()?, Instant::now(), 0);
-    let mut turns = tokio::time::interval(Duration::from_millis(100));
+    let mut ticks = tokio::time::interval(Duration::from_millis(100));
     loop {
-        turns.tick().await;
-        let said = std::fs::read_to_string(&log_path).unwrap_or_default();
-        print!("{}", said.get(shown..).unwrap_or_default());
+        ticks.tick().await;
+        let output = std::fs::read_to_string(&log_path).unwrap_or_default();
+        print!("{}", output.get(shown..).unwrap_or_default());
         std::io::stdout().flush()?;
-        shown = said.len();
+        shown = output.len();
         if let Some(status) = child.try_wait()? {
-            bail!("it ended with {status}; its words are in {}", log_path.display());
+            bail!("it exited with {status}; its output is in {}", log_path.display());
         }
         let file = StackFile::read(folder)?.filter(|file| file.pid == child.id());
         if let Some(file) = file
@@ -49,34 +49,34 @@ pub(crate) async fn detach(folder: &Folder, up: &Up) -> Result<()> {
         {
             return banner::print(folder, &file, "`cargo run -- down`").await;
         }
-        if began.elapsed() > PATIENCE {
-            bail!("it is not ready after {PATIENCE:?}; its words are in {}", log_path.display());
+        if began.elapsed() > START_TIMEOUT {
+            bail!("it is not ready after {START_TIMEOUT:?}; its output is in {}", log_path.display());
         }
     }
 }
 
-/// Ends what runs in the folder, and waits until it has ended.
+/// Stops the running system and waits for its exit.
 pub(crate) async fn down(folder: Folder) -> Result<()> {
     if folder.lock()?.is_some() {
         println!("Nothing runs in {}.", folder.path().display());
         return Ok(());
     }
-    let file = StackFile::read(&folder)?.context("it is still starting; try again in a moment")?;
+    let file = StackFile::read(&folder)?.context("it is still starting; try again later")?;
     let pid = i32::try_from(file.pid).ok().and_then(Pid::from_raw).context("stack.json names no process")?;
-    kill_process(pid, Signal::TERM).context("telling it to stop")?;
+    kill_process(pid, Signal::TERM).context("signalling it to stop")?;
     let began = Instant::now();
-    let mut turns = tokio::time::interval(Duration::from_millis(50));
+    let mut ticks = tokio::time::interval(Duration::from_millis(50));
     while folder.lock()?.is_none() {
-        turns.tick().await;
+        ticks.tick().await;
         if began.elapsed() > Duration::from_secs(60) {
-            bail!("process {} has not ended after a minute", file.pid);
+            bail!("process {} has not exited after a minute", file.pid);
         }
     }
     println!("Stopped. The data stays in {}.", folder.path().display());
     Ok(())
 }
 
-/// Shows what runs. The exit code says whether all is ready.
+/// Prints the running services. The exit code is 0 if all are ready.
 pub(crate) async fn status(folder: Folder) -> Result<ExitCode> {
     let file = StackFile::read(&folder)?.filter(|_| matches!(folder.lock(), Ok(None)));
     let Some(file) = file else {
@@ -96,7 +96,7 @@ pub(crate) async fn status(folder: Folder) -> Result<ExitCode> {
     Ok(if all_ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A process's resident memory, as Linux tells it.
+/// Returns the resident memory of a process from `/proc`.
 fn resident(pid: u32) -> String {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let kilobytes = status
@@ -105,7 +105,7 @@ fn resident(pid: u32) -> String {
     kilobytes.map_or_else(|| "-".to_owned(), |kilobytes: u64| format!("{} MB", kilobytes / 1024))
 }
 
-/// Deletes everything in the folder.
+/// Deletes everything in the data directory.
 pub(crate) fn reset(folder: &Folder, yes: bool) -> Result<()> {
     let Some(_lock) = folder.lock()? else {
         bail!("something runs in {}; stop it first: down", folder.path().display())

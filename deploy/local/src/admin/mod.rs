@@ -1,6 +1,6 @@
-//! What an operator does, straight on the database. What services remember is told in the same transaction, so
-//! that they follow within a second.
-#![expect(clippy::print_stdout, reason = "these commands answer a person")]
+//! Operator commands, executed directly on the database. Each change publishes its cache invalidations in the same
+//! transaction, so that the services follow within a second.
+#![expect(clippy::print_stdout, reason = "these commands print their result")]
 
 mod lookup;
 mod overview;
@@ -19,43 +19,43 @@ use crate::stack_file::StackFile;
 /// Shown under `admin --help`.
 pub(crate) const EXAMPLES: &str = "Examples:
   admin accounts                                 the newest accounts
-  admin account quiet-otter-x7k2m                everything about the account that has this subdomain
-  admin account st_trial_a1B2                    … or a key that begins so
-  admin account ana@example.com                  … or all of whoever signs in with this e-mail
-  admin plan 01990a2b-… pro                      what it may use, from now on
+  admin account quiet-otter-x7k2m                the account with this subdomain
+  admin account st_trial_a1B2                    … or with a key of this prefix
+  admin account ana@example.com                  … or all accounts of the user with this e-mail address
+  admin plan 01990a2b-… pro                      put the account on this plan
   admin suspend 01990a2b-… --reason \"phishing\"   its sites answer 451, its keys 403
-  admin resume 01990a2b-…                        as if nothing had happened
+  admin resume 01990a2b-…                        end the suspension
 
-Within the cargo workspace: cargo run -- admin accounts. The system must run in the folder (--dir).";
+Within the cargo workspace: cargo run -- admin accounts. The system must be running in the data directory (--dir).";
 
-/// An operator's commands.
+/// The operator commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List the newest accounts
     Accounts {
-        /// How many
+        /// Maximum number of accounts
         #[arg(long, default_value_t = 20)]
         limit: i64,
     },
-    /// Show all there is to know about an account: plan, standing, usage, names, keys, counts
+    /// Show an account: plan, standing, usage, names, keys, counts
     Account {
-        /// Its id, a subdomain (also one it gave up), a custom domain, the beginning of one of its keys, or its
-        /// holder's e-mail
+        /// Its id, a current or former subdomain, a custom domain, the prefix of one of its keys, or its owner's e-mail
+        /// address
         #[arg(value_name = "ID | SUBDOMAIN | KEY PREFIX | E-MAIL")]
-        sought: String,
+        lookup: String,
     },
-    /// Put an account on a plan: free, pro or scale. What is over a smaller plan's limits stays
+    /// Put an account on a plan: free, pro or scale. Existing data over a smaller plan's limits is kept
     Plan {
         /// The account's id
         account: Uuid,
         /// The plan
         plan: String,
     },
-    /// Suspend an account: sites, forms and short addresses answer 451, keys 403, visits aren't counted
+    /// Suspend an account: sites, forms and short URLs return 451, keys 403, and visits aren't counted
     Suspend {
         /// The account's id
         account: Uuid,
-        /// Why, for the next operator who looks; not shown to anybody else
+        /// The reason, shown to operators only
         #[arg(long)]
         reason: Option<String>,
     },
@@ -66,25 +66,25 @@ pub(crate) enum Command {
     },
 }
 
-/// Does it, on the system that runs in the folder.
+/// Executes a command on the running system.
 pub(crate) async fn run(folder: Folder, command: Command) -> Result<()> {
-    let file = StackFile::read(&folder)?.context("nothing runs here; start it with `up`")?;
+    let file = StackFile::read(&folder)?.context("nothing runs in this directory; start it with `up`")?;
     let db = store::connect(&store::Config { url: file.postgres_url, max_connections: 1 })?;
     let now = Clock::system().now();
     let mut tx = store::begin(&db).await?;
     match command {
         Command::Accounts { limit } => list(&mut tx, limit).await?,
-        Command::Account { sought } => show(&mut tx, &sought, &file.sites_domain, now).await?,
+        Command::Account { lookup } => show(&mut tx, &lookup, &file.sites_domain, now).await?,
         Command::Plan { account, plan } => change_plan(&mut tx, account, &plan, now).await?,
         Command::Suspend { account, reason } => {
             let found = accounts::suspend(&mut tx, account, reason.as_deref(), now).await?;
             ensure!(found, "there is no account {account}");
-            println!("{account} is suspended: its sites answer 451 and its keys 403 within a second.");
-            println!("To end that: admin resume {account}");
+            println!("{account} is suspended: its sites return 451 and its keys 403 within a second.");
+            println!("To end the suspension: admin resume {account}");
         }
         Command::Resume { account } => {
             ensure!(accounts::resume(&mut tx, account, now).await?, "there is no account {account}");
-            println!("{account} is not suspended; everything of it works again within a second.");
+            println!("{account} is no longer suspended; it works again within a second.");
         }
     }
     store::commit(tx).await?;
@@ -92,25 +92,26 @@ pub(crate) async fn run(folder: Folder, command: Command) -> Result<()> {
 }
 
 async fn list(conn: &mut Conn, limit: i64) -> Result<()> {
-    println!("{:<36}  {:<5}  made", "account", "plan");
+    println!("{:<36}  {:<5}  created", "account", "plan");
     for (id, plan, created_at) in accounts::list_newest(conn, limit).await? {
         println!("{id}  {:<5}  {}", plan.as_str(), created_at.format("%Y-%m-%d %H:%M"));
     }
     Ok(())
 }
 
-async fn show(conn: &mut Conn, word: &str, sites_domain: &str, now: DateTime<Utc>) -> Result<()> {
-    let sought = lookup::parse(word, sites_domain);
-    match account_overview::find_accounts(conn, &sought).await?.as_slice() {
+async fn show(conn: &mut Conn, text: &str, sites_domain: &str, now: DateTime<Utc>) -> Result<()> {
+    let lookup = lookup::parse(text, sites_domain);
+    match account_overview::find_accounts(conn, &lookup).await?.as_slice() {
         [] => {
-            bail!("no account answers to `{word}`: give an id, a name, a key's beginning or an e-mail")
+            bail!("no account matches `{text}`: use an id, a name, a key's prefix or an e-mail address")
         }
         [account_id] => {
-            let overview = overview::load(conn, *account_id).await?.context("it has just ended")?;
+            let overview =
+                overview::load(conn, *account_id).await?.context("the account was just deleted")?;
             print!("{}", overview.page(now));
         }
         several => {
-            println!("Several accounts answer to `{word}`; ask again with an id:");
+            println!("Several accounts match `{text}`; use an id:");
             for account_id in several {
                 let holder = identities::find_holder(conn, *account_id).await?;
                 println!("{account_id}  {}", overview::holder(holder.as_ref()));

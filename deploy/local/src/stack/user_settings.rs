@@ -1,4 +1,4 @@
-//! What the user set, by `--set` or the environment, and which service knows it.
+//! The user's settings, from `--set` and the environment, and the services that know them.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use toml::Table;
 
 use crate::stack_file::NAMES;
 
-/// The user's own settings, as far as they decide what is started here.
+/// The user's settings. Some of them decide which stores are started.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct UserSettings(Vec<(String, String)>);
 
 impl UserSettings {
-    /// From `--set`, or else the environment.
+    /// Collects the settings from `--set` and the environment. Fails if no service knows one of them.
     pub(crate) fn new(set: &[String]) -> Result<Self> {
         let mut user_settings = Vec::new();
         for (name, value) in service::config::Sources::from_process(None, Vec::new()).environment {
@@ -27,7 +27,7 @@ impl UserSettings {
         }
         let known = NAMES.into_iter().map(keys_of).collect::<Result<Vec<_>>>()?;
         for (key, _) in &user_settings {
-            if !known.iter().any(|keys| keys.have(key)) {
+            if !known.iter().any(|keys| keys.contains(key)) {
                 if let Some(new) = new_path_of(key) {
                     bail!("`{key}` is now called `{new}`");
                 }
@@ -37,25 +37,25 @@ impl UserSettings {
         Ok(Self(user_settings))
     }
 
-    /// What was wished for a key, if anything.
+    /// Returns the value of a key.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
-    /// Whether anything was wished for below a section.
+    /// Returns whether a key below a section is set.
     pub(crate) fn has_any_below(&self, section: &str) -> bool {
         self.0.iter().any(|(name, _)| is_below(name, section))
     }
 }
 
-/// The key that an environment variable sets, if it is one of ours.
+/// Returns the key that an environment variable sets.
 pub(crate) fn key_of(variable: &str) -> Option<String> {
     let key = variable.strip_prefix(service::config::ENVIRONMENT_PREFIX)?;
-    // The cache's folder is the sandbox's business, before there are services.
+    // The sandbox's cache directory is not a setting of a service.
     (variable != "WEBRUNTIME_CACHE_DIR").then(|| key.to_ascii_lowercase().replace("__", "."))
 }
 
-/// A service's commented defaults.
+/// Returns a service's defaults.
 pub(crate) fn defaults_of(name: &str) -> Defaults {
     match name {
         "edge-server" => edge_server::DEFAULTS,
@@ -70,18 +70,18 @@ fn new_path_of(key: &str) -> Option<String> {
     NAMES.into_iter().map(defaults_of).chain([BASE_DEFAULTS]).find_map(|defaults| defaults.new_path(key))
 }
 
-/// The keys a service knows.
+/// The keys of a service's settings.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     /// `section.key`.
     named: BTreeSet<String>,
-    /// Sections that take names only the operator knows, such as those of providers.
+    /// Sections with keys of the operator's choice, such as sign-in providers.
     open: BTreeSet<String>,
 }
 
 impl Keys {
-    /// Whether the service knows a key.
-    pub(crate) fn have(&self, key: &str) -> bool {
+    /// Returns whether the service knows a key.
+    pub(crate) fn contains(&self, key: &str) -> bool {
         self.named.contains(key) || self.open.iter().any(|section| is_below(key, section))
     }
 }
@@ -90,7 +90,7 @@ fn is_below(key: &str, section: &str) -> bool {
     key.strip_prefix(section).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// Every key of a service's defaults, those of the base configuration included.
+/// Returns every key of a service's defaults, with those of the base configuration.
 pub(crate) fn keys_of(name: &str) -> Result<Keys> {
     let mut keys = Keys::default();
     for defaults in [defaults_of(name), BASE_DEFAULTS] {
@@ -113,13 +113,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_section_of_the_operators_own_names_takes_any_name() {
-        let wished = |set: &str| UserSettings::new(&[set.to_owned()]);
-        let provider = wished("signin.providers.example.client_id=x").unwrap();
+    fn an_open_section_accepts_any_name() {
+        let parse = |set: &str| UserSettings::new(&[set.to_owned()]);
+        let provider = parse("signin.providers.example.client_id=x").unwrap();
         assert!(provider.has_any_below("signin.providers"));
-        assert!(!wished("signin.local=true").unwrap().has_any_below("signin.providers"));
+        assert!(!parse("signin.local=true").unwrap().has_any_below("signin.providers"));
         for unknown in ["signin.providersx.a=1", "signin.nothing=1", "providers.a.b=1"] {
-            assert!(wished(unknown).is_err(), "{unknown}");
+            assert!(parse(unknown).is_err(), "{unknown}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! What each service is told in a local run: everything its own defaults, which are production's, leave open.
+//! The services' settings in a local run. Their defaults are those of production, so this sets what they leave open.
 //!
-//! One TOML file a service, in the folder: above the defaults, below the environment and `--set`.
+//! The data directory has one TOML file per service. It overrides the defaults; the environment and `--set` override it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,11 +9,11 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::backends::Urls;
+use super::backends::Urls;
 use crate::folder::Folder;
 use crate::stack_file::{NAMES, Service};
 
-/// The installation's secrets, made once.
+/// The installation's secrets, generated once.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Secrets {
     pub(crate) master_key: String,
@@ -24,37 +24,37 @@ pub(crate) struct Secrets {
 impl Secrets {
     const FILE: &str = "secrets.json";
 
-    /// The folder's secrets, made if there are none.
+    /// Reads the secrets from the data directory. Generates them if they are missing.
     pub(crate) fn of(folder: &Folder) -> Result<Self> {
         if let Some(secrets) = folder.read_json(Self::FILE)? {
             return Ok(secrets);
         }
         let rng = service::Rng::system();
         let secret = || hex::encode(rng.bytes::<32>());
-        let made = Self { master_key: secret(), key_pepper: secret(), edge_token: secret() };
-        folder.write_json(Self::FILE, &made)?;
-        Ok(made)
+        let secrets = Self { master_key: secret(), key_pepper: secret(), edge_token: secret() };
+        folder.write_json(Self::FILE, &secrets)?;
+        Ok(secrets)
     }
 }
 
-/// Everything the services must agree on.
+/// The settings that several services share.
 pub(crate) struct Settings<'a> {
     pub(crate) base_url: &'a str,
     pub(crate) sites_domain: &'a str,
     pub(crate) urls: &'a Urls,
     pub(crate) secrets: &'a Secrets,
     pub(crate) services: &'a BTreeMap<String, Service>,
-    /// What says where visitors are; none if nothing does.
+    /// Location databases; empty if there is none.
     pub(crate) location_files: &'a [PathBuf],
-    /// Whether there is nobody to ask who somebody is.
+    /// Enables local sign-in because no provider is configured.
     pub(crate) local_sign_in: bool,
 }
 
-/// What calls may reach beside the public internet: this machine.
+/// Addresses that outgoing calls may reach besides the public internet: this machine.
 const LOOPBACK: [&str; 4] = ["127.0.0.0/8", "::1", "localhost", "*.localhost"];
 
 impl Settings<'_> {
-    /// Writes each service's file.
+    /// Writes the services' files.
     pub(crate) fn write(&self, folder: &Folder) -> Result<()> {
         std::fs::create_dir_all(folder.part("settings"))?;
         for name in NAMES {

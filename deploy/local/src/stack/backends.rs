@@ -1,4 +1,4 @@
-//! The three stores: private ones in the folder, or those the user named.
+//! The three stores: private ones in the data directory, or those of the user's settings.
 
 use std::ffi::OsString;
 
@@ -9,11 +9,11 @@ use sandbox::programs::Source;
 use sandbox::redis::Redis;
 use sandbox::{Data, clickhouse, postgres, redis};
 
+use super::user_settings::UserSettings;
 use crate::folder::Folder;
 use crate::progress::Progress;
-use crate::user_settings::UserSettings;
 
-/// Where the stores answer.
+/// The stores' URLs and credentials.
 #[derive(Debug, Clone)]
 pub(crate) struct Urls {
     pub(crate) postgres: String,
@@ -23,7 +23,7 @@ pub(crate) struct Urls {
     pub(crate) clickhouse_password: String,
 }
 
-/// The stores that were started here. Dropped, they are stopped.
+/// The stores started by this process. Dropping them stops them.
 #[derive(Debug)]
 pub(crate) struct Backends {
     pub(crate) urls: Urls,
@@ -33,7 +33,7 @@ pub(crate) struct Backends {
 }
 
 impl Backends {
-    /// Starts what the user didn't name, all at once, and brings the schemas up to date.
+    /// Starts the stores without a URL in the user's settings, concurrently, and migrates the schemas.
     pub(crate) async fn start(
         folder: &Folder,
         user_settings: &UserSettings,
@@ -57,14 +57,14 @@ impl Backends {
             ),
         };
         let started = Self { urls, postgres, redis, clickhouse };
-        progress.step("bringing the schemas up to date");
+        progress.step("migrating the schemas");
         started.migrate(user_settings).await?;
         Ok(started)
     }
 
     async fn migrate(&self, user_settings: &UserSettings) -> Result<()> {
         let db = store::connect(&store::Config { url: self.urls.postgres.clone(), max_connections: 2 })?;
-        store::migrate(&db).await.context("bringing Postgres up to date")?;
+        store::migrate(&db).await.context("migrating Postgres")?;
         let warehouse = warehouse::connect(&warehouse::Config {
             url: self.urls.clickhouse.clone(),
             database: user_settings.get("warehouse.database").unwrap_or("webruntime").to_owned(),
@@ -72,10 +72,10 @@ impl Backends {
             password: self.urls.clickhouse_password.clone(),
             cluster: user_settings.get("warehouse.cluster").unwrap_or_default().to_owned(),
         });
-        warehouse.migrate().await.context("bringing ClickHouse up to date")
+        warehouse.migrate().await.context("migrating ClickHouse")
     }
 
-    /// Stops what was started here, in good order.
+    /// Stops the started stores.
     pub(crate) async fn stop(self) -> Result<()> {
         if let Some(redis) = self.redis {
             redis.stop().await?;
@@ -140,8 +140,8 @@ async fn start_clickhouse(
         log: Some(folder.logs()?.join("clickhouse.log")),
         source: Source::Any,
         http_command,
-        connections: 4,
-        // Its merges and recounts have time; whoever sends an event or a form waits.
+        max_concurrent: 4,
+        // Merges and recomputations may be delayed; visitors' requests must not be.
         niceness: 5,
     };
     Ok(Some(ClickHouse::start(options, &progress.for_sandbox()).await?))

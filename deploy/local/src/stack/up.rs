@@ -1,4 +1,4 @@
-//! `up`: stores, schemas, services, in this order; then watching over them until told to stop.
+//! `up`: starts stores, schemas and services, in this order, and supervises them until shutdown.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use sandbox::port;
 use service::Shutdown;
 use tokio::sync::Mutex;
 
+use super::backends::{Backends, Urls};
+use super::locations;
+use super::settings::{Secrets, Settings};
+use super::supervise::{SupervisedProcess, supervise};
+use super::user_settings::UserSettings;
 use crate::arguments::Up;
-use crate::backends::{Backends, Urls};
 use crate::banner;
 use crate::client::Client;
 use crate::folder::Folder;
-use crate::locations;
 use crate::progress::Progress;
-use crate::settings::{Secrets, Settings};
 use crate::stack_file::{NAMES, Service, StackFile};
-use crate::supervise::{SupervisedProcess, supervise};
-use crate::user_settings::UserSettings;
 
 const SITES_DOMAIN: &str = "localhost";
-/// A first start on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Enough for a first start on a slow machine.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Starts everything, and stays until told to stop.
+/// Starts everything and runs until shutdown is requested.
 pub(crate) async fn up(folder: Folder, up: Up) -> Result<()> {
     let Some(_lock) = folder.lock()? else {
         bail!("something already runs in {}; see `status`, or stop it with `down`", folder.path().display());
@@ -45,7 +45,7 @@ pub(crate) async fn up(folder: Folder, up: Up) -> Result<()> {
     watched
 }
 
-/// The stores, what runs, and its ports, which are kept for as long as services may come and go.
+/// Returns the stores, the stack file and the services' ports, which stay reserved while services may restart.
 async fn start(
     folder: &Folder,
     up: &Up,
@@ -55,7 +55,7 @@ async fn start(
     let reserved = (0..2 * NAMES.len()).map(|_| port::reserve()).collect::<Result<Vec<_>>>()?;
     let mut ports: Vec<u16> = reserved.iter().map(|one| one.port).collect();
     if up.port != 0 {
-        free_or_say(up.port)?;
+        check_is_free(up.port)?;
         ports[0] = up.port;
     }
     let http_port = ports[0];
@@ -64,7 +64,7 @@ async fn start(
         .map_or_else(|| format!("http://localhost:{http_port}"), str::to_owned);
     let sites_domain = user_settings.get("http.sites_domain").unwrap_or(SITES_DOMAIN).to_owned();
     if !Addresses::new(&base_url, &sites_domain)?.is_local() {
-        bail!("a local run is for this machine alone: http.base_url must be on localhost, not {base_url}");
+        bail!("a local run serves this machine only: http.base_url must be on localhost, not {base_url}");
     }
     let (backends, location_files) = tokio::try_join!(
         Backends::start(folder, &user_settings, progress),
@@ -84,14 +84,14 @@ async fn start(
     Ok((backends, file, reserved))
 }
 
-fn free_or_say(port: u16) -> Result<()> {
+fn check_is_free(port: u16) -> Result<()> {
     let bound = std::net::TcpListener::bind(("127.0.0.1", port));
     bound.map(drop).with_context(|| {
         format!("port {port} can't be used; choose another with --port, or --port 0 for any")
     })
 }
 
-/// What is about to run: two `ports` for each service, the public one first of all.
+/// Returns the stack file of the services to start. `ports` has two for each service; the first of all is the public one.
 fn describe(
     folder: &Folder,
     urls: &Urls,
@@ -122,7 +122,7 @@ fn describe(
     })
 }
 
-/// Starts the services, greets once they are ready, and keeps them alive until `shutdown`.
+/// Starts the services, prints the banner once they are ready, and supervises them until `shutdown`.
 async fn watch(
     folder: &Folder,
     up: &Up,
@@ -132,39 +132,39 @@ async fn watch(
 ) -> Result<()> {
     progress.step("starting the services");
     let shared = Arc::new(Mutex::new(file.clone()));
-    let mut keepers = tokio::task::JoinSet::new();
-    for kept in processes(folder, up)? {
-        keepers.spawn(supervise(kept, folder.clone(), Arc::clone(&shared), shutdown.clone()));
+    let mut supervisors = tokio::task::JoinSet::new();
+    for process in processes(folder, up)? {
+        supervisors.spawn(supervise(process, folder.clone(), Arc::clone(&shared), shutdown.clone()));
     }
     let ready = async {
-        Client::new()?.until_ready(&file, PATIENCE).await?;
+        Client::new()?.until_ready(&file, START_TIMEOUT).await?;
         progress.done();
         if up.detached { Ok(()) } else { banner::print(folder, &file, "Ctrl-C").await }
     };
-    let greeted = tokio::select! {
+    let started = tokio::select! {
         () = shutdown.requested() => Ok(()),
-        greeted = ready => greeted,
-        Some(ended) = keepers.join_next() => ended?.context("a service can't be started"),
+        outcome = ready => outcome,
+        Some(ended) = supervisors.join_next() => ended?.context("a service can't be started"),
     };
-    if greeted.is_ok() {
+    if started.is_ok() {
         shutdown.requested().await;
     }
     shutdown.request();
-    while let Some(ended) = keepers.join_next().await {
+    while let Some(ended) = supervisors.join_next().await {
         ended??;
     }
-    greeted
+    started
 }
 
 fn processes(folder: &Folder, up: &Up) -> Result<Vec<SupervisedProcess>> {
     let logs = folder.logs()?;
-    let kept = |name: &'static str, which: &str, services: Vec<&'static str>| {
+    let process = |name: &'static str, which: &str, services: Vec<&'static str>| {
         let mut arguments = vec![which.to_owned(), "--dir".to_owned(), folder.path().display().to_string()];
         arguments.extend(up.set.iter().flat_map(|entry| ["--set".to_owned(), entry.clone()]));
         SupervisedProcess { name, services, arguments, log: logs.join(format!("{name}.log")) }
     };
     if up.processes {
-        return Ok(NAMES.into_iter().map(|name| kept(name, name, vec![name])).collect());
+        return Ok(NAMES.into_iter().map(|name| process(name, name, vec![name])).collect());
     }
-    Ok(vec![kept("services", "all", NAMES.to_vec())])
+    Ok(vec![process("services", "all", NAMES.to_vec())])
 }

@@ -1,9 +1,9 @@
-//! `demo`: a small real site, made with the calls anybody would make: three pages, a form with submissions,
-//! and a week of visits, sent through the collector like all others.
-#![expect(clippy::print_stdout, reason = "this command answers a person")]
+//! `demo`: creates a small site through the public API: three pages, a form with submissions, and a week of visits, which
+//! the collector receives like any others.
+#![expect(clippy::print_stdout, reason = "this command prints its result")]
 
-mod people;
-mod questions;
+mod example_queries;
+mod visitors;
 mod visits;
 
 use std::collections::VecDeque;
@@ -17,33 +17,33 @@ use tokio::task::JoinSet;
 use crate::client::Client;
 use crate::folder::Folder;
 use crate::progress::Progress;
-use crate::settings::Secrets;
+use crate::stack::Secrets;
 use crate::stack_file::StackFile;
-use visits::{Happened, Place};
+use visits::{DemoSite, Event};
 
-const STYLE: &str = include_str!("demo/style.css");
+const STYLE: &str = include_str!("style.css");
 const PAGES: [(&str, &str, &str); 3] = [
-    ("index", "Kettle & Crumb", include_str!("demo/index.html")),
-    ("about", "About us", include_str!("demo/about.html")),
-    ("contact", "Contact", include_str!("demo/contact.html")),
+    ("index", "Kettle & Crumb", include_str!("index.html")),
+    ("about", "About us", include_str!("about.html")),
+    ("contact", "Contact", include_str!("contact.html")),
 ];
-const AT_ONCE: usize = 16;
-/// How many events go by between two words about it.
-const SAID_EVERY: usize = 250;
+const MAX_CONCURRENT: usize = 16;
+/// Number of events between two progress messages.
+const PROGRESS_INTERVAL: usize = 250;
 
-/// Makes it, on the system that runs in the folder.
+/// Creates the site on the running system.
 pub(crate) async fn run(folder: Folder) -> Result<()> {
-    let file = StackFile::read(&folder)?.context("nothing runs here; start it with `up`")?;
+    let file = StackFile::read(&folder)?.context("nothing runs in this directory; start it with `up`")?;
     let (client, progress) = (Client::new()?, Progress::new());
     let base = &file.base_url;
-    progress.step("making an account");
+    progress.step("creating an account");
     let trial = client.call("", Method::POST, &format!("{base}/api/trial"), None).await?;
     let key = trial["key"].as_str().context("the trial has no key")?;
     let call = async |path: &str, body: &Value| {
         client.call(key, Method::POST, &format!("{base}{path}"), Some(body)).await
     };
 
-    progress.step("making a form and its submissions");
+    progress.step("creating a form and its submissions");
     let form = json!({
         "name": "Write to us",
         "successMessage": "Thank you! We answer within a day.",
@@ -75,26 +75,26 @@ pub(crate) async fn run(folder: Folder) -> Result<()> {
     }
 
     let subdomains = client.call(key, Method::GET, &format!("{base}/api/account/subdomains"), None).await?;
-    let wanted = json!({"name": "Kettle & Crumb", "subdomainId": subdomains["subdomains"][0]["id"]});
-    let counted = call("/api/analytics/sites", &wanted).await?;
+    let analytics_site = json!({"name": "Kettle & Crumb", "subdomainId": subdomains["subdomains"][0]["id"]});
+    let counted = call("/api/analytics/sites", &analytics_site).await?;
     let token = counted["site"]["siteToken"].as_str().context("the site has no token")?;
     let site_id = counted["site"]["id"].as_str().context("the site has no id")?;
     let collector = file.services.get("collector").context("there is no collector")?;
     let (now, rng) = (Clock::system().now(), Rng::system());
     let pages = PAGES.map(|(slug, title, _)| (slug, title));
-    let place = Place { url: &site, token, pages: &pages };
-    let happened = visits::all(&place, people::of_a_week(now, &rng), now, &rng);
-    let views = happened.iter().filter(|event| event.body["name"] == "page_view").count();
-    send(&format!("{}/api/collect", collector.url), &Secrets::of(&folder)?.edge_token, happened, &progress)
+    let site_data = DemoSite { url: &site, token, pages: &pages };
+    let events = visits::all(&site_data, visitors::of_a_week(now, &rng), now, &rng);
+    let views = events.iter().filter(|event| event.body["name"] == "page_view").count();
+    send(&format!("{}/api/collect", collector.url), &Secrets::of(&folder)?.edge_token, events, &progress)
         .await?;
 
-    progress.step("waiting until they are counted");
-    let question = format!("{base}/api/analytics/query?siteId={site_id}&metric=page_views&period=7d");
-    let mut turns = tokio::time::interval(std::time::Duration::from_millis(100));
+    progress.step("waiting until the visits are counted");
+    let query = format!("{base}/api/analytics/query?siteId={site_id}&metric=page_views&period=7d");
+    let mut ticks = tokio::time::interval(std::time::Duration::from_millis(100));
     let mut counted = 0;
     for _ in 0..300 {
-        turns.tick().await;
-        let answer = client.call(key, Method::GET, &question, None).await?;
+        ticks.tick().await;
+        let answer = client.call(key, Method::GET, &query, None).await?;
         counted = answer["total"].as_u64().unwrap_or_default();
         if counted == views as u64 {
             break;
@@ -104,33 +104,33 @@ pub(crate) async fn run(folder: Folder) -> Result<()> {
     if counted != views as u64 {
         bail!("{counted} of {views} page views were counted after 30 seconds; see `logs collector`");
     }
-    println!("The site       {site}   (look at it: that is counted too)");
+    println!("The site       {site}   (your visits are counted too)");
     println!("Its form       {hosted}");
     println!("Its key        {key}");
-    println!("{views} page views of the last week are counted. Ask about them:");
-    for question in questions::about(site_id) {
-        println!("\n# {}\n{}", question.tells, question.command(base, key));
+    println!("{views} page views of the last week are counted. Example queries:");
+    for query in example_queries::about(site_id) {
+        println!("\n# {}\n{}", query.title, query.command(base, key));
     }
     Ok(())
 }
 
-/// Sends them as an edge would, in their order as far as many at a time have one.
-async fn send(url: &str, edge_token: &str, happened: Vec<Happened>, progress: &Progress) -> Result<()> {
+/// Sends the events as an edge would, concurrently and in approximate order.
+async fn send(url: &str, edge_token: &str, events: Vec<Event>, progress: &Progress) -> Result<()> {
     let client = std::sync::Arc::new(Client::new()?);
-    let (total, mut waiting) = (happened.len(), VecDeque::from(happened));
-    let (mut sending, mut said) = (JoinSet::new(), 0);
+    let (total, mut pending) = (events.len(), VecDeque::from(events));
+    let (mut sending, mut reported) = (JoinSet::new(), 0);
     loop {
-        while sending.len() < AT_ONCE
-            && let Some(event) = waiting.pop_front()
+        while sending.len() < MAX_CONCURRENT
+            && let Some(event) = pending.pop_front()
         {
             let (client, url, token) =
                 (std::sync::Arc::clone(&client), url.to_owned(), edge_token.to_owned());
             sending.spawn(async move { send_one(&client, &url, &token, &event).await });
         }
-        let sent = total - waiting.len();
-        if sent >= said + SAID_EVERY {
+        let sent = total - pending.len();
+        if sent >= reported + PROGRESS_INTERVAL {
             progress.step(format!("sending a week of visits: {sent} of {total} events"));
-            said = sent;
+            reported = sent;
         }
         match sending.join_next().await {
             Some(sent) => sent??,
@@ -139,7 +139,7 @@ async fn send(url: &str, edge_token: &str, happened: Vec<Happened>, progress: &P
     }
 }
 
-async fn send_one(client: &Client, url: &str, edge_token: &str, event: &Happened) -> Result<()> {
+async fn send_one(client: &Client, url: &str, edge_token: &str, event: &Event) -> Result<()> {
     let at = event.at.to_rfc3339();
     let headers = [
         (contract::edge::TOKEN, edge_token),
@@ -147,11 +147,11 @@ async fn send_one(client: &Client, url: &str, edge_token: &str, event: &Happened
         ("user-agent", event.agent),
         (contract::edge::EVENT_TIME, at.as_str()),
     ];
-    let answer = client.ask(Method::POST, url, &headers, Some(&event.body)).await?;
+    let response = client.send(Method::POST, url, &headers, Some(&event.body)).await?;
     anyhow::ensure!(
-        answer.status == http::StatusCode::NO_CONTENT,
-        "the collector answered {}",
-        answer.status
+        response.status == http::StatusCode::NO_CONTENT,
+        "the collector returned {}",
+        response.status
     );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! One service, or all four, in this process: what the supervisor's children do.
+//! Runs one service or all four in this process, as a child of the supervisor.
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -7,26 +7,26 @@ use service::config::{Loaded, Sources, load};
 use service::{Listeners, Shutdown, telemetry};
 use toml::Table;
 
+use super::user_settings;
 use crate::folder::Folder;
 use crate::stack_file::NAMES;
-use crate::user_settings;
 
-/// What a child runs.
+/// The services of a child process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Which {
     /// All four
     All,
-    /// The visitor's path
+    /// The edge: pages, forms and the API's entry
     EdgeServer,
     /// The management API
     ControlPlane,
-    /// The events' path
+    /// The event collector
     Collector,
-    /// Everything that takes long
+    /// Background jobs
     JobRunner,
 }
 
-/// Runs until SIGTERM.
+/// Runs the services until SIGTERM.
 pub(crate) fn run(which: Which, folder: &Folder, set: Vec<String>) -> Result<()> {
     let child = Child { folder, set, shutdown: Shutdown::new() };
     let [edge, control, collector, jobs] = NAMES;
@@ -43,17 +43,17 @@ pub(crate) fn run(which: Which, folder: &Folder, set: Vec<String>) -> Result<()>
     runtime.block_on(async {
         child.shutdown.on_signals()?;
         match which {
-            Which::EdgeServer => child.begin(edge, edge_server::run).await,
-            Which::ControlPlane => child.begin(control, control_plane::run).await,
-            Which::Collector => child.begin(collector, collector::run).await,
-            Which::JobRunner => child.begin(jobs, job_runner::run).await,
+            Which::EdgeServer => child.run_service(edge, edge_server::run).await,
+            Which::ControlPlane => child.run_service(control, control_plane::run).await,
+            Which::Collector => child.run_service(collector, collector::run).await,
+            Which::JobRunner => child.run_service(jobs, job_runner::run).await,
             Which::All => {
-                // One that dies takes the others along: the supervisor starts them all again.
+                // If one dies, all stop, and the supervisor restarts them.
                 let ended = tokio::join!(
-                    child.begin(edge, edge_server::run),
-                    child.begin(control, control_plane::run),
-                    child.begin(collector, collector::run),
-                    child.begin(jobs, job_runner::run),
+                    child.run_service(edge, edge_server::run),
+                    child.run_service(control, control_plane::run),
+                    child.run_service(collector, collector::run),
+                    child.run_service(jobs, job_runner::run),
                 );
                 ended.0.and(ended.1).and(ended.2).and(ended.3)
             }
@@ -68,8 +68,8 @@ struct Child<'a> {
 }
 
 impl Child<'_> {
-    /// Runs one service; when it has ended, for whatever reason, the others are asked to.
-    async fn begin<C, F, R>(&self, name: &str, run: F) -> Result<()>
+    /// Runs one service. Its end, for any reason, requests the shutdown of the others.
+    async fn run_service<C, F, R>(&self, name: &str, run: F) -> Result<()>
     where
         C: DeserializeOwned,
         F: FnOnce(C, Listeners, Shutdown) -> R,
@@ -88,12 +88,12 @@ impl Child<'_> {
     fn load<C: DeserializeOwned>(&self, name: &str) -> Result<Loaded<C>> {
         let file = self.folder.part(&format!("settings/{name}.toml"));
         let mut sources = Sources::from_process(Some(file), self.set.clone());
-        // One list is shared by four services: each takes what it knows. `up` has seen that somebody does.
+        // Four services share one list of settings, and each uses those it knows. `up` has rejected unknown ones.
         let known = user_settings::keys_of(name)?;
-        sources.set.retain(|entry| entry.split_once('=').is_none_or(|(key, _)| known.have(key.trim())));
+        sources.set.retain(|entry| entry.split_once('=').is_none_or(|(key, _)| known.contains(key.trim())));
         sources
             .environment
-            .retain(|(name, _)| user_settings::key_of(name).is_none_or(|key| known.have(&key)));
+            .retain(|(name, _)| user_settings::key_of(name).is_none_or(|key| known.contains(&key)));
         Ok(load(user_settings::defaults_of(name), &sources)?)
     }
 }

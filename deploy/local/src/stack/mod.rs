@@ -1,0 +1,13 @@
+//! The running system: stores, services, their settings and their supervision.
+
+mod backends;
+mod locations;
+pub(crate) mod services;
+mod settings;
+mod supervise;
+mod up;
+mod user_settings;
+
+pub(crate) use locations::{ATTRIBUTION, LINKS};
+pub(crate) use settings::Secrets;
+pub(crate) use up::up;
