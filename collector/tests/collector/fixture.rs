@@ -13,7 +13,6 @@ use sandbox::test::{TestClickHouse, TestDatabase, TestRedis};
 use serde_json::Value;
 use service::config::{Sources, load};
 use service::{Clock, Listeners, Rng, Shutdown};
-use store::accounts::NewTrial;
 use store::sites::NewSite;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -58,16 +57,8 @@ impl Fixture {
     pub(crate) async fn new() -> Self {
         let (database, redis, clickhouse) =
             tokio::join!(sandbox::test::database(), sandbox::test::redis(), sandbox::test::clickhouse());
-        let settings = [
-            format!("store.url={}", database.url),
-            format!("redis.url={}", redis.url),
-            format!("redis.prefix={}", redis.prefix),
-            format!("warehouse.url={}", clickhouse.url),
-            format!("warehouse.database={}", clickhouse.database),
-            format!("warehouse.user={}", clickhouse.user),
-            format!("warehouse.password={}", clickhouse.password),
-            format!("secrets.edge_token={EDGE_TOKEN}"),
-        ];
+        let mut settings = sandbox::test::settings_for(&[&database, &redis, &clickhouse]);
+        settings.push(format!("secrets.edge_token={EDGE_TOKEN}"));
         let mut fixture = Self {
             database,
             redis,
@@ -75,7 +66,7 @@ impl Fixture {
             site_id: Uuid::nil(),
             site_token: String::new(),
             folders: Vec::new(),
-            settings: settings.into(),
+            settings,
         };
         fixture.set_folder();
         fixture.site_token = domain::sites::token(&Rng::system().bytes());
@@ -130,12 +121,8 @@ impl Fixture {
     /// Inserts an account with a site that has this token. Returns the site's id.
     pub(crate) async fn insert_site(&self, site_token: &str) -> Uuid {
         let rng = Rng::system();
-        let account = NewTrial {
-            id: rng.uuid_v7(now()),
-            claim_token_hash: rng.bytes(),
-            claim_deadline: now(),
-            created_at: now(),
-        };
+        let account_id = rng.uuid_v7(now());
+        sandbox::test::trial(&self.database, account_id, now()).await;
         let site = NewSite {
             id: rng.uuid_v7(now()),
             folder_id: None,
@@ -146,8 +133,7 @@ impl Fixture {
             created_at: now(),
         };
         let mut conn = store::acquire(&self.database.db).await.unwrap();
-        store::accounts::insert_trial(&mut conn, &account).await.unwrap();
-        assert!(store::sites::insert_site(&mut conn, account.id, &site).await.unwrap());
+        assert!(store::sites::insert_site(&mut conn, account_id, &site).await.unwrap());
         site.id
     }
 

@@ -58,18 +58,15 @@ impl Api {
         let database = sandbox::test::database().await;
         let redis = sandbox::test::redis().await;
         let blobs = sandbox::test::folder();
-        let mut settings = vec![
-            format!("blobs.url={}", blobs.path().display()),
-            format!("store.url={}", database.url),
-            format!("redis.url={}", redis.url),
-            format!("redis.prefix={}", redis.prefix),
+        let mut settings = sandbox::test::settings_for(&[&database, &redis, &blobs]);
+        settings.extend([
             "http.base_url=http://localhost:8080".to_owned(),
             "http.sites_domain=localhost".to_owned(),
             format!("secrets.master_key={}", "ab".repeat(32)),
             "secrets.key_pepper=a-pepper-for-tests".to_owned(),
             // No job-runner delivers anything here.
             "webhooks.test_timeout=0s".to_owned(),
-        ];
+        ]);
         settings.extend(set.iter().map(ToString::to_string));
         let app = app(&settings, clock);
         Self {

@@ -99,10 +99,8 @@ impl Fixture {
 /// Settings with the test's own stores and the providers `a` and `b`.
 pub(crate) async fn settings(database: &TestDatabase, a: &Provider, b: &Provider, set: &[&str]) -> Config {
     let redis = sandbox::test::redis().await;
-    let mut all = vec![
-        format!("store.url={}", database.url),
-        format!("redis.url={}", redis.url),
-        format!("redis.prefix={}", redis.prefix),
+    let mut all = sandbox::test::settings_for(&[database, &redis]);
+    all.extend([
         format!("http.base_url={BASE}"),
         "http.sites_domain=localhost".to_owned(),
         format!("blobs.url={}", std::env::temp_dir().join("web-runtime-no-blobs").display()),
@@ -112,7 +110,7 @@ pub(crate) async fn settings(database: &TestDatabase, a: &Provider, b: &Provider
         "trial.max_per_day=100".to_owned(),
         "keys.cache_ttl=0s".to_owned(),
         "signin.allow=127.0.0.0/8".to_owned(),
-    ];
+    ]);
     for (name, provider) in [("a", a), ("b", b)] {
         all.push(format!("signin.providers.{name}.issuer={}", provider.issuer));
         all.push(format!("signin.providers.{name}.client_id=us"));

@@ -50,12 +50,10 @@ impl Edge {
         let address: SocketAddr = listeners.main.local_addr().unwrap();
 
         let blobs = sandbox::test::folder();
-        let mut settings = vec![
-            format!("blobs.url={}", blobs.path().display()),
+        let mut settings = sandbox::test::settings_for(&[&redis, &blobs]);
+        settings.extend([
             format!("store.url={url}"),
             "store.max_connections=10".to_owned(),
-            format!("redis.url={}", redis.url),
-            format!("redis.prefix={}", redis.prefix),
             format!("http.base_url=http://localhost:{}", address.port()),
             "http.sites_domain=localhost".to_owned(),
             format!("inner.control_plane={}", control_plane.url()),
@@ -63,7 +61,7 @@ impl Edge {
             format!("secrets.edge_token={TOKEN}"),
             // Longer than any test waits: what is seen anew was told, not merely too old.
             "cache.fresh_for=1h".to_owned(),
-        ];
+        ]);
         settings.extend(set.iter().map(ToString::to_string));
         let config: Config = load(DEFAULTS, &Sources { set: settings, ..Sources::default() }).unwrap().config;
         let shutdown = Shutdown::new();

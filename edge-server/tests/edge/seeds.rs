@@ -7,7 +7,6 @@ use domain::uploads::{Signer, Ticket};
 use serde_json::{Value, json};
 use service::{Clock, Rng};
 use sha2::{Digest, Sha256};
-use store::accounts::NewTrial;
 use store::assets::Asset;
 use store::blobs::NewBlob;
 use store::deliveries::{Delivery, DeliveryFilter};
@@ -37,10 +36,8 @@ impl Edge {
     pub(crate) async fn account(&self, name: &str) -> Account<'_> {
         let now = now();
         let (id, subdomain_id) = (new_id(), new_id());
-        let claim_token_hash = Rng::system().bytes();
-        let trial = NewTrial { id, claim_token_hash, claim_deadline: now, created_at: now };
+        sandbox::test::trial(&self.database, id, now).await;
         let mut conn = store::acquire(&self.database.db).await.unwrap();
-        store::accounts::insert_trial(&mut conn, &trial).await.unwrap();
         store::subdomains::insert_subdomain(&mut conn, id, subdomain_id, name, now).await.unwrap();
         Account { id, subdomain_id, host: format!("{name}.localhost"), name: name.to_owned(), edge: self }
     }

@@ -8,7 +8,6 @@ use sandbox::test::{TestClickHouse, TestDatabase, TestFolder, TestRedis, eventua
 use serde_json::{Value, json};
 use service::config::{Sources, load};
 use service::{Clock, Listeners, Rng, Shutdown};
-use store::accounts::NewTrial;
 use store::deliveries::{
     Attempt, ClaimLimit, Delivery, DeliveryFilter, Event, Lease, insert_deliveries, list_due, lock_listeners,
 };
@@ -62,29 +61,22 @@ impl Account {
     pub(crate) async fn new() -> Self {
         let database = sandbox::test::database().await;
         let redis = sandbox::test::redis().await;
-        let (id, claim_token_hash) = (new_id(), Rng::system().bytes());
-        let claim_deadline = now() + chrono::TimeDelta::days(1);
-        let trial = NewTrial { id, claim_token_hash, claim_deadline, created_at: now() };
-        let mut conn = store::acquire(&database.db).await.unwrap();
-        store::accounts::insert_trial(&mut conn, &trial).await.unwrap();
-        drop(conn);
+        let id = new_id();
+        sandbox::test::trial(&database, id, now()).await;
         Self { database, redis, blobs: sandbox::test::folder(), id }
     }
 
     /// A job-runner in a hurry, which may call this machine, with these settings beside.
     pub(crate) async fn run(&self, set: &[&str]) -> Running {
-        let mut settings = vec![
-            format!("blobs.url={}", self.blobs.path().display()),
+        let mut settings = sandbox::test::settings_for(&[&self.database, &self.redis, &self.blobs]);
+        settings.extend([
             "garbage_collection.poll_interval=20ms".to_owned(),
-            format!("store.url={}", self.database.url),
             "store.max_connections=10".to_owned(),
-            format!("redis.url={}", self.redis.url),
-            format!("redis.prefix={}", self.redis.prefix),
             format!("secrets.master_key={}", format!("{MASTER_KEY:02x}").repeat(32)),
             "outbox.poll_interval=20ms".to_owned(),
             "webhooks.poll_interval=20ms".to_owned(),
             "outbound.allow=[\"127.0.0.0/8\"]".to_owned(),
-        ];
+        ]);
         settings.extend(set.iter().map(ToString::to_string));
         let config: Config = load(DEFAULTS, &Sources { set: settings, ..Sources::default() }).unwrap().config;
         let (shutdown, listeners) = (Shutdown::new(), Listeners::on_free_ports().unwrap());

@@ -3,7 +3,6 @@
 use chrono::{DateTime, Utc};
 use domain::plans::Plan;
 use domain::visitors::Lifetime;
-use store::accounts::{NewTrial, insert_trial};
 use store::monthly_usage::{charge_events, find_monthly_usage};
 use store::sites::SiteOwner;
 use tokio::task::JoinSet;
@@ -41,10 +40,7 @@ fn config() -> Quota {
 
 async fn database() -> sandbox::test::TestDatabase {
     let database = sandbox::test::database().await;
-    let mut conn = store::acquire(&database.db).await.unwrap();
-    let (id, claim_token_hash, created_at) = (ACCOUNT, [1; 32], november());
-    let trial = NewTrial { id, claim_token_hash, claim_deadline: created_at, created_at };
-    insert_trial(&mut conn, &trial).await.unwrap();
+    sandbox::test::trial(&database, ACCOUNT, november()).await;
     database
 }
 

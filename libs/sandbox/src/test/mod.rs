@@ -1,13 +1,14 @@
-//! Real backends for tests: begun when a test first asks, one of each per test process, gone with it. Every
-//! test gets a part of its own, so that tests run side by side: a Postgres database copied from a migrated
-//! template, a Redis prefix, a ClickHouse database.
+//! Real backends for tests. Each test process starts a backend on first use and stops it at its end. Tests run concurrently
+//! because each has its own Postgres database, copied from a migrated template, its own Redis prefix and its own
+//! ClickHouse database.
 //!
-//! The backends are held by supervisors, processes of the `sandbox` program: a test process that is killed
-//! leaves nothing behind. What can't be had fails the test that asked, by panic.
+//! Supervisors, processes of the `sandbox` program, run the backends, so a killed test process leaves nothing behind. If a
+//! backend can't be started, the test panics.
 
 mod backends;
 mod clickhouse;
 mod database;
+mod fixtures;
 mod folder;
 mod killable;
 mod program;
@@ -16,6 +17,7 @@ mod wait;
 
 pub use clickhouse::{TestClickHouse, clickhouse};
 pub use database::{TestDatabase, database};
+pub use fixtures::{TestStore, settings_for, trial};
 pub use folder::{TestFolder, folder};
 pub use killable::KillableRedis;
 pub use redis::{TestRedis, redis};
