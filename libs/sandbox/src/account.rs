@@ -82,10 +82,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let inner = dir.path().join("a/b");
         fs::create_dir_all(&inner).unwrap();
-        let stranger = Account { uid: 4_000_000, gid: 4_000_000 };
+        let other_user = Account { uid: 4_000_000, gid: 4_000_000 };
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        assert!(!stranger.reaches(&inner));
+        assert!(!other_user.reaches(&inner));
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o711)).unwrap();
-        assert!(stranger.reaches(&inner.join("not yet there")));
+        assert!(other_user.reaches(&inner.join("not yet there")));
     }
 }

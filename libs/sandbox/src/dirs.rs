@@ -74,7 +74,7 @@ impl TempDir {
             bail!("{} belongs to another user; set TMPDIR to a directory of your own", base.display());
         }
         fs::set_permissions(&base, fs::Permissions::from_mode(0o755))?;
-        // SupervisedBackend while folders come and go, so that none is swept between its making and its locking.
+        // Held during creation and cleanup, so that no directory is deleted between its creation and its locking.
         let gate = File::create(base.join("lock"))?;
         gate.lock()?;
         delete_abandoned(&base);

@@ -1,4 +1,4 @@
-//! A keyed admission limiter: so many permits in all, so many per key, and a bounded time in the queue.
+//! A keyed admission limiter: a limit of permits in total, a limit per key, and a bounded time in the queue.
 //!
 //! A caller first waits for a permit of its key and then for one of the total. So requests of one key queue behind
 //! each other, and a busy key takes no more than its share of the slots or of the queue for them.

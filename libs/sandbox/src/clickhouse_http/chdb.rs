@@ -123,7 +123,7 @@ impl Connection {
         let name_lengths: Vec<usize> = parameters.iter().map(|(name, _)| name.len()).collect();
         let values: Vec<Text> = parameters.iter().map(|(_, value)| value.as_ptr().cast()).collect();
         let value_lengths: Vec<usize> = parameters.iter().map(|(_, value)| value.len()).collect();
-        // SAFETY: every pointer comes with its length and outlives the call, which copies.
+        // SAFETY: every pointer has its length and outlives the call, which copies the data.
         unsafe {
             function(
                 self.handle(),
@@ -209,7 +209,7 @@ unsafe impl Send for Output {}
 
 impl Output {
     fn checked(self) -> Result<Self, Exception> {
-        // SAFETY: the text belongs to the result, which lives through this call.
+        // SAFETY: the text belongs to the result, which outlives this call.
         match unsafe { text((self.lib.chdb_result_error)(self.raw)) } {
             Some(error) => Err(Exception::from_engine(&error)),
             None => Ok(self),
@@ -287,7 +287,7 @@ pub(crate) struct Insert<'c> {
 
 impl Insert<'_> {
     fn check(&self) -> Result<(), Exception> {
-        // SAFETY: the text belongs to the stream, which lives through this call.
+        // SAFETY: the text belongs to the stream, which outlives this call.
         match unsafe { text((self.lib.chdb_stream_insert_error)(self.raw)) } {
             Some(error) => Err(Exception::from_engine(&error)),
             None => Ok(()),
@@ -324,7 +324,7 @@ impl Drop for Insert<'_> {
 /// Copies a C string of the library.
 ///
 /// # Safety
-/// `text` is null or points to a NUL-terminated string that lives through the call.
+/// `text` is null or points to a NUL-terminated string that outlives the call.
 unsafe fn text(text: Text) -> Option<String> {
     // SAFETY: guaranteed by the caller.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())

@@ -141,7 +141,7 @@ async fn a_statement_that_fails_after_its_first_output_does_not_affect_later_res
             match rows.next().await {
                 Ok(Some(_)) => seen += 1,
                 Ok(None) => {
-                    panic!("turn {turn}: an response cut short was accepted as complete after {seen} rows")
+                    panic!("turn {turn}: a truncated response was accepted as complete after {seen} rows")
                 }
                 Err(error) => break error,
             }
