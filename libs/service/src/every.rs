@@ -14,7 +14,7 @@ pub fn ticks(period: Duration) -> Interval {
     ticks_after(Duration::ZERO, period)
 }
 
-/// Returns an interval as [`ticks`] does, whose first tick comes after `first_delay`.
+/// Like [`ticks`], but with the first tick after `first_delay`.
 #[must_use]
 pub fn ticks_after(first_delay: Duration, period: Duration) -> Interval {
     let mut ticks = tokio::time::interval_at(Instant::now() + first_delay, period);

@@ -48,7 +48,7 @@ pub async fn serve(mut listener: TcpListener, app: Router, shutdown: Shutdown) -
     }
     drop(listener);
     if tokio::time::timeout(DRAIN_TIMEOUT, connections.shutdown()).await.is_err() {
-        tracing::warn!("closed connections whose requests were still running after the drain timeout");
+        tracing::warn!("closed connections with requests still running after the drain timeout");
     }
     Ok(())
 }

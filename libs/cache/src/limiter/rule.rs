@@ -11,8 +11,8 @@ pub struct Rule {
     pub window: Duration,
 }
 
-/// The decision about a hit, with the figures of the deciding rule: of the exceeded rules the one whose window ends
-/// last, else the rule with the fewest hits left.
+/// The decision about a hit, with the figures of the deciding rule: of the exceeded rules the one with the
+/// window that ends last, else the rule with the fewest hits left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// Whether the hit is allowed. Only allowed hits are counted.

@@ -107,8 +107,8 @@ where
     /// Returns the value: fresh from the cache, else from `load`, else, if that fails, the stale one. Fails with `load`'s
     /// error only if no value is cached.
     ///
-    /// Of concurrent callers of a key, one loads and the others wait. A value whose load began before an invalidation is
-    /// returned to the callers that were already waiting, but never counts as fresh.
+    /// Of concurrent callers of a key, one loads and the others wait. A value with a load that began before an
+    /// invalidation is returned to the callers that were already waiting, but never counts as fresh.
     pub async fn get<E, F>(&self, key: &K, now: Instant, load: F) -> Result<Served<V>, E>
     where
         F: Future<Output = Result<V, E>>,
@@ -177,7 +177,7 @@ where
         self.entries.weighted_size()
     }
 
-    /// Returns a value that needs no load: a fresh one, or a stale one whose reload failed recently.
+    /// Returns a value that needs no load: a fresh one, or a stale one after a recent failed reload.
     fn served(&self, key: &K, now: Instant) -> Option<Served<V>> {
         let entry = self.entries.get(key)?;
         let stale = !entry.is_fresh(now, self.epoch(), self.bounds.max_age);

@@ -1,6 +1,6 @@
 //! A request's body, received completely before the statement runs.
 //!
-//! An insert whose client disconnects must write nothing, and a slow client must not hold a statement's permit. So rows are
+//! An insert must write nothing if its client disconnects, and a slow client must not hold a statement's permit. So rows are
 //! buffered first: in memory up to a limit, beyond it in an unnamed file. The file is on the disk of the data directory and
 //! costs a copy in the page cache.
 

@@ -165,7 +165,7 @@ impl Connection {
         Output { lib: self.lib, raw }.checked()
     }
 
-    /// Begins a SELECT whose output is fetched piece by piece.
+    /// Begins a SELECT. Its output is fetched piece by piece.
     pub(crate) fn stream(
         &mut self,
         sql: &[u8],
@@ -177,7 +177,7 @@ impl Connection {
         Ok(Stream { head, connection: self, ended: false })
     }
 
-    /// Begins an INSERT whose rows follow. `sql` ends before its FORMAT clause. Rows must never be part of a statement's
+    /// Begins an INSERT. Its rows follow. `sql` ends before its FORMAT clause. Rows must never be part of a statement's
     /// text, where the library silently cuts binary data at the first blank line.
     pub(crate) fn insert(
         &mut self,

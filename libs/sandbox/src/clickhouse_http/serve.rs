@@ -120,7 +120,7 @@ impl ClickhouseHttp {
         Ok(head.respond(receiver).await)
     }
 
-    /// Cancels a statement whose events are no longer received. Repeats that until the statement has ended, because it may
+    /// Cancels a statement when its events are no longer received. Repeats that until the statement has ended, because it may
     /// not have begun yet.
     async fn cancel_on_disconnect(
         self: Arc<Self>,

@@ -123,7 +123,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes a `postmaster.pid` whose process id another process uses by now: Postgres would refuse to start. Call it when no
+/// Removes a `postmaster.pid` with a process id that another process uses by now: Postgres would refuse to start. Call it when no
 /// process uses the directory, so that a process with that id can't be Postgres.
 pub(super) fn remove_stale_pid_file(data: &Path) -> Result<()> {
     let file = data.join("postmaster.pid");

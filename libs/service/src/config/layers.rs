@@ -22,7 +22,7 @@ pub(super) struct Merged {
     pub(super) table: Table,
     /// The source of every value that isn't a default, by the value's path.
     pub(super) origins: HashMap<String, String>,
-    /// The origins of entries whose section the defaults lack.
+    /// The origins of entries for sections that the defaults lack.
     pub(super) unused: Vec<String>,
 }
 

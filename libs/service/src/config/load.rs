@@ -17,7 +17,7 @@ pub struct Loaded<C> {
     pub config: C,
     /// The sections every service has: `[listen]`, `[telemetry]`.
     pub base: BaseConfig,
-    /// Names of environment and `--set` entries whose section this service doesn't have.
+    /// Names of environment and `--set` entries for sections that this service doesn't have.
     pub unused: Vec<String>,
 }
 

@@ -3,7 +3,7 @@
 //! an error.
 //!
 //! An environment variable `WEBRUNTIME_<SECTION>__<KEY>` and `--set section.key=value` name the same setting. All four
-//! services can share one list of them: a service ignores an entry whose section it doesn't have and reports it in
+//! services can share one list of them: a service ignores an entry for a section it doesn't have and reports it in
 //! [`Loaded::unused`], but rejects an unknown key in a section it has.
 
 mod base_config;

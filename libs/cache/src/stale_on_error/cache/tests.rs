@@ -25,7 +25,7 @@ fn key() -> String {
     "host/page".into()
 }
 
-/// Runs a call whose load returns at once.
+/// Runs a call with a load that returns at once.
 fn get(cache: &StaleOnErrorCache<String, u32>, now: Instant, loaded: Result<u32, &'static str>) -> Outcome {
     cache.get(&key(), now, async { loaded }).now_or_never().unwrap()
 }
@@ -115,7 +115,7 @@ fn the_total_weight_is_bounded() {
     assert!(cache.weight_bytes() <= 1_000, "{}", cache.weight_bytes());
 }
 
-/// A pending call, whose load ends when the gate receives a message.
+/// A pending call. Its load ends when the gate receives a message.
 struct Call {
     outcome: Pin<Box<dyn Future<Output = Outcome>>>,
     gate: Option<oneshot::Sender<bool>>,
