@@ -1,7 +1,7 @@
 //! Publishes scheduled pages when their time comes.
 //!
 //! The task sleeps until the next page is due, but polls in between, because a page may be scheduled for an earlier time.
-//! Due pages are stored in Postgres, so a page whose time came while no job-runner ran is published later. Several
+//! Due pages are stored in Postgres, so a page that came due while no job-runner ran is published later. Several
 //! job-runners may poll concurrently: each skips the rows that another one has locked.
 
 use std::time::Duration;

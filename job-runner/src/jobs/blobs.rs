@@ -104,7 +104,7 @@ async fn delete_abandoned_deploys(state: &JobState) -> anyhow::Result<()> {
     }
 }
 
-/// Deletes uploaded form files whose form was never submitted.
+/// Deletes uploaded form files without a submitted form.
 async fn delete_unbound_files(state: &JobState) -> anyhow::Result<()> {
     let before = state.clock.now() - TimeDelta::from_std(state.garbage_collection.unbound_file_ttl)?;
     let mut conn = store::acquire(&state.db).await?;

@@ -27,7 +27,7 @@ pub struct Blobs {
 }
 
 impl Blobs {
-    /// Stores a blob whose bytes are in memory.
+    /// Stores a blob from memory.
     pub async fn put(&self, name: Name, bytes: Bytes) -> Result<(), Error> {
         self.store.put(&name.path(), bytes.into()).await?;
         Ok(())

@@ -106,7 +106,7 @@ impl Client {
         Self::with_resolver(config, SystemResolver)
     }
 
-    /// Creates a client with another resolver, whose results are checked as well.
+    /// Creates a client with another resolver. Its results are checked as well.
     pub fn with_resolver(config: Config, resolver: impl Resolve) -> Result<Self, Error> {
         let resolver: Arc<dyn Resolve> = Arc::new(resolver);
         let allow: Arc<[Allow]> = config.allow.clone().into();

@@ -68,7 +68,11 @@ impl<J: DeserializeOwned> Fetcher<J> {
         let ClaimedJobs { jobs, dropped } = self.redis.claim(max, owner, &self.config).await?;
         if !dropped.is_empty() {
             let runs = self.config.max_runs;
-            tracing::error!(?dropped, runs, "dropped jobs whose worker died or panicked on every run");
+            tracing::error!(
+                ?dropped,
+                runs,
+                "dropped jobs after their last run: their worker died or the handler panicked each time"
+            );
         }
         let owner: Arc<str> = owner.into();
         let count = jobs.len();

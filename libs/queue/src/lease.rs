@@ -8,8 +8,8 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use crate::task::Task;
 
-/// A job's id and the owner of its lease. The owner name is new for every claim: a job whose lease expired and that was
-/// claimed again, even by the same worker, can't be acknowledged under its old lease.
+/// A job's id and the owner of its lease. The owner name is new for every claim: after a
+/// lease expired and the job was claimed again, even by the same worker, the old owner can't acknowledge the job.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaseKey {
     pub(crate) id: Arc<str>,

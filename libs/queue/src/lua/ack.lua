@@ -1,4 +1,4 @@
--- Deletes completed jobs whose lease still has the owner that completed them.
+-- Deletes completed jobs, if the lease still has the owner that completed them.
 -- KEYS: jobs running lease_owners expirations   ARGV: pairs of id and owner
 for i = 1, #ARGV, 2 do
   if redis.call('HGET', KEYS[3], ARGV[i]) == ARGV[i + 1] then
