@@ -77,7 +77,7 @@ pub fn merge(answers: &Answers, others: Answers) -> Answers {
     merged
 }
 
-/// Adds to the answers `kept` of an edited submission the answers of `before` to fields that the form no longer has,
+/// Adds to the answers `accepted` of an edited submission the answers of `before` to fields that the form no longer has,
 /// unless `changes` sets them to null.
 pub fn retain_removed_fields(
     mut accepted: Answers,

@@ -23,7 +23,7 @@ pub struct Filter {
 }
 
 /// Parses the filters `given` as single parameters, and those in a JSON object of texts. Errors name the parameter
-/// `place` and the path in it.
+/// `path` and the position in it.
 pub(super) fn read_filters<'a>(
     path: &str,
     given: impl IntoIterator<Item = (&'a str, &'a str)>,
