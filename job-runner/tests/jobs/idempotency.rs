@@ -1,18 +1,18 @@
-//! Kept answers are forgotten after a day, and not before.
+//! Stored responses of idempotent calls are deleted after a day, not before.
 
 use chrono::TimeDelta;
 use sandbox::test::until;
 use store::idempotency::{Attempt, Claim, claim, store_response};
 use uuid::Uuid;
 
-use crate::harness::{Account, now};
+use crate::fixture::account::{Account, now};
 
 fn call(number: u8) -> Attempt {
     Attempt { fingerprint: [number; 32], id: Uuid::from_u128(number.into()) }
 }
 
 #[tokio::test]
-async fn an_answer_is_forgotten_after_a_day() {
+async fn a_response_is_deleted_after_a_day() {
     let account = Account::new().await;
     let mut conn = store::acquire(&account.database.db).await.unwrap();
     let (old, young) = (call(1), call(2));

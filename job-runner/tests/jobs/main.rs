@@ -1,22 +1,12 @@
-//! The job-runner over real stores: one service in this process, and receivers that answer as they are told.
+//! Tests of the job-runner over real stores: the service runs in this process, with receivers that respond by a script.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers may panic")]
 
-mod blobs;
-mod chats;
-mod closings;
-mod crowds;
-mod deliveries;
-mod filled;
-mod harness;
-mod help;
+mod fixture;
+mod form_closing;
 mod idempotency;
-mod leftovers;
-mod notifications;
+mod mails;
 mod outbox;
-mod postbox;
 mod publishing;
 mod purges;
-mod receiver;
-mod webhook_mails;
 mod webhooks;

@@ -1,15 +1,15 @@
-//! From the outbox to the queue, and what finds the work again when the queue has lost it.
+//! The outbox: relaying rows, and rows or signals that were lost.
 
 use contract::{Change, Job, Signal};
 use futures::StreamExt;
 use sandbox::test::until;
 use uuid::Uuid;
 
-use crate::harness::{Account, now};
-use crate::receiver::Receiver;
+use crate::fixture::account::{Account, now};
+use crate::fixture::receiver::Receiver;
 
 #[tokio::test]
-async fn rows_this_version_can_not_read_stand_in_nobodys_way() {
+async fn rows_that_this_version_cannot_parse_block_no_others() {
     let account = Account::new().await;
     account
         .change(
@@ -24,39 +24,39 @@ async fn rows_this_version_can_not_read_stand_in_nobodys_way() {
     let later = now() + chrono::TimeDelta::hours(2);
     until(async || {
         let due = store::outbox::lock_jobs(&mut conn, now(), 1_000).await.unwrap();
-        let kept = store::outbox::lock_jobs(&mut conn, later, 1_000).await.unwrap();
-        // Not due for a while, and kept for a version that can.
-        due.is_empty() && kept.len() == 450
+        let postponed = store::outbox::lock_jobs(&mut conn, later, 1_000).await.unwrap();
+        // They are postponed for a version that can parse them.
+        due.is_empty() && postponed.len() == 450
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_delivery_of_which_nobody_is_told_is_found_all_the_same() {
+async fn a_delivery_without_a_signal_is_found_by_a_poll() {
     let account = Account::new().await;
-    let receiver = Receiver::answering([]).await;
+    let receiver = Receiver::responding([]).await;
     let webhook = account.webhook(&receiver.url, None).await;
     account.submission().await;
     let _running = account.run(&[]).await;
     account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
-    assert_eq!(receiver.taken().len(), 1);
+    assert_eq!(receiver.received().len(), 1);
 }
 
 #[tokio::test]
-async fn a_signal_whose_writer_was_killed_is_sent_all_the_same() {
+async fn a_signal_whose_writer_was_killed_is_published_by_the_relay() {
     let account = Account::new().await;
     let bus: cache::Bus<Signal> = cache::Bus::connect(&account.redis.url, &account.redis.prefix).unwrap();
-    let mut heard = std::pin::pin!(bus.subscribe());
-    assert_eq!(heard.next().await, Some(cache::BusEvent::Lagged));
+    let mut events = std::pin::pin!(bus.subscribe());
+    assert_eq!(events.next().await, Some(cache::BusEvent::Lagged));
     let signal = Signal::Changed(Change::Form { form_id: Uuid::nil() });
     let mut conn = store::acquire(&account.database.db).await.unwrap();
     store::outbox::insert_signal(&mut conn, &signal, now(), now()).await.unwrap();
     let _running = account.run(&[]).await;
-    let told = tokio::time::timeout(std::time::Duration::from_secs(60), heard.next()).await.unwrap();
-    assert_eq!(told, Some(cache::BusEvent::Message(signal)));
+    let event = tokio::time::timeout(std::time::Duration::from_secs(60), events.next()).await.unwrap();
+    assert_eq!(event, Some(cache::BusEvent::Message(signal)));
     until(async || {
-        let left = store::outbox::lock_signals(&mut conn, now(), 10).await.unwrap();
-        left.is_empty()
+        let remaining = store::outbox::lock_signals(&mut conn, now(), 10).await.unwrap();
+        remaining.is_empty()
     })
     .await;
 }

@@ -1,4 +1,4 @@
-//! Pages that publish themselves: in time, once, by however many runners, also after none ran.
+//! Scheduled pages are published on time and once, with several job-runners and after downtime.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::{Change, Signal};
@@ -10,7 +10,7 @@ use sqlx::Row;
 use store::pages::NewPage;
 use uuid::Uuid;
 
-use crate::harness::{Account, new_id, now};
+use crate::fixture::account::{Account, new_id, now};
 
 impl Account {
     async fn site(&self) -> Uuid {
@@ -43,7 +43,7 @@ impl Account {
         page.id
     }
 
-    /// When the page was published: the time of its last edit once it is.
+    /// Returns the time of the last edit of a published page.
     async fn published_at(&self, page: Uuid) -> Option<DateTime<Utc>> {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         let summary = store::pages::find_page(&mut conn, self.id, page).await.unwrap().unwrap().summary;
@@ -53,11 +53,11 @@ impl Account {
 }
 
 #[tokio::test]
-async fn a_page_is_published_within_a_second_of_its_time_and_edges_are_told_once() {
+async fn a_page_is_published_within_a_second_of_its_time_and_edges_are_notified_once() {
     let account = Account::new().await;
     let bus: cache::Bus<Signal> = cache::Bus::connect(&account.redis.url, &account.redis.prefix).unwrap();
-    let mut heard = std::pin::pin!(bus.subscribe());
-    assert_eq!(heard.next().await, Some(cache::BusEvent::Lagged));
+    let mut events = std::pin::pin!(bus.subscribe());
+    assert_eq!(events.next().await, Some(cache::BusEvent::Lagged));
     let site = account.site().await;
     let _running = account.run(&[]).await;
     let due = now() + TimeDelta::milliseconds(1_500);
@@ -67,15 +67,16 @@ async fn a_page_is_published_within_a_second_of_its_time_and_edges_are_told_once
     let published = eventually(async || account.published_at(page).await).await;
     let late = published - due;
     assert!(late >= TimeDelta::milliseconds(-1) && late < TimeDelta::seconds(1), "{late}");
-    let told = Signal::Changed(Change::Page { subdomain_id: site, slug: "soon".to_owned() });
-    let all_heard = async { while heard.next().await != Some(cache::BusEvent::Message(told.clone())) {} };
-    tokio::time::timeout(std::time::Duration::from_secs(30), all_heard).await.unwrap();
+    let signal = Signal::Changed(Change::Page { subdomain_id: site, slug: "soon".to_owned() });
+    let until_published =
+        async { while events.next().await != Some(cache::BusEvent::Message(signal.clone())) {} };
+    tokio::time::timeout(std::time::Duration::from_secs(30), until_published).await.unwrap();
     assert_eq!(account.published_at(later).await, None);
     assert_eq!(account.published_at(page).await, Some(published), "edited once");
 }
 
 #[tokio::test]
-async fn what_came_due_while_nobody_ran_is_published_once_by_many_runners() {
+async fn pages_that_came_due_during_downtime_are_published_once_by_several_job_runners() {
     let account = Account::new().await;
     let site = account.site().await;
     let mut pages = Vec::new();
@@ -83,13 +84,13 @@ async fn what_came_due_while_nobody_ran_is_published_once_by_many_runners() {
         let due = now() - TimeDelta::seconds(number);
         pages.push(account.scheduled(site, &format!("page-{number}"), due).await);
     }
-    // Every publication is noted by the database itself.
+    // A trigger records every publication.
     account
         .change(
-            "create table noted (page_id uuid);
-             create function note() returns trigger language plpgsql as $$ begin
-                 insert into noted values (new.id); return new; end $$;
-             create trigger note after update on pages for each row execute function note();",
+            "create table recorded (page_id uuid);
+             create function record_publication() returns trigger language plpgsql as $$ begin
+                 insert into recorded values (new.id); return new; end $$;
+             create trigger record_publication after update on pages for each row execute function record_publication();",
         )
         .await;
     let (one, other, third) = (account.run(&[]).await, account.run(&[]).await, account.run(&[]).await);
@@ -101,34 +102,34 @@ async fn what_came_due_while_nobody_ran_is_published_once_by_many_runners() {
     for runner in [one, other, third] {
         runner.stop().await;
     }
-    assert_eq!(count("select count(*) from noted").await, 450, "each once");
-    assert_eq!(count("select count(distinct page_id) from noted").await, 450);
+    assert_eq!(count("select count(*) from recorded").await, 450, "each once");
+    assert_eq!(count("select count(distinct page_id) from recorded").await, 450);
 }
 
 #[tokio::test]
-async fn a_page_somebody_edits_right_then_waits_and_keeps_no_other_from_its_time() {
+async fn a_page_locked_by_an_edit_blocks_no_other() {
     let account = Account::new().await;
     let site = account.site().await;
     let due = now() - TimeDelta::seconds(1);
-    let (held, other) =
-        (account.scheduled(site, "held", due).await, account.scheduled(site, "other", due).await);
+    let (locked, other) =
+        (account.scheduled(site, "locked", due).await, account.scheduled(site, "other", due).await);
     let mut edit = store::begin(&account.database.db).await.unwrap();
-    store::pages::lock_page(&mut edit, account.id, held).await.unwrap();
+    store::pages::lock_page(&mut edit, account.id, locked).await.unwrap();
     let _running = account.run(&[]).await;
     until(async || account.published_at(other).await.is_some()).await;
-    assert_eq!(account.published_at(held).await, None);
-    // The edit takes the schedule away: then there is nothing to publish any more.
-    let wish = domain::pages::PublicationChange { is_published: Some(false), publish_at: None };
-    let change = store::pages::PageChange { publication: wish, ..Default::default() };
-    store::pages::update_page(&mut edit, account.id, held, change, now()).await.unwrap();
+    assert_eq!(account.published_at(locked).await, None);
+    // The edit removes the schedule, so the page is not published any more.
+    let publication = domain::pages::PublicationChange { is_published: Some(false), publish_at: None };
+    let change = store::pages::PageChange { publication, ..Default::default() };
+    store::pages::update_page(&mut edit, account.id, locked, change, now()).await.unwrap();
     store::commit(edit).await.unwrap();
     let third = account.scheduled(site, "third", due).await;
     until(async || account.published_at(third).await.is_some()).await;
-    assert_eq!(account.published_at(held).await, None);
+    assert_eq!(account.published_at(locked).await, None);
 }
 
 #[tokio::test]
-async fn archives_are_forgotten_after_ninety_days_and_not_before() {
+async fn archives_are_deleted_after_ninety_days_and_not_before() {
     let account = Account::new().await;
     let archive = |days: i32| {
         format!(
@@ -142,10 +143,10 @@ async fn archives_are_forgotten_after_ninety_days_and_not_before() {
     account.change(&archive(91)).await;
     account.change(&archive(89)).await;
     let _running = account.run(&["archives.cleanup_interval=20ms"]).await;
-    let left = async || -> Vec<String> {
+    let remaining = async || -> Vec<String> {
         let rows =
             sqlx::query("select slug from archived_entries join entry_archives x on x.id = archive_id");
         rows.fetch_all(&account.database.db).await.unwrap().iter().map(|row| row.get(0)).collect()
     };
-    until(async || left().await == ["a89"]).await;
+    until(async || remaining().await == ["a89"]).await;
 }

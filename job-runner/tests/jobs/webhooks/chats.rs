@@ -1,4 +1,4 @@
-//! Chat platforms: each is told in its own form and heard by its own answers.
+//! Chat platforms: each gets its own message format, and its responses have their own meaning.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -9,8 +9,8 @@ use standardwebhooks::Webhook;
 use store::deliveries::Delivery;
 use uuid::Uuid;
 
-use crate::harness::{Account, SECRET, now};
-use crate::receiver::Receiver;
+use crate::fixture::account::{Account, SECRET, now};
+use crate::fixture::receiver::Receiver;
 
 const CHAT: &str = "-100123";
 
@@ -24,26 +24,26 @@ impl Account {
     }
 }
 
-fn answer(status: u16, body: &Value) -> Response {
+fn response(status: u16, body: &Value) -> Response {
     Response::builder().status(status).body(Body::from(body.to_string())).unwrap()
 }
 
-fn was_tried(delivery: &Delivery) -> bool {
+fn is_attempted(delivery: &Delivery) -> bool {
     delivery.status_code.is_some()
 }
 
 #[tokio::test]
-async fn each_platform_is_told_in_its_own_form_and_signed_all_the_same() {
+async fn each_platform_gets_its_own_format_with_a_signature() {
     let account = Account::new().await;
     let _running = account.run(&[]).await;
     for template in Template::ALL {
-        let receiver = Receiver::answering([]).await;
+        let receiver = Receiver::responding([]).await;
         let webhook = account.chat(template, &receiver.url).await;
         account.submission().await;
         account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
-        let taken = receiver.taken().pop().unwrap();
-        let body = taken.json();
-        let place = match template {
+        let received = receiver.received().pop().unwrap();
+        let body = received.json();
+        let pointer = match template {
             Template::Default => "/data/fields/email",
             Template::Slack => "/blocks/1/fields/1/text",
             Template::Discord => "/embeds/0/fields/1/value",
@@ -52,17 +52,17 @@ async fn each_platform_is_told_in_its_own_form_and_signed_all_the_same() {
             Template::GoogleChat => "/cardsV2/0/card/sections/0/widgets/1/decoratedText/text",
         };
         let text =
-            body.pointer(place).and_then(Value::as_str).unwrap_or_else(|| panic!("{template:?}: {body}"));
+            body.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("{template:?}: {body}"));
         assert!(text.contains("a@b.co"), "{template:?}: {text}");
-        Webhook::new(SECRET).unwrap().verify(&taken.body, &taken.headers).unwrap();
+        Webhook::new(SECRET).unwrap().verify(&received.body, &received.headers).unwrap();
         account.change("delete from webhooks").await;
     }
 }
 
 #[tokio::test]
-async fn what_a_platform_will_never_take_is_not_sent_again() {
+async fn a_message_that_a_platform_rejects_for_good_is_not_retried() {
     let account = Account::new().await;
-    let receiver = Receiver::answering([answer(400, &json!("invalid_blocks"))]).await;
+    let receiver = Receiver::responding([response(400, &json!("invalid_blocks"))]).await;
     let webhook = account.chat(Template::Slack, &receiver.url).await;
     account.submission().await;
     let _running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1ms\"]"]).await;
@@ -72,16 +72,16 @@ async fn what_a_platform_will_never_take_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn a_platform_that_asks_for_time_in_its_body_gets_it() {
+async fn retry_after_in_a_response_body_is_honored() {
     let account = Account::new().await;
     let discord = json!({"message": "slow down", "retry_after": 1800.5, "global": false});
     let telegram = json!({"ok": false, "error_code": 429, "parameters": {"retry_after": 1800}});
-    for (template, said) in [(Template::Discord, discord), (Template::Telegram, telegram)] {
-        let receiver = Receiver::answering([answer(429, &said)]).await;
+    for (template, body) in [(Template::Discord, discord), (Template::Telegram, telegram)] {
+        let receiver = Receiver::responding([response(429, &body)]).await;
         let webhook = account.chat(template, &receiver.url).await;
         account.submission().await;
         let running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1s\"]"]).await;
-        let delivery = account.delivery_when(webhook, was_tried).await;
+        let delivery = account.delivery_when(webhook, is_attempted).await;
         let wait = delivery.next_attempt_at - now();
         assert!(wait > TimeDelta::minutes(29) && wait < TimeDelta::minutes(31), "{template:?}: {wait}");
         running.stop().await;
@@ -90,18 +90,19 @@ async fn a_platform_that_asks_for_time_in_its_body_gets_it() {
 }
 
 #[tokio::test]
-async fn a_telegram_group_that_has_moved_is_followed() {
+async fn a_moved_telegram_group_is_called_under_its_new_id() {
     let account = Account::new().await;
     let moved =
         json!({"ok": false, "error_code": 400, "parameters": {"migrate_to_chat_id": -1_001_234_567_890_i64}});
-    let receiver = Receiver::answering([answer(400, &moved)]).await;
+    let receiver = Receiver::responding([response(400, &moved)]).await;
     let webhook = account.chat(Template::Telegram, &receiver.url).await;
     account.submission().await;
     let _running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1h\"]"]).await;
     let delivery = account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
-    assert_eq!(delivery.attempts, 2, "at once, not by the schedule");
-    let chats: Vec<Value> = receiver.taken().iter().map(|taken| taken.json()["chat_id"].clone()).collect();
+    assert_eq!(delivery.attempts, 2, "at once, independent of the schedule");
+    let chats: Vec<Value> =
+        receiver.received().iter().map(|received| received.json()["chat_id"].clone()).collect();
     assert_eq!(chats, [CHAT, "-1001234567890"]);
-    let kept = account.read_webhook(webhook).await.telegram_chat_id;
-    assert_eq!(kept.as_deref(), Some("-1001234567890"));
+    let stored = account.read_webhook(webhook).await.telegram_chat_id;
+    assert_eq!(stored.as_deref(), Some("-1001234567890"));
 }

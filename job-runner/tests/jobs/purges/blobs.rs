@@ -1,4 +1,4 @@
-//! Bytes that nothing needs go, and no others.
+//! Unreferenced bytes are deleted, and no others.
 
 use chrono::TimeDelta;
 use sandbox::test::until;
@@ -11,10 +11,10 @@ use store::submissions::{NewSubmission, WriteContext, insert_submission};
 use store::uploads::{NewUpload, Purpose};
 use uuid::Uuid;
 
-use crate::harness::{Account, new_id, now};
+use crate::fixture::account::{Account, new_id, now};
 
 impl Account {
-    /// An asset that was announced and whose time ends at `expires_at`; it has bytes if there are any.
+    /// Creates an asset with an upload that expires after `expires_in`, and stores its bytes if given.
     async fn asset(&self, bytes: Option<&[u8]>, expires_in: TimeDelta) -> Uuid {
         let asset = Asset {
             id: new_id(),
@@ -55,8 +55,8 @@ impl Account {
         NewBlob { id: new_id(), sha256, size_bytes: 5 }
     }
 
-    /// A form and a submission of it.
-    async fn answered_form(&self) -> (Uuid, Uuid) {
+    /// Creates a form with a submission.
+    async fn submitted_form(&self) -> (Uuid, Uuid) {
         let form = Form::new(new_id(), "F".to_owned(), Vec::new(), now());
         let new = NewSubmission {
             id: new_id(),
@@ -81,15 +81,15 @@ impl Account {
     /// Deletes an asset as the API does.
     async fn delete_asset(&self, id: Uuid) {
         let mut tx = store::begin(&self.database.db).await.unwrap();
-        let gone = store::assets::delete_asset(&mut tx, self.id, id).await.unwrap().unwrap();
-        store::usage::release_bytes(&mut tx, self.id, gone.size_bytes).await.unwrap();
-        store::blobs::release_blobs(&mut tx, self.id, gone.blob_id.as_slice(), now()).await.unwrap();
+        let asset = store::assets::delete_asset(&mut tx, self.id, id).await.unwrap().unwrap();
+        store::usage::release_bytes(&mut tx, self.id, asset.size_bytes).await.unwrap();
+        store::blobs::release_blobs(&mut tx, self.id, asset.blob_id.as_slice(), now()).await.unwrap();
         store::commit(tx).await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn what_was_reserved_for_an_upload_that_never_came_is_given_back() {
+async fn the_storage_reserved_for_an_expired_upload_is_released() {
     let account = Account::new().await;
     let late = account.asset(None, TimeDelta::seconds(-1)).await;
     let waiting = account.asset(None, TimeDelta::hours(1)).await;
@@ -107,12 +107,12 @@ async fn what_was_reserved_for_an_upload_that_never_came_is_given_back() {
 }
 
 #[tokio::test]
-async fn bytes_go_with_the_last_thing_that_refers_to_them() {
+async fn bytes_are_deleted_with_their_last_reference() {
     let account = Account::new().await;
     let one = account.asset(Some(b"words"), TimeDelta::hours(1)).await;
     let other = account.asset(Some(b"words"), TimeDelta::hours(1)).await;
     let another = account.asset(Some(b"other"), TimeDelta::hours(1)).await;
-    assert_eq!(account.blobs.files().len(), 2, "the same bytes are kept once");
+    assert_eq!(account.blobs.files().len(), 2, "equal bytes are stored once");
     account.delete_asset(one).await;
     account.delete_asset(another).await;
     let running = account.run(&[]).await;
@@ -125,13 +125,13 @@ async fn bytes_go_with_the_last_thing_that_refers_to_them() {
 }
 
 #[tokio::test]
-async fn bytes_that_can_not_be_deleted_keep_no_others_and_are_tried_again() {
+async fn bytes_that_cannot_be_deleted_block_no_others_and_are_retried() {
     let account = Account::new().await;
     let stuck = account.asset(Some(b"words"), TimeDelta::hours(1)).await;
     let other = account.asset(Some(b"other"), TimeDelta::hours(1)).await;
     let path = account.blobs.path().join("kept").join(account.id.to_string());
     let path = path.join(hex::encode(Sha256::digest(b"words")));
-    // A folder is no file, and can't be deleted as one.
+    // A folder can't be deleted as a file.
     std::fs::remove_file(&path).unwrap();
     std::fs::create_dir(&path).unwrap();
     std::fs::write(path.join("inside"), "x").unwrap();
@@ -148,13 +148,13 @@ async fn bytes_that_can_not_be_deleted_keep_no_others_and_are_tried_again() {
 }
 
 #[tokio::test]
-async fn bytes_of_an_account_that_is_gone_go_with_it_and_once_more() {
+async fn bytes_of_a_deleted_account_are_deleted_twice() {
     let account = Account::new().await;
     account.asset(Some(b"words"), TimeDelta::hours(1)).await;
     account.change("update accounts set claim_deadline = now()").await;
     let running = account.run(&["purge.poll_interval=20ms", "purge.second_pass_after=300ms"]).await;
     until(async || account.blobs.files().is_empty()).await;
-    // An upload that was under way meanwhile.
+    // An upload that was in progress meanwhile.
     account.put(b"later");
     until(async || account.blobs.files().is_empty()).await;
     let count = "do $$ begin assert not exists (select from blob_purges); end $$";
@@ -163,7 +163,7 @@ async fn bytes_of_an_account_that_is_gone_go_with_it_and_once_more() {
 }
 
 #[tokio::test]
-async fn a_deploy_that_nobody_processes_goes_with_its_zip() {
+async fn an_unprocessed_deploy_is_deleted_with_its_zip() {
     let account = Account::new().await;
     let (id, blob) = (new_id(), account.put(b"zip"));
     let mut tx = store::begin(&account.database.db).await.unwrap();
@@ -183,12 +183,12 @@ async fn a_deploy_that_nobody_processes_goes_with_its_zip() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_announced_for_a_form_and_never_came_goes_when_its_address_ends() {
-    /// What a small file counts while it waits.
+async fn the_row_of_a_form_file_is_deleted_when_its_upload_url_expires_unused() {
+    /// The allowance that a small file uses while it is unbound.
     const EACH: i64 = 64 << 10;
     let account = Account::new().await;
-    let (form, _) = account.answered_form().await;
-    let announce = async |expires_in: TimeDelta| {
+    let (form, _) = account.submitted_form().await;
+    let presign = async |expires_in: TimeDelta| {
         let new = NewFormFile {
             id: new_id(),
             form_id: form,
@@ -213,14 +213,14 @@ async fn a_file_that_was_announced_for_a_form_and_never_came_goes_when_its_addre
         store::commit(tx).await.unwrap();
         new.id
     };
-    announce(TimeDelta::seconds(-1)).await;
-    announce(TimeDelta::hours(1)).await;
-    let came = announce(TimeDelta::seconds(-1)).await;
+    presign(TimeDelta::seconds(-1)).await;
+    presign(TimeDelta::hours(1)).await;
+    let uploaded = presign(TimeDelta::seconds(-1)).await;
     let blob = account.put(b"words");
     let mut tx = store::begin(&account.database.db).await.unwrap();
     let settled = store::blobs::reference_blobs(&mut tx, account.id, &[blob]).await.unwrap();
-    store::form_files::update_blob(&mut tx, account.id, came, settled[0].id).await.unwrap();
-    store::uploads::finish_upload(&mut tx, account.id, came, now()).await.unwrap();
+    store::form_files::update_blob(&mut tx, account.id, uploaded, settled[0].id).await.unwrap();
+    store::uploads::finish_upload(&mut tx, account.id, uploaded, now()).await.unwrap();
     let unbound = store::form_files::lock_unbound(&mut tx, form, &[7]).await.unwrap();
     assert_eq!((unbound.of_form, unbound.of_visitor), (3 * EACH, 3 * EACH));
     store::commit(tx).await.unwrap();
@@ -236,10 +236,10 @@ async fn a_file_that_was_announced_for_a_form_and_never_came_goes_when_its_addre
 }
 
 #[tokio::test]
-async fn a_file_that_nobody_hands_in_with_its_form_goes_after_a_day_with_its_bytes() {
+async fn an_unbound_form_file_is_deleted_with_its_bytes_after_a_day() {
     let account = Account::new().await;
-    let (form, submission) = account.answered_form().await;
-    let file = async |hours: i64, submission: Option<Uuid>| {
+    let (form, submission) = account.submitted_form().await;
+    let upload = async |hours: i64, submission: Option<Uuid>| {
         let id = new_id();
         let new = NewFormFile {
             id,
@@ -263,9 +263,9 @@ async fn a_file_that_nobody_hands_in_with_its_form_goes_after_a_day_with_its_byt
         }
         store::commit(tx).await.unwrap();
     };
-    file(25, None).await;
-    file(23, None).await;
-    file(48, Some(submission)).await;
+    upload(25, None).await;
+    upload(23, None).await;
+    upload(48, Some(submission)).await;
     assert_eq!(account.blobs.files().len(), 3);
     let running = account.run(&["garbage_collection.unbound_file_ttl=24h"]).await;
     until(async || account.blobs.files().len() == 2).await;

@@ -1,4 +1,4 @@
-//! Many deliveries at once: none is lost, none stands in the way of another, and none is begun for ever.
+//! Many deliveries at a time: none is lost, none blocks another, and none is attempted forever.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use sandbox::test::{eventually, until};
 use store::deliveries::{AttemptOutcome, ClaimLimit, claim, complete_attempts, list_due};
 use uuid::Uuid;
 
-use crate::harness::{Account, lease, now};
-use crate::receiver::Receiver;
+use crate::fixture::account::{Account, lease, now};
+use crate::fixture::receiver::Receiver;
 
-/// `count` retries for each webhook of the account, which came due while nobody ran.
+/// Inserts `count` overdue retries for each webhook of the account, as after downtime.
 async fn overdue(account: &Account, count: usize) {
     let statement = format!(
         "insert into deliveries (id, account_id, webhook_id, event, payload, attempts, next_attempt_at, created_at)
@@ -23,19 +23,20 @@ async fn overdue(account: &Account, count: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn twenty_thousand_retries_that_came_due_in_an_hours_stop_all_go_out() {
+async fn twenty_thousand_retries_that_came_due_during_downtime_are_all_delivered() {
     const COUNT: usize = 20_000;
     let account = Account::new().await;
-    let receiver = Receiver::answering([]).await;
+    let receiver = Receiver::responding([]).await;
     let webhook = account.webhook(&receiver.url, None).await;
     overdue(&account, COUNT).await;
     let _running = account.run(&[]).await;
-    let mut had = 0;
-    while had < COUNT {
-        // As long as it goes on, however slow the machine.
-        had = eventually(async || Some(receiver.count()).filter(|count| *count > had)).await;
+    let mut delivered = 0;
+    while delivered < COUNT {
+        // The timeout applies to each step of progress, because the machine may be slow.
+        delivered = eventually(async || Some(receiver.count()).filter(|count| *count > delivered)).await;
     }
-    let ids: BTreeSet<_> = receiver.taken().iter().map(|one| one.header("webhook-id").to_owned()).collect();
+    let ids: BTreeSet<_> =
+        receiver.received().iter().map(|one| one.header("webhook-id").to_owned()).collect();
     assert_eq!((ids.len(), receiver.count()), (COUNT, COUNT), "each of them, and once");
     until(async || account.claim(&lease(now())).await.is_empty() && account.pending().await == 0).await;
     assert!(
@@ -45,23 +46,23 @@ async fn twenty_thousand_retries_that_came_due_in_an_hours_stop_all_go_out() {
             .iter()
             .all(|one| (one.attempts, one.state.as_str()) == (4, "delivered"))
     );
-    // Nothing is wedged: the next one goes out at once.
+    // The queue is not stuck: the next delivery is sent at once.
     account.submission().await;
     until(async || receiver.count() == COUNT + 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_dead_endpoints_take_no_place_from_a_healthy_one() {
+async fn a_hundred_unresponsive_receivers_delay_no_healthy_one() {
     let account = Account::new().await;
-    let dead = Receiver::silent().await;
+    let unresponsive = Receiver::stalled().await;
     for number in 0..100 {
-        account.webhook(&format!("{}&dead={number}", dead.url), None).await;
+        account.webhook(&format!("{}&number={number}", unresponsive.url), None).await;
     }
     overdue(&account, 10).await;
     let running = account.run(&["webhooks.timeout=60s"]).await;
-    // A few each, until it is known that they hang.
-    until(async || dead.count() >= 400).await;
-    let healthy = Receiver::answering([]).await;
+    // Each gets a few attempts until it is known to be slow.
+    until(async || unresponsive.count() >= 400).await;
+    let healthy = Receiver::responding([]).await;
     let webhook = account.webhook(&healthy.url, None).await;
     for count in 1..=30 {
         account.submission().await;
@@ -69,26 +70,26 @@ async fn a_hundred_dead_endpoints_take_no_place_from_a_healthy_one() {
     }
     until(async || account.deliveries(webhook).await.iter().all(|one| one.state == "delivered")).await;
     assert!(account.attempts_ended().await >= 30);
-    dead.release();
+    unresponsive.release();
     running.stop().await;
 }
 
 #[tokio::test]
-async fn with_redis_away_everything_is_delivered_all_the_same() {
+async fn deliveries_do_not_need_redis() {
     let account = Account::new().await;
-    let receiver = Receiver::answering([]).await;
+    let receiver = Receiver::responding([]).await;
     let webhook = account.webhook(&receiver.url, None).await;
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let closed_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     account.submission().await;
-    let running = account.run(&[&format!("redis.url=redis://{nobody}")]).await;
+    let running = account.run(&[&format!("redis.url=redis://{closed_port}")]).await;
     account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
     account.submission().await;
     until(async || receiver.count() == 2).await;
-    running.ask_to_stop();
+    running.request_stop();
 }
 
 #[tokio::test]
-async fn a_delivery_whose_workers_all_die_is_given_up_when_the_schedule_is_used_up() {
+async fn a_delivery_whose_workers_all_die_fails_when_its_schedule_is_exhausted() {
     let account = Account::new().await;
     let webhook = account.webhook("https://example.com", None).await;
     account.submission().await;
@@ -102,7 +103,7 @@ async fn a_delivery_whose_workers_all_die_is_given_up_when_the_schedule_is_used_
 }
 
 #[tokio::test]
-async fn each_webhook_is_asked_for_its_own_as_many_as_it_has_places() {
+async fn a_claim_returns_deliveries_of_each_webhook_up_to_its_limit() {
     let account = Account::new().await;
     let busy = account.webhook("https://a.example", None).await;
     overdue(&account, 1_000).await;
@@ -113,20 +114,20 @@ async fn each_webhook_is_asked_for_its_own_as_many_as_it_has_places() {
     let mut due = list_due(&mut conn, lease.now).await.unwrap();
     due.sort();
     assert_eq!(due, [busy, quiet]);
-    let room = |webhook_id, places| ClaimLimit { webhook_id, limit: places };
-    let rooms = [room(busy, 2), room(quiet, 5), room(Uuid::nil(), 9)];
-    let mut told: Vec<_> =
-        claim(&mut conn, &lease, &rooms).await.unwrap().iter().map(|one| one.webhook_id).collect();
-    told.sort();
-    assert_eq!(told, [busy, busy, quiet]);
-    assert_eq!(list_due(&mut conn, lease.now).await.unwrap(), [busy], "the other's one is under way");
+    let limit = |webhook_id, places| ClaimLimit { webhook_id, limit: places };
+    let limits = [limit(busy, 2), limit(quiet, 5), limit(Uuid::nil(), 9)];
+    let mut claimed: Vec<_> =
+        claim(&mut conn, &lease, &limits).await.unwrap().iter().map(|one| one.webhook_id).collect();
+    claimed.sort();
+    assert_eq!(claimed, [busy, busy, quiet]);
+    assert_eq!(list_due(&mut conn, lease.now).await.unwrap(), [busy], "the other's delivery is in flight");
     account.change(&format!("update webhooks set is_active = false where id = '{busy}'")).await;
-    assert!(claim(&mut conn, &lease, &rooms).await.unwrap().is_empty());
+    assert!(claim(&mut conn, &lease, &limits).await.unwrap().is_empty());
     assert!(list_due(&mut conn, lease.now).await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ending_a_few_of_many_reads_only_those_few_also_before_there_are_statistics() {
+async fn completing_a_few_of_many_deliveries_reads_only_those_also_without_statistics() {
     let account = Account::new().await;
     account.webhook("https://example.com", None).await;
     overdue(&account, 5_000).await;

@@ -1,4 +1,4 @@
-//! What deliveries show of a webhook: when it is given up, switched off, and under which secrets it is told.
+//! The effect of deliveries on a webhook: failing, deactivation, and signing with replaced secrets.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -10,11 +10,11 @@ use standardwebhooks::Webhook;
 use store::deliveries::Delivery;
 use uuid::Uuid;
 
-use crate::harness::{Account, SECRET, new_id, now, seal};
-use crate::receiver::{Receiver, status};
+use crate::fixture::account::{Account, SECRET, new_id, now, seal};
+use crate::fixture::receiver::{Receiver, status};
 
 impl Account {
-    /// A test of the webhook, due now.
+    /// Inserts a ping that is due now.
     async fn ping(&self, webhook: Uuid) {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         let payload = json!({"type": "webhook.ping", "data": {}});
@@ -28,9 +28,9 @@ fn is(state: &str) -> impl Fn(&Delivery) -> bool {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_gone_is_not_called_again() {
+async fn a_receiver_that_is_gone_is_deactivated() {
     let account = Account::new().await;
-    let receiver = Receiver::answering([status(410)]).await;
+    let receiver = Receiver::responding([status(410)]).await;
     let webhook = account.webhook(&receiver.url, None).await;
     account.submission().await;
     let running = account.run(&[]).await;
@@ -42,13 +42,13 @@ async fn a_receiver_that_is_gone_is_not_called_again() {
     assert!(off.deactivated_at.is_some());
     running.stop().await;
     account.submission().await;
-    assert_eq!(account.deliveries(webhook).await.len(), 1, "nothing is told to it any more");
+    assert_eq!(account.deliveries(webhook).await.len(), 1, "it gets no new deliveries");
 }
 
 #[tokio::test]
-async fn what_waits_for_a_webhook_that_is_gone_is_taken_back() {
+async fn pending_deliveries_of_a_webhook_that_is_gone_are_canceled() {
     let account = Account::new().await;
-    let receiver = Receiver::answering([status(500), status(410)]).await;
+    let receiver = Receiver::responding([status(500), status(410)]).await;
     let webhook = account.webhook(&receiver.url, None).await;
     account.submission().await;
     let _running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1h\"]"]).await;
@@ -63,18 +63,18 @@ async fn what_waits_for_a_webhook_that_is_gone_is_taken_back() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_has_only_failed_for_five_days_is_switched_off_when_a_delivery_is_given_up() {
+async fn a_webhook_that_only_failed_for_five_days_is_deactivated_with_a_failed_delivery() {
     for (days, reason) in [(4, None), (6, Some("failing"))] {
         let account = Account::new().await;
-        let receiver = Receiver::answering([status(500), status(500)]).await;
+        let receiver = Receiver::responding([status(500), status(500)]).await;
         let webhook = account.webhook(&receiver.url, None).await;
         account.submission().await;
         let set = format!("update webhooks set failing_since = now() - interval '{days} days'");
         account.change(&set).await;
         let running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1ms\"]"]).await;
         let delivery = account.delivery_when(webhook, is("failed")).await;
-        assert_eq!(delivery.attempts, 2, "the first failure ends nothing");
-        // It ends what it has begun.
+        assert_eq!(delivery.attempts, 2, "the first failure does not deactivate it");
+        // The service completes running work before it stops.
         running.stop().await;
         let now = account.read_webhook(webhook).await;
         assert_eq!(
@@ -86,9 +86,9 @@ async fn a_webhook_that_has_only_failed_for_five_days_is_switched_off_when_a_del
 }
 
 #[tokio::test]
-async fn one_failure_begins_the_failing_and_one_delivery_ends_it() {
+async fn a_failure_sets_failing_since_and_a_delivery_clears_it() {
     let account = Account::new().await;
-    let receiver = Receiver::answering([status(500)]).await;
+    let receiver = Receiver::responding([status(500)]).await;
     let webhook = account.webhook(&receiver.url, None).await;
     account.submission().await;
     let _running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1h\"]"]).await;
@@ -101,9 +101,9 @@ async fn one_failure_begins_the_failing_and_one_delivery_ends_it() {
 }
 
 #[tokio::test]
-async fn a_test_is_tried_once_and_says_nothing_of_the_webhook() {
+async fn a_ping_is_tried_once_and_does_not_affect_the_webhooks_health() {
     let account = Account::new().await;
-    let receiver = Receiver::answering([status(500)]).await;
+    let receiver = Receiver::responding([status(500)]).await;
     let webhook = account.webhook(&receiver.url, None).await;
     account.ping(webhook).await;
     let running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1ms\"]"]).await;
@@ -111,13 +111,13 @@ async fn a_test_is_tried_once_and_says_nothing_of_the_webhook() {
     assert_eq!((delivery.attempts, delivery.event.as_str()), (1, "webhook.ping"));
     running.stop().await;
     assert_eq!(account.read_webhook(webhook).await.failing_since, None);
-    assert_eq!(receiver.taken()[0].json()["type"], "webhook.ping");
+    assert_eq!(receiver.received()[0].json()["type"], "webhook.ping");
 }
 
 #[tokio::test]
-async fn what_is_sent_again_by_hand_has_its_whole_schedule_again() {
+async fn a_manual_retry_restarts_the_whole_schedule() {
     let account = Account::new().await;
-    let receiver = Receiver::answering([500, 500, 500].map(status)).await;
+    let receiver = Receiver::responding([500, 500, 500].map(status)).await;
     let webhook = account.webhook(&receiver.url, None).await;
     account.submission().await;
     let _running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1ms\"]"]).await;
@@ -129,14 +129,15 @@ async fn what_is_sent_again_by_hand_has_its_whole_schedule_again() {
     );
     let delivered = account.delivery_when(webhook, is("delivered")).await;
     assert_eq!((delivered.id, delivered.attempts), (failed.id, 4));
-    let ids: Vec<_> = receiver.taken().iter().map(|taken| taken.header("webhook-id").to_owned()).collect();
-    assert_eq!(ids, vec![failed.id.to_string(); 4], "receivers know it by its id");
+    let ids: Vec<_> =
+        receiver.received().iter().map(|received| received.header("webhook-id").to_owned()).collect();
+    assert_eq!(ids, vec![failed.id.to_string(); 4], "the delivery keeps its id");
 }
 
 #[tokio::test]
-async fn while_a_secret_is_replaced_both_sign_and_afterwards_only_the_new_one() {
+async fn both_secrets_sign_during_the_overlap_and_only_the_new_one_afterwards() {
     let account = Account::new().await;
-    let receiver = Receiver::answering([]).await;
+    let receiver = Receiver::responding([]).await;
     let webhook = account.webhook(&receiver.url, None).await;
     let new_secret = make_secret(&[7; 24]);
     let sealed = seal(SECRET_PURPOSE, &new_secret);
@@ -144,25 +145,25 @@ async fn while_a_secret_is_replaced_both_sign_and_afterwards_only_the_new_one() 
     let until = now() + TimeDelta::hours(1);
     store::webhooks::update_secret(&mut conn, account.id, webhook, &sealed, until, now()).await.unwrap();
     let _running = account.run(&[]).await;
-    for (signatures, old_is_good) in [(2, true), (1, false)] {
+    for (signatures, old_is_valid) in [(2, true), (1, false)] {
         account.submission().await;
         let newest = eventually(async || {
             let deliveries = account.deliveries(webhook).await;
             deliveries.iter().all(is("delivered")).then(|| deliveries[0].id)
         })
         .await;
-        let taken = receiver.taken();
-        let one = taken.iter().find(|one| one.header("webhook-id") == newest.to_string()).unwrap();
+        let received = receiver.received();
+        let one = received.iter().find(|one| one.header("webhook-id") == newest.to_string()).unwrap();
         assert_eq!(one.header("webhook-signature").split(' ').count(), signatures);
         let verify = |secret: &str| Webhook::new(secret).unwrap().verify(&one.body, &one.headers).is_ok();
         assert!(verify(&new_secret));
-        assert_eq!(verify(SECRET), old_is_good);
+        assert_eq!(verify(SECRET), old_is_valid);
         account.change("update webhooks set previous_secret_until = now()").await;
     }
 }
 
 #[tokio::test]
-async fn a_secret_that_has_had_its_time_is_kept_nowhere() {
+async fn a_replaced_secret_is_deleted_after_its_overlap() {
     let account = Account::new().await;
     let hour = TimeDelta::hours(1);
     let (mut old, mut young) = (Uuid::nil(), Uuid::nil());
@@ -175,23 +176,23 @@ async fn a_secret_that_has_had_its_time_is_kept_nowhere() {
             .await
             .unwrap();
     }
-    let kept = async || {
+    let with_previous = async || {
         let rows = "select id from webhooks where sealed_previous_secret is not null";
         sqlx::query_scalar::<_, Uuid>(rows).fetch_all(&account.database.db).await.unwrap()
     };
-    assert_eq!(kept().await.len(), 2);
+    assert_eq!(with_previous().await.len(), 2);
     let _running = account.run(&["purge.poll_interval=20ms"]).await;
-    until(async || kept().await == [young]).await;
+    until(async || with_previous().await == [young]).await;
 }
 
 #[tokio::test]
-async fn what_arrives_after_its_webhook_was_switched_off_is_delivered_and_nothing_else_is() {
+async fn a_delivery_in_flight_completes_after_its_webhook_was_deactivated() {
     let account = Account::new().await;
-    let receiver = Receiver::silent().await;
+    let receiver = Receiver::stalled().await;
     let webhook = account.webhook(&receiver.url, None).await;
     account.submission().await;
     let _running = account.run(&[]).await;
-    until(async || !receiver.taken().is_empty()).await;
+    until(async || !receiver.received().is_empty()).await;
     let mut conn = store::acquire(&account.database.db).await.unwrap();
     let address = account.read_webhook(webhook).await.sealed_url;
     let other = (b"another".as_slice(), None);
@@ -208,14 +209,14 @@ async fn what_arrives_after_its_webhook_was_switched_off_is_delivered_and_nothin
 }
 
 #[tokio::test]
-async fn a_webhook_may_be_deleted_while_it_is_told() {
+async fn a_webhook_may_be_deleted_during_a_delivery() {
     let account = Account::new().await;
-    let refusal = Response::builder().status(500).body(Body::empty()).unwrap();
-    let receiver = Receiver::silent_then([refusal]).await;
+    let error_response = Response::builder().status(500).body(Body::empty()).unwrap();
+    let receiver = Receiver::stalled_then([error_response]).await;
     let webhook = account.webhook(&receiver.url, None).await;
     account.submission().await;
     let running = account.run(&[]).await;
-    until(async || !receiver.taken().is_empty()).await;
+    until(async || !receiver.received().is_empty()).await;
     let mut conn = store::acquire(&account.database.db).await.unwrap();
     assert!(store::webhooks::delete_webhook(&mut conn, account.id, webhook).await.unwrap());
     receiver.release();

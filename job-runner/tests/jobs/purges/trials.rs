@@ -1,4 +1,4 @@
-//! The end of trials under unfriendly conditions: ClickHouse away, late events, many runners, much to delete.
+//! The deletion of trials under difficult conditions: ClickHouse unavailable, late events, several job-runners, many rows.
 
 use chrono::TimeDelta;
 use contract::events::Event;
@@ -7,10 +7,10 @@ use sqlx::Row;
 use uuid::Uuid;
 use warehouse::Warehouse;
 
-use crate::harness::{Account, new_id, now, of_clickhouse};
+use crate::fixture::account::{Account, clickhouse_settings, new_id, now};
 
-/// Sees nothing for as long as a test runs, unless told.
-const HURRY: [&str; 3] =
+/// Short intervals, except that the second pass comes only when a test moves its time.
+const SHORT_INTERVALS: [&str; 3] =
     ["purge.poll_interval=20ms", "purge.second_pass_after=1h", "purge.erase_interval=200ms"];
 
 fn warehouse(clickhouse: &TestClickHouse) -> Warehouse {
@@ -47,48 +47,49 @@ impl Account {
 }
 
 #[tokio::test]
-async fn events_wait_for_a_clickhouse_that_is_away_and_the_rest_does_not() {
+async fn only_events_wait_for_an_unavailable_clickhouse() {
     let account = Account::new().await;
     let clickhouse = sandbox::test::clickhouse().await;
     let site = new_id();
     warehouse(&clickhouse).insert_events("early", &[visit(account.id, site)]).await.unwrap();
     account.expire().await;
 
-    let away = ["warehouse.url=http://127.0.0.1:1", "purge.poll_interval=20ms", "purge.retry_interval=50ms"];
-    let running = account.run(&away).await;
+    let unavailable =
+        ["warehouse.url=http://127.0.0.1:1", "purge.poll_interval=20ms", "purge.retry_interval=50ms"];
+    let running = account.run(&unavailable).await;
     account.until_none("accounts").await;
-    assert_eq!(account.count("event_purges where deleted_at is null").await, 1, "it waits");
+    assert_eq!(account.count("event_purges where deleted_at is null").await, 1, "the purge waits");
     running.stop().await;
 
-    let set = of_clickhouse(&clickhouse);
-    let set: Vec<&str> = set.iter().map(String::as_str).chain(HURRY).collect();
+    let set = clickhouse_settings(&clickhouse);
+    let set: Vec<&str> = set.iter().map(String::as_str).chain(SHORT_INTERVALS).collect();
     let _running = account.run(&set).await;
     account.until_none("event_purges where deleted_at is null").await;
     assert!(warehouse(&clickhouse).count_events_by_site(&[site]).await.unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn events_that_a_collector_held_back_go_too() {
+async fn events_that_a_collector_buffered_are_deleted_too() {
     let account = Account::new().await;
     let clickhouse = sandbox::test::clickhouse().await;
     let (warehouse, site) = (warehouse(&clickhouse), new_id());
     let (neighbour, neighbours_site) = (new_id(), new_id());
     warehouse.insert_events("neighbour", &[visit(neighbour, neighbours_site)]).await.unwrap();
     account.expire().await;
-    let set = of_clickhouse(&clickhouse);
-    let set: Vec<&str> = set.iter().map(String::as_str).chain(HURRY).collect();
+    let set = clickhouse_settings(&clickhouse);
+    let set: Vec<&str> = set.iter().map(String::as_str).chain(SHORT_INTERVALS).collect();
     let _running = account.run(&set).await;
     until(async || account.count("event_purges where deleted_at is not null").await == 1).await;
 
     warehouse.insert_events("late", &[visit(account.id, site)]).await.unwrap();
     account.change("update event_purges set due_at = now()").await;
     account.until_none("event_purges").await;
-    let left = warehouse.count_events_by_site(&[site, neighbours_site]).await.unwrap();
-    assert_eq!(left.into_iter().collect::<Vec<_>>(), [(neighbours_site, 1)]);
+    let remaining = warehouse.count_events_by_site(&[site, neighbours_site]).await.unwrap();
+    assert_eq!(remaining.into_iter().collect::<Vec<_>>(), [(neighbours_site, 1)]);
 }
 
 #[tokio::test]
-async fn one_sites_events_go_without_its_accounts() {
+async fn one_sites_events_are_deleted_without_its_accounts_other_events() {
     let account = Account::new().await;
     let clickhouse = sandbox::test::clickhouse().await;
     let (warehouse, site, other) = (warehouse(&clickhouse), new_id(), new_id());
@@ -96,30 +97,30 @@ async fn one_sites_events_go_without_its_accounts() {
     warehouse.insert_events("both", &visits).await.unwrap();
     let mut conn = store::acquire(&account.database.db).await.unwrap();
     store::purges::insert_event_purge(&mut conn, account.id, Some(site), now()).await.unwrap();
-    let set = of_clickhouse(&clickhouse);
-    let set: Vec<&str> = set.iter().map(String::as_str).chain(HURRY).collect();
+    let set = clickhouse_settings(&clickhouse);
+    let set: Vec<&str> = set.iter().map(String::as_str).chain(SHORT_INTERVALS).collect();
     let _running = account.run(&set).await;
     until(async || account.count("event_purges where deleted_at is not null").await == 1).await;
-    let left = warehouse.count_events_by_site(&[site, other]).await.unwrap();
-    assert_eq!(left.into_iter().collect::<Vec<_>>(), [(other, 1)]);
+    let remaining = warehouse.count_events_by_site(&[site, other]).await.unwrap();
+    assert_eq!(remaining.into_iter().collect::<Vec<_>>(), [(other, 1)]);
 }
 
-/// Rows of a site in the tables of events, visits and who returned: those that are seen, or those on the disk.
+/// Returns the number of rows of a site in `events`, `sessions` and `returns`: the visible ones, or those on the disk.
 async fn rows_of(clickhouse: &TestClickHouse, site: Uuid, on_disk: bool) -> [u64; 3] {
     let TestClickHouse { url, database, user, password } = clickhouse;
     let client = clickhouse::Client::default().with_url(url).with_database(database);
     let client = client.with_user(user).with_password(password);
     let mut counts = [0; 3];
     for (count, table) in counts.iter_mut().zip(["events", "sessions", "returns"]) {
-        let question = client.query(&format!("SELECT count() FROM {table} WHERE site_id = ?")).bind(site);
+        let query = client.query(&format!("SELECT count() FROM {table} WHERE site_id = ?")).bind(site);
         let mask = if on_disk { "0" } else { "1" };
-        *count = question.with_setting("apply_deleted_mask", mask).fetch_one().await.unwrap();
+        *count = query.with_setting("apply_deleted_mask", mask).fetch_one().await.unwrap();
     }
     counts
 }
 
 #[tokio::test]
-async fn a_deleted_sites_rows_are_hidden_first_and_then_gone_from_the_disk_and_no_others() {
+async fn only_a_deleted_sites_rows_are_hidden_at_once_and_erased_later() {
     let account = Account::new().await;
     let clickhouse = sandbox::test::clickhouse().await;
     let (warehouse, site, other) = (warehouse(&clickhouse), new_id(), new_id());
@@ -138,14 +139,14 @@ async fn a_deleted_sites_rows_are_hidden_first_and_then_gone_from_the_disk_and_n
 
     let mut conn = store::acquire(&account.database.db).await.unwrap();
     store::purges::insert_event_purge(&mut conn, account.id, Some(site), now()).await.unwrap();
-    let set = of_clickhouse(&clickhouse);
-    let set: Vec<&str> = set.iter().map(String::as_str).chain(HURRY).collect();
+    let set = clickhouse_settings(&clickhouse);
+    let set: Vec<&str> = set.iter().map(String::as_str).chain(SHORT_INTERVALS).collect();
     let _running = account.run(&set).await;
     until(async || account.count("event_purges where deleted_at is not null").await == 1).await;
     assert_eq!(rows_of(&clickhouse, site, false).await, [0; 3]);
     assert_eq!(rows_of(&clickhouse, other, false).await, [20; 3]);
 
-    // The hour is over in which a collector may have held events back.
+    // The time has passed in which a collector may buffer events.
     account.change("update event_purges set due_at = now()").await;
     account.until_none("event_purges").await;
     until(async || rows_of(&clickhouse, site, true).await == [0; 3]).await;
@@ -153,7 +154,7 @@ async fn a_deleted_sites_rows_are_hidden_first_and_then_gone_from_the_disk_and_n
 }
 
 #[tokio::test]
-async fn many_trials_and_a_large_one_end_under_several_runners_each_once() {
+async fn several_job_runners_delete_many_trials_and_a_large_one_once_each() {
     let account = Account::new().await;
     account
         .change(&format!(
@@ -167,7 +168,7 @@ async fn many_trials_and_a_large_one_end_under_several_runners_each_once() {
         ))
         .await;
     account.expire().await;
-    let (one, other) = (account.run(&HURRY).await, account.run(&HURRY).await);
+    let (one, other) = (account.run(&SHORT_INTERVALS).await, account.run(&SHORT_INTERVALS).await);
     account.until_none("accounts").await;
     assert_eq!(account.count("submissions").await, 0);
     assert_eq!(account.count("event_purges").await, 251);
@@ -176,7 +177,7 @@ async fn many_trials_and_a_large_one_end_under_several_runners_each_once() {
 }
 
 #[tokio::test]
-async fn a_trial_somebody_is_busy_with_stands_in_nobodys_way() {
+async fn a_locked_trial_blocks_no_other() {
     let account = Account::new().await;
     account
         .change(
@@ -190,12 +191,12 @@ async fn a_trial_somebody_is_busy_with_stands_in_nobodys_way() {
         .execute(&mut *claim)
         .await
         .unwrap();
-    let _running = account.run(&HURRY).await;
+    let _running = account.run(&SHORT_INTERVALS).await;
     until(async || account.count("accounts").await == 1).await;
     let deadline = now() + TimeDelta::days(1);
     sqlx::query("update accounts set claimed_at = $1").bind(deadline).execute(&mut *claim).await.unwrap();
     store::commit(claim).await.unwrap();
-    // The sweep has been by again once a trial that came later is gone.
+    // Once a later trial is deleted, the sweep has also seen the claimed one again.
     account
         .change(
             "insert into accounts (id, claim_deadline, created_at) values (gen_random_uuid(), now(), now())",

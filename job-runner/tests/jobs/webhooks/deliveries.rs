@@ -1,4 +1,4 @@
-//! Deliveries: sent until they are taken or the schedule is used up, each time as the same event, newly signed.
+//! Deliveries are retried until a receiver accepts them or the schedule is exhausted: the same event, newly signed.
 
 use std::collections::BTreeSet;
 
@@ -10,37 +10,37 @@ use serde_json::json;
 use standardwebhooks::Webhook;
 use store::deliveries::{Attempt, AttemptOutcome, Lease, complete_attempts};
 
-use crate::harness::{Account, SECRET, lease, now};
-use crate::receiver::{Receiver, status};
+use crate::fixture::account::{Account, SECRET, lease, now};
+use crate::fixture::receiver::{Receiver, status};
 
 #[tokio::test]
-async fn a_delivery_refused_twice_is_sent_again_as_the_same_event_newly_signed() {
+async fn a_refused_delivery_is_retried_with_the_same_event_and_a_new_signature() {
     let account = Account::new().await;
-    let receiver = Receiver::answering([status(500), status(503)]).await;
+    let receiver = Receiver::responding([status(500), status(503)]).await;
     let webhook = account.webhook(&receiver.url, None).await;
     account.submission().await;
-    // A timestamp counts seconds: the pauses, less their spread of 20 %, are just over one.
+    // Timestamps have a resolution of one second: each delay less 20 % jitter is just longer.
     let _running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1300ms\",\"1300ms\"]"]).await;
     let delivery = account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
     assert_eq!((delivery.attempts, delivery.status_code, delivery.error_class), (3, Some(200), None));
 
-    let taken = receiver.taken();
-    assert_eq!(taken.len(), 3);
+    let received = receiver.received();
+    assert_eq!(received.len(), 3);
     let verifier = Webhook::new(SECRET).unwrap();
-    let distinct = |name: &str| taken.iter().map(|one| one.header(name)).collect::<BTreeSet<_>>().len();
-    for one in &taken {
+    let distinct = |name: &str| received.iter().map(|one| one.header(name)).collect::<BTreeSet<_>>().len();
+    for one in &received {
         assert_eq!(one.header("webhook-id"), delivery.id.to_string());
         assert_eq!(one.header("content-type"), "application/json");
-        assert_eq!(one.body, taken[0].body);
+        assert_eq!(one.body, received[0].body);
         verifier.verify(&one.body, &one.headers).unwrap();
     }
     assert_eq!((distinct("webhook-timestamp"), distinct("webhook-signature")), (3, 3));
 }
 
 #[tokio::test]
-async fn when_the_schedule_is_used_up_a_delivery_has_failed() {
+async fn a_delivery_fails_when_its_schedule_is_exhausted() {
     let account = Account::new().await;
-    let receiver = Receiver::answering([500, 404, 302].map(status)).await;
+    let receiver = Receiver::responding([500, 404, 302].map(status)).await;
     let webhook = account.webhook(&receiver.url, None).await;
     account.submission().await;
     let _running = account.run(&["webhooks.retry_schedule=[\"0s\",\"10ms\",\"10ms\"]"]).await;
@@ -48,22 +48,22 @@ async fn when_the_schedule_is_used_up_a_delivery_has_failed() {
     assert_eq!(
         (delivery.attempts, delivery.status_code),
         (3, Some(302)),
-        "a redirect is an answer, not a way"
+        "a redirect is a response and not followed"
     );
     assert_eq!(delivery.error_class.as_deref(), Some("http_status"));
-    assert_eq!(receiver.taken().len(), 3);
+    assert_eq!(receiver.received().len(), 3);
     let later = Lease { now: now() + TimeDelta::days(30), ..lease(now()) };
     assert_eq!(account.claim(&later).await.len(), 0);
 }
 
 #[tokio::test]
-async fn a_receiver_that_asks_for_time_gets_it() {
+async fn retry_after_is_honored() {
     let account = Account::new().await;
     let date = httpdate::fmt_http_date((now() + TimeDelta::hours(2)).into());
-    for (asked, hours) in [("3600", 1), (date.as_str(), 2), ("999999999999", 24)] {
-        let answer =
-            Response::builder().status(429).header("retry-after", asked).body(Body::empty()).unwrap();
-        let receiver = Receiver::answering([answer]).await;
+    for (retry_after, hours) in [("3600", 1), (date.as_str(), 2), ("999999999999", 24)] {
+        let response =
+            Response::builder().status(429).header("retry-after", retry_after).body(Body::empty()).unwrap();
+        let receiver = Receiver::responding([response]).await;
         let webhook = account.webhook(&receiver.url, None).await;
         account.submission().await;
         let running = account.run(&["webhooks.retry_schedule=[\"0s\",\"1s\"]"]).await;
@@ -71,48 +71,48 @@ async fn a_receiver_that_asks_for_time_gets_it() {
         let delivery = account.delivery_when(webhook, tried).await;
         let wait = delivery.next_attempt_at - now();
         let expected = TimeDelta::hours(hours);
-        assert!(wait <= expected && wait > expected - TimeDelta::minutes(1), "{asked}: {wait}");
+        assert!(wait <= expected && wait > expected - TimeDelta::minutes(1), "{retry_after}: {wait}");
         running.stop().await;
         account.change("delete from webhooks").await;
     }
 }
 
 #[tokio::test]
-async fn answers_go_out_under_the_names_the_webhook_gives_them() {
+async fn fields_are_renamed_by_the_webhooks_field_mapping() {
     let account = Account::new().await;
-    let receiver = Receiver::answering([]).await;
+    let receiver = Receiver::responding([]).await;
     let webhook = account.webhook(&receiver.url, Some(json!({"email": "contact", "unknown": "x"}))).await;
     account.submission().await;
     let _running = account.run(&[]).await;
     account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
-    let taken = receiver.taken().pop().unwrap();
-    assert_eq!(taken.json()["data"]["fields"], json!({"contact": "a@b.co", "n": 1}));
-    Webhook::new(SECRET).unwrap().verify(&taken.body, &taken.headers).unwrap();
+    let received = receiver.received().pop().unwrap();
+    assert_eq!(received.json()["data"]["fields"], json!({"contact": "a@b.co", "n": 1}));
+    Webhook::new(SECRET).unwrap().verify(&received.body, &received.headers).unwrap();
 }
 
 #[tokio::test]
-async fn of_a_receivers_answer_16_kib_are_kept_whatever_they_hold() {
+async fn the_first_16_kib_of_a_response_are_stored_whatever_they_contain() {
     let account = Account::new().await;
     let with_nul = [b"begin\0".as_slice(), &b"x".repeat(100_000)].concat();
-    let no_text = vec![0xff; 20_000];
-    for body in [with_nul, no_text] {
-        let receiver = Receiver::answering([Response::new(Body::from(body.clone()))]).await;
+    let invalid_utf8 = vec![0xff; 20_000];
+    for body in [with_nul, invalid_utf8] {
+        let receiver = Receiver::responding([Response::new(Body::from(body.clone()))]).await;
         let webhook = account.webhook(&receiver.url, None).await;
         account.submission().await;
         let running = account.run(&[]).await;
         let delivery = account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
-        let kept = delivery.response_body.unwrap();
-        assert!((16_000..=16 << 10).contains(&kept.len()), "{} bytes", kept.len());
-        assert!(kept.starts_with(if body[0] == b'b' { "begin\u{fffd}x" } else { "\u{fffd}" }));
+        let stored = delivery.response_body.unwrap();
+        assert!((16_000..=16 << 10).contains(&stored.len()), "{} bytes", stored.len());
+        assert!(stored.starts_with(if body[0] == b'b' { "begin\u{fffd}x" } else { "\u{fffd}" }));
         running.stop().await;
         account.change("delete from webhooks").await;
     }
 }
 
 #[tokio::test]
-async fn nobody_inside_is_called() {
+async fn internal_addresses_are_not_called() {
     let account = Account::new().await;
-    let receiver = Receiver::answering([]).await;
+    let receiver = Receiver::responding([]).await;
     let port = receiver.url.rsplit(':').next().unwrap().split('/').next().unwrap();
     let mut webhooks = Vec::new();
     for url in [
@@ -131,28 +131,28 @@ async fn nobody_inside_is_called() {
         assert_eq!(delivery.error_class.as_deref(), Some("refused_target"));
         assert_eq!((delivery.status_code, delivery.response_body), (None, None));
     }
-    assert!(receiver.taken().is_empty());
+    assert!(receiver.received().is_empty());
 }
 
 #[tokio::test]
-async fn a_webhook_that_is_off_is_not_called_even_of_what_was_left_behind() {
+async fn an_inactive_webhook_is_not_called_also_for_its_pending_deliveries() {
     let account = Account::new().await;
-    let (receiver, other) = (Receiver::answering([]).await, Receiver::answering([]).await);
-    let off = account.webhook(&receiver.url, None).await;
-    let on = account.webhook(&other.url, None).await;
+    let (receiver, other) = (Receiver::responding([]).await, Receiver::responding([]).await);
+    let inactive = account.webhook(&receiver.url, None).await;
+    let active = account.webhook(&other.url, None).await;
     account.submission().await;
-    account.change(&format!("update webhooks set is_active = false where id = '{off}'")).await;
+    account.change(&format!("update webhooks set is_active = false where id = '{inactive}'")).await;
     let _running = account.run(&[]).await;
-    account.delivery_when(on, |delivery| delivery.state == "delivered").await;
-    let delivery = account.deliveries(off).await.pop().unwrap();
+    account.delivery_when(active, |delivery| delivery.state == "delivered").await;
+    let delivery = account.deliveries(inactive).await.pop().unwrap();
     assert_eq!((delivery.state.as_str(), delivery.attempts), ("pending", 0));
-    assert!(receiver.taken().is_empty());
+    assert!(receiver.received().is_empty());
 }
 
 #[tokio::test]
-async fn an_attempt_whose_worker_was_killed_is_made_again_after_its_lease() {
+async fn the_attempt_of_a_killed_worker_is_repeated_after_its_lease() {
     let account = Account::new().await;
-    let receiver = Receiver::answering([]).await;
+    let receiver = Receiver::responding([]).await;
     let webhook = account.webhook(&receiver.url, None).await;
     account.submission().await;
     let delivery = account.deliveries(webhook).await.pop().unwrap();
@@ -160,14 +160,14 @@ async fn an_attempt_whose_worker_was_killed_is_made_again_after_its_lease() {
     let killed = account.claim(&lease(lease_ends)).await.pop().unwrap();
     let _running = account.run(&[]).await;
     let delivered = account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
-    assert!(now() >= lease_ends, "not before nobody else can be at it");
+    assert!(now() >= lease_ends, "not before the lease expires");
     assert_eq!((killed.attempt, delivered.attempts), (1, 2));
-    let taken = receiver.taken();
-    assert_eq!((taken.len(), taken[0].header("webhook-id")), (1, delivery.id.to_string().as_str()));
+    let received = receiver.received();
+    assert_eq!((received.len(), received[0].header("webhook-id")), (1, delivery.id.to_string().as_str()));
 }
 
 #[tokio::test]
-async fn an_attempt_that_was_overtaken_decides_nothing() {
+async fn the_result_of_an_outdated_attempt_is_ignored() {
     let account = Account::new().await;
     let webhook = account.webhook("https://example.com", None).await;
     account.submission().await;
@@ -175,7 +175,7 @@ async fn an_attempt_that_was_overtaken_decides_nothing() {
     let slow = account.claim(&lease(now())).await.pop().unwrap();
     let quick = account.claim(&lease(now())).await.pop().unwrap();
     assert_eq!((slow.attempt, quick.attempt), (1, 2));
-    let ended = |attempt: &Attempt, error_class: Option<&'static str>| {
+    let result = |attempt: &Attempt, error_class: Option<&'static str>| {
         let (status_code, duration_ms, response_body, next_attempt_at) = (None, 1, None, None);
         let outcome = AttemptOutcome {
             status_code,
@@ -187,15 +187,15 @@ async fn an_attempt_that_was_overtaken_decides_nothing() {
         };
         [(attempt.delivery_id, attempt.attempt, outcome)]
     };
-    complete_attempts(&mut conn, &ended(&slow, Some("timeout"))).await.unwrap();
+    complete_attempts(&mut conn, &result(&slow, Some("timeout"))).await.unwrap();
     assert_eq!(account.deliveries(webhook).await[0].state, "pending");
-    complete_attempts(&mut conn, &ended(&quick, None)).await.unwrap();
-    complete_attempts(&mut conn, &ended(&slow, Some("timeout"))).await.unwrap();
+    complete_attempts(&mut conn, &result(&quick, None)).await.unwrap();
+    complete_attempts(&mut conn, &result(&slow, Some("timeout"))).await.unwrap();
     assert_eq!(account.deliveries(webhook).await[0].state, "delivered");
 }
 
 #[tokio::test]
-async fn a_delivery_that_can_not_be_opened_is_a_failed_attempt_like_others() {
+async fn a_delivery_that_cannot_be_decrypted_is_a_failed_attempt() {
     let account = Account::new().await;
     let webhook = account.webhook("https://example.com", None).await;
     account.submission().await;
@@ -204,19 +204,19 @@ async fn a_delivery_that_can_not_be_opened_is_a_failed_attempt_like_others() {
     let tried = |delivery: &store::deliveries::Delivery| delivery.error_class.is_some();
     let delivery = account.delivery_when(webhook, tried).await;
     assert_eq!((delivery.error_class.as_deref(), delivery.attempts), (Some("unwritable"), 1));
-    assert!(delivery.next_attempt_at > now() + TimeDelta::minutes(40), "it goes by the schedule");
+    assert!(delivery.next_attempt_at > now() + TimeDelta::minutes(40), "the schedule applies");
     running.stop().await;
 }
 
 #[tokio::test]
-async fn a_delivery_under_way_is_ended_before_the_service_is() {
+async fn a_delivery_in_flight_completes_before_the_service_stops() {
     let account = Account::new().await;
-    let receiver = Receiver::silent().await;
+    let receiver = Receiver::stalled().await;
     let webhook = account.webhook(&receiver.url, None).await;
     account.submission().await;
     let running = account.run(&[]).await;
-    until(async || !receiver.taken().is_empty()).await;
-    running.ask_to_stop();
+    until(async || !receiver.received().is_empty()).await;
+    running.request_stop();
     receiver.release();
     running.stop().await;
     let delivery = account.deliveries(webhook).await.pop().unwrap();

@@ -1,0 +1,5 @@
+//! Deletion of expired accounts, events and bytes.
+
+mod blobs;
+mod coverage;
+mod trials;

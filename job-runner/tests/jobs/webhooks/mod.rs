@@ -1,0 +1,6 @@
+//! Webhook deliveries.
+
+mod chats;
+mod deliveries;
+mod health;
+mod load;
