@@ -19,6 +19,7 @@ pub struct Uploads {
 /// The headers that the upload request must carry.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct UploadHeaders {
+    /// Media type of the file.
     #[serde(rename = "Content-Type")]
     content_type: String,
 }

@@ -153,10 +153,10 @@ async fn list(
         check_page(&call, &mut conn, page_id).await?;
     }
     // A key can access an asset if it can access the asset's page.
-    let part = call.list_filter(Resource::Pages, &query.pagination())?;
-    let mut rows = store::assets::list_assets(&mut conn, call.account_id, &part, page_id).await?;
+    let filter = call.list_filter(Resource::Pages, &query.pagination())?;
+    let mut rows = store::assets::list_assets(&mut conn, call.account_id, &filter, page_id).await?;
     let page =
-        PageInfo::truncate(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+        PageInfo::truncate(&mut rows, filter.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     let view = |asset: Asset| AssetView {
         id: asset.id,
         public_url: app.addresses.asset(asset.id, &asset.filename),

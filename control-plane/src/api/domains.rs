@@ -76,11 +76,11 @@ async fn list(
     Query(pagination): Query<PaginationQuery>,
 ) -> Result<Reply<DomainListResponse>, Problem> {
     call.check_whole_account(Resource::Domains)?;
-    let part = call.list_filter(Resource::Domains, &pagination)?;
+    let filter = call.list_filter(Resource::Domains, &pagination)?;
     let mut conn = store::acquire(&app.db).await?;
-    let mut rows = store::domains::list_domains(&mut conn, call.account_id, &part).await?;
+    let mut rows = store::domains::list_domains(&mut conn, call.account_id, &filter).await?;
     let page =
-        PageInfo::truncate(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+        PageInfo::truncate(&mut rows, filter.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     Ok(call
         .reply(DomainListResponse { domains: rows.into_iter().map(|row| view(&app, row)).collect(), page })
         .paginated())

@@ -157,11 +157,11 @@ async fn archives(
     Query(pagination): Query<PaginationQuery>,
 ) -> Result<Reply<ArchiveListResponse>, Problem> {
     // Access to an archive follows the deleted page.
-    let part = call.list_filter(Resource::Pages, &pagination)?;
+    let filter = call.list_filter(Resource::Pages, &pagination)?;
     let mut conn = store::acquire(&app.db).await?;
-    let mut rows = list_archives(&mut conn, call.account_id, &part).await?;
+    let mut rows = list_archives(&mut conn, call.account_id, &filter).await?;
     let page =
-        PageInfo::truncate(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+        PageInfo::truncate(&mut rows, filter.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     let archives = rows.into_iter().map(ArchiveView::from).collect();
     Ok(call.reply(ArchiveListResponse { archives, page }).paginated())
 }

@@ -69,12 +69,13 @@ async fn list(
     State(app): State<App>,
     Query(pagination): Query<PaginationQuery>,
 ) -> Result<Reply<SubdomainListResponse>, Problem> {
-    let part = call.list_filter(Resource::Subdomains, &pagination)?;
+    let filter = call.list_filter(Resource::Subdomains, &pagination)?;
     let mut conn = store::acquire(&app.db).await?;
     let pages = call.restrictions().ids_of(Resource::Pages);
-    let mut rows = store::subdomain_names::list_subdomains(&mut conn, call.account_id, &part, pages).await?;
+    let mut rows =
+        store::subdomain_names::list_subdomains(&mut conn, call.account_id, &filter, pages).await?;
     let page =
-        PageInfo::truncate(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+        PageInfo::truncate(&mut rows, filter.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     let view = |row: store::subdomain_names::ListedSubdomain| SubdomainView {
         id: row.id,
         url: app.addresses.site(&row.name),

@@ -35,6 +35,7 @@ struct WorkflowView {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct WorkflowListResponse {
+    /// All presets.
     workflows: Vec<WorkflowView>,
 }
 

@@ -132,12 +132,12 @@ async fn list(
     Query(query): Query<AnalyticsSitesQuery>,
 ) -> Result<Reply<AnalyticsSiteListResponse>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
-    let part =
+    let filter =
         call.list_filter_in(&mut conn, Resource::Analytics, &query.pagination(), query.folder_id).await?;
-    let mut rows = store::sites::list_sites(&mut conn, call.account_id, &part).await?;
+    let mut rows = store::sites::list_sites(&mut conn, call.account_id, &filter).await?;
     drop(conn);
     let page =
-        PageInfo::truncate(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+        PageInfo::truncate(&mut rows, filter.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     let sites = with_event_counts(&app, &call, rows).await;
     Ok(call.reply(AnalyticsSiteListResponse { sites, page }).paginated())
 }

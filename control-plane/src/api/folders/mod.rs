@@ -151,12 +151,12 @@ async fn list(
     State(app): State<App>,
     Query(pagination): Query<PaginationQuery>,
 ) -> Result<Reply<FolderListResponse>, Problem> {
-    let part = call.list_filter(Resource::Folders, &pagination)?;
+    let filter = call.list_filter(Resource::Folders, &pagination)?;
     let mut conn = store::acquire(&app.db).await?;
     let mut rows =
-        store::folders::list_folders(&mut conn, call.account_id, &part, call.restrictions()).await?;
+        store::folders::list_folders(&mut conn, call.account_id, &filter, call.restrictions()).await?;
     let page =
-        PageInfo::truncate(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+        PageInfo::truncate(&mut rows, filter.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     Ok(call.reply(FolderListResponse { folders: rows.into_iter().map(view).collect(), page }).paginated())
 }
 

@@ -42,10 +42,11 @@ async fn list(
     Query(query): Query<FormsQuery>,
 ) -> Result<Reply<FormListResponse>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
-    let part = call.list_filter_in(&mut conn, Resource::Forms, &query.pagination(), query.folder_id).await?;
-    let mut rows = store::forms::list_forms(&mut conn, call.account_id, &part).await?;
+    let filter =
+        call.list_filter_in(&mut conn, Resource::Forms, &query.pagination(), query.folder_id).await?;
+    let mut rows = store::forms::list_forms(&mut conn, call.account_id, &filter).await?;
     let page =
-        PageInfo::truncate(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+        PageInfo::truncate(&mut rows, filter.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     let forms = views(&call, &app, &mut conn, rows).await?;
     Ok(call.reply(FormListResponse { forms, page }).paginated())
 }

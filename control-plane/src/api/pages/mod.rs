@@ -51,11 +51,12 @@ async fn list(
     Query(query): Query<PagesQuery>,
 ) -> Result<Reply<PageListResponse>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
-    let part = call.list_filter_in(&mut conn, Resource::Pages, &query.pagination(), query.folder_id).await?;
+    let filter =
+        call.list_filter_in(&mut conn, Resource::Pages, &query.pagination(), query.folder_id).await?;
     let mut rows =
-        store::pages::list_pages(&mut conn, call.account_id, &part, query.collection.as_deref()).await?;
+        store::pages::list_pages(&mut conn, call.account_id, &filter, query.collection.as_deref()).await?;
     let page =
-        PageInfo::truncate(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+        PageInfo::truncate(&mut rows, filter.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     Ok(call
         .reply(PageListResponse {
             pages: rows.into_iter().map(|row| PageView::new(&app, row)).collect(),

@@ -123,11 +123,11 @@ async fn list(
     State(app): State<App>,
     Query(pagination): Query<PaginationQuery>,
 ) -> Result<Reply<WebhookListResponse>, Problem> {
-    let part = call.list_filter(Resource::Webhooks, &pagination)?;
+    let filter = call.list_filter(Resource::Webhooks, &pagination)?;
     let mut conn = store::acquire(&app.db).await?;
-    let mut rows = store::webhooks::list_webhooks(&mut conn, call.account_id, &part).await?;
+    let mut rows = store::webhooks::list_webhooks(&mut conn, call.account_id, &filter).await?;
     let page =
-        PageInfo::truncate(&mut rows, part.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+        PageInfo::truncate(&mut rows, filter.limit, |row| Cursor { created_at: row.created_at, id: row.id });
     let webhooks = rows.into_iter().map(|row| view(&app, &call, row)).collect::<Result<_, _>>()?;
     Ok(call.reply(WebhookListResponse { webhooks, page }).paginated())
 }
