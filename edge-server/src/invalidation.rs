@@ -1,6 +1,6 @@
-//! Hears what has changed and forgets it.
+//! Receives change signals and invalidates the caches.
 //!
-//! After every reconnection everything is asked about again, because what was said meanwhile is lost.
+//! After every reconnection all entries are invalidated, because signals sent meanwhile are lost.
 
 use cache::BusEvent;
 use contract::{Change, Signal};
@@ -9,57 +9,58 @@ use service::{Check, Shutdown};
 
 use crate::state::EdgeState;
 
-pub(crate) async fn listen(edge: EdgeState, check: Check, shutdown: Shutdown) -> anyhow::Result<()> {
-    // Not hearing is no reason to take no traffic: entries are asked about again after a minute.
+/// Applies signals until `shutdown`.
+pub(crate) async fn listen(state: EdgeState, check: Check, shutdown: Shutdown) -> anyhow::Result<()> {
+    // Without signals the state stays ready: entries expire by age.
     check.ok();
-    let mut events = std::pin::pin!(edge.bus.subscribe());
+    let mut events = std::pin::pin!(state.bus.subscribe());
     while let Some(Some(event)) = shutdown.unless_requested(events.next()).await {
         match event {
-            BusEvent::Message(Signal::Changed(change)) => forget(&edge, change),
+            BusEvent::Message(Signal::Changed(change)) => apply(&state, change),
             BusEvent::Message(Signal::OutboxFilled | Signal::DeliveriesDue { .. }) => {}
             BusEvent::Lagged => {
-                edge.sites.forget_all();
-                edge.pages.forget_all();
-                edge.holders.forget_all();
-                edge.site_maps.forget_all();
-                edge.forms.forget_all();
-                edge.assets.forget_all();
-                edge.files.forget_all();
+                state.sites.invalidate_all();
+                state.pages.invalidate_all();
+                state.short_urls.invalidate_all();
+                state.sitemaps.invalidate_all();
+                state.forms.invalidate_all();
+                state.assets.invalidate_all();
+                state.files.invalidate_all();
             }
         }
     }
     Ok(())
 }
 
-/// Forgets what has changed.
-pub(crate) fn forget(edge: &EdgeState, change: Change) {
+/// Invalidates the entries that a change affects.
+pub(crate) fn apply(state: &EdgeState, change: Change) {
     match change {
         Change::Page { subdomain_id, slug } => {
-            edge.holders.forget(&slug);
-            edge.pages.forget(subdomain_id, &slug);
-            edge.site_maps.forget(subdomain_id);
+            state.short_urls.invalidate(&slug);
+            state.pages.remove(subdomain_id, &slug);
+            state.sitemaps.invalidate(subdomain_id);
         }
-        Change::Host { host } => edge.sites.forget(&host),
+        Change::Host { host } => state.sites.remove(&host),
         Change::SubdomainGone { subdomain_id } => {
-            edge.pages.drop_site(subdomain_id);
-            edge.files.drop_site(subdomain_id);
+            state.pages.remove_site(subdomain_id);
+            state.files.remove_site(subdomain_id);
         }
-        Change::Asset { asset_id } => edge.assets.forget(asset_id),
+        Change::Asset { asset_id } => state.assets.remove(asset_id),
         Change::Site { subdomain_id } => {
-            edge.files.forget_site(subdomain_id);
-            // A deploy that was undone may have taken pages along.
-            edge.pages.drop_site(subdomain_id);
-            edge.site_maps.forget(subdomain_id);
-            edge.holders.forget_all();
-            edge.assets.forget_absent();
+            state.files.invalidate_site(subdomain_id);
+            // The rollback of a deploy may have removed pages.
+            state.pages.remove_site(subdomain_id);
+            state.sitemaps.invalidate(subdomain_id);
+            state.short_urls.invalidate_all();
+            state.assets.invalidate_absent();
         }
-        Change::AccountFiles { account_id } => edge.assets.forget_account(account_id),
+        Change::AccountFiles { account_id } => state.assets.remove_account(account_id),
         Change::Form { form_id } => {
-            edge.forms.forget(form_id);
-            edge.results.forget(form_id);
+            state.forms.remove(form_id);
+            state.results.remove(form_id);
         }
         Change::AnalyticsSite { subdomain_id, .. } => {
-            subdomain_id.into_iter().for_each(|id| edge.pages.forget_site(id));
+            subdomain_id.into_iter().for_each(|id| state.pages.invalidate_site(id));
         }
     }
 }

@@ -1,13 +1,19 @@
-//! The visitor's path: the one public listener.
+//! The edge: the only public listener.
 //!
-//! Routes by `Host`: sites are served here from memory, forms are shown and take their submissions here, and
-//! the rest goes on to the inner services. Nothing on a warm site's path asks Postgres.
+//! Routes requests by `Host`. Serves sites from memory, shows forms and stores their submissions, and proxies everything
+//! else to the inner services. A cached page is served without a query.
 
 mod client_ip;
 mod config;
+mod cors;
+mod database;
+mod etag;
 mod forms;
+mod inner_services;
 mod invalidation;
+mod page_request;
 mod proxy;
+mod request_id;
 mod sites;
 mod state;
 mod submissions;
@@ -16,35 +22,35 @@ mod uploads;
 
 use anyhow::Context;
 use service::{Lifecycle, Listeners, Readiness, Shutdown};
-use store::read_pool;
 
 pub use config::{Config, DEFAULTS};
 use state::EdgeState;
-use transport::{listener, router};
+use transport::{listener, router::HostRouter};
 
 /// Runs the service until `shutdown`.
 ///
 /// # Errors
-/// A setting can't be used, or a component died.
+/// A setting is invalid, or a component failed.
 pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> anyhow::Result<()> {
     let readiness = Readiness::new(&shutdown);
-    let edge = EdgeState::new(&config).context("edge-server")?;
+    let state = EdgeState::new(&config).context("edge-server")?;
     let mut lifecycle = Lifecycle::new(shutdown.clone());
-    lifecycle.spawn("visitors", {
-        let (edge, rooms) = (edge.clone(), router::HostRouter::new(&edge));
+    lifecycle.spawn("listener", {
+        let (state, router) = (state.clone(), HostRouter::new(&state));
         let (limits, shutdown) = (config.connections, shutdown.clone());
         async move {
-            listener::serve(listeners.main, edge.clone(), rooms, limits, shutdown).await?;
-            // Nobody views anything any more.
-            edge.views.flush().await;
+            listener::serve(listeners.main, state.clone(), router, limits, shutdown).await?;
+            // All connections are closed, so no further views are counted.
+            state.page_responder.views.flush().await;
             Ok(())
         }
     });
-    lifecycle.spawn("views", {
-        let (edge, shutdown) = (edge.clone(), shutdown.clone());
-        async move { edge.views.flush_every(config.views.flush_every, shutdown).await }
+    lifecycle.spawn("page views", {
+        let (state, shutdown) = (state.clone(), shutdown.clone());
+        async move { state.page_responder.views.flush_every(config.views.flush_interval, shutdown).await }
     });
-    lifecycle.spawn("changes", invalidation::listen(edge, readiness.register("changes"), shutdown.clone()));
+    let check = readiness.register("invalidation");
+    lifecycle.spawn("invalidation", invalidation::listen(state, check, shutdown.clone()));
     lifecycle.spawn_last("ops", service::ops::serve(listeners.ops, readiness, lifecycle.drained()));
     lifecycle.run(config::GRACE).await?;
     Ok(())

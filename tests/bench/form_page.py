@@ -33,7 +33,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     rows, ratios = [], []
-    with fixture.system("cache.fresh_for=1h") as stack:
+    with fixture.system("cache.max_age=1h") as stack:
         base = f"http://127.0.0.1:{stack['http_port']}"
         key = fixture.call("POST", f"{stack['base_url']}/api/trial")["key"]
         form = fixture.call("POST", f"{stack['base_url']}/api/workflows/contact", key, {})["formId"]

@@ -50,7 +50,7 @@ function init() math.randomseed({seed}) end
 
 def served(metrics_url):
     text = urllib.request.urlopen(metrics_url).read().decode()
-    counts = re.findall(r'^edge_page_serve_total\{from="(\w+)"\} (\d+)', text, re.MULTILINE)
+    counts = re.findall(r'^edge_pages_served_total\{from="(\w+)"\} (\d+)', text, re.MULTILINE)
     return {status: int(count) for status, count in counts}
 
 
@@ -81,7 +81,7 @@ def main():
     parse.add_argument("--seconds", type=int, default=600)
     arguments = parse.parse_args()
     # One hour: measures the cache's capacity, not its revalidation.
-    settings = [f"cache.page_bytes={arguments.budget_mb << 20}", "cache.fresh_for=1h"]
+    settings = [f"cache.max_page_bytes={arguments.budget_mb << 20}", "cache.max_age=1h"]
     with fixture.system(*settings) as stack:
         arguments.folder = stack["log_dir"]
         print(f"filling {arguments.pages:,} pages", flush=True)

@@ -52,7 +52,7 @@ def counted(stack, host, headers, folder):
     """Instructions and allocations per request of an edge that serves a warm page."""
     out = pathlib.Path(folder) / "callgrind.out"
     under = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}", "--quiet"]
-    with fixture.another_edge(stack, "cache.fresh_for=1h", "views.flush_every=1h", under=under) as (port, pid):
+    with fixture.another_edge(stack, "cache.max_age=1h", "views.flush_interval=1h", under=under) as (port, pid):
         for _ in range(200):  # until all encodings of the page exist
             head = send(port, host, {"Accept-Encoding": "gzip"}, 1)
             if "content-encoding" in head:

@@ -1,4 +1,4 @@
-//! Proofs of work for forms that ask for them: a challenge for whoever is about to answer, and what becomes of a proof.
+//! Proofs of work for forms that require them: issues challenges and redeems solved ones.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -13,16 +13,16 @@ use web::{Path, Problem};
 
 use crate::state::EdgeState;
 
-/// `GET /api/forms/{id}/challenge`: puzzles for one answer to the form. They cost nothing to give out.
-pub(crate) async fn give(
-    State(edge): State<EdgeState>,
+/// `GET /api/forms/{id}/challenge`: the puzzles for one submission. Issuing them stores nothing.
+pub(crate) async fn issue(
+    State(state): State<EdgeState>,
     Path(form_id): Path<Uuid>,
 ) -> Result<Response, Problem> {
-    let open = edge.forms.find(form_id).await?;
-    let within = TimeDelta::from_std(edge.form_rules.proof_within).unwrap_or_default();
-    let expires_at = edge.clock.now() + within;
+    let open = state.forms.find(form_id).await?;
+    let ttl = TimeDelta::from_std(state.form_settings.challenge_ttl).unwrap_or_default();
+    let expires_at = state.clock.now() + ttl;
     let body = json!({
-        "challenge": proof_of_work::challenge(edge.forms.key(), open.form.id, expires_at, edge.rng.bytes()),
+        "challenge": proof_of_work::challenge(state.form_renderer.key(), open.form.id, expires_at, state.rng.bytes()),
         "puzzles": proof_of_work::PUZZLES,
         "bits": proof_of_work::BITS,
         "expiresAt": expires_at,
@@ -31,23 +31,20 @@ pub(crate) async fn give(
     Ok((headers, body.to_string()).into_response())
 }
 
-/// Whether `proof` is one for this form that nobody has used. If the transaction is committed, it is used; of two that
-/// bring the same at once, one has it.
-///
-/// # Errors
-/// A problem of the database's.
-pub(crate) async fn spend(
-    edge: &EdgeState,
+/// Returns whether `proof` solves an unused challenge of this form, and marks it as used in the transaction. Of two
+/// concurrent submissions with the same proof one succeeds.
+pub(crate) async fn redeem(
+    state: &EdgeState,
     conn: &mut store::Conn,
     open: &OpenForm,
     proof: &str,
     now: DateTime<Utc>,
 ) -> Result<bool, Problem> {
-    let key = edge.forms.key();
+    let key = state.form_renderer.key();
     let Some(challenge) = proof_of_work::verify(key, open.form.id, proof, now) else { return Ok(false) };
-    // A challenge is remembered as a call that was made: for longer than it is good.
+    // A used challenge is stored like an idempotent call, which is retained for longer than the challenge is valid.
     let fingerprint = key.digest("form.challenge.used", &[challenge]);
-    let after = now - TimeDelta::from_std(edge.form_rules.answers_kept_for).unwrap_or_default();
+    let after = now - TimeDelta::from_std(state.form_settings.idempotency_ttl).unwrap_or_default();
     if store::idempotency::lock_call(conn, open.account_id, &fingerprint, after).await? != Claim::Granted {
         return Ok(false);
     }

@@ -1,46 +1,43 @@
-//! Our own scripts: the one line that puts a form on somebody's page, and what the form's page runs itself.
+//! The edge's own scripts: the one that embeds a form in another page, and those of a form's page.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use sha2::{Digest, Sha256};
 
-use crate::sites::page_response::has;
+use crate::etag;
 use crate::state::EdgeState;
 
 const EMBED: &str = include_str!("../../static/embed.js");
 const FORM: &str = include_str!("../../static/form.js");
 const PROOF: &str = include_str!("../../static/proof.js");
 
-/// What stands on other people's pages. They keep the line for years, so the address never changes, and what is there
-/// is asked about again every hour.
-pub(crate) async fn embed(State(_): State<EdgeState>, asked: HeaderMap) -> Response {
-    script(EMBED, &asked, "public, max-age=3600")
+/// `GET /embed.js`: the script for other pages. They reference it for years, so its URL never changes, and browsers
+/// revalidate it every hour.
+pub(crate) async fn embed(State(_): State<EdgeState>, headers: HeaderMap) -> Response {
+    script(EMBED, &headers, "public, max-age=3600")
 }
 
-/// What forms' pages run.
-pub(crate) async fn form(State(_): State<EdgeState>, asked: HeaderMap) -> Response {
-    script(FORM, &asked, "public, max-age=300")
+/// `GET /form.js`: the script of a form's page.
+pub(crate) async fn form(State(_): State<EdgeState>, headers: HeaderMap) -> Response {
+    script(FORM, &headers, "public, max-age=300")
 }
 
-/// What forms' pages run beside themselves.
-pub(crate) async fn proof(State(_): State<EdgeState>, asked: HeaderMap) -> Response {
-    script(PROOF, &asked, "public, max-age=300")
+/// `GET /proof.js`: the worker that solves a proof of work.
+pub(crate) async fn proof(State(_): State<EdgeState>, headers: HeaderMap) -> Response {
+    script(PROOF, &headers, "public, max-age=300")
 }
 
-fn script(text: &'static str, asked: &HeaderMap, kept: &'static str) -> Response {
-    let etag = format!("\"{}\"", hex::encode(&Sha256::digest(text)[..16]));
-    // Hexadecimal digits in quotes are always a header value.
-    let etag = HeaderValue::from_str(&etag).unwrap_or(HeaderValue::from_static("\"\""));
-    let everybody = HeaderValue::from_static("*");
+fn script(text: &'static str, request: &HeaderMap, cache_control: &'static str) -> Response {
+    let etag = etag::from_digest(&Sha256::digest(text));
     let mut headers = HeaderMap::new();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(kept));
-    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, everybody);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache_control));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert("cross-origin-resource-policy", HeaderValue::from_static("cross-origin"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    let is_had = has(asked, &etag);
+    let is_cached = etag::is_listed(request, &etag);
     headers.insert(header::ETAG, etag);
-    if is_had {
+    if is_cached {
         return (StatusCode::NOT_MODIFIED, headers).into_response();
     }
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/javascript; charset=utf-8"));
@@ -55,7 +52,7 @@ mod tests {
     use flate2::write::GzEncoder;
 
     #[test]
-    fn the_line_on_other_peoples_pages_loads_less_than_2_kb() {
+    fn the_embed_script_is_smaller_than_2_kb() {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(super::EMBED.as_bytes()).unwrap();
         let bytes = encoder.finish().unwrap().len();

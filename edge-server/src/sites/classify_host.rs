@@ -1,56 +1,38 @@
-//! Which host a request is for.
+//! Reads the requested host and classifies it: the base host, a site's, or unknown.
 
 use domain::addresses::Addresses;
 use http::{HeaderMap, Uri, header};
 
-/// The host asked for, in lower case and without its port. A target that names it itself goes before the
-/// header (RFC 9112, 3.2.2). `None` if the header stands there twice: whoever passed the request on to us may
-/// have gone by the other one.
-pub(crate) fn asked(headers: &HeaderMap, uri: &Uri) -> Option<String> {
-    Some(without_port(written(headers, uri)?).trim_end_matches('.').to_ascii_lowercase())
+/// The kind of a requested host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HostKind<'a> {
+    /// The base host, with the API, forms and short URLs.
+    Base,
+    /// A host that may have a site.
+    Site(SiteHost<'a>),
+    Unknown,
 }
 
-/// What stands for the host, as it was written.
-pub(crate) fn written<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<&'a str> {
-    let mut values = headers.get_all(header::HOST).iter();
-    let header = values.next().map(|value| value.to_str().unwrap_or_default()).unwrap_or_default();
-    if values.next().is_some() {
-        return None;
-    }
-    Some(uri.authority().map_or(header, http::uri::Authority::as_str))
-}
-
-/// The host in what was written, if it is written as hosts are kept.
-pub(crate) fn plain(written: &str) -> Option<&str> {
-    let host = without_port(written);
-    let is_plain = !host.ends_with('.') && !host.bytes().any(|byte| byte.is_ascii_uppercase());
-    is_plain.then_some(host)
-}
-
-fn without_port(authority: &str) -> &str {
-    let port = authority.rfind(':').filter(|at| authority[at + 1..].bytes().all(|c| c.is_ascii_digit()));
-    &authority[..port.unwrap_or(authority.len())]
-}
-
-/// A host as it is looked up.
+/// A host, as the site cache looks it up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SiteHost<'a> {
-    /// A subdomain, or a name that was one.
+    /// The current or a former name of a subdomain.
     Subdomain(&'a str),
-    /// Somebody's own domain, perhaps.
+    /// A custom domain.
     Custom(&'a str),
 }
 
 impl<'a> SiteHost<'a> {
+    /// Returns the cache key.
     pub(super) fn key(self) -> &'a str {
         match self {
             Self::Subdomain(name) | Self::Custom(name) => name,
         }
     }
 
-    /// Visitors may write anything: what can be no name or domain is not asked about. Reserved names may be in
-    /// use: whoever runs the system may have given one away.
-    pub(super) fn could_be(self) -> bool {
+    /// Returns whether a site can have this host; others are not looked up, as clients may send anything. Reserved names
+    /// are valid: the operator may have assigned one.
+    pub(super) fn is_valid(self) -> bool {
         match self {
             Self::Subdomain(name) => {
                 domain::subdomains::check("host", name).iter().all(|error| error.code == "reserved")
@@ -60,31 +42,45 @@ impl<'a> SiteHost<'a> {
     }
 }
 
-/// Whose a host is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HostKind<'a> {
-    /// The base host: the API, forms, short addresses.
-    Base,
-    /// Some site's, if there is one.
-    Site(SiteHost<'a>),
-    /// Of nobody here.
-    Unknown,
-}
-
-/// Classifies a host that is written in lower case and without a port.
+/// Classifies a host that is in lower case and without a port.
 pub(crate) fn classify_host<'a>(addresses: &Addresses, host: &'a str) -> HostKind<'a> {
     if let Some(name) = addresses.subdomain_of(host) {
         return HostKind::Site(SiteHost::Subdomain(name));
     }
-    if host == addresses.base_host() || (addresses.is_local() && is_loopback(host)) {
+    let is_loopback = matches!(host, "127.0.0.1" | "[::1]" | "localhost");
+    if host == addresses.base_host() || (addresses.is_local() && is_loopback) {
         return HostKind::Base;
     }
-    // A custom domain has a dot; what has none could be taken for a subdomain's name.
+    // A custom domain has a dot. A host without one could be mistaken for a subdomain's name.
     if host.contains('.') { HostKind::Site(SiteHost::Custom(host)) } else { HostKind::Unknown }
 }
 
-fn is_loopback(host: &str) -> bool {
-    host == "127.0.0.1" || host == "[::1]" || host == "localhost"
+/// Returns the requested host in lower case and without its port. `None` if the header appears twice: a proxy in front
+/// may have routed by the other one.
+pub(crate) fn requested_host(headers: &HeaderMap, uri: &Uri) -> Option<String> {
+    Some(without_port(raw_host(headers, uri)?).trim_end_matches('.').to_ascii_lowercase())
+}
+
+/// Returns the requested host as written. A host in the request target takes precedence over the header (RFC 9112, 3.2.2).
+pub(crate) fn raw_host<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<&'a str> {
+    let mut values = headers.get_all(header::HOST).iter();
+    let header = values.next().map(|value| value.to_str().unwrap_or_default()).unwrap_or_default();
+    if values.next().is_some() {
+        return None;
+    }
+    Some(uri.authority().map_or(header, http::uri::Authority::as_str))
+}
+
+/// Returns a written host without its port, if it is in normal form: in lower case, without a final dot.
+pub(crate) fn normalized_host(raw_host: &str) -> Option<&str> {
+    let host = without_port(raw_host);
+    let is_normal = !host.ends_with('.') && !host.bytes().any(|byte| byte.is_ascii_uppercase());
+    is_normal.then_some(host)
+}
+
+fn without_port(authority: &str) -> &str {
+    let port = authority.rfind(':').filter(|at| authority[at + 1..].bytes().all(|c| c.is_ascii_digit()));
+    &authority[..port.unwrap_or(authority.len())]
 }
 
 #[cfg(test)]
@@ -99,48 +95,48 @@ mod tests {
         headers
     }
 
-    fn asked(hosts: &[&str], target: &'static str) -> Option<String> {
-        super::asked(&headers(hosts), &Uri::from_static(target))
+    fn requested(hosts: &[&str], target: &'static str) -> Option<String> {
+        requested_host(&headers(hosts), &Uri::from_static(target))
     }
 
     #[test]
     fn a_host_is_read_without_port_and_case() {
-        for (written, host) in [
+        for (raw, host) in [
             ("A-b.LocalHost:8080", "a-b.localhost"),
             ("a.test.", "a.test"),
             ("[::1]:8080", "[::1]"),
             ("[::1]", "[::1]"),
         ] {
-            assert_eq!(asked(&[written], "/").as_deref(), Some(host));
+            assert_eq!(requested(&[raw], "/").as_deref(), Some(host));
         }
-        assert_eq!(asked(&[], "/").as_deref(), Some(""));
+        assert_eq!(requested(&[], "/").as_deref(), Some(""));
     }
 
     #[test]
-    fn a_target_with_a_host_goes_before_the_header() {
-        assert_eq!(asked(&[], "http://x.test:1/").as_deref(), Some("x.test"));
-        assert_eq!(asked(&["y.test"], "http://x.test/").as_deref(), Some("x.test"));
+    fn a_host_in_the_target_precedes_the_header() {
+        assert_eq!(requested(&[], "http://x.test:1/").as_deref(), Some("x.test"));
+        assert_eq!(requested(&["y.test"], "http://x.test/").as_deref(), Some("x.test"));
     }
 
     #[test]
-    fn two_hosts_are_none() {
-        assert_eq!(asked(&["x.test", "y.test"], "/"), None);
-        assert_eq!(asked(&["x.test", "x.test"], "/"), None);
+    fn two_host_headers_are_rejected() {
+        assert_eq!(requested(&["x.test", "y.test"], "/"), None);
+        assert_eq!(requested(&["x.test", "x.test"], "/"), None);
     }
 
     #[test]
-    fn what_is_read_plainly_is_what_is_read_otherwise_or_nothing() {
+    fn a_normalized_host_equals_the_requested_host() {
         let uri = Uri::from_static("/");
-        for (written, plain) in [
+        for (raw, normal) in [
             ("a.test", Some("a.test")),
             ("a.test:8080", Some("a.test")),
             ("A.test", None),
             ("a.test.", None),
             ("a.test.:1", None),
         ] {
-            let headers = headers(&[written]);
-            assert_eq!(super::plain(written), plain, "{written}");
-            assert!(plain.is_none() || super::asked(&headers, &uri).as_deref() == plain);
+            let headers = headers(&[raw]);
+            assert_eq!(normalized_host(raw), normal, "{raw}");
+            assert!(normal.is_none() || requested_host(&headers, &uri).as_deref() == normal);
         }
     }
 }

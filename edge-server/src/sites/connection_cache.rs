@@ -1,46 +1,52 @@
-//! What a connection remembers: visitors ask one host, and one form, many things. It spares them the caches, which are
-//! everybody's, and is believed until its time is up or anything of its kind was forgotten.
+//! The site that a connection asked for last, so that its next request skips the shared cache.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::forms;
-use crate::sites::site_cache;
+use store::subdomains::Site;
 
-/// What one connection remembers.
+/// The cache of one connection: a browser usually asks one host for many things.
 #[derive(Default)]
-pub(crate) struct Memory {
-    /// The site it was last asked for.
-    pub(crate) site: Option<site_cache::Remembered>,
-    /// The form's page it was last asked for.
-    pub(crate) form: Option<forms::Remembered>,
+pub(crate) struct ConnectionCache {
+    pub(crate) site: Option<ConnectionSite>,
 }
 
-/// How often something of a kind was forgotten.
+/// A site that one connection caches.
+#[derive(Debug)]
+pub(crate) struct ConnectionSite {
+    /// The host as the client wrote it.
+    pub(crate) host: Box<str>,
+    pub(crate) site: Arc<Site>,
+    pub(crate) validity: Validity,
+}
+
+/// Counts the invalidations of a cache.
 #[derive(Debug, Default)]
 pub(crate) struct Generation(AtomicU64);
 
-/// Until when something is believed.
+/// The time and the generation until which a copied cache entry is valid.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Validity {
     pub(crate) until: Instant,
-    pub(crate) as_of: u64,
+    pub(crate) generation: u64,
 }
 
 impl Generation {
-    /// To be read before what is going to be remembered: so nothing is that was forgotten meanwhile.
-    pub(crate) fn count(&self) -> u64 {
+    /// Returns the current generation. Read it before the entry that is to be copied: otherwise an invalidation in between
+    /// would be missed.
+    pub(crate) fn current(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Something was forgotten.
-    pub(crate) fn note(&self) {
+    /// Starts a new generation, which invalidates all copies.
+    pub(crate) fn bump(&self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Whether that is still believed.
-    pub(crate) fn is_current(&self, belief: Validity, now: Instant) -> bool {
-        belief.as_of == self.count() && now < belief.until
+    /// Returns whether a copy is still valid.
+    pub(crate) fn is_current(&self, validity: Validity, now: Instant) -> bool {
+        validity.generation == self.current() && now < validity.until
     }
 }
 
@@ -51,12 +57,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_remembered_is_believed_until_its_time_or_until_something_is_forgotten() {
-        let (forgotten, now) = (Generation::default(), Instant::now());
+    fn a_copy_is_valid_until_its_time_or_the_next_invalidation() {
+        let (generation, now) = (Generation::default(), Instant::now());
         let later = now + Duration::from_secs(1);
-        let belief = Validity { until: later, as_of: forgotten.count() };
-        assert!(forgotten.is_current(belief, now) && !forgotten.is_current(belief, later));
-        forgotten.note();
-        assert!(!forgotten.is_current(belief, now));
+        let validity = Validity { until: later, generation: generation.current() };
+        assert!(generation.is_current(validity, now) && !generation.is_current(validity, later));
+        generation.bump();
+        assert!(!generation.is_current(validity, now));
     }
 }

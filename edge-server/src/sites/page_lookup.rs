@@ -1,123 +1,130 @@
-//! The shortest way through the edge: a page that is known right now is answered at once.
+//! Looks up the page for a request.
 //!
-//! No waiting, no Postgres or Redis, and no memory but what the answer's headers need. Whatever isn't plainly such a
-//! hit gets `None` here and goes the long way, which decides everything anew. The rule stands here once; those who
-//! ask it are the quick lane (`quick`) and the door behind hyper. The lane also waits for pages that have to be asked
-//! about again, as otherwise all its connections would leave it for one page that is a minute old.
+//! [`find_cached`] is the shortest path: it neither waits nor queries Postgres or Redis. It returns `None` for every request
+//! that is not a plain cache hit; the caller then takes the long path, which decides everything anew. The fast path and
+//! the hyper service share these functions. The fast path also waits for pages that have expired ([`find`]), because one
+//! page a minute old would otherwise push all its connections to hyper.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use http::{HeaderMap, Method, Uri};
+use axum::response::Response;
+use cache::Served;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use store::subdomains::Site;
 
-use crate::sites::classify_host::HostKind;
-use crate::sites::classify_host::SiteHost;
-use crate::sites::connection_cache::Memory;
-use crate::sites::files::assets;
-use crate::sites::page_response::{CacheStatus, PageResponse, Reply, request_id};
-use crate::sites::pages::rendered_page::Rendered;
-use crate::sites::site_handler::Found;
-use crate::sites::{classify_host, site_handler};
+use super::cache_status::CacheStatus;
+use super::classify_host::{HostKind, SiteHost, classify_host, normalized_host};
+use super::connection_cache::ConnectionCache;
+use super::error_responses::{lookup_failed, not_found, plain_error};
+use super::files::assets;
+use super::page_response::{FoundPage, WholeResponse};
+use super::pages::encodings::Accepted;
+use crate::page_request::PageRequest;
+use crate::request_id::request_id;
 use crate::state::EdgeState;
 
-/// What a GET or HEAD asks for.
-pub(crate) struct PageRequest<'a> {
-    /// What stands for the host, as it was written.
-    pub(crate) host: &'a str,
-    pub(crate) path: &'a str,
-    /// What stands behind the path's `?`.
-    pub(crate) query: &'a str,
-    /// GET: who asks will see the page.
-    pub(crate) is_get: bool,
-}
-
-impl<'a> PageRequest<'a> {
-    /// As hyper has read it; `None` for other methods, and where nobody can say for which host it is.
-    pub(crate) fn read(method: &Method, uri: &'a Uri, asked: &'a HeaderMap) -> Option<Self> {
-        let is_get = *method == Method::GET;
-        if !is_get && *method != Method::HEAD {
-            return None;
-        }
-        let host = classify_host::written(asked, uri)?;
-        Some(Self { host, path: uri.path(), query: uri.query().unwrap_or_default(), is_get })
-    }
-}
-
-/// A page to be sent.
-pub(crate) struct CachedPage {
-    pub(crate) page: Rendered,
-    /// Whether its site belongs to somebody.
-    pub(crate) claimed: bool,
-    pub(crate) from: CacheStatus,
-}
-
-/// The page, if it can be sent right now; it is counted. `memory` is the connection's.
-pub(crate) fn find(
-    edge: &EdgeState,
-    memory: &mut Memory,
-    wanted: &PageRequest<'_>,
+/// Returns the page for a request if it is cached. `cache` belongs to the request's connection.
+pub(crate) fn find_cached(
+    state: &EdgeState,
+    cache: &mut ConnectionCache,
+    request: &PageRequest<'_>,
     now: Instant,
-) -> Option<CachedPage> {
-    let slug = slug(wanted.path)?;
-    let (written, known) = (wanted.host, &mut memory.site);
-    if !known.as_ref().is_some_and(|known| *known.host == *written && edge.sites.is_current(known, now)) {
-        let HostKind::Site(host) =
-            classify_host::classify_host(&edge.addresses, classify_host::plain(written)?)
-        else {
-            return None;
-        };
-        *known = edge.sites.peek(host, written, now);
+) -> Option<FoundPage> {
+    let slug = match request.path {
+        "/" => domain::pages::INDEX,
+        // The index page's path is `/`.
+        "/index" => return None,
+        path => path.strip_prefix('/')?,
+    };
+    let (raw_host, cached) = (request.host, &mut cache.site);
+    let is_current = |site: &_| state.sites.is_current(site, now);
+    if !cached.as_ref().is_some_and(|site| *site.host == *raw_host && is_current(site)) {
+        *cached = state.sites.peek(site_host(state, raw_host)?, raw_host, now);
     }
-    let site = &known.as_ref()?.site;
+    let site = &cached.as_ref()?.site;
     if site.suspended || site.moved_to.is_some() {
         return None;
     }
-    let page = edge.pages.peek(site.subdomain_id, slug, now)??;
-    edge.count(CacheStatus::Memory);
-    if wanted.is_get {
-        edge.views.count(page.views());
-    }
-    Some(CachedPage { page, claimed: site.claimed, from: CacheStatus::Memory })
+    let page = state.pages.peek(site.subdomain_id, slug, now)??;
+    Some(FoundPage { page, is_claimed: site.claimed, cache_status: CacheStatus::Hit })
 }
 
-/// The page, asked about anew or waited for if it isn't known right now. `None` for all that isn't simply sent.
-pub(crate) async fn ask(edge: &EdgeState, wanted: &PageRequest<'_>) -> Option<CachedPage> {
-    let slug = domain::pages::slug_at(wanted.path).filter(|_| wanted.path != "/index")?;
-    let HostKind::Site(host) =
-        classify_host::classify_host(&edge.addresses, classify_host::plain(wanted.host)?)
-    else {
-        return None;
-    };
+/// Returns the page for a request, loading it if necessary. `None` if the response is anything but a page.
+pub(crate) async fn find(state: &EdgeState, request: &PageRequest<'_>) -> Option<FoundPage> {
+    let slug = domain::pages::slug_at(request.path).filter(|_| request.path != "/index")?;
+    let host = site_host(state, request.host)?;
     if host == SiteHost::Subdomain(assets::NAME) {
         return None;
     }
-    let Found { site, page } = site_handler::find(edge, host, slug).await.ok()?;
-    if site.moved_to.is_some() {
-        return None;
-    }
-    if wanted.is_get {
-        edge.views.count(page.value.views());
-    }
-    Some(CachedPage { claimed: site.claimed, from: edge.record_cache_status(&page), page: page.value })
+    let (site, page) = find_page_of_host(state, host, slug).await.ok()?;
+    if site.moved_to.is_some() { None } else { Some(page) }
 }
 
-/// The slug at a path, if it could be one.
-fn slug(path: &str) -> Option<&str> {
-    match path {
-        "/" => Some(domain::pages::INDEX),
-        // Its address is `/`.
-        "/index" => None,
-        path => path.strip_prefix('/'),
-    }
+/// Returns the response to a request that hyper has parsed, if its page is cached.
+pub(crate) fn answer_cached(
+    state: &EdgeState,
+    cache: &mut ConnectionCache,
+    request: &PageRequest<'_>,
+    headers: &HeaderMap,
+) -> Option<WholeResponse> {
+    let found = find_cached(state, cache, request, Instant::now())?;
+    Some(respond(state, &found, request.is_get, headers))
 }
 
-/// The answer to a request that hyper has read, if it can be given right now.
-pub(crate) fn answer(
-    edge: &EdgeState,
-    memory: &mut Memory,
-    wanted: &PageRequest<'_>,
-    asked: &HeaderMap,
-) -> Option<Reply> {
-    let CachedPage { page, claimed, from } = find(edge, memory, wanted, Instant::now())?;
-    let request_id = request_id(asked, &edge.rng);
-    Some(PageResponse { asked, claimed, from, request_id }.page(&page))
+/// Returns the response with a found page, or a 304.
+pub(super) fn respond(
+    state: &EdgeState,
+    found: &FoundPage,
+    is_get: bool,
+    headers: &HeaderMap,
+) -> WholeResponse {
+    let etags = headers.get_all(header::IF_NONE_MATCH).iter().map(HeaderValue::as_bytes);
+    let response = state.page_responder.respond(found, is_get, Accepted::from_headers(headers), etags);
+    response.into_response(request_id(headers, &state.rng))
+}
+
+/// Returns the page with a slug of the site at a host. The error is the response to send instead.
+pub(super) async fn find_page_of_host(
+    state: &EdgeState,
+    host: SiteHost<'_>,
+    slug: &str,
+) -> Result<(Arc<Site>, FoundPage), Response> {
+    let site = find_site(state, host).await?;
+    let page = find_page(state, &site, slug).await?.ok_or_else(not_found)?;
+    Ok((site.value, page))
+}
+
+/// Returns the site at a host. The error is the response to send instead.
+pub(super) async fn find_site(state: &EdgeState, host: SiteHost<'_>) -> Result<Served<Arc<Site>>, Response> {
+    let Served { value, stale, hit } =
+        state.sites.find(host, state.clock.now()).await.map_err(lookup_failed)?;
+    let site = value.ok_or_else(not_found)?;
+    if site.suspended {
+        return Err(plain_error(StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS, "This site is suspended.\n"));
+    }
+    Ok(Served { value: site, stale, hit })
+}
+
+/// Returns the page with a slug. It is stale if the site is.
+pub(super) async fn find_page(
+    state: &EdgeState,
+    site: &Served<Arc<Site>>,
+    slug: &str,
+) -> Result<Option<FoundPage>, Response> {
+    let Served { value, stale, hit } =
+        state.pages.find(site.value.subdomain_id, slug).await.map_err(lookup_failed)?;
+    let is_stale = stale || site.stale;
+    Ok(value.map(|page| FoundPage {
+        page,
+        is_claimed: site.value.claimed,
+        cache_status: CacheStatus::of(&Served { value: (), stale: is_stale, hit }),
+    }))
+}
+
+fn site_host<'a>(state: &EdgeState, raw_host: &'a str) -> Option<SiteHost<'a>> {
+    match classify_host(&state.addresses, normalized_host(raw_host)?) {
+        HostKind::Site(host) => Some(host),
+        HostKind::Base | HostKind::Unknown => None,
+    }
 }

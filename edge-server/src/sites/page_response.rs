@@ -1,154 +1,161 @@
-//! How pages are sent: which of their bodies, or 304 to those who have it, under what headers.
+//! The response with a page: selects the body, counts the view, and writes the head as a header map for hyper or as
+//! prepared lines for the fast path.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
-use service::Rng;
+use service::metrics::FastCounter;
 
-use crate::sites::header_templates::{Layout, X_CACHE, X_REQUEST_ID};
-use crate::sites::pages::encodings::Accepted;
-use crate::sites::pages::rendered_page::{Encoded, Rendered};
+use super::cache_status::CacheStatus;
+use super::header_templates::{HeaderTemplate, X_CACHE};
+use super::page_views::PageViews;
+use super::pages::encodings::Accepted;
+use super::pages::rendered_page::RenderedPage;
+use crate::etag;
+use crate::request_id::X_REQUEST_ID;
 
-/// A whole answer, in memory.
-pub(crate) type Reply = Response<Full<Bytes>>;
+/// A response with its whole body in memory.
+pub(crate) type WholeResponse = Response<Full<Bytes>>;
 
-/// How an answer was come by: `x-cache` says it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CacheStatus {
-    /// From memory.
-    Memory,
-    /// From Postgres, just now.
-    Store,
-    /// From memory, though it should have been asked about again: Postgres is away.
-    Past,
+/// A page that was found for a request.
+pub(crate) struct FoundPage {
+    pub(crate) page: RenderedPage,
+    /// Whether the site's account is claimed; if not, search engines must not index it.
+    pub(crate) is_claimed: bool,
+    pub(crate) cache_status: CacheStatus,
 }
 
-impl CacheStatus {
-    /// Every way, in the order of their [`Self::as_str`]s in metrics.
-    pub(crate) const ALL: [Self; 3] = [Self::Memory, Self::Store, Self::Past];
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Memory => "hit",
-            Self::Store => "miss",
-            Self::Past => "stale",
-        }
-    }
-}
-
-/// Which of a page's bodies is sent, or would be.
-pub(crate) struct SelectedBody<'a> {
-    pub(crate) sent: &'a Encoded,
-    /// The visitor has it: 304.
-    pub(crate) had: bool,
-}
-
-impl<'a> SelectedBody<'a> {
-    /// For a visitor who takes these encodings and says in `If-None-Match` what is had.
-    pub(crate) fn of<'v>(
-        page: &'a Rendered,
-        accepted: Accepted,
-        named: impl Iterator<Item = &'v [u8]>,
-    ) -> Self {
-        let sent = page.for_visitor(accepted);
-        Self { sent, had: names(named, &sent.etag) }
-    }
-}
-
-/// What decides how a page is sent.
+/// A response that is ready to be written, and borrows everything from the caches.
 pub(crate) struct PageResponse<'a> {
-    /// What the visitor said.
-    pub(crate) asked: &'a HeaderMap,
-    /// Whether the site belongs to somebody; if not, search engines are kept away.
-    pub(crate) claimed: bool,
-    pub(crate) from: CacheStatus,
-    pub(crate) request_id: HeaderValue,
+    template: &'a HeaderTemplate,
+    etag: Option<&'a HeaderValue>,
+    cache_status: Option<CacheStatus>,
+    content_encoding: Option<&'a HeaderValue>,
+    /// `None` for a 304.
+    body: Option<&'a Bytes>,
 }
 
-impl PageResponse<'_> {
-    /// The page, or that the visitor has it.
-    pub(crate) fn page(self, page: &Rendered) -> Reply {
-        let named = self.asked.get_all(header::IF_NONE_MATCH).iter().map(HeaderValue::as_bytes);
-        let SelectedBody { sent, had } = SelectedBody::of(page, Accepted::by(self.asked), named);
-        if had {
-            let layout = Layout { page: false, ..self.layout() };
-            return self.reply(StatusCode::NOT_MODIFIED, layout, |headers| {
-                headers.insert(header::ETAG, sent.etag.clone());
-                Bytes::new()
-            });
+impl<'a> PageResponse<'a> {
+    /// Returns a 200 response without an ETag and a cache status.
+    pub(crate) fn new(
+        template: &'a HeaderTemplate,
+        content_encoding: Option<&'a HeaderValue>,
+        body: &'a Bytes,
+    ) -> Self {
+        Self { template, etag: None, cache_status: None, content_encoding, body: Some(body) }
+    }
+
+    /// Returns the body, also for a HEAD request.
+    pub(crate) fn body(&self) -> Option<&Bytes> {
+        self.body
+    }
+
+    /// Writes the status line and the headers, except those that depend on the request alone.
+    pub(crate) fn write_head(&self, head: &mut Vec<u8>) {
+        let mut put = |parts: &[&[u8]]| parts.iter().for_each(|part| head.extend_from_slice(part));
+        put(&[
+            if self.body.is_some() { b"HTTP/1.1 200 OK\r\n" } else { b"HTTP/1.1 304 Not Modified\r\n" },
+            &self.template.lines,
+        ]);
+        if let Some(etag) = self.etag {
+            put(&[b"etag: ", etag.as_bytes(), b"\r\n"]);
         }
-        let layout = Layout { encoded: sent.coding.is_some(), ..self.layout() };
-        self.reply(StatusCode::OK, layout, |headers| {
-            headers.insert(header::ETAG, sent.etag.clone());
-            if let Some(coding) = &sent.coding {
-                headers.insert(header::CONTENT_ENCODING, coding.clone());
-            }
-            sent.body.clone()
-        })
-    }
-
-    /// The site's own page for what isn't there. It can't be "had": 304 would mean that there is a page.
-    pub(crate) fn not_found(self, page: &Rendered) -> Reply {
-        let sent = page.for_visitor(Accepted::by(self.asked));
-        let layout = Layout { encoded: sent.coding.is_some(), ..self.layout() };
-        self.reply(StatusCode::NOT_FOUND, layout, |headers| {
-            headers.remove(header::ETAG);
-            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-            if let Some(coding) = &sent.coding {
-                headers.insert(header::CONTENT_ENCODING, coding.clone());
-            }
-            sent.body.clone()
-        })
-    }
-
-    fn layout(&self) -> Layout {
-        Layout { page: true, encoded: false, claimed: self.claimed }
-    }
-
-    fn reply(self, status: StatusCode, layout: Layout, fill: impl FnOnce(&mut HeaderMap) -> Bytes) -> Reply {
-        let mut headers = layout.headers().clone();
-        let body = fill(&mut headers);
-        if self.from != CacheStatus::Memory {
-            headers.insert(&X_CACHE, HeaderValue::from_static(self.from.as_str()));
+        if let Some(status) = self.cache_status {
+            put(&[b"x-cache: ", status.as_str().as_bytes(), b"\r\n"]);
         }
-        headers.insert(&X_REQUEST_ID, self.request_id);
-        let mut reply = Response::new(Full::new(body));
-        *reply.status_mut() = status;
-        *reply.headers_mut() = headers;
-        reply
+        if let Some(coding) = self.content_encoding {
+            put(&[b"content-encoding: ", coding.as_bytes(), b"\r\n"]);
+        }
+        if let Some(body) = self.body {
+            put(&[b"content-length: ", itoa::Buffer::new().format(body.len()).as_bytes(), b"\r\n"]);
+        }
+    }
+
+    /// Returns the response for hyper.
+    pub(crate) fn into_response(self, request_id: HeaderValue) -> WholeResponse {
+        let mut headers = self.template.headers.clone();
+        if let Some(etag) = self.etag {
+            headers.insert(header::ETAG, etag.clone());
+        }
+        if let Some(coding) = self.content_encoding {
+            headers.insert(header::CONTENT_ENCODING, coding.clone());
+        }
+        if let Some(status) = self.cache_status.filter(|status| *status != CacheStatus::Hit) {
+            headers.insert(&X_CACHE, HeaderValue::from_static(status.as_str()));
+        }
+        headers.insert(&X_REQUEST_ID, request_id);
+        let mut response = Response::new(Full::new(self.body.cloned().unwrap_or_default()));
+        if self.body.is_none() {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+        }
+        *response.headers_mut() = headers;
+        response
     }
 }
 
-/// Whether `If-None-Match` names this version.
-pub(crate) fn has(headers: &HeaderMap, etag: &HeaderValue) -> bool {
-    names(headers.get_all(header::IF_NONE_MATCH).iter().map(HeaderValue::as_bytes), etag)
+/// Makes the responses with sites' pages, and counts them.
+pub(crate) struct PageResponder {
+    pub(crate) views: PageViews,
+    /// Pages served, in the order of [`CacheStatus::ALL`].
+    served: [FastCounter; 3],
 }
 
-/// Whether these values of `If-None-Match` name this version (weak comparison: RFC 9110, 13.1.2).
-pub(crate) fn names<'a>(mut values: impl Iterator<Item = &'a [u8]>, etag: &HeaderValue) -> bool {
-    let etag = etag.as_bytes();
-    values.any(|value| {
-        let mut named = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-        value == etag || named.any(|one| one.strip_prefix(b"W/").unwrap_or(one) == etag || one == b"*")
-    })
-}
-
-/// The id of a request: the one it came with if that is one word, or a new one.
-pub(crate) fn request_id(asked: &HeaderMap, rng: &Rng) -> HeaderValue {
-    if let Some(id) = asked.get(&X_REQUEST_ID).filter(|_| web::incoming_request_id(asked).is_some()) {
-        return id.clone();
+impl PageResponder {
+    pub(crate) fn new(views: PageViews) -> Self {
+        let statuses = CacheStatus::ALL.map(CacheStatus::as_str);
+        Self { views, served: service::metrics::fast_counters("edge_pages_served_total", "from", statuses) }
     }
-    // Digits are a header value.
-    let mut id = HeaderValue::from_bytes(&new_request_id(rng)).unwrap_or(HeaderValue::from_static(""));
-    // Not that it is secret: HTTP/2 would put it into its table of headers likely to come again, and push out others.
-    id.set_sensitive(true);
-    id
-}
 
-/// An id nobody has had yet.
-pub(crate) fn new_request_id(rng: &Rng) -> [u8; 32] {
-    let mut digits = [0; 32];
-    // Sixteen bytes are thirty-two digits.
-    let _fits = hex::encode_to_slice(rng.bytes::<16>(), &mut digits);
-    digits
+    /// Returns the response with a page, or a 304 if `if_none_match` lists its ETag. Counts a view if it is for a GET.
+    pub(crate) fn respond<'a, 'v>(
+        &self,
+        found: &'a FoundPage,
+        is_get: bool,
+        accepted: Accepted,
+        if_none_match: impl Iterator<Item = &'v [u8]>,
+    ) -> PageResponse<'a> {
+        if is_get {
+            self.views.count(found.page.views());
+        }
+        let response = self.with_body(found, accepted);
+        match response.etag {
+            Some(etag) if etag::is_listed_in(if_none_match, etag) => PageResponse {
+                template: HeaderTemplate::of_page(false, false, found.is_claimed),
+                content_encoding: None,
+                body: None,
+                ..response
+            },
+            _ => response,
+        }
+    }
+
+    /// Returns a 404 with the site's own not-found page. It has no ETag, because a 304 would mean that the requested page
+    /// exists, and it counts no view.
+    pub(crate) fn not_found(
+        &self,
+        found: &FoundPage,
+        headers: &HeaderMap,
+        request_id: HeaderValue,
+    ) -> WholeResponse {
+        let accepted = Accepted::from_headers(headers);
+        let mut response = self.with_body(found, accepted).into_response(request_id);
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        response.headers_mut().remove(header::ETAG);
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+
+    /// Counts the page as served.
+    fn with_body<'a>(&self, found: &'a FoundPage, accepted: Accepted) -> PageResponse<'a> {
+        self.served[found.cache_status as usize].add(1);
+        let encoded = found.page.smallest_body(accepted);
+        let is_encoded = encoded.coding.is_some();
+        PageResponse {
+            template: HeaderTemplate::of_page(true, is_encoded, found.is_claimed),
+            etag: Some(&encoded.etag),
+            cache_status: Some(found.cache_status),
+            content_encoding: encoded.coding.as_ref(),
+            body: Some(&encoded.body),
+        }
+    }
 }

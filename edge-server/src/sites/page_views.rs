@@ -1,9 +1,8 @@
-//! How often pages are viewed, counted in memory and written down in batches.
+//! Page views, counted in memory and flushed to Postgres in batches.
 //!
-//! A view is a GET of a page that is answered with it (200) or with "you have it" (304), on its site or under
-//! `/p/`. Who asks is not looked at: these are requests, robots among them. Visitors are what analytics counts.
-//! While Postgres is away counts are kept, for a bounded number of pages; so is what a crash would lose, which is
-//! what was counted since the last flush.
+//! A view is a GET that is answered with the page (200) or with 304, on its site or under `/p/`. Robots count too: these
+//! are requests, and analytics counts visitors. While Postgres is unavailable the counts are retained for a bounded number
+//! of pages. A crash loses the views since the last flush.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,18 +11,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use service::Shutdown;
+use store::read_pool::ReadPool;
 use uuid::Uuid;
 
-use crate::read_pool::ReadPool;
-
-/// Of so many pages counts are kept while they can't be written.
-const PAGES_MAX: usize = 200_000;
-/// So many are written in one statement.
+/// Most pages with retained counts while a flush fails.
+const MAX_PAGES: usize = 200_000;
+/// Pages per statement.
 const BATCH: usize = 1_000;
 
-/// The views of one page that nobody has collected yet.
+/// The views of one page since the last flush.
 #[derive(Debug, Clone)]
-pub(crate) struct Tally(Arc<Count>);
+pub(crate) struct ViewCounter(Arc<Count>);
 
 #[derive(Debug)]
 struct Count {
@@ -31,92 +29,88 @@ struct Count {
     views: AtomicU32,
 }
 
-impl Tally {
-    /// None yet.
-    pub(crate) fn of(page_id: Uuid) -> Self {
+impl ViewCounter {
+    pub(crate) fn new(page_id: Uuid) -> Self {
         Self(Arc::new(Count { page_id, views: AtomicU32::new(0) }))
     }
 }
 
-/// Counts views. Nothing waits and, but for the first view of a page since the last flush, nothing is allocated.
-pub(crate) struct Views {
+/// Collects the counters of all pages. Counting never waits, and allocates only for a page's first view since the last
+/// flush.
+pub(crate) struct PageViews {
     lookups: ReadPool,
-    /// Tallies that are no longer at nought, each once.
-    begun: Sender<Tally>,
-    waiting: Mutex<Waiting>,
+    /// Receives each counter once when it leaves zero.
+    first_views: Sender<ViewCounter>,
+    pending: Mutex<Pending>,
 }
 
-/// What is to be written down.
-struct Waiting {
-    begun: Receiver<Tally>,
+struct Pending {
+    first_views: Receiver<ViewCounter>,
     by_page: HashMap<Uuid, i64>,
 }
 
-impl Views {
+impl PageViews {
     pub(crate) fn new(lookups: ReadPool) -> Self {
-        let (begun, receiver) = channel();
-        let waiting = Mutex::new(Waiting { begun: receiver, by_page: HashMap::new() });
-        Self { lookups, begun, waiting }
+        let (first_views, receiver) = channel();
+        let pending = Mutex::new(Pending { first_views: receiver, by_page: HashMap::new() });
+        Self { lookups, first_views, pending }
     }
 
     /// Counts one view.
-    pub(crate) fn count(&self, tally: &Tally) {
-        if tally.0.views.fetch_add(1, Ordering::Relaxed) == 0 {
+    pub(crate) fn count(&self, counter: &ViewCounter) {
+        if counter.0.views.fetch_add(1, Ordering::Relaxed) == 0 {
             // The receiver lives as long as this sender.
-            let _never_gone = self.begun.send(tally.clone());
+            let _never_closed = self.first_views.send(counter.clone());
         }
     }
 
-    /// Writes down what was counted every `period` until `shutdown`.
-    ///
-    /// # Errors
-    /// None: what can't be written now is written later.
-    pub(crate) async fn flush_every(&self, period: Duration, shutdown: Shutdown) -> anyhow::Result<()> {
-        let mut ticks = tokio::time::interval(period);
+    /// Flushes the counts at an interval until `shutdown`.
+    pub(crate) async fn flush_every(&self, interval: Duration, shutdown: Shutdown) -> anyhow::Result<()> {
+        let mut ticks = tokio::time::interval(interval);
         while shutdown.unless_requested(ticks.tick()).await.is_some() {
             self.flush().await;
         }
         Ok(())
     }
 
-    /// Writes down what was counted so far; what can't be written stays for the next time.
+    /// Writes the counts to Postgres. Counts that can't be written are retained for the next flush.
     pub(crate) async fn flush(&self) {
         let mut left = self.collect();
         while !left.is_empty() {
             let batch = left.split_off(left.len().saturating_sub(BATCH));
             let write = async |conn: &mut store::Conn| store::views::add_views(conn, &batch).await;
             if let Err(error) = self.lookups.query(write).await {
-                tracing::debug!(%error, pages = left.len() + batch.len(), "views wait to be written down");
+                tracing::debug!(%error, pages = left.len() + batch.len(), "page views can't be flushed now");
                 self.put_back(left.into_iter().chain(batch));
                 return;
             }
         }
     }
 
-    /// Takes everything that waits.
+    /// Removes and returns all counts.
     fn collect(&self) -> Vec<(Uuid, i64)> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let Waiting { begun, by_page } = &mut *waiting;
-        let mut lost = 0;
-        for tally in begun.try_iter() {
-            // From here on its next view is a first one again.
-            let views = i64::from(tally.0.views.swap(0, Ordering::Relaxed));
-            if by_page.len() < PAGES_MAX || by_page.contains_key(&tally.0.page_id) {
-                *by_page.entry(tally.0.page_id).or_default() += views;
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let Pending { first_views, by_page } = &mut *pending;
+        let mut dropped = 0;
+        for counter in first_views.try_iter() {
+            // After the reset, the page's next view is a first one again.
+            let views = i64::from(counter.0.views.swap(0, Ordering::Relaxed));
+            if by_page.len() < MAX_PAGES || by_page.contains_key(&counter.0.page_id) {
+                *by_page.entry(counter.0.page_id).or_default() += views;
             } else {
-                lost += views;
+                dropped += views;
             }
         }
-        if lost > 0 {
-            service::metrics::counter("edge_view_drop_total").add(lost.unsigned_abs(), &[]);
+        if dropped > 0 {
+            service::metrics::counter("edge_views_dropped_total").add(dropped.unsigned_abs(), &[]);
         }
         by_page.drain().collect()
     }
 
     fn put_back(&self, counts: impl Iterator<Item = (Uuid, i64)>) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         for (page_id, views) in counts {
-            *waiting.by_page.entry(page_id).or_default() += views;
+            *pending.by_page.entry(page_id).or_default() += views;
         }
     }
 }

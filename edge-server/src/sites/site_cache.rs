@@ -1,91 +1,84 @@
-//! Which host shows which site, or leads to one; remembered, and hosts without a site too.
+//! The cache of sites by host. Hosts without a site are cached too.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use cache::{Served, StaleOnErrorCache};
 use chrono::{DateTime, Utc};
+use store::read_pool::{ReadError, ReadPool};
 use store::subdomains::Site;
 
 use super::classify_host::SiteHost;
+use super::connection_cache::{ConnectionSite, Generation, Validity};
 use crate::config::{Cache, weight};
-use crate::read_pool::{ReadError, ReadPool};
-use crate::sites::connection_cache::{Generation, Validity};
 
-/// What is known of a host.
-pub(crate) type Known = Option<Arc<Site>>;
+type CachedSite = Option<Arc<Site>>;
 
-/// A site as one connection remembers it: visitors ask one host many things.
-#[derive(Debug)]
-pub(crate) struct Remembered {
-    /// The host as it was written.
-    pub(crate) host: Box<str>,
-    pub(crate) site: Arc<Site>,
-    belief: Validity,
-}
-
-/// The hosts known so far: subdomains by their names, which have no dot, and custom domains whole.
+/// Sites by host: subdomains by their names, which have no dot, and custom domains by their full names.
 pub(crate) struct SiteCache {
     lookups: ReadPool,
-    known: StaleOnErrorCache<String, Known>,
-    forgotten: Generation,
+    sites: StaleOnErrorCache<String, CachedSite>,
+    generation: Generation,
 }
 
 impl SiteCache {
     pub(crate) fn new(lookups: ReadPool, config: &Cache) -> Self {
-        let weigh = |host: &String, _: &Known| weight(256 + host.len());
+        let weigh = |host: &String, _: &CachedSite| weight(256 + host.len());
         Self {
             lookups,
-            known: StaleOnErrorCache::new(config.bounds(config.host_bytes), weigh),
-            forgotten: Generation::default(),
+            sites: StaleOnErrorCache::new(config.bounds(config.max_host_bytes), weigh),
+            generation: Generation::default(),
         }
     }
 
-    /// The site of a host if that is known right now, to be remembered under what was `written`.
-    pub(crate) fn peek(&self, host: SiteHost<'_>, written: &str, now: Instant) -> Option<Remembered> {
-        let as_of = self.forgotten.count();
-        let (site, until) = self.known.peek_with_expiry(host.key(), now)?;
-        Some(Remembered { host: written.into(), site: site?, belief: Validity { until, as_of } })
+    /// Returns a cached site, to be cached by a connection under the host as written, `raw_host`.
+    pub(crate) fn peek(&self, host: SiteHost<'_>, raw_host: &str, now: Instant) -> Option<ConnectionSite> {
+        let generation = self.generation.current();
+        let (site, until) = self.sites.peek_with_expiry(host.key(), now)?;
+        Some(ConnectionSite { host: raw_host.into(), site: site?, validity: Validity { until, generation } })
     }
 
-    /// Whether what a connection remembers is still so.
-    pub(crate) fn is_current(&self, remembered: &Remembered, now: Instant) -> bool {
-        self.forgotten.is_current(remembered.belief, now)
+    /// Returns whether a connection's copy is still valid.
+    pub(crate) fn is_current(&self, cached: &ConnectionSite, now: Instant) -> bool {
+        self.generation.is_current(cached.validity, now)
     }
 
-    /// The site of a host, or of one that was given up and is still kept for it.
-    ///
-    /// # Errors
-    /// It isn't known and Postgres is away.
+    /// Returns the site of a host, or of a former name that still redirects to it.
     pub(crate) async fn find(
         &self,
         host: SiteHost<'_>,
         now: DateTime<Utc>,
-    ) -> Result<Served<Known>, ReadError> {
-        // Not even remembered: a name with a dot would stand where a domain of that name is looked for.
-        if !host.could_be() {
+    ) -> Result<Served<CachedSite>, ReadError> {
+        // Not cached, because a subdomain's name with a dot would collide with a custom domain.
+        if !host.is_valid() {
             return Ok(Served { value: None, stale: false, hit: true });
         }
-        let look_up = async {
+        let load = async {
             let find = async |conn: &mut store::Conn| match host {
                 SiteHost::Subdomain(name) => store::subdomains::find_site_by_name(conn, name, now).await,
                 SiteHost::Custom(domain) => store::domains::find_site_by_domain(conn, domain).await,
             };
             Ok(self.lookups.query(find).await?.map(Arc::new))
         };
-        self.known.get(&host.key().to_owned(), Instant::now(), look_up).await
+        self.sites.get(&host.key().to_owned(), Instant::now(), load).await
     }
 
-    /// Asks again before the host is served next. What was known is not even served stale: this is how the edge
-    /// hears that a site was suspended, or has ended.
-    pub(crate) fn forget(&self, host: &str) {
-        self.known.remove(&host.to_owned());
-        self.forgotten.note();
+    /// Caches a site without a query.
+    #[cfg(test)]
+    pub(crate) async fn insert(&self, host: &str, site: Site) {
+        let load = std::future::ready(Ok::<_, ReadError>(Some(Arc::new(site))));
+        self.sites.get(&host.to_owned(), Instant::now(), load).await.unwrap();
     }
 
-    /// Asks again about every host.
-    pub(crate) fn forget_all(&self) {
-        self.known.mark_all_stale();
-        self.forgotten.note();
+    /// Removes a host. Its site may be suspended or deleted, so it must not be served stale.
+    pub(crate) fn remove(&self, host: &str) {
+        self.sites.remove(&host.to_owned());
+        self.generation.bump();
+    }
+
+    /// Invalidates every host.
+    pub(crate) fn invalidate_all(&self) {
+        self.sites.mark_all_stale();
+        self.generation.bump();
     }
 }

@@ -1,7 +1,7 @@
-//! Submissions that come while others are being written wait for those, and are then stored together.
+//! Stores concurrent submissions in one transaction.
 //!
-//! A write to disk takes as long for one as for a hundred. Nobody waits for company: who finds a free writer is written at
-//! once, alone if need be, and the busier it gets, the more go at a time.
+//! A write to disk takes as long for one row as for a hundred, so submissions that arrive while the writers are busy form
+//! the next batch. No submission waits for a batch to fill: with a free writer it is written at once.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,91 +13,71 @@ use store::submissions::{BatchSubmission, StoredBatch, insert_batch};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use uuid::Uuid;
+use web::Problem;
 
-/// Statements under way at a time. While one waits for the disk, another is carried out.
+/// Concurrent statements. While one waits for the disk, the other runs.
 const WRITERS: usize = 2;
-/// Most submissions, and bytes (of more than one), in a statement.
+/// Most submissions of a batch.
 const MAX_ROWS: usize = 128;
+/// Most bytes of a batch, unless it is a single submission.
 const MAX_BYTES: usize = 1 << 20;
-/// Most bytes that wait for a writer: beyond that Postgres is too slow for what comes.
-const MAX_WAITING_BYTES: usize = 32 << 20;
+/// Upper bound on queued bytes. Beyond it Postgres is slower than the incoming load, and new submissions get 503.
+const MAX_QUEUED_BYTES: usize = 32 << 20;
 
-/// Where plain submissions are stored.
+/// Whether a submission was stored; `false` if its batch skipped it.
+type StoreResult = Result<bool, Problem>;
+
+/// Stores submissions in batches. Clones share one queue.
 #[derive(Clone)]
 pub(crate) struct GroupCommit {
     db: store::Db,
     bus: Bus<Signal>,
-    /// How long a statement may take, which takes milliseconds, before its connection is taken for dead.
-    patience: Duration,
-    line: Arc<Mutex<Line>>,
+    /// Timeout of a statement, which normally takes milliseconds. On a timeout its connection is closed.
+    timeout: Duration,
+    queue: Arc<Mutex<PendingBatch>>,
 }
 
 #[derive(Default)]
-struct Line {
-    waiting: Vec<Waiting>,
+struct PendingBatch {
+    submissions: Vec<PendingSubmission>,
     bytes: usize,
     writers: usize,
 }
 
-struct Waiting {
-    plain: BatchSubmission,
-    told: oneshot::Sender<BatchOutcome>,
-}
-
-/// What became of a submission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BatchOutcome {
-    /// It is stored.
-    Stored,
-    /// It was left out, and is to be taken by itself.
-    LeftOut,
-    /// Postgres is away, or too slow; nothing was stored.
-    Away,
-    /// Postgres went away in the middle.
-    Unknown,
-}
-
-/// What a newcomer to the line is told.
-#[derive(PartialEq, Eq)]
-enum Enqueued {
-    /// A writer will come by.
-    Lined,
-    /// They have to bring a writer.
-    Short,
-    /// There is no room.
-    Full,
+struct PendingSubmission {
+    submission: BatchSubmission,
+    result: oneshot::Sender<StoreResult>,
 }
 
 impl GroupCommit {
-    /// Stores in `db`; tells `bus` of deliveries that are due then.
-    pub(crate) fn new(db: store::Db, bus: Bus<Signal>, patience: Duration) -> Self {
-        Self { db, bus, patience, line: Arc::default() }
+    /// Stores in `db`, and publishes due deliveries on `bus`.
+    pub(crate) fn new(db: store::Db, bus: Bus<Signal>, timeout: Duration) -> Self {
+        Self { db, bus, timeout, queue: Arc::default() }
     }
 
-    /// Stores a submission. If the caller stops waiting it may be stored all the same.
-    pub(super) async fn take(&self, plain: BatchSubmission) -> BatchOutcome {
-        let (told, fate) = oneshot::channel();
-        let joined = self.line().join(Waiting { plain, told });
-        match joined {
-            Enqueued::Lined => {}
-            Enqueued::Short => drop(tokio::spawn(self.clone().write_all())),
-            Enqueued::Full => return BatchOutcome::Away,
+    /// Stores a submission. Returns `false` if its batch skipped it, and it must be stored in its own transaction. If the
+    /// caller stops waiting, the submission may be stored nevertheless.
+    pub(super) async fn store(&self, submission: BatchSubmission) -> Result<bool, Problem> {
+        let (result, receiver) = oneshot::channel();
+        let needs_writer = self.queue().push(PendingSubmission { submission, result })?;
+        if needs_writer {
+            tokio::spawn(self.clone().write_all());
         }
-        fate.await.unwrap_or(BatchOutcome::Unknown)
+        receiver.await.unwrap_or_else(|_closed| Err(Problem::outcome_unknown()))
     }
 
-    /// Writes until nobody waits.
+    /// Writes batches until the queue is empty.
     async fn write_all(self) {
         loop {
             let mut conn = match store::acquire_cancel_safe(&self.db).await {
                 Ok(conn) => conn,
                 Err(error) => {
                     tracing::warn!(%error, "submissions can't be stored");
-                    return self.line().give_up();
+                    return self.queue().stop_writer();
                 }
             };
             loop {
-                let Some(batch) = self.line().next() else { return conn.release() };
+                let Some(batch) = self.queue().next_batch() else { return conn.release() };
                 if !self.write(&mut conn, batch).await {
                     break;
                 }
@@ -105,96 +85,94 @@ impl GroupCommit {
         }
     }
 
-    /// Writes what goes together, and tells whoever waits; gives whether the connection is still good.
-    async fn write(&self, conn: &mut store::Conn, batch: Vec<Waiting>) -> bool {
-        let (all, told): (Vec<_>, Vec<_>) = batch.into_iter().map(|one| (one.plain, one.told)).unzip();
-        let (stored, other) = match timeout(self.patience, insert_batch(conn, &all)).await {
-            Ok(Ok(stored)) => (stored, BatchOutcome::LeftOut),
+    /// Writes one batch. Returns `false` if the connection must be closed.
+    async fn write(&self, conn: &mut store::Conn, batch: Vec<PendingSubmission>) -> bool {
+        let (submissions, results): (Vec<_>, Vec<_>) =
+            batch.into_iter().map(|pending| (pending.submission, pending.result)).unzip();
+        let (stored, is_known) = match timeout(self.timeout, insert_batch(conn, &submissions)).await {
+            Ok(Ok(stored)) => (stored, true),
             Ok(Err(error)) if error.is_rejected_statement() => {
-                tracing::warn!(%error, "submissions that can't be stored together are stored one by one");
-                (StoredBatch::default(), BatchOutcome::LeftOut)
+                tracing::warn!(%error, "a batch of submissions was refused and is stored one by one");
+                (StoredBatch::default(), true)
             }
             Ok(Err(error)) => {
-                tracing::warn!(%error, "postgres went away while submissions were stored");
-                (StoredBatch::default(), BatchOutcome::Unknown)
+                tracing::warn!(%error, "postgres became unavailable while a batch of submissions was stored");
+                (StoredBatch::default(), false)
             }
             Err(_elapsed) => {
-                tracing::warn!(
-                    submissions = all.len(),
-                    "postgres doesn't say whether it has stored submissions"
-                );
-                (StoredBatch::default(), BatchOutcome::Unknown)
+                let count = submissions.len();
+                tracing::warn!(submissions = count, "storing a batch of submissions timed out");
+                (StoredBatch::default(), false)
             }
         };
         if !stored.webhook_ids.is_empty() {
-            tokio::spawn(tell_of_deliveries(self.bus.clone(), stored.webhook_ids));
+            tokio::spawn(publish_deliveries(self.bus.clone(), stored.webhook_ids));
         }
         let ids: HashSet<Uuid> = stored.ids.into_iter().collect();
-        for (one, told) in all.iter().zip(told) {
-            tell(told, if ids.contains(&one.id()) { BatchOutcome::Stored } else { other });
+        for (submission, result) in submissions.iter().zip(results) {
+            let stored = ids.contains(&submission.id());
+            send(result, if is_known { Ok(stored) } else { Err(Problem::outcome_unknown()) });
         }
-        other == BatchOutcome::LeftOut
+        is_known
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> MutexGuard<'_, PendingBatch> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Line {
-    /// Lines up, if there is room.
-    fn join(&mut self, one: Waiting) -> Enqueued {
-        if self.bytes > MAX_WAITING_BYTES {
-            return Enqueued::Full;
+impl PendingBatch {
+    /// Queues a submission. Returns whether the caller must start a writer, which is counted already.
+    fn push(&mut self, pending: PendingSubmission) -> Result<bool, Problem> {
+        if self.bytes > MAX_QUEUED_BYTES {
+            return Err(Problem::nothing_changed());
         }
-        self.bytes += one.plain.bytes();
-        self.waiting.push(one);
-        if self.writers == WRITERS {
-            return Enqueued::Lined;
-        }
-        self.writers += 1;
-        Enqueued::Short
+        self.bytes += pending.submission.bytes();
+        self.submissions.push(pending);
+        let needs_writer = self.writers < WRITERS;
+        self.writers += usize::from(needs_writer);
+        Ok(needs_writer)
     }
 
-    /// Whom a writer is to write next; none if nobody waits, and then there is a writer less.
-    fn next(&mut self) -> Option<Vec<Waiting>> {
-        if self.waiting.is_empty() {
+    /// Removes the next batch; `None` if the queue is empty, and the writer has to end.
+    fn next_batch(&mut self) -> Option<Vec<PendingSubmission>> {
+        if self.submissions.is_empty() {
             self.writers -= 1;
             return None;
         }
         let mut bytes = 0;
-        let fits = |one: &Waiting| {
-            bytes += one.plain.bytes();
+        let fits = |pending: &PendingSubmission| {
+            bytes += pending.submission.bytes();
             bytes <= MAX_BYTES
         };
-        let fitting = self.waiting.iter().take(MAX_ROWS).map(fits).take_while(|fits| *fits).count();
-        let rest = self.waiting.split_off(fitting.max(1));
-        let batch = std::mem::replace(&mut self.waiting, rest);
-        self.bytes -= batch.iter().map(|one| one.plain.bytes()).sum::<usize>();
+        let fitting = self.submissions.iter().take(MAX_ROWS).map(fits).take_while(|fits| *fits).count();
+        let rest = self.submissions.split_off(fitting.max(1));
+        let batch = std::mem::replace(&mut self.submissions, rest);
+        self.bytes -= batch.iter().map(|pending| pending.submission.bytes()).sum::<usize>();
         Some(batch)
     }
 
-    /// A writer leaves that can't write; who waits is sent away, unless another is there.
-    fn give_up(&mut self) {
+    /// Ends a writer that has no connection. Without another writer, all queued submissions fail.
+    fn stop_writer(&mut self) {
         self.writers -= 1;
         if self.writers > 0 {
             return;
         }
         self.bytes = 0;
-        for one in self.waiting.drain(..) {
-            tell(one.told, BatchOutcome::Away);
+        for pending in self.submissions.drain(..) {
+            send(pending.result, Err(Problem::nothing_changed()));
         }
     }
 }
 
-fn tell(told: oneshot::Sender<BatchOutcome>, fate: BatchOutcome) {
-    // Whoever has hung up needs not know.
-    let _gone = told.send(fate);
+fn send(result: oneshot::Sender<StoreResult>, stored: StoreResult) {
+    // The receiver is gone if the client has disconnected.
+    let _disconnected = result.send(stored);
 }
 
-/// Beside the answers, not before them: Redis may be away, and then this takes its time.
-async fn tell_of_deliveries(bus: Bus<Signal>, webhook_ids: Vec<Uuid>) {
+/// Publishes due deliveries in the background, because this takes long while Redis is unavailable.
+async fn publish_deliveries(bus: Bus<Signal>, webhook_ids: Vec<Uuid>) {
     if let Err(error) = bus.publish(&Signal::DeliveriesDue { webhook_ids }).await {
-        tracing::debug!(%error, "deliveries wait for the next look");
+        tracing::debug!(%error, "due deliveries are left to the next poll");
     }
 }

@@ -1,42 +1,59 @@
-//! `Idempotency-Key` on submissions: what is sent again is answered again, and stored once.
+//! `Idempotency-Key` on submissions: a repeated call gets the first response and is stored once.
 //!
-//! The answer is kept in the transaction that stores the submission: there is no moment at which a kill leaves the
-//! one without the other. Refusals aren't kept: what was wrong may be mended and sent under the same key.
+//! The response is stored in the transaction of the submission, so no crash leaves one without the other. Rejected calls
+//! are not stored, because a client may correct the submission and send it under the same key.
 
 use chrono::{DateTime, Utc};
 use domain::FieldError;
-use domain::encryption::{MasterKey, NONCE_BYTES};
 use domain::idempotency::{CallId, is_key};
+use domain::encryption::{MasterKey, NONCE_BYTES};
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
+use store::forms::OpenForm;
 use store::idempotency::Claim;
 use uuid::Uuid;
 use web::{Code, Problem};
 
-use super::body::Sent;
+use super::submitted_body::SubmittedBody;
+use crate::forms::redirect::redirect_target;
 use crate::state::EdgeState;
 
 const HEADER: &str = "idempotency-key";
 
-/// What a program is answered.
+/// The JSON response to a stored submission.
 pub(super) struct Receipt(pub(super) String);
 
-/// A call under a key of its caller's.
-pub(super) struct Call(CallId);
+impl Receipt {
+    pub(super) fn new(open: &OpenForm, submission_id: Uuid, now: DateTime<Utc>) -> Self {
+        let message = "Thank you. Your answers have been received.";
+        let body = json!({
+            "success": true,
+            "submissionId": submission_id,
+            "message": open.form.success_message.as_deref().unwrap_or(message),
+            "redirectUrl": redirect_target(open),
+            "createdAt": now,
+        });
+        Self(body.to_string())
+    }
+}
 
-/// What is kept of one.
+/// A call with an idempotency key.
+pub(super) struct IdempotentCall(CallId);
+
+/// The stored response of a call.
 #[derive(Serialize, Deserialize)]
-struct Kept {
-    /// Of what was sent.
+struct StoredResponse {
+    /// The digest of the request body.
     digest: [u8; 32],
     body: String,
 }
 
-impl Call {
-    /// The call as its headers name it; none if they don't.
+impl IdempotentCall {
+    /// Reads the key; `None` without one.
     ///
     /// # Errors
-    /// A problem: the key is none.
+    /// The key is invalid.
     pub(super) fn read(
         master_key: &MasterKey,
         form_id: Uuid,
@@ -49,19 +66,19 @@ impl Call {
             let message = "Idempotency-Key must be one text of 1 to 255 visible ASCII characters";
             Problem::validation(vec![FieldError::new("Idempotency-Key", "format", message)])
         })?;
-        // Visitors have no credential: whoever knows form and key means the same call.
+        // Visitors have no credential, so form and key alone identify the call.
         Ok(Some(Self(CallId::new(master_key, "visitor", &form_id.to_string(), key))))
     }
 
-    /// What was answered to this call after `after`, if it was made; else it is this transaction's to make.
+    /// Locks the call in the transaction. Returns the stored response if the call was made after `after`.
     ///
     /// # Errors
-    /// A problem: another is at it right now, or it was made with something else.
-    pub(super) async fn look(
+    /// The call is in flight, or was made with another body.
+    pub(super) async fn lock(
         &self,
         conn: &mut store::Conn,
         account_id: Uuid,
-        sent: &Sent,
+        body: &SubmittedBody,
         after: DateTime<Utc>,
     ) -> Result<Option<Receipt>, Problem> {
         match store::idempotency::lock_call(conn, account_id, &self.0.fingerprint(), after).await? {
@@ -70,65 +87,62 @@ impl Call {
                 let detail = "a submission with this Idempotency-Key is being stored right now";
                 Err(Problem::new(Code::Conflict, detail).retry_after(1))
             }
-            Claim::Completed(sealed) => self.open(&sealed, sent).map(Some),
+            Claim::Completed(sealed) => self.open(&sealed, body).map(Some),
         }
     }
 
-    /// What was answered to this call, if it was made; it is nobody's to make then.
+    /// Returns the stored response if the call was made, without locking the call.
     ///
     /// # Errors
-    /// A problem: it was made with something else, or Postgres is away.
+    /// The call was made with another body, or Postgres is unavailable.
     pub(super) async fn find(
         &self,
-        edge: &EdgeState,
+        state: &EdgeState,
         account_id: Uuid,
-        sent: &Sent,
+        body: &SubmittedBody,
     ) -> Result<Option<Receipt>, Problem> {
-        let after = self.answered_after(edge, edge.clock.now());
+        let after = self.stored_after(state, state.clock.now());
         let fingerprint = self.0.fingerprint();
         let find = async |conn: &mut store::Conn| {
             Ok(store::idempotency::find_response(conn, account_id, &fingerprint, after).await?)
         };
-        let sealed = edge.ask(find).await?;
-        sealed.map(|sealed| self.open(&sealed, sent)).transpose()
+        let sealed = state.db.query(find).await?;
+        sealed.map(|sealed| self.open(&sealed, body)).transpose()
     }
 
-    /// Since when answers are kept.
-    pub(super) fn answered_after(&self, edge: &EdgeState, now: DateTime<Utc>) -> DateTime<Utc> {
-        now - edge.form_rules.answers_kept_for
+    /// Returns the time before which stored responses are ignored.
+    pub(super) fn stored_after(&self, state: &EdgeState, now: DateTime<Utc>) -> DateTime<Utc> {
+        now - state.form_settings.idempotency_ttl
     }
 
-    /// A kept answer, if it is one to what was sent now.
-    fn open(&self, sealed: &[u8], sent: &Sent) -> Result<Receipt, Problem> {
-        let kept: Kept = serde_json::from_slice(&self.0.open(sealed)?).map_err(|error| {
-            tracing::error!(%error, "a kept answer is of another version");
+    /// Decrypts a stored response, and checks that it belongs to this body.
+    fn open(&self, sealed: &[u8], body: &SubmittedBody) -> Result<Receipt, Problem> {
+        let stored: StoredResponse = serde_json::from_slice(&self.0.open(sealed)?).map_err(|error| {
+            tracing::error!(%error, "a stored response has an unknown format");
             Problem::new(Code::Internal, "the first answer to this Idempotency-Key can't be read any more")
         })?;
-        if kept.digest == sent.digest {
-            return Ok(Receipt(kept.body));
+        if stored.digest == body.digest {
+            return Ok(Receipt(stored.body));
         }
         let detail = "this Idempotency-Key was used for another submission of this form";
         Err(Problem::new(Code::IdempotencyMismatch, detail)
             .hint("use a new key for a new submission, and the same key only to send the same one again"))
     }
 
-    /// Keeps the answer, if the transaction is committed.
-    ///
-    /// # Errors
-    /// A problem of the database's.
-    pub(super) async fn keep(
+    /// Stores the response in the transaction.
+    pub(super) async fn store(
         &self,
         conn: &mut store::Conn,
         account_id: Uuid,
-        sent: &Sent,
+        body: &SubmittedBody,
         receipt: &Receipt,
         nonce: [u8; NONCE_BYTES],
         now: DateTime<Utc>,
     ) -> Result<(), Problem> {
-        let kept = Kept { digest: sent.digest, body: receipt.0.clone() };
-        let text =
-            serde_json::to_vec(&kept).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
-        let sealed = self.0.seal(nonce, &text);
+        let stored = StoredResponse { digest: body.digest, body: receipt.0.clone() };
+        let json =
+            serde_json::to_vec(&stored).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
+        let sealed = self.0.seal(nonce, &json);
         store::idempotency::insert_response(conn, account_id, &self.0.fingerprint(), &sealed, now).await?;
         Ok(())
     }

@@ -1,10 +1,12 @@
-//! Submissions of forms: read, checked, and stored.
+//! Submissions: reads and checks them, and stores them in a group commit or in their own transaction.
 
 pub(crate) mod admission;
 mod body;
 pub(crate) mod group_commit;
 pub(crate) mod handler;
 mod idempotency;
-mod keyed_semaphore;
 mod multipart;
+mod responses;
+mod spam;
+mod submitted_body;
 mod transaction;

@@ -1,5 +1,5 @@
-//! A posted form with files in it (`multipart/form-data`): texts are gathered, files go to the object store as they
-//! come, as if they had been uploaded before.
+//! Reads a multipart form: collects its text, and streams its files to the object store, unbound, as if they had been
+//! uploaded before.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,80 +15,79 @@ use sha2::{Digest, Sha256};
 use store::forms::OpenForm;
 use web::{Code, Problem};
 
-use super::body::{Pairs, too_large};
+use super::submitted_body::{FormPairs, too_large};
 use crate::state::EdgeState;
-use crate::uploads::form_files::storage::{self as form_files, Incoming, Visitor};
+use crate::uploads::form_files::storage::{self, SubmittedFile, max_file_bytes};
+use crate::uploads::form_files::visitor::Visitor;
 
-/// What stands around the parts.
-const AROUND_BYTES: u64 = 64 << 10;
-/// So much may come without being any part's: the reader keeps it while it looks for where one begins.
-const UNREAD_BYTES: usize = 1 << 20;
-/// Most parts: a form has a hundred fields, of which some have many answers.
-const PARTS_MAX: usize = 10_000;
+/// Allowance for part headers and boundaries.
+const OVERHEAD_BYTES: u64 = 64 << 10;
+/// Most bytes that may arrive without completing a chunk of a part: the parser buffers them while it looks for a boundary.
+const MAX_UNPARSED_BYTES: usize = 1 << 20;
+/// Most parts: a form has up to a hundred fields, some with many answers.
+const MAX_PARTS: usize = 10_000;
 
 type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Reads all parts; keeps files for their `visitor`, and without one none.
-///
-/// # Errors
-/// A problem: too much, or nothing that can be read.
+/// Returns the text fields, the digest of the form, and the errors of files. Files are stored for their `visitor`; without
+/// one they are only digested.
 pub(super) async fn read(
-    edge: &EdgeState,
+    state: &EdgeState,
     open: &OpenForm,
     visitor: Option<&Visitor>,
     boundary: String,
     body: Body,
-) -> Result<(Pairs, [u8; 32], Vec<FieldError>), Problem> {
+) -> Result<(FormPairs, [u8; 32], Vec<FieldError>), Problem> {
     let is_file = |field: &&Field| field.kind == FieldType::File;
-    let files: u64 =
-        open.form.fields.iter().filter(is_file).map(|field| form_files::max_bytes(open, field)).sum();
-    let limit = files.saturating_add(BYTES_MAX as u64 + AROUND_BYTES);
+    let file_bytes: u64 =
+        open.form.fields.iter().filter(is_file).map(|field| max_file_bytes(open, field)).sum();
+    let limit = file_bytes.saturating_add(BYTES_MAX as u64 + OVERHEAD_BYTES);
     let constraints = Constraints::new().size_limit(SizeLimit::new().whole_stream(limit));
-    let unread = Arc::new(AtomicUsize::new(0));
-    let mut parts = Multipart::with_constraints(watched(body, &unread), boundary, constraints);
-    let is_read = || unread.store(0, Ordering::Relaxed);
-    let (mut pairs, mut wrong, mut text_bytes) = (Pairs::new(), Vec::new(), 0);
+    let unparsed = Arc::new(AtomicUsize::new(0));
+    let mut parts = Multipart::with_constraints(limit_unparsed(body, &unparsed), boundary, constraints);
+    let mark_parsed = || unparsed.store(0, Ordering::Relaxed);
+    let (mut pairs, mut errors, mut text_bytes) = (FormPairs::new(), Vec::new(), 0);
     let mut digest = Sha256::new();
     let mut count = 0;
-    while let Some(mut part) = parts.next_field().await.map_err(broken)? {
-        is_read();
+    while let Some(mut part) = parts.next_field().await.map_err(invalid_multipart)? {
+        mark_parsed();
         count += 1;
         let name = part.name().unwrap_or_default().to_owned();
         text_bytes += name.len();
-        let filename = part.file_name().map(last_name);
+        let filename = part.file_name().map(base_name);
         let mut content = Sha256::new();
         if let Some(filename) = filename {
             let field =
                 open.form.fields.iter().find(|field| field.kind == FieldType::File && field.name == name);
-            // No file was chosen, or it is for no field.
+            // An empty name means that no file was chosen.
             let Some(field) = field.filter(|_| !filename.is_empty()) else {
-                while part.chunk().await.map_err(broken)?.is_some() {
-                    is_read();
+                while part.chunk().await.map_err(invalid_multipart)?.is_some() {
+                    mark_parsed();
                 }
                 continue;
             };
             let declared = part.content_type().map(ToString::to_string).unwrap_or_default();
-            let bytes = (&mut part).inspect(|_| is_read()).map_err(broken);
+            let bytes = (&mut part).inspect(|_| mark_parsed()).map_err(invalid_multipart);
             if let Some(visitor) = visitor {
-                let incoming = Incoming { open, field, filename: &filename, declared: &declared, visitor };
-                match form_files::take(edge, incoming, bytes).await? {
+                let file = SubmittedFile { open, field, filename: &filename, declared: &declared, visitor };
+                match storage::receive(state, file, bytes).await? {
                     Ok(file) => {
                         content.update(file.sha256);
-                        // Before one that had come with the form earlier.
+                        // It takes precedence over a file that was uploaded with an earlier attempt.
                         pairs.entry(name.clone()).or_default().insert(0, file.id.to_string());
                     }
-                    Err(error) => wrong.push(error),
+                    Err(error) => errors.push(error),
                 }
             } else {
                 content.update(digest_of(bytes).await?);
             }
-            while part.chunk().await.map_err(broken)?.is_some() {
-                is_read();
+            while part.chunk().await.map_err(invalid_multipart)?.is_some() {
+                mark_parsed();
             }
         } else {
             let mut text = Vec::new();
-            while let Some(bytes) = part.chunk().await.map_err(broken)? {
-                is_read();
+            while let Some(bytes) = part.chunk().await.map_err(invalid_multipart)? {
+                mark_parsed();
                 text_bytes += bytes.len();
                 if text_bytes > BYTES_MAX {
                     return Err(too_large());
@@ -98,17 +97,17 @@ pub(super) async fn read(
             content.update(&text);
             pairs.entry(name.clone()).or_default().push(String::from_utf8_lossy(&text).into_owned());
         }
-        if text_bytes > BYTES_MAX || count > PARTS_MAX {
+        if text_bytes > BYTES_MAX || count > MAX_PARTS {
             return Err(too_large());
         }
         digest.update((name.len() as u64).to_be_bytes());
         digest.update(&name);
         digest.update(content.finalize());
     }
-    Ok((pairs, digest.finalize().into(), wrong))
+    Ok((pairs, digest.finalize().into(), errors))
 }
 
-/// That of a file which is read and not kept: what is sent again can still be told from anything else.
+/// Returns the digest of a file that is not stored: a repeated submission is still recognized by it.
 async fn digest_of(
     mut content: impl Stream<Item = Result<Bytes, Problem>> + Unpin,
 ) -> Result<[u8; 32], Problem> {
@@ -119,24 +118,27 @@ async fn digest_of(
     Ok(digest.finalize().into())
 }
 
-/// The body, as long as it isn't only taken in: `unread` counts what came since something was made of it.
-fn watched(body: Body, unread: &Arc<AtomicUsize>) -> impl Stream<Item = Result<Bytes, BodyError>> + use<> {
-    let unread = Arc::clone(unread);
+/// Returns the body as a stream that fails if too much arrives without being parsed. `unparsed` counts those bytes.
+fn limit_unparsed(
+    body: Body,
+    unparsed: &Arc<AtomicUsize>,
+) -> impl Stream<Item = Result<Bytes, BodyError>> + use<> {
+    let unparsed = Arc::clone(unparsed);
     body.into_data_stream().map(move |bytes| {
         let bytes = bytes.map_err(BodyError::from)?;
-        if unread.fetch_add(bytes.len(), Ordering::Relaxed) > UNREAD_BYTES {
-            return Err("so much can't stand between two parts".into());
+        if unparsed.fetch_add(bytes.len(), Ordering::Relaxed) > MAX_UNPARSED_BYTES {
+            return Err("too many bytes between two parts".into());
         }
         Ok(bytes)
     })
 }
 
-/// A file's own name: some browsers send the folders before it.
-fn last_name(filename: &str) -> String {
+/// Returns a file's name without folders, which some browsers send.
+fn base_name(filename: &str) -> String {
     filename.rsplit(['/', '\\']).next().unwrap_or_default().to_owned()
 }
 
-fn broken(error: multer::Error) -> Problem {
+fn invalid_multipart(error: multer::Error) -> Problem {
     if matches!(error, multer::Error::StreamSizeExceeded { .. }) {
         return Problem::new(Code::PayloadTooLarge, "this is more than the form's fields take together");
     }

@@ -1,9 +1,10 @@
-//! A submission of which more follows than its row, or whose form has a limit: a transaction of its own.
+//! Stores a submission in its own transaction: one with further effects, or for a form with limits.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use contract::Signal;
+use domain::FieldError;
 use domain::fields::FieldType;
 use domain::honeypot;
 use store::forms::OpenForm;
@@ -13,42 +14,51 @@ use uuid::Uuid;
 use web::Problem;
 
 use super::admission::EditPermit;
-use super::body::Sent;
-use super::handler::{Outcome, receipt, suspect};
-use super::idempotency::Call;
+use super::idempotency::{IdempotentCall, Receipt};
+use super::spam::flag;
+use super::submitted_body::SubmittedBody;
 use crate::forms::challenges;
 use crate::state::EdgeState;
-use crate::uploads::form_files::storage as form_files;
+use crate::uploads::form_files::binding;
 
-/// What a submission is stored with.
+/// The result of one attempt to store a submission. Unless it is `Finished` with a stored submission, nothing is stored.
+pub(super) enum Attempt {
+    Finished(SubmissionOutcome, Receipt),
+    /// An earlier call with the same idempotency key was stored.
+    Replayed(Receipt),
+    Invalid(Vec<FieldError>),
+}
+
+/// The parameters of a transaction that stores a submission.
 pub(super) struct StoreSubmission<'a> {
-    pub(super) edge: &'a EdgeState,
+    pub(super) state: &'a EdgeState,
     pub(super) open: &'a OpenForm,
-    pub(super) sent: &'a Sent,
-    pub(super) call: Option<&'a Call>,
-    pub(super) turn: Option<&'a EditPermit<'a>>,
+    pub(super) body: &'a SubmittedBody,
+    pub(super) call: Option<&'a IdempotentCall>,
+    pub(super) permit: Option<&'a EditPermit<'a>>,
     pub(super) now: DateTime<Utc>,
-    /// It was not stored together with others.
-    pub(super) is_left_out: bool,
+    /// Whether a group commit skipped the submission.
+    pub(super) was_skipped: bool,
 }
 
 impl StoreSubmission<'_> {
-    /// Stores it with all that follows; or says why not, and then nothing has happened.
+    /// Stores the submission with all its effects.
     ///
     /// # Errors
-    /// A problem: Postgres is away or falls silent, the account has no room for its files, its `Idempotency-Key` was
-    /// another's.
-    pub(super) async fn take(&self, new: NewSubmission) -> Result<Outcome, Problem> {
-        let _turn = match self.waits_for() {
-            Some(id) => Some(self.edge.form_lines.counted(id).await?),
+    /// Postgres is unavailable or does not respond, the account has no storage left for the files, or the idempotency key
+    /// was used for another submission.
+    pub(super) async fn store(&self, new: NewSubmission, receipt: Receipt) -> Result<Attempt, Problem> {
+        let _permit = match self.contended_id() {
+            Some(id) => Some(self.state.admission.transaction_permit(id).await?),
             None => None,
         };
-        let patience = self.edge.patience();
-        let by = Instant::now() + patience;
-        let conn = timeout_at(by, store::acquire_cancel_safe(&self.edge.db)).await;
+        let timeout = self.state.db.timeout();
+        let deadline = Instant::now() + timeout;
+        let conn = timeout_at(deadline, store::acquire_cancel_safe(self.state.db.pool())).await;
         let mut conn = conn.map_err(|_elapsed| Problem::nothing_changed())??;
         let mut is_committing = false;
-        match timeout_at(by, self.carry_out(&mut conn, patience, new, &mut is_committing)).await {
+        let run = self.run(&mut conn, timeout, new, receipt, &mut is_committing);
+        match timeout_at(deadline, run).await {
             Ok(done) => {
                 conn.release();
                 done
@@ -56,49 +66,50 @@ impl StoreSubmission<'_> {
             Err(_elapsed) => {
                 tracing::warn!(
                     is_committing,
-                    "a submission was given up: postgres is silent, or makes it wait"
+                    "storing a submission timed out: postgres does not respond, or holds locks"
                 );
                 Err(if is_committing { Problem::outcome_unknown() } else { Problem::nothing_changed() })
             }
         }
     }
 
-    /// All of it; from when `is_committing` is set it may have happened, though this is never heard of.
-    async fn carry_out(
+    /// Runs the transaction. Once `is_committing` is set, it may be committed even if no response arrives.
+    async fn run(
         &self,
         conn: &mut store::Conn,
-        patience: Duration,
+        timeout: Duration,
         new: NewSubmission,
+        receipt: Receipt,
         is_committing: &mut bool,
-    ) -> Result<Outcome, Problem> {
-        let mut tx = store::begin_with_timeout(conn, patience).await?;
-        match self.take_within(&mut tx, new).await {
-            Ok((outcome @ Outcome::Stored(_), signals)) => {
+    ) -> Result<Attempt, Problem> {
+        let mut tx = store::begin_with_timeout(conn, timeout).await?;
+        match self.run_in(&mut tx, new, receipt).await {
+            Ok(Attempt::Finished(SubmissionOutcome::Stored(signals), receipt)) => {
                 *is_committing = true;
                 store::commit(tx).await.map_err(Problem::commit_failed)?;
                 if !signals.is_empty() {
-                    if listeners(&signals) > self.open.listeners {
-                        // It has more webhooks by now: the next one may go together with others again.
-                        self.edge.forms.forget(self.open.form.id);
+                    if webhook_count(&signals) > self.open.listeners {
+                        // The form has more webhooks than the cache knows. Reloaded, it may use group commits again.
+                        self.state.forms.remove(self.open.form.id);
                     }
-                    tokio::spawn(tell(self.edge.clone(), signals));
+                    tokio::spawn(publish(self.state.clone(), signals));
                 }
-                Ok(outcome)
+                Ok(Attempt::Finished(SubmissionOutcome::Stored(Vec::new()), receipt))
             }
             not_stored => {
-                // Before the answer: whoever sends it again at once, under the same key, finds nobody at it.
+                // The rollback precedes the response, so that an immediate retry with the same key finds no lock.
                 store::rollback(tx).await?;
-                not_stored.map(|(outcome, _)| outcome)
+                not_stored
             }
         }
     }
 
-    /// Whose submissions this one waits for in Postgres, with a connection in hand: the account's where its bytes are
-    /// counted; the form's for a counter, for a value nobody else may have, or where something of the form isn't free.
-    /// The others are as many at a time as come, and those who wait for an edit are few as it is.
-    fn waits_for(&self) -> Option<Uuid> {
+    /// Returns the id on which concurrent submissions wait for each other in Postgres, each holding a connection: the
+    /// account if its storage is counted; the form if it has a counter or a unique field, or if a row of it was locked.
+    /// Other submissions do not wait, and those with an edit permit are limited already.
+    fn contended_id(&self) -> Option<Uuid> {
         let OpenForm { account_id, plan, form, .. } = self.open;
-        if self.turn.is_some() {
+        if self.permit.is_some() {
             return None;
         }
         if form.fields.iter().any(|field| field.kind == FieldType::File) {
@@ -106,85 +117,78 @@ impl StoreSubmission<'_> {
         }
         let is_limited = form.max_submissions.is_some() || plan.limits().submissions_per_form >= 0;
         let is_unique = form.unique_by.as_ref().is_some_and(|names| !names.is_empty());
-        (self.is_left_out || is_limited || is_unique).then_some(form.id)
+        (self.was_skipped || is_limited || is_unique).then_some(form.id)
     }
 
-    /// All of it, in a transaction that is committed if it is [`Outcome::Stored`]. Gives what may be told then.
-    async fn take_within(
+    /// Does all work of the transaction, which must be committed only if the submission is stored.
+    async fn run_in(
         &self,
         tx: &mut store::Conn,
         mut new: NewSubmission,
-    ) -> Result<(Outcome, Vec<Signal>), Problem> {
-        let not = |outcome| Ok((outcome, Vec::new()));
-        let &Self { edge, open, sent, call, turn, now, .. } = self;
-        let files = match form_files::handed_in(&open.form.fields, &new.payload) {
+        receipt: Receipt,
+    ) -> Result<Attempt, Problem> {
+        let &Self { state, open, body, call, permit, now, .. } = self;
+        let files = match binding::submitted_files(&open.form.fields, &new.payload) {
             Ok(files) => files,
-            Err(wrong) => return not(Outcome::Wrong(wrong)),
+            Err(errors) => return Ok(Attempt::Invalid(errors)),
         };
         if let Some(call) = call
-            && let Some(receipt) =
-                call.look(tx, open.account_id, sent, call.answered_after(edge, now)).await?
+            && let Some(receipt) = call.lock(tx, open.account_id, body, call.stored_after(state, now)).await?
         {
-            return not(Outcome::Again(receipt));
+            return Ok(Attempt::Replayed(receipt));
         }
         if open.form.spam.proof_of_work {
-            let proof = sent.said(honeypot::fields::PROOF).unwrap_or_default();
-            if !challenges::spend(edge, tx, open, proof, now).await? {
-                new.spam_reasons.push(suspect(honeypot::reasons::PROOF));
+            let proof = body.field(honeypot::fields::PROOF).unwrap_or_default();
+            if !challenges::redeem(state, tx, open, proof, now).await? {
+                new.spam_reasons.push(flag(honeypot::reasons::PROOF));
             }
         }
         if !files.is_empty() {
-            // Whoever makes an id up waits for nobody, nor does anybody wait for them.
-            let missing = form_files::missing(tx, open, &files).await?;
+            // Checks the file ids before locking the counters, so an invented id takes no lock.
+            let missing = binding::missing_files(tx, open, &files).await?;
             if !missing.is_empty() {
-                return not(Outcome::Wrong(missing));
+                return Ok(Attempt::Invalid(missing));
             }
-            // As whoever else counts bytes: the counters first, then what is counted.
+            // The lock order of all that count bytes: counters first, then the counted rows.
             store::usage::lock(tx, open.account_id).await?;
         }
-        if turn.is_some() {
+        if permit.is_some() {
             store::forms::lock_form_shared(tx, open.form.id).await?;
         }
         let traceparent = service::telemetry::traceparent();
-        let new_id = || edge.rng.uuid_v7(now);
+        let new_id = || state.rng.uuid_v7(now);
         let writer = WriteContext { now, traceparent: traceparent.as_deref(), new_id: &new_id };
         let plan_limit = open.plan.limits().submissions_per_form;
-        let taken = insert_submission(tx, open.account_id, &open.form, &new, plan_limit, &writer).await?;
-        let signals = match taken {
-            SubmissionOutcome::Stored(signals) => signals,
-            SubmissionOutcome::Refused(why) => return not(Outcome::Refused(why)),
-            SubmissionOutcome::Duplicate => return not(Outcome::Duplicate),
-            SubmissionOutcome::Changed => return not(Outcome::Changed),
-            SubmissionOutcome::Busy => return not(Outcome::Busy),
-            SubmissionOutcome::NoForm => return not(Outcome::NoForm),
-        };
-        let counts = new.spam_reasons.is_empty();
-        let wrong = form_files::bind(tx, open, new.id, &files, counts).await?;
-        if !wrong.is_empty() {
-            return not(Outcome::Wrong(wrong));
+        let outcome = insert_submission(tx, open.account_id, &open.form, &new, plan_limit, &writer).await?;
+        if !matches!(outcome, SubmissionOutcome::Stored(_)) {
+            return Ok(Attempt::Finished(outcome, receipt));
         }
-        let receipt = receipt(open, &new, now);
+        let is_counted = new.spam_reasons.is_empty();
+        let errors = binding::bind(tx, open, new.id, &files, is_counted).await?;
+        if !errors.is_empty() {
+            return Ok(Attempt::Invalid(errors));
+        }
         if let Some(call) = call {
-            call.keep(tx, open.account_id, sent, &receipt, edge.rng.bytes(), now).await?;
+            call.store(tx, open.account_id, body, &receipt, state.rng.bytes(), now).await?;
         }
-        Ok((Outcome::Stored(receipt), signals))
+        Ok(Attempt::Finished(outcome, receipt))
     }
 }
 
-/// How many webhooks are told of a submission.
-fn listeners(signals: &[Signal]) -> i64 {
-    let told = signals.iter().find_map(|signal| match signal {
+/// Returns the number of webhooks with a delivery of the submission.
+fn webhook_count(signals: &[Signal]) -> i64 {
+    let count = signals.iter().find_map(|signal| match signal {
         Signal::DeliveriesDue { webhook_ids } => i64::try_from(webhook_ids.len()).ok(),
         _ => None,
     });
-    told.unwrap_or_default()
+    count.unwrap_or_default()
 }
 
-/// Beside the answer, not before it: Redis may be away, and then this takes its time.
-async fn tell(edge: EdgeState, signals: Vec<Signal>) {
+/// Publishes signals in the background, because this takes long while Redis is unavailable.
+async fn publish(state: EdgeState, signals: Vec<Signal>) {
     for signal in signals {
-        if let Err(error) = edge.bus.publish(&signal).await {
-            tracing::debug!(%error, "the outbox waits for its next sweep");
+        if let Err(error) = state.bus.publish(&signal).await {
+            tracing::debug!(%error, "a signal is left to the next sweep of the outbox");
         }
     }
 }

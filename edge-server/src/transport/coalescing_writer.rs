@@ -1,7 +1,7 @@
-//! What HTTP/2 has to say at a time, said at once.
+//! A writer that sends everything an HTTP/2 connection writes during one poll in a single call.
 //!
-//! The library flushes after every frame of data, which makes one call into the kernel, and often one packet, of every
-//! stream's answer. Here what is written while a connection has its turn is gathered, and goes out when it has ended.
+//! The HTTP library flushes after every data frame. That costs a system call, and often a packet, for each stream's
+//! response. This writer buffers what is written while the connection is polled, and sends it when the poll ends.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,16 +10,16 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::AsyncWrite;
 
-/// So much is gathered before it has to go out, and so much more nobody can make us hold who doesn't read.
+/// Buffered bytes after which a write has to wait. This bounds the memory held for a client that does not read.
 const BYTES_MAX: usize = 64 * 1024;
 
-/// The writing end of a connection. Clones share it: one is written to, the other sends what was.
-pub(crate) struct CoalescingWriter<W>(Arc<Mutex<Gathering<W>>>);
+/// The write half of a connection. Clones share one buffer: hyper writes to one clone, the listener flushes another.
+pub(crate) struct CoalescingWriter<W>(Arc<Mutex<Buffered<W>>>);
 
-struct Gathering<W> {
+struct Buffered<W> {
     to: W,
     bytes: Vec<u8>,
-    /// So many of them are sent.
+    /// Number of `bytes` that were written already.
     sent: usize,
 }
 
@@ -31,25 +31,25 @@ impl<W> Clone for CoalescingWriter<W> {
 
 impl<W: AsyncWrite + Unpin> CoalescingWriter<W> {
     pub(crate) fn new(to: W) -> Self {
-        Self(Arc::new(Mutex::new(Gathering { to, bytes: Vec::new(), sent: 0 })))
+        Self(Arc::new(Mutex::new(Buffered { to, bytes: Vec::new(), sent: 0 })))
     }
 
-    /// Sends what was gathered; while that isn't all taken, the task is woken to go on.
+    /// Writes the buffered bytes. While the connection can't take all of them, the task is woken to continue.
     pub(crate) fn poll_send(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.lock().poll_send(cx)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Gathering<W>> {
+    fn lock(&self) -> MutexGuard<'_, Buffered<W>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<W: AsyncWrite + Unpin> Gathering<W> {
+impl<W: AsyncWrite + Unpin> Buffered<W> {
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.sent < self.bytes.len() {
             match ready!(Pin::new(&mut self.to).poll_write(cx, &self.bytes[self.sent..]))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                more => self.sent += more,
+                written => self.sent += written,
             }
         }
         self.bytes.clear();
@@ -57,8 +57,8 @@ impl<W: AsyncWrite + Unpin> Gathering<W> {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether there is room; waits for it if there isn't.
-    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Ready when the buffer has free space; otherwise empties the buffer first.
+    fn poll_space(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.bytes.len() < BYTES_MAX { Poll::Ready(Ok(())) } else { self.poll_send(cx) }
     }
 }
@@ -71,16 +71,16 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for CoalescingWriter<W> {
     fn poll_write_vectored(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        pieces: &[IoSlice<'_>],
+        slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let mut gathering = self.lock();
-        ready!(gathering.poll_room(cx))?;
-        let before = gathering.bytes.len();
-        for piece in pieces {
-            let room = BYTES_MAX - gathering.bytes.len();
-            gathering.bytes.extend_from_slice(&piece[..piece.len().min(room)]);
+        let mut buffered = self.lock();
+        ready!(buffered.poll_space(cx))?;
+        let before = buffered.bytes.len();
+        for slice in slices {
+            let space = BYTES_MAX - buffered.bytes.len();
+            buffered.bytes.extend_from_slice(&slice[..slice.len().min(space)]);
         }
-        Poll::Ready(Ok(gathering.bytes.len() - before))
+        Poll::Ready(Ok(buffered.bytes.len() - before))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -88,14 +88,14 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for CoalescingWriter<W> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Sent when the turn has ended.
+        // The bytes are sent when the connection's poll ends.
         Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut gathering = self.lock();
-        ready!(gathering.poll_send(cx))?;
-        Pin::new(&mut gathering.to).poll_shutdown(cx)
+        let mut buffered = self.lock();
+        ready!(buffered.poll_send(cx))?;
+        Pin::new(&mut buffered.to).poll_shutdown(cx)
     }
 }
 
@@ -108,33 +108,33 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nothing_goes_out_before_it_is_sent_and_then_all_of_it_in_order() {
-        let (mut reading, writing) = tokio::io::duplex(BYTES_MAX);
-        let mut gathered = CoalescingWriter::new(writing);
-        for piece in ["one ", "two ", "three"] {
-            gathered.write_all(piece.as_bytes()).await.unwrap();
-            gathered.flush().await.unwrap();
+    async fn holds_writes_back_until_they_are_sent_in_order() {
+        let (mut reader, writer) = tokio::io::duplex(BYTES_MAX);
+        let mut coalescing = CoalescingWriter::new(writer);
+        for text in ["one ", "two ", "three"] {
+            coalescing.write_all(text.as_bytes()).await.unwrap();
+            coalescing.flush().await.unwrap();
         }
-        let mut record_cache_status = vec![0; 13];
-        assert!(futures::poll!(std::pin::pin!(reading.read_exact(&mut record_cache_status))).is_pending());
-        poll_fn(|cx| gathered.poll_send(cx)).await.unwrap();
-        reading.read_exact(&mut record_cache_status).await.unwrap();
-        assert_eq!(record_cache_status, b"one two three");
+        let mut received = vec![0; 13];
+        assert!(futures::poll!(std::pin::pin!(reader.read_exact(&mut received))).is_pending());
+        poll_fn(|cx| coalescing.poll_send(cx)).await.unwrap();
+        reader.read_exact(&mut received).await.unwrap();
+        assert_eq!(received, b"one two three");
     }
 
     #[tokio::test]
-    async fn who_does_not_read_is_kept_waiting_and_loses_nothing() {
-        let (mut reading, writing) = tokio::io::duplex(100);
-        let mut gathered = CoalescingWriter::new(writing);
+    async fn waits_for_a_slow_reader_and_loses_nothing() {
+        let (mut reader, writer) = tokio::io::duplex(100);
+        let mut coalescing = CoalescingWriter::new(writer);
         let all: Vec<u8> = (0..3 * BYTES_MAX).map(|at| at.to_le_bytes()[0]).collect();
         let mut write = std::pin::pin!(async {
-            gathered.write_all(&all).await.unwrap();
-            gathered.shutdown().await.unwrap();
+            coalescing.write_all(&all).await.unwrap();
+            coalescing.shutdown().await.unwrap();
         });
-        assert!(futures::poll!(write.as_mut()).is_pending(), "there is room for a third");
-        let mut record_cache_status = Vec::new();
-        let (_, read) = tokio::join!(write, reading.read_to_end(&mut record_cache_status));
+        assert!(futures::poll!(write.as_mut()).is_pending(), "the buffer holds a third of the bytes");
+        let mut received = Vec::new();
+        let (_, read) = tokio::join!(write, reader.read_to_end(&mut received));
         assert_eq!(read.unwrap(), all.len());
-        assert_eq!(record_cache_status, all);
+        assert_eq!(received, all);
     }
 }

@@ -1,5 +1,6 @@
-//! The writing end of a connection that hyper has, which tells the connection's seat how much is taken: whoever reads a
-//! large answer slowly is there, and whoever doesn't read at all isn't.
+//! A writer that reports the bytes it writes to its connection's entry in the connection table.
+//!
+//! The table uses the count to tell a client that reads a large response slowly from one that does not read at all.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -8,40 +9,40 @@ use std::task::{Context, Poll};
 
 use tokio::io::AsyncWrite;
 
-use crate::transport::connections::Connection;
+use super::connections::Connection;
 
-/// Tells a seat of every byte that `W` takes.
+/// Counts every byte that `W` accepts.
 pub(crate) struct CountingWriter<W> {
     to: W,
-    seat: Arc<Connection>,
+    connection: Arc<Connection>,
 }
 
 impl<W> CountingWriter<W> {
-    pub(crate) fn new(to: W, seat: Arc<Connection>) -> Self {
-        Self { to, seat }
+    pub(crate) fn new(to: W, connection: Arc<Connection>) -> Self {
+        Self { to, connection }
     }
 
-    fn tell(&self, taken: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(Ok(bytes)) = &taken {
-            self.seat.record_written(*bytes);
+    fn count(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = &written {
+            self.connection.record_written(*bytes);
         }
-        taken
+        written
     }
 }
 
 impl<W: AsyncWrite + Unpin> AsyncWrite for CountingWriter<W> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let taken = Pin::new(&mut self.to).poll_write(cx, bytes);
-        self.tell(taken)
+        let written = Pin::new(&mut self.to).poll_write(cx, bytes);
+        self.count(written)
     }
 
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        pieces: &[IoSlice<'_>],
+        slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let taken = Pin::new(&mut self.to).poll_write_vectored(cx, pieces);
-        self.tell(taken)
+        let written = Pin::new(&mut self.to).poll_write_vectored(cx, slices);
+        self.count(written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,8 +1,8 @@
-//! Request bodies that must keep coming: a visitor who dribbles them in is cut off.
+//! Request bodies with a minimum rate: a client that sends too slowly gets an error.
 //!
-//! What counts is the time spent waiting for the visitor, never the time we take to read. Each byte that comes buys
-//! a little more of it, so that a long upload over a slow line is no crime, and a byte a second is one; but however much
-//! has come, nobody may stand still for long.
+//! Only time spent waiting for the client counts, not the time the server takes to read. Every byte that arrives adds
+//! to the time budget, so a long upload over a slow line succeeds and one byte a second does not. The budget is capped:
+//! however much has arrived, the client can't pause for long.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,36 +12,35 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::Sleep;
 
-/// Slower than this, over all of it, nobody sends: a tenth of a bad modem.
+/// Minimum rate over the whole body: a tenth of a slow modem.
 const BYTES_PER_SECOND_MIN: u64 = 500;
 
-/// So many times the patience may be left at most.
-const SAVED_MAX: u32 = 3;
+/// Cap of the time budget, as a multiple of the configured timeout.
+const BUDGET_FACTOR_MAX: u32 = 3;
 
-/// A body whose sender may not let us wait.
+/// A body that fails with [`TooSlow`] when its time budget is used up.
 pub(crate) struct MinRateBody<B> {
     body: B,
-    /// What may still be waited.
-    left: Duration,
-    /// What may be saved of that.
-    most: Duration,
-    /// Since when we wait, and what wakes us when it has been too long.
+    /// Time that may still be spent waiting.
+    budget: Duration,
+    max_budget: Duration,
+    /// Start of the current wait, and the timer that ends it.
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
-/// The body came too slowly.
+/// The client sent its request body too slowly.
 #[derive(Debug, thiserror::Error)]
-#[error("the request's body came too slowly")]
+#[error("the request body arrived too slowly")]
 pub(crate) struct TooSlow;
 
 impl<B> MinRateBody<B> {
-    pub(crate) fn new(body: B, patience: Duration) -> Self {
-        Self { body, left: patience, most: patience * SAVED_MAX, waiting: None }
+    pub(crate) fn new(body: B, timeout: Duration) -> Self {
+        Self { body, budget: timeout, max_budget: timeout * BUDGET_FACTOR_MAX, waiting: None }
     }
 
-    fn earn(&mut self, bytes: usize) {
-        let bought = Duration::from_micros(bytes as u64 * 1_000_000 / BYTES_PER_SECOND_MIN);
-        self.left = self.most.min(self.left + bought);
+    fn extend_budget(&mut self, bytes: usize) {
+        let earned = Duration::from_micros(bytes as u64 * 1_000_000 / BYTES_PER_SECOND_MIN);
+        self.budget = self.max_budget.min(self.budget + earned);
     }
 }
 
@@ -59,17 +58,17 @@ where
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
             if let Some((since, _)) = self.waiting.take() {
-                self.left = self.left.saturating_sub(since.elapsed());
+                self.budget = self.budget.saturating_sub(since.elapsed());
             }
             if let Some(Ok(frame)) = &frame {
-                self.earn(frame.data_ref().map_or(0, Bytes::len));
+                self.extend_budget(frame.data_ref().map_or(0, Bytes::len));
             }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        let left = self.left;
+        let budget = self.budget;
         #[expect(clippy::disallowed_methods, reason = "the limit is a time")]
         let (_, timer) =
-            self.waiting.get_or_insert_with(|| (Instant::now(), Box::pin(tokio::time::sleep(left))));
+            self.waiting.get_or_insert_with(|| (Instant::now(), Box::pin(tokio::time::sleep(budget))));
         match timer.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Some(Err(TooSlow.into()))),
             Poll::Pending => Poll::Pending,
@@ -92,8 +91,8 @@ mod tests {
 
     use super::*;
 
-    /// So many frames of so many bytes, one every `pause`.
-    fn dribbling(
+    /// A body of `frames` frames of `bytes` bytes each, one every `pause`.
+    fn slow_body(
         frames: usize,
         bytes: usize,
         pause: Duration,
@@ -106,39 +105,39 @@ mod tests {
         StreamBody::new(Box::pin(frames))
     }
 
-    async fn read<B>(body: B, patience: Duration) -> Result<usize, String>
+    async fn read<B>(body: B, timeout: Duration) -> Result<usize, String>
     where
         B: Body<Data = Bytes, Error = axum::BoxError> + Unpin,
     {
-        let read = MinRateBody::new(body, patience).collect().await;
+        let read = MinRateBody::new(body, timeout).collect().await;
         read.map(|all| all.to_bytes().len()).map_err(|error| error.to_string())
     }
 
     const MILLISECOND: Duration = Duration::from_millis(1);
 
     #[tokio::test]
-    async fn a_body_that_stops_or_dribbles_is_cut_off() {
-        let stops = dribbling(1, 1, Duration::from_secs(3_600));
+    async fn fails_a_body_that_stops_or_trickles() {
+        let stops = slow_body(1, 1, Duration::from_secs(3_600));
         assert!(read(stops, 20 * MILLISECOND).await.unwrap_err().contains("too slowly"));
-        // Each byte buys two milliseconds and costs five.
-        let dribbles = dribbling(100_000, 1, 5 * MILLISECOND);
-        assert!(read(dribbles, 100 * MILLISECOND).await.unwrap_err().contains("too slowly"));
+        // Each byte earns two milliseconds and takes five.
+        let trickles = slow_body(100_000, 1, 5 * MILLISECOND);
+        assert!(read(trickles, 100 * MILLISECOND).await.unwrap_err().contains("too slowly"));
     }
 
     #[tokio::test]
-    async fn what_came_fast_buys_nobody_a_long_rest() {
+    async fn a_fast_start_does_not_allow_a_long_pause() {
         let much = Ok::<_, axum::BoxError>(Frame::data(Bytes::from(vec![b'x'; 10 << 20])));
-        let rests = futures::stream::iter([much]).chain(futures::stream::pending());
-        // The bytes alone would have bought hours.
-        let read = read(StreamBody::new(rests), 20 * MILLISECOND);
+        let pauses = futures::stream::iter([much]).chain(futures::stream::pending());
+        // Without the cap the bytes would have earned hours.
+        let read = read(StreamBody::new(pauses), 20 * MILLISECOND);
         let read = tokio::time::timeout(Duration::from_secs(60), read).await.unwrap();
         assert!(read.unwrap_err().contains("too slowly"));
     }
 
     #[tokio::test]
-    async fn a_body_that_keeps_coming_is_read_however_long_it_takes() {
-        // Far longer than the patience in all, and a second is bought with each frame.
-        let comes = dribbling(100, 500, 2 * MILLISECOND);
-        assert_eq!(read(comes, 100 * MILLISECOND).await, Ok(50_000));
+    async fn reads_a_steady_body_however_long_it_takes() {
+        // It takes far longer than the timeout in all, and each frame earns a second.
+        let steady = slow_body(100, 500, 2 * MILLISECOND);
+        assert_eq!(read(steady, 100 * MILLISECOND).await, Ok(50_000));
     }
 }

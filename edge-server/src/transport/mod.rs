@@ -1,4 +1,4 @@
-//! Connections of visitors: accepted, limited, and served.
+//! Client connections: accepts and limits them, and routes their requests.
 
 mod coalescing_writer;
 mod connections;
@@ -8,3 +8,4 @@ pub(crate) mod listener;
 mod min_rate_body;
 pub(crate) mod router;
 mod service;
+mod tracked_body;

@@ -1,4 +1,4 @@
-//! The rooms behind the door: by `Host`, a request is for a site, for the base host, or for nobody here.
+//! Routes requests by `Host`: to a site, to the asset host, or to the base host's routes.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,40 +13,41 @@ use service::metrics::HttpServerRequestDuration;
 use tower::ServiceExt;
 use web::{Code, CompletedRequest, Frame, Problem};
 
-use crate::forms::{challenges, embed, results};
-use crate::sites::classify_host::HostKind;
-use crate::sites::classify_host::SiteHost;
+use crate::cors::allow_any_origin;
+use crate::forms::{challenges, embed, handlers as forms, results};
+use crate::proxy;
+use crate::sites::classify_host::{HostKind, SiteHost, classify_host, requested_host};
 use crate::sites::files::assets;
 use crate::sites::pages::tracker;
-use crate::sites::{classify_host, short_urls, site_handler};
+use crate::sites::{short_urls, site_handler};
 use crate::state::EdgeState;
 use crate::submissions::handler as submissions;
 use crate::uploads::form_files::{download, presign};
 use crate::uploads::signed_uploads;
-use crate::{forms, proxy};
 
-/// Everything that isn't answered at the door. Cheap to clone.
+/// Routes every request that is not answered from the caches. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct HostRouter {
-    edge: EdgeState,
+    state: EdgeState,
     base: Router,
 }
 
 impl HostRouter {
-    pub(crate) fn new(edge: &EdgeState) -> Self {
-        Self { edge: edge.clone(), base: base_router(edge) }
+    pub(crate) fn new(state: &EdgeState) -> Self {
+        Self { state: state.clone(), base: base_router(state) }
     }
 
-    /// Answers a request, whatever it is.
-    pub(crate) async fn answer(self, request: Request) -> Response {
-        let Some(host) = classify_host::asked(request.headers(), request.uri()) else {
+    /// Returns the response to any request.
+    pub(crate) async fn route(self, request: Request) -> Response {
+        let Some(host) = requested_host(request.headers(), request.uri()) else {
             return (StatusCode::BAD_REQUEST, "A request has one Host.\n").into_response();
         };
-        match classify_host::classify_host(&self.edge.addresses, &host) {
+        match classify_host(&self.state.addresses, &host) {
             HostKind::Site(SiteHost::Subdomain(assets::NAME)) => {
-                assets::serve(&self.edge, &request.into_parts().0).await
+                let (request, _body) = request.into_parts();
+                self.state.assets.respond(&self.state.file_bodies, &request, &self.state.rng).await
             }
-            HostKind::Site(host) => site_handler::serve(&self.edge, host, request).await,
+            HostKind::Site(host) => site_handler::serve(&self.state, host, request).await,
             HostKind::Unknown => {
                 (StatusCode::NOT_FOUND, "There is no site at this address.\n").into_response()
             }
@@ -58,15 +59,15 @@ impl HostRouter {
     }
 }
 
-/// Kept, because the lookup by name would cost on every request.
+/// Looked up once, because a lookup by name would cost time on every request.
 static REQUEST_DURATION: LazyLock<HttpServerRequestDuration> =
     LazyLock::new(service::metrics::http_server_request_duration);
 
-fn base_router(edge: &EdgeState) -> Router {
-    let ids = edge.clone();
+fn base_router(state: &EdgeState) -> Router {
+    let ids = state.clone();
     let frame = Frame {
         new_request_id: Arc::new(move || ids.rng.uuid_v7(ids.clock.now()).simple().to_string()),
-        // A stranger's trace is not ours to continue.
+        // The edge starts every trace; it does not continue a client's.
         continue_trace: |_, _| {},
         count: |answered| {
             let CompletedRequest { method, route, status, elapsed } = *answered;
@@ -75,12 +76,9 @@ fn base_router(edge: &EdgeState) -> Router {
     };
     Router::new()
         .route("/api/forms/{id}/submit", submissions::route())
-        .route(
-            "/api/forms/{id}/challenge",
-            get(challenges::give).layer(map_response(submissions::to_everybody)),
-        )
+        .route("/api/forms/{id}/challenge", get(challenges::issue).layer(map_response(allow_any_origin)))
         .route("/api/forms/{id}/upload", presign::route())
-        .route("/api/forms/{id}/files/{oid}", get(download::fetch))
+        .route("/api/forms/{id}/files/{oid}", get(download::redirect))
         .route("/downloads/{id}", get(download::download))
         .route("/api/forms/{id}/results", results::route())
         .route("/uploads/{id}", signed_uploads::route())
@@ -92,26 +90,26 @@ fn base_router(edge: &EdgeState) -> Router {
         .route("/p/{*slug}", get(short_urls::show))
         .route("/api/collect", any(proxy::to_collector))
         .route(tracker::PUBLIC_PATH, any(proxy::to_collector))
-        // A counted page under `/p/` finds the tracker here.
+        // Pages under `/p/` load the tracker from this host.
         .route(tracker::SCRIPT_PATH, any(proxy::to_collector))
         .route(tracker::FORMER_PATH, any(proxy::to_collector))
         .route(tracker::COLLECT_PATH, any(proxy::to_collector))
         .route("/api/{*rest}", any(proxy::to_control_plane))
-        .merge(signing_in())
+        .merge(sign_in_routes())
         .route("/", get(home))
         .fallback(async || Problem::new(Code::NotFound, "there is no such path"))
         .layer(from_fn_with_state(frame, web::frame))
-        .with_state(edge.clone())
+        .with_state(state.clone())
 }
 
-/// The pages of people who sign in; the control plane has them.
-fn signing_in() -> Router<EdgeState> {
+/// The pages for sign-in and accounts, which the control plane serves.
+fn sign_in_routes() -> Router<EdgeState> {
     let paths = ["/login", "/login/{*rest}", "/logout", "/claim/{*rest}", "/account", "/account/{*rest}"];
     paths.into_iter().fold(Router::new(), |router, path| router.route(path, any(proxy::to_control_plane)))
 }
 
-async fn home(State(edge): State<EdgeState>) -> Response {
-    let base = edge.addresses.base();
+async fn home(State(state): State<EdgeState>) -> Response {
+    let base = state.addresses.base();
     let text = format!(
         "Web Runtime\n\nGet a key:      curl -X POST {base}/api/trial\nRead the API:   {base}/api/openapi.json\n"
     );

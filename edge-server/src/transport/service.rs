@@ -1,5 +1,5 @@
-//! The door: what every request comes through. A hit is answered on the spot; everything else goes to the rooms
-//! behind, with its visitor's address and a limit on how slowly its body may come.
+//! The hyper service of a connection. Answers cached pages at once, and passes every other request to the router, with
+//! the client's address and a minimum rate for its body.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -18,99 +18,102 @@ use http_body::Body as _;
 use http_body_util::{Either as EitherBody, Full};
 use hyper::body::Incoming;
 use hyper::service::Service;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::connections::Connection;
+use super::fast_path;
+use super::min_rate_body::MinRateBody;
+use super::router::HostRouter;
+use super::tracked_body::TrackedBody;
 use crate::forms;
-use crate::sites::connection_cache::Memory;
+use crate::page_request::PageRequest;
+use crate::sites::connection_cache::ConnectionCache;
 use crate::sites::page_lookup;
-use crate::sites::page_lookup::PageRequest;
-use crate::sites::page_response::Reply;
+use crate::sites::page_response::WholeResponse;
 use crate::state::EdgeState;
-use crate::transport::connections::{Connection, TrackedBody};
-use crate::transport::fast_path;
-use crate::transport::min_rate_body::MinRateBody;
-use crate::transport::router::HostRouter;
 
-/// An answer: whole and in memory, or one that comes from behind and keeps its connection's seat busy.
-type Answer = Response<EitherBody<Full<Bytes>, TrackedBody<Body>>>;
+/// A response in memory, or one from the router, which keeps its connection active until it is complete.
+type EdgeResponse = Response<EitherBody<Full<Bytes>, TrackedBody<Body>>>;
 
-/// One connection's door.
+/// Serves the requests of one connection.
 pub(crate) struct EdgeService {
-    edge: EdgeState,
-    rooms: HostRouter,
-    seat: Arc<Connection>,
+    state: EdgeState,
+    router: HostRouter,
+    connection: Arc<Connection>,
     peer: SocketAddr,
-    body_patience: Duration,
-    memory: RefCell<Memory>,
+    body_timeout: Duration,
+    cache: RefCell<ConnectionCache>,
 }
 
 impl EdgeService {
     pub(crate) fn new(
-        edge: &EdgeState,
-        rooms: &HostRouter,
-        seat: Arc<Connection>,
+        state: &EdgeState,
+        router: &HostRouter,
+        connection: Arc<Connection>,
         peer: SocketAddr,
-        body_patience: Duration,
+        body_timeout: Duration,
     ) -> Self {
         Self {
-            edge: edge.clone(),
-            rooms: rooms.clone(),
-            seat,
+            state: state.clone(),
+            router: router.clone(),
+            connection,
             peer,
-            body_patience,
-            memory: RefCell::default(),
+            body_timeout,
+            cache: RefCell::default(),
         }
     }
 
-    /// The answer to a request that hyper has read, if it can be given right now.
-    fn answer(&self, wanted: &PageRequest<'_>, asked: &HeaderMap) -> Option<Reply> {
-        let memory = &mut *self.memory.borrow_mut();
-        forms::hit(&self.edge, memory, wanted, asked)
-            .or_else(|| page_lookup::answer(&self.edge, memory, wanted, asked))
+    /// Returns the response to a request that can be answered from the caches.
+    fn answer_cached(&self, page: &PageRequest<'_>, headers: &HeaderMap) -> Option<WholeResponse> {
+        forms::page_lookup::answer_cached(&self.state, page, headers)
+            .or_else(|| page_lookup::answer_cached(&self.state, &mut self.cache.borrow_mut(), page, headers))
     }
 
-    /// Serves what needs no more of it; see [`quick::serve`].
-    pub(crate) async fn quick(&mut self, stream: &mut TcpStream) -> Option<fast_path::Handoff> {
-        fast_path::serve(stream, &self.edge, self.memory.get_mut(), &self.seat).await
+    /// Serves the connection on the fast path, as long as that is possible; see [`fast_path::serve`].
+    pub(crate) async fn serve_fast_path<S: AsyncRead + AsyncWrite + Unpin>(
+        &mut self,
+        stream: &mut S,
+    ) -> Option<fast_path::Handoff> {
+        fast_path::serve(stream, &self.state, self.cache.get_mut(), &self.connection).await
     }
 }
 
 impl Service<Request<Incoming>> for EdgeService {
-    type Response = Answer;
+    type Response = EdgeResponse;
     type Error = Infallible;
     type Future = Either<
-        Ready<Result<Answer, Infallible>>,
-        Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>,
+        Ready<Result<EdgeResponse, Infallible>>,
+        Pin<Box<dyn Future<Output = Result<EdgeResponse, Infallible>> + Send>>,
     >;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        self.seat.begin();
-        let asked = request.headers();
-        // Over HTTP/1.1 hyper leaves the body away, over HTTP/2 it sends what it is given.
+        self.connection.record_request();
+        let headers = request.headers();
+        // Over HTTP/1.1 hyper removes the body itself; over HTTP/2 it sends the body it is given.
         let is_head = *request.method() == Method::HEAD && request.version() == Version::HTTP_2;
-        // A request that brings a body is never a page's.
+        // A request with a body is never one for a page.
         if request.body().is_end_stream()
-            && let Some(wanted) = PageRequest::read(request.method(), request.uri(), asked)
-            && let Some(reply) = self.answer(&wanted, asked)
+            && let Some(page) = PageRequest::new(request.method(), request.uri(), headers)
+            && let Some(response) = self.answer_cached(&page, headers)
         {
-            let reply = if is_head { without_body(reply) } else { reply };
-            return Either::Left(ready(Ok(reply.map(EitherBody::Left))));
+            let response = if is_head { remove_body(response) } else { response };
+            return Either::Left(ready(Ok(response.map(EitherBody::Left))));
         }
-        let busy = self.seat.begin_response();
-        let patience = self.body_patience;
-        let mut request = request.map(|body| Body::new(MinRateBody::new(body, patience)));
+        let active = self.connection.begin_response();
+        let timeout = self.body_timeout;
+        let mut request = request.map(|body| Body::new(MinRateBody::new(body, timeout)));
         request.extensions_mut().insert(ConnectInfo(self.peer));
-        let rooms = self.rooms.clone();
+        let router = self.router.clone();
         Either::Right(Box::pin(async move {
-            let response = rooms.answer(request).await;
-            let response = if is_head { without_body(response) } else { response };
-            Ok(response.map(|body| EitherBody::Right(busy.while_coming(body))))
+            let response = router.route(request).await;
+            let response = if is_head { remove_body(response) } else { response };
+            Ok(response.map(|body| EitherBody::Right(TrackedBody::new(body, &active))))
         }))
     }
 }
 
-/// What a HEAD is answered with: the length of a body, and none.
-fn without_body<B: http_body::Body + Default>(mut response: Response<B>) -> Response<B> {
+/// Turns a response into one to a HEAD request: without its body, but with the body's length.
+fn remove_body<B: http_body::Body + Default>(mut response: Response<B>) -> Response<B> {
     let body = std::mem::take(response.body_mut());
     if let Some(length) = body.size_hint().exact().filter(|length| *length > 0) {
         response.headers_mut().entry(header::CONTENT_LENGTH).or_insert(length.into());

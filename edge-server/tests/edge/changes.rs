@@ -30,7 +30,7 @@ async fn a_signal_makes_the_next_visitor_see_the_new_page() {
 
 #[tokio::test]
 async fn without_a_signal_a_page_is_asked_about_again_after_its_time() {
-    let edge = Edge::with(&["cache.fresh_for=50ms"]).await;
+    let edge = Edge::with(&["cache.max_age=50ms"]).await;
     let site = edge.account("quiet-otter").await;
     let page = site.page("index", "<p>old").await;
     edge.visitor.get(&site.host, "/").await;

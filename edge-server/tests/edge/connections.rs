@@ -83,7 +83,7 @@ const LARGE: &str = "GET /large HTTP/1.1\r\nHost: quiet-otter.localhost\r\nConne
 /// An edge with a large page in memory that serves one visitor at a time, who may be quiet for a moment; from its quick
 /// lane or without it.
 async fn one_seated(is_quick: bool) -> Edge {
-    let limits = [&*format!("connections.quick_lane={is_quick}"), "connections.idle_timeout=300ms"];
+    let limits = [&*format!("connections.fast_path={is_quick}"), "connections.idle_timeout=300ms"];
     let edge = Edge::with(&[limits[0], limits[1], "connections.max=1"]).await;
     let html = format!("{}{END}", "<p>slow".repeat(LARGE_BYTES / 7));
     edge.account("quiet-otter").await.page("large", &html).await;
@@ -155,7 +155,7 @@ async fn who_asks_for_a_large_file_over_http2_and_closes_the_window_is_cut_off()
 
 #[tokio::test]
 async fn a_body_that_dribbles_in_is_cut_off() {
-    let edge = edge(&["connections.body_patience=200ms"]).await;
+    let edge = edge(&["connections.body_timeout=200ms"]).await;
     for target in
         ["POST /api/x HTTP/1.1\r\nHost: localhost", "POST / HTTP/1.1\r\nHost: quiet-otter.localhost"]
     {

@@ -174,7 +174,7 @@ async fn a_file_is_asked_for_sent_handed_in_and_fetched() {
 
 #[tokio::test]
 async fn an_address_to_fetch_from_is_good_for_a_minute() {
-    let edge = Edge::with(&["forms.download_within=0s"]).await;
+    let edge = Edge::with(&["forms.download_url_ttl=0s"]).await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;
     let id = upload(&edge, form).await;
@@ -251,8 +251,11 @@ async fn what_a_field_does_not_take_is_refused_when_asked_and_when_sent() {
 
 #[tokio::test]
 async fn files_that_wait_have_an_allowance() {
-    let edge =
-        Edge::with(&["forms.unbound_bytes_per_form=200000", "forms.unbound_bytes_per_visitor=300000"]).await;
+    let edge = Edge::with(&[
+        "forms.max_unbound_bytes_per_form=200000",
+        "forms.max_unbound_bytes_per_visitor=300000",
+    ])
+    .await;
     let account = edge.account("quiet-otter").await;
     let (form, other) = (account.form(fields()).await, account.form(fields()).await);
     // However small it is, a file counts 64 KiB.
@@ -422,7 +425,7 @@ async fn whatever_deletes_a_submission_gives_its_files_back() {
 
 #[tokio::test]
 async fn who_makes_up_a_files_id_waits_for_nobody_who_counts() {
-    let edge = Edge::with(&["forms.wait_within=100ms"]).await;
+    let edge = Edge::with(&["forms.lock_timeout=100ms"]).await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;
     let real = upload(&edge, form).await;

@@ -207,7 +207,7 @@ async fn what_else_is_said_beside_a_form_is_read_alike() {
 
 #[tokio::test]
 async fn a_form_that_has_to_be_asked_about_is_waited_for_in_the_lane() {
-    let edge = Edge::with(&["cache.fresh_for=50ms"]).await;
+    let edge = Edge::with(&["cache.max_age=50ms"]).await;
     let account = edge.account("quiet-otter").await;
     let form = account.form_with(crate::seeds::one_text(), |form| form.name = "Old".to_owned()).await;
     let mut connection = edge.visitor.connect().await;

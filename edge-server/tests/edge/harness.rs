@@ -56,11 +56,11 @@ impl Edge {
             "store.max_connections=10".to_owned(),
             format!("http.base_url=http://localhost:{}", address.port()),
             "http.sites_domain=localhost".to_owned(),
-            format!("inner.control_plane={}", control_plane.url()),
-            format!("inner.collector={}", collector.url()),
+            format!("upstreams.control_plane={}", control_plane.url()),
+            format!("upstreams.collector={}", collector.url()),
             format!("secrets.edge_token={TOKEN}"),
             // Longer than any test waits: what is seen anew was told, not merely too old.
-            "cache.fresh_for=1h".to_owned(),
+            "cache.max_age=1h".to_owned(),
         ]);
         settings.extend(set.iter().map(ToString::to_string));
         let config: Config = load(DEFAULTS, &Sources { set: settings, ..Sources::default() }).unwrap().config;

@@ -43,7 +43,7 @@ async fn flood(edge: &Edge, form: Uuid) -> Vec<Answer> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_at_one_form_that_is_held_holds_up_neither_other_forms_nor_pages() {
     // Ten connections.
-    let edge = Edge::with(&["forms.wait_within=60s"]).await;
+    let edge = Edge::with(&["forms.lock_timeout=60s"]).await;
     let account = edge.account("quiet-otter").await;
     edge.run("update accounts set plan = 'scale'").await;
     let (held, other) = (limited(&edge, &account).await, limited(&edge, &account).await);
@@ -69,7 +69,7 @@ async fn a_flood_at_one_form_that_is_held_holds_up_neither_other_forms_nor_pages
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_has_no_turn_in_time_is_asked_to_come_back_and_nothing_is_stored() {
-    let edge = Edge::with(&["forms.wait_within=300ms", "forms.connections_per_form=2"]).await;
+    let edge = Edge::with(&["forms.lock_timeout=300ms", "forms.max_connections_per_form=2"]).await;
     let account = edge.account("quiet-otter").await;
     edge.run("update accounts set plan = 'scale'").await;
     let held = limited(&edge, &account).await;

@@ -15,7 +15,6 @@ mod ends;
 mod entries;
 mod files;
 mod form_files;
-mod form_memory;
 mod form_pages;
 mod form_readers;
 mod former_names;

@@ -74,7 +74,7 @@ async fn a_refusal_is_not_kept_and_may_be_mended_under_its_key() {
 
 #[tokio::test]
 async fn an_answer_is_given_again_for_as_long_as_it_is_kept() {
-    let edge = Edge::with(&["forms.answers_kept_for=1h"]).await;
+    let edge = Edge::with(&["forms.idempotency_ttl=1h"]).await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(one_text()).await;
     let path = submit_path(form);

@@ -165,7 +165,7 @@ async fn an_unknown_path_and_a_wrong_method_are_problems() {
 
 #[tokio::test]
 async fn a_service_that_takes_no_connection_has_changed_nothing_and_is_said_to() {
-    let edge = Edge::with(&["inner.control_plane=http://127.0.0.1:1"]).await;
+    let edge = Edge::with(&["upstreams.control_plane=http://127.0.0.1:1"]).await;
     let answer = edge.visitor.send(Method::POST, "localhost", "/api/pages", &[], "{}").await;
     let problem = answer.problem(503, "unavailable");
     assert!(problem["detail"].as_str().unwrap().contains("nothing was changed"), "{problem}");
@@ -175,7 +175,7 @@ async fn a_service_that_takes_no_connection_has_changed_nothing_and_is_said_to()
 #[tokio::test]
 async fn a_service_that_hangs_up_may_have_done_what_it_was_asked() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("inner.control_plane=http://{}", listener.local_addr().unwrap());
+    let url = format!("upstreams.control_plane=http://{}", listener.local_addr().unwrap());
     // Reads the request, as one that is killed in the middle of it.
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
@@ -211,7 +211,7 @@ async fn a_visitor_who_breaks_off_leaves_the_next_one_alone() {
 
 #[tokio::test]
 async fn a_deploy_may_take_longer_than_most() {
-    let edge = Edge::with(&["inner.answer_within=100ms"]).await;
+    let edge = Edge::with(&["upstreams.response_timeout=100ms"]).await;
     let held = edge.control_plane.hold();
     let deploy = edge.visitor.send(Method::POST, "localhost", "/api/deploy/x/process", &[], "");
     let other = async {

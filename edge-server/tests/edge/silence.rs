@@ -13,7 +13,7 @@ use crate::client::Answer;
 use crate::harness::Edge;
 use crate::seeds::{Account, one_text, submit_path};
 
-const WAIT: &str = "forms.wait_within=2s";
+const WAIT: &str = "forms.lock_timeout=2s";
 /// Twice that, and time for a busy machine.
 const IN_TIME: Duration = Duration::from_secs(10);
 

@@ -10,7 +10,7 @@ use crate::seeds::{one_text, submit_path};
 
 #[tokio::test]
 async fn a_page_that_was_served_is_served_on_while_postgres_is_away() {
-    let edge = Edge::with(&["cache.fresh_for=50ms"]).await;
+    let edge = Edge::with(&["cache.max_age=50ms"]).await;
     let site = edge.account("quiet-otter").await;
     let page = site.page("index", "<p>warm").await;
     site.page("never-asked-for", "<p>cold").await;
@@ -40,7 +40,7 @@ async fn a_page_that_was_served_is_served_on_while_postgres_is_away() {
 
 #[tokio::test]
 async fn visitors_of_warm_pages_hardly_wait_while_postgres_is_away() {
-    let edge = Edge::with(&["cache.fresh_for=1ms"]).await;
+    let edge = Edge::with(&["cache.max_age=1ms"]).await;
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>warm").await;
     edge.visitor.get(&site.host, "/").await;

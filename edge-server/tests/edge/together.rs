@@ -82,7 +82,7 @@ async fn of_many_at_once_webhooks_are_told_each_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_postgres_that_hangs_holds_up_nobody_for_good() {
-    let edge = Edge::with(&["forms.wait_within=2s"]).await;
+    let edge = Edge::with(&["forms.lock_timeout=2s"]).await;
     let account = unlimited(&edge, "quiet-otter").await;
     let form = account.form(one_text()).await;
     let answers = json!({"a": "x"});
@@ -121,7 +121,7 @@ async fn what_is_not_taken_together_is_taken_or_refused_for_its_own_reason() {
 #[tokio::test(flavor = "multi_thread")]
 async fn however_many_wait_for_the_edit_of_a_form_the_others_take_theirs() {
     // Ten connections, and more visitors than that.
-    let edge = Edge::with(&["forms.wait_within=300ms"]).await;
+    let edge = Edge::with(&["forms.lock_timeout=300ms"]).await;
     let account = unlimited(&edge, "quiet-otter").await;
     let limited = edge.account("loud-badger").await;
     let (edited, free, also_free) =

@@ -31,7 +31,7 @@ impl TwoReaders {
     /// Two edges alike but for the quick lane, both with the same pages and forms in memory.
     pub(crate) async fn start() -> Self {
         let quick = Edge::with(&LIMITS).await;
-        let without = [LIMITS[0], LIMITS[1], "connections.quick_lane=false"];
+        let without = [LIMITS[0], LIMITS[1], "connections.fast_path=false"];
         let hyper = Edge::with(&without).await;
         for edge in [&quick, &hyper] {
             let site = edge.account("quiet-otter").await;
@@ -177,7 +177,7 @@ pub(crate) fn is_of_the_lane(answer: &str) -> bool {
 
 #[tokio::test]
 async fn a_page_that_has_to_be_asked_about_is_waited_for_in_the_lane() {
-    let edge = Edge::with(&["cache.fresh_for=50ms"]).await;
+    let edge = Edge::with(&["cache.max_age=50ms"]).await;
     let site = edge.account("quiet-otter").await;
     let page = site.page("index", "<p>old").await;
     let mut connection = edge.visitor.connect().await;

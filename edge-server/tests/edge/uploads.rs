@@ -97,7 +97,7 @@ async fn more_than_was_announced_is_cut_off_without_a_length_too() {
 
 #[tokio::test]
 async fn an_upload_that_breaks_off_or_stands_still_leaves_nothing_and_can_be_made_again() {
-    let edge = Edge::with(&["uploads.patience=200ms"]).await;
+    let edge = Edge::with(&["uploads.stall_timeout=200ms"]).await;
     let owner = edge.account("quiet-otter").await;
     let large = [PNG, &[0; 4 << 20]].concat();
     let asset = owner.asset("a.png", "image/png", large.len()).await;

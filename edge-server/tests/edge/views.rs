@@ -13,7 +13,7 @@ async fn views(site: &Account<'_>, page: Uuid) -> i64 {
 
 #[tokio::test]
 async fn who_is_shown_a_page_or_has_it_already_is_a_view() {
-    let edge = Edge::with(&["views.flush_every=20ms"]).await;
+    let edge = Edge::with(&["views.flush_interval=20ms"]).await;
     let site = edge.account("quiet-otter").await;
     let (page, other) = (site.page("index", "<p>x").await, site.page("404", "<p>lost").await);
     let etag = edge.visitor.get(&site.host, "/").await.header("etag").to_owned();
@@ -37,7 +37,7 @@ async fn who_is_shown_a_page_or_has_it_already_is_a_view() {
 
 #[tokio::test]
 async fn views_are_kept_while_postgres_is_away_and_written_down_later() {
-    let edge = Edge::with(&["views.flush_every=20ms"]).await;
+    let edge = Edge::with(&["views.flush_interval=20ms"]).await;
     let site = edge.account("quiet-otter").await;
     let page = site.page("index", "<p>x").await;
     edge.visitor.get(&site.host, "/").await;
@@ -57,7 +57,7 @@ async fn views_are_kept_while_postgres_is_away_and_written_down_later() {
 
 #[tokio::test]
 async fn an_edge_that_ends_writes_down_what_it_has_counted() {
-    let edge = Edge::with(&["views.flush_every=1h"]).await;
+    let edge = Edge::with(&["views.flush_interval=1h"]).await;
     let site = edge.account("quiet-otter").await;
     let page = site.page("index", "<p>x").await;
     for _ in 0..5 {
@@ -69,7 +69,7 @@ async fn an_edge_that_ends_writes_down_what_it_has_counted() {
 
 #[tokio::test]
 async fn views_of_a_page_that_is_gone_disturb_no_others() {
-    let edge = Edge::with(&["views.flush_every=1h"]).await;
+    let edge = Edge::with(&["views.flush_interval=1h"]).await;
     let site = edge.account("quiet-otter").await;
     let (gone, page) = (site.page("gone", "<p>x").await, site.page("index", "<p>x").await);
     edge.visitor.get(&site.host, "/gone").await;

@@ -110,8 +110,8 @@ impl Settings<'_> {
                 put("signin", "max_attempts_per_hour", Value::Integer(1_000));
             }
             "edge-server" => {
-                put("inner", "control_plane", text(&service("control-plane")?.url));
-                put("inner", "collector", text(&service("collector")?.url));
+                put("upstreams", "control_plane", text(&service("control-plane")?.url));
+                put("upstreams", "collector", text(&service("collector")?.url));
             }
             "collector" => {
                 put("segments", "folder", text(&folder.part("segments").display().to_string()));

@@ -1,4 +1,4 @@
-//! Files of sites and accounts: looked up, and sent whole or in part.
+//! Files of deployed sites and assets of accounts: looks them up, and sends them whole or in part.
 
 pub(crate) mod assets;
 pub(crate) mod file_body;

@@ -1,5 +1,5 @@
-//! Files of a deployed site, on its own host and at the paths they had in its zip, so that modules, chunks and
-//! requests by path find each other. They are the site's own and may run there.
+//! Files of a deployed site, served on its host at their paths in the zip, so that modules, chunks and requests by path
+//! resolve. Scripts among them may run: the origin is the site's own.
 
 use std::borrow::Cow;
 use std::time::Instant;
@@ -8,84 +8,82 @@ use axum::response::Response;
 use cache::{Served, StaleOnErrorCache};
 use domain::media;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderValue, header};
+use store::read_pool::{ReadError, ReadPool};
 use store::served_files::ServedFile;
 use store::subdomains::Site;
 use uuid::Uuid;
 
+use super::file_body::FileBodyCache;
 use crate::config::{Cache, weight};
-use crate::read_pool::{ReadError, ReadPool};
-use crate::sites::files::file_body;
-use crate::sites::site_handler::cannot_say;
-use crate::state::EdgeState;
+use crate::sites::error_responses::lookup_failed;
 
 /// Enough for a quarter of a million paths.
 const MAX_BYTES: u64 = 64 << 20;
-/// Longer ones are not in any zip.
-const PATH_BYTES_MAX: usize = 1_024;
+/// Longer paths are in no zip.
+const MAX_PATH_BYTES: usize = 1_024;
 
-/// The files known so far, by site and path; paths without one too.
-pub(crate) struct Files {
+/// Files by site and path. Paths without a file are cached too.
+pub(crate) struct FileCache {
     lookups: ReadPool,
-    known: StaleOnErrorCache<(Uuid, String), Option<ServedFile>>,
+    files: StaleOnErrorCache<(Uuid, String), Option<ServedFile>>,
 }
 
-impl Files {
+impl FileCache {
     pub(crate) fn new(lookups: ReadPool, config: &Cache) -> Self {
         let weigh = |key: &(Uuid, String), file: &Option<ServedFile>| {
-            let about = file.as_ref().map_or(0, |file| file.filename.len() + file.content_type.len() + 96);
-            weight(192 + key.1.len() + about)
+            let details = file.as_ref().map_or(0, |file| file.filename.len() + file.content_type.len() + 96);
+            weight(192 + key.1.len() + details)
         };
-        Self { lookups, known: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh) }
+        Self { lookups, files: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh) }
     }
 
     async fn find(&self, subdomain_id: Uuid, path: &str) -> Result<Served<Option<ServedFile>>, ReadError> {
         let find =
             async |conn: &mut store::Conn| store::deploys::files::find_file(conn, subdomain_id, path).await;
-        self.known.get(&(subdomain_id, path.to_owned()), Instant::now(), self.lookups.query(find)).await
+        self.files.get(&(subdomain_id, path.to_owned()), Instant::now(), self.lookups.query(find)).await
     }
 
-    /// Asks again about a site's files.
-    pub(crate) fn forget_site(&self, subdomain_id: Uuid) {
-        self.known.invalidate_where(|(site, _), _| *site == subdomain_id);
+    /// Returns the response to a GET or HEAD request for a file of the site; `None` if there is no file at the path.
+    pub(crate) async fn respond(
+        &self,
+        bodies: &FileBodyCache,
+        site: &Site,
+        request: &Parts,
+    ) -> Option<Response> {
+        let path = zip_path(request.uri.path())?;
+        let file = match self.find(site.subdomain_id, &path).await {
+            Ok(found) => found.value?,
+            Err(error) => return Some(lookup_failed(error)),
+        };
+        Some(bodies.respond(&file, request, response_headers(&file, site)).await)
     }
 
-    /// Lets go of a site's files for good: they must not even be served stale.
-    pub(crate) fn drop_site(&self, subdomain_id: Uuid) {
-        self.known.remove_where(|(site, _), _| *site == subdomain_id);
+    pub(crate) fn invalidate_site(&self, subdomain_id: Uuid) {
+        self.files.invalidate_where(|(site, _), _| *site == subdomain_id);
     }
 
-    /// Asks again about every file.
-    pub(crate) fn forget_all(&self) {
-        self.known.mark_all_stale();
+    /// Removes a site's files: they must not be served stale.
+    pub(crate) fn remove_site(&self, subdomain_id: Uuid) {
+        self.files.remove_where(|(site, _), _| *site == subdomain_id);
+    }
+
+    pub(crate) fn invalidate_all(&self) {
+        self.files.mark_all_stale();
     }
 }
 
-/// The answer to a request for a file of the site; none if it has no file at that path, or the request is neither
-/// GET nor HEAD.
-pub(crate) async fn serve(edge: &EdgeState, site: &Site, asked: &Parts) -> Option<Response> {
-    if !matches!(asked.method, Method::GET | Method::HEAD) {
-        return None;
-    }
-    let path = path_of(asked.uri.path())?;
-    let file = match edge.files.find(site.subdomain_id, &path).await {
-        Ok(found) => found.value?,
-        Err(error) => return Some(cannot_say(error)),
-    };
-    Some(file_body::send(edge, &file, asked, headers_of(&file, site)).await)
-}
-
-/// The path of a file as it stands in a zip: without its first slash, its escapes read.
-fn path_of(path: &str) -> Option<Cow<'_, str>> {
+/// Returns a file's path in the zip: without the leading slash, percent-decoded.
+fn zip_path(path: &str) -> Option<Cow<'_, str>> {
     let path = path.strip_prefix('/')?;
-    if path.is_empty() || path.len() > PATH_BYTES_MAX || path.contains("%2f") || path.contains("%2F") {
+    if path.is_empty() || path.len() > MAX_PATH_BYTES || path.contains("%2f") || path.contains("%2F") {
         return None;
     }
     let path = percent_encoding::percent_decode_str(path).decode_utf8().ok()?;
     (!path.contains('\0')).then_some(path)
 }
 
-fn headers_of(file: &ServedFile, site: &Site) -> HeaderMap {
+fn response_headers(file: &ServedFile, site: &Site) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(10);
     let octets = HeaderValue::from_static("application/octet-stream");
     let content_type = HeaderValue::from_str(&media::with_charset(&file.content_type)).unwrap_or(octets);
@@ -100,7 +98,8 @@ fn headers_of(file: &ServedFile, site: &Site) -> HeaderMap {
     headers
 }
 
-/// What a page loads even where it is sandboxed, and so has no origin: styles, scripts, fonts and images.
+/// Returns whether pages of any origin may load the file. A sandboxed page has no origin, and must still load its styles,
+/// scripts, fonts and images.
 fn is_shared(essence: &str) -> bool {
     media::is_image_or_font(essence) || matches!(essence, "text/css" | "text/javascript" | "application/wasm")
 }
@@ -110,11 +109,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_read_as_it_stands_in_the_zip() {
-        assert_eq!(path_of("/assets/a%20b.js").as_deref(), Some("assets/a b.js"));
-        assert_eq!(path_of("/gr%C3%B6%C3%9Fe.css").as_deref(), Some("größe.css"));
+    fn decodes_a_path_as_in_the_zip() {
+        assert_eq!(zip_path("/assets/a%20b.js").as_deref(), Some("assets/a b.js"));
+        assert_eq!(zip_path("/gr%C3%B6%C3%9Fe.css").as_deref(), Some("größe.css"));
         for none in ["/", "", "/a%2fb", "/%ff", "/a%00", &format!("/{}", "a".repeat(2_000))] {
-            assert_eq!(path_of(none), None, "{none}");
+            assert_eq!(zip_path(none), None, "{none}");
         }
     }
 }

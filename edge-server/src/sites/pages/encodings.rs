@@ -1,48 +1,49 @@
-//! Which encodings of a page a visitor takes, read from `Accept-Encoding` without allocating.
+//! Parses `Accept-Encoding` without allocating.
 
 use http::{HeaderMap, HeaderValue, header};
 
-/// How bodies are compressed, by their names in HTTP. Their order is that of [`Accepted`]'s bits.
+/// The supported content codings, in the order of the bits of [`Accepted`].
 pub(crate) const CODINGS: [&str; 3] = ["gzip", "br", "zstd"];
 
-const GZIP: u8 = 1;
+/// The index of gzip in [`CODINGS`].
+pub(crate) const GZIP_INDEX: usize = 0;
+
+const GZIP: u8 = 1 << GZIP_INDEX;
 const BROTLI: u8 = 2;
 const ZSTD: u8 = 4;
 
-/// The codings a visitor likes best; of these the smallest body is sent. None: the body as it is.
+/// The codings that a client prefers equally; the smallest of these bodies is sent. An empty set means identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Accepted(u8);
 
 impl Accepted {
-    /// What a request asks for.
-    pub(crate) fn by(headers: &HeaderMap) -> Self {
-        Self::of(headers.get_all(header::ACCEPT_ENCODING).iter().map(HeaderValue::as_bytes))
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
+        Self::from_values(headers.get_all(header::ACCEPT_ENCODING).iter().map(HeaderValue::as_bytes))
     }
 
-    /// What these values of the header ask for.
-    pub(crate) fn of<'a>(mut values: impl Iterator<Item = &'a [u8]>) -> Self {
+    /// Parses the values of the header.
+    pub(crate) fn from_values<'a>(mut values: impl Iterator<Item = &'a [u8]>) -> Self {
         let Some(first) = values.next() else { return Self(0) };
         if let Some(second) = values.next() {
-            return Self::weigh([first, second].into_iter().chain(values));
+            return Self::most_preferred([first, second].into_iter().chain(values));
         }
         match first {
-            // What browsers send, word for word.
+            // The exact values that browsers send.
             b"gzip, deflate, br, zstd" => Self(GZIP | BROTLI | ZSTD),
             b"gzip, deflate, br" => Self(GZIP | BROTLI),
             b"gzip, deflate" | b"gzip" => Self(GZIP),
             b"identity" => Self(0),
-            other => Self::weigh(std::iter::once(other)),
+            other => Self::most_preferred(std::iter::once(other)),
         }
     }
 
-    /// Whether the coding at that place of [`CODINGS`] is among them.
-    pub(crate) fn takes(self, coding: usize) -> bool {
+    /// Returns whether the coding with this index in [`CODINGS`] is in the set.
+    pub(crate) fn contains(self, coding: usize) -> bool {
         self.0 & (1 << coding) != 0
     }
 
-    /// By weight (RFC 9110, 12.5.3): only what weighs most counts, and the body as it is weighs nothing unless it
-    /// is named.
-    fn weigh<'a>(values: impl Iterator<Item = &'a [u8]>) -> Self {
+    /// Selects the codings with the highest weight (RFC 9110, 12.5.3). Identity has weight 0 unless it is listed.
+    fn most_preferred<'a>(values: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut named = [None; CODINGS.len()];
         let (mut identity, mut any_other) = (0, 0);
         for item in values.flat_map(|value| value.split(|byte| *byte == b',')) {
@@ -71,7 +72,7 @@ impl Accepted {
 /// A weight of 1, in thousandths.
 const WHOLE: u16 = 1_000;
 
-/// `q=0.5` in thousandths; nothing if this is no weight, and 0 if it is one that can't be read.
+/// Returns the weight `q=0.5` in thousandths: `None` for another parameter, 0 for an invalid weight.
 fn weight(parameter: &[u8]) -> Option<u16> {
     let value = parameter.strip_prefix(b"q=").or_else(|| parameter.strip_prefix(b"Q="))?;
     let (whole, decimals) = match value.split_first() {
@@ -96,12 +97,17 @@ mod tests {
         for value in values {
             headers.append(header::ACCEPT_ENCODING, value.parse().unwrap());
         }
-        let accepted = Accepted::by(&headers);
-        CODINGS.into_iter().enumerate().filter(|(at, _)| accepted.takes(*at)).map(|(_, name)| name).collect()
+        let accepted = Accepted::from_headers(&headers);
+        CODINGS
+            .into_iter()
+            .enumerate()
+            .filter(|(at, _)| accepted.contains(*at))
+            .map(|(_, name)| name)
+            .collect()
     }
 
     #[test]
-    fn browsers_take_what_they_say() {
+    fn accepts_the_listed_codings() {
         assert_eq!(accepted(&["gzip, deflate, br, zstd"]), CODINGS);
         assert_eq!(accepted(&["gzip, deflate, br"]), ["gzip", "br"]);
         assert_eq!(accepted(&["gzip, deflate"]), ["gzip"]);
@@ -113,8 +119,8 @@ mod tests {
     }
 
     #[test]
-    fn what_weighs_most_is_taken() {
-        for (value, taken) in [
+    fn prefers_the_highest_weight() {
+        for (value, preferred) in [
             ("gzip;q=0.5, br;q=1.0", &["br"][..]),
             ("gzip;q=0.5, br;q=0.50", &["gzip", "br"]),
             ("br;q=0.001, gzip;q=0", &["br"]),
@@ -127,16 +133,16 @@ mod tests {
             ("br ; q=1 , gzip\t;\tQ=1.000", &["gzip", "br"]),
             ("br;level=4;q=0.7,zstd;q=0.8", &["zstd"]),
         ] {
-            assert_eq!(accepted(&[value]), taken, "{value}");
+            assert_eq!(accepted(&[value]), preferred, "{value}");
         }
     }
 
     #[test]
-    fn a_weight_that_can_not_be_read_is_none_at_all() {
+    fn an_invalid_weight_counts_as_zero() {
         for value in ["br;q=", "br;q=2", "br;q=-1", "br;q=0.x", "br;q=0.0001", "br;q=\u{e9}", ";;,,;q", "q=1"]
         {
             let value = http::HeaderValue::from_bytes(value.as_bytes()).unwrap();
-            assert_eq!(Accepted::weigh(std::iter::once(value.as_bytes())), Accepted(0), "{value:?}");
+            assert_eq!(Accepted::most_preferred(std::iter::once(value.as_bytes())), Accepted(0), "{value:?}");
         }
     }
 }

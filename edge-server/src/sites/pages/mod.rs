@@ -1,4 +1,4 @@
-//! Pages of sites: rendered once per version, compressed, and cached.
+//! Pages of sites: renders a version once, compresses it, and caches it.
 
 pub(crate) mod encodings;
 pub(crate) mod page_cache;

@@ -1,6 +1,6 @@
-//! A page as it is sent: its body in every encoding that makes it smaller, each under an ETag of its own.
+//! A rendered page: its body in every content coding that makes it smaller, each with its own ETag.
 //!
-//! All of it is made once for a version, off the visitors' path. What is left to do for a visitor is to choose.
+//! A version is compressed once, in the background. A request only selects a body.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -12,12 +12,13 @@ use http::HeaderValue;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::sites::page_views::Tally;
-use crate::sites::pages::encodings::{Accepted, CODINGS};
+use super::encodings::{Accepted, CODINGS};
+use crate::etag;
+use crate::sites::page_views::ViewCounter;
 
-/// Below this the headers weigh more than what compressing saves.
-const SMALLEST_BYTES: usize = 1_024;
-/// What a version takes in memory beside its bodies.
+/// Size below which compression saves less than its headers add.
+const MIN_COMPRESSED_BYTES: usize = 1_024;
+/// Memory of a version beside its bodies.
 const OVERHEAD_BYTES: usize = 512;
 
 const GZIP_LEVEL: u32 = 6;
@@ -26,83 +27,85 @@ const ZSTD_LEVEL: i32 = 9;
 
 /// A version of a page. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Rendered(Arc<Version>);
+pub(crate) struct RenderedPage(Arc<Version>);
 
 #[derive(Debug)]
 struct Version {
     page_id: Uuid,
     plain: Encoded,
-    /// By the order of [`CODINGS`]; none where it wouldn't be smaller.
+    /// In the order of [`CODINGS`]; `None` where compression does not make the body smaller.
     compressed: [Option<Encoded>; CODINGS.len()],
-    /// Nobody has tried yet to make it smaller.
-    untried: bool,
-    views: Tally,
+    needs_compression: bool,
+    views: ViewCounter,
 }
 
-/// One body and what it is called by.
+/// A body and its ETag.
 #[derive(Debug)]
 pub(crate) struct Encoded {
     pub(crate) body: Bytes,
     pub(crate) etag: HeaderValue,
-    /// How it is compressed, if it is.
+    /// `None` for the uncompressed body.
     pub(crate) coding: Option<HeaderValue>,
 }
 
 impl Encoded {
     fn new(body: Vec<u8>, coding: Option<&'static str>) -> Self {
-        let digest = Sha256::digest(&body);
-        let etag = format!("\"{}\"", hex::encode(&digest[..16]));
-        // Hexadecimal digits in quotes are always a header value.
-        let etag = HeaderValue::from_str(&etag).unwrap_or(HeaderValue::from_static("\"\""));
-        // Without the room it grew in: what is kept is weighed by its length.
+        let etag = etag::from_digest(&Sha256::digest(&body));
+        // Without spare capacity, because the cache weighs a body by its length.
         Self { body: body.into_boxed_slice().into(), etag, coding: coding.map(HeaderValue::from_static) }
     }
 }
 
-impl Rendered {
-    /// A version with this HTML, not compressed yet.
+impl RenderedPage {
+    /// Returns a version that is not compressed yet.
     pub(crate) fn new(page_id: Uuid, html: String) -> Self {
-        let untried = html.len() >= SMALLEST_BYTES;
+        let needs_compression = html.len() >= MIN_COMPRESSED_BYTES;
         let plain = Encoded::new(html.into(), None);
         Self(Arc::new(Version {
             page_id,
             plain,
             compressed: [const { None }; 3],
-            untried,
-            views: Tally::of(page_id),
+            needs_compression,
+            views: ViewCounter::new(page_id),
         }))
     }
 
-    /// The same as it is shown elsewhere: what it refers to is read from its own address.
-    pub(crate) fn away_from(&self, address: &str) -> Self {
+    /// Returns the page for display at another URL: its relative links refer to `base_url`.
+    pub(crate) fn with_base_url(&self, base_url: &str) -> Self {
         let Version { page_id, plain, views, .. } = &*self.0;
-        let html = domain::rendering::at(&String::from_utf8_lossy(&plain.body), address);
+        let html = domain::rendering::at(&String::from_utf8_lossy(&plain.body), base_url);
         let (plain, compressed) = (Encoded::new(html.into(), None), [const { None }; 3]);
-        Self(Arc::new(Version { page_id: *page_id, plain, compressed, untried: false, views: views.clone() }))
+        Self(Arc::new(Version {
+            page_id: *page_id,
+            plain,
+            compressed,
+            needs_compression: false,
+            views: views.clone(),
+        }))
     }
 
-    /// Whether this is the version of that page with that HTML.
-    pub(crate) fn is(&self, page_id: Uuid, html: &str) -> bool {
+    /// Returns whether this is the version of the page with this HTML.
+    pub(crate) fn is_version(&self, page_id: Uuid, html: &str) -> bool {
         self.0.page_id == page_id && self.0.plain.body == html.as_bytes()
     }
 
-    /// Whether both are one and the same in memory.
+    /// Returns whether both are the same object in memory.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether compressing was not tried yet.
-    pub(crate) fn is_untried(&self) -> bool {
-        self.0.untried
+    pub(crate) fn needs_compression(&self) -> bool {
+        self.0.needs_compression
     }
 
-    /// The same version with every encoding that makes it smaller. Takes milliseconds of a core.
+    /// Compresses the version with every coding. This takes milliseconds of CPU time.
     pub(crate) fn compressed(&self) -> Self {
         let Version { page_id, plain, views, .. } = &*self.0;
-        let with = |coding: &'static str, made: std::io::Result<Vec<u8>>| {
-            let made =
-                made.inspect_err(|error| tracing::warn!(%error, coding, "a page could not be compressed"));
-            made.ok()
+        let with = |coding: &'static str, result: std::io::Result<Vec<u8>>| {
+            let result =
+                result.inspect_err(|error| tracing::warn!(%error, coding, "a page could not be compressed"));
+            result
+                .ok()
                 .filter(|body| body.len() < plain.body.len())
                 .map(|body| Encoded::new(body, Some(coding)))
         };
@@ -114,24 +117,23 @@ impl Rendered {
         ];
         let plain = Encoded { body: plain.body.clone(), etag: plain.etag.clone(), coding: None };
         let views = views.clone();
-        Self(Arc::new(Version { page_id: *page_id, plain, compressed, untried: false, views }))
+        Self(Arc::new(Version { page_id: *page_id, plain, compressed, needs_compression: false, views }))
     }
 
-    /// The smallest body that a visitor takes.
-    pub(crate) fn for_visitor(&self, accepted: Accepted) -> &Encoded {
-        let taken = self.0.compressed.iter().enumerate().filter(|(at, _)| accepted.takes(*at));
-        taken
+    /// Returns the smallest body among the accepted codings.
+    pub(crate) fn smallest_body(&self, accepted: Accepted) -> &Encoded {
+        let candidates = self.0.compressed.iter().enumerate().filter(|(at, _)| accepted.contains(*at));
+        candidates
             .filter_map(|(_, encoded)| encoded.as_ref())
             .min_by_key(|one| one.body.len())
             .unwrap_or(&self.0.plain)
     }
 
-    /// Its views since they were last written down.
-    pub(crate) fn views(&self) -> &Tally {
+    pub(crate) fn views(&self) -> &ViewCounter {
         &self.0.views
     }
 
-    /// What it takes in memory, all encodings together.
+    /// Returns the memory of all bodies.
     pub(crate) fn weight_bytes(&self) -> usize {
         let compressed = self.0.compressed.iter().flatten().map(|one| one.body.len()).sum::<usize>();
         OVERHEAD_BYTES + self.0.plain.body.len() + compressed
@@ -150,9 +152,9 @@ fn brotli(mut body: &[u8]) -> std::io::Result<Vec<u8>> {
         size_hint: body.len(),
         ..Default::default()
     };
-    let mut made = Vec::new();
-    brotli::BrotliCompress(&mut body, &mut made, &parameters)?;
-    Ok(made)
+    let mut compressed = Vec::new();
+    brotli::BrotliCompress(&mut body, &mut compressed, &parameters)?;
+    Ok(compressed)
 }
 
 #[cfg(test)]
@@ -161,21 +163,21 @@ mod tests {
 
     use super::*;
 
-    fn accepting(what: &str) -> Accepted {
-        Accepted::by(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, what.parse().unwrap())]))
+    fn accepting(codings: &str) -> Accepted {
+        Accepted::from_headers(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, codings.parse().unwrap())]))
     }
 
-    fn page(html: &str) -> Rendered {
-        Rendered::new(Uuid::nil(), html.to_owned()).compressed()
+    fn page(html: &str) -> RenderedPage {
+        RenderedPage::new(Uuid::nil(), html.to_owned()).compressed()
     }
 
     #[test]
-    fn every_encoding_is_smaller_reads_back_and_has_an_etag_of_its_own() {
+    fn every_coding_is_smaller_round_trips_and_has_its_own_etag() {
         let html = "<p>a page with much the same in it</p>".repeat(100);
         let page = page(&html);
-        let mut etags = vec![page.for_visitor(accepting("identity")).etag.clone()];
+        let mut etags = vec![page.smallest_body(accepting("identity")).etag.clone()];
         for coding in CODINGS {
-            let sent = page.for_visitor(accepting(coding));
+            let sent = page.smallest_body(accepting(coding));
             assert_eq!(sent.coding.as_ref().unwrap(), coding);
             assert!(sent.body.len() < html.len());
             let back = match coding {
@@ -193,24 +195,24 @@ mod tests {
     }
 
     #[test]
-    fn of_what_a_visitor_takes_the_smallest_is_sent() {
+    fn sends_the_smallest_accepted_body() {
         let page = page(&"<p>a page with much the same in it</p>".repeat(100));
-        let size = |what| page.for_visitor(accepting(what)).body.len();
+        let size = |codings| page.smallest_body(accepting(codings)).body.len();
         let smallest = CODINGS.into_iter().map(size).min().unwrap();
         assert_eq!(size("gzip, deflate, br, zstd"), smallest);
         assert_eq!(size("deflate"), size("identity"));
     }
 
     #[test]
-    fn what_does_not_get_smaller_is_sent_as_it_is() {
+    fn sends_an_incompressible_body_uncompressed() {
         let noise: String = (0_u32..2_000)
             .flat_map(|n| Sha256::digest(n.to_le_bytes()).to_vec())
             .filter_map(|byte| char::from_u32(u32::from(byte) * 97 + 0x4e00))
             .collect();
         let page = page(&noise[..1_023]);
-        assert!(page.for_visitor(accepting("gzip")).body.len() <= 1_023);
-        let short = Rendered::new(Uuid::nil(), "<p>short".to_owned());
-        assert!(!short.is_untried(), "nobody need try");
-        assert!(short.for_visitor(accepting("br")).coding.is_none());
+        assert!(page.smallest_body(accepting("gzip")).body.len() <= 1_023);
+        let short = RenderedPage::new(Uuid::nil(), "<p>short".to_owned());
+        assert!(!short.needs_compression());
+        assert!(short.smallest_body(accepting("br")).coding.is_none());
     }
 }

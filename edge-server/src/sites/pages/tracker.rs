@@ -1,4 +1,4 @@
-//! Puts the tracker into the pages of a counted site, once for each version of a page.
+//! Inserts the tracker script into the pages of a site with analytics, once per version of a page.
 
 use std::cell::Cell;
 
@@ -6,43 +6,43 @@ use lol_html::html_content::ContentType;
 use lol_html::{RewriteStrSettings, element, end, rewrite_str};
 use store::sites::TrackerTag;
 
-/// Where the tracker is for other people's pages: on the base host.
+/// The script's path on the base host, for pages elsewhere.
 pub(crate) const PUBLIC_PATH: &str = "/script.js";
-/// Where it is for a site's own pages: on their host.
+/// The script's path on a site's own host.
 pub(crate) const SCRIPT_PATH: &str = "/_wr/script.js";
-/// Where it was before, as pages in browsers' caches say.
+/// The script's former path, which pages in browser caches still use.
 pub(crate) const FORMER_PATH: &str = "/_wr/t.js";
-/// Where it sends what it sees.
+/// The path that the script sends events to.
 pub(crate) const COLLECT_PATH: &str = "/_wr/collect";
 
-/// The page with the tracker in it, told which site it counts for.
+/// Returns the page with the script for this analytics site.
 ///
-/// It stands first in the head, where no `<base>` can lead it astray yet; in a page without one, first in the body;
-/// in a page that names neither, at the end: before a doctype it would change how browsers draw the page.
+/// The script comes first in the head, before any `<base>` that would change its URL; without a head it comes first in the
+/// body; without either at the end, because before a doctype it would switch browsers to quirks mode.
 pub(crate) fn insert_tracker(html: String, tag: &TrackerTag) -> String {
-    // The tracker leaves people alone who ask for it, before anybody here could.
-    let rule = if tag.honour_dnt { "" } else { " data-ignore-dnt" };
-    // Letters, digits and underscores, as `domain::sites::token` makes them: nothing to escape.
+    // The script honors Do Not Track itself, before anything is sent.
+    let attribute = if tag.honour_dnt { "" } else { " data-ignore-dnt" };
+    // The token consists of letters, digits and underscores (`domain::sites::token`), so nothing needs escaping.
     let script =
-        format!(r#"<script defer src="{SCRIPT_PATH}" data-site="{}"{rule}></script>"#, tag.site_token);
-    let placed = Cell::new(false);
+        format!(r#"<script defer src="{SCRIPT_PATH}" data-site="{}"{attribute}></script>"#, tag.site_token);
+    let inserted = Cell::new(false);
     let settings = RewriteStrSettings::new()
         .append_element_content_handler(element!("head, body", |start| {
-            if !placed.replace(true) {
+            if !inserted.replace(true) {
                 start.prepend(&script, ContentType::Html);
             }
             Ok(())
         }))
         .append_document_content_handler(end!(|end| {
-            if !placed.get() {
+            if !inserted.get() {
                 end.append(&script, ContentType::Html);
             }
             Ok(())
         }));
     match rewrite_str(&html, settings) {
-        Ok(counted) => counted,
+        Ok(with_tracker) => with_tracker,
         Err(error) => {
-            tracing::warn!(%error, "a page can't be read well enough to be counted");
+            tracing::warn!(%error, "can't insert the tracker into a page that can't be parsed");
             html
         }
     }
@@ -54,7 +54,7 @@ mod tests {
 
     const SCRIPT: &str = r#"<script defer src="/_wr/script.js" data-site="site_x"></script>"#;
 
-    fn counted(html: &str) -> String {
+    fn with_tracker(html: &str) -> String {
         insert_tracker(html.to_owned(), &tag(true)).replace(SCRIPT, "T")
     }
 
@@ -63,14 +63,14 @@ mod tests {
     }
 
     #[test]
-    fn the_tracker_is_told_where_a_site_counts_everybody() {
-        let everybody = SCRIPT.replace("></", " data-ignore-dnt></");
-        assert_eq!(insert_tracker("<body>".to_owned(), &tag(false)), format!("<body>{everybody}"));
+    fn marks_the_script_of_a_site_that_ignores_do_not_track() {
+        let expected = SCRIPT.replace("></", " data-ignore-dnt></");
+        assert_eq!(insert_tracker("<body>".to_owned(), &tag(false)), format!("<body>{expected}"));
     }
 
     #[test]
-    fn the_tracker_stands_first_in_the_head_or_the_body_or_at_the_end() {
-        for (html, with) in [
+    fn inserts_the_script_first_in_the_head_or_body_or_at_the_end() {
+        for (html, expected) in [
             (
                 "<!doctype html><HEAD lang=en><base href=//x></HEAD><body>",
                 "<!doctype html><HEAD lang=en>T<base href=//x></HEAD><body>",
@@ -80,25 +80,25 @@ mod tests {
             ("<!doctype html><title>a</title><p>b", "<!doctype html><title>a</title><p>bT"),
             ("", "T"),
         ] {
-            assert_eq!(counted(html), with);
+            assert_eq!(with_tracker(html), expected);
         }
     }
 
     #[test]
-    fn what_only_looks_like_a_head_is_none() {
-        for (html, with) in [
+    fn ignores_text_that_looks_like_a_head() {
+        for (html, expected) in [
             ("<!-- <head> --><body>x", "<!-- <head> --><body>Tx"),
             ("<script>'<head>'</script><body>x", "<script>'<head>'</script><body>Tx"),
             ("<header>x</header>", "<header>x</header>T"),
             ("<textarea><head></textarea><p>", "<textarea><head></textarea><p>T"),
         ] {
-            assert_eq!(counted(html), with);
+            assert_eq!(with_tracker(html), expected);
         }
     }
 
     #[test]
-    fn nothing_else_in_a_page_changes() {
+    fn changes_nothing_else_in_a_page() {
         let html = "<head></head>\r\n<P CLASS='a' b = c>&amp;&nbsp;ä\u{0}<br/><svg viewBox='0 0 1 1'/></P>\t<!-- x -->";
-        assert_eq!(counted(html), html.replacen("<head>", "<head>T", 1));
+        assert_eq!(with_tracker(html), html.replacen("<head>", "<head>T", 1));
     }
 }

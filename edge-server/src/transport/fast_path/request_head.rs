@@ -1,36 +1,34 @@
-//! What stands at the beginning of the bytes that came: a request so plain that no two readers could differ about it,
-//! or something for hyper.
+//! Parses a request head, and accepts only requests that every parser reads the same way.
 //!
-//! The reader is hyper's own (`httparse`), with hyper's settings, so that both see the same head end at the same
-//! byte. Beyond that nothing is decided here: whatever says anything of a body, of the connection, or of another
-//! protocol is not plain, and hyper reads it from its first byte.
+//! The parser is hyper's own (`httparse`) with hyper's settings, so both see the head end at the same byte. A request
+//! with any header about a body, the connection or another protocol is not simple: hyper parses it from its first byte.
 
 use std::mem::MaybeUninit;
 
 use httparse::{Header, ParserConfig, Request, Status};
 
-use crate::sites::page_lookup::PageRequest;
+use crate::page_request::PageRequest;
 
-/// So many headers hyper takes.
+/// Most headers that hyper accepts.
 const HEADERS_MAX: usize = 100;
 
-/// What stands there.
+/// The result of parsing received bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Head<'a> {
-    /// A plain request of so many bytes.
-    Plain(Plain<'a>, usize),
-    /// What may become one.
-    Beginning,
-    /// Anything else.
+pub(super) enum ParsedHead<'a> {
+    /// A simple request and its length in bytes.
+    Simple(SimpleRequest<'a>, usize),
+    /// An incomplete head that may become a simple request.
+    Partial,
+    /// Anything else, which is left to hyper.
     Other,
 }
 
-/// A GET or HEAD without a body, over a connection that stays.
+/// A GET or HEAD request without a body, on a connection that stays open.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Plain<'a> {
+pub(super) struct SimpleRequest<'a> {
     pub(super) is_get: bool,
     pub(super) path: &'a str,
-    /// What stands behind the path's `?`.
+    /// The part after `?`, or an empty string.
     pub(super) query: &'a str,
     pub(super) host: &'a str,
     pub(super) accept_encoding: Option<&'a [u8]>,
@@ -39,34 +37,36 @@ pub(super) struct Plain<'a> {
     pub(super) request_id: Option<&'a [u8]>,
 }
 
-impl Plain<'_> {
-    pub(super) fn wanted(&self) -> PageRequest<'_> {
+impl SimpleRequest<'_> {
+    pub(super) fn page_request(&self) -> PageRequest<'_> {
         PageRequest { host: self.host, path: self.path, query: self.query, is_get: self.is_get }
     }
 }
 
-/// Looks at what came, from the first byte of a request on.
-pub(super) fn read(bytes: &[u8]) -> Head<'_> {
-    if !begins_plainly(bytes) {
-        return Head::Other;
+/// Parses bytes that start at the first byte of a request.
+pub(super) fn parse(bytes: &[u8]) -> ParsedHead<'_> {
+    if !is_get_or_head(bytes) {
+        return ParsedHead::Other;
     }
-    // Not filled with anything before the reader fills it: that would cost as much as reading.
+    // Uninitialized, because filling it would cost as much as parsing.
     let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
     let mut request = Request::new(&mut []);
     match ParserConfig::default().parse_request_with_uninit_headers(&mut request, bytes, &mut headers) {
-        Ok(Status::Complete(len)) => plain(&request).map_or(Head::Other, |plain| Head::Plain(plain, len)),
-        Ok(Status::Partial) => Head::Beginning,
-        Err(_) => Head::Other,
+        Ok(Status::Complete(len)) => {
+            simple_request(&request).map_or(ParsedHead::Other, |simple| ParsedHead::Simple(simple, len))
+        }
+        Ok(Status::Partial) => ParsedHead::Partial,
+        Err(_) => ParsedHead::Other,
     }
 }
 
-fn begins_plainly(bytes: &[u8]) -> bool {
+fn is_get_or_head(bytes: &[u8]) -> bool {
     let begins = |with: &[u8]| bytes.iter().zip(with).all(|(one, other)| one == other);
     begins(b"GET /") || begins(b"HEAD /")
 }
 
-fn plain<'a>(request: &Request<'_, 'a>) -> Option<Plain<'a>> {
-    // HTTP/1.1: `httparse` gives the last digit.
+fn simple_request<'a>(request: &Request<'_, 'a>) -> Option<SimpleRequest<'a>> {
+    // HTTP/1.1: `httparse` returns the minor version.
     if request.version != Some(1) {
         return None;
     }
@@ -98,7 +98,7 @@ fn plain<'a>(request: &Request<'_, 'a>) -> Option<Plain<'a>> {
     }
     let host = host.filter(|host| !host.is_empty() && host.iter().all(u8::is_ascii_graphic))?;
     let (path, query) = split(request.path?)?;
-    Some(Plain {
+    Some(SimpleRequest {
         is_get,
         path,
         query,
@@ -110,17 +110,17 @@ fn plain<'a>(request: &Request<'_, 'a>) -> Option<Plain<'a>> {
     })
 }
 
-/// Takes the value of a header that may stand there once.
-fn once<'a>(place: &mut Option<&'a [u8]>, value: &'a [u8]) -> Option<()> {
-    place.replace(value).is_none().then_some(())
+/// Sets a header that may appear once; `None` if it was set before.
+fn once<'a>(header: &mut Option<&'a [u8]>, value: &'a [u8]) -> Option<()> {
+    header.replace(value).is_none().then_some(())
 }
 
-/// Path and query of a target that every reader takes for the same: of letters and signs that need no thought.
+/// Splits a target into path and query; `None` if it has a character that some parser might read differently.
 fn split(target: &str) -> Option<(&str, &str)> {
-    let is_plain =
+    let is_unambiguous =
         |byte: &u8| matches!(byte, b'!' | b'$'..=b';' | b'=' | b'?'..=b'Z' | b'_' | b'a'..=b'z' | b'~');
     let parts = target.split_once('?').unwrap_or((target, ""));
-    target.as_bytes().iter().all(is_plain).then_some(parts)
+    target.as_bytes().iter().all(is_unambiguous).then_some(parts)
 }
 
 #[cfg(test)]
@@ -134,32 +134,33 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_request_is_read_to_its_end_and_no_further() {
+    fn parses_a_simple_request_up_to_its_end() {
         let two = [SIMPLE, "GET /next HTTP/1.1\r\n"].concat();
-        let Head::Plain(plain, len) = read(two.as_bytes()) else { panic!("not plain") };
-        assert_eq!((plain.path, plain.query, plain.host), ("/a/b", "c=d", "a.test:8080"));
-        assert_eq!((plain.is_get, len), (true, SIMPLE.len()));
+        let ParsedHead::Simple(simple, len) = parse(two.as_bytes()) else { panic!("not simple") };
+        assert_eq!((simple.path, simple.query, simple.host), ("/a/b", "c=d", "a.test:8080"));
+        assert_eq!((simple.is_get, len), (true, SIMPLE.len()));
     }
 
     #[test]
-    fn what_a_page_depends_on_is_read_whatever_the_case_of_its_name() {
+    fn header_names_are_case_insensitive() {
         let lines = "aCCEPT-eNCODING:gzip\r\naccept-Language: de \r\nIF-NONE-MATCH: \"x\" \r\nX-Request-ID: 12345678\r\nConnection: Keep-Alive";
         let request = with(lines).replace("GET", "HEAD");
-        let Head::Plain(plain, _) = read(request.as_bytes()) else { panic!("not plain") };
-        assert!(!plain.is_get);
-        let read = [plain.accept_encoding, plain.accept_language, plain.if_none_match, plain.request_id];
-        assert_eq!(read, [&b"gzip"[..], b"de", b"\"x\"", b"12345678"].map(Some));
+        let ParsedHead::Simple(simple, _) = parse(request.as_bytes()) else { panic!("not simple") };
+        assert!(!simple.is_get);
+        let values =
+            [simple.accept_encoding, simple.accept_language, simple.if_none_match, simple.request_id];
+        assert_eq!(values, [&b"gzip"[..], b"de", b"\"x\"", b"12345678"].map(Some));
     }
 
     #[test]
-    fn any_beginning_of_a_plain_request_may_become_one() {
+    fn any_prefix_of_a_simple_request_is_partial() {
         for end in 0..SIMPLE.len() {
-            assert_eq!(read(&SIMPLE.as_bytes()[..end]), Head::Beginning, "{:?}", &SIMPLE[..end]);
+            assert_eq!(parse(&SIMPLE.as_bytes()[..end]), ParsedHead::Partial, "{:?}", &SIMPLE[..end]);
         }
     }
 
     #[test]
-    fn what_speaks_of_a_body_or_of_the_connection_is_not_plain() {
+    fn a_request_with_headers_about_a_body_or_the_connection_is_not_simple() {
         for line in [
             "Content-Length: 0",
             "content-length: 5",
@@ -180,12 +181,12 @@ mod tests {
             "If-None-Match: *\r\nIf-None-Match: *",
             "X-Request-Id: 12345678\r\nX-Request-Id: 12345678",
         ] {
-            assert_eq!(read(with(line).as_bytes()), Head::Other, "{line}");
+            assert_eq!(parse(with(line).as_bytes()), ParsedHead::Other, "{line}");
         }
     }
 
     #[test]
-    fn what_is_not_written_plainly_is_not_plain() {
+    fn an_unusual_request_is_not_simple() {
         for request in [
             "\r\nGET / HTTP/1.1\r\nHost: a.test\r\n\r\n",
             "get / HTTP/1.1\r\nHost: a.test\r\n\r\n",
@@ -208,9 +209,9 @@ mod tests {
             "GET / HTTP/1.1\r\nHost: a.test\r\nX: a\rb\r\n\r\n",
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         ] {
-            assert_eq!(read(request.as_bytes()), Head::Other, "{request:?}");
+            assert_eq!(parse(request.as_bytes()), ParsedHead::Other, "{request:?}");
         }
         let many: String = (0..HEADERS_MAX).map(|n| format!("X-{n}: 1\r\n")).collect();
-        assert_eq!(read(with(many.trim_end()).as_bytes()), Head::Other);
+        assert_eq!(parse(with(many.trim_end()).as_bytes()), ParsedHead::Other);
     }
 }

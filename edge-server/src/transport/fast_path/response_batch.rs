@@ -1,5 +1,4 @@
-//! Answers on their way out: their heads in one text, their bodies beside it where they lie in memory, all of it
-//! handed to the kernel at once.
+//! Responses of the fast path, written together: heads in one buffer, bodies referenced where they are in memory.
 
 use std::io::{self, IoSlice};
 use std::pin::pin;
@@ -7,98 +6,52 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use service::Clock;
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use super::serve::Watched;
-use crate::sites::header_templates::Layout;
-use crate::sites::page_lookup::CachedPage;
-use crate::sites::page_response::SelectedBody;
+use super::watch::Watch;
+use crate::sites::page_response::PageResponse;
 
-/// So many answers are written at once; whoever asks for more at a time waits for these to be taken.
-const AT_ONCE: usize = 16;
-/// What a head takes, and more.
+/// Responses in a batch. A client that pipelines more requests waits until the batch is written.
+const MAX_RESPONSES: usize = 16;
+/// Space reserved for a head; heads are shorter.
 const HEAD_BYTES: usize = 512;
-/// Bodies up to this are copied behind their heads: cheaper than one piece more for the kernel to gather.
+/// Bodies up to this size are copied behind their heads, which is cheaper than another slice to write.
 const COPIED_BYTES: usize = 512;
 
-const OK: &[u8] = b"HTTP/1.1 200 OK\r\n";
-
-/// Answers to be written, in their order.
+/// Responses to be written, in order.
 #[derive(Default)]
-pub(super) struct Answers {
+pub(super) struct ResponseBatch {
     text: Vec<u8>,
     /// Bodies, each with the length of the text in front of it.
     bodies: Vec<(usize, Bytes)>,
     count: usize,
 }
 
-/// What one answer says beside what is sent.
+/// The parts of a response head that do not depend on the page.
 pub(super) struct ResponseMeta<'a> {
-    /// With a body, unless it is had.
     pub(super) is_get: bool,
     pub(super) request_id: &'a [u8],
     pub(super) date: &'a str,
 }
 
-impl Answers {
+impl ResponseBatch {
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.count >= AT_ONCE
+        self.count >= MAX_RESPONSES
     }
 
-    /// Puts a site's page behind the others.
-    pub(super) fn add_page(
-        &mut self,
-        hit: &CachedPage,
-        SelectedBody { sent, had }: &SelectedBody<'_>,
-        saying: &ResponseMeta<'_>,
-    ) {
-        let layout = Layout { page: !had, encoded: !had && sent.coding.is_some(), claimed: hit.claimed };
-        self.put(&[
-            if *had { b"HTTP/1.1 304 Not Modified\r\n" } else { OK },
-            layout.lines(),
-            b"etag: ",
-            sent.etag.as_bytes(),
-            b"\r\nx-cache: ",
-            hit.from.as_str().as_bytes(),
-            b"\r\n",
-        ]);
-        if *had {
-            return self.end(saying, None);
-        }
-        if let Some(coding) = &sent.coding {
-            self.put(&[b"content-encoding: ", coding.as_bytes(), b"\r\n"]);
-        }
-        self.end(saying, Some(&sent.body));
-    }
-
-    /// Puts a form's page behind the others, under headers that stand in `lines`.
-    pub(super) fn add_form(
-        &mut self,
-        lines: &[u8],
-        (body, is_gzip): &(Bytes, bool),
-        saying: &ResponseMeta<'_>,
-    ) {
-        self.put(&[OK, lines, if *is_gzip { b"content-encoding: gzip\r\n" } else { b"" }]);
-        self.end(saying, Some(body));
-    }
-
-    fn put(&mut self, parts: &[&[u8]]) {
+    /// Appends a response.
+    pub(super) fn add(&mut self, response: &PageResponse<'_>, meta: &ResponseMeta<'_>) {
         self.text.reserve(HEAD_BYTES);
-        parts.iter().for_each(|part| self.text.extend_from_slice(part));
-    }
-
-    fn end(&mut self, saying: &ResponseMeta<'_>, body: Option<&Bytes>) {
-        if let Some(body) = body {
-            self.put(&[b"content-length: ", itoa::Buffer::new().format(body.len()).as_bytes(), b"\r\n"]);
+        response.write_head(&mut self.text);
+        let date = meta.date.as_bytes();
+        for part in [&b"x-request-id: "[..], meta.request_id, b"\r\ndate: ", date, b"\r\n\r\n"] {
+            self.text.extend_from_slice(part);
         }
-        let date = saying.date.as_bytes();
-        self.put(&[b"x-request-id: ", saying.request_id, b"\r\ndate: ", date, b"\r\n\r\n"]);
-        match body.filter(|_| saying.is_get) {
+        match response.body().filter(|_| meta.is_get) {
             Some(body) if body.len() > COPIED_BYTES => self.bodies.push((self.text.len(), body.clone())),
             Some(body) => self.text.extend_from_slice(body),
             None => {}
@@ -106,34 +59,34 @@ impl Answers {
         self.count += 1;
     }
 
-    /// Writes all of them, however slowly they are taken, as long as the connection may live.
+    /// Writes all responses, at the client's pace, until the connection is aborted.
     pub(super) async fn write(
         &mut self,
-        stream: &mut TcpStream,
-        watched: &mut Watched<'_>,
+        stream: &mut (impl AsyncWrite + Unpin),
+        watch: &mut Watch<'_>,
     ) -> io::Result<()> {
-        let mut pieces = [IoSlice::new(&[]); 2 * AT_ONCE + 1];
+        let mut slices = [IoSlice::new(&[]); 2 * MAX_RESPONSES + 1];
         let mut at = 0;
         let mut filled = 0;
         for (end, body) in &self.bodies {
-            (pieces[filled], pieces[filled + 1]) = (IoSlice::new(&self.text[at..*end]), IoSlice::new(body));
+            (slices[filled], slices[filled + 1]) = (IoSlice::new(&self.text[at..*end]), IoSlice::new(body));
             (at, filled) = (*end, filled + 2);
         }
         if at < self.text.len() {
-            pieces[filled] = IoSlice::new(&self.text[at..]);
+            slices[filled] = IoSlice::new(&self.text[at..]);
             filled += 1;
         }
-        let mut left = &mut pieces[..filled];
+        let mut left = &mut slices[..filled];
         while !left.is_empty() {
-            let taken = watched
-                .until_cut(pin!(stream.write_vectored(left)))
+            let written = watch
+                .unless_aborted(pin!(stream.write_vectored(left)))
                 .await
                 .ok_or(io::ErrorKind::TimedOut)??;
-            if taken == 0 {
+            if written == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
-            watched.seat.record_written(taken);
-            IoSlice::advance_slices(&mut left, taken);
+            watch.connection.record_written(written);
+            IoSlice::advance_slices(&mut left, written);
         }
         self.text.clear();
         self.bodies.clear();
@@ -142,23 +95,23 @@ impl Answers {
     }
 }
 
-/// The date in answers, written once a second.
+/// The `date` header, formatted once a second.
 #[derive(Default)]
 pub(super) struct DateCache {
     pub(super) text: String,
-    /// The same, since 1970.
+    /// The same as a Unix timestamp.
     pub(super) second: i64,
-    until: Option<Instant>,
+    valid_until: Option<Instant>,
 }
 
 impl DateCache {
     pub(super) fn at(&mut self, now: Instant, clock: &Clock) -> &Self {
-        if self.until.is_none_or(|until| until <= now) {
+        if self.valid_until.is_none_or(|until| until <= now) {
             let date = clock.now();
             self.text = date.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
             self.second = date.timestamp();
             let left = Duration::from_millis(1_000 - u64::from(date.timestamp_subsec_millis()).min(999));
-            self.until = Some(now + left);
+            self.valid_until = Some(now + left);
         }
         self
     }

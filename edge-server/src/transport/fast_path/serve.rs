@@ -1,233 +1,212 @@
-//! The quick lane in front of hyper: plain requests over HTTP/1.1 for pages of sites, and of forms.
+//! The loop of the fast path: reads requests, answers them in batches, and stops at the first that is not simple.
 //!
-//! hyper makes a map of every request's headers, and a map of every answer's, and writes that out; for a browser's
-//! fifteen headers this costs more than all else that a hit needs. Here the head is read where it lies, and the answer
-//! is put together from lines that stand ready. What isn't plainly such a request is left to hyper, with all bytes
-//! that were read and not answered, and hyper has the connection from then on. So nothing is decided here of where a
-//! request ends: what is answered has no body, and where its head ends hyper's own reader says.
+//! It is generic over the stream, so that it also works behind TLS.
 
-use std::future::poll_fn;
-use std::io;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
 use std::time::Instant;
 
-use super::request_head::{self as head, Head, Plain};
-use super::response_batch::{Answers, DateCache, ResponseMeta};
-use bytes::Bytes;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
-use crate::forms::{self, Ready};
-use crate::sites::connection_cache::Memory;
-use crate::sites::page_lookup::{self, CachedPage};
-use crate::sites::page_response::{SelectedBody, new_request_id};
+use super::handoff::Handoff;
+use super::request_head::{self, ParsedHead, SimpleRequest};
+use super::response_batch::{DateCache, ResponseBatch, ResponseMeta};
+use super::watch::Watch;
+use crate::forms;
+use crate::forms::pages::cached_page::CachedFormPage;
+use crate::request_id::new_request_id;
+use crate::sites::connection_cache::ConnectionCache;
+use crate::sites::page_lookup;
+use crate::sites::page_response::FoundPage;
 use crate::sites::pages::encodings::Accepted;
 use crate::state::EdgeState;
-use crate::transport::connections::{Connection, Disposition};
+use crate::transport::connections::Connection;
 
-/// What is read ahead, at most. hyper begins with as much.
+/// Size of the read buffer; hyper starts with the same.
 const READ_BYTES: usize = 8 * 1024;
-/// A head that isn't whole after so many reads is not looked at again from its beginning.
+/// Reads after which an incomplete head is left to hyper. Every read parses the head again from its start.
 const READS_MAX: usize = 4;
 
-/// What hyper goes on with.
-#[derive(Default)]
-pub(crate) struct Handoff {
-    /// What was read and not answered; it comes before what is still to be read.
-    pub(crate) unread: Bytes,
-    pub(crate) spoken: Protocol,
-}
-
-/// Which HTTP a connection speaks, as far as is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Protocol {
-    #[default]
-    Unknown,
-    /// Something was answered: what looks like the beginning of HTTP/2 from here on is none.
-    Http1,
-    /// It begins as HTTP/2 does, without an upgrade.
-    Http2,
-}
-
-/// How HTTP/2 begins (RFC 9113, 3.4).
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-impl Handoff {
-    fn of(record_cache_status: Vec<u8>, has_answered: bool) -> Self {
-        let spoken = match () {
-            () if has_answered => Protocol::Http1,
-            () if record_cache_status.starts_with(PREFACE) => Protocol::Http2,
-            () => Protocol::Unknown,
-        };
-        Self { unread: record_cache_status.into(), spoken }
-    }
-}
-
-/// Something to be sent.
 enum Found {
-    Page(CachedPage),
-    Form(Arc<Ready>),
+    Page(FoundPage),
+    Form(Arc<CachedFormPage>),
 }
 
-/// Serves a connection as long as it asks plainly for pages. `None` if it is over.
-pub(crate) async fn serve(
-    stream: &mut TcpStream,
-    edge: &EdgeState,
-    memory: &mut Memory,
-    seat: &Arc<Connection>,
+/// Serves a connection as long as its requests are simple ones for pages. Returns `None` if it is closed.
+pub(in crate::transport) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut S,
+    state: &EdgeState,
+    cache: &mut ConnectionCache,
+    connection: &Arc<Connection>,
 ) -> Option<Handoff> {
-    let mut lane = Lane { edge, memory, seat, answers: Answers::default(), today: DateCache::default() };
-    let mut watched = Watched { seat, waker: None };
-    let mut record_cache_status = Vec::with_capacity(READ_BYTES);
+    let (batch, date) = (ResponseBatch::default(), DateCache::default());
+    let mut fast_path = FastPath { state, cache, connection, batch, date };
+    let mut watch = Watch { connection, waker: None };
+    let mut unread = Vec::with_capacity(READ_BYTES);
     let (mut reads, mut has_answered) = (0, false);
     loop {
-        let (answered, next) = lane.answer(&record_cache_status);
-        if !lane.answers.is_empty() {
-            lane.answers.write(stream, &mut watched).await.ok()?;
-            record_cache_status.drain(..answered);
+        let (answered, next) = fast_path.answer_cached(&unread);
+        if !fast_path.batch.is_empty() {
+            fast_path.batch.write(stream, &mut watch).await.ok()?;
+            unread.drain(..answered);
             (reads, has_answered) = (0, true);
         }
         match next {
             Next::Answer => continue,
-            Next::Ask => {
-                let asked = watched.until_cut(pin!(lane.ask(&record_cache_status))).await?;
-                let Some(answered) = asked else {
-                    return Some(Handoff::of(record_cache_status, has_answered));
-                };
-                record_cache_status.drain(..answered);
+            Next::LookUp => {
+                let answered = watch.unless_aborted(pin!(fast_path.answer_next(&unread))).await?;
+                let Some(answered) = answered else { return Some(Handoff::new(unread, has_answered)) };
+                unread.drain(..answered);
             }
-            Next::Read if reads < READS_MAX && record_cache_status.len() < READ_BYTES => {
+            Next::Read if reads < READS_MAX && unread.len() < READ_BYTES => {
                 reads += 1;
-                match watched.read(stream, &mut record_cache_status).await {
-                    // hyper knows what to do about half a head, be it the last that comes or be the edge to end.
-                    None | Some(Ok(0)) if !record_cache_status.is_empty() => {
-                        return Some(Handoff::of(record_cache_status, has_answered));
+                match watch.read(stream, &mut unread).await {
+                    // hyper handles an incomplete head, both at the end of the stream and on shutdown.
+                    None | Some(Ok(0)) if !unread.is_empty() => {
+                        return Some(Handoff::new(unread, has_answered));
                     }
                     None => {
-                        let _gone_already = stream.shutdown().await;
+                        let _already_closed = stream.shutdown().await;
                         return None;
                     }
                     Some(Ok(0) | Err(_)) => return None,
                     Some(Ok(_)) => {}
                 }
             }
-            Next::Read | Next::Leave => return Some(Handoff::of(record_cache_status, has_answered)),
+            Next::Read | Next::HandOff => return Some(Handoff::new(unread, has_answered)),
         }
     }
 }
 
-/// What is to be done once the answers are written.
+/// The next step once the batch is written.
 enum Next {
-    /// Answer the rest of what came.
+    /// Answer further requests that have been read.
     Answer,
-    /// Ask about the page that is wanted next.
-    Ask,
-    /// Read more.
+    /// Look up the page of the next request, which is not in the caches.
+    LookUp,
     Read,
-    /// Leave the rest to hyper.
-    Leave,
+    HandOff,
 }
 
-struct Lane<'a> {
-    edge: &'a EdgeState,
-    memory: &'a mut Memory,
-    seat: &'a Arc<Connection>,
-    answers: Answers,
-    today: DateCache,
+struct FastPath<'a> {
+    state: &'a EdgeState,
+    cache: &'a mut ConnectionCache,
+    connection: &'a Arc<Connection>,
+    batch: ResponseBatch,
+    date: DateCache,
 }
 
-impl Lane<'_> {
-    /// Answers what can be answered at once of what came; gives how many bytes that was.
-    fn answer(&mut self, record_cache_status: &[u8]) -> (usize, Next) {
+impl FastPath<'_> {
+    /// Answers requests from the caches as long as that is possible. Returns how many bytes are answered.
+    fn answer_cached(&mut self, unread: &[u8]) -> (usize, Next) {
         let mut at = 0;
-        while at < record_cache_status.len() {
-            if self.answers.is_full() {
+        while at < unread.len() {
+            if self.batch.is_full() {
                 return (at, Next::Answer);
             }
-            let (asked, len) = match head::read(&record_cache_status[at..]) {
-                Head::Plain(asked, len) => (asked, len),
-                Head::Beginning => break,
-                Head::Other => return (at, Next::Leave),
+            let (request, len) = match request_head::parse(&unread[at..]) {
+                ParsedHead::Simple(request, len) => (request, len),
+                ParsedHead::Partial => break,
+                ParsedHead::Other => return (at, Next::HandOff),
             };
             let now = Instant::now();
-            let Some(found) = self.find(&asked, now) else { return (at, Next::Ask) };
-            self.add(&asked, &found, now);
+            let Some(found) = self.find_cached(&request, now) else { return (at, Next::LookUp) };
+            self.add(&request, &found, now);
             at += len;
         }
         (at, Next::Read)
     }
 
-    fn find(&mut self, asked: &Plain<'_>, now: Instant) -> Option<Found> {
-        let wanted = asked.wanted();
-        if let Some(form) = forms::find(self.edge, self.memory, &wanted, asked.accept_language, now) {
+    fn find_cached(&mut self, request: &SimpleRequest<'_>, now: Instant) -> Option<Found> {
+        let page = request.page_request();
+        if let Some(form) = forms::page_lookup::find_cached(self.state, &page, request.accept_language, now) {
             return Some(Found::Form(form));
         }
-        page_lookup::find(self.edge, self.memory, &wanted, now).map(Found::Page)
+        page_lookup::find_cached(self.state, self.cache, &page, now).map(Found::Page)
     }
 
-    /// Answers the first request of what came, though it may take a while; gives its length, or `None` if it isn't
-    /// simply answered with a page.
-    async fn ask(&mut self, record_cache_status: &[u8]) -> Option<usize> {
-        let Head::Plain(asked, len) = head::read(record_cache_status) else { return None };
-        let _busy = self.seat.begin_response();
-        let wanted = asked.wanted();
-        let found = match forms::ask(self.edge, &wanted, asked.accept_language).await {
+    /// Answers the first request in `unread`, waiting for a lookup if necessary. Returns the request's length, or `None`
+    /// if the answer is not a page.
+    async fn answer_next(&mut self, unread: &[u8]) -> Option<usize> {
+        let ParsedHead::Simple(request, len) = request_head::parse(unread) else { return None };
+        let _active = self.connection.begin_response();
+        let page = request.page_request();
+        let found = match forms::page_lookup::find(self.state, &page, request.accept_language).await {
             Some(form) => Found::Form(form),
-            None => Found::Page(page_lookup::ask(self.edge, &wanted).await?),
+            None => Found::Page(page_lookup::find(self.state, &page).await?),
         };
-        self.add(&asked, &found, Instant::now());
+        self.add(&request, &found, Instant::now());
         Some(len)
     }
 
-    fn add(&mut self, asked: &Plain<'_>, found: &Found, now: Instant) {
-        self.seat.begin();
-        let accepted = Accepted::of(asked.accept_encoding.into_iter());
-        let DateCache { text: date, second, .. } = self.today.at(now, &self.edge.clock);
-        let kept = asked.request_id.filter(|id| web::is_valid_request_id(id));
-        let new = kept.is_none().then(|| new_request_id(&self.edge.rng));
-        let request_id = kept.or(new.as_ref().map(<[u8; 32]>::as_slice)).unwrap_or_default();
-        let saying = ResponseMeta { is_get: asked.is_get, request_id, date };
+    fn add(&mut self, request: &SimpleRequest<'_>, found: &Found, now: Instant) {
+        self.connection.record_request();
+        let accepted = Accepted::from_values(request.accept_encoding.into_iter());
+        let DateCache { text: date, second, .. } = self.date.at(now, &self.state.clock);
+        let received = request.request_id.filter(|id| web::is_valid_request_id(id));
+        let generated = received.is_none().then(|| new_request_id(&self.state.rng));
+        let request_id = received.or(generated.as_ref().map(<[u8; 32]>::as_slice)).unwrap_or_default();
+        let meta = ResponseMeta { is_get: request.is_get, request_id, date };
         match found {
-            Found::Page(hit) => {
-                let chosen = SelectedBody::of(&hit.page, accepted, asked.if_none_match.into_iter());
-                self.answers.add_page(hit, &chosen, &saying);
+            Found::Page(page) => {
+                let etags = request.if_none_match.into_iter();
+                let response = self.state.page_responder.respond(page, request.is_get, accepted, etags);
+                self.batch.add(&response, &meta);
             }
             Found::Form(page) => {
-                let body = self.edge.forms.fill(page, accepted, *second);
-                self.answers.add_form(page.lines(), &body, &saying);
+                let (body, is_gzip) = self.state.form_renderer.fill(page, accepted, *second);
+                self.batch.add(&page.response(&body, is_gzip), &meta);
             }
         }
     }
 }
 
-/// Waits for a connection without losing sight of its seat.
-pub(super) struct Watched<'a> {
-    pub(super) seat: &'a Connection,
-    waker: Option<Waker>,
-}
+#[cfg(test)]
+mod tests {
+    use service::config::{Sources, load};
+    use store::subdomains::Site;
+    use tokio::io::AsyncReadExt;
+    use uuid::Uuid;
 
-impl Watched<'_> {
-    /// Reads more; `None` once the connection is to end.
-    async fn read(
-        &mut self,
-        stream: &mut TcpStream,
-        record_cache_status: &mut Vec<u8>,
-    ) -> Option<io::Result<usize>> {
-        poll_fn(|cx| match self.seat.wish(&mut self.waker, cx) {
-            Disposition::Stay => pin!(stream.read_buf(record_cache_status)).poll(cx).map(Some),
-            Disposition::Leave | Disposition::Cut => Poll::Ready(None),
-        })
-        .await
-    }
+    use super::*;
+    use crate::config::{Config, DEFAULTS};
+    use crate::sites::pages::rendered_page::RenderedPage;
+    use crate::transport::connections::ConnectionTable;
 
-    /// What comes of `work`; `None` if the connection is to end at once.
-    pub(super) async fn until_cut<F: Future>(&mut self, mut work: Pin<&mut F>) -> Option<F::Output> {
-        poll_fn(|cx| match self.seat.wish(&mut self.waker, cx) {
-            Disposition::Stay | Disposition::Leave => work.as_mut().poll(cx).map(Some),
-            Disposition::Cut => Poll::Ready(None),
-        })
-        .await
+    #[tokio::test]
+    async fn answers_over_a_stream_other_than_tcp_and_hands_off_the_rest() {
+        let blobs = sandbox::test::folder();
+        let set = vec![
+            format!("blobs.url={}", blobs.path().display()),
+            "http.base_url=http://localhost:8080".to_owned(),
+            "http.sites_domain=localhost".to_owned(),
+            "secrets.edge_token=0123456789abcdef".to_owned(),
+        ];
+        let config: Config = load(DEFAULTS, &Sources { set, ..Sources::default() }).unwrap().config;
+        let state = EdgeState::new(&config).unwrap();
+        let subdomain_id = Uuid::from_u128(1);
+        let site = Site { subdomain_id, claimed: true, suspended: false, moved_to: None };
+        state.sites.insert("quiet-otter", site).await;
+        let page = RenderedPage::new(Uuid::from_u128(2), "<p>hello</p>".to_owned());
+        state.pages.insert(subdomain_id, domain::pages::INDEX, page).await;
+
+        let (mut client, mut server) = tokio::io::duplex(1_024);
+        let table = ConnectionTable::new(config.connections.clone());
+        let (guard, mut cache) = (table.insert(Instant::now()), ConnectionCache::default());
+        let get = "GET / HTTP/1.1\r\nHost: quiet-otter.localhost\r\n\r\n";
+        let post = "POST / HTTP/1.1\r\nHost: quiet-otter.localhost\r\n\r\n";
+        let exchange = async {
+            client.write_all([get, get, post].concat().as_bytes()).await.unwrap();
+            let mut received = Vec::new();
+            while String::from_utf8_lossy(&received).matches("</p>").count() < 2 {
+                assert_ne!(client.read_buf(&mut received).await.unwrap(), 0);
+            }
+            String::from_utf8(received).unwrap()
+        };
+        let served = serve(&mut server, &state, &mut cache, &guard.connection);
+        let (handoff, received) = tokio::join!(served, exchange);
+        assert_eq!(received.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{received}");
+        assert_eq!(received.matches("x-cache: hit\r\n").count(), 2, "{received}");
+        assert_eq!(handoff.unwrap().unread, post.as_bytes());
     }
 }

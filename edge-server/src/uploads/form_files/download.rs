@@ -1,5 +1,5 @@
-//! Fetching a file of a submission: by its id to an address that is good for a minute, and there as bytes to be
-//! saved. They are a stranger's: nothing of them is shown or run here, whatever they are.
+//! Downloads of submitted files: a redirect to a short-lived signed URL, and the bytes there. The content is untrusted, so
+//! it is only sent as a download, never displayed or run.
 
 use axum::extract::{RawQuery, Request, State};
 use axum::response::{IntoResponse, Response};
@@ -12,49 +12,49 @@ use store::served_files::ServedFile;
 use uuid::Uuid;
 use web::{Code, Path, Problem};
 
-use crate::sites::files::file_body;
 use crate::state::EdgeState;
 
 const POLICY: &str = "default-src 'none'; sandbox";
 
-/// `GET /api/forms/{id}/files/{oid}`: on to where the file can be fetched for a minute.
-pub(crate) async fn fetch(
-    State(edge): State<EdgeState>,
+/// `GET /api/forms/{id}/files/{oid}`: redirects to the download.
+pub(crate) async fn redirect(
+    State(state): State<EdgeState>,
     Path((form_id, id)): Path<(Uuid, Uuid)>,
 ) -> Result<Response, Problem> {
-    let file = find(&edge, Some(form_id), id).await?;
-    let within = chrono::TimeDelta::from_std(edge.form_rules.download_within).unwrap_or_default();
-    let expires_at = (edge.clock.now() + within).timestamp();
+    let file = find(&state, Some(form_id), id).await?;
+    let ttl = chrono::TimeDelta::from_std(state.form_settings.download_url_ttl).unwrap_or_default();
+    let expires_at = (state.clock.now() + ttl).timestamp();
     let ticket = Ticket { id, size_bytes: file.size_bytes, expires_at };
-    let location = format!("{}{}", edge.addresses.base(), edge.uploads.download_address(&ticket));
+    let location = format!("{}{}", state.addresses.base(), state.upload_urls.download_path(&ticket));
     Ok((StatusCode::FOUND, [(header::LOCATION, location), (header::CACHE_CONTROL, "no-store".to_owned())])
         .into_response())
 }
 
 /// `GET /downloads/{id}`: the bytes.
 pub(crate) async fn download(
-    State(edge): State<EdgeState>,
+    State(state): State<EdgeState>,
     Path(id): Path<Uuid>,
     RawQuery(query): RawQuery,
     request: Request,
 ) -> Result<Response, Problem> {
-    let ticket = edge.uploads.read_download(id, query.as_deref().unwrap_or_default(), edge.clock.now());
-    ticket.map_err(|why| {
-        let detail = match why {
-            Refused::Forged => "this address is not as it was given out",
-            Refused::Expired => "this address was good for a minute; go back to where it came from",
+    let ticket =
+        state.upload_urls.verify_download(id, query.as_deref().unwrap_or_default(), state.clock.now());
+    ticket.map_err(|error| {
+        let detail = match error {
+            Refused::Forged => "this address was changed after it was issued",
+            Refused::Expired => "this address has expired; follow the original link again",
         };
         Problem::new(Code::Forbidden, detail)
     })?;
-    // Once more: it may have been deleted meanwhile.
-    let file = find(&edge, None, id).await?;
-    let (asked, _) = request.into_parts();
-    Ok(file_body::send(&edge, &file, &asked, headers_of(&file)).await)
+    // The file may have been deleted since the redirect.
+    let file = find(&state, None, id).await?;
+    let (request, _body) = request.into_parts();
+    Ok(state.file_bodies.respond(&file, &request, response_headers(&file)).await)
 }
 
-async fn find(edge: &EdgeState, form_id: Option<Uuid>, id: Uuid) -> Result<ServedFile, Problem> {
+async fn find(state: &EdgeState, form_id: Option<Uuid>, id: Uuid) -> Result<ServedFile, Problem> {
     let find = async |conn: &mut Conn| Ok(store::form_files::find_downloadable(conn, form_id, id).await?);
-    let file = edge.ask(find).await?;
+    let file = state.db.query(find).await?;
     let file = file.ok_or_else(|| Problem::new(Code::NotFound, "there is no such file"))?;
     if file.is_suspended {
         let status = StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS;
@@ -63,7 +63,7 @@ async fn find(edge: &EdgeState, form_id: Option<Uuid>, id: Uuid) -> Result<Serve
     Ok(file)
 }
 
-fn headers_of(file: &ServedFile) -> HeaderMap {
+fn response_headers(file: &ServedFile) -> HeaderMap {
     let text = HeaderValue::from_static;
     let mut headers = HeaderMap::with_capacity(10);
     headers.insert(header::CONTENT_TYPE, text(UNKNOWN));

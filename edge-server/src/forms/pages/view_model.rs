@@ -1,4 +1,4 @@
-//! A form's fields as its page asks them: with what was answered so far, and what is wrong with it.
+//! The view model of a form's page: fields with previous answers and errors.
 
 use domain::FieldError;
 use domain::answers::Answers;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::languages::{Messages, size};
 
-/// One field, as the template asks it.
+/// A field, as the template renders it.
 #[derive(Debug, Serialize)]
 pub(crate) struct FieldModel<'a> {
     id: String,
@@ -19,20 +19,20 @@ pub(crate) struct FieldModel<'a> {
     #[serde(rename = "type")]
     kind: FieldType,
     required: bool,
-    /// Browsers are to insist on an answer.
+    /// Whether browsers require an answer.
     must: bool,
     placeholder: &'a str,
     options: Vec<Choice<'a>>,
     value: String,
     ticked: bool,
-    /// Attributes that hold numbers alone.
+    /// HTML attributes with numbers only.
     limits: String,
     accept: Option<&'a str>,
     autocomplete: Option<&'static str>,
-    /// What files are taken, where not all are.
+    /// The accepted file types, if not all are.
     kinds: String,
     hint: String,
-    kept: Option<Kept>,
+    uploaded: Option<UploadedFile>,
     error: Option<String>,
     described_by: String,
 }
@@ -43,94 +43,112 @@ struct Choice<'a> {
     chosen: bool,
 }
 
-/// A file that has come already, with answers that were not right.
+/// A file that was uploaded with answers that had errors.
 #[derive(Debug, Serialize)]
-struct Kept {
+struct UploadedFile {
     id: Uuid,
-    said: String,
+    text: String,
 }
 
-/// What is wrong with one answer, as the summary says it.
+/// An error in an answer, as the summary lists it.
 #[derive(Debug, Serialize)]
-pub(crate) struct Mistake<'a> {
+pub(crate) struct FieldErrorModel<'a> {
     id: String,
     label: &'a str,
     message: String,
 }
 
-/// What is known of the answers so far.
-pub(crate) struct FormModel<'a> {
-    pub(crate) words: &'a Messages,
-    pub(crate) given: &'a Answers,
-    pub(crate) wrong: &'a [FieldError],
+/// Answers and errors that a form is shown with.
+#[derive(Debug, Default)]
+pub(crate) struct Prefill<'a> {
+    pub(crate) answers: Answers,
+    pub(crate) errors: &'a [FieldError],
     pub(crate) files: &'a [WaitingFile],
-    /// Most bytes of a file of a field that says nothing.
+    /// The token of the submitted page, so that the time trap measures from its first display.
+    pub(crate) token: Option<&'a str>,
+}
+
+/// The input of the view model.
+pub(crate) struct FormModel<'a> {
+    pub(crate) messages: &'a Messages,
+    pub(crate) prefill: &'a Prefill<'a>,
+    /// Size limit of files of fields without one.
     pub(crate) max_file_bytes: u64,
 }
 
 impl FormModel<'_> {
-    pub(crate) fn question<'a>(&self, field: &'a Field) -> FieldModel<'a> {
-        let given = self.given.get(&field.name);
+    /// Returns the model of a field.
+    pub(crate) fn field<'a>(&self, field: &'a Field) -> FieldModel<'a> {
+        let answer = self.prefill.answers.get(&field.name);
         let id = id_of(field);
-        let error =
-            self.wrong.iter().find(|one| one.field == field.name).map(|one| self.sentence(field, one));
+        let error = self
+            .prefill
+            .errors
+            .iter()
+            .find(|one| one.field == field.name)
+            .map(|one| self.message(field, one));
         let is_file = field.kind == FieldType::File;
-        let described = [(error.is_some(), "error"), (is_file, "hint")];
-        let described = described.iter().filter(|(is, _)| *is).map(|(_, what)| format!("{id}-{what}"));
-        let described_by = described.collect::<Vec<_>>().join(" ");
-        let kept = self.kept(field);
+        let descriptions = [(error.is_some(), "error"), (is_file, "hint")];
+        let descriptions = descriptions.iter().filter(|(is_shown, _)| *is_shown);
+        let descriptions = descriptions.map(|(_, suffix)| format!("{id}-{suffix}"));
+        let described_by = descriptions.collect::<Vec<_>>().join(" ");
+        let uploaded = self.uploaded(field);
         FieldModel {
             name: &field.name,
             label: &field.label,
             kind: field.kind,
             required: field.required,
-            must: field.required && field.show_if.is_none() && kept.is_none(),
+            must: field.required && field.show_if.is_none() && uploaded.is_none(),
             placeholder: field.placeholder.as_deref().unwrap_or_default(),
             options: field
                 .options
                 .iter()
-                .map(|text| Choice { text, chosen: is_chosen(given, text) })
+                .map(|text| Choice { text, chosen: is_chosen(answer, text) })
                 .collect(),
-            value: given.map(text_of).unwrap_or_default(),
-            ticked: given == Some(&Value::Bool(true)),
+            value: answer.map(text_of).unwrap_or_default(),
+            ticked: answer == Some(&Value::Bool(true)),
             limits: limits(field),
             accept: field.accept.as_deref().filter(|_| is_file),
             autocomplete: autocomplete(field),
             kinds: field.accept.as_deref().filter(|_| is_file).map(kinds).unwrap_or_default(),
             hint: if is_file { self.hint(field) } else { String::new() },
-            kept,
+            uploaded,
             error,
             described_by,
             id,
         }
     }
 
-    /// What is wrong, in the order of the fields.
-    pub(crate) fn mistakes<'a>(&self, fields: &'a [Field]) -> Vec<Mistake<'a>> {
-        let of = |field: &'a Field| {
-            let error = self.wrong.iter().find(|one| one.field == field.name)?;
-            Some(Mistake { id: id_of(field), label: &field.label, message: self.sentence(field, error) })
+    /// Returns the errors in the order of the fields.
+    pub(crate) fn errors<'a>(&self, fields: &'a [Field]) -> Vec<FieldErrorModel<'a>> {
+        let error_of = |field: &'a Field| {
+            let error = self.prefill.errors.iter().find(|one| one.field == field.name)?;
+            Some(FieldErrorModel {
+                id: id_of(field),
+                label: &field.label,
+                message: self.message(field, error),
+            })
         };
-        fields.iter().filter_map(of).collect()
+        fields.iter().filter_map(error_of).collect()
     }
 
-    fn sentence(&self, field: &Field, error: &FieldError) -> String {
+    fn message(&self, field: &Field, error: &FieldError) -> String {
         if error.code == "file_size" && field.max_file_size.is_none() {
             let capped = Field { max_file_size: Some(self.max_file_bytes), ..field.clone() };
-            return self.words.about(&capped, error.code).unwrap_or_default();
+            return self.messages.error(&capped, error.code).unwrap_or_default();
         }
-        self.words.about(field, error.code).unwrap_or_else(|| error.message.clone())
+        self.messages.error(field, error.code).unwrap_or_else(|| error.message.clone())
     }
 
     fn hint(&self, field: &Field) -> String {
         let bytes = field.max_file_size.unwrap_or(u64::MAX).min(self.max_file_bytes);
-        self.words.page.file_size.replace("{size}", &size(bytes))
+        self.messages.page.file_size.replace("{size}", &size(bytes))
     }
 
-    fn kept(&self, field: &Field) -> Option<Kept> {
-        let id: Uuid = self.given.get(&field.name)?.as_str()?.parse().ok()?;
-        let file = self.files.iter().find(|file| file.id == id && file.field == field.name)?;
-        Some(Kept { id, said: self.words.page.file_kept.replace("{name}", &file.filename) })
+    fn uploaded(&self, field: &Field) -> Option<UploadedFile> {
+        let id: Uuid = self.prefill.answers.get(&field.name)?.as_str()?.parse().ok()?;
+        let file = self.prefill.files.iter().find(|file| file.id == id && file.field == field.name)?;
+        Some(UploadedFile { id, text: self.messages.page.file_stored.replace("{name}", &file.filename) })
     }
 }
 
@@ -146,16 +164,16 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-fn is_chosen(given: Option<&Value>, option: &str) -> bool {
-    match given {
+fn is_chosen(answer: Option<&Value>, option: &str) -> bool {
+    match answer {
         Some(Value::String(text)) => text == option,
         Some(Value::Array(chosen)) => chosen.iter().any(|one| one == option),
         _ => false,
     }
 }
 
-/// What browsers check as we do. They count other units than we do in rare letters, so a limit is only told to them
-/// where theirs can't be stricter; a `pattern` is written for another engine, and stays ours.
+/// Returns the limits that browsers check too. They count UTF-16 units, so a length limit is doubled: the browser must not
+/// be stricter than the server. A `pattern` is for another regex engine and stays on the server.
 fn limits(field: &Field) -> String {
     let mut limits = String::new();
     let mut add = |name: &str, limit: Option<String>| {
@@ -171,7 +189,7 @@ fn limits(field: &Field) -> String {
     limits
 }
 
-/// An `accept` as people read it: `.pdf,image/png` is `PDF, PNG`.
+/// Formats an `accept` for people: `.pdf,image/png` becomes `PDF, PNG`.
 fn kinds(accept: &str) -> String {
     let kind = |entry: &str| match entry.split_once('/') {
         Some((_, subtype)) if subtype.len() <= 5 && subtype != "*" => subtype.to_uppercase(),
@@ -182,7 +200,7 @@ fn kinds(accept: &str) -> String {
     entries.map(kind).collect::<Vec<_>>().join(", ")
 }
 
-/// What browsers may fill in by themselves (WCAG 1.3.5).
+/// Returns the `autocomplete` token of a field (WCAG 1.3.5).
 fn autocomplete(field: &Field) -> Option<&'static str> {
     match (field.kind, field.name.to_lowercase().as_str()) {
         (FieldType::Email, _) => Some("email"),

@@ -1,4 +1,4 @@
-//! The languages a hosted form speaks, and which of them a visitor is spoken to in.
+//! The languages of hosted forms, their messages, and the choice for a visitor.
 
 use anyhow::Context;
 use domain::fields::{Field, FieldType};
@@ -21,7 +21,7 @@ impl Language {
     pub(crate) const ALL: [Self; 6] =
         [Self::English, Self::German, Self::French, Self::Spanish, Self::Japanese, Self::Arabic];
 
-    /// As it is written in `lang` attributes and `?lang=`.
+    /// Returns the code in `lang` attributes and `?lang=`.
     pub(crate) fn code(self) -> &'static str {
         match self {
             Self::English => "en",
@@ -35,35 +35,35 @@ impl Language {
 
     fn source(self) -> &'static str {
         match self {
-            Self::English => include_str!("../../locales/en.toml"),
-            Self::German => include_str!("../../locales/de.toml"),
-            Self::French => include_str!("../../locales/fr.toml"),
-            Self::Spanish => include_str!("../../locales/es.toml"),
-            Self::Japanese => include_str!("../../locales/ja.toml"),
-            Self::Arabic => include_str!("../../locales/ar.toml"),
+            Self::English => include_str!("../../../locales/en.toml"),
+            Self::German => include_str!("../../../locales/de.toml"),
+            Self::French => include_str!("../../../locales/fr.toml"),
+            Self::Spanish => include_str!("../../../locales/es.toml"),
+            Self::Japanese => include_str!("../../../locales/ja.toml"),
+            Self::Arabic => include_str!("../../../locales/ar.toml"),
         }
     }
 
-    /// The language with that tag, its region aside: `de-AT` is German.
-    pub(crate) fn tagged(tag: &str) -> Option<Self> {
+    /// Returns the language of a tag, ignoring the region: `de-AT` is German.
+    pub(crate) fn from_tag(tag: &str) -> Option<Self> {
         let primary = tag.split(['-', '_']).next().unwrap_or_default();
         Self::ALL.into_iter().find(|language| language.code().eq_ignore_ascii_case(primary))
     }
 
-    /// The one a browser likes best of those we speak (RFC 9110, 12.5.4); English if it likes none.
-    pub(crate) fn liked(headers: &HeaderMap) -> Self {
-        Self::liked_by(headers.get_all(header::ACCEPT_LANGUAGE).iter().map(HeaderValue::as_bytes))
+    /// Returns the supported language that a browser prefers (RFC 9110, 12.5.4); English if it lists none.
+    pub(crate) fn preferred(headers: &HeaderMap) -> Self {
+        Self::preferred_in(headers.get_all(header::ACCEPT_LANGUAGE).iter().map(HeaderValue::as_bytes))
     }
 
-    /// The same of the values of `Accept-Language`.
-    pub(crate) fn liked_by<'a>(values: impl Iterator<Item = &'a [u8]>) -> Self {
+    /// The same for the values of `Accept-Language`.
+    pub(crate) fn preferred_in<'a>(values: impl Iterator<Item = &'a [u8]>) -> Self {
         let texts = values.filter_map(|value| std::str::from_utf8(value).ok());
         let mut best = (0.0, Self::default());
         for item in texts.flat_map(|value| value.split(',')) {
             let (tag, parameter) = item.split_once(';').unwrap_or((item, "q=1"));
             let weight = parameter.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
-            // Of equals the first counts.
-            if let (Some(language), Some(weight)) = (Self::tagged(tag.trim()), weight)
+            // Among equal weights the first one wins.
+            if let (Some(language), Some(weight)) = (Self::from_tag(tag.trim()), weight)
                 && weight > best.0
             {
                 best = (weight, language);
@@ -73,20 +73,20 @@ impl Language {
     }
 }
 
-/// What a form says in one language.
+/// The messages of hosted forms in one language.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Messages {
     /// `ltr` or `rtl`.
     pub(crate) direction: String,
-    pub(crate) page: PageWords,
-    wrong: WrongWords,
+    pub(crate) page: PageMessages,
+    errors: ErrorMessages,
 }
 
-/// What stands on pages.
+/// Texts on pages.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PageWords {
+pub(crate) struct PageMessages {
     pub(crate) starred: String,
     pub(crate) choose: String,
     pub(crate) send: String,
@@ -102,22 +102,22 @@ pub(crate) struct PageWords {
     pub(crate) missing: String,
     pub(crate) suspended_title: String,
     pub(crate) suspended: String,
-    pub(crate) away_title: String,
-    pub(crate) away: String,
+    pub(crate) unavailable_title: String,
+    pub(crate) unavailable: String,
     pub(crate) refused_title: String,
     pub(crate) too_large: String,
     pub(crate) refused: String,
     pub(crate) file_size: String,
-    pub(crate) file_kept: String,
+    pub(crate) file_stored: String,
     pub(crate) leave_empty: String,
     pub(crate) proving: String,
     pub(crate) needs_script: String,
 }
 
-/// What can be wrong with an answer.
+/// Errors in answers.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrongWords {
+struct ErrorMessages {
     required: String,
     ticked: String,
     too_short: String,
@@ -138,57 +138,58 @@ struct WrongWords {
 }
 
 impl Messages {
-    /// What a language's file says.
+    /// Reads a language's file.
     ///
     /// # Errors
-    /// Something is missing there, or too much.
+    /// A message is missing or unknown.
     pub(crate) fn read(language: Language) -> anyhow::Result<Self> {
-        toml::from_str(language.source()).with_context(|| format!("reading the words of {}", language.code()))
+        toml::from_str(language.source())
+            .with_context(|| format!("reading the messages of {}", language.code()))
     }
 
-    /// What is wrong with the answer to a field, by the code of the error; none for a code of no answer.
-    pub(crate) fn about(&self, field: &Field, code: &str) -> Option<String> {
-        let wrong = &self.wrong;
+    /// Returns the message for an error in the answer to a field, by its code; `None` for other codes.
+    pub(crate) fn error(&self, field: &Field, code: &str) -> Option<String> {
+        let errors = &self.errors;
         let limited = |text: &str, limit: Option<String>| text.replace("{limit}", &limit.unwrap_or_default());
         let text = match code {
-            "required" if field.kind == FieldType::Checkbox => wrong.ticked.clone(),
-            "required" => wrong.required.clone(),
-            "too_short" => limited(&wrong.too_short, field.min_length.map(|limit| limit.to_string())),
+            "required" if field.kind == FieldType::Checkbox => errors.ticked.clone(),
+            "required" => errors.required.clone(),
+            "too_short" => limited(&errors.too_short, field.min_length.map(|limit| limit.to_string())),
             "too_long" => {
                 let limit = field.max_length.map_or(domain::fields::MAX_TEXT, |limit| limit as usize);
-                limited(&wrong.too_long, Some(limit.min(domain::fields::MAX_TEXT).to_string()))
+                limited(&errors.too_long, Some(limit.min(domain::fields::MAX_TEXT).to_string()))
             }
-            "pattern" => wrong.pattern.clone(),
-            "email" => wrong.email.clone(),
-            "url" => wrong.url.clone(),
-            "date" => wrong.date.clone(),
-            "tel" => wrong.tel.clone(),
-            "type" if field.kind == FieldType::Number => wrong.number.clone(),
-            "min" => limited(&wrong.min, field.min.map(|limit| limit.to_string())),
-            "max" => limited(&wrong.max, field.max.map(|limit| limit.to_string())),
-            "option" => wrong.option.clone(),
-            "nul" => wrong.letters.clone(),
-            "file" => wrong.file.clone(),
-            "file_kind" => wrong.file_kind.clone(),
-            "file_size" => wrong.file_size.replace("{size}", &size(field.max_file_size.unwrap_or_default())),
-            "type" => wrong.pattern.clone(),
+            "pattern" => errors.pattern.clone(),
+            "email" => errors.email.clone(),
+            "url" => errors.url.clone(),
+            "date" => errors.date.clone(),
+            "tel" => errors.tel.clone(),
+            "type" if field.kind == FieldType::Number => errors.number.clone(),
+            "min" => limited(&errors.min, field.min.map(|limit| limit.to_string())),
+            "max" => limited(&errors.max, field.max.map(|limit| limit.to_string())),
+            "option" => errors.option.clone(),
+            "nul" => errors.letters.clone(),
+            "file" => errors.file.clone(),
+            "file_kind" => errors.file_kind.clone(),
+            "file_size" => errors.file_size.replace("{size}", &size(field.max_file_size.unwrap_or_default())),
+            "type" => errors.pattern.clone(),
             _ => return None,
         };
         Some(text)
     }
 }
 
-/// Bytes as people write them.
+/// Formats a size for people.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")];
-    let written = |amount: f64, unit: &str| {
+    let format = |amount: f64, unit: &str| {
         let decimals = usize::from(amount < 10.0 && amount.fract() > 0.05);
         format!("{amount:.decimals$} {unit}")
     };
     UNITS
         .into_iter()
         .find(|(one, _)| bytes >= *one)
-        .map_or_else(|| format!("{bytes} B"), |(one, unit)| written(bytes as f64 / one as f64, unit))
+        .map_or_else(|| format!("{bytes} B"), |(one, unit)| format(bytes as f64 / one as f64, unit))
 }
 
 #[cfg(test)]
@@ -196,14 +197,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_language_has_every_word_with_what_is_filled_in() {
+    fn every_language_has_all_messages_with_the_same_placeholders() {
         let placeholders = |text: &str| text.matches(['{', '}']).count();
         let counts = |language| {
             let text = toml::from_str::<toml::Table>(Language::source(language)).unwrap();
             let page = text["page"].as_table().unwrap().iter();
-            let wrong = text["wrong"].as_table().unwrap().iter();
-            let words = page.chain(wrong).map(|(key, text)| (key.clone(), text.as_str().unwrap().to_owned()));
-            words.collect::<std::collections::BTreeMap<_, _>>()
+            let errors = text["errors"].as_table().unwrap().iter();
+            let messages =
+                page.chain(errors).map(|(key, text)| (key.clone(), text.as_str().unwrap().to_owned()));
+            messages.collect::<std::collections::BTreeMap<_, _>>()
         };
         let english = counts(Language::English);
         for language in Language::ALL {
@@ -216,11 +218,11 @@ mod tests {
     }
 
     #[test]
-    fn a_browser_is_spoken_to_in_the_language_it_likes_best() {
-        let liked = |value: &str| {
+    fn selects_the_language_that_the_browser_prefers() {
+        let preferred = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT_LANGUAGE, value.parse().unwrap());
-            Language::liked(&headers).code()
+            Language::preferred(&headers).code()
         };
         for (value, code) in [
             ("de-AT,de;q=0.9,en;q=0.8", "de"),
@@ -233,13 +235,13 @@ mod tests {
             ("de;q=x,,;;", "en"),
             ("*", "en"),
         ] {
-            assert_eq!(liked(value), code, "{value}");
+            assert_eq!(preferred(value), code, "{value}");
         }
-        assert_eq!(Language::liked(&HeaderMap::new()), Language::English);
+        assert_eq!(Language::preferred(&HeaderMap::new()), Language::English);
     }
 
     #[test]
-    fn sizes_are_written_as_people_do() {
+    fn formats_sizes_with_units() {
         for (bytes, written) in
             [(900, "900 B"), (2 << 20, "2 MB"), (1_572_864, "1.5 MB"), (20 << 20, "20 MB")]
         {

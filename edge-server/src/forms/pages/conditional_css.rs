@@ -1,15 +1,15 @@
-//! Which questions of a hosted form are seen: `showIf` as style rules, so that it works without JavaScript.
+//! Style rules that show or hide a form's fields by their `showIf`, so that it works without JavaScript.
 //!
-//! Only choices can be followed this way. A question that hangs on a text is always seen; whoever takes the
-//! answers leaves out what should not have been asked. Nothing an owner wrote goes into a rule: fields come
-//! in by their names, which are letters, digits, `_` and `-`, and options by their place.
+//! CSS can only depend on choices. A field that depends on text is always visible; the server ignores answers to fields that
+//! should be hidden. No text of an owner gets into a rule: fields appear by name (letters, digits, `_` and `-`), and options
+//! by index.
 
 use std::collections::BTreeMap;
 
 use domain::fields::{Field, FieldType, ShowIf};
 use serde_json::Value;
 
-/// The rules for a form's questions, which are elements with the id `ask-<name>`.
+/// Returns the rules for a form's fields, which are elements with the id `ask-<name>`.
 pub(crate) fn rules(fields: &[Field]) -> String {
     let mut conditions: BTreeMap<&str, String> = BTreeMap::new();
     let mut rules = String::new();
@@ -17,7 +17,7 @@ pub(crate) fn rules(fields: &[Field]) -> String {
         let Some(ShowIf { field: name, equals }) = &field.show_if else { continue };
         let Some(other) = fields.iter().find(|other| other.name == *name) else { continue };
         let Some(condition) = condition(other, equals) else { continue };
-        // The other question must itself be seen.
+        // The other field must be visible itself.
         let condition = format!("{condition}{}", conditions.get(name.as_str()).map_or("", String::as_str));
         rules += &format!("#ask-{0}{{display:none}}form{condition} #ask-{0}{{display:block}}\n", field.name);
         conditions.insert(&field.name, condition);
@@ -25,16 +25,16 @@ pub(crate) fn rules(fields: &[Field]) -> String {
     rules
 }
 
-/// What is true of the form element while `other` has that answer.
+/// Returns a selector of the form element that matches while `other` has this answer.
 fn condition(other: &Field, equals: &Value) -> Option<String> {
-    let place = || other.options.iter().position(|option| equals.as_str() == Some(option));
+    let index = || other.options.iter().position(|option| equals.as_str() == Some(option));
     let id = format!("#field-{}", other.name);
     match other.kind {
         FieldType::Checkbox if *equals == Value::Bool(true) => Some(format!(":has({id}:checked)")),
         FieldType::Checkbox if *equals == Value::Bool(false) => Some(format!(":not(:has({id}:checked))")),
-        // The first option is the empty one.
-        FieldType::Select => place().map(|at| format!(":has({id} option:nth-of-type({}):checked)", at + 2)),
-        FieldType::Multiselect => place().map(|at| format!(":has({id}-{}:checked)", at + 1)),
+        // The first option is empty.
+        FieldType::Select => index().map(|at| format!(":has({id} option:nth-of-type({}):checked)", at + 2)),
+        FieldType::Multiselect => index().map(|at| format!(":has({id}-{}:checked)", at + 1)),
         _ => None,
     }
 }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chain_of_conditions_is_followed_and_nothing_written_by_the_owner_gets_in() {
+    fn follows_chained_conditions_without_text_of_the_owner() {
         let fields: Vec<Field> = serde_json::from_value(json!([
             {"name": "plan", "label": "P", "type": "select", "options": ["a", "</style><script>"]},
             {"name": "more", "label": "M", "type": "checkbox",

@@ -1,0 +1,9 @@
+//! The pages of forms: renders fields, answers and errors in the visitor's language.
+
+pub(crate) mod cached_page;
+mod conditional_css;
+pub(super) mod languages;
+pub(crate) mod page;
+pub(super) mod prefill;
+pub(crate) mod renderer;
+pub(crate) mod view_model;

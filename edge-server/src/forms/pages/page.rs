@@ -1,0 +1,182 @@
+//! Renders the HTML of forms and notices, and their headers.
+
+use anyhow::Context;
+use axum::body::Body;
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use domain::fields::FieldType;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use minijinja::Environment;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use store::forms::OpenForm;
+
+use super::conditional_css;
+use super::languages::{Language, Messages};
+use super::view_model::FormModel;
+use crate::forms::redirect::redirect_target;
+
+/// The style of all forms. It is inlined, so that the page is rendered once.
+const STYLE: &str = include_str!("../../../static/form.css");
+
+/// The language and framing of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Presentation {
+    pub(crate) language: Language,
+    /// Whether the URL names the language; it is then retained after submitting.
+    pub(crate) is_language_explicit: bool,
+    /// Whether the page is shown in a frame on another page.
+    pub(crate) is_embedded: bool,
+}
+
+/// A page with one sentence instead of a form.
+#[derive(Debug)]
+pub(crate) struct Notice<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) message: &'a str,
+    /// Whether this confirms a submission.
+    pub(crate) is_thanks: bool,
+    /// A link to continue at.
+    pub(crate) redirect_url: Option<&'a str>,
+}
+
+/// A rendered page and its headers.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) html: String,
+    pub(crate) headers: HeaderMap,
+}
+
+/// The templates, and the messages of every language.
+pub(crate) struct FormTemplates {
+    templates: Environment<'static>,
+    messages: Vec<Messages>,
+}
+
+impl FormTemplates {
+    /// # Errors
+    /// A template or a language file is invalid.
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        let mut templates = Environment::new();
+        for (name, source) in [
+            ("form.html", include_str!("../../../templates/form.html")),
+            ("notice.html", include_str!("../../../templates/notice.html")),
+            ("frame.html", include_str!("../../../templates/frame.html")),
+        ] {
+            templates.add_template(name, source).with_context(|| format!("reading the template {name}"))?;
+        }
+        let messages = Language::ALL.into_iter().map(Messages::read).collect::<anyhow::Result<_>>()?;
+        Ok(Self { templates, messages })
+    }
+
+    pub(crate) fn messages(&self, language: Language) -> &Messages {
+        &self.messages[language as usize]
+    }
+
+    /// Renders a form.
+    pub(crate) fn form(
+        &self,
+        open: &OpenForm,
+        presentation: Presentation,
+        model: &FormModel<'_>,
+        token: &str,
+    ) -> Result<Page, minijinja::Error> {
+        let form = &open.form;
+        let fields: Vec<_> = form.fields.iter().map(|field| model.field(field)).collect();
+        let css = conditional_css::rules(&form.fields);
+        let context = json!({
+            "name": form.name,
+            "submit_label": form.submit_label,
+            // Without a host, so that a page shown under another name of the edge posts back to the same host.
+            "action": format!("/api/forms/{}/submit", form.id),
+            "fields": fields,
+            "errors": model.errors(&form.fields),
+            "has_required": form.fields.iter().any(|field| field.required && field.kind != FieldType::Hidden),
+            "has_files": form.fields.iter().any(|field| field.kind == FieldType::File),
+            "honeypot": form.spam.honeypot,
+            "challenge": form.spam.proof_of_work.then(|| format!("/api/forms/{}/challenge", form.id)),
+            "token": token,
+        });
+        let allowed_targets =
+            if redirect_target(open).is_some() && !presentation.is_embedded { " http: https:" } else { "" };
+        self.render("form.html", presentation, context, &css, allowed_targets)
+    }
+
+    /// Renders a notice.
+    pub(crate) fn notice(
+        &self,
+        presentation: Presentation,
+        notice: &Notice<'_>,
+    ) -> Result<Page, minijinja::Error> {
+        let context = json!({
+            "title": notice.title,
+            "message": notice.message,
+            "is_thanks": notice.is_thanks,
+            "redirect_url": notice.redirect_url,
+        });
+        self.render("notice.html", presentation, context, "", "")
+    }
+
+    fn render(
+        &self,
+        template: &str,
+        presentation: Presentation,
+        mut context: Value,
+        css: &str,
+        allowed_targets: &str,
+    ) -> Result<Page, minijinja::Error> {
+        let messages = self.messages(presentation.language);
+        let frame = json!({
+            "lang": presentation.language.code(),
+            "direction": messages.direction,
+            "t": messages.page,
+            "style": STYLE,
+            "conditional_css": css,
+            "explicit_language": presentation.is_language_explicit,
+            "embedded": presentation.is_embedded,
+        });
+        if let (Value::Object(context), Value::Object(frame)) = (&mut context, frame) {
+            context.extend(frame);
+        }
+        let html = self.templates.get_template(template)?.render(minijinja::value::Serde(&context))?;
+        Ok(Page { html, headers: headers(css, allowed_targets) })
+    }
+}
+
+impl Page {
+    pub(crate) fn into_response(self, status: StatusCode) -> Response {
+        let mut response = Response::new(Body::from(self.html));
+        *response.status_mut() = status;
+        *response.headers_mut() = self.headers;
+        response
+    }
+}
+
+/// The policy allows the edge's own scripts, the inlined styles, and framing by any page. Browsers apply `form-action` to
+/// redirects too, so a form with a redirect URL needs `allowed_targets`.
+fn headers(css: &str, allowed_targets: &str) -> HeaderMap {
+    let mut styles = hash(STYLE);
+    if !css.is_empty() {
+        styles = format!("{styles} {}", hash(css));
+    }
+    let policy = format!(
+        "default-src 'none'; script-src 'self'; style-src {styles}; img-src 'self' data:; connect-src 'self'; worker-src 'self'; \
+         form-action 'self'{allowed_targets}; base-uri 'none'; frame-ancestors *"
+    );
+    let text = HeaderValue::from_static;
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, text("text/html; charset=utf-8"));
+    // Words and base64 digits are a valid header value.
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_str(&policy).unwrap_or(text("default-src 'none'")),
+    );
+    headers.insert(header::CACHE_CONTROL, text("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, text("nosniff"));
+    headers
+}
+
+fn hash(style: &str) -> String {
+    format!("'sha256-{}'", STANDARD.encode(Sha256::digest(style)))
+}

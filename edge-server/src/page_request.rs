@@ -1,0 +1,28 @@
+//! A GET or HEAD request, reduced to what decides which page it is for.
+
+use http::{HeaderMap, Method, Uri};
+
+use crate::sites::classify_host::raw_host;
+
+/// A request for a page, as read by hyper or by the fast path.
+pub(crate) struct PageRequest<'a> {
+    /// The host as the client wrote it, with case and port.
+    pub(crate) host: &'a str,
+    pub(crate) path: &'a str,
+    /// The part after `?`, or an empty string.
+    pub(crate) query: &'a str,
+    /// GET rather than HEAD: the visitor sees the page, so it counts as a view.
+    pub(crate) is_get: bool,
+}
+
+impl<'a> PageRequest<'a> {
+    /// Reads a request parsed by hyper; `None` for other methods and for an ambiguous host.
+    pub(crate) fn new(method: &Method, uri: &'a Uri, headers: &'a HeaderMap) -> Option<Self> {
+        let is_get = *method == Method::GET;
+        if !is_get && *method != Method::HEAD {
+            return None;
+        }
+        let host = raw_host(headers, uri)?;
+        Some(Self { host, path: uri.path(), query: uri.query().unwrap_or_default(), is_get })
+    }
+}

@@ -1,0 +1,93 @@
+//! The responses to a submission: pages and redirects for browsers, JSON for API clients.
+
+use axum::response::{IntoResponse, Response};
+use domain::FieldError;
+use domain::answers::Answers;
+use domain::forms::ClosedReason;
+use domain::honeypot;
+use http::{HeaderValue, StatusCode, header};
+use store::forms::OpenForm;
+use web::{Code, Problem};
+
+use super::idempotency::Receipt;
+use super::submitted_body::{ClientKind, SubmittedBody};
+use crate::forms::closed;
+use crate::forms::pages::view_model::Prefill;
+use crate::forms::redirect::redirect_target;
+use crate::state::EdgeState;
+use crate::uploads::form_files::binding;
+
+/// Responds to one submission.
+pub(super) struct Responder<'a> {
+    pub(super) state: &'a EdgeState,
+    pub(super) body: &'a SubmittedBody,
+    pub(super) client: ClientKind,
+}
+
+impl Responder<'_> {
+    /// The response for a stored submission. Browsers are redirected, so that a reload does not submit again.
+    pub(super) fn stored(&self, open: &OpenForm, receipt: &Receipt) -> Response {
+        match (self.client, self.location(open)) {
+            (ClientKind::Browser, Some(location)) => {
+                (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
+            }
+            _ => {
+                let headers = [(header::CONTENT_TYPE, "application/json")];
+                (StatusCode::CREATED, headers, receipt.0.clone()).into_response()
+            }
+        }
+    }
+
+    /// The redirect URL unless the form is embedded, otherwise its thank-you page.
+    fn location(&self, open: &OpenForm) -> Option<HeaderValue> {
+        let presentation = self.body.presentation;
+        let url = redirect_target(open).filter(|_| !presentation.is_embedded);
+        let thanks = || format!("/f/{}/thanks{}", open.form.id, presentation.query());
+        HeaderValue::from_str(&url.map_or_else(thanks, String::from)).ok()
+    }
+
+    /// The stored response to an earlier call with the same idempotency key.
+    pub(super) fn replayed(&self, open: &OpenForm, receipt: &Receipt) -> Response {
+        let mut response = self.stored(open, receipt);
+        response.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
+        response
+    }
+
+    /// The form with the answers and their errors.
+    pub(super) async fn invalid(
+        &self,
+        open: &OpenForm,
+        answers: Answers,
+        errors: Vec<FieldError>,
+    ) -> Result<Response, Problem> {
+        if self.client == ClientKind::Api {
+            return Err(Problem::validation(errors));
+        }
+        let files = binding::find_unbound(self.state, open, &answers).await?;
+        // The token of the first display, so that a quick correction does not look like a robot.
+        let token = self.body.field(honeypot::fields::TOKEN);
+        let prefill = Prefill { answers, errors: &errors, files: &files, token };
+        let now = self.state.clock.now();
+        Ok(self.state.form_renderer.form(open, self.body.presentation, &prefill, now))
+    }
+
+    pub(super) fn closed(&self, open: &OpenForm, reason: ClosedReason) -> Result<Response, Problem> {
+        match self.client {
+            ClientKind::Browser => Ok(self.state.form_renderer.closed(open, self.body.presentation, reason)),
+            ClientKind::Api => Err(closed::problem(reason)),
+        }
+    }
+
+    pub(super) fn duplicate(&self, open: &OpenForm) -> Result<Response, Problem> {
+        let (renderer, presentation) = (&self.state.form_renderer, self.body.presentation);
+        let message = &renderer.messages(presentation).page.duplicate;
+        match self.client {
+            ClientKind::Browser => {
+                Ok(renderer.notice(presentation, StatusCode::CONFLICT, &open.form.name, message))
+            }
+            ClientKind::Api => {
+                Err(Problem::new(Code::DuplicateSubmission, "These answers were received before."))
+            }
+        }
+    }
+}

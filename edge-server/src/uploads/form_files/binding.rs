@@ -1,0 +1,96 @@
+//! Binds uploaded files to a submission.
+
+use domain::FieldError;
+use domain::answers::Answers;
+use domain::fields::{Field, FieldType};
+use store::Conn;
+use store::form_files::WaitingFile;
+use store::forms::OpenForm;
+use uuid::Uuid;
+use web::Problem;
+
+use super::errors::{storage_full, unknown_file};
+use crate::state::EdgeState;
+
+/// Returns the fields answered with files, and the files' ids.
+///
+/// # Errors
+/// An answer is not an object id.
+pub(crate) fn submitted_files<'a>(
+    fields: &'a [Field],
+    answers: &Answers,
+) -> Result<Vec<(&'a Field, Uuid)>, Vec<FieldError>> {
+    let (mut files, mut errors) = (Vec::new(), Vec::new());
+    for field in fields.iter().filter(|field| field.kind == FieldType::File) {
+        let Some(answer) = answers.get(&field.name).and_then(|answer| answer.as_str()) else { continue };
+        match answer.parse::<Uuid>() {
+            Ok(id) => files.push((field, id)),
+            Err(_) => errors.push(unknown_file(field)),
+        }
+    }
+    if errors.is_empty() { Ok(files) } else { Err(errors) }
+}
+
+/// Returns an error for each file that is not an unbound file of its field.
+pub(crate) async fn missing_files(
+    conn: &mut Conn,
+    open: &OpenForm,
+    files: &[(&Field, Uuid)],
+) -> Result<Vec<FieldError>, Problem> {
+    let ids: Vec<Uuid> = files.iter().map(|(_, id)| *id).collect();
+    let unbound = store::form_files::list_waiting(conn, open.account_id, open.form.id, &ids).await?;
+    let is_unbound =
+        |(field, id): &(&Field, Uuid)| unbound.iter().any(|file| file.id == *id && file.field == field.name);
+    Ok(files.iter().filter(|file| !is_unbound(file)).map(|(field, _)| unknown_file(field)).collect())
+}
+
+/// Binds files to a submission in its transaction. If the submission is spam and not counted, its files are discarded.
+/// Returns an error for each file that is not an unbound file of its field.
+///
+/// # Errors
+/// The account has no storage left.
+pub(crate) async fn bind(
+    conn: &mut Conn,
+    open: &OpenForm,
+    submission_id: Uuid,
+    files: &[(&Field, Uuid)],
+    is_counted: bool,
+) -> Result<Vec<FieldError>, Problem> {
+    let (mut bytes, mut errors) = (0, Vec::new());
+    for (field, id) in files {
+        let file = (field.name.as_str(), *id);
+        let found = if is_counted {
+            store::form_files::bind(conn, open.account_id, (open.form.id, submission_id), file, true).await?
+        } else {
+            let is_discarded = store::form_files::discard(conn, open.account_id, open.form.id, file).await?;
+            is_discarded.then_some(0)
+        };
+        match found {
+            Some(size) => bytes += size,
+            None => errors.push(unknown_file(field)),
+        }
+    }
+    let limit = open.plan.limits().storage_bytes;
+    if bytes > 0 && !store::usage::reserve_bytes(conn, open.account_id, bytes, limit).await? {
+        return Err(storage_full());
+    }
+    Ok(errors)
+}
+
+/// Returns the unbound files among answers that had errors.
+pub(crate) async fn find_unbound(
+    state: &EdgeState,
+    open: &OpenForm,
+    answers: &Answers,
+) -> Result<Vec<WaitingFile>, Problem> {
+    let fields = open.form.fields.iter().filter(|field| field.kind == FieldType::File);
+    let ids: Vec<Uuid> =
+        fields.filter_map(|field| answers.get(&field.name)?.as_str()?.parse().ok()).collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let list = async |conn: &mut Conn| {
+        Ok(store::form_files::list_waiting(conn, open.account_id, open.form.id, &ids).await?)
+    };
+    state.db.query(list).await
+}
