@@ -5,7 +5,7 @@
   const src = new URL(`/f/${encodeURIComponent(form)}?embed=1`, home);
   const lang = script.dataset.lang;
   if (lang) src.searchParams.set("lang", lang);
-  // Of the page's own address only where visitors came from, and what it means for the form.
+  // From the page's own URL only campaign parameters and prefilled fields are passed on.
   for (const [name, value] of new URLSearchParams(location.search)) {
     if (/^(utm_\w+|ref|gclid|fbclid|msclkid|ttclid)$/.test(name)) src.searchParams.set(name, value);
     else if (/^f_./.test(name)) src.searchParams.set(name.slice(2), value);
@@ -43,7 +43,7 @@
     box.append(open, dialog);
   }
   const put = () => {
-    // Nothing shows in a head.
+    // Nothing is displayed in a head.
     if (!place || place === document.head) document.body.append(box);
     else script.after(box);
   };

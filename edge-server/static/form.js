@@ -1,7 +1,7 @@
-// What a hosted form does on top of what it does without script: it tells a page that frames it how high it is and
-// when it was sent, keeps an impatient second click from sending it twice, and works out a proof where one is asked for.
+// The script of a hosted form, which also works without it: reports the page's height and the submission to an embedding
+// page, prevents a second click from submitting twice, and solves a proof of work if the form requires one.
 const framed = window.parent !== window;
-// Whoever frames the form may hear this: how high it is, and that it was sent.
+// Any embedding page may receive the height and the submission.
 const tell = (message) => framed && parent.postMessage({ v: "wr1", ...message }, "*");
 
 const page = document.documentElement;
@@ -21,7 +21,7 @@ if (wrong) {
 
 const form = document.querySelector("form");
 if (form) {
-  // A field may be called `submit` or `dataset`, and then stands where the form's own would: it is asked for neither.
+  // A field named `submit` or `dataset` hides the form's own property, so neither is read from the form.
   const button = document.querySelector("form button");
   const proof = document.querySelector("form input[name='form.proof']");
   const attribute = (name) => Element.prototype.getAttribute.call(form, name);
@@ -42,14 +42,14 @@ if (form) {
     said.textContent = "";
     HTMLFormElement.prototype.submit.call(form);
   });
-  // Back from the next page, which may not have come. A proof is good once.
+  // The visitor navigated back. A proof can be used once.
   addEventListener("pageshow", ({ persisted }) => {
     rest(false);
     if (persisted && proof) proof.value = "";
   });
 }
 
-/** A proof; empty if none can be had, which whoever takes the form will see to. */
+/** Returns a proof, or an empty string if none can be computed; the server then rejects or flags the submission. */
 async function work(address) {
   try {
     let answer = await fetch(address);

@@ -1,4 +1,4 @@
-// Works out a proof beside the page, which stays as quick as it was. What can't be worked out is empty.
+// Solves a proof of work in a worker, so that the page stays responsive. Returns an empty string if it fails.
 onmessage = ({ data }) => solve(data).then(postMessage, () => postMessage(""));
 
 async function solve({ challenge, puzzles, bits }) {
