@@ -3,6 +3,8 @@
 use contract::Change;
 use http::{Method, StatusCode};
 use serde_json::json;
+use store::forms::Form;
+use store::mails::Kind;
 
 use crate::client::Answer;
 use crate::harness::Edge;
