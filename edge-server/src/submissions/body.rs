@@ -3,8 +3,8 @@
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use domain::answers::Answers;
-use domain::submissions::BYTES_MAX;
 use domain::honeypot;
+use domain::submissions::BYTES_MAX;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use sha2::{Digest, Sha256};
 use store::forms::OpenForm;

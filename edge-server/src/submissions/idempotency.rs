@@ -5,8 +5,8 @@
 
 use chrono::{DateTime, Utc};
 use domain::FieldError;
-use domain::idempotency::{CallId, is_key};
 use domain::encryption::{MasterKey, NONCE_BYTES};
+use domain::idempotency::{CallId, is_key};
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

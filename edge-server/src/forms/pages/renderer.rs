@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use domain::forms::ClosedReason;
 use domain::encryption::MasterKey;
+use domain::forms::ClosedReason;
 use http::StatusCode;
 use store::forms::OpenForm;
 use url::Url;
@@ -58,7 +58,12 @@ impl FormRenderer {
     }
 
     /// Returns the page of a form that accepts no submissions.
-    pub(crate) fn closed(&self, open: &OpenForm, presentation: Presentation, reason: ClosedReason) -> Response {
+    pub(crate) fn closed(
+        &self,
+        open: &OpenForm,
+        presentation: Presentation,
+        reason: ClosedReason,
+    ) -> Response {
         let messages = &self.messages(presentation).page;
         let message = match reason {
             ClosedReason::Closed => &messages.closed,
