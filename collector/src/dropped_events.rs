@@ -11,7 +11,6 @@ use domain::tracking::Dropped;
 use service::{Clock, Shutdown, metrics};
 use store::Db;
 use store::dropped_events::DroppedEvents as DroppedEventsRow;
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use uuid::Uuid;
 
 /// The API shows the last 24 hours, counted by whole hours.
@@ -46,8 +45,7 @@ impl DroppedEvents {
 
     /// Flushes the sums every `interval`, and once more at shutdown.
     pub(crate) async fn run(self, interval: Duration, shutdown: Shutdown) -> anyhow::Result<()> {
-        let mut ticks = interval_at(Instant::now() + interval, interval);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = service::ticks_after(interval, interval);
         loop {
             let stopped = shutdown.unless_requested(ticks.tick()).await.is_none();
             if let Err(error) = self.flush().await {

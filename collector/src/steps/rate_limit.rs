@@ -6,7 +6,6 @@ use std::time::Duration;
 use cache::{ApproximateLimiter, Rule};
 use domain::tracking::Dropped;
 use service::{Clock, Shutdown};
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::incoming_event::IncomingEvent;
 
@@ -38,8 +37,7 @@ impl RateLimit {
 
     /// Exchanges counts with the other collectors until shutdown.
     pub(crate) async fn share_counts(self, clock: Clock, shutdown: Shutdown) -> anyhow::Result<()> {
-        let mut ticks = interval_at(Instant::now() + SHARE_INTERVAL, SHARE_INTERVAL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = service::ticks_after(SHARE_INTERVAL, SHARE_INTERVAL);
         while shutdown.unless_requested(ticks.tick()).await.is_some() {
             self.0.share_counts(clock.now()).await;
         }

@@ -47,8 +47,7 @@ impl Progress {
     }
 
     async fn report(&self, app: &App, account_id: Uuid, deploy_id: Uuid, stop: &Notify) {
-        let mut ticks = tokio::time::interval(app.deploys.progress_interval);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut ticks = service::ticks(app.deploys.progress_interval);
         loop {
             tokio::select! {
                 () = stop.notified() => return,

@@ -9,7 +9,6 @@ use store::Db;
 use store::read_pool::ReadPool;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::MissedTickBehavior;
 use uuid::Uuid;
 
 use super::accounts::{Account, Accounts};
@@ -50,8 +49,7 @@ impl QuotaLeases {
     pub(crate) async fn run(mut self) -> anyhow::Result<()> {
         let idle_timeout = self.ledger.accounts.config.idle_timeout;
         let interval = (idle_timeout / CHECKS_PER_IDLE_TIMEOUT).min(MAX_CHECK_INTERVAL);
-        let mut ticks = tokio::time::interval(interval.max(Duration::from_millis(1)));
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = service::ticks(interval.max(Duration::from_millis(1)));
         let mut tasks = JoinSet::new();
         loop {
             let ledger = Arc::clone(&self.ledger);

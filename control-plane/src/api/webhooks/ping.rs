@@ -9,7 +9,7 @@ use domain::scopes::Resource;
 use domain::webhooks::PING;
 use serde_json::json;
 use store::deliveries::Delivery;
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::Instant;
 use uuid::Uuid;
 use web::{Path, Problem, Reply};
 
@@ -57,10 +57,9 @@ pub(super) async fn test(
 /// Returns the delivery once it has ended, or as it is after the timeout.
 async fn wait<S>(app: &App, call: &Call<S>, webhook_id: Uuid, id: Uuid) -> Result<Delivery, Problem> {
     let deadline = Instant::now() + app.webhooks.test_timeout;
-    let mut interval = tokio::time::interval(POLL_INTERVAL);
-    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = service::ticks(POLL_INTERVAL);
     loop {
-        interval.tick().await;
+        ticks.tick().await;
         let mut conn = store::acquire(&app.db).await?;
         let found = store::deliveries::find_delivery(&mut conn, call.account_id, webhook_id, id).await?;
         drop(conn);
