@@ -3,7 +3,7 @@
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use domain::analytics::{
-    Asked, Dimension, Figure, Grouping, LIMIT_DEFAULT, LIMIT_MAX, Metric, NONE, Period, Question,
+    self, Dimension, Grouping, LIMIT_DEFAULT, LIMIT_MAX, Metric, MetricValue, NONE, Period, RawMetricQuery,
     change_percent, parse_metric_query,
 };
 use schemars::JsonSchema;
@@ -128,8 +128,8 @@ impl MetricQuery {
         Dimension::ALL.into_iter().filter_map(given).collect()
     }
 
-    fn raw(&self) -> Asked<'_> {
-        Asked {
+    fn raw(&self) -> RawMetricQuery<'_> {
+        RawMetricQuery {
             metric: self.metric.as_deref(),
             period: self.period.as_deref(),
             from: self.from.as_deref(),
@@ -150,7 +150,7 @@ pub(super) struct MetricResponse {
     /// The metric that was queried.
     metric: String,
     /// Value over the whole period; null if there is nothing to average.
-    total: Figure,
+    total: MetricValue,
     /// Start of the period, inclusive.
     from: DateTime<Utc>,
     /// End of the period, exclusive.
@@ -173,7 +173,7 @@ struct SeriesPoint {
     /// First day of the day, week or month; for an hour, its start with the offset from UTC.
     date: String,
     /// Value of the metric in this interval.
-    value: Figure,
+    value: MetricValue,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -181,14 +181,14 @@ struct BreakdownRow {
     /// Value of the dimension; `(none)` if it is missing.
     key: String,
     /// Value of the metric for this row.
-    value: Figure,
+    value: MetricValue,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct PeriodComparison {
     /// Value of the metric over the previous period.
-    total: Figure,
+    total: MetricValue,
     /// Change from the previous period in percent, with one decimal; null if the previous value is 0 or missing.
     change_percent: Option<f64>,
     /// Start of the previous period, inclusive.
@@ -202,54 +202,49 @@ pub(super) async fn query(
     State(app): State<App>,
     Query(query): Query<MetricQuery>,
 ) -> Result<Reply<MetricResponse>, Problem> {
-    let (site, question) =
+    let (site, parsed) =
         resolve_query(&app, &call, query.site_id, |zone| parse_metric_query(&query.raw(), call.now, zone))
             .await?;
     let timezone = site.timezone;
     let response =
-        run_query(
-            &app,
-            &call,
-            site.id,
-            |questions| async move { run(&questions, &question, timezone).await },
-        )
-        .await?;
+        run_query(&app, &call, site.id, |analytics| async move { run(&analytics, &parsed, timezone).await })
+            .await?;
     Ok(call.reply(response))
 }
 
 async fn run(
-    questions: &SiteAnalytics<'_>,
-    question: &Question,
+    site: &SiteAnalytics<'_>,
+    query: &analytics::MetricQuery,
     timezone: String,
 ) -> Result<MetricResponse, warehouse::Error> {
-    let metric = question.metric;
-    let total = metric.figure(questions.total(question, question.counted).await?);
+    let metric = query.metric;
+    let total = metric.figure(site.total(query, query.counted).await?);
     let mut response = MetricResponse {
         metric: metric.as_str().to_owned(),
         total,
-        from: question.range.start,
-        to: question.range.end,
+        from: query.range.start,
+        to: query.range.end,
         timezone,
         series: None,
         breakdown: None,
         comparison: None,
     };
-    if !question.buckets.is_empty() {
-        let sums = questions.series(question).await?;
-        let point = |(bucket, sums): (&domain::analytics::Bucket, _)| SeriesPoint {
+    if !query.buckets.is_empty() {
+        let sums = site.series(query).await?;
+        let point = |(bucket, sums): (&analytics::Bucket, _)| SeriesPoint {
             date: bucket.date.clone(),
             value: metric.figure(sums),
         };
-        response.series = Some(question.buckets.iter().zip(sums).map(point).collect());
+        response.series = Some(query.buckets.iter().zip(sums).map(point).collect());
     }
-    if let Some(dimension) = question.breakdown {
-        let rows = questions.breakdown(question, dimension).await?;
+    if let Some(dimension) = query.breakdown {
+        let rows = site.breakdown(query, dimension).await?;
         let key = |word: String| if word.is_empty() { NONE.to_owned() } else { word };
         let row = |(word, sums)| BreakdownRow { key: key(word), value: metric.figure(sums) };
         response.breakdown = Some(rows.into_iter().map(row).collect());
     }
-    if let Some(range) = question.compared {
-        let before = metric.figure(questions.total(question, range).await?);
+    if let Some(range) = query.compared {
+        let before = metric.figure(site.total(query, range).await?);
         let change_percent = change_percent(before, total);
         response.comparison =
             Some(PeriodComparison { total: before, change_percent, from: range.start, to: range.end });
