@@ -53,14 +53,14 @@ async fn a_page_stands_before_what_is_only_like_it() {
 #[tokio::test]
 async fn a_site_says_itself_what_is_not_there() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     let plain = edge.visitor.get(&site.host, "/nothing").await;
     assert_eq!((plain.status, plain.header("cache-control")), (StatusCode::NOT_FOUND, "no-store"));
     assert_eq!(plain.header("content-type"), "text/plain; charset=utf-8");
 
     let page = site.page("404", "<p>lost?").await;
-    site.tell("404").await;
+    site.publish_page_change("404").await;
     let own = edge.get_until(&site.host, "/nothing", |answer| answer.text() == "<p>lost?").await;
     assert_eq!((own.status, own.header("cache-control")), (StatusCode::NOT_FOUND, "no-store"));
     assert_eq!(own.header("content-type"), "text/html; charset=utf-8");
@@ -75,14 +75,14 @@ async fn a_site_says_itself_what_is_not_there() {
     );
 
     site.delete(page).await;
-    site.tell("404").await;
+    site.publish_page_change("404").await;
     edge.get_until(&site.host, "/nothing", |answer| answer.text() == plain.text()).await;
 }
 
 #[tokio::test]
 async fn search_engines_are_told_of_the_published_pages_of_a_claimed_site() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     let origin = format!("http://quiet-otter.localhost:{}", edge.port());
     for slug in ["index", "about", "404", "draft"] {
@@ -99,12 +99,12 @@ async fn search_engines_are_told_of_the_published_pages_of_a_claimed_site() {
     assert!(map.text().contains("<lastmod>20"), "{}", map.text());
 
     edge.run("update pages set is_published = true where slug = 'draft'").await;
-    site.tell("draft").await;
+    site.publish_page_change("draft").await;
     let draft = format!("<loc>{origin}/draft</loc>");
     edge.get_until(&site.host, "/sitemap.xml", |answer| answer.text().contains(&draft)).await;
 
     edge.run("update accounts set claimed_at = now()").await;
-    edge.tell(contract::Change::Host { host: site.name.clone() }).await;
+    edge.publish_change(contract::Change::Host { host: site.name.clone() }).await;
     let line = format!("\nSitemap: {origin}/sitemap.xml\n");
     edge.get_until(&site.host, "/robots.txt", |answer| answer.text().ends_with(&line)).await;
     assert_eq!(edge.visitor.get("nobody-here.localhost", "/robots.txt").await.status, StatusCode::NOT_FOUND);

@@ -3,8 +3,8 @@
 use http::{Method, StatusCode};
 use store::accounts;
 
+use crate::fixtures::now;
 use crate::harness::Edge;
-use crate::seeds::now;
 
 const HOST: &str = "assets.localhost";
 
@@ -77,7 +77,7 @@ async fn nothing_on_the_host_of_assets_runs() {
 #[tokio::test]
 async fn a_suspended_or_deleted_assets_address_shows_nothing_more() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let owner = edge.account("quiet-otter").await;
     let asset = owner.stored_asset("a.txt", "text/plain", b"words").await;
     let is = async |status: u16| {
@@ -86,10 +86,10 @@ async fn a_suspended_or_deleted_assets_address_shows_nothing_more() {
     is(200).await;
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
     accounts::suspend(&mut conn, owner.id, None, now()).await.unwrap();
-    edge.relay().await;
+    edge.relay_outbox().await;
     is(451).await;
     accounts::resume(&mut conn, owner.id, now()).await.unwrap();
-    edge.relay().await;
+    edge.relay_outbox().await;
     is(200).await;
     store::assets::delete_asset(&mut conn, owner.id, asset.id).await.unwrap();
     let gone = contract::Change::Asset { asset_id: asset.id };

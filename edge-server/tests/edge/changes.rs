@@ -8,7 +8,7 @@ use crate::harness::Edge;
 #[tokio::test]
 async fn a_signal_makes_the_next_visitor_see_the_new_page() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     let page = site.page("index", "<p>old").await;
     let missing = edge.visitor.get(&site.host, "/soon").await;
@@ -41,19 +41,19 @@ async fn without_a_signal_a_page_is_asked_about_again_after_its_time() {
 #[tokio::test]
 async fn a_signal_nobody_can_read_makes_the_edge_ask_about_everything() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     let page = site.page("index", "<p>old").await;
     edge.visitor.get(&site.host, "/").await;
     site.edit(page, "<p>new").await;
-    edge.bewilder().await;
+    edge.publish_unreadable_signal().await;
     edge.get_until(&site.host, "/", |answer| answer.text() == "<p>new").await;
 }
 
 #[tokio::test]
 async fn a_host_given_to_a_site_is_found_at_once() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     assert_eq!(edge.visitor.get("quiet-otter.localhost", "/").await.status, StatusCode::NOT_FOUND);
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>x").await;
@@ -65,8 +65,8 @@ async fn a_host_given_to_a_site_is_found_at_once() {
 #[tokio::test]
 async fn an_edited_form_is_the_one_that_is_shown() {
     let edge = Edge::start().await;
-    edge.listens().await;
-    let form = edge.account("quiet-otter").await.form(crate::seeds::one_text()).await;
+    edge.wait_until_subscribed().await;
+    let form = edge.account("quiet-otter").await.form(crate::fixtures::one_text_field()).await;
     let path = format!("/f/{form}");
     assert!(edge.visitor.get("localhost", &path).await.text().contains(">Contact</bdi></h1>"));
     edge.run("update forms set name = 'Write to us'").await;

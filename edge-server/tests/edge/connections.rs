@@ -82,7 +82,7 @@ const LARGE: &str = "GET /large HTTP/1.1\r\nHost: quiet-otter.localhost\r\nConne
 
 /// An edge with a large page in memory that serves one visitor at a time, who may be quiet for a moment; from its quick
 /// lane or without it.
-async fn one_seated(is_quick: bool) -> Edge {
+async fn edge_for_one_connection(is_quick: bool) -> Edge {
     let limits = [&*format!("connections.fast_path={is_quick}"), "connections.idle_timeout=300ms"];
     let edge = Edge::with(&[limits[0], limits[1], "connections.max=1"]).await;
     let html = format!("{}{END}", "<p>slow".repeat(LARGE_BYTES / 7));
@@ -105,7 +105,7 @@ async fn small_visitor(edge: &Edge) -> TcpStream {
 #[tokio::test]
 async fn a_large_page_is_sent_to_its_end_however_slowly_it_is_read() {
     for is_quick in [true, false] {
-        let edge = one_seated(is_quick).await;
+        let edge = edge_for_one_connection(is_quick).await;
         let mut stream = small_visitor(&edge).await;
         let (began, mut all) = (Instant::now(), Vec::new());
         while !all.ends_with(END.as_bytes()) {
@@ -122,7 +122,7 @@ async fn a_large_page_is_sent_to_its_end_however_slowly_it_is_read() {
 #[tokio::test]
 async fn who_asks_for_a_large_page_and_does_not_read_it_is_cut_off() {
     for is_quick in [true, false] {
-        let edge = one_seated(is_quick).await;
+        let edge = edge_for_one_connection(is_quick).await;
         let mut stream = small_visitor(&edge).await;
         stream.readable().await.unwrap();
         // There is no other seat.
@@ -273,7 +273,7 @@ async fn an_edge_that_ends_answers_what_it_was_asked_and_takes_nothing_new() {
     let mut idle = edge.visitor.connect().await;
     idle.write_all(format!("{HEAD}\r\n").as_bytes()).await.unwrap();
     one_page(&mut idle).await;
-    let gate = edge.control_plane.hold();
+    let gate = edge.control_plane.hold_responses();
     let running = tokio::spawn({
         let visitor = edge.visitor.clone();
         async move { visitor.get("localhost", "/api/slow").await }

@@ -3,8 +3,8 @@
 use contract::Change;
 use http::StatusCode;
 
+use crate::fixtures::Account;
 use crate::harness::Edge;
-use crate::seeds::Account;
 
 async fn add(edge: &Edge, site: &Account<'_>, domain: &str, dns_status: &str) {
     edge.run(&format!(
@@ -18,7 +18,7 @@ async fn add(edge: &Edge, site: &Account<'_>, domain: &str, dns_status: &str) {
 #[tokio::test]
 async fn a_verified_domain_shows_its_site() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let (site, other) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
     site.page("index", "<p>mine").await;
     other.page("index", "<p>other").await;
@@ -27,7 +27,7 @@ async fn a_verified_domain_shows_its_site() {
     // Anybody may claim a domain; only who has shown that it is theirs holds it.
     add(&edge, &other, domain, "pending").await;
     add(&edge, &site, domain, "verified").await;
-    edge.tell(Change::Host { host: domain.to_owned() }).await;
+    edge.publish_change(Change::Host { host: domain.to_owned() }).await;
     edge.get_until(domain, "/", |answer| answer.text() == "<p>mine").await;
     for written in ["WWW.example.com", "www.example.com:8080", "www.example.com."] {
         assert_eq!(edge.visitor.get(written, "/").await.text(), "<p>mine", "{written}");
@@ -40,7 +40,7 @@ async fn a_verified_domain_shows_its_site() {
     }
 
     edge.run("delete from domains where dns_status = 'verified'").await;
-    edge.tell(Change::Host { host: domain.to_owned() }).await;
+    edge.publish_change(Change::Host { host: domain.to_owned() }).await;
     edge.get_until(domain, "/", |answer| answer.status == StatusCode::NOT_FOUND).await;
 }
 
@@ -60,14 +60,14 @@ async fn nobody_takes_a_domain_away_by_asking_for_a_site_of_its_name() {
 #[tokio::test]
 async fn a_renamed_sites_domain_shows_it_still() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>mine").await;
     add(&edge, &site, "www.example.com", "verified").await;
     assert_eq!(edge.visitor.get("www.example.com", "/").await.text(), "<p>mine");
     edge.run("update subdomains set name = 'loud-badger' where name = 'quiet-otter'").await;
     for host in ["quiet-otter", "loud-badger"] {
-        edge.tell(Change::Host { host: host.to_owned() }).await;
+        edge.publish_change(Change::Host { host: host.to_owned() }).await;
     }
     edge.get_until("loud-badger.localhost", "/", |answer| answer.text() == "<p>mine").await;
     assert_eq!(edge.visitor.get("www.example.com", "/").await.text(), "<p>mine");
@@ -76,15 +76,15 @@ async fn a_renamed_sites_domain_shows_it_still() {
 #[tokio::test]
 async fn a_suspended_accounts_domain_answers_451() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>mine").await;
     add(&edge, &site, "www.example.com", "verified").await;
     assert_eq!(edge.visitor.get("www.example.com", "/").await.status, StatusCode::OK);
     let mut tx = store::begin(&edge.database.db).await.unwrap();
-    assert!(store::accounts::suspend(&mut tx, site.id, None, crate::seeds::now()).await.unwrap());
+    assert!(store::accounts::suspend(&mut tx, site.id, None, crate::fixtures::now()).await.unwrap());
     store::commit(tx).await.unwrap();
-    edge.relay().await;
+    edge.relay_outbox().await;
     edge.get_until("www.example.com", "/", |answer| {
         answer.status == StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS
     })

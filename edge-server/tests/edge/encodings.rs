@@ -62,14 +62,14 @@ async fn each_visitor_gets_the_page_in_an_encoding_it_takes() {
 #[tokio::test]
 async fn an_edited_page_is_not_served_in_an_old_encoding() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     let page = site.page("index", &"<p>old</p>".repeat(200)).await;
     get(&edge, &site.host, CHROME).await;
     until_compressed(&edge, &site.host).await;
     let new = "<p>new</p>".repeat(200);
     site.edit(page, &new).await;
-    site.tell("index").await;
+    site.publish_page_change("index").await;
     edge.get_until(&site.host, "/", |answer| answer.text() == new).await;
     until_compressed(&edge, &site.host).await;
     let answer = get(&edge, &site.host, "gzip").await;
@@ -79,13 +79,13 @@ async fn an_edited_page_is_not_served_in_an_old_encoding() {
 #[tokio::test]
 async fn an_unchanged_page_keeps_its_encodings_when_it_is_asked_about_again() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     let page = site.page("index", &"<p>same</p>".repeat(200)).await;
     get(&edge, &site.host, CHROME).await;
     until_compressed(&edge, &site.host).await;
     // What nobody can read makes the edge ask about everything again.
-    edge.bewilder().await;
+    edge.publish_unreadable_signal().await;
     edge.get_until(&site.host, "/", |answer| answer.header("x-cache") == "miss").await;
     assert_eq!(
         get(&edge, &site.host, "br").await.header("content-encoding"),
@@ -93,6 +93,6 @@ async fn an_unchanged_page_keeps_its_encodings_when_it_is_asked_about_again() {
         "nothing was compressed anew"
     );
     site.edit(page, "<p>other").await;
-    edge.bewilder().await;
+    edge.publish_unreadable_signal().await;
     edge.get_until(&site.host, "/", |answer| answer.text() == "<p>other").await;
 }

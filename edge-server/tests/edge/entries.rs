@@ -6,8 +6,8 @@ use store::entries::{EntryOutcome, NewEntry, PageLocation, insert_entry};
 use store::pages::{PageChange, update_page};
 use uuid::Uuid;
 
+use crate::fixtures::{Account, now};
 use crate::harness::Edge;
-use crate::seeds::{Account, now};
 
 impl Account<'_> {
     /// Adds an entry as a submission does, and tells the edge.
@@ -33,7 +33,7 @@ impl Account<'_> {
 #[tokio::test]
 async fn entries_are_shown_as_text_where_the_page_says_the_newest_first() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     let page = site.page("index", "<ul><!-- service:entries --></ul>").await;
     let template = "<li title={{who}}>{{text}}".to_owned();

@@ -8,7 +8,7 @@ use crate::harness::Edge;
 #[tokio::test]
 async fn a_sites_files_are_served_at_their_paths() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>page").await;
     site.serve_files(&[
@@ -64,7 +64,7 @@ async fn images_have_an_address_by_their_content_and_nothing_else_has() {
 #[tokio::test]
 async fn another_deploy_is_seen_by_whoever_knew_the_one_before() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     site.serve_files(&[("a.js", "text/javascript", b"one")]).await;
     assert_eq!(edge.visitor.get(&site.host, "/a.js").await.text(), "one");
@@ -78,7 +78,7 @@ async fn another_deploy_is_seen_by_whoever_knew_the_one_before() {
 #[tokio::test]
 async fn a_suspended_sites_files_are_not_served() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     site.serve_files(&[("a.js", "text/javascript", b"one")]).await;
     edge.visitor.get(&site.host, "/a.js").await;

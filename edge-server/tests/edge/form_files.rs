@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::client::Answer;
+use crate::fixtures::{Account, submit_path};
 use crate::harness::Edge;
-use crate::seeds::{Account, submit_path};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01";
 
@@ -71,7 +71,7 @@ fn kept(edge: &Edge) -> usize {
 async fn files_sent_with_a_form_that_is_shut_are_not_kept() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let past = crate::seeds::now() - chrono::TimeDelta::hours(1);
+    let past = crate::fixtures::now() - chrono::TimeDelta::hours(1);
     let closed = account.form_with(fields(), |form| form.closes_at = Some(past)).await;
     let full = account.form_with(fields(), |form| form.max_submissions = Some(1)).await;
     let parts: [Part<'_>; 2] = [("name", None, b"Ada"), ("photo", Some(("me.png", "image/png")), PNG)];
@@ -98,7 +98,7 @@ async fn files_sent_with_a_form_that_is_shut_are_not_kept() {
 async fn files_for_a_form_that_is_known_to_be_shut_ask_postgres_nothing() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let past = crate::seeds::now() - chrono::TimeDelta::hours(1);
+    let past = crate::fixtures::now() - chrono::TimeDelta::hours(1);
     let closed = account.form_with(fields(), |form| form.closes_at = Some(past)).await;
     let parts: [Part<'_>; 1] = [("photo", Some(("me.png", "image/png")), PNG)];
     assert_eq!(post_parts(&edge, closed, &parts).await.status, StatusCode::GONE);
@@ -245,7 +245,7 @@ async fn what_a_field_does_not_take_is_refused_when_asked_and_when_sent() {
     put(&edge, &asked, &[PNG, PNG].concat()).await.problem(413, "payload_too_large");
     ask(&edge, Uuid::nil(), &photo(10)).await.problem(404, "not_found");
     edge.run(&format!("update forms set closes_at = now() - interval '1 second' where id = '{form}'")).await;
-    edge.bewilder().await;
+    edge.publish_unreadable_signal().await;
     sandbox::test::until(async || ask(&edge, form, &photo(10)).await.status == StatusCode::GONE).await;
 }
 
@@ -401,7 +401,7 @@ async fn spam_keeps_no_files() {
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
     let unbound = store::form_files::find_unbound(&mut conn, form, b"").await.unwrap();
     assert_eq!(unbound.of_form, 0, "nor does it wait for anybody");
-    let later = crate::seeds::now() + chrono::TimeDelta::seconds(1);
+    let later = crate::fixtures::now() + chrono::TimeDelta::seconds(1);
     assert!(store::blobs::lock_unreferenced(&mut conn, later).await.unwrap().is_some(), "its bytes may go");
     let id = account.submissions(form).await[0]["photo"].as_str().unwrap().to_owned();
     edge.visitor.get("localhost", &format!("/api/forms/{form}/files/{id}")).await.problem(404, "not_found");
@@ -416,7 +416,7 @@ async fn whatever_deletes_a_submission_gives_its_files_back() {
     edge.visitor.post(&submit_path(form), &json!({"name": "Ada", "photo": id})).await;
     assert_eq!(stored_bytes(&edge, &account).await, PNG.len() as i64);
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
-    let later = crate::seeds::now() + chrono::TimeDelta::seconds(1);
+    let later = crate::fixtures::now() + chrono::TimeDelta::seconds(1);
     assert!(store::blobs::lock_unreferenced(&mut conn, later).await.unwrap().is_none());
     assert!(store::forms::delete_form(&mut conn, account.id, form).await.unwrap());
     assert_eq!(stored_bytes(&edge, &account).await, 0);

@@ -7,8 +7,8 @@ use store::forms::Form;
 use store::mails::Kind;
 
 use crate::client::Answer;
+use crate::fixtures::{now, one_text_field, submit_path};
 use crate::harness::Edge;
-use crate::seeds::{now, one_text, submit_path};
 
 async fn shown(edge: &Edge, path: &str, languages: &str) -> Answer {
     edge.visitor.send(Method::GET, "localhost", path, &[("accept-language", languages)], "").await
@@ -80,9 +80,9 @@ async fn an_address_fills_in_declared_fields_with_texts_and_nothing_else() {
 #[tokio::test]
 async fn a_ready_page_is_the_same_page_and_forgotten_with_its_form() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form_with(one_text(), |form| form.name = "First".to_owned()).await;
+    let form = account.form_with(one_text_field(), |form| form.name = "First".to_owned()).await;
     let path = format!("/f/{form}");
     let first = shown(&edge, &path, "").await;
     let again = shown(&edge, &path, "").await;
@@ -97,10 +97,10 @@ async fn a_ready_page_is_the_same_page_and_forgotten_with_its_form() {
     assert!(gzip.body.len() < first.body.len() / 2);
 
     edge.run(&format!("update forms set name = 'Second', updated_at = now() where id = '{form}'")).await;
-    edge.tell(Change::Form { form_id: form }).await;
+    edge.publish_change(Change::Form { form_id: form }).await;
     edge.get_until("localhost", &path, |answer| answer.text().contains("<bdi>Second</bdi>")).await;
     edge.run("update accounts set suspended_at = now()").await;
-    edge.tell(Change::Form { form_id: form }).await;
+    edge.publish_change(Change::Form { form_id: form }).await;
     edge.get_until("localhost", &path, |answer| answer.status == StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS)
         .await;
 }
@@ -110,7 +110,7 @@ async fn a_form_that_closes_is_no_longer_shown_from_memory() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let soon = now() + std::time::Duration::from_millis(1_500);
-    let form = account.form_with(one_text(), |form| form.closes_at = Some(soon)).await;
+    let form = account.form_with(one_text_field(), |form| form.closes_at = Some(soon)).await;
     let path = format!("/f/{form}");
     assert_eq!(shown(&edge, &path, "").await.status, StatusCode::OK);
     edge.get_until("localhost", &path, |answer| answer.status == StatusCode::GONE).await;
@@ -121,7 +121,7 @@ async fn a_framed_form_thanks_within_its_frame_and_says_where_to_go_on() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let url = "https://example.com/next".to_owned();
-    let form = account.form_with(one_text(), |form| form.redirect_url = Some(url.clone())).await;
+    let form = account.form_with(one_text_field(), |form| form.redirect_url = Some(url.clone())).await;
     let page = shown(&edge, &format!("/f/{form}?embed=1"), "").await;
     assert!(page.text().contains("<body class=\"embedded\">"), "{}", page.text());
     assert!(page.text().contains("name=\"form.embed\" value=\"1\""), "{}", page.text());
@@ -153,7 +153,7 @@ async fn the_scripts_are_kept_by_browsers_and_asked_about_again() {
 async fn only_forms_may_be_framed_by_anybody() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form(one_text()).await;
+    let form = account.form(one_text_field()).await;
     for path in [format!("/f/{form}"), format!("/f/{form}/thanks")] {
         let policy = edge.visitor.get("localhost", &path).await;
         assert!(policy.header("content-security-policy").contains("frame-ancestors *"), "{path}");
@@ -168,7 +168,7 @@ async fn a_form_without_webhooks_stays_cached_after_a_submission_with_an_email()
         form.notify_email = Some("owner@example.com".to_owned());
         form.success_message = Some("As it was".to_owned());
     };
-    let form = account.form_with(one_text(), shape).await;
+    let form = account.form_with(one_text_field(), shape).await;
     let mut messages = Vec::new();
     for _ in 0..3 {
         let answer = edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await;

@@ -2,8 +2,8 @@
 
 use http::{Method, StatusCode};
 
+use crate::fixtures::Account;
 use crate::harness::Edge;
-use crate::seeds::Account;
 
 /// Gives a site another name and keeps the old one for it, `kept` from now on.
 async fn rename(edge: &Edge, site: &Account<'_>, to: &str, kept: &str) {
@@ -15,14 +15,14 @@ async fn rename(edge: &Edge, site: &Account<'_>, to: &str, kept: &str) {
     ))
     .await;
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
-    store::accounts::publish_changes(&mut conn, site.id, crate::seeds::now()).await.unwrap();
-    edge.relay().await;
+    store::accounts::publish_changes(&mut conn, site.id, crate::fixtures::now()).await.unwrap();
+    edge.relay_outbox().await;
 }
 
 #[tokio::test]
 async fn a_former_name_leads_to_the_same_path_under_the_present_one() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>home").await;
     assert_eq!(edge.visitor.get(&site.host, "/").await.status, StatusCode::OK);
@@ -48,7 +48,7 @@ async fn a_former_name_leads_to_the_same_path_under_the_present_one() {
 #[tokio::test]
 async fn a_short_address_that_names_the_former_site_still_shows_its_page() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let (first, site) = (edge.account("first-of-all").await, edge.account("quiet-otter").await);
     first.page("hello", "<p>first").await;
     site.page("hello", "<p>hello").await;

@@ -4,8 +4,8 @@ use http::StatusCode;
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::fixtures::{now, one_text_field, submit_path};
 use crate::harness::Edge;
-use crate::seeds::{now, one_text, submit_path};
 
 /// What every page has of its own.
 const OWN_SCRIPT: &str = "<script src=\"/form.js\" defer></script>";
@@ -73,7 +73,7 @@ async fn markup_in_answers_is_text_on_the_error_page() {
 async fn a_hosted_form_runs_our_script_alone_and_sends_answers_home() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form(one_text()).await;
+    let form = account.form(one_text_field()).await;
     let shown = edge.visitor.get("localhost", &format!("/f/{form}")).await;
     let policy = shown.header("content-security-policy");
     for rule in [
@@ -97,7 +97,7 @@ async fn a_form_that_sends_its_visitors_on_lets_the_browser_follow() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let url = "https://example.com/thanks".to_owned();
-    let form = account.form_with(one_text(), |form| form.redirect_url = Some(url)).await;
+    let form = account.form_with(one_text_field(), |form| form.redirect_url = Some(url)).await;
     let shown = edge.visitor.get("localhost", &format!("/f/{form}")).await;
     let policy = shown.header("content-security-policy");
     // `'self'` alone blocks the redirect after the post: tried in Chromium.
@@ -116,7 +116,7 @@ async fn a_redirect_to_script_is_never_followed() {
         " javascript:alert(1)",
         "//x.test",
     ] {
-        let form = account.form_with(one_text(), |form| form.redirect_url = Some(url.to_owned())).await;
+        let form = account.form_with(one_text_field(), |form| form.redirect_url = Some(url.to_owned())).await;
         let browser = edge.visitor.post_form(&submit_path(form), &[("a", "x")]).await;
         let thanks = format!("/f/{form}/thanks");
         assert_eq!((browser.status, browser.header("location")), (StatusCode::SEE_OTHER, &*thanks), "{url}");
@@ -136,7 +136,7 @@ async fn a_redirect_with_a_line_break_splits_no_header() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let url = "https://x.test/a\r\nset-cookie: stolen=1";
-    let form = account.form_with(one_text(), |form| form.redirect_url = Some(url.to_owned())).await;
+    let form = account.form_with(one_text_field(), |form| form.redirect_url = Some(url.to_owned())).await;
     let answer = edge.visitor.post_form(&submit_path(form), &[("a", "x")]).await;
     assert_eq!(answer.status, StatusCode::SEE_OTHER, "it is stored, and so no error");
     assert_eq!(answer.header("location"), "https://x.test/aset-cookie:%20stolen=1");
@@ -172,8 +172,8 @@ async fn a_question_that_may_be_unseen_does_not_hold_up_the_form() {
 async fn a_shut_form_says_so_instead_of_asking() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let closed = account.form_with(one_text(), |form| form.closes_at = Some(now())).await;
-    let full = account.form_with(one_text(), |form| form.max_submissions = Some(1)).await;
+    let closed = account.form_with(one_text_field(), |form| form.closes_at = Some(now())).await;
+    let full = account.form_with(one_text_field(), |form| form.max_submissions = Some(1)).await;
     edge.run(&format!("update forms set submission_count = 1 where id = '{full}'")).await;
     for (form, text) in [(closed, "This form is closed."), (full, "This form takes no more answers.")] {
         let shown = edge.visitor.get("localhost", &format!("/f/{form}")).await;

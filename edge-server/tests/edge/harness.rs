@@ -9,9 +9,9 @@ use service::config::{Sources, load};
 use service::{Listeners, Shutdown};
 use url::Url;
 
-use crate::cable::Cable;
 use crate::client::{Answer, Visitor};
-use crate::inner::InnerService;
+use crate::fault_proxy::FaultProxy;
+use crate::upstream::Upstream;
 
 /// What the edge proves itself with.
 pub(crate) const TOKEN: &str = "a-token-for-tests-alone";
@@ -20,10 +20,10 @@ pub(crate) const TOKEN: &str = "a-token-for-tests-alone";
 pub(crate) struct Edge {
     pub(crate) visitor: Visitor,
     pub(crate) database: TestDatabase,
-    pub(crate) postgres: Cable,
+    pub(crate) postgres: FaultProxy,
     pub(crate) redis: TestRedis,
-    pub(crate) control_plane: InnerService,
-    pub(crate) collector: InnerService,
+    pub(crate) control_plane: Upstream,
+    pub(crate) collector: Upstream,
     pub(crate) bus: cache::Bus<Signal>,
     /// Where bytes of users are.
     pub(crate) blobs: TestFolder,
@@ -42,10 +42,10 @@ impl Edge {
         let redis = sandbox::test::redis().await;
         let mut url = Url::parse(&database.url).unwrap();
         let server = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap());
-        let postgres = Cable::to(server).await;
+        let postgres = FaultProxy::to(server).await;
         url.set_host(Some("127.0.0.1")).unwrap();
         url.set_port(Some(postgres.address.port())).unwrap();
-        let (control_plane, collector) = (InnerService::start().await, InnerService::start().await);
+        let (control_plane, collector) = (Upstream::start().await, Upstream::start().await);
         let listeners = Listeners::on_free_ports().unwrap();
         let address: SocketAddr = listeners.main.local_addr().unwrap();
 
@@ -74,7 +74,7 @@ impl Edge {
 
     /// Waits until the edge hears what is said on the bus, and has asked anew about what it may have missed
     /// before. Once for an edge.
-    pub(crate) async fn listens(&self) {
+    pub(crate) async fn wait_until_subscribed(&self) {
         let channel = format!("{}:bus", self.redis.prefix);
         let client = redis::Client::open(self.redis.url.as_str()).unwrap();
         let mut connection = client.get_multiplexed_async_connection().await.unwrap();
@@ -85,24 +85,24 @@ impl Edge {
             listening > 0
         })
         .await;
-        let lookout = self.account("the-lookout").await;
-        lookout.page("lookout", "").await;
-        self.visitor.get(&lookout.host, "/lookout").await;
+        let probe = self.account("the-lookout").await;
+        probe.page("lookout", "").await;
+        self.visitor.get(&probe.host, "/lookout").await;
         // The first miss may come of what was missed; the second can only come of a signal heard after it.
         for _ in 0..2 {
-            let change = Change::Page { subdomain_id: lookout.subdomain_id, slug: "lookout".to_owned() };
+            let change = Change::Page { subdomain_id: probe.subdomain_id, slug: "lookout".to_owned() };
             self.bus.publish(&Signal::Changed(change)).await.unwrap();
-            self.get_until(&lookout.host, "/lookout", |answer| answer.header("x-cache") == "miss").await;
+            self.get_until(&probe.host, "/lookout", |answer| answer.header("x-cache") == "miss").await;
         }
     }
 
     /// Says on the bus that something has changed.
-    pub(crate) async fn tell(&self, change: Change) {
+    pub(crate) async fn publish_change(&self, change: Change) {
         self.bus.publish(&Signal::Changed(change)).await.unwrap();
     }
 
     /// Says something that no edge can read, whereupon it asks about everything again.
-    pub(crate) async fn bewilder(&self) {
+    pub(crate) async fn publish_unreadable_signal(&self) {
         let newer: cache::Bus<serde_json::Value> =
             cache::Bus::connect(&self.redis.url, &self.redis.prefix).unwrap();
         newer.publish(&serde_json::json!({"signal": "of_a_later_version"})).await.unwrap();
@@ -113,16 +113,17 @@ impl Edge {
         self.shutdown.request();
     }
 
-    /// Waits until the edge has heard everything that was said so far; after [`Self::listens`].
-    pub(crate) async fn has_heard(&self) {
-        let host = "the-lookout.localhost";
+    /// Waits until the edge has heard everything that was said so far; after [`Self::wait_until_subscribed`].
+    pub(crate) async fn wait_until_signals_handled(&self) {
+        let host = "the-probe.localhost";
         self.get_until(host, "/lookout", |answer| answer.header("x-cache") == "hit").await;
         let mut conn = store::acquire(&self.database.db).await.unwrap();
-        let site = store::subdomains::find_site_by_name(&mut conn, "the-lookout", crate::seeds::now()).await;
+        let site =
+            store::subdomains::find_site_by_name(&mut conn, "the-lookout", crate::fixtures::now()).await;
         let subdomain_id = site.unwrap().unwrap().subdomain_id;
         drop(conn);
         // Signals are heard in the order in which they were said.
-        self.tell(Change::Page { subdomain_id, slug: "lookout".to_owned() }).await;
+        self.publish_change(Change::Page { subdomain_id, slug: "lookout".to_owned() }).await;
         self.get_until(host, "/lookout", |answer| answer.header("x-cache") == "miss").await;
     }
 
@@ -132,9 +133,9 @@ impl Edge {
     }
 
     /// Says what stands in the outbox, as the job-runner would; gives how much that was.
-    pub(crate) async fn relay(&self) -> usize {
+    pub(crate) async fn relay_outbox(&self) -> usize {
         let mut tx = store::begin(&self.database.db).await.unwrap();
-        let due = store::outbox::lock_signals(&mut tx, crate::seeds::now(), 1_000).await.unwrap();
+        let due = store::outbox::lock_signals(&mut tx, crate::fixtures::now(), 1_000).await.unwrap();
         for row in &due {
             self.bus.publish(row.message.as_ref().unwrap()).await.unwrap();
         }

@@ -71,7 +71,7 @@ impl World<'_> {
             0 | 1 => {
                 self.version += 1;
                 self.publish(owner, slug).await;
-                self.edge.tell(page).await;
+                self.edge.publish_change(page).await;
             }
             2 => {
                 self.pages.remove(&(owner, slug));
@@ -81,7 +81,7 @@ impl World<'_> {
                 } else {
                     self.edge.run(&format!("update pages set is_published = false where {of}")).await;
                 }
-                self.edge.tell(page).await;
+                self.edge.publish_change(page).await;
             }
             3 => self.rename(owner).await,
             _ => self.swap(owner).await,
@@ -111,7 +111,7 @@ impl World<'_> {
         self.edge
             .run(&format!("update subdomains set name = '{free}' where id = '{}'", self.sites[owner]))
             .await;
-        self.tell_hosts(&[old, free]).await;
+        self.publish_host_changes(&[old, free]).await;
     }
 
     /// Two sites change names with one another, at once: the worst that can happen to a name.
@@ -128,12 +128,12 @@ impl World<'_> {
                 self.sites[owner], self.sites[other], one, two,
             ))
             .await;
-        self.tell_hosts(&[one, two]).await;
+        self.publish_host_changes(&[one, two]).await;
     }
 
-    async fn tell_hosts(&self, names: &[&str]) {
+    async fn publish_host_changes(&self, names: &[&str]) {
         for name in names {
-            self.edge.tell(Change::Host { host: (*name).to_owned() }).await;
+            self.edge.publish_change(Change::Host { host: (*name).to_owned() }).await;
         }
     }
 
@@ -147,7 +147,7 @@ impl World<'_> {
 
 async fn run(seed: u64) {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let mut world = World {
         edge: &edge,
         rng: Rng::seeded(seed),
@@ -201,7 +201,7 @@ async fn run(seed: u64) {
                 assert_eq!(answer.status, StatusCode::NOT_FOUND, "seed {seed}: {}", answer.text());
             }
         }
-        edge.has_heard().await;
+        edge.wait_until_signals_handled().await;
         for (name, slug) in NAMES.iter().flat_map(|name| SLUGS.iter().map(move |slug| (*name, *slug))) {
             let path = domain::pages::path_of(slug);
             let answer = edge.get_until(&format!("{name}.localhost"), &path, is_told).await;

@@ -9,15 +9,15 @@ use store::submissions::{NewSubmission, SubmissionOutcome, WriteContext, insert_
 use uuid::Uuid;
 
 use crate::client::Answer;
+use crate::fixtures::{Account, now, one_text_field, submit_path};
 use crate::harness::Edge;
-use crate::seeds::{Account, now, one_text, submit_path};
 
 /// More than the edge has connections.
 const MANY: usize = 40;
 
 /// A form that takes up to a thousand, of which the edge knows.
 async fn limited(edge: &Edge, account: &Account<'_>) -> Uuid {
-    let form = account.form_with(one_text(), |form| form.max_submissions = Some(1_000)).await;
+    let form = account.form_with(one_text_field(), |form| form.max_submissions = Some(1_000)).await;
     assert_eq!(edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await.status, StatusCode::CREATED);
     form
 }
@@ -56,7 +56,7 @@ async fn a_flood_at_one_form_that_is_held_holds_up_neither_other_forms_nor_pages
             let page = format!("page-{number}");
             account.page(&page, "<p>here").await;
             assert_eq!(edge.visitor.get(&account.host, &format!("/{page}")).await.text(), "<p>here");
-            let form = account.form(one_text()).await;
+            let form = account.form(one_text_field()).await;
             assert_eq!(edge.visitor.get("localhost", &format!("/f/{form}")).await.status, StatusCode::OK);
         }
         store::rollback(slow).await.unwrap();

@@ -7,7 +7,7 @@ use crate::harness::Edge;
 #[tokio::test]
 async fn the_first_visitor_fetches_a_page_and_the_next_finds_it() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>x").await;
     let answer = edge.visitor.get(&site.host, "/").await;
@@ -21,7 +21,7 @@ async fn the_first_visitor_fetches_a_page_and_the_next_finds_it() {
 #[tokio::test]
 async fn a_query_is_not_part_of_a_pages_address() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>x").await;
     edge.visitor.get(&site.host, "/").await;
@@ -34,7 +34,7 @@ async fn a_query_is_not_part_of_a_pages_address() {
 #[tokio::test]
 async fn who_has_a_page_is_not_sent_it_again() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     let page = site.page("index", "<p>x").await;
     let etag = edge.visitor.get(&site.host, "/").await.header("etag").to_owned();
@@ -79,7 +79,7 @@ async fn head_says_what_get_would_send() {
 #[tokio::test]
 async fn search_engines_are_kept_from_unclaimed_sites_alone() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let (trial, claimed) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
     edge.run(&format!("update accounts set claimed_at = now() where id = '{}'", claimed.id)).await;
     for site in [&trial, &claimed] {

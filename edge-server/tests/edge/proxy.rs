@@ -212,7 +212,7 @@ async fn a_visitor_who_breaks_off_leaves_the_next_one_alone() {
 #[tokio::test]
 async fn a_deploy_may_take_longer_than_most() {
     let edge = Edge::with(&["upstreams.response_timeout=100ms"]).await;
-    let held = edge.control_plane.hold();
+    let held = edge.control_plane.hold_responses();
     let deploy = edge.visitor.send(Method::POST, "localhost", "/api/deploy/x/process", &[], "");
     let other = async {
         sandbox::test::until(async || !edge.control_plane.all().is_empty()).await;

@@ -7,8 +7,8 @@ use sandbox::test::until;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::fixtures::{Account, submit_path};
 use crate::harness::Edge;
-use crate::seeds::{Account, submit_path};
 
 fn fields() -> Value {
     json!([
@@ -101,12 +101,12 @@ async fn every_vote_of_many_at_once_is_counted_and_spam_is_not() {
 #[tokio::test]
 async fn results_that_are_not_public_are_refused_at_once_when_they_are_closed_too() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let account = edge.account("quiet-otter").await;
     let form = shown(&account).await;
     edge.results(form).await;
     edge.run(&format!("update forms set public_results = false where id = '{form}'")).await;
-    edge.tell(Change::Form { form_id: form }).await;
+    edge.publish_change(Change::Form { form_id: form }).await;
     until(async || edge.visitor.get("localhost", &path(form)).await.status == StatusCode::FORBIDDEN).await;
     edge.visitor.get("localhost", &path(form)).await.problem(403, "forbidden");
     edge.visitor.get("localhost", &path(Uuid::from_u128(1))).await.problem(404, "not_found");

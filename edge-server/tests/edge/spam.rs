@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 use store::submissions::SubmissionFilter;
 use uuid::Uuid;
 
+use crate::fixtures::{Account, now, one_text_field, submit_path};
 use crate::harness::Edge;
-use crate::seeds::{Account, now, one_text, submit_path};
 
 /// Status and reasons of the submissions of a form, the oldest first.
 async fn judged(edge: &Edge, account: &Account<'_>, form: Uuid) -> Vec<(String, Vec<String>)> {
@@ -36,7 +36,7 @@ async fn what_a_robot_sends_is_answered_as_usual_and_kept_apart() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account
-        .form_with(one_text(), |form| {
+        .form_with(one_text_field(), |form| {
             form.max_submissions = Some(1);
             form.unique_by = Some(vec!["a".to_owned()]);
         })
@@ -76,7 +76,7 @@ async fn what_a_robot_sends_is_answered_as_usual_and_kept_apart() {
 async fn programs_and_forms_of_somebodys_own_fall_into_no_trap() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form(one_text()).await;
+    let form = account.form(one_text_field()).await;
     let path = submit_path(form);
     let program = json!({"a": "x", "contact.website": "x", "form.token": "forged"});
     assert_eq!(edge.visitor.post(&path, &program).await.status, StatusCode::CREATED);
@@ -96,7 +96,7 @@ async fn a_form_sets_the_traps_it_is_told_to() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account
-        .form_with(one_text(), |form| {
+        .form_with(one_text_field(), |form| {
             form.spam.honeypot = false;
             form.spam.min_seconds = 0;
         })
@@ -113,7 +113,7 @@ async fn a_form_sets_the_traps_it_is_told_to() {
 async fn who_mends_a_mistake_at_once_is_no_robot() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form(one_text()).await;
+    let form = account.form(one_text_field()).await;
     let old = token_of(form, -10);
     let refused = edge.visitor.post_form(&submit_path(form), &[("a", ""), ("form.token", &old)]).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST);
@@ -124,7 +124,7 @@ async fn who_mends_a_mistake_at_once_is_no_robot() {
 async fn a_full_form_refuses_robots_as_it_does_people() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form_with(one_text(), |form| form.max_submissions = Some(1)).await;
+    let form = account.form_with(one_text_field(), |form| form.max_submissions = Some(1)).await;
     assert_eq!(edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await.status, StatusCode::CREATED);
     let robot = edge.visitor.post_form(&submit_path(form), &[("a", "y"), ("contact.website", "x")]).await;
     assert_eq!(robot.status, StatusCode::GONE);
@@ -154,8 +154,8 @@ async fn solve(edge: &Edge, form: Uuid) -> String {
 async fn where_work_is_asked_for_each_answer_brings_its_own_proof() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form_with(one_text(), |form| form.spam.proof_of_work = true).await;
-    let other = account.form_with(one_text(), |form| form.spam.proof_of_work = true).await;
+    let form = account.form_with(one_text_field(), |form| form.spam.proof_of_work = true).await;
+    let other = account.form_with(one_text_field(), |form| form.spam.proof_of_work = true).await;
     let path = submit_path(form);
     let page = edge.visitor.get("localhost", &format!("/f/{form}")).await;
     assert!(
@@ -188,7 +188,7 @@ async fn where_work_is_asked_for_each_answer_brings_its_own_proof() {
 async fn a_proof_is_not_used_up_by_an_answer_that_is_refused() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form_with(one_text(), |form| form.spam.proof_of_work = true).await;
+    let form = account.form_with(one_text_field(), |form| form.spam.proof_of_work = true).await;
     let proof = solve(&edge, form).await;
     let path = submit_path(form);
     edge.visitor.post(&path, &json!({"a": "", "form.proof": proof})).await.problem(400, "validation_failed");

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use http::{Method, StatusCode};
 use serde_json::json;
 
+use crate::fixtures::{one_text_field, submit_path};
 use crate::harness::Edge;
-use crate::seeds::{one_text, submit_path};
 
 #[tokio::test]
 async fn a_page_that_was_served_is_served_on_while_postgres_is_away() {
@@ -33,7 +33,7 @@ async fn a_page_that_was_served_is_served_on_while_postgres_is_away() {
     assert_eq!((cold.header("retry-after"), cold.header("cache-control")), ("2", "no-store"));
 
     site.edit(page, "<p>after").await;
-    edge.postgres.mend().await;
+    edge.postgres.restore().await;
     edge.get_until(&site.host, "/", |answer| answer.text() == "<p>after").await;
     edge.get_until(&site.host, "/never-asked-for", |answer| answer.status == StatusCode::OK).await;
 }
@@ -61,7 +61,7 @@ async fn visitors_of_warm_pages_hardly_wait_while_postgres_is_away() {
 async fn a_submission_that_can_not_be_stored_is_refused_as_such() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form(one_text()).await;
+    let form = account.form(one_text_field()).await;
     let path = submit_path(form);
     assert_eq!(edge.visitor.post(&path, &json!({"a": "x"})).await.status, StatusCode::CREATED);
     edge.postgres.cut();
@@ -69,7 +69,7 @@ async fn a_submission_that_can_not_be_stored_is_refused_as_such() {
     let problem = answer.problem(503, "unavailable");
     assert!(problem["detail"].as_str().unwrap().contains("nothing was changed"), "{problem}");
     assert_eq!(answer.header("access-control-allow-origin"), "*");
-    edge.postgres.mend().await;
+    edge.postgres.restore().await;
     assert_eq!(account.submissions(form).await, [json!({"a": "x"})], "and it is true");
 }
 

@@ -7,14 +7,15 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::fixtures::{now, one_text_field, submit_path};
 use crate::harness::Edge;
-use crate::seeds::{now, one_text, submit_path};
 
 #[tokio::test]
 async fn answers_are_stored_as_the_form_asks_for_them() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form_with(one_text(), |form| form.success_message = Some("Merci".to_owned())).await;
+    let form =
+        account.form_with(one_text_field(), |form| form.success_message = Some("Merci".to_owned())).await;
     let given = json!({"a": "x", "isAdmin": true, "__proto__": {"x": 1}, "nested": {"deep": [1, 2]}});
     let answer = edge.visitor.post(&submit_path(form), &given).await;
     assert_eq!(answer.status, StatusCode::CREATED);
@@ -30,7 +31,8 @@ async fn answers_are_stored_as_the_form_asks_for_them() {
 async fn a_browser_is_thanked_or_sent_on() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form_with(one_text(), |form| form.success_message = Some("Merci".to_owned())).await;
+    let form =
+        account.form_with(one_text_field(), |form| form.success_message = Some("Merci".to_owned())).await;
     let sent = edge.visitor.post_form(&submit_path(form), &[("a", "x & y = ü")]).await;
     assert_eq!(
         (sent.status, sent.header("location")),
@@ -42,7 +44,7 @@ async fn a_browser_is_thanked_or_sent_on() {
     assert_eq!(account.submissions(form).await, [json!({"a": "x & y = ü"})]);
 
     let url = "https://example.com/thanks?from=form#done";
-    let form = account.form_with(one_text(), |form| form.redirect_url = Some(url.to_owned())).await;
+    let form = account.form_with(one_text_field(), |form| form.redirect_url = Some(url.to_owned())).await;
     let sent_on = edge.visitor.post_form(&submit_path(form), &[("a", "x")]).await;
     assert_eq!((sent_on.status, sent_on.header("location")), (StatusCode::SEE_OTHER, url));
     let program = edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await;
@@ -81,7 +83,7 @@ async fn a_wrong_answer_is_named_to_programs_and_shown_to_browsers() {
 async fn what_is_no_submission_is_refused_for_what_it_is() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form(one_text()).await;
+    let form = account.form(one_text_field()).await;
     let path = submit_path(form);
     let send = async |kind: &str, body: String| {
         edge.visitor.send(Method::POST, "localhost", &path, &[("content-type", kind)], body).await
@@ -107,7 +109,7 @@ async fn what_is_no_submission_is_refused_for_what_it_is() {
 async fn a_submission_has_at_most_256_kib() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form(one_text()).await;
+    let form = account.form(one_text_field()).await;
     let path = submit_path(form);
     let of_size = |bytes: usize| format!("{{\"a\":\"x\",\"b\":\"{}\"}}", "y".repeat(bytes - 16));
     assert_eq!(of_size(100).len(), 100);
@@ -135,10 +137,11 @@ async fn a_submission_has_at_most_256_kib() {
 async fn a_shut_form_takes_nothing() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let closed = account.form_with(one_text(), |form| form.closes_at = Some(now())).await;
-    let full = account.form_with(one_text(), |form| form.max_submissions = Some(1)).await;
-    let open =
-        account.form_with(one_text(), |form| form.closes_at = Some(now() + Duration::from_secs(60))).await;
+    let closed = account.form_with(one_text_field(), |form| form.closes_at = Some(now())).await;
+    let full = account.form_with(one_text_field(), |form| form.max_submissions = Some(1)).await;
+    let open = account
+        .form_with(one_text_field(), |form| form.closes_at = Some(now() + Duration::from_secs(60)))
+        .await;
     let answers = json!({"a": "x"});
     assert_eq!(edge.visitor.post(&submit_path(full), &answers).await.status, StatusCode::CREATED);
     assert_eq!(edge.visitor.post(&submit_path(open), &answers).await.status, StatusCode::CREATED);
@@ -151,7 +154,7 @@ async fn a_shut_form_takes_nothing() {
 async fn fifty_at_once_on_ten_places_are_exactly_ten() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form_with(one_text(), |form| form.max_submissions = Some(10)).await;
+    let form = account.form_with(one_text_field(), |form| form.max_submissions = Some(10)).await;
     let webhook = account.webhook(None, &[]).await;
     let path = submit_path(form);
     let sent = (0..50).map(|number| {
@@ -169,7 +172,7 @@ async fn fifty_at_once_on_ten_places_are_exactly_ten() {
 async fn pages_of_any_origin_may_submit_and_read_every_answer() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form(one_text()).await;
+    let form = account.form(one_text_field()).await;
     let path = submit_path(form);
     let asked = [
         ("origin", "https://elsewhere.test"),

@@ -3,8 +3,8 @@
 use http::StatusCode;
 use serde_json::json;
 
+use crate::fixtures::{Account, now, one_text_field, submit_path};
 use crate::harness::Edge;
-use crate::seeds::{Account, now, one_text, submit_path};
 
 const SUSPENDED: StatusCode = StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS;
 
@@ -12,23 +12,23 @@ async fn suspend(edge: &Edge, account: &Account<'_>) {
     let mut tx = store::begin(&edge.database.db).await.unwrap();
     assert!(store::accounts::suspend(&mut tx, account.id, Some("phishing"), now()).await.unwrap());
     store::commit(tx).await.unwrap();
-    assert!(edge.relay().await > 0);
+    assert!(edge.relay_outbox().await > 0);
 }
 
 async fn resume(edge: &Edge, account: &Account<'_>) {
     let mut tx = store::begin(&edge.database.db).await.unwrap();
     assert!(store::accounts::resume(&mut tx, account.id, now()).await.unwrap());
     store::commit(tx).await.unwrap();
-    edge.relay().await;
+    edge.relay_outbox().await;
 }
 
 #[tokio::test]
 async fn a_warm_site_its_short_address_and_its_form_answer_451_until_the_account_is_resumed() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>bad").await;
-    let form = site.form(one_text()).await;
+    let form = site.form(one_text_field()).await;
     let (hosted, submit) = (format!("/f/{form}"), submit_path(form));
     let places = [(site.host.as_str(), "/"), ("localhost", "/p/index"), ("localhost", hosted.as_str())];
     for (host, path) in places {
@@ -60,7 +60,7 @@ async fn a_warm_site_its_short_address_and_its_form_answer_451_until_the_account
 #[tokio::test]
 async fn a_suspended_site_is_not_served_from_memory_while_postgres_is_away() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let (site, other) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
     site.page("index", "<p>bad").await;
     other.page("index", "<p>good").await;
@@ -72,10 +72,10 @@ async fn a_suspended_site_is_not_served_from_memory_while_postgres_is_away() {
     store::commit(tx).await.unwrap();
     // The edge's way to Postgres; the relay's is another.
     edge.postgres.cut();
-    edge.relay().await;
+    edge.relay_outbox().await;
     let away = |answer: &crate::client::Answer| answer.status == StatusCode::SERVICE_UNAVAILABLE;
     edge.get_until(&site.host, "/", away).await;
     assert_eq!(edge.visitor.get(&other.host, "/").await.text(), "<p>good");
-    edge.postgres.mend().await;
+    edge.postgres.restore().await;
     edge.get_until(&site.host, "/", |answer| answer.status == SUSPENDED).await;
 }

@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::client::Answer;
+use crate::fixtures::AssetFixture;
 use crate::harness::Edge;
-use crate::seeds::Announced;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01";
 
@@ -18,9 +18,9 @@ async fn put(edge: &Edge, address: &str, bytes: &[u8]) -> Answer {
 #[tokio::test]
 async fn an_upload_is_shown_at_once_and_taken_once() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let owner = edge.account("quiet-otter").await;
-    let Announced { address, shown, .. } = owner.asset("a.png", "image/png", PNG.len()).await;
+    let AssetFixture { address, shown, .. } = owner.asset("a.png", "image/png", PNG.len()).await;
     assert_eq!(edge.visitor.get("assets.localhost", &shown).await.status, StatusCode::NOT_FOUND);
     let answer = put(&edge, &address, PNG).await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());

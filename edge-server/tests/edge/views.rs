@@ -4,8 +4,8 @@ use http::{Method, StatusCode};
 use sandbox::test::until;
 use uuid::Uuid;
 
+use crate::fixtures::Account;
 use crate::harness::Edge;
-use crate::seeds::Account;
 
 async fn views(site: &Account<'_>, page: Uuid) -> i64 {
     site.pages().await.into_iter().find(|summary| summary.id == page).unwrap().views
@@ -51,7 +51,7 @@ async fn views_are_kept_while_postgres_is_away_and_written_down_later() {
         assert_eq!(edge.visitor.get(&site.host, "/").await.text(), "<p>x");
     }
     assert_eq!(views(&site, page).await, 1);
-    edge.postgres.mend().await;
+    edge.postgres.restore().await;
     until(async || views(&site, page).await == 11).await;
 }
 

@@ -7,14 +7,14 @@ use http::StatusCode;
 use serde_json::json;
 use store::deliveries::{ClaimLimit, Lease, claim};
 
+use crate::fixtures::{now, one_text_field, submit_path};
 use crate::harness::Edge;
-use crate::seeds::{now, one_text, submit_path};
 
 #[tokio::test]
 async fn deliveries_are_there_and_due_when_the_answer_is() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form(one_text()).await;
+    let form = account.form(one_text_field()).await;
     let all = account.webhook(None, &[]).await;
     let linked = account.webhook(Some(vec![form]), &["submission.created"]).await;
     let answer = edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await;
@@ -43,7 +43,7 @@ async fn deliveries_are_there_and_due_when_the_answer_is() {
 async fn webhooks_it_does_not_concern_are_told_nothing() {
     let edge = Edge::start().await;
     let (account, stranger) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
-    let (form, other) = (account.form(one_text()).await, account.form(one_text()).await);
+    let (form, other) = (account.form(one_text_field()).await, account.form(one_text_field()).await);
     let inactive = account.webhook(None, &[]).await;
     edge.run(&format!("update webhooks set is_active = false where id = '{inactive}'")).await;
     let of_another_form = account.webhook(Some(vec![other]), &[]).await;
@@ -65,8 +65,8 @@ async fn a_refused_submission_is_told_nobody() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let webhook = account.webhook(None, &["*"]).await;
-    let closed = account.form_with(one_text(), |form| form.closes_at = Some(now())).await;
-    let open = account.form(one_text()).await;
+    let closed = account.form_with(one_text_field(), |form| form.closes_at = Some(now())).await;
+    let open = account.form(one_text_field()).await;
     edge.visitor.post(&submit_path(closed), &json!({"a": "x"})).await.problem(410, "form_closed");
     edge.visitor.post(&submit_path(open), &json!({})).await.problem(400, "validation_failed");
     assert!(account.deliveries(webhook).await.is_empty());
@@ -78,7 +78,7 @@ async fn the_visitor_does_not_wait_for_a_redis_that_hangs() {
     let hanging = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let edge = Edge::with(&[&format!("redis.url=redis://{}", hanging.local_addr().unwrap())]).await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form(one_text()).await;
+    let form = account.form(one_text_field()).await;
     let webhook = account.webhook(None, &[]).await;
     edge.visitor.get("localhost", &format!("/f/{form}")).await;
     let began = std::time::Instant::now();

@@ -10,17 +10,17 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
 /// Connections to its address lead to another, as long as it is whole.
-pub(crate) struct Cable {
+pub(crate) struct FaultProxy {
     pub(crate) address: SocketAddr,
-    far_end: String,
+    upstream: String,
     flows: watch::Sender<Flow>,
-    strands: Arc<Strands>,
+    connections: Arc<Connections>,
     accepting: Mutex<AbortHandle>,
 }
 
 /// The connections, and how many there have been.
 #[derive(Default)]
-struct Strands {
+struct Connections {
     running: Mutex<JoinSet<()>>,
     accepted: AtomicUsize,
 }
@@ -28,65 +28,70 @@ struct Strands {
 /// What it lets through.
 #[derive(Clone, Copy, Default)]
 struct Flow {
-    is_held: bool,
+    is_stalled: bool,
     /// Connections before this one are dead.
     first_alive: usize,
 }
 
 impl Flow {
-    fn lets(self, number: usize) -> bool {
-        !self.is_held && number >= self.first_alive
+    fn passes(self, number: usize) -> bool {
+        !self.is_stalled && number >= self.first_alive
     }
 }
 
-impl Cable {
-    pub(crate) async fn to(far_end: String) -> Self {
+impl FaultProxy {
+    pub(crate) async fn to(upstream: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let strands = Arc::<Strands>::default();
+        let connections = Arc::<Connections>::default();
         let flows = watch::Sender::new(Flow::default());
-        let accepting = accept(listener, far_end.clone(), flows.subscribe(), Arc::clone(&strands));
-        Self { address, far_end, flows, strands, accepting: Mutex::new(accepting.abort_handle()) }
+        let accepting = accept(listener, upstream.clone(), flows.subscribe(), Arc::clone(&connections));
+        Self { address, upstream, flows, connections, accepting: Mutex::new(accepting.abort_handle()) }
     }
 
     /// Ends every connection and takes no new one.
     pub(crate) fn cut(&self) {
         self.accepting.lock().unwrap().abort();
-        *self.strands.running.lock().unwrap() = JoinSet::new();
+        *self.connections.running.lock().unwrap() = JoinSet::new();
     }
 
     /// Takes connections again.
-    pub(crate) async fn mend(&self) {
+    pub(crate) async fn restore(&self) {
         let listener = TcpListener::bind(self.address).await.unwrap();
-        let strands = Arc::clone(&self.strands);
-        let accepting = accept(listener, self.far_end.clone(), self.flows.subscribe(), strands);
+        let connections = Arc::clone(&self.connections);
+        let accepting = accept(listener, self.upstream.clone(), self.flows.subscribe(), connections);
         *self.accepting.lock().unwrap() = accepting.abort_handle();
     }
 
     /// Keeps connections open and lets nothing through them, or all again.
-    pub(crate) fn hold(&self, holds: bool) {
-        self.flows.send_modify(|flow| flow.is_held = holds);
+    pub(crate) fn stall(&self) {
+        self.flows.send_modify(|flow| flow.is_stalled = true);
+    }
+
+    /// Passes bytes again after [`Self::stall`].
+    pub(crate) fn resume(&self) {
+        self.flows.send_modify(|flow| flow.is_stalled = false);
     }
 
     /// Lets nothing more through the connections there are, and keeps them open; new ones are as good as ever.
-    pub(crate) fn forsake(&self) {
-        let accepted = self.strands.accepted.load(Ordering::SeqCst);
+    pub(crate) fn stall_open_connections(&self) {
+        let accepted = self.connections.accepted.load(Ordering::SeqCst);
         self.flows.send_modify(|flow| flow.first_alive = accepted);
     }
 }
 
 fn accept(
     listener: TcpListener,
-    far_end: String,
+    upstream: String,
     flows: watch::Receiver<Flow>,
-    strands: Arc<Strands>,
+    connections: Arc<Connections>,
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
         while let Ok((near, _)) = listener.accept().await {
-            let (far_end, flows) = (far_end.clone(), flows.clone());
-            let number = strands.accepted.fetch_add(1, Ordering::SeqCst);
-            strands.running.lock().unwrap().spawn(async move {
-                let Ok(far) = TcpStream::connect(far_end).await else { return };
+            let (upstream, flows) = (upstream.clone(), flows.clone());
+            let number = connections.accepted.fetch_add(1, Ordering::SeqCst);
+            connections.running.lock().unwrap().spawn(async move {
+                let Ok(far) = TcpStream::connect(upstream).await else { return };
                 let ((from_near, to_near), (from_far, to_far)) = (near.into_split(), far.into_split());
                 let flows = (flows, number);
                 tokio::join!(pass(from_near, to_far, flows.clone()), pass(from_far, to_near, flows));
@@ -103,11 +108,11 @@ async fn pass(
 ) {
     let mut piece = vec![0; 1 << 16];
     while let Ok(1..) = from.read(&mut piece).await.inspect(|length| piece.truncate(*length)) {
-        if flows.wait_for(|flow| flow.lets(number)).await.is_err() || to.write_all(&piece).await.is_err() {
+        if flows.wait_for(|flow| flow.passes(number)).await.is_err() || to.write_all(&piece).await.is_err() {
             return;
         }
         piece.resize(1 << 16, 0);
     }
     // That it has ended is not told either.
-    let _is_let = flows.wait_for(|flow| flow.lets(number)).await.is_ok();
+    let _is_passed = flows.wait_for(|flow| flow.passes(number)).await.is_ok();
 }

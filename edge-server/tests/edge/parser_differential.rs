@@ -10,9 +10,9 @@ use std::time::Duration;
 use futures::StreamExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::form_readers;
+use crate::form_differential;
 use crate::harness::Edge;
-use crate::streams::{self, Stream};
+use crate::request_fuzz::{self, Stream};
 
 /// Who asks for nothing is let go after this; streams that end in half a request wait for it.
 const LIMITS: [&str; 2] = ["connections.header_timeout=2s", "connections.idle_timeout=2s"];
@@ -22,12 +22,12 @@ const AT_A_TIME: usize = 96;
 /// when its answer was sent, say. Then some of so many tries must be alike.
 const TRIES: usize = 6;
 
-pub(crate) struct TwoReaders {
+pub(crate) struct ParserDifferential {
     pub(crate) quick: Edge,
     pub(crate) hyper: Edge,
 }
 
-impl TwoReaders {
+impl ParserDifferential {
     /// Two edges alike but for the quick lane, both with the same pages and forms in memory.
     pub(crate) async fn start() -> Self {
         let quick = Edge::with(&LIMITS).await;
@@ -48,7 +48,7 @@ impl TwoReaders {
                 .await;
             }
             edge.visitor.get(&site.host, "/nothing").await;
-            form_readers::prepare(edge, &site).await;
+            form_differential::prepare(edge, &site).await;
             // From here on what isn't known is not known for certain: no answer depends on how busy Postgres is.
             edge.postgres.cut();
         }
@@ -81,7 +81,8 @@ impl TwoReaders {
             [vec![], vec![middle], (1..bytes.len()).collect()]
                 .map(|cuts| Stream { bytes: bytes.clone(), cuts })
         };
-        let all: Vec<_> = written.iter().map(|one| streams::with_last(one.as_bytes())).collect();
+        let all: Vec<_> =
+            written.iter().map(|one| request_fuzz::with_closing_request(one.as_bytes())).collect();
         self.compare_all(all.iter().flat_map(split)).await;
     }
 }
@@ -122,7 +123,7 @@ fn in_order(answer: &str) -> String {
         *line = "date";
     }
     lines[1..].sort_unstable();
-    let body = form_readers::without_token(body);
+    let body = form_differential::without_token(body);
     let answer = format!("{}\n\n{body}", lines.join("\n"));
     made_up.map_or(answer.clone(), |id| answer.replace(id, "an id"))
 }
@@ -138,11 +139,11 @@ fn get(lines: &str) -> String {
 
 #[tokio::test]
 async fn a_plain_request_is_answered_in_the_lane_and_is_not_told_from_hypers() {
-    let both = TwoReaders::start().await;
-    let close = streams::with_last(GET.as_bytes());
+    let both = ParserDifferential::start().await;
+    let close = request_fuzz::with_closing_request(GET.as_bytes());
     let close = &close[..];
     let (quick, hyper) = (both.quick.visitor.raw(close).await, both.hyper.visitor.raw(close).await);
-    assert!(is_of_the_lane(&quick) && !is_of_the_lane(&hyper), "{quick}\n{hyper}");
+    assert!(is_from_fast_path(&quick) && !is_from_fast_path(&hyper), "{quick}\n{hyper}");
     let etag = both.quick.visitor.get("quiet-otter.localhost", "/").await.header("etag").to_owned();
     both.compare_each(&[
         GET,
@@ -169,7 +170,7 @@ async fn a_plain_request_is_answered_in_the_lane_and_is_not_told_from_hypers() {
 }
 
 /// Whether the lane gave that answer: it puts its headers in an order of its own.
-pub(crate) fn is_of_the_lane(answer: &str) -> bool {
+pub(crate) fn is_from_fast_path(answer: &str) -> bool {
     let head = answer.split("\r\n\r\n").next().unwrap();
     let names: Vec<_> = head.split("\r\n").map(|line| line.split(": ").next().unwrap()).collect();
     names.ends_with(&["content-length", "x-request-id", "date"])
@@ -193,20 +194,20 @@ async fn a_page_that_has_to_be_asked_about_is_waited_for_in_the_lane() {
     };
     let first = ask().await;
     assert!(
-        is_of_the_lane(&first) && first.contains("x-cache: miss") && first.ends_with("<p>old"),
+        is_from_fast_path(&first) && first.contains("x-cache: miss") && first.ends_with("<p>old"),
         "{first}"
     );
     site.edit(page, "<p>new").await;
     let mut later = ask().await;
     while !later.ends_with("<p>new") {
-        assert!(is_of_the_lane(&later), "{later}");
+        assert!(is_from_fast_path(&later), "{later}");
         later = ask().await;
     }
-    assert!(is_of_the_lane(&later) && later.contains("x-cache: miss"), "{later}");
+    assert!(is_from_fast_path(&later) && later.contains("x-cache: miss"), "{later}");
     edge.postgres.cut();
     while !later.contains("x-cache: stale") {
         later = ask().await;
-        assert!(is_of_the_lane(&later), "{later}");
+        assert!(is_from_fast_path(&later), "{later}");
     }
 }
 
@@ -239,14 +240,16 @@ async fn a_length_or_chunks_beside_a_hit_hide_no_request() {
             }
         }
     }
-    let both = TwoReaders::start().await;
-    let whole = all.iter().map(|one| Stream { bytes: streams::with_last(one.as_bytes()), cuts: vec![] });
+    let both = ParserDifferential::start().await;
+    let whole = all
+        .iter()
+        .map(|one| Stream { bytes: request_fuzz::with_closing_request(one.as_bytes()), cuts: vec![] });
     both.compare_all(whole).await;
 }
 
 #[tokio::test]
 async fn ends_of_lines_and_folded_headers_are_read_alike() {
-    let both = TwoReaders::start().await;
+    let both = ParserDifferential::start().await;
     both.compare_each(&[
         &GET.replace("\r\n", "\n"),
         &GET.replace("\r\n\r\n", "\n\n"),
@@ -274,7 +277,7 @@ async fn ends_of_lines_and_folded_headers_are_read_alike() {
 
 #[tokio::test]
 async fn who_is_asked_for_is_read_alike() {
-    let both = TwoReaders::start().await;
+    let both = ParserDifferential::start().await;
     let to = |host: &str| format!("GET / HTTP/1.1\r\n{host}\r\n");
     both.compare_each(&[
         &to(""),
@@ -308,7 +311,7 @@ async fn who_is_asked_for_is_read_alike() {
 
 #[tokio::test]
 async fn what_is_said_of_the_connection_or_another_protocol_is_read_alike() {
-    let both = TwoReaders::start().await;
+    let both = ParserDifferential::start().await;
     let connection = |values: &str| format!("{GET}{}{GET}", get(&format!("Connection: {values}\r\n")));
     both.compare_each(&[
         &connection("close"),
@@ -349,7 +352,7 @@ async fn what_is_said_of_the_connection_or_another_protocol_is_read_alike() {
 
 #[tokio::test]
 async fn heads_of_any_size_are_read_alike() {
-    let both = TwoReaders::start().await;
+    let both = ParserDifferential::start().await;
     let cookie = |bytes: usize| get(&format!("Cookie: {}\r\n", "c".repeat(bytes)));
     let many = |count: usize| get(&(0..count).map(|n| format!("X-{n}: 1\r\n")).collect::<String>());
     let sizes = [0, 1_000, 8_000, 8_100, 8_192, 8_300, 12_000, 16_200, 16_384, 17_000, 40_000];
@@ -360,7 +363,7 @@ async fn heads_of_any_size_are_read_alike() {
     );
     all.push([GET.to_owned(), cookie(15_000), GET.to_owned(), cookie(8_000)].concat());
     let whole = |one: &String| {
-        let bytes = streams::with_last(one.as_bytes());
+        let bytes = request_fuzz::with_closing_request(one.as_bytes());
         [vec![], vec![100], vec![bytes.len() - 3]].map(|cuts| Stream { bytes: bytes.clone(), cuts })
     };
     both.compare_all(all.iter().flat_map(whole)).await;
@@ -368,6 +371,6 @@ async fn heads_of_any_size_are_read_alike() {
 
 #[tokio::test]
 async fn a_thousand_streams_of_chance_are_read_alike() {
-    let both = TwoReaders::start().await;
-    both.compare_all(streams::by_chance(1_200)).await;
+    let both = ParserDifferential::start().await;
+    both.compare_all(request_fuzz::random_streams(1_200)).await;
 }

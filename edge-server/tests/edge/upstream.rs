@@ -13,14 +13,14 @@ use tokio::sync::OwnedRwLockWriteGuard;
 
 /// One request as it reached the inner service.
 #[derive(Debug, Clone)]
-pub(crate) struct Reached {
+pub(crate) struct ReceivedRequest {
     pub(crate) method: Method,
     pub(crate) target: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-impl Reached {
+impl ReceivedRequest {
     /// All values of a header, joined.
     pub(crate) fn header(&self, name: &str) -> String {
         let values: Vec<_> = self.headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect();
@@ -30,20 +30,20 @@ impl Reached {
 
 /// A running inner service; it ends with the test's runtime.
 #[derive(Clone)]
-pub(crate) struct InnerService {
+pub(crate) struct Upstream {
     pub(crate) address: SocketAddr,
-    reached: Arc<Mutex<Vec<Reached>>>,
+    reached: Arc<Mutex<Vec<ReceivedRequest>>>,
     gate: Arc<tokio::sync::RwLock<()>>,
 }
 
-impl InnerService {
+impl Upstream {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let inner =
+        let upstream =
             Self { address: listener.local_addr().unwrap(), reached: Arc::default(), gate: Arc::default() };
-        let app = Router::new().fallback(take).with_state(inner.clone());
+        let app = Router::new().fallback(take).with_state(upstream.clone());
         tokio::spawn(async move { axum::serve(listener, app).await });
-        inner
+        upstream
     }
 
     pub(crate) fn url(&self) -> String {
@@ -51,22 +51,22 @@ impl InnerService {
     }
 
     /// Until this is dropped, requests reach it but get no answer.
-    pub(crate) fn hold(&self) -> OwnedRwLockWriteGuard<()> {
+    pub(crate) fn hold_responses(&self) -> OwnedRwLockWriteGuard<()> {
         Arc::clone(&self.gate).try_write_owned().unwrap()
     }
 
     /// What has reached it so far.
-    pub(crate) fn all(&self) -> Vec<Reached> {
+    pub(crate) fn all(&self) -> Vec<ReceivedRequest> {
         self.reached.lock().unwrap().clone()
     }
 
-    pub(crate) fn last(&self) -> Reached {
+    pub(crate) fn last(&self) -> ReceivedRequest {
         self.all().pop().expect("nothing has reached the inner service")
     }
 }
 
 async fn take(
-    State(inner): State<InnerService>,
+    State(upstream): State<Upstream>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -81,8 +81,8 @@ async fn take(
         ("keep-alive", "timeout=5"),
         ("x-inner", "said"),
     ];
-    inner.reached.lock().unwrap().push(Reached { method, target, headers, body });
-    drop(inner.gate.read().await);
+    upstream.reached.lock().unwrap().push(ReceivedRequest { method, target, headers, body });
+    drop(upstream.gate.read().await);
     let mut response = "from the inside".into_response();
     for (name, value) in answer {
         response.headers_mut().append(name, value.parse().unwrap());

@@ -23,7 +23,7 @@ async fn user_html_on_the_base_host_is_sandboxed() {
 #[tokio::test]
 async fn the_first_page_of_a_slug_holds_the_bare_address_and_the_others_name_their_site() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let (first, second) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
     let held = first.page("hello", "<p>first").await;
     second.page("hello", "<p>second").await;
@@ -47,7 +47,7 @@ async fn the_first_page_of_a_slug_holds_the_bare_address_and_the_others_name_the
 #[tokio::test]
 async fn a_new_page_is_at_its_bare_address_at_once() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     assert_eq!(edge.visitor.get("localhost", "/p/hello").await.status, StatusCode::NOT_FOUND);
     let site = edge.account("quiet-otter").await;
     site.page("hello", "<p>x").await;

@@ -4,13 +4,13 @@ use chrono::TimeDelta;
 use http::StatusCode;
 use store::purges;
 
+use crate::fixtures::{now, one_text_field};
 use crate::harness::Edge;
-use crate::seeds::{now, one_text};
 
 #[tokio::test]
 async fn a_claimed_site_is_no_longer_hidden_from_search_engines() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>x").await;
     for (host, path) in [(site.host.as_str(), "/"), ("localhost", "/p/index")] {
@@ -19,7 +19,7 @@ async fn a_claimed_site_is_no_longer_hidden_from_search_engines() {
     edge.run("update accounts set claimed_at = now()").await;
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
     store::accounts::publish_changes(&mut conn, site.id, now()).await.unwrap();
-    edge.relay().await;
+    edge.relay_outbox().await;
     for (host, path) in [(site.host.as_str(), "/"), ("localhost", "/p/index")] {
         edge.get_until(host, path, |answer| answer.header("x-robots-tag").is_empty()).await;
     }
@@ -28,10 +28,10 @@ async fn a_claimed_site_is_no_longer_hidden_from_search_engines() {
 #[tokio::test]
 async fn of_an_account_that_is_gone_nothing_is_left_in_memory() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>gone").await;
-    let form = site.form(one_text()).await;
+    let form = site.form(one_text_field()).await;
     let hosted = format!("/f/{form}");
     let places = [(site.host.as_str(), "/"), ("localhost", "/p/index"), ("localhost", hosted.as_str())];
     for (host, path) in places {
@@ -42,7 +42,7 @@ async fn of_an_account_that_is_gone_nothing_is_left_in_memory() {
     assert!(purges::lock_expired(&mut tx, site.id, later).await.unwrap());
     purges::delete_account(&mut tx, site.id, now()).await.unwrap();
     store::commit(tx).await.unwrap();
-    edge.relay().await;
+    edge.relay_outbox().await;
     for (host, path) in places {
         edge.get_until(host, path, |answer| answer.status == StatusCode::NOT_FOUND).await;
     }
@@ -52,7 +52,7 @@ async fn of_an_account_that_is_gone_nothing_is_left_in_memory() {
         .await;
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
     store::accounts::publish_changes(&mut conn, heir.id, now()).await.unwrap();
-    edge.relay().await;
+    edge.relay_outbox().await;
     // A page of another site, to see that the host is known again.
     edge.run(&format!("update pages set subdomain_id = '{}'", site.subdomain_id)).await;
     edge.get_until(&heir.host, "/lookout", |answer| answer.status == StatusCode::OK).await;

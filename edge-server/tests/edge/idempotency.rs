@@ -5,8 +5,8 @@ use http::{Method, StatusCode};
 use serde_json::json;
 
 use crate::client::{Answer, Visitor};
+use crate::fixtures::{one_text_field, submit_path};
 use crate::harness::Edge;
-use crate::seeds::{one_text, submit_path};
 
 async fn send(visitor: &Visitor, path: &str, key: &str, body: &str) -> Answer {
     let headers = [("content-type", "application/json"), ("idempotency-key", key)];
@@ -17,7 +17,7 @@ async fn send(visitor: &Visitor, path: &str, key: &str, body: &str) -> Answer {
 async fn the_same_key_and_body_is_the_same_submission() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form(one_text()).await;
+    let form = account.form(one_text_field()).await;
     let path = submit_path(form);
     let first = send(&edge.visitor, &path, "order-17", "{\"a\":\"x\"}").await;
     assert_eq!((first.status, first.header("idempotent-replayed")), (StatusCode::CREATED, ""));
@@ -27,7 +27,7 @@ async fn the_same_key_and_body_is_the_same_submission() {
     assert_ne!(again.header("x-request-id"), first.header("x-request-id"));
     send(&edge.visitor, &path, "order-17", "{\"a\":\"y\"}").await.problem(409, "idempotency_mismatch");
     assert_eq!(send(&edge.visitor, &path, "order-18", "{\"a\":\"x\"}").await.status, StatusCode::CREATED);
-    let other = submit_path(account.form(one_text()).await);
+    let other = submit_path(account.form(one_text_field()).await);
     assert_eq!(send(&edge.visitor, &other, "order-17", "{\"a\":\"z\"}").await.status, StatusCode::CREATED);
     assert_eq!(account.count(form).await, 2);
 }
@@ -36,7 +36,7 @@ async fn the_same_key_and_body_is_the_same_submission() {
 async fn of_many_at_once_under_one_key_one_is_stored() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form(one_text()).await;
+    let form = account.form(one_text_field()).await;
     let path = submit_path(form);
     let all = (0..40).map(|_| {
         let (visitor, path) = (edge.visitor.clone(), path.clone());
@@ -60,7 +60,7 @@ async fn of_many_at_once_under_one_key_one_is_stored() {
 async fn a_refusal_is_not_kept_and_may_be_mended_under_its_key() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form(one_text()).await;
+    let form = account.form(one_text_field()).await;
     let path = submit_path(form);
     send(&edge.visitor, &path, "k", "{}").await.problem(400, "validation_failed");
     assert_eq!(send(&edge.visitor, &path, "k", "{\"a\":\"x\"}").await.status, StatusCode::CREATED);
@@ -76,7 +76,7 @@ async fn a_refusal_is_not_kept_and_may_be_mended_under_its_key() {
 async fn an_answer_is_given_again_for_as_long_as_it_is_kept() {
     let edge = Edge::with(&["forms.idempotency_ttl=1h"]).await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form(one_text()).await;
+    let form = account.form(one_text_field()).await;
     let path = submit_path(form);
     assert_eq!(send(&edge.visitor, &path, "k", "{\"a\":\"x\"}").await.status, StatusCode::CREATED);
     edge.run("update idempotent_calls set created_at = now() - interval '2 hours'").await;
@@ -91,7 +91,7 @@ async fn an_answer_is_given_again_for_as_long_as_it_is_kept() {
 async fn a_form_that_is_another_by_now_or_shut_answers_again_all_the_same() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form(one_text()).await;
+    let form = account.form(one_text_field()).await;
     let path = submit_path(form);
     let first = send(&edge.visitor, &path, "k", "{\"a\":\"x\"}").await;
     assert_eq!(first.status, StatusCode::CREATED);
@@ -100,7 +100,7 @@ async fn a_form_that_is_another_by_now_or_shut_answers_again_all_the_same() {
         "closes_at = created_at",
     ] {
         edge.run(&format!("update forms set {edit}, updated_at = updated_at + interval '1 second'")).await;
-        edge.bewilder().await;
+        edge.publish_unreadable_signal().await;
         // Under keys of their own: what is taken before the edge has heard of it is no repetition.
         let mut keys = 0..;
         sandbox::test::until(async || {

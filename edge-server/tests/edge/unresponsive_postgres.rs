@@ -10,8 +10,8 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::client::Answer;
+use crate::fixtures::{Account, one_text_field, submit_path};
 use crate::harness::Edge;
-use crate::seeds::{Account, one_text, submit_path};
 
 const WAIT: &str = "forms.lock_timeout=2s";
 /// Twice that, and time for a busy machine.
@@ -26,7 +26,7 @@ async fn send(edge: &Edge, form: Uuid) -> Answer {
 
 /// A form whose submissions are counted, and that the edge knows.
 async fn counted(edge: &Edge, account: &Account<'_>) -> Uuid {
-    let form = account.form(one_text()).await;
+    let form = account.form(one_text_field()).await;
     assert_eq!(edge.visitor.post(&submit_path(form), &json!({"a": "w"})).await.status, StatusCode::CREATED);
     form
 }
@@ -54,7 +54,7 @@ async fn silent_at(edge: &Edge, sent: impl Future<Output = Answer>, trigger: &st
         let asleep =
             "select from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()";
         until(async || is_so(edge, &format!("exists ({asleep})")).await).await;
-        edge.postgres.hold(true);
+        edge.postgres.stall();
     };
     let began = Instant::now();
     let (answer, ()) = tokio::join!(sent, falls_silent);
@@ -67,7 +67,7 @@ async fn a_postgres_that_hangs_keeps_nobody_waiting_who_submits_by_themselves() 
     let edge = Edge::with(&[WAIT]).await;
     let account = edge.account("quiet-otter").await;
     let form = counted(&edge, &account).await;
-    edge.postgres.hold(true);
+    edge.postgres.stall();
     let began = Instant::now();
     let (path, answers) = (submit_path(form), json!({"a": "x"}));
     let plain = join_all((0..20).map(|_| edge.visitor.post(&path, &answers)));
@@ -77,7 +77,7 @@ async fn a_postgres_that_hangs_keeps_nobody_waiting_who_submits_by_themselves() 
         assert!(!answer.header("retry-after").is_empty(), "nothing was stored");
     }
     assert!(began.elapsed() < IN_TIME, "{:?}", began.elapsed());
-    edge.postgres.hold(false);
+    edge.postgres.resume();
     assert_eq!(edge.visitor.post(&path, &answers).await.status, StatusCode::CREATED);
     assert_eq!(account.count(form).await, 2);
 }
@@ -94,7 +94,7 @@ async fn one_that_was_broken_off_is_not_stored_and_locks_nothing_for_long() {
     let locked = "select from pg_locks where relation = 'submissions'::regclass and pid <> pg_backend_pid()";
     until(async || is_so(&edge, &format!("not exists ({locked})")).await).await;
     edge.run("drop trigger slow on submissions").await;
-    edge.postgres.hold(false);
+    edge.postgres.resume();
     let again = send(&edge, form).await;
     assert_eq!((again.status, again.header("idempotent-replayed")), (StatusCode::CREATED, ""));
     assert_eq!(account.count(form).await, 2);
@@ -110,7 +110,7 @@ async fn one_that_was_committed_unheard_is_told_under_its_key_and_stored_once() 
     answer.problem(503, "unavailable");
     assert_eq!(answer.header("retry-after"), "", "it may have been stored");
     until(async || account.count(form).await == 2).await;
-    edge.postgres.hold(false);
+    edge.postgres.resume();
     let again = send(&edge, form).await;
     assert_eq!((again.status, again.header("idempotent-replayed")), (StatusCode::CREATED, "true"));
     assert_eq!((account.count(form).await, account.submissions(form).await.len()), (2, 2));
@@ -129,7 +129,7 @@ async fn whoever_hangs_up_on_a_dead_connection_leaves_its_place_to_others() {
     let waiting = "select count(*) from pg_stat_activity where datname = current_database()
                    and (wait_event = 'PgSleep' or wait_event_type = 'Lock')";
     until(async || is_so(&edge, &format!("({waiting}) = 2")).await).await;
-    edge.postgres.forsake();
+    edge.postgres.stall_open_connections();
     submitting.iter().for_each(tokio::task::JoinHandle::abort);
     edge.run("drop trigger slow on submissions").await;
     until(async || {
@@ -152,7 +152,7 @@ async fn a_postgres_that_hangs_keeps_no_upload_waiting() {
     let parts = "--xx\r\ncontent-disposition: form-data; name=\"photo\"; filename=\"me.txt\"\r\n\r\nhello\r\n--xx--\r\n";
     let headers = [("content-type", "multipart/form-data; boundary=xx"), ("accept", "application/json")];
     let submit = submit_path(form);
-    edge.postgres.hold(true);
+    edge.postgres.stall();
     let began = Instant::now();
     let (asked, sent, within) = tokio::join!(
         edge.visitor.post(&path, &wanted),
@@ -163,7 +163,7 @@ async fn a_postgres_that_hangs_keeps_no_upload_waiting() {
         answer.problem(503, "unavailable");
     }
     assert!(began.elapsed() < IN_TIME, "{:?}", began.elapsed());
-    edge.postgres.hold(false);
+    edge.postgres.resume();
     // Nothing was stored, which is why it may be sent again; but now it isn't heard of that it is.
     let at_commit = "constraint trigger slow after update on form_files deferrable initially deferred";
     let sending = edge.visitor.send(Method::PUT, "localhost", address, &[], "hello".to_owned());

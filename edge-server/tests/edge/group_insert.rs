@@ -8,8 +8,8 @@ use http::StatusCode;
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::fixtures::{Account, one_text_field, submit_path};
 use crate::harness::Edge;
-use crate::seeds::{Account, one_text, submit_path};
 
 /// An account whose forms take as many as come.
 async fn unlimited<'a>(edge: &'a Edge, name: &str) -> Account<'a> {
@@ -22,8 +22,11 @@ async fn unlimited<'a>(edge: &'a Edge, name: &str) -> Account<'a> {
 async fn of_many_at_once_each_is_stored_as_it_was_sent_and_answered_for() {
     let edge = Edge::start().await;
     let (account, other) = (unlimited(&edge, "quiet-otter").await, unlimited(&edge, "loud-badger").await);
-    let forms =
-        [account.form(one_text()).await, other.form(one_text()).await, account.form(one_text()).await];
+    let forms = [
+        account.form(one_text_field()).await,
+        other.form(one_text_field()).await,
+        account.form(one_text_field()).await,
+    ];
     let sent = (0..300).map(|number| {
         let (visitor, form) = (edge.visitor.clone(), forms[number % 3]);
         async move {
@@ -55,7 +58,7 @@ async fn of_many_at_once_each_is_stored_as_it_was_sent_and_answered_for() {
 async fn of_many_at_once_webhooks_are_told_each_once() {
     let edge = Edge::start().await;
     let account = unlimited(&edge, "quiet-otter").await;
-    let (form, other) = (account.form(one_text()).await, account.form(one_text()).await);
+    let (form, other) = (account.form(one_text_field()).await, account.form(one_text_field()).await);
     let (of_all, of_one) =
         (account.webhook(None, &[]).await, account.webhook(Some(vec![form]), &["submission.created"]).await);
     let sent = (0..80).map(|number| {
@@ -84,16 +87,16 @@ async fn of_many_at_once_webhooks_are_told_each_once() {
 async fn a_postgres_that_hangs_holds_up_nobody_for_good() {
     let edge = Edge::with(&["forms.lock_timeout=2s"]).await;
     let account = unlimited(&edge, "quiet-otter").await;
-    let form = account.form(one_text()).await;
+    let form = account.form(one_text_field()).await;
     let answers = json!({"a": "x"});
     assert_eq!(edge.visitor.post(&submit_path(form), &answers).await.status, StatusCode::CREATED);
-    edge.postgres.hold(true);
+    edge.postgres.stall();
     let path = submit_path(form);
     let waiting = (0..20).map(|_| edge.visitor.post(&path, &answers));
     for answer in join_all(waiting).await {
         assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{}", answer.text());
     }
-    edge.postgres.hold(false);
+    edge.postgres.resume();
     assert_eq!(edge.visitor.post(&submit_path(form), &answers).await.status, StatusCode::CREATED);
 }
 
@@ -101,8 +104,11 @@ async fn a_postgres_that_hangs_holds_up_nobody_for_good() {
 async fn what_is_not_taken_together_is_taken_or_refused_for_its_own_reason() {
     let edge = Edge::start().await;
     let account = unlimited(&edge, "quiet-otter").await;
-    let (told, edited, gone) =
-        (account.form(one_text()).await, account.form(one_text()).await, account.form(one_text()).await);
+    let (told, edited, gone) = (
+        account.form(one_text_field()).await,
+        account.form(one_text_field()).await,
+        account.form(one_text_field()).await,
+    );
     let answers = json!({"a": "x"});
     for form in [told, edited, gone] {
         // From now on the edge knows them, and hears nothing of what follows.
@@ -124,8 +130,11 @@ async fn however_many_wait_for_the_edit_of_a_form_the_others_take_theirs() {
     let edge = Edge::with(&["forms.lock_timeout=300ms"]).await;
     let account = unlimited(&edge, "quiet-otter").await;
     let limited = edge.account("loud-badger").await;
-    let (edited, free, also_free) =
-        (account.form(one_text()).await, account.form(one_text()).await, limited.form(one_text()).await);
+    let (edited, free, also_free) = (
+        account.form(one_text_field()).await,
+        account.form(one_text_field()).await,
+        limited.form(one_text_field()).await,
+    );
     let answers = json!({"a": "x"});
     let mut edit = store::begin(&edge.database.db).await.unwrap();
     store::forms::lock_form(&mut edit, account.id, edited).await.unwrap().unwrap();

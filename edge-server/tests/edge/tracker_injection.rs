@@ -10,7 +10,7 @@ const SCRIPT: &str = r#"<script defer src="/_wr/script.js" data-site="site_abc">
 #[tokio::test]
 async fn a_site_that_is_counted_says_so_in_its_pages_as_soon_as_it_is() {
     let edge = Edge::start().await;
-    edge.listens().await;
+    edge.wait_until_subscribed().await;
     let (site, other) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
     for site in [&site, &other] {
         site.page("index", "<head><title>T</title></head><p>x").await;
@@ -24,7 +24,7 @@ async fn a_site_that_is_counted_says_so_in_its_pages_as_soon_as_it_is() {
     .await;
     let change =
         || Change::AnalyticsSite { site_token: "site_abc".to_owned(), subdomain_id: Some(site.subdomain_id) };
-    edge.tell(change()).await;
+    edge.publish_change(change()).await;
     let counted = format!("<head>{SCRIPT}<title>T</title></head><p>x");
     edge.get_until(&site.host, "/", |answer| answer.text() == counted).await;
     let base = format!("<base href=\"http://{}:{}/\">", site.host, edge.port());
@@ -33,12 +33,12 @@ async fn a_site_that_is_counted_says_so_in_its_pages_as_soon_as_it_is() {
     assert!(!edge.visitor.get(&other.host, "/").await.text().contains("<script"));
 
     edge.run("update analytics_sites set honour_dnt = false").await;
-    edge.tell(change()).await;
+    edge.publish_change(change()).await;
     let everybody = counted.replace("></script>", " data-ignore-dnt></script>");
     edge.get_until(&site.host, "/", |answer| answer.text() == everybody).await;
 
     edge.run("delete from analytics_sites").await;
-    edge.tell(change()).await;
+    edge.publish_change(change()).await;
     edge.get_until(&site.host, "/", |answer| !answer.text().contains("<script")).await;
 }
 

@@ -82,8 +82,10 @@ impl Account<'_> {
     }
 
     /// Says that something has changed at a slug.
-    pub(crate) async fn tell(&self, slug: &str) {
-        self.edge.tell(Change::Page { subdomain_id: self.subdomain_id, slug: slug.to_owned() }).await;
+    pub(crate) async fn publish_page_change(&self, slug: &str) {
+        self.edge
+            .publish_change(Change::Page { subdomain_id: self.subdomain_id, slug: slug.to_owned() })
+            .await;
     }
 
     /// What its owner sees of its pages.
@@ -156,7 +158,7 @@ impl Account<'_> {
 }
 
 /// One line of text as a form's fields.
-pub(crate) fn one_text() -> Value {
+pub(crate) fn one_text_field() -> Value {
     json!([{"name": "a", "label": "A", "type": "text", "required": true}])
 }
 
@@ -173,7 +175,7 @@ fn new_id() -> Uuid {
 }
 
 /// An asset whose bytes are to come, or have.
-pub(crate) struct Announced {
+pub(crate) struct AssetFixture {
     pub(crate) id: Uuid,
     /// Where its bytes go.
     pub(crate) address: String,
@@ -183,7 +185,7 @@ pub(crate) struct Announced {
 
 impl Account<'_> {
     /// An asset whose bytes are to come.
-    pub(crate) async fn asset(&self, filename: &str, content_type: &str, size: usize) -> Announced {
+    pub(crate) async fn asset(&self, filename: &str, content_type: &str, size: usize) -> AssetFixture {
         let asset = Asset {
             id: new_id(),
             page_id: None,
@@ -201,11 +203,16 @@ impl Account<'_> {
             asset.id,
             filename.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "_")
         );
-        Announced { id: asset.id, address: self.upload(asset.id, size, 60), shown }
+        AssetFixture { id: asset.id, address: self.upload(asset.id, size, 60), shown }
     }
 
     /// An asset whose bytes have come.
-    pub(crate) async fn stored_asset(&self, filename: &str, content_type: &str, bytes: &[u8]) -> Announced {
+    pub(crate) async fn stored_asset(
+        &self,
+        filename: &str,
+        content_type: &str,
+        bytes: &[u8],
+    ) -> AssetFixture {
         let asset = self.asset(filename, content_type, bytes.len()).await;
         let blob_id = self.blob(bytes).await;
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();

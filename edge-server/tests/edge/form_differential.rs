@@ -5,9 +5,9 @@ use chrono::TimeDelta;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::fixtures::{Account, now};
 use crate::harness::Edge;
-use crate::seeds::{Account, now};
-use crate::two_readers::{TwoReaders, is_of_the_lane};
+use crate::parser_differential::{ParserDifferential, is_from_fast_path};
 
 const OPEN: &str = "0192f0c1-0000-7000-8000-000000000001";
 /// Asks for a proof of work.
@@ -72,14 +72,14 @@ fn get(id: &str, lines: &str) -> String {
 
 /// The first answer, and whether the lane gave it.
 async fn first(edge: &Edge, request: &str) -> (String, bool) {
-    let answers = edge.visitor.raw(&crate::streams::with_last(request.as_bytes())).await;
-    let in_lane = is_of_the_lane(&answers);
+    let answers = edge.visitor.raw(&crate::request_fuzz::with_closing_request(request.as_bytes())).await;
+    let in_lane = is_from_fast_path(&answers);
     (answers, in_lane)
 }
 
 #[tokio::test]
 async fn a_plain_request_for_a_form_is_answered_in_the_lane_whatever_the_language() {
-    let both = TwoReaders::start().await;
+    let both = ParserDifferential::start().await;
     let gzip = "Accept-Encoding: gzip, deflate, br, zstd\r\n";
     for request in [
         get(OPEN, ""),
@@ -111,7 +111,7 @@ async fn a_plain_request_for_a_form_is_answered_in_the_lane_whatever_the_languag
 
 #[tokio::test]
 async fn forms_in_every_language_are_not_told_from_hypers() {
-    let both = TwoReaders::start().await;
+    let both = ParserDifferential::start().await;
     let languages = [
         "de",
         "de-AT,de;q=0.9,en;q=0.8",
@@ -135,7 +135,7 @@ async fn forms_in_every_language_are_not_told_from_hypers() {
 
 #[tokio::test]
 async fn forms_that_are_filled_in_shut_or_guarded_are_not_told_from_hypers() {
-    let both = TwoReaders::start().await;
+    let both = ParserDifferential::start().await;
     let queries = [
         "?",
         "?lang=fr",
@@ -169,7 +169,7 @@ async fn forms_that_are_filled_in_shut_or_guarded_are_not_told_from_hypers() {
 
 #[tokio::test]
 async fn what_else_is_said_beside_a_form_is_read_alike() {
-    let both = TwoReaders::start().await;
+    let both = ParserDifferential::start().await;
     let form = &*get(OPEN, "");
     let page = "GET / HTTP/1.1\r\nHost: quiet-otter.localhost\r\n\r\n";
     let hidden = "POST /api/forms HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -209,7 +209,8 @@ async fn what_else_is_said_beside_a_form_is_read_alike() {
 async fn a_form_that_has_to_be_asked_about_is_waited_for_in_the_lane() {
     let edge = Edge::with(&["cache.max_age=50ms"]).await;
     let account = edge.account("quiet-otter").await;
-    let form = account.form_with(crate::seeds::one_text(), |form| form.name = "Old".to_owned()).await;
+    let form =
+        account.form_with(crate::fixtures::one_text_field(), |form| form.name = "Old".to_owned()).await;
     let mut connection = edge.visitor.connect().await;
     let mut ask = async || {
         connection.write_all(get(&form.to_string(), "").as_bytes()).await.unwrap();
@@ -218,7 +219,7 @@ async fn a_form_that_has_to_be_asked_about_is_waited_for_in_the_lane() {
             assert!(connection.read_buf(&mut answer).await.unwrap() > 0);
         }
         let answer = String::from_utf8(answer).unwrap();
-        assert!(is_of_the_lane(&answer), "{answer}");
+        assert!(is_from_fast_path(&answer), "{answer}");
         answer
     };
     assert!(ask().await.contains("<bdi>Old</bdi>"));

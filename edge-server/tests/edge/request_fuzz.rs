@@ -6,7 +6,7 @@ use proptest::sample::{Index, select};
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::form_readers;
+use crate::form_differential;
 
 /// What is sent over one connection.
 #[derive(Clone)]
@@ -34,13 +34,13 @@ impl Stream {
 }
 
 /// The same, and behind it a request that asks to hang up.
-pub(crate) fn with_last(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn with_closing_request(bytes: &[u8]) -> Vec<u8> {
     let last = "GET /long/one HTTP/1.1\r\nHost: quiet-otter.localhost\r\nConnection: close\r\n\r\n";
     [bytes, last.as_bytes()].concat()
 }
 
 /// So many, the same ones each time.
-pub(crate) fn by_chance(count: usize) -> Vec<Stream> {
+pub(crate) fn random_streams(count: usize) -> Vec<Stream> {
     let mut runner = TestRunner::deterministic();
     let all = streams();
     (0..count).map(|_| all.new_tree(&mut runner).unwrap().current()).collect()
@@ -103,9 +103,11 @@ fn request() -> impl Strategy<Value = Vec<u8>> {
         "/",
         &["/long/one", "/long/one?q=1", "/nothing", "*", "http://quiet-otter.localhost/", "/#x", "/%2e", "x"],
     );
-    let form =
-        (select(form_readers::FORMS.to_vec()), mostly("", &["?lang=de", "?embed=1", "?name=x", "/", "%20"]))
-            .prop_map(|(id, behind)| format!("/f/{id}{behind}"));
+    let form = (
+        select(form_differential::FORMS.to_vec()),
+        mostly("", &["?lang=de", "?embed=1", "?name=x", "/", "%20"]),
+    )
+        .prop_map(|(id, behind)| format!("/f/{id}{behind}"));
     let space = mostly(" ", &["  ", "\t", "", " x "]);
     let version = mostly("HTTP/1.1", &["HTTP/1.0", "HTTP/2.0", "HTTP/1.1 ", "http/1.1", "HTTP/1.9", ""]);
     let of_site = mostly(
@@ -128,7 +130,7 @@ fn request() -> impl Strategy<Value = Vec<u8>> {
 
 /// One thing gone wrong.
 #[derive(Debug, Clone)]
-enum Spoilt {
+enum Corruption {
     Put(u8),
     Insert(u8),
     Remove,
@@ -136,14 +138,14 @@ enum Spoilt {
     Again,
 }
 
-fn spoilt() -> impl Strategy<Value = Spoilt> {
+fn spoilt() -> impl Strategy<Value = Corruption> {
     let byte = || prop_oneof![3 => select(b"\r\n \t\0:,;/G0\x0b\x7f\xff".to_vec()), 1 => any::<u8>()];
     prop_oneof![
-        byte().prop_map(Spoilt::Put),
-        byte().prop_map(Spoilt::Insert),
-        Just(Spoilt::Remove),
-        Just(Spoilt::CutOff),
-        Just(Spoilt::Again),
+        byte().prop_map(Corruption::Put),
+        byte().prop_map(Corruption::Insert),
+        Just(Corruption::Remove),
+        Just(Corruption::CutOff),
+        Just(Corruption::Again),
     ]
 }
 
@@ -155,17 +157,17 @@ fn streams() -> impl Strategy<Value = Stream> {
         for (fault, at) in faults {
             let at = at.index(bytes.len());
             match fault {
-                Spoilt::Put(byte) => bytes[at] = byte,
-                Spoilt::Insert(byte) => bytes.insert(at, byte),
-                Spoilt::Remove => drop(bytes.remove(at)),
-                Spoilt::CutOff => bytes.truncate(at + 1),
-                Spoilt::Again => bytes.extend_from_within(at..),
+                Corruption::Put(byte) => bytes[at] = byte,
+                Corruption::Insert(byte) => bytes.insert(at, byte),
+                Corruption::Remove => drop(bytes.remove(at)),
+                Corruption::CutOff => bytes.truncate(at + 1),
+                Corruption::Again => bytes.extend_from_within(at..),
             }
             if bytes.is_empty() {
                 bytes.push(b'G');
             }
         }
-        let bytes = with_last(&bytes);
+        let bytes = with_closing_request(&bytes);
         let mut cuts: Vec<usize> = cuts.iter().map(|at| at.index(bytes.len())).collect();
         cuts.sort_unstable();
         Stream { bytes, cuts }
