@@ -175,7 +175,7 @@ impl App {
             match self.bus.publish(signal).await {
                 Ok(()) => sent.push(row),
                 Err(error) => {
-                    tracing::warn!(%error, "failed to publish a signal; the outbox will deliver it")
+                    tracing::warn!(%error, "failed to publish a signal; the outbox will deliver it");
                 }
             }
         }

@@ -42,8 +42,7 @@ impl Crate {
         let mut modules: BTreeMap<ModulePath, Module> = BTreeMap::new();
         for file in rust_files().iter().filter(|file| !file.is_test() && !file.path.ends_with("main.rs")) {
             let Ok(path) = file.path.strip_prefix(&source) else { continue };
-            let syntax = syn::parse_file(file.production_text())
-                .unwrap_or_else(|error| panic!("{}: {error}", file.path.display()));
+            let syntax = syn::parse_file(file.production_text()).expect("a Rust file");
             let mut module = Module::default();
             module.add(syntax.items);
             modules.insert(module_path(path), module);

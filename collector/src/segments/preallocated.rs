@@ -37,7 +37,7 @@ impl Preallocated {
                     Ok(Ok(())) => {}
                     Ok(Err(SendError(unused))) => return unused.discard(),
                     Err(error) => {
-                        tracing::debug!(%error, "preallocating a segment failed: the next one grows")
+                        tracing::debug!(%error, "preallocating a segment failed: the next one grows");
                     }
                 }
             }

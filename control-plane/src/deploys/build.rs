@@ -84,9 +84,9 @@ pub(crate) async fn build(
                 }
                 Err(UnpackError::Io(error)) => {
                     tracing::error!(%error, "failed to unpack a zip");
-                    Err(stored_all.err().unwrap_or_else(|| Problem::nothing_changed()))
+                    Err(stored_all.err().unwrap_or_else(Problem::nothing_changed))
                 }
-                _ => Err(stored_all.err().unwrap_or_else(|| Problem::nothing_changed())),
+                _ => Err(stored_all.err().unwrap_or_else(Problem::nothing_changed)),
             }
         }
     }

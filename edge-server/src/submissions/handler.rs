@@ -99,7 +99,7 @@ async fn handle(
                     return Err(Problem::new(Code::NotFound, "there is no form at this address"));
                 }
                 SubmissionOutcome::Busy if permit.is_none() => {
-                    permit = Some(state.admission.edit_permit().await?)
+                    permit = Some(state.admission.edit_permit().await?);
                 }
                 SubmissionOutcome::Busy => return Err(form_is_being_edited()),
                 // Reload the form and try again.

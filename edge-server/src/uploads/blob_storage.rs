@@ -44,7 +44,7 @@ pub(super) async fn store_blob(
         // The lock on the blob's row keeps its bytes from being deleted.
         state.blobs.store(received).await?;
         // One blob was given, so one is returned.
-        let settled = settled.first().ok_or_else(|| Problem::nothing_changed())?;
+        let settled = settled.first().ok_or_else(Problem::nothing_changed)?;
         state.db.with_timeout(refer(conn, settled.id)).await
     };
     state.db.transaction(STORE_TIMEOUT, store).await
