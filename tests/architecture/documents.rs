@@ -40,7 +40,7 @@ fn every_decision_has_a_number_a_context_a_decision_and_consequences() {
     assert!(names.is_empty(), "expected NNNN-title.md with Context, Decision and Consequence: {names:?}");
 }
 
-/// What stands between backticks or in the target of a link, if it looks like a path of this repository.
+/// The texts between backticks and the targets of links that look like paths of this repository.
 fn paths_in(text: &str) -> impl Iterator<Item = &str> {
     let quoted = text.split('`').skip(1).step_by(2);
     let linked = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
@@ -51,13 +51,22 @@ fn paths_in(text: &str) -> impl Iterator<Item = &str> {
     quoted.chain(linked).filter(is_path)
 }
 
+/// A path is relative to the repository, to the page, to the page's crate or to the crate's `src`.
 #[test]
 fn paths_in_documents_exist() {
     let mut missing = Vec::new();
     for page in files(&["*.md"]) {
         for path in paths_in(&page.text) {
             let path = path.split('#').next().unwrap_or_default();
-            if !root().join(path).exists() && !root().join(page.folder()).join(path).exists() {
+            let owner =
+                page.folder().parent().filter(|_| page.folder().ends_with("docs")).unwrap_or(page.folder());
+            let bases = [
+                root().to_owned(),
+                root().join(page.folder()),
+                root().join(owner),
+                root().join(owner).join("src"),
+            ];
+            if !bases.iter().any(|base| base.join(path).exists()) {
                 missing.push(format!("{}: {path}", page.name()));
             }
         }

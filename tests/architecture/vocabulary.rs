@@ -16,6 +16,9 @@ const BANNED_BEFORE_ON: [&str; 4] = ["lean", "leans", "leaned", "leaning"];
 /// Postgres refuses to run as root, so the sandbox runs it as the Unix user of this name.
 const UNIX_USER: (&str, &str) = ("nobody", "libs/sandbox/");
 
+/// sqlx checksums a migration's comments too, so the files that data folders have applied stay as they are.
+const APPLIED_MIGRATIONS: &str = "migrations/postgres/";
+
 /// Names that files had before they were named after the thing they hold.
 const BANNED_FILE_NAMES: [&str; 91] = [
     "agents",
@@ -166,7 +169,10 @@ fn banned_in<'a>(file: &'a File, line: &str) -> impl Iterator<Item = String> + '
 #[test]
 fn banned_words_do_not_occur() {
     let mut found = Vec::new();
-    for file in files(&PROSE).iter().filter(|file| !file.path.ends_with("architecture/vocabulary.rs")) {
+    let is_exempt = |file: &&File| {
+        file.path.ends_with("architecture/vocabulary.rs") || file.path.starts_with(APPLIED_MIGRATIONS)
+    };
+    for file in files(&PROSE).iter().filter(|file| !is_exempt(file)) {
         for (number, line) in (1..).zip(file.text.lines()) {
             found.extend(banned_in(file, line).map(|word| format!("{}:{number}: {word}", file.name())));
         }
