@@ -8,7 +8,7 @@ use crate::fixtures::{now, one_text_field};
 use crate::harness::Edge;
 
 #[tokio::test]
-async fn a_claimed_site_is_no_longer_hidden_from_search_engines() {
+async fn claiming_an_account_removes_noindex() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
@@ -26,7 +26,7 @@ async fn a_claimed_site_is_no_longer_hidden_from_search_engines() {
 }
 
 #[tokio::test]
-async fn of_an_account_that_is_gone_nothing_is_left_in_memory() {
+async fn deleting_an_account_evicts_its_cache_entries() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;

@@ -5,7 +5,7 @@ use http::{Method, StatusCode};
 use crate::harness::Edge;
 
 #[tokio::test]
-async fn an_address_written_differently_leads_to_the_page_with_its_query() {
+async fn redirects_to_the_canonical_path_and_keeps_the_query() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>home").await;
@@ -40,7 +40,7 @@ async fn an_address_written_differently_leads_to_the_page_with_its_query() {
 }
 
 #[tokio::test]
-async fn a_page_stands_before_what_is_only_like_it() {
+async fn an_exact_path_wins_over_a_redirect() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     site.page("docs", "<p>docs").await;
@@ -51,7 +51,7 @@ async fn a_page_stands_before_what_is_only_like_it() {
 }
 
 #[tokio::test]
-async fn a_site_says_itself_what_is_not_there() {
+async fn a_site_serves_its_own_404_page() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
@@ -80,7 +80,7 @@ async fn a_site_says_itself_what_is_not_there() {
 }
 
 #[tokio::test]
-async fn search_engines_are_told_of_the_published_pages_of_a_claimed_site() {
+async fn the_sitemap_lists_the_published_pages_of_a_claimed_site() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
@@ -111,7 +111,7 @@ async fn search_engines_are_told_of_the_published_pages_of_a_claimed_site() {
 }
 
 #[tokio::test]
-async fn every_answer_of_a_site_has_an_id_and_is_not_sniffed() {
+async fn every_site_response_has_a_request_id_and_nosniff() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>x").await;

@@ -9,7 +9,7 @@ use crate::harness::Edge;
 const HOST: &str = "assets.localhost";
 
 #[tokio::test]
-async fn an_asset_is_kept_by_whoever_has_it_and_given_in_parts() {
+async fn an_asset_is_cacheable_and_supports_ranges() {
     let edge = Edge::start().await;
     let owner = edge.account("quiet-otter").await;
     let large: Vec<u8> = (0..700_000_u32).map(|n| (n % 253) as u8).collect();
@@ -47,7 +47,7 @@ async fn an_asset_is_kept_by_whoever_has_it_and_given_in_parts() {
 }
 
 #[tokio::test]
-async fn nothing_on_the_host_of_assets_runs() {
+async fn the_asset_host_never_serves_active_content() {
     let edge = Edge::start().await;
     let owner = edge.account("quiet-otter").await;
     for (name, kind, shown_as, saved) in [
@@ -75,7 +75,7 @@ async fn nothing_on_the_host_of_assets_runs() {
 }
 
 #[tokio::test]
-async fn a_suspended_or_deleted_assets_address_shows_nothing_more() {
+async fn suspended_and_deleted_assets_are_not_served() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let owner = edge.account("quiet-otter").await;
@@ -98,7 +98,7 @@ async fn a_suspended_or_deleted_assets_address_shows_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_small_asset_that_was_shown_is_shown_while_postgres_is_away() {
+async fn a_cached_small_asset_is_served_without_postgres() {
     let edge = Edge::start().await;
     let owner = edge.account("quiet-otter").await;
     let asset = owner.stored_asset("a.txt", "text/plain", b"words").await;

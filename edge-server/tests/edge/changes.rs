@@ -6,7 +6,7 @@ use http::StatusCode;
 use crate::harness::Edge;
 
 #[tokio::test]
-async fn a_signal_makes_the_next_visitor_see_the_new_page() {
+async fn a_signal_invalidates_the_cached_page() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
@@ -29,7 +29,7 @@ async fn a_signal_makes_the_next_visitor_see_the_new_page() {
 }
 
 #[tokio::test]
-async fn without_a_signal_a_page_is_asked_about_again_after_its_time() {
+async fn a_page_is_reloaded_after_its_max_age_without_a_signal() {
     let edge = Edge::with(&["cache.max_age=50ms"]).await;
     let site = edge.account("quiet-otter").await;
     let page = site.page("index", "<p>old").await;
@@ -39,7 +39,7 @@ async fn without_a_signal_a_page_is_asked_about_again_after_its_time() {
 }
 
 #[tokio::test]
-async fn a_signal_nobody_can_read_makes_the_edge_ask_about_everything() {
+async fn an_unreadable_signal_marks_every_entry_stale() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
@@ -51,7 +51,7 @@ async fn a_signal_nobody_can_read_makes_the_edge_ask_about_everything() {
 }
 
 #[tokio::test]
-async fn a_host_given_to_a_site_is_found_at_once() {
+async fn a_new_host_is_resolved_at_once() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     assert_eq!(edge.visitor.get("quiet-otter.localhost", "/").await.status, StatusCode::NOT_FOUND);
@@ -63,7 +63,7 @@ async fn a_host_given_to_a_site_is_found_at_once() {
 }
 
 #[tokio::test]
-async fn an_edited_form_is_the_one_that_is_shown() {
+async fn an_edited_form_replaces_the_cached_one() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let form = edge.account("quiet-otter").await.form(crate::fixtures::one_text_field()).await;

@@ -38,7 +38,7 @@ async fn one_page(stream: &mut TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn who_says_nothing_or_dribbles_headers_is_cut_off() {
+async fn closes_silent_connections_and_slow_request_heads() {
     let edge = edge(&["connections.header_timeout=200ms", "connections.idle_timeout=200ms"]).await;
     let began = Instant::now();
     let mut silent = edge.visitor.connect().await;
@@ -60,7 +60,7 @@ async fn who_says_nothing_or_dribbles_headers_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_connection_that_asks_for_nothing_more_is_ended_and_one_that_asks_is_not() {
+async fn closes_idle_connections_but_not_active_ones() {
     let edge = edge(&["connections.idle_timeout=400ms"]).await;
     let mut idle = edge.visitor.connect().await;
     idle.write_all(format!("{HEAD}\r\n").as_bytes()).await.unwrap();
@@ -103,7 +103,7 @@ async fn small_visitor(edge: &Edge) -> TcpStream {
 }
 
 #[tokio::test]
-async fn a_large_page_is_sent_to_its_end_however_slowly_it_is_read() {
+async fn a_slow_reader_receives_the_whole_large_page() {
     for is_quick in [true, false] {
         let edge = edge_for_one_connection(is_quick).await;
         let mut stream = small_visitor(&edge).await;
@@ -120,7 +120,7 @@ async fn a_large_page_is_sent_to_its_end_however_slowly_it_is_read() {
 }
 
 #[tokio::test]
-async fn who_asks_for_a_large_page_and_does_not_read_it_is_cut_off() {
+async fn closes_a_connection_whose_client_stops_reading() {
     for is_quick in [true, false] {
         let edge = edge_for_one_connection(is_quick).await;
         let mut stream = small_visitor(&edge).await;
@@ -135,7 +135,7 @@ async fn who_asks_for_a_large_page_and_does_not_read_it_is_cut_off() {
 }
 
 #[tokio::test]
-async fn who_asks_for_a_large_file_over_http2_and_closes_the_window_is_cut_off() {
+async fn closes_an_http2_connection_whose_flow_control_window_stays_closed() {
     let edge = Edge::with(&["connections.idle_timeout=300ms", "connections.max=1"]).await;
     let account = edge.account("quiet-otter").await;
     let large = vec![b'x'; LARGE_BYTES];
@@ -154,7 +154,7 @@ async fn who_asks_for_a_large_file_over_http2_and_closes_the_window_is_cut_off()
 }
 
 #[tokio::test]
-async fn a_body_that_dribbles_in_is_cut_off() {
+async fn closes_a_connection_with_a_slow_request_body() {
     let edge = edge(&["connections.body_timeout=200ms"]).await;
     for target in
         ["POST /api/x HTTP/1.1\r\nHost: localhost", "POST / HTTP/1.1\r\nHost: quiet-otter.localhost"]
@@ -180,7 +180,7 @@ async fn a_body_that_dribbles_in_is_cut_off() {
 }
 
 #[tokio::test]
-async fn headers_may_have_sixteen_kibibytes_and_no_more() {
+async fn request_heads_are_limited_to_sixteen_kibibytes() {
     let edge = edge(&[]).await;
     for (cookie_bytes, status) in [(15_000, "HTTP/1.1 200"), (17_000, "HTTP/1.1 431")] {
         let cookie = "c".repeat(cookie_bytes);
@@ -197,7 +197,7 @@ async fn headers_may_have_sixteen_kibibytes_and_no_more() {
 }
 
 #[tokio::test]
-async fn requests_sent_at_once_are_answered_in_their_order() {
+async fn pipelined_requests_are_answered_in_order() {
     let edge = edge(&[]).await;
     let mut stream = edge.visitor.connect().await;
     let second = "GET /nothing HTTP/1.1\r\nHost: quiet-otter.localhost\r\n\r\n";
@@ -225,7 +225,7 @@ async fn pages_are_served_over_http2_without_an_upgrade() {
 }
 
 #[tokio::test]
-async fn a_head_over_http2_is_answered_with_the_length_of_a_body_and_none() {
+async fn an_http2_head_response_has_a_content_length_and_no_body() {
     let edge = edge(&[]).await;
     let http2 = edge.visitor.http2().await;
     let host = "quiet-otter.localhost";
@@ -239,7 +239,7 @@ async fn a_head_over_http2_is_answered_with_the_length_of_a_body_and_none() {
 }
 
 #[tokio::test]
-async fn an_idle_http2_connection_is_ended() {
+async fn closes_an_idle_http2_connection() {
     let edge = edge(&["connections.idle_timeout=200ms"]).await;
     let mut stream = edge.visitor.connect().await;
     // The preface, and empty settings.
@@ -250,7 +250,7 @@ async fn an_idle_http2_connection_is_ended() {
 }
 
 #[tokio::test]
-async fn so_many_connections_are_served_at_a_time_and_the_next_waits() {
+async fn connections_over_the_limit_wait_for_a_free_slot() {
     let edge = edge(&["connections.max=2"]).await;
     let mut seated = Vec::new();
     for _ in 0..2 {
@@ -268,7 +268,7 @@ async fn so_many_connections_are_served_at_a_time_and_the_next_waits() {
 }
 
 #[tokio::test]
-async fn an_edge_that_ends_answers_what_it_was_asked_and_takes_nothing_new() {
+async fn shutdown_answers_running_requests_and_accepts_no_connections() {
     let edge = edge(&[]).await;
     let mut idle = edge.visitor.connect().await;
     idle.write_all(format!("{HEAD}\r\n").as_bytes()).await.unwrap();

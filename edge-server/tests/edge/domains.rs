@@ -16,7 +16,7 @@ async fn add(edge: &Edge, site: &Account<'_>, domain: &str, dns_status: &str) {
 }
 
 #[tokio::test]
-async fn a_verified_domain_shows_its_site() {
+async fn a_verified_domain_serves_its_site() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let (site, other) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
@@ -45,7 +45,7 @@ async fn a_verified_domain_shows_its_site() {
 }
 
 #[tokio::test]
-async fn nobody_takes_a_domain_away_by_asking_for_a_site_of_its_name() {
+async fn a_site_name_cannot_take_over_a_verified_domain() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>mine").await;
@@ -58,7 +58,7 @@ async fn nobody_takes_a_domain_away_by_asking_for_a_site_of_its_name() {
 }
 
 #[tokio::test]
-async fn a_renamed_sites_domain_shows_it_still() {
+async fn a_domain_still_serves_its_renamed_site() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
@@ -74,7 +74,7 @@ async fn a_renamed_sites_domain_shows_it_still() {
 }
 
 #[tokio::test]
-async fn a_suspended_accounts_domain_answers_451() {
+async fn a_domain_of_a_suspended_account_answers_451() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;

@@ -19,7 +19,7 @@ async fn until_compressed(edge: &Edge, host: &str) {
 }
 
 #[tokio::test]
-async fn each_visitor_gets_the_page_in_an_encoding_it_takes() {
+async fn responses_use_an_encoding_the_client_accepts() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     let html = "<p>a page with much the same in it</p>".repeat(200);
@@ -60,7 +60,7 @@ async fn each_visitor_gets_the_page_in_an_encoding_it_takes() {
 }
 
 #[tokio::test]
-async fn an_edited_page_is_not_served_in_an_old_encoding() {
+async fn editing_a_page_discards_its_encoded_variants() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
@@ -77,7 +77,7 @@ async fn an_edited_page_is_not_served_in_an_old_encoding() {
 }
 
 #[tokio::test]
-async fn an_unchanged_page_keeps_its_encodings_when_it_is_asked_about_again() {
+async fn revalidating_an_unchanged_page_keeps_its_encoded_variants() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;

@@ -31,7 +31,7 @@ impl Account<'_> {
 }
 
 #[tokio::test]
-async fn entries_are_shown_as_text_where_the_page_says_the_newest_first() {
+async fn entries_are_escaped_and_rendered_newest_first() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;

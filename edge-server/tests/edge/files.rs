@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use crate::harness::Edge;
 
 #[tokio::test]
-async fn a_sites_files_are_served_at_their_paths() {
+async fn files_are_served_at_their_paths() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
@@ -47,7 +47,7 @@ async fn a_sites_files_are_served_at_their_paths() {
 }
 
 #[tokio::test]
-async fn images_have_an_address_by_their_content_and_nothing_else_has() {
+async fn only_images_and_fonts_have_a_content_address() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     let [image, script] = site
@@ -62,7 +62,7 @@ async fn images_have_an_address_by_their_content_and_nothing_else_has() {
 }
 
 #[tokio::test]
-async fn another_deploy_is_seen_by_whoever_knew_the_one_before() {
+async fn a_new_deploy_replaces_cached_files() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
@@ -76,7 +76,7 @@ async fn another_deploy_is_seen_by_whoever_knew_the_one_before() {
 }
 
 #[tokio::test]
-async fn a_suspended_sites_files_are_not_served() {
+async fn files_of_a_suspended_site_are_not_served() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;

@@ -78,7 +78,7 @@ async fn first(edge: &Edge, request: &str) -> (String, bool) {
 }
 
 #[tokio::test]
-async fn a_plain_request_for_a_form_is_answered_in_the_lane_whatever_the_language() {
+async fn the_fast_path_answers_plain_form_requests_in_every_language() {
     let both = ParserDifferential::start().await;
     let gzip = "Accept-Encoding: gzip, deflate, br, zstd\r\n";
     for request in [
@@ -110,7 +110,7 @@ async fn a_plain_request_for_a_form_is_answered_in_the_lane_whatever_the_languag
 }
 
 #[tokio::test]
-async fn forms_in_every_language_are_not_told_from_hypers() {
+async fn form_responses_match_hypers_in_every_language() {
     let both = ParserDifferential::start().await;
     let languages = [
         "de",
@@ -134,7 +134,7 @@ async fn forms_in_every_language_are_not_told_from_hypers() {
 }
 
 #[tokio::test]
-async fn forms_that_are_filled_in_shut_or_guarded_are_not_told_from_hypers() {
+async fn prefilled_closed_and_protected_forms_match_hypers() {
     let both = ParserDifferential::start().await;
     let queries = [
         "?",
@@ -168,7 +168,7 @@ async fn forms_that_are_filled_in_shut_or_guarded_are_not_told_from_hypers() {
 }
 
 #[tokio::test]
-async fn what_else_is_said_beside_a_form_is_read_alike() {
+async fn form_requests_with_other_headers_match_hypers() {
     let both = ParserDifferential::start().await;
     let form = &*get(OPEN, "");
     let page = "GET / HTTP/1.1\r\nHost: quiet-otter.localhost\r\n\r\n";
@@ -206,7 +206,7 @@ async fn what_else_is_said_beside_a_form_is_read_alike() {
 }
 
 #[tokio::test]
-async fn a_form_that_has_to_be_asked_about_is_waited_for_in_the_lane() {
+async fn the_fast_path_waits_for_an_expired_form_to_reload() {
     let edge = Edge::with(&["cache.max_age=50ms"]).await;
     let account = edge.account("quiet-otter").await;
     let form =

@@ -68,7 +68,7 @@ fn kept(edge: &Edge) -> usize {
 }
 
 #[tokio::test]
-async fn files_sent_with_a_form_that_is_shut_are_not_kept() {
+async fn files_for_closed_or_full_forms_are_not_stored() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let past = crate::fixtures::now() - chrono::TimeDelta::hours(1);
@@ -95,7 +95,7 @@ async fn files_sent_with_a_form_that_is_shut_are_not_kept() {
 }
 
 #[tokio::test]
-async fn files_for_a_form_that_is_known_to_be_shut_ask_postgres_nothing() {
+async fn a_form_known_to_be_closed_rejects_files_without_postgres() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let past = crate::fixtures::now() - chrono::TimeDelta::hours(1);
@@ -107,7 +107,7 @@ async fn files_for_a_form_that_is_known_to_be_shut_ask_postgres_nothing() {
 }
 
 #[tokio::test]
-async fn a_form_sent_again_with_its_files_is_answered_again_though_it_has_shut_since() {
+async fn a_replayed_submission_with_files_succeeds_after_the_form_is_full() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form_with(fields(), |form| form.max_submissions = Some(1)).await;
@@ -131,7 +131,7 @@ async fn stored_bytes(edge: &Edge, account: &Account<'_>) -> i64 {
 }
 
 #[tokio::test]
-async fn a_file_is_asked_for_sent_handed_in_and_fetched() {
+async fn a_file_is_announced_uploaded_submitted_and_downloaded() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;
@@ -173,7 +173,7 @@ async fn a_file_is_asked_for_sent_handed_in_and_fetched() {
 }
 
 #[tokio::test]
-async fn an_address_to_fetch_from_is_good_for_a_minute() {
+async fn a_download_url_expires() {
     let edge = Edge::with(&["forms.download_url_ttl=0s"]).await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;
@@ -211,7 +211,7 @@ async fn a_file_belongs_to_one_submission_of_its_form_and_field() {
 }
 
 #[tokio::test]
-async fn what_a_field_does_not_take_is_refused_when_asked_and_when_sent() {
+async fn field_rules_are_checked_at_announcement_and_at_upload() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;
@@ -250,7 +250,7 @@ async fn what_a_field_does_not_take_is_refused_when_asked_and_when_sent() {
 }
 
 #[tokio::test]
-async fn files_that_wait_have_an_allowance() {
+async fn unbound_files_are_limited_per_form_and_per_visitor() {
     let edge = Edge::with(&[
         "forms.max_unbound_bytes_per_form=200000",
         "forms.max_unbound_bytes_per_visitor=300000",
@@ -276,7 +276,7 @@ async fn files_that_wait_have_an_allowance() {
 }
 
 #[tokio::test]
-async fn whoever_waits_too_long_for_their_turn_is_told_to_come_back() {
+async fn a_lock_timeout_answers_503_with_retry_after() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;
@@ -290,7 +290,7 @@ async fn whoever_waits_too_long_for_their_turn_is_told_to_come_back() {
 }
 
 #[tokio::test]
-async fn an_account_without_room_takes_no_files() {
+async fn an_exceeded_storage_quota_rejects_files() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;
@@ -303,7 +303,7 @@ async fn an_account_without_room_takes_no_files() {
 }
 
 #[tokio::test]
-async fn a_browser_sends_files_within_the_form() {
+async fn a_browser_submits_files_as_multipart() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;
@@ -327,7 +327,7 @@ async fn a_browser_sends_files_within_the_form() {
 }
 
 #[tokio::test]
-async fn a_file_outlives_a_mistake_elsewhere_in_the_form() {
+async fn an_uploaded_file_survives_a_validation_error_elsewhere() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;
@@ -349,7 +349,7 @@ async fn a_file_outlives_a_mistake_elsewhere_in_the_form() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_taken_is_named_in_the_form() {
+async fn the_error_page_names_the_rejected_file() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;
@@ -368,7 +368,7 @@ async fn a_file_that_is_not_taken_is_named_in_the_form() {
 }
 
 #[tokio::test]
-async fn a_form_with_files_has_an_end_too() {
+async fn multipart_submissions_have_a_size_limit() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;
@@ -387,7 +387,7 @@ async fn a_form_with_files_has_an_end_too() {
 }
 
 #[tokio::test]
-async fn spam_keeps_no_files() {
+async fn spam_submissions_store_no_files() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;
@@ -408,7 +408,7 @@ async fn spam_keeps_no_files() {
 }
 
 #[tokio::test]
-async fn whatever_deletes_a_submission_gives_its_files_back() {
+async fn deleting_a_form_releases_its_files() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;
@@ -424,7 +424,7 @@ async fn whatever_deletes_a_submission_gives_its_files_back() {
 }
 
 #[tokio::test]
-async fn who_makes_up_a_files_id_waits_for_nobody_who_counts() {
+async fn an_invented_file_id_takes_no_usage_lock() {
     let edge = Edge::with(&["forms.lock_timeout=100ms"]).await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;

@@ -21,7 +21,7 @@ fn without_token(answer: &Answer) -> String {
 }
 
 #[tokio::test]
-async fn a_visitor_is_spoken_to_in_the_language_they_like_best_of_six() {
+async fn the_page_uses_the_visitors_preferred_supported_language() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form =
@@ -54,7 +54,7 @@ async fn a_visitor_is_spoken_to_in_the_language_they_like_best_of_six() {
 }
 
 #[tokio::test]
-async fn an_address_fills_in_declared_fields_with_texts_and_nothing_else() {
+async fn query_parameters_prefill_declared_fields_only() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account
@@ -78,7 +78,7 @@ async fn an_address_fills_in_declared_fields_with_texts_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_ready_page_is_the_same_page_and_forgotten_with_its_form() {
+async fn a_cached_page_is_identical_and_evicted_with_its_form() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let account = edge.account("quiet-otter").await;
@@ -106,7 +106,7 @@ async fn a_ready_page_is_the_same_page_and_forgotten_with_its_form() {
 }
 
 #[tokio::test]
-async fn a_form_that_closes_is_no_longer_shown_from_memory() {
+async fn a_closed_form_is_not_served_from_the_cache() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let soon = now() + std::time::Duration::from_millis(1_500);
@@ -117,7 +117,7 @@ async fn a_form_that_closes_is_no_longer_shown_from_memory() {
 }
 
 #[tokio::test]
-async fn a_framed_form_thanks_within_its_frame_and_says_where_to_go_on() {
+async fn an_embedded_form_thanks_inside_its_frame_and_links_onward() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let url = "https://example.com/next".to_owned();
@@ -135,7 +135,7 @@ async fn a_framed_form_thanks_within_its_frame_and_says_where_to_go_on() {
 }
 
 #[tokio::test]
-async fn the_scripts_are_kept_by_browsers_and_asked_about_again() {
+async fn browsers_cache_and_revalidate_the_scripts() {
     let edge = Edge::start().await;
     for path in ["/embed.js", "/form.js"] {
         let script = edge.visitor.get("localhost", path).await;
@@ -150,7 +150,7 @@ async fn the_scripts_are_kept_by_browsers_and_asked_about_again() {
 }
 
 #[tokio::test]
-async fn only_forms_may_be_framed_by_anybody() {
+async fn only_forms_may_be_framed_by_any_origin() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(one_text_field()).await;

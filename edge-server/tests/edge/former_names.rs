@@ -20,7 +20,7 @@ async fn rename(edge: &Edge, site: &Account<'_>, to: &str, kept: &str) {
 }
 
 #[tokio::test]
-async fn a_former_name_leads_to_the_same_path_under_the_present_one() {
+async fn a_former_name_redirects_to_the_same_path() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
@@ -46,7 +46,7 @@ async fn a_former_name_leads_to_the_same_path_under_the_present_one() {
 }
 
 #[tokio::test]
-async fn a_short_address_that_names_the_former_site_still_shows_its_page() {
+async fn a_short_url_with_a_former_site_name_still_works() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let (first, site) = (edge.account("first-of-all").await, edge.account("quiet-otter").await);
@@ -65,7 +65,7 @@ async fn a_short_address_that_names_the_former_site_still_shows_its_page() {
 }
 
 #[tokio::test]
-async fn a_former_name_whose_time_is_over_leads_nowhere() {
+async fn an_expired_former_name_answers_404() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>home").await;
@@ -74,7 +74,7 @@ async fn a_former_name_whose_time_is_over_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn a_name_somebody_has_is_theirs_whoever_had_it_before() {
+async fn a_reassigned_name_serves_its_new_site() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     rename(&edge, &site, "loud-badger", "30 days").await;
@@ -84,7 +84,7 @@ async fn a_name_somebody_has_is_theirs_whoever_had_it_before() {
 }
 
 #[tokio::test]
-async fn a_suspended_sites_former_name_answers_451_too() {
+async fn the_former_name_of_a_suspended_site_answers_451() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     rename(&edge, &site, "loud-badger", "30 days").await;

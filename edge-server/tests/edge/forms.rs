@@ -18,7 +18,7 @@ fn is_injected(html: &str) -> bool {
 }
 
 #[tokio::test]
-async fn markup_in_labels_and_texts_is_text_in_the_hosted_form() {
+async fn markup_in_labels_and_texts_is_escaped_in_the_form() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let mut fields: Vec<_> =
@@ -51,7 +51,7 @@ async fn markup_in_labels_and_texts_is_text_in_the_hosted_form() {
 }
 
 #[tokio::test]
-async fn markup_in_answers_is_text_on_the_error_page() {
+async fn markup_in_answers_is_escaped_on_the_error_page() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let kinds = ["text", "email", "textarea", "number", "url", "tel", "date", "hidden"];
@@ -70,7 +70,7 @@ async fn markup_in_answers_is_text_on_the_error_page() {
 }
 
 #[tokio::test]
-async fn a_hosted_form_runs_our_script_alone_and_sends_answers_home() {
+async fn the_form_page_policy_allows_only_its_own_script_and_target() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(one_text_field()).await;
@@ -93,7 +93,7 @@ async fn a_hosted_form_runs_our_script_alone_and_sends_answers_home() {
 }
 
 #[tokio::test]
-async fn a_form_that_sends_its_visitors_on_lets_the_browser_follow() {
+async fn the_form_page_policy_allows_its_redirect_target() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let url = "https://example.com/thanks".to_owned();
@@ -106,7 +106,7 @@ async fn a_form_that_sends_its_visitors_on_lets_the_browser_follow() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_script_is_never_followed() {
+async fn script_redirect_urls_are_ignored() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     for url in [
@@ -132,7 +132,7 @@ async fn a_redirect_to_script_is_never_followed() {
 }
 
 #[tokio::test]
-async fn a_redirect_with_a_line_break_splits_no_header() {
+async fn a_line_break_in_a_redirect_url_does_not_split_headers() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let url = "https://x.test/a\r\nset-cookie: stolen=1";
@@ -144,7 +144,7 @@ async fn a_redirect_with_a_line_break_splits_no_header() {
 }
 
 #[tokio::test]
-async fn a_question_that_may_be_unseen_does_not_hold_up_the_form() {
+async fn a_hidden_required_question_does_not_block_submission() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account
@@ -169,7 +169,7 @@ async fn a_question_that_may_be_unseen_does_not_hold_up_the_form() {
 }
 
 #[tokio::test]
-async fn a_shut_form_says_so_instead_of_asking() {
+async fn a_closed_form_renders_a_notice_instead_of_fields() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let closed = account.form_with(one_text_field(), |form| form.closes_at = Some(now())).await;
@@ -186,7 +186,7 @@ async fn a_shut_form_says_so_instead_of_asking() {
 }
 
 #[tokio::test]
-async fn where_no_form_is_a_page_says_so() {
+async fn an_unknown_form_renders_a_not_found_page() {
     let edge = Edge::start().await;
     for path in [format!("/f/{}", Uuid::nil()), "/f/no-id".to_owned(), "/f/%00".to_owned()] {
         let answer = edge.visitor.get("localhost", &path).await;

@@ -19,7 +19,7 @@ async fn unlimited<'a>(edge: &'a Edge, name: &str) -> Account<'a> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_at_once_each_is_stored_as_it_was_sent_and_answered_for() {
+async fn concurrent_submissions_are_stored_and_answered_individually() {
     let edge = Edge::start().await;
     let (account, other) = (unlimited(&edge, "quiet-otter").await, unlimited(&edge, "loud-badger").await);
     let forms = [
@@ -55,7 +55,7 @@ async fn of_many_at_once_each_is_stored_as_it_was_sent_and_answered_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_at_once_webhooks_are_told_each_once() {
+async fn concurrent_submissions_create_one_delivery_each() {
     let edge = Edge::start().await;
     let account = unlimited(&edge, "quiet-otter").await;
     let (form, other) = (account.form(one_text_field()).await, account.form(one_text_field()).await);
@@ -84,7 +84,7 @@ async fn of_many_at_once_webhooks_are_told_each_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_postgres_that_hangs_holds_up_nobody_for_good() {
+async fn batched_submissions_time_out_while_postgres_hangs() {
     let edge = Edge::with(&["forms.lock_timeout=2s"]).await;
     let account = unlimited(&edge, "quiet-otter").await;
     let form = account.form(one_text_field()).await;
@@ -101,7 +101,7 @@ async fn a_postgres_that_hangs_holds_up_nobody_for_good() {
 }
 
 #[tokio::test]
-async fn what_is_not_taken_together_is_taken_or_refused_for_its_own_reason() {
+async fn submissions_outside_a_batch_get_their_own_outcome() {
     let edge = Edge::start().await;
     let account = unlimited(&edge, "quiet-otter").await;
     let (told, edited, gone) = (
@@ -125,7 +125,7 @@ async fn what_is_not_taken_together_is_taken_or_refused_for_its_own_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn however_many_wait_for_the_edit_of_a_form_the_others_take_theirs() {
+async fn submissions_waiting_for_one_forms_edit_do_not_block_other_forms() {
     // Ten connections, and more visitors than that.
     let edge = Edge::with(&["forms.lock_timeout=300ms"]).await;
     let account = unlimited(&edge, "quiet-otter").await;

@@ -5,7 +5,7 @@ use http::{Method, StatusCode};
 use crate::harness::Edge;
 
 #[tokio::test]
-async fn a_host_is_a_site_or_the_base_host_or_nobodys() {
+async fn classifies_site_base_and_unknown_hosts() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>at home").await;
@@ -34,7 +34,7 @@ async fn a_host_is_a_site_or_the_base_host_or_nobodys() {
 }
 
 #[tokio::test]
-async fn what_can_be_no_name_is_nobodys_and_no_error() {
+async fn invalid_site_names_answer_404() {
     let edge = Edge::start().await;
     for host in ["xn--mnchen-3ya.localhost", "-a-.localhost", "a%00b.localhost", "a'b.localhost"] {
         assert_eq!(edge.visitor.get(host, "/").await.status, StatusCode::NOT_FOUND, "{host}");
@@ -44,7 +44,7 @@ async fn what_can_be_no_name_is_nobodys_and_no_error() {
 }
 
 #[tokio::test]
-async fn the_host_in_an_absolute_target_goes_before_the_header() {
+async fn the_host_of_an_absolute_target_overrides_the_header() {
     let edge = Edge::start().await;
     let (mine, other) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
     mine.page("index", "<p>mine").await;
@@ -57,7 +57,7 @@ async fn the_host_in_an_absolute_target_goes_before_the_header() {
 }
 
 #[tokio::test]
-async fn two_host_headers_are_refused() {
+async fn rejects_two_host_headers() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>x").await;
@@ -67,7 +67,7 @@ async fn two_host_headers_are_refused() {
 }
 
 #[tokio::test]
-async fn no_tunnel_is_opened_to_anywhere() {
+async fn rejects_connect_requests() {
     let edge = Edge::start().await;
     for target in ["localhost:80", "quiet-otter.localhost:443", "example.com:443"] {
         let request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nConnection: close\r\n\r\n");
@@ -78,7 +78,7 @@ async fn no_tunnel_is_opened_to_anywhere() {
 }
 
 #[tokio::test]
-async fn a_site_is_only_read() {
+async fn site_hosts_accept_only_get_and_head() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>x").await;
@@ -100,7 +100,7 @@ async fn the_api_is_not_on_a_sites_host() {
 }
 
 #[tokio::test]
-async fn an_escaped_path_is_the_path_it_stands_for() {
+async fn escaped_paths_are_decoded() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     site.page("about", "<p>us").await;
@@ -114,7 +114,7 @@ async fn an_escaped_path_is_the_path_it_stands_for() {
 }
 
 #[tokio::test]
-async fn no_path_leads_out_of_a_site() {
+async fn dot_segments_cannot_leave_a_site() {
     let edge = Edge::start().await;
     let (site, other) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
     site.page("about", "<p>us").await;

@@ -14,7 +14,7 @@ async fn send(visitor: &Visitor, path: &str, key: &str, body: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn the_same_key_and_body_is_the_same_submission() {
+async fn the_same_key_and_body_replay_the_first_response() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(one_text_field()).await;
@@ -33,7 +33,7 @@ async fn the_same_key_and_body_is_the_same_submission() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_at_once_under_one_key_one_is_stored() {
+async fn concurrent_requests_with_one_key_store_one_submission() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(one_text_field()).await;
@@ -57,7 +57,7 @@ async fn of_many_at_once_under_one_key_one_is_stored() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_not_kept_and_may_be_mended_under_its_key() {
+async fn a_rejection_is_not_recorded_and_can_be_corrected_under_its_key() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(one_text_field()).await;
@@ -73,7 +73,7 @@ async fn a_refusal_is_not_kept_and_may_be_mended_under_its_key() {
 }
 
 #[tokio::test]
-async fn an_answer_is_given_again_for_as_long_as_it_is_kept() {
+async fn a_response_is_replayed_until_its_key_expires() {
     let edge = Edge::with(&["forms.idempotency_ttl=1h"]).await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(one_text_field()).await;
@@ -88,7 +88,7 @@ async fn an_answer_is_given_again_for_as_long_as_it_is_kept() {
 }
 
 #[tokio::test]
-async fn a_form_that_is_another_by_now_or_shut_answers_again_all_the_same() {
+async fn a_response_is_replayed_after_the_form_is_edited_or_closed() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(one_text_field()).await;

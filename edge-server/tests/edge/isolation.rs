@@ -212,7 +212,7 @@ async fn run(seed: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_moves_a_name_shows_its_sites_pages_and_nobody_elses() {
+async fn pages_never_mix_accounts_while_names_move() {
     for seed in 1..=8 {
         run(seed).await;
     }

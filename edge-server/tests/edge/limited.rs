@@ -41,7 +41,7 @@ async fn flood(edge: &Edge, form: Uuid) -> Vec<Answer> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_at_one_form_that_is_held_holds_up_neither_other_forms_nor_pages() {
+async fn a_flood_on_a_locked_form_blocks_neither_other_forms_nor_pages() {
     // Ten connections.
     let edge = Edge::with(&["forms.lock_timeout=60s"]).await;
     let account = edge.account("quiet-otter").await;
@@ -68,7 +68,7 @@ async fn a_flood_at_one_form_that_is_held_holds_up_neither_other_forms_nor_pages
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_has_no_turn_in_time_is_asked_to_come_back_and_nothing_is_stored() {
+async fn submissions_over_the_lock_timeout_get_503_and_are_not_stored() {
     let edge = Edge::with(&["forms.lock_timeout=300ms", "forms.max_connections_per_form=2"]).await;
     let account = edge.account("quiet-otter").await;
     edge.run("update accounts set plan = 'scale'").await;

@@ -5,7 +5,7 @@ use http::{Method, StatusCode};
 use crate::harness::Edge;
 
 #[tokio::test]
-async fn the_first_visitor_fetches_a_page_and_the_next_finds_it() {
+async fn the_first_request_misses_and_the_next_hits() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
@@ -19,7 +19,7 @@ async fn the_first_visitor_fetches_a_page_and_the_next_finds_it() {
 }
 
 #[tokio::test]
-async fn a_query_is_not_part_of_a_pages_address() {
+async fn the_query_is_not_part_of_the_cache_key() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
@@ -32,7 +32,7 @@ async fn a_query_is_not_part_of_a_pages_address() {
 }
 
 #[tokio::test]
-async fn who_has_a_page_is_not_sent_it_again() {
+async fn a_matching_etag_answers_304() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
@@ -63,7 +63,7 @@ async fn who_has_a_page_is_not_sent_it_again() {
 }
 
 #[tokio::test]
-async fn head_says_what_get_would_send() {
+async fn head_has_the_headers_of_get() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>twelve by").await;
@@ -77,7 +77,7 @@ async fn head_says_what_get_would_send() {
 }
 
 #[tokio::test]
-async fn search_engines_are_kept_from_unclaimed_sites_alone() {
+async fn only_unclaimed_sites_send_noindex() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let (trial, claimed) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
@@ -93,7 +93,7 @@ async fn search_engines_are_kept_from_unclaimed_sites_alone() {
 }
 
 #[tokio::test]
-async fn an_unpublished_page_is_not_there() {
+async fn an_unpublished_page_answers_404() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     site.page("draft", "<p>x").await;

@@ -138,7 +138,7 @@ fn get(lines: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_plain_request_is_answered_in_the_lane_and_is_not_told_from_hypers() {
+async fn the_fast_path_answers_plain_requests_as_hyper_does() {
     let both = ParserDifferential::start().await;
     let close = request_fuzz::with_closing_request(GET.as_bytes());
     let close = &close[..];
@@ -177,7 +177,7 @@ pub(crate) fn is_from_fast_path(answer: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_page_that_has_to_be_asked_about_is_waited_for_in_the_lane() {
+async fn the_fast_path_waits_for_an_expired_page_to_reload() {
     let edge = Edge::with(&["cache.max_age=50ms"]).await;
     let site = edge.account("quiet-otter").await;
     let page = site.page("index", "<p>old").await;
@@ -212,7 +212,7 @@ async fn a_page_that_has_to_be_asked_about_is_waited_for_in_the_lane() {
 }
 
 #[tokio::test]
-async fn a_length_or_chunks_beside_a_hit_hide_no_request() {
+async fn body_headers_on_a_cached_request_hide_no_second_request() {
     let lengths = ["Content-Length: 0", "Content-Length: 5", "Content-Length: +5", "Content-Length: 5, 6"];
     let codings = [
         "Transfer-Encoding: chunked",
@@ -248,7 +248,7 @@ async fn a_length_or_chunks_beside_a_hit_hide_no_request() {
 }
 
 #[tokio::test]
-async fn ends_of_lines_and_folded_headers_are_read_alike() {
+async fn line_endings_and_folded_headers_match_hypers() {
     let both = ParserDifferential::start().await;
     both.compare_each(&[
         &GET.replace("\r\n", "\n"),
@@ -276,7 +276,7 @@ async fn ends_of_lines_and_folded_headers_are_read_alike() {
 }
 
 #[tokio::test]
-async fn who_is_asked_for_is_read_alike() {
+async fn host_headers_and_targets_match_hypers() {
     let both = ParserDifferential::start().await;
     let to = |host: &str| format!("GET / HTTP/1.1\r\n{host}\r\n");
     both.compare_each(&[
@@ -310,7 +310,7 @@ async fn who_is_asked_for_is_read_alike() {
 }
 
 #[tokio::test]
-async fn what_is_said_of_the_connection_or_another_protocol_is_read_alike() {
+async fn connection_headers_and_protocol_versions_match_hypers() {
     let both = ParserDifferential::start().await;
     let connection = |values: &str| format!("{GET}{}{GET}", get(&format!("Connection: {values}\r\n")));
     both.compare_each(&[
@@ -351,7 +351,7 @@ async fn what_is_said_of_the_connection_or_another_protocol_is_read_alike() {
 }
 
 #[tokio::test]
-async fn heads_of_any_size_are_read_alike() {
+async fn heads_of_any_size_match_hypers() {
     let both = ParserDifferential::start().await;
     let cookie = |bytes: usize| get(&format!("Cookie: {}\r\n", "c".repeat(bytes)));
     let many = |count: usize| get(&(0..count).map(|n| format!("X-{n}: 1\r\n")).collect::<String>());
@@ -370,7 +370,7 @@ async fn heads_of_any_size_are_read_alike() {
 }
 
 #[tokio::test]
-async fn a_thousand_streams_of_chance_are_read_alike() {
+async fn random_streams_match_hypers() {
     let both = ParserDifferential::start().await;
     both.compare_all(request_fuzz::random_streams(1_200)).await;
 }

@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 use crate::harness::{Edge, TOKEN};
 
 #[tokio::test]
-async fn each_path_goes_to_its_service_as_it_was_sent() {
+async fn each_path_is_forwarded_unchanged_to_its_service() {
     let edge = Edge::start().await;
     let answer = edge.visitor.send(Method::PATCH, "localhost", "/api/x/%2F..?a=%00&b", &[], "body").await;
     assert_eq!((answer.status, answer.text()), (StatusCode::OK, "from the inside"));
@@ -20,7 +20,7 @@ async fn each_path_goes_to_its_service_as_it_was_sent() {
 }
 
 #[tokio::test]
-async fn the_pages_of_people_who_sign_in_are_the_control_planes_and_on_the_base_host_alone() {
+async fn dashboard_paths_reach_the_control_plane_only_from_the_base_host() {
     let edge = Edge::start().await;
     let paths = [
         "/login?returnTo=%2Fclaim%2Fx",
@@ -44,7 +44,7 @@ async fn the_pages_of_people_who_sign_in_are_the_control_planes_and_on_the_base_
 }
 
 #[tokio::test]
-async fn who_calls_is_for_the_edge_to_say() {
+async fn the_edge_overwrites_client_identity_headers() {
     let edge = Edge::start().await;
     let forged = [
         ("x-edge-token", "forged"),
@@ -70,7 +70,7 @@ async fn who_calls_is_for_the_edge_to_say() {
 }
 
 #[tokio::test]
-async fn a_trusted_proxy_is_believed_about_who_calls() {
+async fn a_trusted_proxy_may_name_the_client_address() {
     let edge = Edge::with(&["http.trusted_proxies=[\"127.0.0.0/8\"]"]).await;
     let forwarded = [("x-forwarded-for", "198.51.100.1, 203.0.113.9")];
     edge.visitor.send(Method::GET, "localhost", "/api/account", &forwarded, "").await;
@@ -80,7 +80,7 @@ async fn a_trusted_proxy_is_believed_about_who_calls() {
 }
 
 #[tokio::test]
-async fn what_concerns_one_connection_goes_no_further() {
+async fn hop_by_hop_headers_are_not_forwarded() {
     let edge = Edge::start().await;
     let request = "GET /api/account HTTP/1.1\r\nHost: localhost\r\nConnection: close, X-Secret-Hop, x-edge-token\r\n\
                    X-Secret-Hop: 1\r\nKeep-Alive: timeout=5\r\nProxy-Connection: keep-alive\r\nTE: trailers\r\n\
@@ -113,7 +113,7 @@ async fn what_concerns_one_connection_goes_no_further() {
 }
 
 #[tokio::test]
-async fn cookies_go_both_ways() {
+async fn cookies_are_forwarded_in_both_directions() {
     let edge = Edge::start().await;
     let cookies = [("cookie", "a=1; b=2")];
     let answer = edge.visitor.send(Method::GET, "localhost", "/api/account", &cookies, "").await;
@@ -123,7 +123,7 @@ async fn cookies_go_both_ways() {
 }
 
 #[tokio::test]
-async fn cookies_that_http2_sends_apart_arrive_as_one() {
+async fn split_http2_cookies_are_joined() {
     let edge = Edge::start().await;
     let cookies = [("cookie", "a=1"), ("cookie", "b=2")];
     let answer = edge.visitor.over_http2().send(Method::GET, "", "/api/account", &cookies, "").await;
@@ -132,7 +132,7 @@ async fn cookies_that_http2_sends_apart_arrive_as_one() {
 }
 
 #[tokio::test]
-async fn a_request_id_is_kept_if_it_is_one_and_made_if_not() {
+async fn a_valid_request_id_is_kept_and_an_invalid_one_replaced() {
     let edge = Edge::start().await;
     let send = async |id: &str| {
         let answer =
@@ -164,7 +164,7 @@ async fn an_unknown_path_and_a_wrong_method_are_problems() {
 }
 
 #[tokio::test]
-async fn a_service_that_takes_no_connection_has_changed_nothing_and_is_said_to() {
+async fn a_refused_connection_reports_that_nothing_changed() {
     let edge = Edge::with(&["upstreams.control_plane=http://127.0.0.1:1"]).await;
     let answer = edge.visitor.send(Method::POST, "localhost", "/api/pages", &[], "{}").await;
     let problem = answer.problem(503, "unavailable");
@@ -173,7 +173,7 @@ async fn a_service_that_takes_no_connection_has_changed_nothing_and_is_said_to()
 }
 
 #[tokio::test]
-async fn a_service_that_hangs_up_may_have_done_what_it_was_asked() {
+async fn a_dropped_connection_reports_an_unknown_outcome() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("upstreams.control_plane=http://{}", listener.local_addr().unwrap());
     // Reads the request, as one that is killed in the middle of it.
@@ -194,7 +194,7 @@ async fn a_service_that_hangs_up_may_have_done_what_it_was_asked() {
 }
 
 #[tokio::test]
-async fn a_visitor_who_breaks_off_leaves_the_next_one_alone() {
+async fn an_aborted_request_does_not_affect_the_next_one() {
     let edge = Edge::start().await;
     let head = "POST /api/pages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf";
     for _ in 0..5 {
@@ -210,7 +210,7 @@ async fn a_visitor_who_breaks_off_leaves_the_next_one_alone() {
 }
 
 #[tokio::test]
-async fn a_deploy_may_take_longer_than_most() {
+async fn deploy_requests_have_a_longer_timeout() {
     let edge = Edge::with(&["upstreams.response_timeout=100ms"]).await;
     let held = edge.control_plane.hold_responses();
     let deploy = edge.visitor.send(Method::POST, "localhost", "/api/deploy/x/process", &[], "");

@@ -44,7 +44,7 @@ impl Edge {
 }
 
 #[tokio::test]
-async fn choices_count_from_the_first_vote_and_nothing_written_is_shown() {
+async fn results_count_choices_and_hide_free_text() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = shown(&account).await;
@@ -69,7 +69,7 @@ async fn choices_count_from_the_first_vote_and_nothing_written_is_shown() {
 }
 
 #[tokio::test]
-async fn every_vote_of_many_at_once_is_counted_and_spam_is_not() {
+async fn results_count_concurrent_votes_and_exclude_spam() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = shown(&account).await;
@@ -99,7 +99,7 @@ async fn every_vote_of_many_at_once_is_counted_and_spam_is_not() {
 }
 
 #[tokio::test]
-async fn results_that_are_not_public_are_refused_at_once_when_they_are_closed_too() {
+async fn results_are_refused_as_soon_as_they_are_private() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let account = edge.account("quiet-otter").await;

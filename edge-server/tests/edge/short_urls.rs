@@ -21,7 +21,7 @@ async fn user_html_on_the_base_host_is_sandboxed() {
 }
 
 #[tokio::test]
-async fn the_first_page_of_a_slug_holds_the_bare_address_and_the_others_name_their_site() {
+async fn the_first_page_of_a_slug_owns_the_bare_short_url() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let (first, second) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
@@ -45,7 +45,7 @@ async fn the_first_page_of_a_slug_holds_the_bare_address_and_the_others_name_the
 }
 
 #[tokio::test]
-async fn a_new_page_is_at_its_bare_address_at_once() {
+async fn a_new_page_is_available_at_its_short_url_at_once() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     assert_eq!(edge.visitor.get("localhost", "/p/hello").await.status, StatusCode::NOT_FOUND);
@@ -57,7 +57,7 @@ async fn a_new_page_is_at_its_bare_address_at_once() {
 }
 
 #[tokio::test]
-async fn links_are_passed_on_with_tracking_behind_them() {
+async fn short_urls_accept_tracking_parameters() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     site.page("hello", "<p>x").await;
@@ -70,7 +70,7 @@ async fn links_are_passed_on_with_tracking_behind_them() {
 }
 
 #[tokio::test]
-async fn what_can_be_no_slug_or_site_is_not_there_and_no_error() {
+async fn invalid_slugs_and_sites_answer_404() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     site.page("hello", "<p>x").await;

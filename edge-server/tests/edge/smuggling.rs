@@ -26,7 +26,7 @@ fn post(headers: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_length_beside_chunks_hides_no_request() {
+async fn content_length_with_chunks_hides_no_request() {
     let edge = Edge::start().await;
     let chunked = format!("{:x}\r\n{HIDDEN}\r\n0\r\n\r\n", HIDDEN.len());
     for headers in [
@@ -46,7 +46,7 @@ async fn a_length_beside_chunks_hides_no_request() {
 }
 
 #[tokio::test]
-async fn lengths_and_codings_that_are_unclear_are_refused() {
+async fn rejects_ambiguous_lengths_and_transfer_codings() {
     let edge = Edge::start().await;
     for headers in [
         "Content-Length: 5\r\nContent-Length: 6\r\n",
@@ -65,7 +65,7 @@ async fn lengths_and_codings_that_are_unclear_are_refused() {
 }
 
 #[tokio::test]
-async fn what_stands_behind_a_chunked_body_is_no_request_of_somebody_else() {
+async fn bytes_after_a_chunked_body_do_not_poison_the_next_request() {
     let edge = Edge::start().await;
     attack(&edge, &post("Transfer-Encoding: chunked\r\n", &format!("0\r\n\r\n{HIDDEN}"))).await;
     attack(&edge, &post("Content-Length: 0\r\n", HIDDEN)).await;
@@ -74,7 +74,7 @@ async fn what_stands_behind_a_chunked_body_is_no_request_of_somebody_else() {
 }
 
 #[tokio::test]
-async fn a_header_can_not_be_split() {
+async fn header_values_cannot_be_split() {
     let edge = Edge::start().await;
     for header in ["X-A: a\rX-Edge-Token: forged\r\n", "X-A: a\0b\r\n", "X A: b\r\n", ": b\r\n", "X-A\r\n"] {
         let answer = attack(&edge, &post(header, "")).await;

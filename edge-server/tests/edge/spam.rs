@@ -32,7 +32,7 @@ fn token_of(form: Uuid, seconds: i64) -> String {
 }
 
 #[tokio::test]
-async fn what_a_robot_sends_is_answered_as_usual_and_kept_apart() {
+async fn spam_is_answered_normally_and_stored_separately() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account
@@ -73,7 +73,7 @@ async fn what_a_robot_sends_is_answered_as_usual_and_kept_apart() {
 }
 
 #[tokio::test]
-async fn programs_and_forms_of_somebodys_own_fall_into_no_trap() {
+async fn api_clients_and_custom_forms_trigger_no_honeypot() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(one_text_field()).await;
@@ -92,7 +92,7 @@ async fn programs_and_forms_of_somebodys_own_fall_into_no_trap() {
 }
 
 #[tokio::test]
-async fn a_form_sets_the_traps_it_is_told_to() {
+async fn a_form_applies_only_its_enabled_checks() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account
@@ -110,7 +110,7 @@ async fn a_form_sets_the_traps_it_is_told_to() {
 }
 
 #[tokio::test]
-async fn who_mends_a_mistake_at_once_is_no_robot() {
+async fn a_quick_correction_is_not_spam() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(one_text_field()).await;
@@ -121,7 +121,7 @@ async fn who_mends_a_mistake_at_once_is_no_robot() {
 }
 
 #[tokio::test]
-async fn a_full_form_refuses_robots_as_it_does_people() {
+async fn a_full_form_rejects_spam_too() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form_with(one_text_field(), |form| form.max_submissions = Some(1)).await;
@@ -151,7 +151,7 @@ async fn solve(edge: &Edge, form: Uuid) -> String {
 }
 
 #[tokio::test]
-async fn where_work_is_asked_for_each_answer_brings_its_own_proof() {
+async fn each_submission_needs_its_own_proof_of_work() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form_with(one_text_field(), |form| form.spam.proof_of_work = true).await;
@@ -185,7 +185,7 @@ async fn where_work_is_asked_for_each_answer_brings_its_own_proof() {
 }
 
 #[tokio::test]
-async fn a_proof_is_not_used_up_by_an_answer_that_is_refused() {
+async fn a_rejected_submission_does_not_consume_its_proof() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form_with(one_text_field(), |form| form.spam.proof_of_work = true).await;

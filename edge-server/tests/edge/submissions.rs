@@ -11,7 +11,7 @@ use crate::fixtures::{now, one_text_field, submit_path};
 use crate::harness::Edge;
 
 #[tokio::test]
-async fn answers_are_stored_as_the_form_asks_for_them() {
+async fn only_declared_fields_are_stored() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form =
@@ -28,7 +28,7 @@ async fn answers_are_stored_as_the_form_asks_for_them() {
 }
 
 #[tokio::test]
-async fn a_browser_is_thanked_or_sent_on() {
+async fn a_browser_gets_a_thank_you_page_or_a_redirect() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form =
@@ -52,7 +52,7 @@ async fn a_browser_is_thanked_or_sent_on() {
 }
 
 #[tokio::test]
-async fn a_wrong_answer_is_named_to_programs_and_shown_to_browsers() {
+async fn validation_errors_are_json_for_programs_and_html_for_browsers() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account
@@ -80,7 +80,7 @@ async fn a_wrong_answer_is_named_to_programs_and_shown_to_browsers() {
 }
 
 #[tokio::test]
-async fn what_is_no_submission_is_refused_for_what_it_is() {
+async fn malformed_submissions_are_rejected_with_specific_errors() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(one_text_field()).await;
@@ -106,7 +106,7 @@ async fn what_is_no_submission_is_refused_for_what_it_is() {
 }
 
 #[tokio::test]
-async fn a_submission_has_at_most_256_kib() {
+async fn submissions_are_limited_to_256_kib() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(one_text_field()).await;
@@ -134,7 +134,7 @@ async fn a_submission_has_at_most_256_kib() {
 }
 
 #[tokio::test]
-async fn a_shut_form_takes_nothing() {
+async fn closed_and_full_forms_reject_submissions() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let closed = account.form_with(one_text_field(), |form| form.closes_at = Some(now())).await;
@@ -151,7 +151,7 @@ async fn a_shut_form_takes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_at_once_on_ten_places_are_exactly_ten() {
+async fn fifty_concurrent_submissions_never_exceed_a_limit_of_ten() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form_with(one_text_field(), |form| form.max_submissions = Some(10)).await;
@@ -169,7 +169,7 @@ async fn fifty_at_once_on_ten_places_are_exactly_ten() {
 }
 
 #[tokio::test]
-async fn pages_of_any_origin_may_submit_and_read_every_answer() {
+async fn cors_allows_submissions_from_any_origin() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(one_text_field()).await;
@@ -206,7 +206,7 @@ async fn pages_of_any_origin_may_submit_and_read_every_answer() {
 }
 
 #[tokio::test]
-async fn a_get_of_the_submit_address_is_told_what_it_takes() {
+async fn a_get_of_the_submit_url_answers_405_with_allow() {
     let edge = Edge::start().await;
     let answer = edge.visitor.get("localhost", &submit_path(Uuid::nil())).await;
     answer.problem(405, "method_not_allowed");

@@ -23,7 +23,7 @@ async fn resume(edge: &Edge, account: &Account<'_>) {
 }
 
 #[tokio::test]
-async fn a_warm_site_its_short_address_and_its_form_answer_451_until_the_account_is_resumed() {
+async fn cached_pages_and_forms_of_a_suspended_account_answer_451_until_resumed() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
@@ -58,7 +58,7 @@ async fn a_warm_site_its_short_address_and_its_form_answer_451_until_the_account
 }
 
 #[tokio::test]
-async fn a_suspended_site_is_not_served_from_memory_while_postgres_is_away() {
+async fn a_suspended_site_is_not_served_stale_without_postgres() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let (site, other) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);

@@ -8,7 +8,7 @@ use crate::harness::Edge;
 const SCRIPT: &str = r#"<script defer src="/_wr/script.js" data-site="site_abc"></script>"#;
 
 #[tokio::test]
-async fn a_site_that_is_counted_says_so_in_its_pages_as_soon_as_it_is() {
+async fn enabling_analytics_injects_the_tracker_at_once() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let (site, other) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
@@ -43,7 +43,7 @@ async fn a_site_that_is_counted_says_so_in_its_pages_as_soon_as_it_is() {
 }
 
 #[tokio::test]
-async fn the_tracker_and_its_events_go_to_the_collector_without_the_sites_cookies() {
+async fn tracker_requests_reach_the_collector_without_the_sites_cookies() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     for host in [site.host.as_str(), "localhost"] {

@@ -63,7 +63,7 @@ async fn silent_at(edge: &Edge, sent: impl Future<Output = Answer>, trigger: &st
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_postgres_that_hangs_keeps_nobody_waiting_who_submits_by_themselves() {
+async fn single_submissions_time_out_while_postgres_hangs() {
     let edge = Edge::with(&[WAIT]).await;
     let account = edge.account("quiet-otter").await;
     let form = counted(&edge, &account).await;
@@ -83,7 +83,7 @@ async fn a_postgres_that_hangs_keeps_nobody_waiting_who_submits_by_themselves() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_was_broken_off_is_not_stored_and_locks_nothing_for_long() {
+async fn an_interrupted_transaction_is_rolled_back_and_releases_its_locks() {
     let edge = Edge::with(&[WAIT]).await;
     let account = edge.account("quiet-otter").await;
     let form = counted(&edge, &account).await;
@@ -101,7 +101,7 @@ async fn one_that_was_broken_off_is_not_stored_and_locks_nothing_for_long() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_was_committed_unheard_is_told_under_its_key_and_stored_once() {
+async fn a_commit_with_a_lost_reply_is_replayed_under_its_key() {
     let edge = Edge::with(&[WAIT]).await;
     let account = edge.account("quiet-otter").await;
     let form = counted(&edge, &account).await;
@@ -117,7 +117,7 @@ async fn one_that_was_committed_unheard_is_told_under_its_key_and_stored_once() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_hangs_up_on_a_dead_connection_leaves_its_place_to_others() {
+async fn a_cancelled_request_frees_its_dead_database_connection() {
     let edge = Edge::with(&[WAIT, "store.max_connections=2"]).await;
     let account = edge.account("quiet-otter").await;
     let form = counted(&edge, &account).await;
@@ -141,7 +141,7 @@ async fn whoever_hangs_up_on_a_dead_connection_leaves_its_place_to_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_postgres_that_hangs_keeps_no_upload_waiting() {
+async fn uploads_time_out_while_postgres_hangs() {
     let edge = Edge::with(&[WAIT]).await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(json!([{"name": "photo", "label": "Photo", "type": "file"}])).await;

@@ -16,7 +16,7 @@ async fn put(edge: &Edge, address: &str, bytes: &[u8]) -> Answer {
 }
 
 #[tokio::test]
-async fn an_upload_is_shown_at_once_and_taken_once() {
+async fn an_upload_is_available_at_once_and_accepted_once() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let owner = edge.account("quiet-otter").await;
@@ -37,7 +37,7 @@ async fn an_upload_is_shown_at_once_and_taken_once() {
 }
 
 #[tokio::test]
-async fn an_address_that_was_not_given_out_is_refused() {
+async fn rejects_unsigned_upload_urls() {
     let edge = Edge::start().await;
     let owner = edge.account("quiet-otter").await;
     let asset = owner.asset("a.png", "image/png", PNG.len()).await;
@@ -57,7 +57,7 @@ async fn an_address_that_was_not_given_out_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_not_what_was_announced_leaves_nothing() {
+async fn an_upload_that_differs_from_its_announcement_is_not_stored() {
     let edge = Edge::start().await;
     let owner = edge.account("quiet-otter").await;
     let large = [PNG, &[0; 3 << 20]].concat();
@@ -80,7 +80,7 @@ async fn what_is_not_what_was_announced_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn more_than_was_announced_is_cut_off_without_a_length_too() {
+async fn a_chunked_upload_stops_at_its_announced_size() {
     let edge = Edge::start().await;
     let owner = edge.account("quiet-otter").await;
     let asset = owner.asset("a.png", "image/png", PNG.len()).await;
@@ -96,7 +96,7 @@ async fn more_than_was_announced_is_cut_off_without_a_length_too() {
 }
 
 #[tokio::test]
-async fn an_upload_that_breaks_off_or_stands_still_leaves_nothing_and_can_be_made_again() {
+async fn an_aborted_or_stalled_upload_leaves_no_bytes_and_can_be_retried() {
     let edge = Edge::with(&["uploads.stall_timeout=200ms"]).await;
     let owner = edge.account("quiet-otter").await;
     let large = [PNG, &[0; 4 << 20]].concat();
@@ -122,7 +122,7 @@ async fn an_upload_that_breaks_off_or_stands_still_leaves_nothing_and_can_be_mad
 }
 
 #[tokio::test]
-async fn of_two_uploads_at_once_one_is_taken() {
+async fn only_one_of_two_concurrent_uploads_is_accepted() {
     let edge = Edge::start().await;
     let owner = edge.account("quiet-otter").await;
     let asset = owner.asset("a.png", "image/png", PNG.len()).await;
@@ -134,7 +134,7 @@ async fn of_two_uploads_at_once_one_is_taken() {
 }
 
 #[tokio::test]
-async fn a_suspended_account_uploads_nothing_and_pages_of_any_origin_may_ask() {
+async fn a_suspended_account_cannot_upload_and_cors_allows_any_origin() {
     let edge = Edge::start().await;
     let owner = edge.account("quiet-otter").await;
     let asset = owner.asset("a.png", "image/png", PNG.len()).await;
@@ -147,7 +147,7 @@ async fn a_suspended_account_uploads_nothing_and_pages_of_any_origin_may_ask() {
 }
 
 #[tokio::test]
-async fn a_zip_is_taken_for_its_deploy() {
+async fn a_zip_is_stored_for_its_deploy() {
     let edge = Edge::start().await;
     let owner = edge.account("quiet-otter").await;
     let zip = b"PK\x03\x04 and so on";

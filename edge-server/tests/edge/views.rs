@@ -12,7 +12,7 @@ async fn views(site: &Account<'_>, page: Uuid) -> i64 {
 }
 
 #[tokio::test]
-async fn who_is_shown_a_page_or_has_it_already_is_a_view() {
+async fn page_responses_and_304s_count_as_views() {
     let edge = Edge::with(&["views.flush_interval=20ms"]).await;
     let site = edge.account("quiet-otter").await;
     let (page, other) = (site.page("index", "<p>x").await, site.page("404", "<p>lost").await);
@@ -36,7 +36,7 @@ async fn who_is_shown_a_page_or_has_it_already_is_a_view() {
 }
 
 #[tokio::test]
-async fn views_are_kept_while_postgres_is_away_and_written_down_later() {
+async fn views_are_buffered_while_postgres_is_down_and_flushed_later() {
     let edge = Edge::with(&["views.flush_interval=20ms"]).await;
     let site = edge.account("quiet-otter").await;
     let page = site.page("index", "<p>x").await;
@@ -56,7 +56,7 @@ async fn views_are_kept_while_postgres_is_away_and_written_down_later() {
 }
 
 #[tokio::test]
-async fn an_edge_that_ends_writes_down_what_it_has_counted() {
+async fn shutdown_flushes_counted_views() {
     let edge = Edge::with(&["views.flush_interval=1h"]).await;
     let site = edge.account("quiet-otter").await;
     let page = site.page("index", "<p>x").await;
@@ -68,7 +68,7 @@ async fn an_edge_that_ends_writes_down_what_it_has_counted() {
 }
 
 #[tokio::test]
-async fn views_of_a_page_that_is_gone_disturb_no_others() {
+async fn views_of_a_deleted_page_do_not_affect_others() {
     let edge = Edge::with(&["views.flush_interval=1h"]).await;
     let site = edge.account("quiet-otter").await;
     let (gone, page) = (site.page("gone", "<p>x").await, site.page("index", "<p>x").await);

@@ -11,7 +11,7 @@ use crate::fixtures::{now, one_text_field, submit_path};
 use crate::harness::Edge;
 
 #[tokio::test]
-async fn deliveries_are_there_and_due_when_the_answer_is() {
+async fn deliveries_are_due_when_the_response_arrives() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(one_text_field()).await;
@@ -40,7 +40,7 @@ async fn deliveries_are_there_and_due_when_the_answer_is() {
 }
 
 #[tokio::test]
-async fn webhooks_it_does_not_concern_are_told_nothing() {
+async fn unrelated_webhooks_get_no_delivery() {
     let edge = Edge::start().await;
     let (account, stranger) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
     let (form, other) = (account.form(one_text_field()).await, account.form(one_text_field()).await);
@@ -61,7 +61,7 @@ async fn webhooks_it_does_not_concern_are_told_nothing() {
 }
 
 #[tokio::test]
-async fn a_refused_submission_is_told_nobody() {
+async fn a_rejected_submission_creates_no_delivery() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let webhook = account.webhook(None, &["*"]).await;
@@ -73,7 +73,7 @@ async fn a_refused_submission_is_told_nobody() {
 }
 
 #[tokio::test]
-async fn the_visitor_does_not_wait_for_a_redis_that_hangs() {
+async fn the_response_does_not_wait_for_a_hanging_redis() {
     // Connections are taken by the system, and nobody ever answers on them.
     let hanging = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let edge = Edge::with(&[&format!("redis.url=redis://{}", hanging.local_addr().unwrap())]).await;
