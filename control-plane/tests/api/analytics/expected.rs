@@ -7,11 +7,11 @@ use chrono::{DateTime, Datelike as _, NaiveDate, TimeDelta, Timelike as _, Utc};
 use chrono_tz::Tz;
 use serde_json::{Value, json};
 
-use super::traffic::Happened;
+use super::traffic::VisitorEvent;
 
-/// A visit.
+/// A visit of the reference model.
 pub(super) struct Visit {
-    pub(super) first: Happened,
+    pub(super) first: VisitorEvent,
     pub(super) ended: DateTime<Utc>,
     /// Paths and times of the page views.
     pub(super) pages: Vec<(String, DateTime<Utc>)>,
@@ -19,16 +19,16 @@ pub(super) struct Visit {
 }
 
 /// All events of a site.
-pub(super) struct Past {
+pub(super) struct ReferenceModel {
     pub(super) zone: Tz,
     /// Each event with the index of its visit.
-    pub(super) events: Vec<(Happened, Option<usize>)>,
+    pub(super) events: Vec<(VisitorEvent, Option<usize>)>,
     pub(super) visits: Vec<Visit>,
 }
 
-/// A query.
+/// The parameters of a metric query.
 #[derive(Debug, Clone)]
-pub(super) struct Ask {
+pub(super) struct MetricQuery {
     pub(super) metric: &'static str,
     pub(super) from: NaiveDate,
     pub(super) to: NaiveDate,
@@ -38,8 +38,8 @@ pub(super) struct Ask {
     pub(super) limit: usize,
 }
 
-/// The time range of a count.
-type Within<'a> = &'a dyn Fn(DateTime<Utc>) -> bool;
+/// Whether a time is in the range of a count.
+type TimeRange<'a> = &'a dyn Fn(DateTime<Utc>) -> bool;
 
 impl Visit {
     pub(super) fn start(&self) -> DateTime<Utc> {
@@ -51,15 +51,15 @@ impl Visit {
     }
 
     /// Whether the visit overlaps the range, in steps of a minute.
-    fn is_in_progress(&self, within: Within<'_>) -> bool {
+    fn is_in_progress(&self, includes: TimeRange<'_>) -> bool {
         let mut at = self.start();
         while at < self.ended {
-            if within(at) {
+            if includes(at) {
                 return true;
             }
             at += TimeDelta::minutes(1);
         }
-        within(self.ended)
+        includes(self.ended)
     }
 
     fn value(&self, dimension: &str) -> String {
@@ -72,7 +72,7 @@ impl Visit {
 }
 
 /// The value of a dimension that belongs to the event itself.
-fn event_value(one: &Happened, dimension: &str) -> String {
+fn event_value(one: &VisitorEvent, dimension: &str) -> String {
     let event = &one.event;
     match dimension {
         "url" => &event.path,
@@ -92,30 +92,30 @@ fn event_value(one: &Happened, dimension: &str) -> String {
     .clone()
 }
 
-impl Past {
-    pub(super) fn new(zone: Tz, happened: &[Happened]) -> Self {
-        let mut past = Self { zone, events: vec![], visits: vec![] };
-        let people: BTreeSet<u64> = happened.iter().map(|one| one.person).collect();
-        for person in people {
-            let mut own: Vec<&Happened> = happened.iter().filter(|one| one.person == person).collect();
+impl ReferenceModel {
+    pub(super) fn new(zone: Tz, events: &[VisitorEvent]) -> Self {
+        let mut model = Self { zone, events: vec![], visits: vec![] };
+        let visitors: BTreeSet<u64> = events.iter().map(|one| one.visitor).collect();
+        for visitor in visitors {
+            let mut own: Vec<&VisitorEvent> = events.iter().filter(|one| one.visitor == visitor).collect();
             own.sort_by_key(|one| (one.event.received_at, one.event.id));
             let mut open: Option<(usize, DateTime<Utc>)> = None;
             for one in own {
                 let (at, name) = (one.event.received_at, one.event.name.as_str());
                 let is_in_progress = open.filter(|(number, last)| {
                     at - *last <= TimeDelta::minutes(30)
-                        && at - past.visits[*number].start() <= TimeDelta::hours(24)
+                        && at - model.visits[*number].start() <= TimeDelta::hours(24)
                 });
                 let number = match is_in_progress {
                     Some((number, _)) => Some(number),
                     None if name == "engagement" => None,
                     None => {
-                        past.visits.push(Visit { first: one.clone(), ended: at, pages: vec![], customs: 0 });
-                        let number = past.visits.len() - 1;
+                        model.visits.push(Visit { first: one.clone(), ended: at, pages: vec![], customs: 0 });
+                        let number = model.visits.len() - 1;
                         // A report in the millisecond in which a visit starts belongs to that visit, regardless of the
                         // order of ids: only the time decides.
-                        let same = past.events.iter_mut().rev().take_while(|before| {
-                            before.0.person == person
+                        let same = model.events.iter_mut().rev().take_while(|before| {
+                            before.0.visitor == visitor
                                 && before.0.event.received_at == at
                                 && before.1.is_none()
                         });
@@ -124,7 +124,7 @@ impl Past {
                     }
                 };
                 if let Some(number) = number {
-                    let visit = &mut past.visits[number];
+                    let visit = &mut model.visits[number];
                     visit.ended = at;
                     match name {
                         "page_view" => visit.pages.push((one.event.path.clone(), at)),
@@ -133,14 +133,14 @@ impl Past {
                     }
                     open = Some((number, at));
                 }
-                past.events.push((one.clone(), number));
+                model.events.push((one.clone(), number));
             }
         }
-        past
+        model
     }
 
     /// The value of the dimension for an event or its visit.
-    pub(super) fn value(&self, one: &Happened, visit: usize, dimension: &str) -> String {
+    pub(super) fn value(&self, one: &VisitorEvent, visit: usize, dimension: &str) -> String {
         let own = ["url", "country", "city", "region", "device", "browser", "os"];
         if own.contains(&dimension) {
             event_value(one, dimension)
@@ -154,7 +154,7 @@ impl Past {
     }
 
     /// The time bucket of a timestamp.
-    fn bucket(&self, ask: &Ask, grouping: &str, at: DateTime<Utc>) -> (NaiveDate, u32, String) {
+    fn bucket(&self, query: &MetricQuery, grouping: &str, at: DateTime<Utc>) -> (NaiveDate, u32, String) {
         let local = at.with_timezone(&self.zone);
         let day = local.date_naive();
         match grouping {
@@ -162,34 +162,34 @@ impl Past {
             "day" => (day, 0, String::new()),
             "week" => {
                 let monday = day - TimeDelta::days(day.weekday().num_days_from_monday().into());
-                (monday.max(ask.from), 0, String::new())
+                (monday.max(query.from), 0, String::new())
             }
-            "month" => (day.with_day(1).unwrap().max(ask.from), 0, String::new()),
+            "month" => (day.with_day(1).unwrap().max(query.from), 0, String::new()),
             other => panic!("{other}"),
         }
     }
 
     /// The expected response: total, series, breakdown, and the total of the previous period.
-    pub(super) fn response(&self, ask: &Ask) -> Value {
-        let in_range = |at: DateTime<Utc>| (ask.from..=ask.to).contains(&self.day(at));
-        let days = ask.to - ask.from + TimeDelta::days(1);
-        let before = |at: DateTime<Utc>| (ask.from - days..ask.from).contains(&self.day(at));
-        let total = |within: Within<'_>| -> Value {
-            self.sums(ask, None, within)
+    pub(super) fn response(&self, query: &MetricQuery) -> Value {
+        let in_range = |at: DateTime<Utc>| (query.from..=query.to).contains(&self.day(at));
+        let days = query.to - query.from + TimeDelta::days(1);
+        let before = |at: DateTime<Utc>| (query.from - days..query.from).contains(&self.day(at));
+        let total = |includes: TimeRange<'_>| -> Value {
+            self.sums(query, None, includes)
                 .remove("")
-                .map_or(figure(ask.metric, 0, 0), |(a, o)| figure(ask.metric, a, o))
+                .map_or(metric_value(query.metric, 0, 0), |(a, o)| metric_value(query.metric, a, o))
         };
         let mut response = json!({"total": total(&in_range), "before": total(&before)});
-        if let Some(grouping) = ask.group_by {
-            let mut at = ask.from.and_time(chrono::NaiveTime::MIN).and_utc() - TimeDelta::days(2);
+        if let Some(grouping) = query.group_by {
+            let mut at = query.from.and_time(chrono::NaiveTime::MIN).and_utc() - TimeDelta::days(2);
             let end = at + days + TimeDelta::days(4);
             let mut series = Vec::new();
             let mut seen = BTreeSet::new();
             while at < end {
-                let bucket = self.bucket(ask, grouping, at);
+                let bucket = self.bucket(query, grouping, at);
                 if in_range(at) && seen.insert(bucket.clone()) {
                     let value =
-                        total(&|other| in_range(other) && self.bucket(ask, grouping, other) == bucket);
+                        total(&|other| in_range(other) && self.bucket(query, grouping, other) == bucket);
                     let date = match grouping {
                         "hour" => at.with_timezone(&self.zone).to_rfc3339(),
                         _ => bucket.0.to_string(),
@@ -200,52 +200,64 @@ impl Past {
             }
             response["series"] = series.into();
         }
-        if let Some(dimension) = ask.breakdown_by {
-            let mut rows: Vec<_> = self.sums(ask, Some(dimension), &in_range).into_iter().collect();
+        if let Some(dimension) = query.breakdown_by {
+            let mut rows: Vec<_> = self.sums(query, Some(dimension), &in_range).into_iter().collect();
             let mean = ["bounce_rate", "avg_session_duration", "views_per_visit", "avg_time_on_page"];
-            let weight = |sums: (u64, u64)| if mean.contains(&ask.metric) { sums.1 } else { sums.0 };
+            let weight = |sums: (u64, u64)| if mean.contains(&query.metric) { sums.1 } else { sums.0 };
             rows.sort_by(|a, b| weight(b.1).cmp(&weight(a.1)).then(a.0.cmp(&b.0)));
             let row = |(key, (amount, over)): (String, (u64, u64))| {
                 let key = if key.is_empty() { "(none)".to_owned() } else { key };
-                json!({"key": key, "value": figure(ask.metric, amount, over)})
+                json!({"key": key, "value": metric_value(query.metric, amount, over)})
             };
-            response["breakdown"] = rows.into_iter().take(ask.limit).map(row).collect::<Vec<_>>().into();
+            response["breakdown"] = rows.into_iter().take(query.limit).map(row).collect::<Vec<_>>().into();
         }
         response
     }
 
     /// Sums by key.
-    fn sums(&self, ask: &Ask, by: Option<&str>, within: Within<'_>) -> BTreeMap<String, (u64, u64)> {
-        let url = by == Some("url") || ask.filters.iter().any(|filter| filter.0 == "url");
-        let of_event = |one: &Happened, visit: Option<usize>, dimension: &str| {
+    fn sums(
+        &self,
+        query: &MetricQuery,
+        by: Option<&str>,
+        includes: TimeRange<'_>,
+    ) -> BTreeMap<String, (u64, u64)> {
+        let url = by == Some("url") || query.filters.iter().any(|filter| filter.0 == "url");
+        let of_event = |one: &VisitorEvent, visit: Option<usize>, dimension: &str| {
             self.value(one, visit.unwrap(), dimension)
         };
-        let events = |names: &[&str]| -> Vec<(String, &Happened, usize)> {
-            let matches = |(one, visit): &&(Happened, Option<usize>)| {
+        let events = |names: &[&str]| -> Vec<(String, &VisitorEvent, usize)> {
+            let matches = |(one, visit): &&(VisitorEvent, Option<usize>)| {
                 visit.is_some()
                     && names.contains(&one.event.name.as_str())
-                    && within(one.event.received_at)
-                    && ask.filters.iter().all(|(dimension, value)| of_event(one, *visit, dimension) == *value)
+                    && includes(one.event.received_at)
+                    && query
+                        .filters
+                        .iter()
+                        .all(|(dimension, value)| of_event(one, *visit, dimension) == *value)
             };
-            let keyed = |(one, visit): &'_ (Happened, Option<usize>)| {
+            let with_key = |(one, visit): &'_ (VisitorEvent, Option<usize>)| {
                 by.map(|by| of_event(one, *visit, by)).unwrap_or_default()
             };
-            self.events.iter().filter(matches).map(|pair| (keyed(pair), &pair.0, pair.1.unwrap())).collect()
+            self.events
+                .iter()
+                .filter(matches)
+                .map(|pair| (with_key(pair), &pair.0, pair.1.unwrap()))
+                .collect()
         };
         let visits = || -> Vec<(String, &Visit)> {
             let matches = |visit: &&Visit| {
-                ask.filters.iter().all(|(dimension, value)| visit.value(dimension) == *value)
-                    && visit.is_in_progress(within)
+                query.filters.iter().all(|(dimension, value)| visit.value(dimension) == *value)
+                    && visit.is_in_progress(includes)
             };
-            let keyed = |visit| (by.map(|by| Visit::value(visit, by)).unwrap_or_default(), visit);
-            self.visits.iter().filter(matches).map(keyed).collect()
+            let with_key = |visit| (by.map(|by| Visit::value(visit, by)).unwrap_or_default(), visit);
+            self.visits.iter().filter(matches).map(with_key).collect()
         };
         let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
         let mut add = |key: String, amount: u64, over: u64| {
             let sum = sums.entry(key).or_default();
             *sum = (sum.0 + amount, sum.1 + over);
         };
-        match ask.metric {
+        match query.metric {
             "page_views" => events(&["page_view"]).into_iter().for_each(|(key, ..)| add(key, 1, 0)),
             "unique_visitors" if url => {
                 let first_id = |visit: usize| self.visits[visit].first.event.visitor;
@@ -288,14 +300,14 @@ impl Past {
 }
 
 /// The metric as the API formats it.
-fn figure(metric: &str, amount: u64, over: u64) -> Value {
-    let half_up = |amount: u64, over: u64| if over == 0 { 0 } else { (2 * amount + over) / (2 * over) };
+fn metric_value(metric: &str, amount: u64, over: u64) -> Value {
+    let rounded_ratio = |amount: u64, over: u64| if over == 0 { 0 } else { (2 * amount + over) / (2 * over) };
     match metric {
-        "bounce_rate" => json!(half_up(100 * amount, over)),
-        "avg_session_duration" => json!(half_up(amount, 1000 * over)),
-        "views_per_visit" => json!(half_up(100 * amount, over) as f64 / 100.0),
+        "bounce_rate" => json!(rounded_ratio(100 * amount, over)),
+        "avg_session_duration" => json!(rounded_ratio(amount, 1000 * over)),
+        "views_per_visit" => json!(rounded_ratio(100 * amount, over) as f64 / 100.0),
         "avg_time_on_page" if over == 0 => Value::Null,
-        "avg_time_on_page" => json!(half_up(amount, 1000 * over)),
+        "avg_time_on_page" => json!(rounded_ratio(amount, 1000 * over)),
         _ => json!(amount),
     }
 }

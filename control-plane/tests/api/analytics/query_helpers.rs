@@ -4,12 +4,12 @@ use form_urlencoded::Serializer;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::expected::{Ask, Past};
+use super::expected::{MetricQuery, ReferenceModel};
 use super::fixture::Fixture;
-use super::traffic::{Dice, PATHS};
+use super::traffic::{PATHS, Rng};
 
-impl Ask {
-    fn path(&self, site: Uuid, dice: &mut Dice) -> String {
+impl MetricQuery {
+    fn path(&self, site: Uuid, rng: &mut Rng) -> String {
         let mut query = Serializer::new(String::from("/api/analytics/query?"));
         query.append_pair("siteId", &site.to_string()).append_pair("metric", self.metric);
         query.append_pair("period", "custom").append_pair("compare", "true");
@@ -19,7 +19,7 @@ impl Ask {
             value.map(|value| query.append_pair(name, value));
         }
         let written = |value: &String| if value.is_empty() { "(none)".to_owned() } else { value.clone() };
-        if dice.below(2) == 0 {
+        if rng.below(2) == 0 {
             for (dimension, value) in &self.filters {
                 query.append_pair(&format!("filters.{dimension}"), &written(value));
             }
@@ -37,34 +37,34 @@ impl Ask {
 
 impl Fixture {
     /// Sends the query and compares the response with the recorded events.
-    pub(super) async fn check(&self, site: Uuid, past: &Past, ask: &Ask, dice: &mut Dice) {
-        let path = ask.path(site, dice);
+    pub(super) async fn check(&self, site: Uuid, model: &ReferenceModel, query: &MetricQuery, rng: &mut Rng) {
+        let path = query.path(site, rng);
         let response = self.get(&path).await;
-        let expected = past.response(ask);
+        let expected = model.response(query);
         let mut found = json!({"total": response["total"], "before": response["comparison"]["total"]});
         for part in ["series", "breakdown"] {
             if !response[part].is_null() {
                 found[part] = response[part].clone();
             }
         }
-        assert_eq!(found, expected, "{}: {path}", past.zone);
+        assert_eq!(found, expected, "{}: {path}", model.zone);
     }
 }
 
 /// A random value of the dimension.
-pub(super) fn random_value(dimension: &str, dice: &mut Dice) -> String {
+pub(super) fn random_value(dimension: &str, rng: &mut Rng) -> String {
     match dimension {
-        "url" | "entry_page" | "exit_page" => dice.one(PATHS),
-        "referrer" => dice.one(&["google.com", "", "t.co"]),
-        "country" | "region" => dice.one(&["DE", "US", "", "FR"]),
-        "city" => dice.one(&["São Paulo", "Berlin", ""]),
-        "device" => dice.one(&["desktop", "mobile"]),
-        "browser" => dice.one(&["Chrome", "Firefox"]),
-        "os" => dice.one(&["Linux", "iOS"]),
-        "utm_source" => dice.one(&["newsletter", "twitter", ""]),
-        "utm_medium" => dice.one(&["email", "social", "it's \\ {x:String} \"?\""]),
-        "utm_campaign" => dice.one(&["autumn", ""]),
-        _ => dice.one(&["Email", "Direct", "Organic Search"]),
+        "url" | "entry_page" | "exit_page" => rng.one(PATHS),
+        "referrer" => rng.one(&["google.com", "", "t.co"]),
+        "country" | "region" => rng.one(&["DE", "US", "", "FR"]),
+        "city" => rng.one(&["São Paulo", "Berlin", ""]),
+        "device" => rng.one(&["desktop", "mobile"]),
+        "browser" => rng.one(&["Chrome", "Firefox"]),
+        "os" => rng.one(&["Linux", "iOS"]),
+        "utm_source" => rng.one(&["newsletter", "twitter", ""]),
+        "utm_medium" => rng.one(&["email", "social", "it's \\ {x:String} \"?\""]),
+        "utm_campaign" => rng.one(&["autumn", ""]),
+        _ => rng.one(&["Email", "Direct", "Organic Search"]),
     }
     .to_owned()
 }

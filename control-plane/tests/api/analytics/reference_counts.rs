@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use warehouse::QueryLimits;
 
-use super::expected::{Ask, Past};
+use super::expected::{MetricQuery, ReferenceModel};
 use super::fixture::Fixture;
 use super::query_helpers::random_value;
-use super::traffic::{Dice, Happened, Place};
+use super::traffic::{Rng, SiteTraffic, VisitorEvent};
 
 const METRICS: [&str; 7] = [
     "page_views",
@@ -45,37 +45,37 @@ const DIMENSIONS: [&str; 14] = [
 const GROUPINGS: [&str; 4] = ["day", "week", "month", "hour"];
 
 /// Time zones, each with the start of ten days around its two clock changes.
-const PLACES: [(&str, &str, &str); 4] = [
+const TIME_ZONES: [(&str, &str, &str); 4] = [
     ("Europe/Berlin", "2025-03-25", "2025-10-21"),
     ("Australia/Lord_Howe", "2025-04-01", "2025-09-30"),
     ("America/Sao_Paulo", "2018-10-30", "2019-02-12"),
     ("Asia/Kathmandu", "2025-05-28", "2025-12-28"),
 ];
 
-/// A site and its events.
+/// A site, its events and the reference model of them.
 struct Site {
     id: Uuid,
     firsts: [NaiveDate; 2],
-    happened: Vec<Happened>,
-    past: Past,
+    events: Vec<VisitorEvent>,
+    model: ReferenceModel,
 }
 
-async fn sites(fixture: &Fixture, dice: &mut Dice) -> Vec<Site> {
+async fn sites(fixture: &Fixture, rng: &mut Rng) -> Vec<Site> {
     let mut sites = Vec::new();
-    for (zone, spring, autumn) in PLACES {
+    for (zone, spring, autumn) in TIME_ZONES {
         let (id, zone): (_, Tz) = (fixture.site(zone).await, zone.parse().unwrap());
         let firsts: [NaiveDate; 2] = [spring, autumn].map(|first| first.parse().unwrap());
-        let place = Place { account_id: fixture.account_id, site_id: id, zone, people: 55 };
-        let happened: Vec<_> = firsts.iter().flat_map(|first| place.days(*first, 10, dice)).collect();
-        let past = Past::new(zone, &happened);
-        sites.push(Site { id, firsts, happened, past });
+        let traffic = SiteTraffic { account_id: fixture.account_id, site_id: id, zone, visitors: 55 };
+        let events: Vec<_> = firsts.iter().flat_map(|first| traffic.days(*first, 10, rng)).collect();
+        let model = ReferenceModel::new(zone, &events);
+        sites.push(Site { id, firsts, events, model });
     }
     // Events arrive up to a minute late and thus out of order; some arrive hours late.
     let mut arriving: Vec<_> = sites
         .iter()
-        .flat_map(|site| &site.happened)
+        .flat_map(|site| &site.events)
         .map(|one| {
-            let late = if dice.below(50) == 0 { dice.below(20_000_000) } else { dice.below(60_000) };
+            let late = if rng.below(50) == 0 { rng.below(20_000_000) } else { rng.below(60_000) };
             (one.event.received_at + TimeDelta::milliseconds(i64::try_from(late).unwrap()), one.event.clone())
         })
         .collect();
@@ -88,23 +88,28 @@ async fn sites(fixture: &Fixture, dice: &mut Dice) -> Vec<Site> {
 
 impl Site {
     /// A random range of days, which often cuts through the traffic.
-    fn days(&self, most: u64, dice: &mut Dice) -> (NaiveDate, NaiveDate) {
-        let first = self.firsts[usize::try_from(dice.below(2)).unwrap()];
+    fn days(&self, most: u64, rng: &mut Rng) -> (NaiveDate, NaiveDate) {
+        let first = self.firsts[usize::try_from(rng.below(2)).unwrap()];
         let days = |count: u64| TimeDelta::days(i64::try_from(count).unwrap());
-        let from = first + days(dice.below(9));
-        (from, from + days(dice.below(most)))
+        let from = first + days(rng.below(9));
+        (from, from + days(rng.below(most)))
     }
 
-    fn ask(&self, metric: &'static str, breakdown: Option<&'static str>, dice: &mut Dice) -> Ask {
-        let group_by = (dice.below(2) == 0).then(|| dice.one(&GROUPINGS));
-        let (from, to) = self.days(if group_by == Some("hour") { 2 } else { 12 }, dice);
+    fn random_query(
+        &self,
+        metric: &'static str,
+        breakdown: Option<&'static str>,
+        rng: &mut Rng,
+    ) -> MetricQuery {
+        let group_by = (rng.below(2) == 0).then(|| rng.one(&GROUPINGS));
+        let (from, to) = self.days(if group_by == Some("hour") { 2 } else { 12 }, rng);
         let mut filters: BTreeMap<&'static str, String> = BTreeMap::new();
-        for _ in 0..dice.below(3) {
-            let dimension = dice.one(&DIMENSIONS);
-            filters.insert(dimension, random_value(dimension, dice));
+        for _ in 0..rng.below(3) {
+            let dimension = rng.one(&DIMENSIONS);
+            filters.insert(dimension, random_value(dimension, rng));
         }
-        let limit = 1 + usize::try_from(dice.below(12)).unwrap();
-        Ask {
+        let limit = 1 + usize::try_from(rng.below(12)).unwrap();
+        MetricQuery {
             metric,
             from,
             to,
@@ -119,24 +124,24 @@ impl Site {
 #[tokio::test]
 async fn every_metric_agrees_with_the_reference_count() {
     let fixture = Fixture::start(&["analytics.max_concurrent_per_account=8"]).await;
-    let sites = sites(&fixture, &mut Dice(7)).await;
+    let sites = sites(&fixture, &mut Rng(7)).await;
     for site in &sites {
         check_stored(&fixture, site).await;
     }
     let checks = sites.iter().enumerate().map(|(number, site)| {
         let fixture = &fixture;
         async move {
-            let mut dice = Dice(100 + number as u64);
+            let mut rng = Rng(100 + number as u64);
             for metric in METRICS {
                 for dimension in DIMENSIONS.map(Some).into_iter().chain([None; 6]) {
-                    let ask = site.ask(metric, dimension, &mut dice);
-                    fixture.check(site.id, &site.past, &ask, &mut dice).await;
+                    let query = site.random_query(metric, dimension, &mut rng);
+                    fixture.check(site.id, &site.model, &query, &mut rng).await;
                 }
             }
             for _ in 0..12 {
-                check_list(fixture, site, &mut dice).await;
-                check_funnel(fixture, site, &mut dice).await;
-                check_retention(fixture, site, &mut dice).await;
+                check_list(fixture, site, &mut rng).await;
+                check_funnel(fixture, site, &mut rng).await;
+                check_retention(fixture, site, &mut rng).await;
             }
         }
     });
@@ -147,47 +152,50 @@ async fn every_metric_agrees_with_the_reference_count() {
 async fn check_stored(fixture: &Fixture, site: &Site) {
     let limits =
         QueryLimits { timeout: Duration::from_secs(60), max_memory_bytes: 1 << 30, max_rows: 10_000_000 };
-    let questions = fixture.warehouse.analytics(site.id, limits);
+    let analytics = fixture.warehouse.analytics(site.id, limits);
     for first in site.firsts {
         let start = first.and_time(chrono::NaiveTime::MIN).and_utc() - TimeDelta::days(1);
         let range = Range { start, end: start + TimeDelta::days(14) };
         let all = VisitsQuery { range, min_pages: 0, limit: 1_000_000, offset: 0, filters: vec![] };
-        let stored = questions.visits(&all).await.unwrap();
+        let stored = analytics.visits(&all).await.unwrap();
         let stored: BTreeSet<_> = stored
             .visits
             .iter()
             .map(|visit| (visit.start, visit.ended, visit.visitor, u64::from(visit.page_views)))
             .collect();
-        let happened =
-            site.past.visits.iter().filter(|visit| visit.start() >= range.start && visit.start() < range.end);
-        let happened: BTreeSet<_> = happened
+        let expected = site
+            .model
+            .visits
+            .iter()
+            .filter(|visit| visit.start() >= range.start && visit.start() < range.end);
+        let expected: BTreeSet<_> = expected
             .map(|visit| (visit.start(), visit.ended, visit.first.event.visitor, visit.pages.len() as u64))
             .collect();
         let wrong: Vec<_> =
-            stored.symmetric_difference(&happened).map(|one| (happened.contains(one), one)).collect();
-        assert!(wrong.is_empty(), "{}: {} stored, {wrong:#?}", site.past.zone, stored.len());
+            stored.symmetric_difference(&expected).map(|one| (expected.contains(one), one)).collect();
+        assert!(wrong.is_empty(), "{}: {} stored, {wrong:#?}", site.model.zone, stored.len());
     }
 }
 
-async fn check_list(fixture: &Fixture, site: &Site, dice: &mut Dice) {
-    let (from, to) = site.days(7, dice);
-    let (least, limit, offset) = (dice.below(4), 1 + dice.below(60), dice.below(3) * 10);
-    let country = random_value("country", dice);
-    let past = &site.past;
-    let in_range = |at: DateTime<Utc>| (from..=to).contains(&past.day(at));
-    let mut visits: Vec<_> = past
+async fn check_list(fixture: &Fixture, site: &Site, rng: &mut Rng) {
+    let (from, to) = site.days(7, rng);
+    let (min_pages, limit, offset) = (rng.below(4), 1 + rng.below(60), rng.below(3) * 10);
+    let country = random_value("country", rng);
+    let model = &site.model;
+    let in_range = |at: DateTime<Utc>| (from..=to).contains(&model.day(at));
+    let mut visits: Vec<_> = model
         .visits
         .iter()
-        .filter(|visit| visit.pages.len() as u64 >= least && visit.first.event.country == country)
+        .filter(|visit| visit.pages.len() as u64 >= min_pages && visit.first.event.country == country)
         .filter(|visit| {
-            past.day(visit.start()) <= to
-                && past.day(visit.ended) >= from
-                && (in_range(visit.start()) || in_range(visit.ended) || past.day(visit.start()) < from)
+            model.day(visit.start()) <= to
+                && model.day(visit.ended) >= from
+                && (in_range(visit.start()) || in_range(visit.ended) || model.day(visit.start()) < from)
         })
         .collect();
     visits.sort_by_key(|visit| (std::cmp::Reverse(visit.start()), visit.first.event.visitor));
     let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let shown: Vec<Value> = visits
+    let expected: Vec<Value> = visits
         .iter()
         .skip(usize::try_from(offset).unwrap())
         .take(usize::try_from(limit).unwrap())
@@ -205,11 +213,11 @@ async fn check_list(fixture: &Fixture, site: &Site, dice: &mut Dice) {
             })
         })
         .collect();
-    let more = offset + (shown.len() as u64) < visits.len() as u64 && !shown.is_empty();
+    let more = offset + (expected.len() as u64) < visits.len() as u64 && !expected.is_empty();
 
     let country = if country.is_empty() { "(none)" } else { &country };
     let path = format!(
-        "/api/analytics/sessions?siteId={}&period=custom&from={from}&to={to}&minPages={least}&limit={limit}\
+        "/api/analytics/sessions?siteId={}&period=custom&from={from}&to={to}&minPages={min_pages}&limit={limit}\
          &offset={offset}&filter.country={country}",
         site.id
     );
@@ -230,34 +238,34 @@ async fn check_list(fixture: &Fixture, site: &Site, dice: &mut Dice) {
             one
         })
         .collect();
-    assert_eq!(found, shown, "{path}");
+    assert_eq!(found, expected, "{path}");
     assert_eq!((&response["total"], &response["hasMore"]), (&json!(visits.len()), &json!(more)), "{path}");
 }
 
-async fn check_funnel(fixture: &Fixture, site: &Site, dice: &mut Dice) {
-    let (from, to) = site.days(12, dice);
-    let steps: Vec<(&str, Vec<(&str, String)>)> = (0..2 + dice.below(4))
+async fn check_funnel(fixture: &Fixture, site: &Site, rng: &mut Rng) {
+    let (from, to) = site.days(12, rng);
+    let steps: Vec<(&str, Vec<(&str, String)>)> = (0..2 + rng.below(4))
         .map(|_| {
-            let event = dice.one(&["page_view", "page_view", "sign up", "buy"]);
-            let filters = (0..dice.below(2)).map(|_| {
-                let dimension = dice.one(&["url", "url", "channel", "device", "entry_page"]);
-                (dimension, random_value(dimension, dice))
+            let event = rng.one(&["page_view", "page_view", "sign up", "buy"]);
+            let filters = (0..rng.below(2)).map(|_| {
+                let dimension = rng.one(&["url", "url", "channel", "device", "entry_page"]);
+                (dimension, random_value(dimension, rng))
             });
             let filters = filters.collect();
             (event, filters)
         })
         .collect();
-    let past = &site.past;
-    let fits = |one: &Happened, visit: usize, (name, filters): &(&str, Vec<(&str, String)>)| {
-        let holds = |(dimension, value): &(&str, String)| past.value(one, visit, dimension) == *value;
+    let model = &site.model;
+    let fits = |one: &VisitorEvent, visit: usize, (name, filters): &(&str, Vec<(&str, String)>)| {
+        let holds = |(dimension, value): &(&str, String)| model.value(one, visit, dimension) == *value;
         one.event.name == *name && filters.iter().all(holds)
     };
     let mut reached = vec![0_u64; steps.len()];
-    for visit in 0..past.visits.len() {
-        let own: Vec<&Happened> = past
+    for visit in 0..model.visits.len() {
+        let own: Vec<&VisitorEvent> = model
             .events
             .iter()
-            .filter(|(one, of)| *of == Some(visit) && (from..=to).contains(&past.day(one.event.received_at)))
+            .filter(|(one, of)| *of == Some(visit) && (from..=to).contains(&model.day(one.event.received_at)))
             .map(|(one, _)| one)
             .collect();
         let level = max_steps(&own, &|one, step: usize| fits(one, visit, &steps[step]), steps.len());
@@ -274,15 +282,15 @@ async fn check_funnel(fixture: &Fixture, site: &Site, dice: &mut Dice) {
     let response = fixture.post("/api/analytics/funnel", &body).await;
     let counts: Vec<_> =
         response["steps"].as_array().unwrap().iter().map(|step| step["count"].as_u64().unwrap()).collect();
-    assert_eq!(counts, reached, "{}: {body}", past.zone);
+    assert_eq!(counts, reached, "{}: {body}", model.zone);
 }
 
 /// The maximum number of funnel steps that match distinct events in order of time, by exhaustive search.
-fn max_steps(events: &[&Happened], fits: &dyn Fn(&Happened, usize) -> bool, steps: usize) -> usize {
+fn max_steps(events: &[&VisitorEvent], fits: &dyn Fn(&VisitorEvent, usize) -> bool, steps: usize) -> usize {
     fn go(
-        events: &[&Happened],
+        events: &[&VisitorEvent],
         used: &mut Vec<usize>,
-        fits: &dyn Fn(&Happened, usize) -> bool,
+        fits: &dyn Fn(&VisitorEvent, usize) -> bool,
         steps: usize,
     ) -> usize {
         let step = used.len();
@@ -311,10 +319,10 @@ fn max_steps(events: &[&Happened], fits: &dyn Fn(&Happened, usize) -> bool, step
     go(events, &mut Vec::new(), fits, steps)
 }
 
-async fn check_retention(fixture: &Fixture, site: &Site, dice: &mut Dice) {
-    let (from, to) = site.days(12, dice);
-    let granularity = dice.one(&["day", "week", "month"]);
-    let (came, returned) = (dice.one(&["page_view", "sign up"]), dice.one(&["page_view", "buy"]));
+async fn check_retention(fixture: &Fixture, site: &Site, rng: &mut Rng) {
+    let (from, to) = site.days(12, rng);
+    let granularity = rng.one(&["day", "week", "month"]);
+    let (first_event, return_event) = (rng.one(&["page_view", "sign up"]), rng.one(&["page_view", "buy"]));
     let begin = |day: NaiveDate| match granularity {
         "day" => day,
         "week" => day - TimeDelta::days(day.weekday().num_days_from_monday().into()),
@@ -323,13 +331,14 @@ async fn check_retention(fixture: &Fixture, site: &Site, dice: &mut Dice) {
     let periods: BTreeSet<NaiveDate> = from.iter_days().take_while(|day| *day <= to).map(begin).collect();
     // The days of activity per visitor.
     let mut ids: BTreeMap<u64, BTreeSet<(NaiveDate, &str)>> = BTreeMap::new();
-    for one in &site.happened {
+    for one in &site.events {
         let returner = one.event.returner.unwrap();
         if one.event.name != "engagement" {
             ids.entry(returner.id).or_default().insert((returner.day, one.event.name.as_str()));
         }
     }
-    let first = |did: &BTreeSet<(NaiveDate, &str)>| did.iter().find(|one| one.1 == came).map(|one| one.0);
+    let first =
+        |did: &BTreeSet<(NaiveDate, &str)>| did.iter().find(|one| one.1 == first_event).map(|one| one.0);
     let all: Vec<NaiveDate> = periods
         .first()
         .unwrap()
@@ -349,13 +358,13 @@ async fn check_retention(fixture: &Fixture, site: &Site, dice: &mut Dice) {
                 .filter(|did| first(did).is_some_and(|day| begin(day) == *period && (from..=to).contains(&day)))
                 .collect();
             let cell = |later: usize| {
-                let (there, next) = (all[number + later], all[number + later + 1]);
+                let (current, next) = (all[number + later], all[number + later + 1]);
                 let cut = start.iter_days().skip(1).take_while(|day| *day < next).any(|day| day.day() == 1);
                 if later > 0 && cut {
                     return Value::Null;
                 }
-                let is_there = |did: &BTreeSet<(NaiveDate, &str)>| did.iter().any(|one| one.1 == returned && begin(one.0) == there);
-                let count = members.iter().filter(|did| later == 0 || is_there(did)).count();
+                let is_active = |did: &BTreeSet<(NaiveDate, &str)>| did.iter().any(|one| one.1 == return_event && begin(one.0) == current);
+                let count = members.iter().filter(|did| later == 0 || is_active(did)).count();
                 let percent = if members.is_empty() { 0.0 } else { 100.0 * count as f64 / members.len() as f64 };
                 json!((percent * 10.0).round() / 10.0)
             };
@@ -364,10 +373,10 @@ async fn check_retention(fixture: &Fixture, site: &Site, dice: &mut Dice) {
         .collect();
     let body = json!({
         "siteId": site.id, "period": "custom", "from": from, "to": to, "granularity": granularity,
-        "firstEvent": came, "returnEvent": returned,
+        "firstEvent": first_event, "returnEvent": return_event,
     });
     let response = fixture.post("/api/analytics/retention", &body).await;
-    assert_eq!(response["cohorts"], json!(cohorts), "{}: {body}", site.past.zone);
+    assert_eq!(response["cohorts"], json!(cohorts), "{}: {body}", site.model.zone);
     assert_eq!(response["visitorIdLifetime"], "month");
     assert_eq!(response["hint"].is_string(), granularity == "month", "{response}");
 }

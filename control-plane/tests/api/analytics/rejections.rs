@@ -175,17 +175,17 @@ async fn a_disconnect_cancels_the_query_and_releases_its_permit() {
     let site = fixture.site("UTC").await;
     let path = format!("/api/analytics/realtime?siteId={site}");
     for _ in 0..2 {
-        let mut asking = Box::pin(fixture.send(Method::GET, &path, &Value::Null));
+        let mut pending = Box::pin(fixture.send(Method::GET, &path, &Value::Null));
         let (mut connection, _) = tokio::select! {
-            (status, response) = &mut asking => panic!("{status}: {response}"),
-            taken = silent.accept() => taken.unwrap(),
+            (status, response) = &mut pending => panic!("{status}: {response}"),
+            accepted = silent.accept() => accepted.unwrap(),
         };
         let (status, _) = tokio::select! {
-            (status, response) = &mut asking => panic!("{status}: {response}"),
+            (status, response) = &mut pending => panic!("{status}: {response}"),
             second = fixture.send(Method::GET, &path, &Value::Null) => second,
         };
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
-        drop(asking);
+        drop(pending);
         let mut request = Vec::new();
         with_timeout(connection.read_to_end(&mut request)).await.unwrap();
         assert!(String::from_utf8_lossy(&request).contains("readonly=2"));

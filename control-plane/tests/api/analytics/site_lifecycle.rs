@@ -108,13 +108,13 @@ async fn a_deleted_site_disappears_and_its_rows_are_queued_for_purging() {
 async fn rows(fixture: &Fixture, site: Uuid) -> [u64; 3] {
     let limits =
         QueryLimits { timeout: Duration::from_secs(10), max_memory_bytes: 1 << 30, max_rows: 1_000_000 };
-    let questions = fixture.warehouse.analytics(site, limits);
+    let analytics = fixture.warehouse.analytics(site, limits);
     let now = Clock::system().now();
     let events = fixture.warehouse.count_events_by_site(&[site]).await.unwrap();
     let visits = RawVisitsQuery { min_pages: Some(0), ..RawVisitsQuery::default() };
-    let visits = questions.visits(&parse_visits_query(&visits, now, Zone::UTC).unwrap()).await.unwrap();
+    let visits = analytics.visits(&parse_visits_query(&visits, now, Zone::UTC).unwrap()).await.unwrap();
     let returns = parse_retention_query(&RawRetentionQuery::default(), now, Zone::UTC).unwrap();
-    let (returns, _) = questions.retention(&returns).await.unwrap();
-    let came = returns.iter().filter(|one| one.joined == one.active).map(|one| one.count).sum();
-    [events.get(&site).copied().unwrap_or_default(), visits.total, came]
+    let (returns, _) = analytics.retention(&returns).await.unwrap();
+    let new_visitors = returns.iter().filter(|one| one.joined == one.active).map(|one| one.count).sum();
+    [events.get(&site).copied().unwrap_or_default(), visits.total, new_visitors]
 }

@@ -1,4 +1,4 @@
-//! Reproducible pseudo-random traffic: visitors with habits; visits that pause, cross
+//! Reproducible pseudo-random traffic: each visitor keeps one device, browser and country; visits that pause, cross
 //! midnight or last longer than a day; events that arrive late and out of order.
 
 use chrono::{DateTime, Datelike as _, NaiveDate, TimeDelta, Utc};
@@ -7,9 +7,9 @@ use contract::events::{Event, Returner};
 use uuid::Uuid;
 
 /// A pseudo-random number generator.
-pub(super) struct Dice(pub(super) u64);
+pub(super) struct Rng(pub(super) u64);
 
-impl Dice {
+impl Rng {
     pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
@@ -24,11 +24,11 @@ impl Dice {
     }
 }
 
-/// An event, together with facts that only the visitor knows.
+/// An event, and the number of its visitor, which the collector never sees.
 #[derive(Clone)]
-pub(super) struct Happened {
+pub(super) struct VisitorEvent {
     pub(super) event: Event,
-    pub(super) person: u64,
+    pub(super) visitor: u64,
 }
 
 pub(super) const PATHS: &[&str] = &["/", "/pricing", "/blog/1", "/blog/2", "/docs", "/über", "/checkout"];
@@ -45,24 +45,25 @@ const ORIGINS: &[(&str, &str, &str, &str, &str)] = &[
     ("t.co", "twitter", "social", "autumn", "Organic Social"),
 ];
 
-/// The events of a site in order of time, for `days` days from `first` on.
-pub(super) struct Place {
+/// A generator of the events of a site.
+pub(super) struct SiteTraffic {
     pub(super) account_id: Uuid,
     pub(super) site_id: Uuid,
     pub(super) zone: Tz,
-    pub(super) people: u64,
+    pub(super) visitors: u64,
 }
 
-impl Place {
-    pub(super) fn days(&self, first: NaiveDate, days: u64, dice: &mut Dice) -> Vec<Happened> {
+impl SiteTraffic {
+    /// The events of `days` days from `first` on, in order of time.
+    pub(super) fn days(&self, first: NaiveDate, days: u64, rng: &mut Rng) -> Vec<VisitorEvent> {
         let start = first.and_time(chrono::NaiveTime::MIN).and_utc();
         let mut all = Vec::new();
-        for person in 0..self.people {
-            let mut at = start + TimeDelta::milliseconds(i64::try_from(dice.below(86_400_000)).unwrap());
+        for visitor in 0..self.visitors {
+            let mut at = start + TimeDelta::milliseconds(i64::try_from(rng.below(86_400_000)).unwrap());
             let end = start + TimeDelta::days(i64::try_from(days).unwrap());
             while at < end {
-                at = self.visit(person, at, dice, &mut all);
-                at += TimeDelta::milliseconds(1_800_001 + i64::try_from(dice.below(80_000_000)).unwrap());
+                at = self.visit(visitor, at, rng, &mut all);
+                at += TimeDelta::milliseconds(1_800_001 + i64::try_from(rng.below(80_000_000)).unwrap());
             }
         }
         all.sort_by_key(|one| (one.event.received_at, one.event.id));
@@ -72,22 +73,22 @@ impl Place {
     /// Adds one visit and returns its end. Some last longer than a day, some pause for about half an hour.
     fn visit(
         &self,
-        person: u64,
+        visitor: u64,
         start: DateTime<Utc>,
-        dice: &mut Dice,
-        all: &mut Vec<Happened>,
+        rng: &mut Rng,
+        all: &mut Vec<VisitorEvent>,
     ) -> DateTime<Utc> {
-        let origin = ORIGINS[usize::try_from(dice.below(5)).unwrap()];
-        let (events, pause) = match dice.below(100) {
+        let origin = ORIGINS[usize::try_from(rng.below(5)).unwrap()];
+        let (events, pause) = match rng.below(100) {
             0 => (110, 1_000_000),
             1..=45 => (1, 60_000),
-            _ => (2 + dice.below(7), 240_000),
+            _ => (2 + rng.below(7), 240_000),
         };
         let mut at = start;
         for number in 0..events {
-            let path = dice.one(PATHS);
-            let name = if dice.chance(12) { dice.one(&["sign up", "buy"]) } else { "page_view" };
-            let mut event = self.event(person, at, name, path, dice);
+            let path = rng.one(PATHS);
+            let name = if rng.chance(12) { rng.one(&["sign up", "buy"]) } else { "page_view" };
+            let mut event = self.event(visitor, at, name, path, rng);
             if number == 0 {
                 event.referrer_host = origin.0.into();
                 event.utm_source = origin.1.into();
@@ -97,28 +98,28 @@ impl Place {
             } else {
                 event.channel = "Direct".into();
             }
-            all.push(Happened { event, person });
-            if dice.chance(60) {
-                let most = if dice.chance(3) { 2_500_000 } else { 90_000 };
-                let spent = 1 + dice.below(most);
+            all.push(VisitorEvent { event, visitor });
+            if rng.chance(60) {
+                let most = if rng.chance(3) { 2_500_000 } else { 90_000 };
+                let spent = 1 + rng.below(most);
                 at += TimeDelta::milliseconds(i64::try_from(spent).unwrap());
-                let mut report = self.event(person, at, "engagement", path, dice);
+                let mut report = self.event(visitor, at, "engagement", path, rng);
                 report.engagement_ms = u32::try_from(spent).unwrap();
-                all.push(Happened { event: report, person });
+                all.push(VisitorEvent { event: report, visitor });
             }
-            at += TimeDelta::milliseconds(match dice.below(40) {
+            at += TimeDelta::milliseconds(match rng.below(40) {
                 0 => 1_800_000,
                 1 => 1_800_001,
                 2 => 0,
-                _ => i64::try_from(dice.below(pause)).unwrap(),
+                _ => i64::try_from(rng.below(pause)).unwrap(),
             });
         }
         at
     }
 
-    fn event(&self, person: u64, at: DateTime<Utc>, name: &str, path: &str, dice: &mut Dice) -> Event {
+    fn event(&self, visitor: u64, at: DateTime<Utc>, name: &str, path: &str, rng: &mut Rng) -> Event {
         let fixed = |salt: u64, of: &[&str]| {
-            of[usize::try_from(person.wrapping_mul(2_654_435_761).wrapping_add(salt * 97) / 7).unwrap()
+            of[usize::try_from(visitor.wrapping_mul(2_654_435_761).wrapping_add(salt * 97) / 7).unwrap()
                 % of.len()]
             .to_owned()
         };
@@ -126,20 +127,20 @@ impl Place {
         let day = at.with_timezone(&self.zone).date_naive();
         let epoch = day.with_day(1).unwrap();
         Event {
-            id: Uuid::from_u128(u128::from(dice.below(1 << 31)) << 64 | u128::from(dice.below(1 << 31))),
+            id: Uuid::from_u128(u128::from(rng.below(1 << 31)) << 64 | u128::from(rng.below(1 << 31))),
             account_id: self.account_id,
             site_id: self.site_id,
             received_at: at,
             name: name.into(),
             host: "shop.example".into(),
             path: path.into(),
-            visitor: self.id_of(person, at.date_naive()),
+            visitor: self.id_of(visitor, at.date_naive()),
             previous: if soon_after_midnight {
-                self.id_of(person, at.date_naive().pred_opt().unwrap())
+                self.id_of(visitor, at.date_naive().pred_opt().unwrap())
             } else {
                 0
             },
-            returner: Some(Returner { id: self.id_of(person, epoch) / 3, day, epoch }),
+            returner: Some(Returner { id: self.id_of(visitor, epoch) / 3, day, epoch }),
             country: fixed(1, COUNTRIES),
             region: fixed(2, COUNTRIES),
             city: fixed(3, CITIES),
@@ -151,12 +152,12 @@ impl Place {
     }
 }
 
-impl Place {
+impl SiteTraffic {
     /// A visitor's id on a day, unique across sites and days.
-    fn id_of(&self, person: u64, day: NaiveDate) -> u64 {
+    fn id_of(&self, visitor: u64, day: NaiveDate) -> u64 {
         let day = u64::try_from(day.num_days_from_ce()).unwrap();
         let site = self.site_id.as_u64_pair().1;
-        let id = (person + 1)
+        let id = (visitor + 1)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .wrapping_add(day.wrapping_mul(0xc2b2_ae3d_27d4_eb4f));
         id.wrapping_add(site) | 1
