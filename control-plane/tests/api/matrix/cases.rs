@@ -12,7 +12,7 @@ use super::resources::Resources;
 
 /// The subject of a call, which decides the allowed callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Touches {
+pub(super) enum CallSubject {
     /// Public.
     Nothing,
     /// The account itself.
@@ -24,17 +24,17 @@ pub(super) enum Touches {
     /// The account's first resource of the kind, without an id.
     First(Resource),
     /// A new resource of the kind, or all future ones.
-    Makes(Resource),
+    Creates(Resource),
     /// A list of the resources of the kind that the caller can access.
     Lists(Resource),
 }
 
-/// A request.
+/// The variable parts of a request.
 #[derive(Debug)]
 pub(super) struct RecordedRequest {
-    /// In the path.
+    /// The first id in the path.
     pub(super) id: Option<Uuid>,
-    /// The rest of the path.
+    /// The second id in the path.
     pub(super) inner: Option<Uuid>,
     /// The query, with its question mark.
     pub(super) query: String,
@@ -46,12 +46,12 @@ pub(super) struct RecordedRequest {
 pub(super) struct Case {
     pub(super) operation: &'static str,
     /// The position of the id in question, or the omitted part; empty for the path.
-    pub(super) place: &'static str,
-    pub(super) touches: Touches,
+    pub(super) position: &'static str,
+    pub(super) subject: CallSubject,
     /// Whether the call changes or deletes the resource.
     pub(super) consumes: bool,
     /// Builds the request from the accessible resources and the id in question.
-    pub(super) ask: fn(&Resources, &Resources) -> RecordedRequest,
+    pub(super) build_request: fn(&Resources, &Resources) -> RecordedRequest,
 }
 
 fn path(id: Uuid, body: Value) -> RecordedRequest {
@@ -108,10 +108,10 @@ fn key() -> Value {
     json!({"label": "K"})
 }
 
-/// `whole` with an additional member.
-fn with(mut whole: Value, member: &str, value: Value) -> Value {
-    whole[member] = value;
-    whole
+/// `object` with an additional member.
+fn with(mut object: Value, member: &str, value: Value) -> Value {
+    object[member] = value;
+    object
 }
 
 fn item(kind: &str, id: Uuid) -> Value {
@@ -120,9 +120,21 @@ fn item(kind: &str, id: Uuid) -> Value {
 
 /// All rows.
 pub(super) fn all() -> Vec<Case> {
-    use Touches::{Account, First, Lists, Makes, Names, NamesAmongOthers, Nothing};
-    let row = |operation, place, touches, ask| Case { operation, place, touches, consumes: false, ask };
-    let last = |operation, place, touches, ask| Case { operation, place, touches, consumes: true, ask };
+    use CallSubject::{Account, Creates, First, Lists, Names, NamesAmongOthers, Nothing};
+    let row = |operation, position, subject, build_request| Case {
+        operation,
+        position,
+        subject,
+        consumes: false,
+        build_request,
+    };
+    let last = |operation, position, subject, build_request| Case {
+        operation,
+        position,
+        subject,
+        consumes: true,
+        build_request,
+    };
     vec![
         row("trial.create", "", Nothing, |_, _| nothing()),
         row("account.read", "", Account, |_, _| nothing()),
@@ -134,7 +146,7 @@ pub(super) fn all() -> Vec<Case> {
             body(json!({"category": "Help", "subject": "How?", "message": "Tell me."}))
         }),
         row("keys.list", "", Lists(Keys), |_, _| query("?limit=100".to_owned())),
-        row("keys.create", "", Makes(Keys), |_, _| body(key())),
+        row("keys.create", "", Creates(Keys), |_, _| body(key())),
         row("keys.create", "body.folderId", Names(Folders), |_, it| {
             body(with(key(), "folderId", json!(it.folder)))
         }),
@@ -146,9 +158,9 @@ pub(super) fn all() -> Vec<Case> {
         row("subdomains.first", "", First(Subdomains), |_, _| nothing()),
         last("subdomains.rename", "", First(Subdomains), |_, _| body(json!({"subdomain": fresh("renamed")}))),
         row("subdomains.list", "", Lists(Subdomains), |_, _| nothing()),
-        row("subdomains.create", "", Makes(Subdomains), |_, _| body(json!({"name": fresh("new")}))),
+        row("subdomains.create", "", Creates(Subdomains), |_, _| body(json!({"name": fresh("new")}))),
         row("domains.list", "", Lists(Domains), |_, _| nothing()),
-        row("domains.create", "", Makes(Domains), |_, _| body(custom_domain())),
+        row("domains.create", "", Creates(Domains), |_, _| body(custom_domain())),
         row("domains.create", "no subdomainId", First(Subdomains), |_, _| body(custom_domain())),
         row("domains.create", "body.subdomainId", Names(Subdomains), |_, it| {
             body(with(custom_domain(), "subdomainId", json!(it.subdomain)))
@@ -162,7 +174,7 @@ pub(super) fn all() -> Vec<Case> {
         }),
         last("domains.delete", "", Names(Domains), |_, it| path(it.domain, Value::Null)),
         row("folders.list", "", Lists(Folders), |_, _| nothing()),
-        row("folders.create", "", Makes(Folders), |_, _| body(json!({"name": "F"}))),
+        row("folders.create", "", Creates(Folders), |_, _| body(json!({"name": "F"}))),
         row("folders.read", "", Names(Folders), |_, it| path(it.folder, Value::Null)),
         row("folders.read", "with resources", Names(Folders), |_, it| RecordedRequest {
             query: "?include=resources".to_owned(),
@@ -186,7 +198,7 @@ pub(super) fn all() -> Vec<Case> {
         }),
         row("assets.list", "", Lists(Pages), |_, _| nothing()),
         row("assets.list", "?pageId", Names(Pages), |_, it| query(format!("?pageId={}", it.page))),
-        row("assets.create", "", Makes(Pages), |_, _| body(asset())),
+        row("assets.create", "", Creates(Pages), |_, _| body(asset())),
         row("assets.create", "body.pageId", Names(Pages), |_, it| {
             body(with(asset(), "pageId", json!(it.page)))
         }),
@@ -197,11 +209,11 @@ pub(super) fn all() -> Vec<Case> {
         last("deploys.process", "body.subdomainId", Names(Subdomains), |own, it| {
             path(own.zip, json!({"subdomainId": it.subdomain}))
         }),
-        last("deploys.process", "of new pages", Makes(Pages), |own, _| path(own.zip, Value::Null)),
+        last("deploys.process", "of new pages", Creates(Pages), |own, _| path(own.zip, Value::Null)),
         last("deploys.rollback", "", Names(Subdomains), |_, it| path(it.deploy, Value::Null)),
         row("pages.list", "", Lists(Pages), |_, _| nothing()),
         row("pages.list", "?folderId", Names(Folders), |_, it| query(format!("?folderId={}", it.folder))),
-        row("pages.create", "", Makes(Pages), |_, _| body(page())),
+        row("pages.create", "", Creates(Pages), |_, _| body(page())),
         row("pages.create", "no subdomainId", First(Subdomains), |_, _| body(page())),
         row("pages.create", "body.subdomainId", Names(Subdomains), |_, it| {
             body(with(page(), "subdomainId", json!(it.subdomain)))
@@ -216,7 +228,7 @@ pub(super) fn all() -> Vec<Case> {
         }),
         last("pages.update", "folderId null", Names(Pages), |_, it| path(it.page, json!({"folderId": null}))),
         last("pages.delete", "", Names(Pages), |_, it| path(it.page, Value::Null)),
-        row("pages.batch", "", Makes(Pages), |_, _| body(pages())),
+        row("pages.batch", "", Creates(Pages), |_, _| body(pages())),
         row("pages.batch", "no subdomainId", First(Subdomains), |_, _| body(pages())),
         row("pages.batch", "body.subdomainId", Names(Subdomains), |_, it| {
             body(with(pages(), "subdomainId", json!(it.subdomain)))
@@ -242,7 +254,7 @@ pub(super) fn all() -> Vec<Case> {
         row("versions.rollback", "", Names(Pages), |_, it| path(it.page, json!({"versionId": it.version}))),
         row("forms.list", "", Lists(Forms), |_, _| nothing()),
         row("forms.list", "?folderId", Names(Folders), |_, it| query(format!("?folderId={}", it.folder))),
-        row("forms.create", "", Makes(Forms), |_, _| body(form())),
+        row("forms.create", "", Creates(Forms), |_, _| body(form())),
         row("forms.create", "body.folderId", Names(Folders), |_, it| {
             body(with(form(), "folderId", json!(it.folder)))
         }),
@@ -274,7 +286,7 @@ pub(super) fn all() -> Vec<Case> {
         row("workflows.list", "", Nothing, |_, _| nothing()),
         // Presets have names instead of ids.
         row("workflows.read", "", Nothing, |_, _| query("contact".to_owned())),
-        row("workflows.create", "", Makes(Forms), |_, _| query("contact".to_owned())),
+        row("workflows.create", "", Creates(Forms), |_, _| query("contact".to_owned())),
         row("submissions.upsert", "", Names(Forms), |_, it| {
             path(it.form, json!({"externalId": "known", "payload": {"email": "a@b.co"}}))
         }),
@@ -287,11 +299,11 @@ pub(super) fn all() -> Vec<Case> {
             ..path(it.form, json!({"status": "received"}))
         }),
         row("webhooks.list", "", Lists(Webhooks), |_, _| nothing()),
-        row("webhooks.create", "", Makes(Webhooks), |own, _| {
+        row("webhooks.create", "", Creates(Webhooks), |own, _| {
             body(with(hook(), "formIds", json!([own.form])))
         }),
-        row("webhooks.create", "no formIds", Makes(Forms), |_, _| body(hook())),
-        row("webhooks.create", "formIds []", Makes(Forms), |_, _| body(with(hook(), "formIds", json!([])))),
+        row("webhooks.create", "no formIds", Creates(Forms), |_, _| body(hook())),
+        row("webhooks.create", "formIds []", Creates(Forms), |_, _| body(with(hook(), "formIds", json!([])))),
         row("webhooks.create", "body.formIds", Names(Forms), |_, it| {
             body(with(hook(), "formIds", json!([it.form])))
         }),
@@ -310,14 +322,14 @@ pub(super) fn all() -> Vec<Case> {
         }),
         row("analytics.list", "", Lists(Analytics), |_, _| nothing()),
         row("analytics.list", "?folderId", Names(Folders), |_, it| query(format!("?folderId={}", it.folder))),
-        row("analytics.create", "", Makes(Analytics), |_, _| body(site())),
+        row("analytics.create", "", Creates(Analytics), |_, _| body(site())),
         row("analytics.create", "body.folderId", Names(Folders), |_, it| {
             body(with(site(), "folderId", json!(it.folder)))
         }),
         last("analytics.create", "body.subdomainId", Names(Subdomains), |_, it| {
             body(with(site(), "subdomainId", json!(it.subdomain)))
         }),
-        last("analytics.create", "of all its pages", Makes(Pages), |own, _| {
+        last("analytics.create", "of all its pages", Creates(Pages), |own, _| {
             body(with(site(), "subdomainId", json!(own.subdomain)))
         }),
         row("analytics.read", "", Names(Analytics), |_, it| path(it.site, Value::Null)),

@@ -69,12 +69,12 @@ pub(super) struct Credentials {
 
 impl Credentials {
     /// Creates an account and its keys.
-    pub(super) async fn make(api: &Api) -> Self {
-        let account = Account::make(api).await;
+    pub(super) async fn create(api: &Api) -> Self {
+        let account = Account::create(api).await;
         let key = async |scopes, restrictions| api.insert_key(account.id, scopes, restrictions, None).await.1;
-        let past = Clock::system().now() - TimeDelta::seconds(1);
+        let expired_at = Clock::system().now() - TimeDelta::seconds(1);
         let (_, expired) =
-            api.insert_key(account.id, ScopeSet::FULL, Restrictions::default(), Some(past)).await;
+            api.insert_key(account.id, ScopeSet::FULL, Restrictions::default(), Some(expired_at)).await;
         let (_, short_lived) =
             api.send(Method::POST, "/api/keys", Some(&account.key), &json!({"label": "short-lived"})).await;
         let revoke = format!("/api/keys/{}", short_lived["id"].as_str().unwrap());

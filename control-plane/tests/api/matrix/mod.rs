@@ -15,7 +15,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use web::{Endpoint, endpoints_of};
 
-use self::cases::{Case, Touches};
+use self::cases::{CallSubject, Case};
 use self::credentials::{Column, Credentials};
 use self::resources::Account;
 use self::rules::{ITEM_REJECTED, ResponseSummary, expected, shows};
@@ -23,7 +23,7 @@ use crate::harness::Api;
 use crate::no_side_effects::Snapshot;
 
 #[tokio::test]
-async fn every_endpoint_treats_every_caller_as_the_rules_say() {
+async fn every_response_follows_the_authorization_rules() {
     let warehouse = sandbox::test::clickhouse().await;
     let settings = [
         format!("warehouse.url={}", warehouse.url),
@@ -36,22 +36,22 @@ async fn every_endpoint_treats_every_caller_as_the_rules_say() {
     let api = Api::start(&settings.iter().map(String::as_str).collect::<Vec<_>>()).await;
     let endpoints = endpoints_of(&control_plane::api::document());
     let cases = cases::all();
-    let mut matrix = Matrix { api: &api, wrong: Vec::new(), answers: BTreeMap::new() };
+    let mut matrix = Matrix { api: &api, wrong: Vec::new(), responses: BTreeMap::new() };
 
-    let callers = Credentials::make(&api).await;
-    let other = Account::make(&api).await;
+    let callers = Credentials::create(&api).await;
+    let other = Account::create(&api).await;
     for (at, case) in cases.iter().enumerate() {
         let endpoint = endpoint_of(&endpoints, case);
         let before = Snapshot::take(&api).await;
         for column in Column::all() {
-            if expected(endpoint, case, column).is_some_and(|answer| answer.is_rejection()) {
+            if expected(endpoint, case, column).is_some_and(|response| response.is_rejection()) {
                 matrix.fill(at, case, endpoint, column, &callers, &other).await;
             }
         }
         if let Err(changed) = before.check().await {
             matrix.wrong.push(format!(
                 "{} {}: a rejected call had side effects: {changed}",
-                case.operation, case.place
+                case.operation, case.position
             ));
         }
     }
@@ -59,16 +59,16 @@ async fn every_endpoint_treats_every_caller_as_the_rules_say() {
     for (at, case) in cases.iter().enumerate() {
         let endpoint = endpoint_of(&endpoints, case);
         for column in Column::all() {
-            if expected(endpoint, case, column).is_some_and(|answer| !answer.is_rejection()) {
+            if expected(endpoint, case, column).is_some_and(|response| !response.is_rejection()) {
                 matrix.fill(at, case, endpoint, column, &callers, &other).await;
                 if case.consumes {
-                    callers = Credentials::make(&api).await;
+                    callers = Credentials::create(&api).await;
                 }
             }
         }
     }
     assert!(matrix.wrong.is_empty(), "{} cells are wrong:\n{}", matrix.wrong.len(), matrix.wrong.join("\n"));
-    table::compare(&cases, &matrix.answers);
+    table::compare(&cases, &matrix.responses);
 }
 
 #[test]
@@ -96,7 +96,7 @@ struct Matrix<'a> {
     api: &'a Api,
     wrong: Vec<String>,
     /// Responses by row and column.
-    answers: BTreeMap<(usize, String), ResponseSummary>,
+    responses: BTreeMap<(usize, String), ResponseSummary>,
 }
 
 impl Matrix<'_> {
@@ -110,7 +110,7 @@ impl Matrix<'_> {
         callers: &Credentials,
         other: &Account,
     ) {
-        let kind = kind_of(case.touches);
+        let kind = kind_of(case.subject);
         let headers = callers.headers(other, column, kind);
         let account = &callers.account;
         let (own, named) = match column {
@@ -118,49 +118,49 @@ impl Matrix<'_> {
             Column::FolderOutside => (&account.inside, &account.outside),
             _ => (&account.inside, &account.inside),
         };
-        let request = (case.ask)(own, named);
+        let request = (case.build_request)(own, named);
         let id = request.id.map(|id| id.to_string()).unwrap_or_default();
         let inner = request.inner.map(|id| id.to_string()).unwrap_or_default();
         let path = endpoint.path.replace("{id}", &id).replace("{entryId}", &inner);
         let path = path.replace("{subId}", &inner).replace("{deliveryId}", &inner) + &request.query;
         let method: Method = endpoint.method.parse().unwrap();
         let (status, body) = self.api.send_with(method, &path, &headers, &request.body).await;
-        let answer = read(status, &body);
-        let expected_answer = expected(endpoint, case, column);
-        let mut complain = |what: &str| {
-            let name = format!("{} {} {:?} by {column:?}", case.operation, case.place, case.touches);
+        let response = read(status, &body);
+        let expected_response = expected(endpoint, case, column);
+        let mut report_violation = |what: &str| {
+            let name = format!("{} {} {:?} by {column:?}", case.operation, case.position, case.subject);
             self.wrong.push(format!("{name}: {what}\n    {path} {} -> {status} {body}", request.body));
         };
-        if expected_answer.as_ref() != Some(&answer) {
-            complain(&format!(
-                "{answer}, not {}",
-                expected_answer.map(|expected_answer| expected_answer.to_string()).unwrap_or_default()
+        if expected_response.as_ref() != Some(&response) {
+            report_violation(&format!(
+                "{response}, not {}",
+                expected_response.map(|expected_response| expected_response.to_string()).unwrap_or_default()
             ));
         }
-        if let (Column::OneScope(held), true) = (column, answer.is_rejection()) {
+        if let (Column::OneScope(key_scope), true) = (column, response.is_rejection()) {
             let (request, own) = (&body["requiredScope"], json!(endpoint.scopes.as_ref().unwrap()[0]));
             // The body requires an additional scope.
-            let holds_own = json!(held.to_string()) == own;
-            if holds_own == (*request == own) || !request.is_string() {
-                complain("the problem does not name the required scope");
+            let has_endpoint_scope = json!(key_scope.to_string()) == own;
+            if has_endpoint_scope == (*request == own) || !request.is_string() {
+                report_violation("the problem does not name the required scope");
             }
         }
         // The response to another site's page contains nothing of the account.
         let is_known = status != StatusCode::UNAUTHORIZED && body["code"] != "foreign_origin";
         // A file has no `_meta`.
-        let is_file = case.operation == "submissions.export" && !answer.is_rejection();
+        let is_file = case.operation == "submissions.export" && !response.is_rejection();
         if is_known && !is_file && endpoint.scopes.is_some() && body["_meta"]["plan"] != "scale" {
-            complain("an authenticated response carries _meta");
+            report_violation("an authenticated response carries _meta");
         }
-        if let (Touches::Lists(kind), 200) = (case.touches, answer.status) {
+        if let (CallSubject::Lists(kind), 200) = (case.subject, response.status) {
             let text = body.to_string();
             let shown =
                 [account.inside, account.outside].map(|side| text.contains(&side.of(kind).to_string()));
             if (shown[0], shown[1]) != shows(kind, column) {
-                complain(&format!("lists {shown:?} of the resources inside and outside"));
+                report_violation(&format!("lists {shown:?} of the resources inside and outside"));
             }
         }
-        self.answers.insert((at, table::column_of(endpoint, column)), answer);
+        self.responses.insert((at, table::column_of(endpoint, column)), response);
     }
 }
 
@@ -170,13 +170,13 @@ fn read(status: StatusCode, body: &Value) -> ResponseSummary {
 }
 
 /// The kind of the ids to which the calling key is restricted.
-fn kind_of(touches: Touches) -> domain::scopes::Resource {
-    match touches {
-        Touches::Names(kind)
-        | Touches::NamesAmongOthers(kind)
-        | Touches::First(kind)
-        | Touches::Makes(kind)
-        | Touches::Lists(kind) => kind,
-        Touches::Nothing | Touches::Account => domain::scopes::Resource::Pages,
+fn kind_of(subject: CallSubject) -> domain::scopes::Resource {
+    match subject {
+        CallSubject::Names(kind)
+        | CallSubject::NamesAmongOthers(kind)
+        | CallSubject::First(kind)
+        | CallSubject::Creates(kind)
+        | CallSubject::Lists(kind) => kind,
+        CallSubject::Nothing | CallSubject::Account => domain::scopes::Resource::Pages,
     }
 }

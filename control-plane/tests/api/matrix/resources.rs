@@ -73,19 +73,19 @@ pub(super) struct Account {
 
 impl Account {
     /// Creates an account.
-    pub(super) async fn make(api: &Api) -> Self {
+    pub(super) async fn create(api: &Api) -> Self {
         let (key, id) = api.trial_on(Plan::Scale).await;
         let (_, first) = api.send(Method::GET, "/api/account/subdomain", Some(&key), &Value::Null).await;
         let inside = resources(api, &key, id, id_in(&first, "id"), "inside").await;
         let name = format!("other-{}", &id.simple().to_string()[20..]);
-        let second = made(api, &key, "/api/account/subdomains", json!({"name": name}), "id").await;
+        let second = create_resource(api, &key, "/api/account/subdomains", json!({"name": name}), "id").await;
         let outside = resources(api, &key, id, second, "outside").await;
         Self { id, key, inside, outside }
     }
 }
 
 async fn resources(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name: &str) -> Resources {
-    let folder = made(api, key, "/api/folders", json!({"name": name}), "id").await;
+    let folder = create_resource(api, key, "/api/folders", json!({"name": name}), "id").await;
     // A key without scopes, within every caller's restrictions except its folder.
     let restrictions = Restrictions { folder_id: Some(folder), ids: [(Resource::Keys, [].into())].into() };
     let (held, _) = api.insert_key(account_id, ScopeSet::default(), restrictions, None).await;
@@ -95,24 +95,25 @@ async fn resources(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name
                "entryTemplate": template})
     };
     let archive = archive(api, key, page("archived")).await;
-    let page = made(api, key, "/api/pages", page(name), "id").await;
+    let page = create_resource(api, key, "/api/pages", page(name), "id").await;
     let path = format!("/api/pages/{page}");
-    let entry = made(api, key, &format!("{path}/entries"), json!({"data": {"a": "x"}}), "id").await;
+    let entry =
+        create_resource(api, key, &format!("{path}/entries"), json!({"data": {"a": "x"}}), "id").await;
     let (_, versions) = api.send(Method::GET, &format!("{path}/versions"), Some(key), &Value::Null).await;
     let fields = json!([{"name": "email", "label": "E-mail", "type": "email"}]);
     let form = json!({"name": name, "fields": fields, "folderId": folder});
     let site = json!({"name": name, "folderId": folder});
     let domain = json!({"domain": format!("{name}.example.com"), "subdomainId": subdomain});
-    let form = made(api, key, "/api/forms", form, "formId").await;
+    let form = create_resource(api, key, "/api/forms", form, "formId").await;
     let submission = json!({"externalId": "known", "payload": {"email": "a@b.co"}});
     let upsert = format!("/api/forms/{form}/submissions/upsert");
     let (_, submission) = api.send(Method::PUT, &upsert, Some(key), &submission).await;
     let webhook = json!({"url": "https://example.com/hook", "formIds": [form]});
-    let webhook = made(api, key, "/api/webhooks", webhook, "id").await;
+    let webhook = create_resource(api, key, "/api/webhooks", webhook, "id").await;
     let test = format!("/api/webhooks/{webhook}/test");
     let (_, delivery) = api.send(Method::POST, &test, Some(key), &Value::Null).await;
     let asset = json!({"filename": "a.png", "contentType": "image/png", "sizeBytes": 1, "pageId": page});
-    let zip = made(api, key, "/api/deploy", json!({"sizeBytes": SITE.len()}), "deployId").await;
+    let zip = create_resource(api, key, "/api/deploy", json!({"sizeBytes": SITE.len()}), "deployId").await;
     api.upload(account_id, zip, SITE).await;
     Resources {
         folder,
@@ -120,25 +121,25 @@ async fn resources(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name
         entry,
         version: id_in(&versions["versions"][0], "id"),
         archive,
-        asset: made(api, key, "/api/pages/assets", asset, "id").await,
+        asset: create_resource(api, key, "/api/pages/assets", asset, "id").await,
         deploy: served(api, account_id, subdomain).await,
         zip,
         form,
         submission: id_in(&submission, "data"),
         webhook,
         delivery: id_in(&delivery, "id"),
-        site: made(api, key, "/api/analytics/sites", site, "site").await,
+        site: create_resource(api, key, "/api/analytics/sites", site, "site").await,
         subdomain,
-        domain: made(api, key, "/api/account/domains", domain, "id").await,
+        domain: create_resource(api, key, "/api/account/domains", domain, "id").await,
         key: held,
     }
 }
 
 /// Creates and deletes a page and returns its archive.
 async fn archive(api: &Api, key: &str, page: Value) -> Uuid {
-    let page = made(api, key, "/api/pages", page, "id").await;
+    let page = create_resource(api, key, "/api/pages", page, "id").await;
     let path = format!("/api/pages/{page}");
-    made(api, key, &format!("{path}/entries"), json!({"data": {"a": "x"}}), "id").await;
+    create_resource(api, key, &format!("{path}/entries"), json!({"data": {"a": "x"}}), "id").await;
     let (status, _) = api.send(Method::DELETE, &path, Some(key), &Value::Null).await;
     assert_eq!(status, StatusCode::OK);
     let (_, archives) = api.send(Method::GET, "/api/pages/archives", Some(key), &Value::Null).await;
@@ -158,7 +159,7 @@ async fn served(api: &Api, account_id: Uuid, subdomain: Uuid) -> Uuid {
     id
 }
 
-async fn made(api: &Api, key: &str, path: &str, body: Value, id: &str) -> Uuid {
+async fn create_resource(api: &Api, key: &str, path: &str, body: Value, id: &str) -> Uuid {
     let (status, response) = api.send(Method::POST, path, Some(key), &body).await;
     assert_eq!(status, StatusCode::CREATED, "{path}: {response}");
     id_in(&response, id)

@@ -1,11 +1,11 @@
-//! The expected response of each cell, by a few rules. Every exception gives its reason.
+//! The expected response of each cell, by a few rules. Every exception states its reason.
 
 use std::fmt;
 
 use domain::scopes::{Action, Resource, Scope};
 use web::Endpoint;
 
-use super::cases::{Case, Touches};
+use super::cases::{CallSubject, Case};
 use super::credentials::Column::{self, FolderInside, FolderOutside, IdsWith, IdsWithout, OtherAccount};
 
 /// A response: its status and problem code.
@@ -43,42 +43,47 @@ impl fmt::Display for ResponseSummary {
     }
 }
 
+/// A deviation from the rules, with its reason.
 struct Exception {
     operation: &'static str,
-    place: &'static str,
+    position: &'static str,
     columns: &'static [Column],
     response: Option<(u16, Option<&'static str>)>,
-    why: &'static str,
+    reason: &'static str,
 }
 
-const fn folder_key(operation: &'static str, place: &'static str, why: &'static str) -> Exception {
+const fn folder_key(operation: &'static str, position: &'static str, reason: &'static str) -> Exception {
     let (columns, response) = (&[FolderInside], Some((403, Some("folder_forbidden"))));
-    Exception { operation, place, columns, response, why }
+    Exception { operation, position, columns, response, reason }
 }
 
 const SITE: &str = "a deploy concerns a whole site";
 
-const fn whole_site(operation: &'static str, place: &'static str) -> Exception {
+const fn whole_site(operation: &'static str, position: &'static str) -> Exception {
     let (columns, response) = (&[FolderInside, FolderOutside], Some((403, Some("folder_forbidden"))));
-    Exception { operation, place, columns, response, why: SITE }
+    Exception { operation, position, columns, response, reason: SITE }
 }
 
 const NAME: &str = "a name belongs to the whole account";
 const OUT: &str = "a resource without a folder is outside the key's folder";
 const MORE: &str = "it would cover resources outside";
 
-const fn no_listed_page(place: &'static str) -> Exception {
+const fn no_listed_page(position: &'static str) -> Exception {
     let (columns, response) = (&[IdsWith], Some((403, Some("insufficient_scope"))));
-    let why = "the archived entries belong to another page, which is not among the ids";
-    Exception { operation: "entries.restore", place, columns, response, why }
+    let reason = "the archived entries belong to another page, which is not among the ids";
+    Exception { operation: "entries.restore", position, columns, response, reason }
 }
 
 const FORMS_CREATE: Column = Column::OneScope(Scope::new(Resource::Forms, Action::Create));
 const FORMS_UPDATE: Column = Column::OneScope(Scope::new(Resource::Forms, Action::Update));
 
-const fn needs_more(operation: &'static str, place: &'static str, columns: &'static [Column]) -> Exception {
-    let why = "an optional part of the body requires another scope";
-    Exception { operation, place, columns, response: Some((403, Some("insufficient_scope"))), why }
+const fn needs_more(
+    operation: &'static str,
+    position: &'static str,
+    columns: &'static [Column],
+) -> Exception {
+    let reason = "an optional part of the body requires another scope";
+    Exception { operation, position, columns, response: Some((403, Some("insufficient_scope"))), reason }
 }
 
 const EXCEPTIONS: &[Exception] = &[
@@ -110,36 +115,36 @@ const EXCEPTIONS: &[Exception] = &[
     folder_key("analytics.create", "of all its pages", MORE),
     Exception {
         operation: "folders.ungroup",
-        place: "body.resources",
+        position: "body.resources",
         columns: &[FolderOutside],
         response: Some((403, Some("folder_forbidden"))),
-        why: OUT,
+        reason: OUT,
     },
     Exception {
         operation: "analytics.create",
-        place: "body.subdomainId",
+        position: "body.subdomainId",
         columns: &[FolderInside, FolderOutside],
         response: Some((403, Some("folder_forbidden"))),
-        why: MORE,
+        reason: MORE,
     },
     Exception {
         operation: "keys.create",
-        place: "body.folderId",
+        position: "body.folderId",
         columns: &[FolderOutside],
         response: Some((403, Some("insufficient_scope"))),
-        why: "a key for another folder is wider than its creator",
+        reason: "a key for another folder is wider than its creator",
     },
 ];
 
 /// The expected response, or `None` if the row has no id that could be outside.
 pub(super) fn expected(endpoint: &Endpoint, case: &Case, column: Column) -> Option<ResponseSummary> {
-    let created = case.operation.ends_with(".create");
-    let right = Some(ResponseSummary { status: if created { 201 } else { 200 }, code: None });
-    let Some(scopes) = &endpoint.scopes else { return right };
-    let is_meant = |one: &&Exception| {
-        (one.operation, one.place) == (case.operation, case.place) && one.columns.contains(&column)
+    let is_create = case.operation.ends_with(".create");
+    let success = Some(ResponseSummary { status: if is_create { 201 } else { 200 }, code: None });
+    let Some(scopes) = &endpoint.scopes else { return success };
+    let applies = |one: &&Exception| {
+        (one.operation, one.position) == (case.operation, case.position) && one.columns.contains(&column)
     };
-    if let Some(exception) = EXCEPTIONS.iter().find(is_meant) {
+    if let Some(exception) = EXCEPTIONS.iter().find(applies) {
         return exception
             .response
             .map(|(status, code)| ResponseSummary { status, code: code.map(str::to_owned) });
@@ -152,38 +157,38 @@ pub(super) fn expected(endpoint: &Endpoint, case: &Case, column: Column) -> Opti
         Column::SessionForeign if endpoint.method != "GET" => {
             return ResponseSummary::rejected(403, "foreign_origin");
         }
-        Column::Session | Column::SessionForeign => return right,
-        Column::OneScope(scope) if *scopes == [scope.to_string()] => return right,
+        Column::Session | Column::SessionForeign => return success,
+        Column::OneScope(scope) if *scopes == [scope.to_string()] => return success,
         Column::OneScope(_) => return ResponseSummary::rejected(403, "insufficient_scope"),
         _ => {}
     }
-    by_restrictions(case, column, right)
+    by_restrictions(case, column, success)
 }
 
-fn by_restrictions(case: &Case, column: Column, right: Option<ResponseSummary>) -> Option<ResponseSummary> {
-    use Touches::{Account, First, Lists, Makes, Names, NamesAmongOthers, Nothing};
-    let among_others = ResponseSummary::rejected(200, ITEM_REJECTED);
+fn by_restrictions(case: &Case, column: Column, success: Option<ResponseSummary>) -> Option<ResponseSummary> {
+    use CallSubject::{Account, Creates, First, Lists, Names, NamesAmongOthers, Nothing};
+    let item_rejected = ResponseSummary::rejected(200, ITEM_REJECTED);
     // Domains belong to the whole account.
     if case.operation.starts_with("domains.") && column == FolderInside {
         return ResponseSummary::rejected(403, "folder_forbidden");
     }
-    match (column, case.touches) {
-        (_, Nothing) => right,
-        (FolderInside, _) => right,
-        (FolderOutside, Names(Resource::Subdomains)) if !case.operation.starts_with("domains.") => right,
+    match (column, case.subject) {
+        (_, Nothing) => success,
+        (FolderInside, _) => success,
+        (FolderOutside, Names(Resource::Subdomains)) if !case.operation.starts_with("domains.") => success,
         (FolderOutside, Names(Resource::Keys)) => ResponseSummary::rejected(403, "insufficient_scope"),
         (FolderOutside, Names(_)) => ResponseSummary::rejected(403, "folder_forbidden"),
-        (IdsWith, Makes(_)) | (IdsWithout, Names(_) | First(_)) => {
+        (IdsWith, Creates(_)) | (IdsWithout, Names(_) | First(_)) => {
             ResponseSummary::rejected(403, "insufficient_scope")
         }
-        (IdsWith, Names(_) | NamesAmongOthers(_) | First(_)) => right,
+        (IdsWith, Names(_) | NamesAmongOthers(_) | First(_)) => success,
         (OtherAccount, Names(_)) => ResponseSummary::rejected(404, "not_found"),
-        (FolderOutside | IdsWithout | OtherAccount, NamesAmongOthers(_)) => among_others,
-        (IdsWith | IdsWithout | OtherAccount, Lists(_)) => right,
-        (FolderOutside | IdsWithout | OtherAccount, Account | First(_) | Makes(_) | Lists(_))
+        (FolderOutside | IdsWithout | OtherAccount, NamesAmongOthers(_)) => item_rejected,
+        (IdsWith | IdsWithout | OtherAccount, Lists(_)) => success,
+        (FolderOutside | IdsWithout | OtherAccount, Account | First(_) | Creates(_) | Lists(_))
         | (IdsWith, Account) => None,
         // Handled above, independent of the resource.
-        _ => right,
+        _ => success,
     }
 }
 
@@ -201,9 +206,9 @@ pub(super) fn shows(kind: Resource, column: Column) -> (bool, bool) {
 
 /// Exceptions without a matching row.
 pub(super) fn exceptions_without_case(cases: &[Case]) -> Vec<String> {
-    let has_none = |one: &&Exception| {
-        !cases.iter().any(|case| (case.operation, case.place) == (one.operation, one.place))
+    let has_no_case = |one: &&Exception| {
+        !cases.iter().any(|case| (case.operation, case.position) == (one.operation, one.position))
     };
-    let name = |one: &Exception| format!("{} {} ({})", one.operation, one.place, one.why);
-    EXCEPTIONS.iter().filter(has_none).map(name).collect()
+    let name = |one: &Exception| format!("{} {} ({})", one.operation, one.position, one.reason);
+    EXCEPTIONS.iter().filter(has_no_case).map(name).collect()
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use web::Endpoint;
 
-use super::cases::{Case, Touches};
+use super::cases::{CallSubject, Case};
 use super::credentials::Column;
 use super::rules::ResponseSummary;
 
@@ -81,14 +81,14 @@ pub(super) fn compare(cases: &[Case], responses: &BTreeMap<(usize, String), Resp
 }
 
 fn row(at: usize, case: &Case, responses: &BTreeMap<(usize, String), ResponseSummary>) -> Vec<String> {
-    let about = match (case.place, case.touches) {
-        ("", Touches::Nothing | Touches::Account) => String::new(),
-        (place, Touches::NamesAmongOthers(kind)) => format!("{place} ({})", kind.as_str()),
-        ("", Touches::Lists(kind)) => format!("list of {}", kind.as_str()),
-        ("", Touches::Makes(_)) => "a new one".to_owned(),
-        ("", Touches::First(_)) => "the first one".to_owned(),
+    let about = match (case.position, case.subject) {
+        ("", CallSubject::Nothing | CallSubject::Account) => String::new(),
+        (position, CallSubject::NamesAmongOthers(kind)) => format!("{position} ({})", kind.as_str()),
+        ("", CallSubject::Lists(kind)) => format!("list of {}", kind.as_str()),
+        ("", CallSubject::Creates(_)) => "a new one".to_owned(),
+        ("", CallSubject::First(_)) => "the first one".to_owned(),
         ("", _) => "{id}".to_owned(),
-        (place, _) => place.to_owned(),
+        (position, _) => position.to_owned(),
     };
     let cell = |column: &str| {
         responses.get(&(at, column.to_owned())).map_or_else(|| "·".to_owned(), ToString::to_string)
