@@ -190,10 +190,10 @@ impl Api {
         restrictions: Restrictions,
         expires_at: Option<DateTime<Utc>>,
     ) -> (Uuid, String) {
-        let (new, made) = self.new_key(scopes, restrictions, expires_at);
+        let (new, secret) = self.new_key(scopes, restrictions, expires_at);
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         store::keys::insert_key(&mut conn, account_id, &new).await.unwrap();
-        (new.id, made)
+        (new.id, secret)
     }
 
     /// Returns a new key without a parent, and its secret.
@@ -204,10 +204,10 @@ impl Api {
         expires_at: Option<DateTime<Utc>>,
     ) -> (NewKey, String) {
         let (clock, rng) = (Clock::system(), Rng::system());
-        let made = keys::make(KeyKind::Live, &rng.bytes());
+        let generated = keys::make(KeyKind::Live, &rng.bytes());
         let new = NewKey {
             id: rng.uuid_v7(clock.now()),
-            secret: self.app.credentials.secret(KeyKind::Live, &made),
+            secret: self.app.credentials.secret(KeyKind::Live, &generated),
             label: "test".to_owned(),
             scopes,
             restrictions,
@@ -215,7 +215,7 @@ impl Api {
             parent_id: None,
             created_at: clock.now(),
         };
-        (new, made)
+        (new, generated)
     }
 
     /// Returns the cookie of a session that has claimed the account.

@@ -17,8 +17,8 @@ async fn a_visitor_without_an_account_gets_a_claimed_one_with_a_site() {
     let fixture = Fixture::start().await;
     let mut browser = fixture.signed_in("ada").await;
     assert!(browser.get("/account").await.text.contains("Create a free account"));
-    let made = browser.post("/account/new", &[]).await;
-    assert_eq!((made.status, made.header("location")), (StatusCode::SEE_OTHER, "/account"));
+    let created = browser.post("/account/new", &[]).await;
+    assert_eq!((created.status, created.header("location")), (StatusCode::SEE_OTHER, "/account"));
     let page = browser.get("/account").await.text;
     assert!(page.contains(".localhost:8080/") && page.contains("<dd>free</dd>"), "{page}");
     let counted = "select (a.claimed_at is not null and a.claim_deadline is null and u.subdomains = 1)::text
@@ -69,12 +69,12 @@ async fn the_api_uses_the_new_current_account_immediately() {
     let mut browser = fixture.signed_in("ada").await;
     assert_eq!(browser.account().await.0, StatusCode::UNAUTHORIZED, "there is no account yet");
     browser.post("/account/new", &[]).await;
-    let made = current(&mut browser).await;
-    assert_eq!(browser.account().await.1["id"], made.as_str());
+    let created = current(&mut browser).await;
+    assert_eq!(browser.account().await.1["id"], created.as_str());
     let trial = fixture.trial().await;
     browser.post(&trial.path, &[]).await;
     let claimed = current(&mut browser).await;
-    for account in [&made, &claimed, &made] {
+    for account in [&created, &claimed, &created] {
         browser.post("/account/switch", &[("account", account)]).await;
         let (status, shown) = browser.account().await;
         assert_eq!((status, shown["id"].as_str()), (StatusCode::OK, Some(account.as_str())));

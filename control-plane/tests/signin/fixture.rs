@@ -60,11 +60,11 @@ impl Fixture {
     }
 
     pub(crate) async fn trial(&self) -> Trial {
-        let made = send(&self.router, Method::POST, "/api/trial", &[], "").await;
-        assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
-        let made: Value = serde_json::from_str(&made.text).unwrap();
-        let path = made["claimUrl"].as_str().unwrap().strip_prefix(BASE).unwrap().to_owned();
-        Trial { key: made["key"].as_str().unwrap().to_owned(), path }
+        let created = send(&self.router, Method::POST, "/api/trial", &[], "").await;
+        assert_eq!(created.status, StatusCode::CREATED, "{}", created.text);
+        let created: Value = serde_json::from_str(&created.text).unwrap();
+        let path = created["claimUrl"].as_str().unwrap().strip_prefix(BASE).unwrap().to_owned();
+        Trial { key: created["key"].as_str().unwrap().to_owned(), path }
     }
 
     /// Returns the API's response for the account of a key.

@@ -57,9 +57,9 @@ async fn the_service_refuses_to_start_with_it_on_a_public_base_url() {
     ] {
         let base = format!("http.base_url={base_url}");
         let set = [base.as_str(), "http.sites_domain=sites.test", "signin.local=true"];
-        let made = App::new(&settings(&database, &provider, &provider, &set).await);
-        assert_eq!(made.is_ok(), starts, "{base_url}");
-        if let Err(error) = made {
+        let app = App::new(&settings(&database, &provider, &provider, &set).await);
+        assert_eq!(app.is_ok(), starts, "{base_url}");
+        if let Err(error) = app {
             assert!(error.to_string().contains("signin.local"), "{error}");
         }
     }

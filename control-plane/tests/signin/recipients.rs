@@ -24,7 +24,7 @@ async fn form(fixture: &Fixture, key: &str, address: &str) -> Result<String, (u1
     let fields = json!([{"name": "a", "label": "A", "type": "text"}]);
     let form = json!({"name": "F", "fields": fields, "notifyEmail": address});
     match call(fixture, key, Method::POST, "/api/forms", &form).await {
-        (201, made) => Ok(format!("/api/forms/{}", made["formId"].as_str().unwrap())),
+        (201, created) => Ok(format!("/api/forms/{}", created["formId"].as_str().unwrap())),
         rejected => Err(rejected),
     }
 }

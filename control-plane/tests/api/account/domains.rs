@@ -24,22 +24,25 @@ async fn a_domain_is_added_repointed_and_removed() {
     let (key, _) = api.trial_on(Plan::Pro).await;
     let ask = async |method: Method, path: &str, body: Value| api.send(method, path, Some(&key), &body).await;
     let (_, second) = ask(Method::POST, "/api/account/subdomains", json!({"name": "second-one"})).await;
-    let (status, made) = ask(Method::POST, DOMAINS, json!({"domain": "WWW.Example.com."})).await;
-    assert_eq!((status, &made["domain"]), (StatusCode::CREATED, &json!("www.example.com")), "{made}");
+    let (status, created) = ask(Method::POST, DOMAINS, json!({"domain": "WWW.Example.com."})).await;
+    assert_eq!((status, &created["domain"]), (StatusCode::CREATED, &json!("www.example.com")), "{created}");
     assert_eq!(
-        (&made["status"], &made["dnsStatus"], &made["sslStatus"]),
+        (&created["status"], &created["dnsStatus"], &created["sslStatus"]),
         (&json!("pending"), &json!("pending"), &json!("pending"))
     );
     let (_, first) = ask(Method::GET, "/api/account/subdomain", Value::Null).await;
-    assert_eq!(made["subdomainId"], first["id"], "the first subdomain by default");
-    assert_eq!(made["records"][0]["type"], "CNAME");
+    assert_eq!(created["subdomainId"], first["id"], "the first subdomain by default");
+    assert_eq!(created["records"][0]["type"], "CNAME");
     assert!(
-        made["records"][0]["value"].as_str().unwrap().starts_with(made["subdomainName"].as_str().unwrap())
+        created["records"][0]["value"]
+            .as_str()
+            .unwrap()
+            .starts_with(created["subdomainName"].as_str().unwrap())
     );
 
     let (status, problem) = ask(Method::POST, DOMAINS, json!({"domain": "www.example.com"})).await;
     assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")));
-    let path = format!("{DOMAINS}/{}", made["id"].as_str().unwrap());
+    let path = format!("{DOMAINS}/{}", created["id"].as_str().unwrap());
     let (_, moved) = ask(Method::PATCH, &path, json!({"subdomainId": second["id"]})).await;
     assert_eq!((&moved["subdomainId"], &moved["subdomainName"]), (&second["id"], &json!("second-one")));
     assert_eq!(ask(Method::GET, &path, Value::Null).await.1["subdomainName"], "second-one");

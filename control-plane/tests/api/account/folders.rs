@@ -24,7 +24,7 @@ impl Fixture {
         response
     }
 
-    async fn make(&self, path: &str, body: Value) -> String {
+    async fn create(&self, path: &str, body: Value) -> String {
         let response = self.ask(Method::POST, path, body).await;
         let id = [&response["formId"], &response["site"]["id"], &response["id"]]
             .into_iter()
@@ -39,10 +39,10 @@ impl Fixture {
     /// Creates a folder, and one resource of each kind outside of it.
     async fn resources(&self) -> (String, [(&'static str, String); 3]) {
         let fields = json!([{"name": "a", "label": "A", "type": "text"}]);
-        let page = self.make("/api/pages", json!({"slug": "index", "title": "P", "html": "x"})).await;
-        let form = self.make("/api/forms", json!({"name": "F", "fields": fields})).await;
-        let site = self.make("/api/analytics/sites", json!({"name": "S"})).await;
-        let folder = self.make("/api/folders", json!({"name": "Folder"})).await;
+        let page = self.create("/api/pages", json!({"slug": "index", "title": "P", "html": "x"})).await;
+        let form = self.create("/api/forms", json!({"name": "F", "fields": fields})).await;
+        let site = self.create("/api/analytics/sites", json!({"name": "S"})).await;
+        let folder = self.create("/api/folders", json!({"name": "Folder"})).await;
         (folder, [("page", page), ("form", form), ("analytics", site)])
     }
 }
@@ -102,7 +102,7 @@ async fn resources_are_moved_in_and_out_independently() {
 async fn ungrouping_from_the_wrong_folder_moves_nothing() {
     let fixture = Fixture::setup().await;
     let (folder, resources) = fixture.resources().await;
-    let other = fixture.make("/api/folders", json!({"name": "Other"})).await;
+    let other = fixture.create("/api/folders", json!({"name": "Other"})).await;
     fixture.ask(Method::POST, &format!("/api/folders/{folder}/organize"), moves(&resources)).await;
     let moved = fixture.ask(Method::POST, &format!("/api/folders/{other}/ungroup"), moves(&resources)).await;
     assert_eq!(statuses(&moved), ["error", "error", "error"]);
@@ -117,8 +117,8 @@ async fn deleting_a_folder_keeps_its_resources_and_revokes_its_keys() {
     let fixture = Fixture::setup().await;
     let (folder, resources) = fixture.resources().await;
     fixture.ask(Method::POST, &format!("/api/folders/{folder}/organize"), moves(&resources)).await;
-    let made = fixture.ask(Method::POST, "/api/keys", json!({"label": "K", "folderId": folder})).await;
-    let key = made["key"].as_str().unwrap();
+    let created = fixture.ask(Method::POST, "/api/keys", json!({"label": "K", "folderId": folder})).await;
+    let key = created["key"].as_str().unwrap();
     let child = fixture.api.send(Method::POST, "/api/keys", Some(key), &json!({"label": "child"})).await.1;
     let child = child["key"].as_str().unwrap();
     let path = format!("/api/folders/{folder}");
@@ -147,7 +147,7 @@ async fn concurrent_moves_in_opposite_orders_do_not_deadlock() {
     let mut resources = Vec::new();
     for at in 0..30 {
         let page = json!({"slug": format!("page-{at}"), "title": "T", "html": "x"});
-        resources.push(("page", fixture.make("/api/pages", page).await));
+        resources.push(("page", fixture.create("/api/pages", page).await));
     }
     let mut moving = tokio::task::JoinSet::new();
     for _ in 0..20 {

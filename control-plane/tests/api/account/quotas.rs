@@ -27,12 +27,12 @@ async fn a_hundred_concurrent_creates_at_a_limit_of_ten_create_ten() {
         });
     }
     let responses = creating.join_all().await;
-    let made = responses.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
+    let created = responses.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
     let rejected = responses
         .iter()
         .filter(|(_, response)| response["code"] == "quota_exceeded" && response["limit"] == 10)
         .count();
-    assert_eq!((made, rejected), (10, 90));
+    assert_eq!((created, rejected), (10, 90));
 }
 
 /// Sends a hundred concurrent creates at a plan limit of `limit`, of which `used` are used.
@@ -51,9 +51,9 @@ async fn send_hundred_concurrently(
         creating.spawn(async move { api.send(Method::POST, path, Some(&key), &body(number)).await });
     }
     let responses = creating.join_all().await;
-    let made = responses.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
+    let created = responses.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
     let rejected = responses.iter().filter(|(_, response)| response["code"] == "quota_exceeded").count();
-    assert_eq!((made, rejected), (limit - used, 100 - limit + used), "{path}: {responses:?}");
+    assert_eq!((created, rejected), (limit - used, 100 - limit + used), "{path}: {responses:?}");
     let noun = path.rsplit('/').next().unwrap();
     let (_, listed) = api.send(Method::GET, &format!("{path}?limit=100"), Some(&key), &Value::Null).await;
     assert_eq!(listed[noun].as_array().unwrap().len(), limit, "the list agrees with the counter");

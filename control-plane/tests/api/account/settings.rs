@@ -42,8 +42,8 @@ async fn usage_is_exact_after_every_change() {
         ("/api/account/domains", json!({"domain": "www.example.com"}), "domains"),
     ] {
         let before = used(what).await;
-        let (status, made) = api.send(Method::POST, path, Some(&key), &body).await;
-        assert_eq!(status, StatusCode::CREATED, "{made}");
+        let (status, created) = api.send(Method::POST, path, Some(&key), &body).await;
+        assert_eq!(status, StatusCode::CREATED, "{created}");
         assert_eq!(used(what).await, before + 1, "{path}");
     }
     let (_, usage) = api.send(Method::GET, "/api/account/usage", Some(&key), &Value::Null).await;

@@ -26,8 +26,8 @@ const EDGE_TOKEN: &str = "the-edges-token";
 async fn two_replicas(set: &[&str]) -> (Api, Router) {
     let token = format!("secrets.edge_token={EDGE_TOKEN}");
     let api = Api::start(&[&["trial.redis_timeout=30s", token.as_str()], set].concat()).await;
-    let beside = api.replica(&[]);
-    (api, beside)
+    let replica = api.replica(&[]);
+    (api, replica)
 }
 
 fn trial_from(ip: &str) -> Request<Body> {
@@ -36,35 +36,39 @@ fn trial_from(ip: &str) -> Request<Body> {
 }
 
 /// Creates trials on alternating replicas; returns the number created and the last response.
-async fn made((api, beside): &(Api, Router), ips: &[&str], tries: usize) -> (usize, HeaderMap, Value) {
-    let (mut made, mut last) = (0, (HeaderMap::new(), Value::Null));
+async fn create_trials(
+    (api, replica): &(Api, Router),
+    ips: &[&str],
+    tries: usize,
+) -> (usize, HeaderMap, Value) {
+    let (mut created, mut last) = (0, (HeaderMap::new(), Value::Null));
     for number in 0..tries {
         let request = trial_from(ips[number % ips.len()]);
         let (status, headers, response) = if number % 2 == 0 {
             api.exchange(request).await
         } else {
-            exchange(beside.clone(), request).await
+            exchange(replica.clone(), request).await
         };
         assert!([StatusCode::CREATED, StatusCode::TOO_MANY_REQUESTS].contains(&status), "{response}");
-        made += usize::from(status == StatusCode::CREATED);
+        created += usize::from(status == StatusCode::CREATED);
         last = (headers, response);
     }
-    (made, last.0, last.1)
+    (created, last.0, last.1)
 }
 
 /// Asserts the limit, or at most twice the limit if a new window has begun meanwhile.
-fn assert_made(made: usize, limit: usize) {
-    assert!((limit..=2 * limit).contains(&made), "{made} were created at a limit of {limit}");
+fn assert_limit(created: usize, limit: usize) {
+    assert!((limit..=2 * limit).contains(&created), "{created} were created at a limit of {limit}");
     let now = Clock::system().now();
-    let long_into_the_hour = now.minute() > 5;
-    assert!(made == limit || !long_into_the_hour, "{made} were created at a limit of {limit}");
+    let is_past_window_start = now.minute() > 5;
+    assert!(created == limit || !is_past_window_start, "{created} were created at a limit of {limit}");
 }
 
 #[tokio::test]
 async fn one_address_gets_five_trials_an_hour_across_replicas_then_retry_after() {
     let replicas = two_replicas(&[]).await;
-    let (count, headers, problem) = made(&replicas, &["203.0.113.9"], 12).await;
-    assert_made(count, 5);
+    let (count, headers, problem) = create_trials(&replicas, &["203.0.113.9"], 12).await;
+    assert_limit(count, 5);
     assert_eq!(problem["code"], "rate_limited");
     let retry_after: u64 = headers["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1..=3_600).contains(&retry_after), "{retry_after}");
@@ -80,8 +84,8 @@ async fn one_address_gets_five_trials_an_hour_across_replicas_then_retry_after()
 #[tokio::test]
 async fn one_address_gets_twenty_trials_a_day_across_replicas() {
     let replicas = two_replicas(&["trial.max_per_hour=1000"]).await;
-    let (count, headers, _) = made(&replicas, &["203.0.113.9"], 26).await;
-    assert_made(count, 20);
+    let (count, headers, _) = create_trials(&replicas, &["203.0.113.9"], 26).await;
+    assert_limit(count, 20);
     assert!(headers["ratelimit"].to_str().unwrap().starts_with(r#""day";r=0;t="#), "{headers:?}");
 }
 
@@ -89,10 +93,10 @@ async fn one_address_gets_twenty_trials_a_day_across_replicas() {
 async fn an_ipv6_network_counts_as_one_address_and_mapped_ipv4_as_ipv4() {
     let replicas = two_replicas(&[]).await;
     let network = ["2001:db8:1:2::1", "2001:db8:1:2:ffff::9", "2001:db8:1:2:a:b:c:d"];
-    assert_made(made(&replicas, &network, 12).await.0, 5);
-    assert_made(made(&replicas, &["2001:db8:1:3::1"], 12).await.0, 5);
-    assert_made(made(&replicas, &["198.51.100.7", "::ffff:198.51.100.7"], 12).await.0, 5);
-    assert_made(made(&replicas, &["::ffff:198.51.100.8"], 12).await.0, 5);
+    assert_limit(create_trials(&replicas, &network, 12).await.0, 5);
+    assert_limit(create_trials(&replicas, &["2001:db8:1:3::1"], 12).await.0, 5);
+    assert_limit(create_trials(&replicas, &["198.51.100.7", "::ffff:198.51.100.7"], 12).await.0, 5);
+    assert_limit(create_trials(&replicas, &["::ffff:198.51.100.8"], 12).await.0, 5);
 }
 
 #[tokio::test]

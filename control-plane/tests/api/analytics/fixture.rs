@@ -49,9 +49,9 @@ impl Fixture {
 
     /// Creates a site in this time zone.
     pub(super) async fn site(&self, zone: &str) -> Uuid {
-        let (status, made) = self.send(Method::POST, "/api/analytics/sites", &json!({"name": "S"})).await;
-        assert_eq!(status, StatusCode::CREATED, "{made}");
-        let id = made["site"]["id"].as_str().unwrap();
+        let (status, created) = self.send(Method::POST, "/api/analytics/sites", &json!({"name": "S"})).await;
+        assert_eq!(status, StatusCode::CREATED, "{created}");
+        let id = created["site"]["id"].as_str().unwrap();
         let path = format!("/api/analytics/sites/{id}");
         let (status, set) = self.send(Method::PATCH, &path, &json!({"timezone": zone})).await;
         assert_eq!((status, &set["timezone"]), (StatusCode::OK, &json!(zone)), "{set}");

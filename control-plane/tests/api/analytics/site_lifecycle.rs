@@ -16,12 +16,13 @@ use super::fixture::Fixture;
 #[tokio::test]
 async fn a_new_site_has_a_script_tag_and_settings() {
     let fixture = Fixture::start(&[]).await;
-    let (status, made) = fixture.send(Method::POST, "/api/analytics/sites", &json!({"name": "Shop"})).await;
+    let (status, created) =
+        fixture.send(Method::POST, "/api/analytics/sites", &json!({"name": "Shop"})).await;
     assert_eq!(status, StatusCode::CREATED);
-    let token = made["site"]["siteToken"].as_str().unwrap();
+    let token = created["site"]["siteToken"].as_str().unwrap();
     let tag = format!(r#"<script defer src="http://localhost:8080/script.js" data-site="{token}"></script>"#);
-    assert_eq!(made["scriptTag"], json!(tag));
-    let site = &made["site"];
+    assert_eq!(created["scriptTag"], json!(tag));
+    let site = &created["site"];
     assert_eq!(
         (&site["timezone"], &site["honourDnt"], &site["visitorIdLifetime"]),
         (&json!("UTC"), &json!(true), &json!("month"))

@@ -31,8 +31,8 @@ async fn every_allowed_text_is_returned_unchanged() {
 
         let metadata = json!({text: {"deep": [text, 1e300, -0.5, i64::MIN, u64::MAX, null, true]}});
         let page = json!({"slug": format!("page-{at}"), "title": text, "html": text, "css": text, "metadata": metadata});
-        let (_, made) = target.post("/api/pages", &page).await;
-        let path = format!("/api/pages/{}", made["id"].as_str().unwrap());
+        let (_, created) = target.post("/api/pages", &page).await;
+        let path = format!("/api/pages/{}", created["id"].as_str().unwrap());
         let (_, read) = target.send("GET", &path, None).await;
         for member in ["title", "html", "css"] {
             assert_eq!(read[member], json!(text), "{member}");
@@ -43,17 +43,17 @@ async fn every_allowed_text_is_returned_unchanged() {
         let field =
             json!({"name": "a", "label": text, "type": "select", "options": [text], "placeholder": text});
         let form = json!({"name": text, "fields": [field], "successMessage": text, "submitLabel": text});
-        let (_, made) = target.post("/api/forms", &form).await;
-        let path = format!("/api/forms/{}", made["formId"].as_str().unwrap());
+        let (_, created) = target.post("/api/forms", &form).await;
+        let path = format!("/api/forms/{}", created["formId"].as_str().unwrap());
         let (_, read) = target.send("GET", &path, None).await;
         for member in ["name", "fields", "successMessage", "submitLabel"] {
             assert_eq!(read[member], form[member], "{member}");
         }
 
         let hook = json!({"url": "https://a.example", "description": text, "fieldMapping": {text: text}});
-        let (_, made) = target.post("/api/webhooks", &hook).await;
+        let (_, created) = target.post("/api/webhooks", &hook).await;
         assert_eq!(
-            (&made["description"], &made["fieldMapping"]),
+            (&created["description"], &created["fieldMapping"]),
             (&hook["description"], &hook["fieldMapping"])
         );
     }
@@ -64,11 +64,11 @@ async fn query_parameters_accept_any_text() {
     let target = Target::start().await;
     for text in TEXTS {
         let page = json!({"slug": "index", "title": "T", "html": "x", "metadata": {"collection": text}});
-        let (_, made) = target.post("/api/pages", &page).await;
+        let (_, created) = target.post("/api/pages", &page).await;
         let query: String = url_encoded(text);
         let (status, listed) = target.send("GET", &format!("/api/pages?collection={query}"), None).await;
-        assert_eq!((status, &listed["pages"][0]["id"]), (StatusCode::OK, &made["id"]), "{text:?}");
-        target.send("DELETE", &format!("/api/pages/{}", made["id"].as_str().unwrap()), None).await;
+        assert_eq!((status, &listed["pages"][0]["id"]), (StatusCode::OK, &created["id"]), "{text:?}");
+        target.send("DELETE", &format!("/api/pages/{}", created["id"].as_str().unwrap()), None).await;
     }
 }
 
@@ -102,30 +102,30 @@ async fn extreme_numbers_and_nesting_are_rejected_in_metadata() {
     assert_eq!(before.check().await, Ok(()));
     let many: serde_json::Map<String, Value> =
         (0..10_000).map(|at| (format!("key{at}"), json!(at))).collect();
-    let (status, made) =
+    let (status, created) =
         target.send("POST", "/api/pages", Some(page(&Value::Object(many).to_string()))).await;
-    assert_eq!(status, StatusCode::CREATED, "{made}");
+    assert_eq!(status, StatusCode::CREATED, "{created}");
     // Postgres returns this number with 309 digits.
     let largest =
         br#"{"slug": "largest", "title": "T", "html": "x", "metadata": {"n": -1.7976931348623157e308}}"#;
-    let (status, made) = target.send("POST", "/api/pages", Some(largest.to_vec())).await;
-    assert_eq!(status, StatusCode::CREATED, "{made}");
+    let (status, created) = target.send("POST", "/api/pages", Some(largest.to_vec())).await;
+    assert_eq!(status, StatusCode::CREATED, "{created}");
 }
 
 #[tokio::test]
 async fn another_accounts_id_behaves_like_an_unknown_id_everywhere() {
     let target = Target::start().await;
     let other = Target { key: target.api.trial().await, api: target.api };
-    let made = async |path: &str, body: Value| {
+    let create = async |path: &str, body: Value| {
         let (status, response) = other.post(path, &body).await;
         assert_eq!(status, StatusCode::CREATED, "{response}");
         response.get("formId").or(response.get("id")).and_then(Value::as_str).unwrap().to_owned()
     };
-    let folder = made("/api/folders", json!({"name": "F"})).await;
+    let folder = create("/api/folders", json!({"name": "F"})).await;
     let fields = json!([{"name": "a", "label": "A", "type": "text"}]);
-    let form = made("/api/forms", json!({"name": "F", "fields": fields})).await;
-    let webhook = made("/api/webhooks", json!({"url": "https://a.example", "formIds": [form]})).await;
-    let page = made("/api/pages", json!({"slug": "index", "title": "T", "html": "x"})).await;
+    let form = create("/api/forms", json!({"name": "F", "fields": fields})).await;
+    let webhook = create("/api/webhooks", json!({"url": "https://a.example", "formIds": [form]})).await;
+    let page = create("/api/pages", json!({"slug": "index", "title": "T", "html": "x"})).await;
     let (_, first) = other.send("GET", "/api/account/subdomain", None).await;
     let subdomain = first["id"].as_str().unwrap().to_owned();
 

@@ -28,7 +28,7 @@ async fn post(api: &Api, key: &str, path: &str, body: &Value) -> (StatusCode, Va
     api.send(Method::POST, path, Some(key), body).await
 }
 
-async fn made(api: &Api, key: &str, path: &str, body: &Value) -> String {
+async fn create(api: &Api, key: &str, path: &str, body: &Value) -> String {
     let (status, answer) = post(api, key, path, body).await;
     assert_eq!(status, StatusCode::CREATED, "{answer}");
     answer["formId"].as_str().or(answer["id"].as_str()).unwrap().to_owned()
@@ -49,7 +49,7 @@ fn fields(problem: &Value) -> Vec<&str> {
 
 async fn page(api: &Api, key: &str, slug: &str, template: Option<&str>) -> String {
     let page = json!({"slug": slug, "title": "P", "html": "x", "entryTemplate": template});
-    made(api, key, "/api/pages", &page).await
+    create(api, key, "/api/pages", &page).await
 }
 
 #[tokio::test]
@@ -57,14 +57,14 @@ async fn every_setting_is_stored_as_given_and_null_clears_it() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(Plan::Scale).await;
     let page = page(&api, &key, "guests", Some("<p>{{email}}</p>")).await;
-    let folder = made(&api, &key, "/api/folders", &json!({"name": "Folder"})).await;
+    let folder = create(&api, &key, "/api/folders", &json!({"name": "Folder"})).await;
     let settings = json!({
         "name": "G", "successMessage": "Merci", "submitLabel": "Envoyer", "redirectUrl": "https://example.com/x",
         "closesAt": "2999-01-01T00:00:00Z", "uniqueBy": ["email"], "maxSubmissions": 7.0, "publicResults": true,
         "folderId": folder, "autoEntryPageId": page, "notifyEmail": "me@example.com",
         "spam": {"honeypot": false, "minSeconds": 5, "proofOfWork": true},
     });
-    let plain = made(&api, &key, "/api/forms", &form()).await;
+    let plain = create(&api, &key, "/api/forms", &form()).await;
     let bare = read(&api, &key, &plain).await;
     assert_eq!(bare["spam"], json!({"honeypot": true, "minSeconds": 2, "proofOfWork": false}));
     assert_eq!(
@@ -73,7 +73,7 @@ async fn every_setting_is_stored_as_given_and_null_clears_it() {
     );
 
     let shown = with(settings.clone(), &json!({"maxSubmissions": 7}));
-    let at_once = made(&api, &key, "/api/forms", &with(form(), &settings)).await;
+    let at_once = create(&api, &key, "/api/forms", &with(form(), &settings)).await;
     let (status, edited) = put(&api, &key, &plain, &settings).await;
     assert_eq!(status, StatusCode::OK, "{edited}");
     for form in [read(&api, &key, &at_once).await, read(&api, &key, &plain).await, edited] {
@@ -101,7 +101,7 @@ async fn every_setting_is_stored_as_given_and_null_clears_it() {
 async fn the_result_of_an_update_must_be_a_valid_form() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
-    let id = made(&api, &key, "/api/forms", &with(form(), &json!({"uniqueBy": ["email"]}))).await;
+    let id = create(&api, &key, "/api/forms", &with(form(), &json!({"uniqueBy": ["email"]}))).await;
     let before = read(&api, &key, &id).await;
     let other = json!([{"name": "a", "label": "A", "type": "text"}]);
     for (edit, place) in [
@@ -132,12 +132,12 @@ async fn the_result_of_an_update_must_be_a_valid_form() {
 async fn a_preset_provides_name_and_fields() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
-    let id = made(&api, &key, "/api/forms", &json!({"workflowId": "rsvp", "maxSubmissions": 3})).await;
+    let id = create(&api, &key, "/api/forms", &json!({"workflowId": "rsvp", "maxSubmissions": 3})).await;
     let form = read(&api, &key, &id).await;
     let preset = domain::workflows::find("rsvp").unwrap();
     assert_eq!((&form["name"], &form["maxSubmissions"]), (&json!(preset.name), &json!(3)));
     assert_eq!(form["fields"], json!(preset.fields()));
-    let id = made(&api, &key, "/api/forms", &json!({"workflowId": "rsvp", "name": "Party"})).await;
+    let id = create(&api, &key, "/api/forms", &json!({"workflowId": "rsvp", "name": "Party"})).await;
     assert_eq!(read(&api, &key, &id).await["name"], "Party");
     let (status, problem) = post(&api, &key, "/api/forms", &json!({"workflowId": "party"})).await;
     assert_eq!((status, fields(&problem)), (StatusCode::BAD_REQUEST, vec!["workflowId"]));
@@ -149,7 +149,7 @@ async fn a_preset_provides_name_and_fields() {
 async fn a_form_can_be_closed_full_and_reopened() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
-    let id = made(&api, &key, "/api/forms", &with(form(), &json!({"maxSubmissions": 1}))).await;
+    let id = create(&api, &key, "/api/forms", &with(form(), &json!({"maxSubmissions": 1}))).await;
     let submit = async |name: &str| {
         let path = format!("/api/forms/{id}/submissions/upsert");
         let (status, answer) =
@@ -174,11 +174,12 @@ async fn a_form_can_be_closed_full_and_reopened() {
 async fn an_update_relinks_only_webhooks_that_the_caller_can_access() {
     let api = Api::start(&[]).await;
     let (key, account_id) = api.trial_on(Plan::Scale).await;
-    let folder = made(&api, &key, "/api/folders", &json!({"name": "Folder"})).await;
-    let form_id = made(&api, &key, "/api/forms", &with(form(), &json!({"folderId": folder}))).await;
-    let outside = made(&api, &key, "/api/forms", &form()).await;
+    let folder = create(&api, &key, "/api/folders", &json!({"name": "Folder"})).await;
+    let form_id = create(&api, &key, "/api/forms", &with(form(), &json!({"folderId": folder}))).await;
+    let outside = create(&api, &key, "/api/forms", &form()).await;
     let hook = async |forms: &[&str]| {
-        made(&api, &key, "/api/webhooks", &json!({"url": "https://example.com/hook", "formIds": forms})).await
+        create(&api, &key, "/api/webhooks", &json!({"url": "https://example.com/hook", "formIds": forms}))
+            .await
     };
     let (first, second) = (hook(&[&form_id]).await, hook(&[&form_id]).await);
     let shared = hook(&[&form_id, &outside]).await;
@@ -208,7 +209,7 @@ async fn an_update_relinks_only_webhooks_that_the_caller_can_access() {
 async fn the_entry_page_must_belong_to_the_account_and_have_a_template() {
     let api = Api::start(&[]).await;
     let (key, stranger) = (api.trial().await, api.trial().await);
-    let id = made(&api, &key, "/api/forms", &form()).await;
+    let id = create(&api, &key, "/api/forms", &form()).await;
     let bare = page(&api, &key, "bare", None).await;
     let (status, problem) = put(&api, &key, &id, &json!({"autoEntryPageId": bare})).await;
     assert_eq!((status, fields(&problem)), (StatusCode::BAD_REQUEST, vec!["autoEntryPageId"]));
@@ -232,7 +233,7 @@ async fn the_entry_page_must_belong_to_the_account_and_have_a_template() {
 async fn updating_another_accounts_form_is_a_404() {
     let api = Api::start(&[]).await;
     let (key, stranger) = (api.trial().await, api.trial().await);
-    let id = made(&api, &key, "/api/forms", &form()).await;
+    let id = create(&api, &key, "/api/forms", &form()).await;
     assert_eq!(put(&api, &stranger, &id, &json!({"name": "Mine"})).await.0, StatusCode::NOT_FOUND);
     let before = read(&api, &key, &id).await["updatedAt"].clone();
     let (_, edited) = put(&api, &key, &id, &json!({"name": "G"})).await;

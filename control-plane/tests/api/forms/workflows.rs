@@ -24,9 +24,9 @@ async fn a_form_of_a_preset_has_its_fields() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let (_, preset) = api.send(Method::GET, "/api/workflows/order", None, &Value::Null).await;
-    let (status, made) = api.send(Method::POST, "/api/workflows/order", Some(&key), &Value::Null).await;
-    assert_eq!(status, StatusCode::CREATED, "{made}");
-    let path = format!("/api/forms/{}", made["formId"].as_str().unwrap());
+    let (status, created) = api.send(Method::POST, "/api/workflows/order", Some(&key), &Value::Null).await;
+    assert_eq!(status, StatusCode::CREATED, "{created}");
+    let path = format!("/api/forms/{}", created["formId"].as_str().unwrap());
     let (_, form) = api.send(Method::GET, &path, Some(&key), &Value::Null).await;
     assert_eq!((&form["name"], &form["fields"]), (&preset["name"], &preset["fields"]));
     let (status, problem) = api.send(Method::POST, "/api/workflows/nothing", Some(&key), &Value::Null).await;

@@ -20,7 +20,7 @@ use crate::harness::{Api, send_to};
 /// How long another replica may accept a rotated or revoked key.
 const PROMISE: Duration = Duration::from_secs(1);
 
-async fn made(api: &Api, key: &str, body: Value) -> (String, String) {
+async fn create_key(api: &Api, key: &str, body: Value) -> (String, String) {
     let (status, answer) = api.send(Method::POST, "/api/keys", Some(key), &body).await;
     assert_eq!(status, StatusCode::CREATED, "{answer}");
     (answer["id"].as_str().unwrap().to_owned(), answer["key"].as_str().unwrap().to_owned())
@@ -40,7 +40,7 @@ struct Called {
 #[tokio::test(flavor = "multi_thread")]
 async fn during_a_rotation_under_load_exactly_one_secret_works() {
     let api = Api::start(&[]).await;
-    let (id, old) = made(&api, &api.trial().await, json!({"label": "K"})).await;
+    let (id, old) = create_key(&api, &api.trial().await, json!({"label": "K"})).await;
     let router = api.replica(&[]);
     assert_eq!(status(&router, &old).await, StatusCode::OK);
     let ticks = Arc::new(AtomicU64::new(0));
@@ -114,7 +114,7 @@ async fn rejected_in_time(router: &Router, key: &str, since: Instant) -> Duratio
 
 async fn another_replica_follows(api: &Api, trial: &str) {
     let replica = api.replica(&[]);
-    let (id, old) = made(api, trial, json!({"label": "K"})).await;
+    let (id, old) = create_key(api, trial, json!({"label": "K"})).await;
     assert_eq!(status(&replica, &old).await, StatusCode::OK, "it has cached the key");
     let rotate = format!("/api/keys/{id}/rotate");
     let (rotated, answer) = api.send(Method::POST, &rotate, Some(trial), &Value::Null).await;
@@ -151,10 +151,10 @@ async fn another_replica_rejects_them_within_a_second_without_redis() {
 async fn revoking_a_key_revokes_its_descendants() {
     let api = Api::start(&[]).await;
     let trial = api.trial().await;
-    let (parent_id, parent) = made(&api, &trial, json!({"label": "parent"})).await;
-    let (_, child) = made(&api, &parent, json!({"label": "child"})).await;
-    let (_, grandchild) = made(&api, &child, json!({"label": "grandchild"})).await;
-    let (_, sibling) = made(&api, &trial, json!({"label": "sibling"})).await;
+    let (parent_id, parent) = create_key(&api, &trial, json!({"label": "parent"})).await;
+    let (_, child) = create_key(&api, &parent, json!({"label": "child"})).await;
+    let (_, grandchild) = create_key(&api, &child, json!({"label": "grandchild"})).await;
+    let (_, sibling) = create_key(&api, &trial, json!({"label": "sibling"})).await;
     let request = async |key: &str| api.send(Method::GET, "/api/account", Some(key), &Value::Null).await.0;
     for key in [&parent, &child, &grandchild, &sibling] {
         assert_eq!(request(key).await, StatusCode::OK);
@@ -181,8 +181,8 @@ async fn a_key_created_during_the_revocation_of_its_ancestor_is_revoked() {
     let api = Api::start(&[]).await;
     let trial = api.trial().await;
     let account_id = api.account_of(&trial).await;
-    let (first_id, first) = made(&api, &trial, json!({"label": "first"})).await;
-    let (second_id, _) = made(&api, &first, json!({"label": "second"})).await;
+    let (first_id, first) = create_key(&api, &trial, json!({"label": "first"})).await;
+    let (second_id, _) = create_key(&api, &first, json!({"label": "second"})).await;
     // The steps of `POST /api/keys` on another replica, with the second key.
     let (third, text) = api.new_key(ScopeSet::FULL, Restrictions::default(), None);
     let third = NewKey { parent_id: second_id.parse().ok(), ..third };
@@ -207,8 +207,8 @@ async fn a_key_under_revocation_creates_no_key() {
     let api = Api::start(&[]).await;
     let trial = api.trial().await;
     let account_id = api.account_of(&trial).await;
-    let (first_id, first) = made(&api, &trial, json!({"label": "first"})).await;
-    let (_, second) = made(&api, &first, json!({"label": "second"})).await;
+    let (first_id, first) = create_key(&api, &trial, json!({"label": "first"})).await;
+    let (_, second) = create_key(&api, &first, json!({"label": "second"})).await;
     let (clock, first_id) = (Clock::system(), first_id.parse().unwrap());
     let mut tx = api.begin().await;
     store::keys::lock_keys(&mut tx, account_id).await.unwrap();
@@ -227,9 +227,9 @@ async fn a_key_under_revocation_creates_no_key() {
 async fn a_replica_with_a_cached_revoked_key_creates_no_key_for_it() {
     let api = Api::start(&[]).await;
     let trial = api.trial().await;
-    let (rotated_id, rotated) = made(&api, &trial, json!({"label": "rotated"})).await;
-    let (revoked_id, revoked) = made(&api, &trial, json!({"label": "revoked"})).await;
-    let (other_id, _) = made(&api, &trial, json!({"label": "other"})).await;
+    let (rotated_id, rotated) = create_key(&api, &trial, json!({"label": "rotated"})).await;
+    let (revoked_id, revoked) = create_key(&api, &trial, json!({"label": "revoked"})).await;
+    let (other_id, _) = create_key(&api, &trial, json!({"label": "other"})).await;
     let replica = api.replica(&["keys.cache_ttl=1h"]);
     for key in [&rotated, &revoked] {
         assert_eq!(status(&replica, key).await, StatusCode::OK);
@@ -322,7 +322,7 @@ async fn a_key_expires_exactly_and_after_at_most_ninety_days() {
 async fn a_key_is_shown_once_and_never_stored() {
     let api = Api::start(&[]).await;
     let trial = api.trial().await;
-    let (id, first) = made(&api, &trial, json!({"label": "K"})).await;
+    let (id, first) = create_key(&api, &trial, json!({"label": "K"})).await;
     let path = format!("/api/keys/{id}/rotate");
     let (_, rotated) = api.send(Method::POST, &path, Some(&trial), &Value::Null).await;
     let second = rotated["key"].as_str().unwrap().to_owned();
@@ -372,7 +372,7 @@ async fn a_mistyped_key_is_rejected_without_a_query() {
 async fn the_last_use_of_a_key_is_recorded_at_most_once_a_minute() {
     let api = Api::start(&["keys.cache_ttl=1ms"]).await;
     let trial = api.trial().await;
-    let (_, key) = made(&api, &trial, json!({"label": "K"})).await;
+    let (_, key) = create_key(&api, &trial, json!({"label": "K"})).await;
     let noted = async || {
         let (_, listed) = api.send(Method::GET, "/api/keys", Some(&trial), &Value::Null).await;
         listed["keys"][1]["lastUsedAt"].as_str().map(|at| at.parse::<DateTime<Utc>>().unwrap())

@@ -38,14 +38,14 @@ impl Fixture {
         let (key, account_id) = api.trial_on(Plan::Scale).await;
         let mut fixture = Self { api, key, account_id, folders: [Uuid::nil(); 2], pages: [Uuid::nil(); 2] };
         for (at, name) in ["first", "second"].into_iter().enumerate() {
-            fixture.folders[at] = fixture.made("/api/folders", json!({"name": name})).await;
+            fixture.folders[at] = fixture.create("/api/folders", json!({"name": name})).await;
             let page = json!({"slug": name, "title": name, "html": "x", "folderId": fixture.folders[at]});
-            fixture.pages[at] = fixture.made("/api/pages", page).await;
+            fixture.pages[at] = fixture.create("/api/pages", page).await;
         }
         fixture
     }
 
-    async fn made(&self, path: &str, body: Value) -> Uuid {
+    async fn create(&self, path: &str, body: Value) -> Uuid {
         let (status, response) = self.api.send(Method::POST, path, Some(&self.key), &body).await;
         assert_eq!(status, StatusCode::CREATED, "{response}");
         response["id"].as_str().unwrap().parse().unwrap()
@@ -188,9 +188,9 @@ async fn counts_show_a_restricted_key_only_its_resources() {
     let [page, _] = fixture.pages;
     for slug in ["third", "fourth"] {
         let page = json!({"slug": slug, "title": "T", "html": "x", "folderId": folder});
-        fixture.made("/api/pages", page).await;
+        fixture.create("/api/pages", page).await;
     }
-    fixture.made("/api/pages", json!({"slug": "loose", "title": "T", "html": "x"})).await;
+    fixture.create("/api/pages", json!({"slug": "loose", "title": "T", "html": "x"})).await;
     let count = async |key: &str| {
         let (_, subdomains) = api.send(Method::GET, "/api/account/subdomains", Some(key), &Value::Null).await;
         let (_, folders) = api.send(Method::GET, "/api/folders", Some(key), &Value::Null).await;

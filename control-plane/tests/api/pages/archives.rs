@@ -11,9 +11,9 @@ use crate::harness::Api;
 async fn page(api: &Api, key: &str, part: Value) -> String {
     let mut body = json!({"slug": "index", "title": "T", "html": "x", "entryTemplate": "{{a}}"});
     body.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
-    let (status, made) = api.send(Method::POST, "/api/pages", Some(key), &body).await;
-    assert_eq!(status, StatusCode::CREATED, "{made}");
-    format!("/api/pages/{}", made["id"].as_str().unwrap())
+    let (status, created) = api.send(Method::POST, "/api/pages", Some(key), &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{created}");
+    format!("/api/pages/{}", created["id"].as_str().unwrap())
 }
 
 async fn add(api: &Api, key: &str, page: &str, value: i32) {

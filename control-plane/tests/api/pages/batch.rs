@@ -191,8 +191,8 @@ async fn concurrent_batches_respect_the_limit() {
         });
     }
     let responses = sending.join_all().await;
-    let made: u64 = responses.iter().map(|response| response["created"].as_u64().unwrap()).sum();
-    assert_eq!(made, 10, "{responses:?}");
+    let created: u64 = responses.iter().map(|response| response["created"].as_u64().unwrap()).sum();
+    assert_eq!(created, 10, "{responses:?}");
     let errors = responses.iter().flat_map(|response| response["results"].as_array().unwrap());
     assert!(
         errors
@@ -251,9 +251,9 @@ async fn a_batch_deletes_pages_independently_and_archives_their_entries() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let stranger = api.trial().await;
-    let made = send(&api, &key, json!({"pages": [page("one"), page("two")]})).await;
+    let created = send(&api, &key, json!({"pages": [page("one"), page("two")]})).await;
     let theirs = send(&api, &stranger, json!({"pages": [page("one")]})).await;
-    let [one, two] = [0, 1].map(|at| made["results"][at]["id"].as_str().unwrap().to_owned());
+    let [one, two] = [0, 1].map(|at| created["results"][at]["id"].as_str().unwrap().to_owned());
     let path = format!("/api/pages/{one}");
     api.send(Method::PUT, &path, Some(&key), &json!({"entryTemplate": "{{a}}"})).await;
     for number in 0..3 {

@@ -54,8 +54,8 @@ async fn every_invalid_field_is_named_and_nothing_is_created() {
 async fn another_accounts_page_is_a_404() {
     let api = Api::start(&[]).await;
     let (mine, theirs) = (api.trial().await, api.trial().await);
-    let (_, made) = api.send(Method::POST, "/api/pages", Some(&mine), &page("index")).await;
-    let path = format!("/api/pages/{}", made["id"].as_str().unwrap());
+    let (_, created) = api.send(Method::POST, "/api/pages", Some(&mine), &page("index")).await;
+    let path = format!("/api/pages/{}", created["id"].as_str().unwrap());
     let missing = "/api/pages/00000000-0000-0000-0000-000000000000";
     for (method, body) in
         [(Method::GET, Value::Null), (Method::PUT, json!({"title": "stolen"})), (Method::DELETE, Value::Null)]
@@ -76,8 +76,8 @@ async fn an_update_changes_only_given_fields_and_null_removes() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let body = json!({"slug": "index", "title": "T", "html": "<p>x", "css": "p{}"});
-    let (_, made) = api.send(Method::POST, "/api/pages", Some(&key), &body).await;
-    let path = format!("/api/pages/{}", made["id"].as_str().unwrap());
+    let (_, created) = api.send(Method::POST, "/api/pages", Some(&key), &body).await;
+    let path = format!("/api/pages/{}", created["id"].as_str().unwrap());
     let (_, edited) = api.send(Method::PUT, &path, Some(&key), &json!({"title": "U"})).await;
     assert_eq!(
         (&edited["title"], &edited["css"], &edited["html"]),

@@ -11,9 +11,9 @@ use crate::harness::Api;
 async fn page(api: &Api, key: &str) -> String {
     let body =
         json!({"slug": "index", "title": "T", "html": "<!-- service:entries -->", "entryTemplate": "{{a}}"});
-    let (status, made) = api.send(Method::POST, "/api/pages", Some(key), &body).await;
-    assert_eq!(status, StatusCode::CREATED, "{made}");
-    format!("/api/pages/{}/entries", made["id"].as_str().unwrap())
+    let (status, created) = api.send(Method::POST, "/api/pages", Some(key), &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{created}");
+    format!("/api/pages/{}/entries", created["id"].as_str().unwrap())
 }
 
 async fn add(api: &Api, key: &str, path: &str, data: Value) -> (StatusCode, Value) {
@@ -105,11 +105,11 @@ async fn concurrent_entries_respect_the_limit_and_a_deletion_frees_one() {
         adding.spawn(async move { add(&api, &key, &path, json!({"a": number})).await });
     }
     let responses = adding.join_all().await;
-    let made = responses.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
+    let created = responses.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
     let full = responses
         .iter()
         .filter(|(status, response)| *status == StatusCode::CONFLICT && response["code"] == "conflict");
-    assert_eq!((made, full.count()), (5, 35));
+    assert_eq!((created, full.count()), (5, 35));
     let (_, listed) = api.send(Method::GET, &path, Some(&key), &Value::Null).await;
     assert_eq!((&listed["count"], listed["entries"].as_array().unwrap().len()), (&json!(500), 500));
 

@@ -12,9 +12,9 @@ use crate::harness::Api;
 async fn page(api: &Api, key: &str, part: Value) -> (String, Value) {
     let mut body = json!({"slug": "index", "title": "T", "html": "<p>x"});
     body.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
-    let (status, made) = api.send(Method::POST, "/api/pages", Some(key), &body).await;
-    assert_eq!(status, StatusCode::CREATED, "{made}");
-    (format!("/api/pages/{}", made["id"].as_str().unwrap()), made)
+    let (status, created) = api.send(Method::POST, "/api/pages", Some(key), &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{created}");
+    (format!("/api/pages/{}", created["id"].as_str().unwrap()), created)
 }
 
 async fn put(api: &Api, key: &str, path: &str, body: Value) -> (StatusCode, Value) {
@@ -29,8 +29,8 @@ fn time(value: &Value) -> DateTime<Utc> {
 async fn a_stale_update_is_rejected_without_side_effects() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
-    let (path, made) = page(&api, &key, json!({})).await;
-    let first = made["updatedAt"].clone();
+    let (path, created) = page(&api, &key, json!({})).await;
+    let first = created["updatedAt"].clone();
     assert_eq!(first.as_str().unwrap().len(), "2026-11-21T12:00:00.000Z".len(), "{first}");
     let edit = |html: &str, since: &Value| json!({"html": html, "ifUnmodifiedSince": since});
     let (status, edited) = put(&api, &key, &path, edit("<p>1", &first)).await;
@@ -76,11 +76,11 @@ async fn of_many_concurrent_updates_of_one_version_one_wins() {
     let api = Arc::new(Api::start(&[]).await);
     let key = api.trial().await;
     for _round in 0..5 {
-        let (path, made) = page(&api, &key, json!({})).await;
+        let (path, created) = page(&api, &key, json!({})).await;
         let mut editing = tokio::task::JoinSet::new();
         for number in 0..8 {
             let (api, key, path, since) =
-                (Arc::clone(&api), key.clone(), path.clone(), made["updatedAt"].clone());
+                (Arc::clone(&api), key.clone(), path.clone(), created["updatedAt"].clone());
             editing.spawn(async move {
                 let edit = json!({"title": format!("{number}"), "ifUnmodifiedSince": since});
                 put(&api, &key, &path, edit).await
@@ -108,8 +108,8 @@ async fn a_future_publish_time_hides_a_page_and_a_past_one_shows_it() {
             .map(|at| (at.parse::<DateTime<Utc>>().unwrap() - now).num_minutes());
         (response["isPublished"].as_bool().unwrap(), at)
     };
-    let (path, made) = page(&api, &key, json!({"publishAt": soon, "isPublished": true})).await;
-    assert_eq!(state(&made), (false, Some(60)));
+    let (path, created) = page(&api, &key, json!({"publishAt": soon, "isPublished": true})).await;
+    assert_eq!(state(&created), (false, Some(60)));
     for (edit, after) in [
         (json!({"title": "U"}), (false, Some(60))),
         (json!({"publishAt": null}), (false, None)),
@@ -137,9 +137,9 @@ async fn a_future_publish_time_hides_a_page_and_a_past_one_shows_it() {
 async fn updated_at_increases_with_updates_only() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
-    let (path, made) = page(&api, &key, json!({"entryTemplate": "{{a}}"})).await;
-    let id = made["id"].as_str().unwrap();
-    let mut last = time(&made["updatedAt"]);
+    let (path, created) = page(&api, &key, json!({"entryTemplate": "{{a}}"})).await;
+    let id = created["id"].as_str().unwrap();
+    let mut last = time(&created["updatedAt"]);
     for edit in [json!({}), json!({"html": "<p>x"}), json!({"title": "U"}), json!({"folderId": null})] {
         let (_, response) = put(&api, &key, &path, edit).await;
         assert!(time(&response["updatedAt"]) > last, "{response}");

@@ -11,8 +11,8 @@ async fn a_rollback_restores_a_version() {
     let key = api.trial().await;
     let body = json!({"slug": "index", "title": "T", "html": "<p>1", "css": "p{}", "entryTemplate": "{{a}}",
                       "metadata": {"collection": "blog"}});
-    let (_, made) = api.send(Method::POST, "/api/pages", Some(&key), &body).await;
-    let path = format!("/api/pages/{}", made["id"].as_str().unwrap());
+    let (_, created) = api.send(Method::POST, "/api/pages", Some(&key), &body).await;
+    let path = format!("/api/pages/{}", created["id"].as_str().unwrap());
     let edit =
         json!({"title": "U", "html": "<p>2", "css": null, "entryTemplate": null, "isPublished": false});
     let (_, edited) = api.send(Method::PUT, &path, Some(&key), &edit).await;
@@ -50,15 +50,15 @@ async fn a_rollback_restores_a_version() {
 async fn a_rollback_requires_a_version_of_the_same_page() {
     let api = Api::start(&[]).await;
     let (key, stranger) = (api.trial().await, api.trial().await);
-    let make = async |key: &str, slug: &str| {
+    let create = async |key: &str, slug: &str| {
         let body = json!({"slug": slug, "title": "T", "html": "<p>x"});
-        let (_, made) = api.send(Method::POST, "/api/pages", Some(key), &body).await;
-        let path = format!("/api/pages/{}", made["id"].as_str().unwrap());
+        let (_, created) = api.send(Method::POST, "/api/pages", Some(key), &body).await;
+        let path = format!("/api/pages/{}", created["id"].as_str().unwrap());
         let (_, list) = api.send(Method::GET, &format!("{path}/versions"), Some(key), &Value::Null).await;
         (format!("{path}/rollback"), list["versions"][0]["id"].clone())
     };
     let ((rollback, _), (_, other), (_, theirs)) =
-        (make(&key, "one").await, make(&key, "other").await, make(&stranger, "one").await);
+        (create(&key, "one").await, create(&key, "other").await, create(&stranger, "one").await);
     for id in [other, theirs, json!("00000000-0000-0000-0000-000000000000")] {
         let (status, problem) =
             api.send(Method::POST, &rollback, Some(&key), &json!({"versionId": id})).await;

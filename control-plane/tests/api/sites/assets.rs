@@ -24,14 +24,14 @@ async fn stored_bytes(api: &Api, key: &str) -> i64 {
 async fn a_new_asset_has_an_upload_url_and_a_public_url() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
-    let (status, made) = api.send(Method::POST, "/api/pages/assets", Some(&key), &asset(1_000)).await;
-    assert_eq!(status, StatusCode::CREATED, "{made}");
-    let id = made["id"].as_str().unwrap();
-    assert_eq!(made["publicUrl"], format!("http://assets.localhost:8080/{id}/a%20b.png"));
-    let upload = made["uploadUrl"].as_str().unwrap();
+    let (status, created) = api.send(Method::POST, "/api/pages/assets", Some(&key), &asset(1_000)).await;
+    assert_eq!(status, StatusCode::CREATED, "{created}");
+    let id = created["id"].as_str().unwrap();
+    assert_eq!(created["publicUrl"], format!("http://assets.localhost:8080/{id}/a%20b.png"));
+    let upload = created["uploadUrl"].as_str().unwrap();
     assert!(upload.starts_with(&format!("http://localhost:8080/uploads/{id}?expires=")), "{upload}");
     assert_eq!(
-        (&made["uploadMethod"], &made["uploadHeaders"]["Content-Type"]),
+        (&created["uploadMethod"], &created["uploadHeaders"]["Content-Type"]),
         (&json!("PUT"), &json!("image/png"))
     );
     let (_, listed) = api.send(Method::GET, "/api/pages/assets", Some(&key), &Value::Null).await;
@@ -46,9 +46,9 @@ async fn a_new_asset_has_an_upload_url_and_a_public_url() {
 async fn bytes_of_an_asset_count_until_its_deletion() {
     let api = Api::start(&["keys.cache_ttl=0s"]).await;
     let key = api.trial().await;
-    let (_, made) = api.send(Method::POST, "/api/pages/assets", Some(&key), &asset(1_000)).await;
+    let (_, created) = api.send(Method::POST, "/api/pages/assets", Some(&key), &asset(1_000)).await;
     assert_eq!(stored_bytes(&api, &key).await, 1_000);
-    let path = format!("/api/pages/assets/{}", made["id"].as_str().unwrap());
+    let path = format!("/api/pages/assets/{}", created["id"].as_str().unwrap());
     let (status, gone) = api.send(Method::DELETE, &path, Some(&key), &Value::Null).await;
     assert_eq!((status, &gone["deleted"]), (StatusCode::OK, &json!(true)));
     assert_eq!(stored_bytes(&api, &key).await, 0);
@@ -67,8 +67,8 @@ async fn an_asset_beyond_the_plan_is_rejected_and_not_counted() {
     let whole = asset(2 << 20);
     let send = |_| api.send(Method::POST, "/api/pages/assets", Some(&key), &whole);
     let responses = join_all((0..14).map(send)).await;
-    let made = responses.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
-    assert_eq!(made, 10, "20 MB hold ten files of 2 MB, whatever the concurrency");
+    let created = responses.iter().filter(|(status, _)| *status == StatusCode::CREATED).count();
+    assert_eq!(created, 10, "20 MB hold ten files of 2 MB, whatever the concurrency");
     let (_, rejected) = responses.iter().find(|(status, _)| *status == StatusCode::FORBIDDEN).unwrap();
     assert_eq!((&rejected["code"], &rejected["limit"]), (&json!("quota_exceeded"), &json!(20 << 20)));
     assert_eq!(stored_bytes(&api, &key).await, 20 << 20);
@@ -135,8 +135,8 @@ async fn assets_are_listed_by_page_and_paginated() {
 async fn deleting_an_asset_during_its_upload_does_not_deadlock() {
     let api = Api::start(&["keys.cache_ttl=0s"]).await;
     let (key, account_id) = api.trial_on(Plan::Pro).await;
-    let (_, made) = api.send(Method::POST, "/api/pages/assets", Some(&key), &asset(3)).await;
-    let id: Uuid = made["id"].as_str().unwrap().parse().unwrap();
+    let (_, created) = api.send(Method::POST, "/api/pages/assets", Some(&key), &asset(3)).await;
+    let id: Uuid = created["id"].as_str().unwrap().parse().unwrap();
     let now = Clock::system().now();
 
     // The steps of the upload, with the deletion between them.
@@ -167,12 +167,12 @@ async fn deleting_an_asset_and_its_page_concurrently_does_not_deadlock() {
     let (_, page) = api.send(Method::POST, "/api/pages", Some(&key), &page).await;
     let mut body = asset(3);
     body["pageId"] = page["id"].clone();
-    let (_, made) = api.send(Method::POST, "/api/pages/assets", Some(&key), &body).await;
+    let (_, created) = api.send(Method::POST, "/api/pages/assets", Some(&key), &body).await;
 
     // The steps of the page's deletion, with the asset's deletion between them.
     let mut deleting = api.begin().await;
     usage::lock(&mut deleting, account_id).await.unwrap();
-    let path = format!("/api/pages/assets/{}", made["id"].as_str().unwrap());
+    let path = format!("/api/pages/assets/{}", created["id"].as_str().unwrap());
     let (other, own) = (api.replica(&[]), key.clone());
     let deletion =
         tokio::spawn(async move { send_to(&other, Method::DELETE, &path, Some(&own), &Value::Null).await });

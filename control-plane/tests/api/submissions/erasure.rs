@@ -24,7 +24,7 @@ fn assert_absent(text: &str) -> String {
     NOWHERE.replace("TEXT", text).replace("HEX", &hex::encode(text))
 }
 
-async fn made(api: &Api, key: &str, path: &str, body: Value) -> Value {
+async fn create(api: &Api, key: &str, path: &str, body: Value) -> Value {
     let (status, answer) = api.send(Method::POST, path, Some(key), &body).await;
     assert_eq!(status, StatusCode::CREATED, "{path}: {answer}");
     answer
@@ -48,13 +48,13 @@ async fn an_erased_address_occurs_nowhere() {
     let api = Api::start(&[]).await;
     let (key, account) = api.trial_on(domain::plans::Plan::Pro).await;
     let page = json!({"slug": "guests", "title": "G", "html": "<!-- entries -->", "entryTemplate": "<p>{{text}}</p>"});
-    let page = made(&api, &key, "/api/pages", page).await["id"].as_str().unwrap().to_owned();
+    let page = create(&api, &key, "/api/pages", page).await["id"].as_str().unwrap().to_owned();
     let form =
-        made(&api, &key, "/api/forms", json!({"name": "F", "fields": fields(), "autoEntryPageId": page}))
+        create(&api, &key, "/api/forms", json!({"name": "F", "fields": fields(), "autoEntryPageId": page}))
             .await;
     let form: Uuid = form["formId"].as_str().unwrap().parse().unwrap();
     let hook = json!({"url": "https://example.com/hook", "formIds": [form], "events": ["*"]});
-    made(&api, &key, "/api/webhooks", hook).await;
+    create(&api, &key, "/api/webhooks", hook).await;
 
     // With its effects: an entry, a delivery, outbox rows.
     let theirs = json!({"mail": "Ana@Example.com", "text": MARKER});
@@ -118,9 +118,9 @@ async fn an_entry_is_erased_while_its_page_is_being_archived() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(domain::plans::Plan::Pro).await;
     let page = json!({"slug": "guests", "title": "G", "html": "x", "entryTemplate": "<p>{{text}}</p>"});
-    let page: Uuid = made(&api, &key, "/api/pages", page).await["id"].as_str().unwrap().parse().unwrap();
+    let page: Uuid = create(&api, &key, "/api/pages", page).await["id"].as_str().unwrap().parse().unwrap();
     let form =
-        made(&api, &key, "/api/forms", json!({"name": "F", "fields": fields(), "autoEntryPageId": page}))
+        create(&api, &key, "/api/forms", json!({"name": "F", "fields": fields(), "autoEntryPageId": page}))
             .await;
     let form: Uuid = form["formId"].as_str().unwrap().parse().unwrap();
     let upsert = json!({"externalId": "a", "payload": {"mail": "ana@example.com", "text": MARKER}});
@@ -145,7 +145,7 @@ async fn an_entry_is_erased_while_its_page_is_being_archived() {
 async fn erasure_spans_transactions_and_requires_an_address() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(domain::plans::Plan::Pro).await;
-    let form = made(&api, &key, "/api/forms", json!({"name": "F", "fields": fields()})).await;
+    let form = create(&api, &key, "/api/forms", json!({"name": "F", "fields": fields()})).await;
     let form: Uuid = form["formId"].as_str().unwrap().parse().unwrap();
     let many = format!(
         "insert into submissions (id, account_id, form_id, payload, created_at, updated_at)

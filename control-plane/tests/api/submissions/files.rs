@@ -65,8 +65,8 @@ async fn form(api: &Api, key: &str) -> Uuid {
         {"name": "cv", "label": "CV", "type": "file"},
         {"name": "photo", "label": "Photo", "type": "file"},
     ]});
-    let (_, made) = api.send(Method::POST, "/api/forms", Some(key), &form).await;
-    made["formId"].as_str().unwrap().parse().unwrap()
+    let (_, created) = api.send(Method::POST, "/api/forms", Some(key), &form).await;
+    created["formId"].as_str().unwrap().parse().unwrap()
 }
 
 /// The file ids of a submission.
@@ -83,10 +83,10 @@ fn files(answer: &Value) -> Vec<&str> {
 async fn files_belong_to_their_submission_until_they_are_replaced() {
     let fixture = Fixture::setup().await;
     let (first, second) = (fixture.file(fixture.form, "cv").await, fixture.file(fixture.form, "cv").await);
-    let (status, made) = fixture.upsert("a", json!({"name": "Ana", "cv": first})).await;
-    assert_eq!(status, 201, "{made}");
-    assert_eq!((files(&made), fixture.stored_bytes().await), (vec![first.to_string().as_str()], 1_000));
-    let id = &made["data"]["id"];
+    let (status, created) = fixture.upsert("a", json!({"name": "Ana", "cv": first})).await;
+    assert_eq!(status, 201, "{created}");
+    assert_eq!((files(&created), fixture.stored_bytes().await), (vec![first.to_string().as_str()], 1_000));
+    let id = &created["data"]["id"];
 
     let (status, same) = fixture.upsert("a", json!({"name": "Bea", "cv": first})).await;
     assert_eq!((status, files(&same).len(), fixture.stored_bytes().await), (200, 1, 1_000), "{same}");
@@ -103,8 +103,8 @@ async fn an_invalid_file_id_is_rejected_without_side_effects() {
     let elsewhere = form(&fixture.api, &fixture.key).await;
     let taken = fixture.file(fixture.form, "cv").await;
     assert_eq!(fixture.upsert("owner", json!({"cv": taken})).await.0, 201);
-    let (_, made) = fixture.upsert("a", json!({"name": "Ana"})).await;
-    let id = &made["data"]["id"];
+    let (_, created) = fixture.upsert("a", json!({"name": "Ana"})).await;
+    let id = &created["data"]["id"];
     for wrong in [
         json!(Uuid::from_bytes(Rng::system().bytes())),
         json!("cv.pdf"),
@@ -140,9 +140,9 @@ async fn an_invalid_file_id_is_rejected_without_side_effects() {
 async fn the_answer_of_a_deleted_file_may_stay() {
     let fixture = Fixture::setup().await;
     let file = fixture.file(fixture.form, "cv").await;
-    let (_, made) = fixture.upsert("a", json!({"name": "Ana", "cv": file})).await;
+    let (_, created) = fixture.upsert("a", json!({"name": "Ana", "cv": file})).await;
     fixture.api.execute("delete from form_files").await.unwrap();
-    let (status, edited) = fixture.merge(&made["data"]["id"], json!({"name": "Bea"})).await;
+    let (status, edited) = fixture.merge(&created["data"]["id"], json!({"name": "Bea"})).await;
     assert_eq!((status, &edited["data"]["payload"]["cv"]), (200, &json!(file)), "{edited}");
 }
 

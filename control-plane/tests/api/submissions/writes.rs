@@ -33,9 +33,9 @@ impl Fixture {
             {"name": "note", "label": "Note", "type": "textarea", "maxLength": 100},
         ]});
         form.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
-        let (status, made) = api.send(Method::POST, "/api/forms", Some(&key), &form).await;
-        assert_eq!(status, StatusCode::CREATED, "{made}");
-        let form = made["formId"].as_str().unwrap().parse().unwrap();
+        let (status, created) = api.send(Method::POST, "/api/forms", Some(&key), &form).await;
+        assert_eq!(status, StatusCode::CREATED, "{created}");
+        let form = created["formId"].as_str().unwrap().parse().unwrap();
         Self { api, key, account_id, form, turns: Semaphore::new(5) }
     }
 
@@ -93,8 +93,8 @@ impl Fixture {
     /// Creates a webhook for all events.
     async fn webhook(&self) -> String {
         let hook = json!({"url": "https://example.com/hook", "events": ["*"]});
-        let (_, made) = self.api.send(Method::POST, "/api/webhooks", Some(&self.key), &hook).await;
-        made["id"].as_str().unwrap().to_owned()
+        let (_, created) = self.api.send(Method::POST, "/api/webhooks", Some(&self.key), &hook).await;
+        created["id"].as_str().unwrap().to_owned()
     }
 
     async fn delivered(&self, webhook: &str) -> Vec<String> {
@@ -115,14 +115,15 @@ fn id_of(answer: &Value) -> &str {
 async fn an_upsert_creates_a_submission_and_then_replaces_its_answers() {
     let fixture = Fixture::setup(json!({})).await;
     let webhook = fixture.webhook().await;
-    let (status, made) = fixture.upsert("order-1", json!({"email": "a@b.co", "note": "x", "else": 1})).await;
-    assert_eq!((status, &made["created"]), (201, &json!(true)), "{made}");
-    let data = &made["data"];
+    let (status, created) =
+        fixture.upsert("order-1", json!({"email": "a@b.co", "note": "x", "else": 1})).await;
+    assert_eq!((status, &created["created"]), (201, &json!(true)), "{created}");
+    let data = &created["data"];
     assert_eq!(data["payload"], json!({"email": "a@b.co", "note": "x"}), "unknown fields are left out");
     assert_eq!((&data["externalId"], &data["status"]), (&json!("order-1"), &json!("received")));
     assert_eq!(data["formId"], json!(fixture.form));
     let (status, replaced) = fixture.upsert("order-1", json!({"email": "c@d.co"})).await;
-    assert_eq!((status, &replaced["created"], id_of(&replaced)), (200, &json!(false), id_of(&made)));
+    assert_eq!((status, &replaced["created"], id_of(&replaced)), (200, &json!(false), id_of(&created)));
     assert_eq!(replaced["data"]["payload"], json!({"email": "c@d.co"}), "all of them");
     assert_eq!(replaced["data"]["createdAt"], data["createdAt"]);
     assert_eq!(fixture.count().await, 1);
@@ -135,8 +136,8 @@ async fn an_upsert_creates_a_submission_and_then_replaces_its_answers() {
 async fn a_merge_overwrites_only_given_answers() {
     let fixture = Fixture::setup(json!({})).await;
     let webhook = fixture.webhook().await;
-    let (_, made) = fixture.upsert("1", json!({"email": "a@b.co", "note": "x"})).await;
-    let id = id_of(&made);
+    let (_, created) = fixture.upsert("1", json!({"email": "a@b.co", "note": "x"})).await;
+    let id = id_of(&created);
     let (status, merged) = fixture.merge(id, json!({"note": "y"})).await;
     assert_eq!((status, &merged["data"]["payload"]), (200, &json!({"email": "a@b.co", "note": "y"})));
     let (_, merged) = fixture.merge(id, json!({"note": null, "other": "z"})).await;
@@ -260,12 +261,12 @@ async fn marking_spam_removes_its_page_entry() {
         let path = format!("/api/pages/{}/entries", page["id"].as_str().unwrap());
         fixture.api.send(Method::GET, &path, Some(&fixture.key), &Value::Null).await.1["count"].clone()
     };
-    let (_, made) = fixture.upsert("1", json!({"email": "a@b.co", "note": "x"})).await;
+    let (_, created) = fixture.upsert("1", json!({"email": "a@b.co", "note": "x"})).await;
     assert_eq!(fixture.upsert("2", json!({"email": "a@b.co", "note": "y"})).await.0, 201);
     assert_eq!(entries().await, 2);
-    fixture.mark(id_of(&made), "spam").await;
+    fixture.mark(id_of(&created), "spam").await;
     assert_eq!(entries().await, 1);
-    fixture.mark(id_of(&made), "received").await;
+    fixture.mark(id_of(&created), "received").await;
     assert_eq!(entries().await, 2);
 }
 

@@ -48,7 +48,7 @@ async fn started(conn: &mut store::Conn, id: Uuid) -> Option<Attempt> {
 #[tokio::test]
 async fn a_test_creates_a_due_delivery_and_returns_its_state() {
     let owner = Owner::new(&["webhooks.test_timeout=1ms"]).await;
-    let (path, made) = owner.webhook(hook()).await;
+    let (path, created) = owner.webhook(hook()).await;
     let (status, tested) = owner.ask(Method::POST, &format!("{path}/test"), Value::Null).await;
     assert_eq!(status, StatusCode::OK, "{tested}");
     let expected =
@@ -62,16 +62,16 @@ async fn a_test_creates_a_due_delivery_and_returns_its_state() {
     let attempt = started(&mut tx, delivery_id).await.unwrap();
     assert_eq!(
         (&attempt.payload["type"], &attempt.payload["data"]["webhookId"]),
-        (&json!("webhook.ping"), &made["id"])
+        (&json!("webhook.ping"), &created["id"])
     );
 }
 
 #[tokio::test]
 async fn deactivating_a_webhook_stops_and_cancels_its_deliveries() {
     let owner = Owner::new(&[]).await;
-    let (path, made) = owner.webhook(hook()).await;
+    let (path, created) = owner.webhook(hook()).await;
     let (_, other) = owner.webhook(hook()).await;
-    let pending = owner.delivery(&made, "pending", "null").await.to_string();
+    let pending = owner.delivery(&created, "pending", "null").await.to_string();
     let others = owner.delivery(&other, "pending", "null").await.to_string();
     let (_, off) = owner.ask(Method::PATCH, &path, json!({"isActive": false})).await;
     assert_eq!(off["isActive"], false);
@@ -88,7 +88,7 @@ async fn deactivating_a_webhook_stops_and_cancels_its_deliveries() {
         assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")), "{call}");
     }
     // A delivery that was inserted during the deactivation.
-    owner.delivery(&made, "pending", "null").await;
+    owner.delivery(&created, "pending", "null").await;
     owner.ask(Method::PATCH, &path, json!({"isActive": true})).await;
     assert_eq!(owner.listed(&path, "canceled").await.len(), 2, "none is sent automatically");
     let (_, retried) = owner.ask(Method::POST, &format!("{path}/retry"), since).await;
@@ -98,10 +98,10 @@ async fn deactivating_a_webhook_stops_and_cancels_its_deliveries() {
 #[tokio::test]
 async fn a_delivery_can_be_retried_in_any_state() {
     let owner = Owner::new(&[]).await;
-    let (path, made) = owner.webhook(hook()).await;
+    let (path, created) = owner.webhook(hook()).await;
     let (other_path, _) = owner.webhook(hook()).await;
     for state in ["delivered", "failed", "canceled", "pending"] {
-        let id = owner.delivery(&made, state, if state == "pending" { "null" } else { "now()" }).await;
+        let id = owner.delivery(&created, state, if state == "pending" { "null" } else { "now()" }).await;
         let (status, again) =
             owner.ask(Method::POST, &format!("{path}/deliveries/{id}/retry"), Value::Null).await;
         assert_eq!(status, StatusCode::OK, "{again}");
@@ -112,7 +112,7 @@ async fn a_delivery_can_be_retried_in_any_state() {
         assert_eq!((attempt.attempt, attempt.attempts_before), (4, 3), "its retry schedule starts again");
         for unknown in [
             format!("{other_path}/deliveries/{id}/retry"),
-            format!("{path}/deliveries/{}/retry", made["id"].as_str().unwrap()),
+            format!("{path}/deliveries/{}/retry", created["id"].as_str().unwrap()),
         ] {
             assert_eq!(owner.ask(Method::POST, &unknown, Value::Null).await.0, StatusCode::NOT_FOUND);
         }
@@ -122,8 +122,8 @@ async fn a_delivery_can_be_retried_in_any_state() {
 #[tokio::test]
 async fn a_retry_skips_a_delivery_with_an_attempt_in_progress() {
     let owner = Owner::new(&[]).await;
-    let (path, made) = owner.webhook(hook()).await;
-    let id = owner.delivery(&made, "pending", "null").await;
+    let (path, created) = owner.webhook(hook()).await;
+    let id = owner.delivery(&created, "pending", "null").await;
     owner.api.execute("update deliveries set leased_until = now() + interval '1 minute'").await.unwrap();
     let (status, again) =
         owner.ask(Method::POST, &format!("{path}/deliveries/{id}/retry"), Value::Null).await;
@@ -135,13 +135,13 @@ async fn a_retry_skips_a_delivery_with_an_attempt_in_progress() {
 #[tokio::test]
 async fn all_failed_deliveries_since_a_time_are_retried_once() {
     let owner = Owner::new(&["webhooks.max_retries_per_call=2"]).await;
-    let (path, made) = owner.webhook(hook()).await;
-    let before = owner.delivery(&made, "failed", "now() - interval '3 hours'").await.to_string();
+    let (path, created) = owner.webhook(hook()).await;
+    let before = owner.delivery(&created, "failed", "now() - interval '3 hours'").await.to_string();
     for state in ["failed", "canceled", "failed", "delivered"] {
-        owner.delivery(&made, state, "now() - interval '1 hour'").await;
+        owner.delivery(&created, state, "now() - interval '1 hour'").await;
     }
-    owner.delivery(&made, "pending", "null").await;
-    let ping = owner.delivery(&made, "failed", "now()").await.to_string();
+    owner.delivery(&created, "pending", "null").await;
+    let ping = owner.delivery(&created, "failed", "now()").await.to_string();
     owner
         .api
         .execute(&format!("update deliveries set event = 'webhook.ping' where id = '{ping}'"))
@@ -181,9 +181,9 @@ async fn the_age_of_retried_deliveries_is_bounded() {
 #[tokio::test]
 async fn the_log_shows_the_last_attempt_and_is_paginated() {
     let owner = Owner::new(&[]).await;
-    let (path, made) = owner.webhook(hook()).await;
-    let failed = owner.delivery(&made, "failed", "now()").await;
-    owner.delivery(&made, "delivered", "now()").await;
+    let (path, created) = owner.webhook(hook()).await;
+    let failed = owner.delivery(&created, "failed", "now()").await;
+    owner.delivery(&created, "delivered", "now()").await;
     let attempts = format!(
         "insert into delivery_attempts (delivery_id, attempt, status_code, duration_ms, error_class, response_body, attempted_at)
          values ('{failed}', 2, null, 15000, 'timeout', null, now() - interval '1 hour'),

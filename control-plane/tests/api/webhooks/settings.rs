@@ -34,17 +34,17 @@ impl Owner {
 
     /// Creates a webhook and returns its API path and the response.
     pub(crate) async fn webhook(&self, body: Value) -> (String, Value) {
-        let (status, made) = self.ask(Method::POST, "/api/webhooks", body).await;
-        assert_eq!(status, StatusCode::CREATED, "{made}");
-        (format!("/api/webhooks/{}", made["id"].as_str().unwrap()), made)
+        let (status, created) = self.ask(Method::POST, "/api/webhooks", body).await;
+        assert_eq!(status, StatusCode::CREATED, "{created}");
+        (format!("/api/webhooks/{}", created["id"].as_str().unwrap()), created)
     }
 
     async fn form(&self, webhook_ids: &[&Value]) -> String {
         let fields = json!([{"name": "a", "label": "A", "type": "text"}]);
         let form = json!({"name": "F", "fields": fields, "webhookIds": webhook_ids});
-        let (status, made) = self.ask(Method::POST, "/api/forms", form).await;
-        assert_eq!(status, StatusCode::CREATED, "{made}");
-        made["formId"].as_str().unwrap().to_owned()
+        let (status, created) = self.ask(Method::POST, "/api/forms", form).await;
+        assert_eq!(status, StatusCode::CREATED, "{created}");
+        created["formId"].as_str().unwrap().to_owned()
     }
 
     /// Returns the field and the rule of a rejected update.
@@ -72,10 +72,10 @@ async fn webhook_settings_update_independently_and_null_removes_optional_ones() 
         "template": "telegram",
         "telegramChatId": "-1001234567890",
     });
-    let (path, made) = owner.webhook(whole.clone()).await;
+    let (path, created) = owner.webhook(whole.clone()).await;
     let members = ["url", "events", "description", "fieldMapping", "template", "telegramChatId"];
     for member in members {
-        assert_eq!(made[member], whole[member], "{member}");
+        assert_eq!(created[member], whole[member], "{member}");
     }
     let edits = [
         json!({"url": "https://example.org/other"}),
@@ -219,9 +219,9 @@ async fn deleting_a_webhook_deletes_its_deliveries_and_frees_quota() {
 #[tokio::test]
 async fn a_webhook_covers_all_forms_only_until_its_first_link() {
     let owner = Owner::new(&[]).await;
-    let (path, made) = owner.webhook(hook()).await;
-    assert_eq!((&made["allForms"], &made["formIds"]), (&json!(true), &json!([])));
-    let form = owner.form(&[&made["id"]]).await;
+    let (path, created) = owner.webhook(hook()).await;
+    assert_eq!((&created["allForms"], &created["formIds"]), (&json!(true), &json!([])));
+    let form = owner.form(&[&created["id"]]).await;
     let linked = owner.get(&path).await;
     assert_eq!((&linked["allForms"], &linked["formIds"]), (&json!(false), &json!([form])));
     let form_path = format!("/api/forms/{form}");
@@ -230,21 +230,21 @@ async fn a_webhook_covers_all_forms_only_until_its_first_link() {
     assert_eq!((&unlinked["allForms"], &unlinked["formIds"]), (&json!(false), &json!([])));
 
     let form = owner.form(&[]).await;
-    let (path, made) = owner.webhook(json!({"url": "https://example.com/hook", "formIds": [form]})).await;
-    assert_eq!((&made["allForms"], &made["formIds"]), (&json!(false), &json!([form])));
+    let (path, created) = owner.webhook(json!({"url": "https://example.com/hook", "formIds": [form]})).await;
+    assert_eq!((&created["allForms"], &created["formIds"]), (&json!(false), &json!([form])));
     let form_path = format!("/api/forms/{form}");
     assert_eq!(owner.ask(Method::DELETE, &form_path, Value::Null).await.0, StatusCode::OK);
     assert_eq!(owner.get(&path).await["allForms"], false);
 
-    let (_, made) = owner.webhook(json!({"url": "https://example.com/hook", "formIds": []})).await;
-    assert_eq!(made["allForms"], false, "an empty list does not mean all forms");
+    let (_, created) = owner.webhook(json!({"url": "https://example.com/hook", "formIds": []})).await;
+    assert_eq!(created["allForms"], false, "an empty list does not mean all forms");
 }
 
 #[tokio::test]
 async fn an_automatically_deactivated_webhook_shows_the_reason_until_reactivated() {
     let owner = Owner::new(&[]).await;
-    let (path, made) = owner.webhook(hook()).await;
-    assert_eq!((&made["isActive"], &made["deactivatedReason"]), (&json!(true), &json!(null)));
+    let (path, created) = owner.webhook(hook()).await;
+    assert_eq!((&created["isActive"], &created["deactivatedReason"]), (&json!(true), &json!(null)));
     let off = "update webhooks set is_active = false, failing_since = now() - interval '5 days',
                    deactivated_reason = 'failing', deactivated_at = now()";
     owner.api.execute(off).await.unwrap();
@@ -263,8 +263,8 @@ async fn an_automatically_deactivated_webhook_shows_the_reason_until_reactivated
 #[tokio::test]
 async fn a_rotated_secret_is_shown_once_and_the_old_one_signs_until_its_ttl() {
     let owner = Owner::new(&[]).await;
-    let (path, made) = owner.webhook(hook()).await;
-    assert!(made["previousSecretUntil"].is_null());
+    let (path, created) = owner.webhook(hook()).await;
+    assert!(created["previousSecretUntil"].is_null());
     let rotate = format!("{path}/rotate-secret");
     let hours_left = |response: &Value| {
         let until: chrono::DateTime<chrono::Utc> =
@@ -274,7 +274,7 @@ async fn a_rotated_secret_is_shown_once_and_the_old_one_signs_until_its_ttl() {
     let (status, rotated) = owner.ask(Method::POST, &rotate, Value::Null).await;
     assert_eq!(status, StatusCode::OK, "{rotated}");
     assert!(rotated["secret"].as_str().unwrap().starts_with("whsec_"));
-    assert_ne!(rotated["secret"], made["secret"]);
+    assert_ne!(rotated["secret"], created["secret"]);
     assert_eq!(hours_left(&rotated), 23);
     assert_eq!(owner.get(&path).await["previousSecretUntil"], rotated["previousSecretUntil"]);
     assert!(owner.get(&path).await["secret"].is_null());
@@ -296,11 +296,11 @@ async fn a_rotated_secret_is_shown_once_and_the_old_one_signs_until_its_ttl() {
 #[tokio::test]
 async fn webhook_urls_and_secrets_are_stored_encrypted() {
     let owner = Owner::new(&[]).await;
-    let (path, made) =
+    let (path, created) =
         owner.webhook(json!({"url": "https://hooks.slack.com/services/T/B/very-secret"})).await;
     let (_, rotated) = owner.ask(Method::POST, &format!("{path}/rotate-secret"), Value::Null).await;
     let secrets =
-        [&made["secret"], &rotated["secret"]].map(|secret| secret.as_str().unwrap()[6..].to_owned());
+        [&created["secret"], &rotated["secret"]].map(|secret| secret.as_str().unwrap()[6..].to_owned());
     for text in ["very-secret", "hooks.slack.com", &secrets[0], &secrets[1]] {
         let absent = format!(
             "do $$ begin if exists (select from webhooks w where position('{text}' in
