@@ -83,12 +83,12 @@ async fn a_different_body_or_query_under_the_same_key_is_a_mismatch() {
 async fn of_a_hundred_concurrent_calls_on_two_replicas_one_runs() {
     // A few connections serve a hundred calls faster than many that all open at once.
     let api = Arc::new(Api::start(&["store.max_connections=5"]).await);
-    let (key, beside) = (api.trial().await, api.replica(&[]));
+    let (key, replica) = (api.trial().await, api.replica(&[]));
     let sent = (0..100).map(|number| {
-        let (api, beside, key) = (Arc::clone(&api), beside.clone(), key.clone());
+        let (api, replica, key) = (Arc::clone(&api), replica.clone(), key.clone());
         async move {
             let request = request(&key, "/api/forms", "k", form("F"));
-            if number % 2 == 0 { api.exchange(request).await } else { exchange(beside, request).await }
+            if number % 2 == 0 { api.exchange(request).await } else { exchange(replica, request).await }
         }
     });
     let mut created = Vec::new();
@@ -108,16 +108,16 @@ async fn of_a_hundred_concurrent_calls_on_two_replicas_one_runs() {
 #[tokio::test]
 async fn a_key_belongs_to_one_account_one_credential_and_one_route() {
     let api = Api::start(&[]).await;
-    let (mine, theirs) = (api.trial().await, api.trial().await);
-    let other_of_mine = api.key_with(&mine, ScopeSet::FULL).await;
-    for key in [&mine, &theirs, &other_of_mine] {
+    let (own_key, other_key) = (api.trial().await, api.trial().await);
+    let second_key = api.key_with(&own_key, ScopeSet::FULL).await;
+    for key in [&own_key, &other_key, &second_key] {
         let (status, headers, answer) = create(&api, key, "k", &form("F")).await;
         assert_eq!((status, is_replayed(&headers)), (StatusCode::CREATED, false), "{answer}");
     }
-    let site = request(&mine, "/api/analytics/sites", "k", r#"{"name": "S"}"#);
+    let site = request(&own_key, "/api/analytics/sites", "k", r#"{"name": "S"}"#);
     let (status, headers, answer) = api.exchange(site).await;
     assert_eq!((status, is_replayed(&headers)), (StatusCode::CREATED, false), "{answer}");
-    assert_eq!((forms(&api, &mine).await, forms(&api, &theirs).await), (2, 1));
+    assert_eq!((forms(&api, &own_key).await, forms(&api, &other_key).await), (2, 1));
 }
 
 #[tokio::test]
@@ -125,10 +125,11 @@ async fn a_problem_is_replayed_completely() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let hook = json!({"url": "https://example.com/hook"}).to_string();
-    let ask = async |name: &str| api.exchange(request(&key, "/api/webhooks", name, hook.clone())).await;
-    assert_eq!(ask("first").await.0, StatusCode::CREATED);
-    let (_, _, rejected) = ask("second").await;
-    let (status, headers, again) = ask("second").await;
+    let create_webhook =
+        async |name: &str| api.exchange(request(&key, "/api/webhooks", name, hook.clone())).await;
+    assert_eq!(create_webhook("first").await.0, StatusCode::CREATED);
+    let (_, _, rejected) = create_webhook("second").await;
+    let (status, headers, again) = create_webhook("second").await;
     assert_eq!((status, is_replayed(&headers)), (StatusCode::FORBIDDEN, true));
     assert_eq!(headers["content-type"], "application/problem+json");
     for member in ["code", "detail", "hint", "limit", "status"] {
@@ -147,7 +148,7 @@ async fn a_secret_is_replayed_to_its_owner_and_stored_encrypted() {
     let secret = first["secret"].as_str().unwrap();
     let (_, _, again) = api.exchange(request(&key, "/api/webhooks", "order-17", hook)).await;
     assert_eq!(again["secret"], secret);
-    let holds = async |text: &str| {
+    let is_stored = async |text: &str| {
         let found = format!(
             "do $$ begin if exists (select 1 from idempotent_calls c where c.answer is not null
                and position('{text}' in c::text || encode(c.answer, 'escape')) > 0)
@@ -155,9 +156,9 @@ async fn a_secret_is_replayed_to_its_owner_and_stored_encrypted() {
         );
         api.execute(&found).await.is_err()
     };
-    assert!(holds("").await, "the response is stored");
+    assert!(is_stored("").await, "the response is stored");
     for text in [secret, "secret", "whsec_", "example.com", "order-17", "/api/webhooks", key.as_str()] {
-        assert!(!holds(text).await, "{text}");
+        assert!(!is_stored(text).await, "{text}");
     }
 }
 
@@ -199,13 +200,13 @@ async fn a_disconnected_caller_gets_the_response_with_a_retry() {
     let key = api.trial().await;
     let body = form("F");
     let (mut sender, chunks) = mpsc::channel::<Result<String, std::io::Error>>(2);
-    let asking = tokio::spawn({
+    let request_task = tokio::spawn({
         let (api, request) = (Arc::clone(&api), request(&key, "/api/forms", "k", Body::from_stream(chunks)));
         async move { api.exchange(request).await }
     });
     until(async || api.execute(IS_CLAIMED).await.is_ok()).await;
-    asking.abort();
-    assert!(asking.await.unwrap_err().is_cancelled());
+    request_task.abort();
+    assert!(request_task.await.unwrap_err().is_cancelled());
     sender.send(Ok(body.clone())).await.unwrap();
     drop(sender);
     let answer = eventually(async || {
@@ -222,21 +223,21 @@ async fn a_running_call_keeps_its_lease_however_long_it_takes() {
     let api = Arc::new(Api::start(&["idempotency.lease_ttl=2s"]).await);
     let key = api.trial().await;
     let (mut sender, chunks) = mpsc::channel::<Result<String, std::io::Error>>(2);
-    let asking = tokio::spawn({
+    let request_task = tokio::spawn({
         let (api, request) = (Arc::clone(&api), request(&key, "/api/forms", "k", Body::from_stream(chunks)));
         async move { api.exchange(request).await }
     });
     until(async || api.execute(IS_CLAIMED).await.is_ok()).await;
-    let mut look = tokio::time::interval(Duration::from_millis(100));
+    let mut poll_interval = tokio::time::interval(Duration::from_millis(100));
     // Longer than several leases.
     for _ in 0..30 {
-        look.tick().await;
+        poll_interval.tick().await;
         let (status, _, problem) = create(&api, &key, "k", &form("F")).await;
         assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")));
     }
     sender.send(Ok(form("F"))).await.unwrap();
     drop(sender);
-    let (status, headers, _) = asking.await.unwrap();
+    let (status, headers, _) = request_task.await.unwrap();
     assert_eq!((status, is_replayed(&headers), forms(&api, &key).await), (StatusCode::CREATED, false, 1));
 }
 

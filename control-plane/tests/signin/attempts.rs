@@ -138,17 +138,17 @@ async fn a_cancelled_sign_in_can_be_retried() {
 #[tokio::test]
 async fn an_unconfigured_provider_is_a_problem_with_a_hint() {
     let fixture = Fixture::start().await;
-    let ask = async |path: &str| {
+    let call = async |path: &str| {
         let response = send(&fixture.router, Method::GET, path, &[], "").await;
         let problem: Value = serde_json::from_str(&response.text).unwrap();
         (response.status, problem)
     };
     for path in ["/api/auth/oauth/google", "/api/auth/oauth/google/callback?code=x&state=y"] {
-        let (status, problem) = ask(path).await;
+        let (status, problem) = call(path).await;
         assert_eq!((status, &problem["code"]), (StatusCode::NOT_FOUND, &"not_found".into()));
         assert!(problem["hint"].as_str().unwrap().contains("signin.providers.google.client_id"), "{problem}");
     }
-    let (status, problem) = ask("/api/auth/oauth/unknown").await;
+    let (status, problem) = call("/api/auth/oauth/unknown").await;
     assert_eq!((status, &problem["hint"]), (StatusCode::NOT_FOUND, &Value::Null));
     let page = fixture.browser().get("/api/auth/oauth/google").await;
     assert_eq!(

@@ -22,15 +22,16 @@ async fn the_free_plan_rejects_custom_domains() {
 async fn a_domain_is_added_repointed_and_removed() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
-    let ask = async |method: Method, path: &str, body: Value| api.send(method, path, Some(&key), &body).await;
-    let (_, second) = ask(Method::POST, "/api/account/subdomains", json!({"name": "second-one"})).await;
-    let (status, created) = ask(Method::POST, DOMAINS, json!({"domain": "WWW.Example.com."})).await;
+    let call =
+        async |method: Method, path: &str, body: Value| api.send(method, path, Some(&key), &body).await;
+    let (_, second) = call(Method::POST, "/api/account/subdomains", json!({"name": "second-one"})).await;
+    let (status, created) = call(Method::POST, DOMAINS, json!({"domain": "WWW.Example.com."})).await;
     assert_eq!((status, &created["domain"]), (StatusCode::CREATED, &json!("www.example.com")), "{created}");
     assert_eq!(
         (&created["status"], &created["dnsStatus"], &created["sslStatus"]),
         (&json!("pending"), &json!("pending"), &json!("pending"))
     );
-    let (_, first) = ask(Method::GET, "/api/account/subdomain", Value::Null).await;
+    let (_, first) = call(Method::GET, "/api/account/subdomain", Value::Null).await;
     assert_eq!(created["subdomainId"], first["id"], "the first subdomain by default");
     assert_eq!(created["records"][0]["type"], "CNAME");
     assert!(
@@ -40,21 +41,21 @@ async fn a_domain_is_added_repointed_and_removed() {
             .starts_with(created["subdomainName"].as_str().unwrap())
     );
 
-    let (status, problem) = ask(Method::POST, DOMAINS, json!({"domain": "www.example.com"})).await;
+    let (status, problem) = call(Method::POST, DOMAINS, json!({"domain": "www.example.com"})).await;
     assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")));
     let path = format!("{DOMAINS}/{}", created["id"].as_str().unwrap());
-    let (_, moved) = ask(Method::PATCH, &path, json!({"subdomainId": second["id"]})).await;
+    let (_, moved) = call(Method::PATCH, &path, json!({"subdomainId": second["id"]})).await;
     assert_eq!((&moved["subdomainId"], &moved["subdomainName"]), (&second["id"], &json!("second-one")));
-    assert_eq!(ask(Method::GET, &path, Value::Null).await.1["subdomainName"], "second-one");
+    assert_eq!(call(Method::GET, &path, Value::Null).await.1["subdomainName"], "second-one");
 
     let used =
-        async || ask(Method::GET, "/api/account/usage", Value::Null).await.1["usage"]["domains"].clone();
+        async || call(Method::GET, "/api/account/usage", Value::Null).await.1["usage"]["domains"].clone();
     assert_eq!(used().await, json!({"used": 1, "limit": 5}), "a refused one is not counted");
-    assert_eq!(ask(Method::DELETE, &path, Value::Null).await.0, StatusCode::OK);
+    assert_eq!(call(Method::DELETE, &path, Value::Null).await.0, StatusCode::OK);
     assert_eq!(used().await, json!({"used": 0, "limit": 5}));
-    assert_eq!(ask(Method::GET, &path, Value::Null).await.0, StatusCode::NOT_FOUND);
-    assert_eq!(ask(Method::DELETE, &path, Value::Null).await.0, StatusCode::NOT_FOUND);
-    let (status, _) = ask(Method::POST, DOMAINS, json!({"domain": "www.example.com"})).await;
+    assert_eq!(call(Method::GET, &path, Value::Null).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(call(Method::DELETE, &path, Value::Null).await.0, StatusCode::NOT_FOUND);
+    let (status, _) = call(Method::POST, DOMAINS, json!({"domain": "www.example.com"})).await;
     assert_eq!(status, StatusCode::CREATED);
 }
 

@@ -18,14 +18,14 @@ impl Fixture {
         Self { api, key }
     }
 
-    async fn ask(&self, method: Method, path: &str, body: Value) -> Value {
+    async fn call(&self, method: Method, path: &str, body: Value) -> Value {
         let (status, response) = self.api.send(method, path, Some(&self.key), &body).await;
         assert!(status.is_success(), "{path}: {status} {response}");
         response
     }
 
     async fn create(&self, path: &str, body: Value) -> String {
-        let response = self.ask(Method::POST, path, body).await;
+        let response = self.call(Method::POST, path, body).await;
         let id = [&response["formId"], &response["site"]["id"], &response["id"]]
             .into_iter()
             .find_map(Value::as_str);
@@ -33,7 +33,7 @@ impl Fixture {
     }
 
     async fn get(&self, path: &str) -> Value {
-        self.ask(Method::GET, path, Value::Null).await
+        self.call(Method::GET, path, Value::Null).await
     }
 
     /// Creates a folder, and one resource of each kind outside of it.
@@ -67,7 +67,7 @@ async fn resources_are_moved_in_and_out_independently() {
     // The kind does not match the page, and automations do not exist yet.
     requested.push(("form", resources[0].1.clone()));
     requested.push(("automation", resources[0].1.clone()));
-    let moved = fixture.ask(Method::POST, &format!("{path}/organize"), moves(&requested)).await;
+    let moved = fixture.call(Method::POST, &format!("{path}/organize"), moves(&requested)).await;
     assert_eq!(statuses(&moved), ["moved", "error", "moved", "moved", "error", "error"]);
     assert_eq!((&moved["moved"], &moved["failed"]), (&json!(3), &json!(3)));
     assert_eq!(moved["results"][1]["index"], 1);
@@ -91,9 +91,9 @@ async fn resources_are_moved_in_and_out_independently() {
         }
     }
 
-    let moved = fixture.ask(Method::POST, &format!("{path}/ungroup"), moves(&resources[..1])).await;
+    let moved = fixture.call(Method::POST, &format!("{path}/ungroup"), moves(&resources[..1])).await;
     assert_eq!(statuses(&moved), ["moved"]);
-    let moved = fixture.ask(Method::POST, &format!("{path}/ungroup"), moves(&resources[..2])).await;
+    let moved = fixture.call(Method::POST, &format!("{path}/ungroup"), moves(&resources[..2])).await;
     assert_eq!(statuses(&moved), ["error", "moved"], "a resource outside the folder can't be taken out");
     assert_eq!(fixture.get(&path).await["counts"]["total"], 1);
 }
@@ -103,11 +103,12 @@ async fn ungrouping_from_the_wrong_folder_moves_nothing() {
     let fixture = Fixture::setup().await;
     let (folder, resources) = fixture.resources().await;
     let other = fixture.create("/api/folders", json!({"name": "Other"})).await;
-    fixture.ask(Method::POST, &format!("/api/folders/{folder}/organize"), moves(&resources)).await;
-    let moved = fixture.ask(Method::POST, &format!("/api/folders/{other}/ungroup"), moves(&resources)).await;
+    fixture.call(Method::POST, &format!("/api/folders/{folder}/organize"), moves(&resources)).await;
+    let moved = fixture.call(Method::POST, &format!("/api/folders/{other}/ungroup"), moves(&resources)).await;
     assert_eq!(statuses(&moved), ["error", "error", "error"]);
     assert_eq!(fixture.get(&format!("/api/folders/{folder}")).await["counts"]["total"], 3);
-    let moved = fixture.ask(Method::POST, &format!("/api/folders/{other}/organize"), moves(&resources)).await;
+    let moved =
+        fixture.call(Method::POST, &format!("/api/folders/{other}/organize"), moves(&resources)).await;
     assert_eq!(moved["moved"], 3, "directly from one folder into another");
     assert_eq!(fixture.get(&format!("/api/folders/{folder}")).await["counts"]["total"], 0);
 }
@@ -116,8 +117,8 @@ async fn ungrouping_from_the_wrong_folder_moves_nothing() {
 async fn deleting_a_folder_keeps_its_resources_and_revokes_its_keys() {
     let fixture = Fixture::setup().await;
     let (folder, resources) = fixture.resources().await;
-    fixture.ask(Method::POST, &format!("/api/folders/{folder}/organize"), moves(&resources)).await;
-    let created = fixture.ask(Method::POST, "/api/keys", json!({"label": "K", "folderId": folder})).await;
+    fixture.call(Method::POST, &format!("/api/folders/{folder}/organize"), moves(&resources)).await;
+    let created = fixture.call(Method::POST, "/api/keys", json!({"label": "K", "folderId": folder})).await;
     let key = created["key"].as_str().unwrap();
     let child = fixture.api.send(Method::POST, "/api/keys", Some(key), &json!({"label": "child"})).await.1;
     let child = child["key"].as_str().unwrap();
@@ -125,7 +126,7 @@ async fn deleting_a_folder_keeps_its_resources_and_revokes_its_keys() {
     for key in [key, child] {
         assert_eq!(fixture.api.send(Method::GET, &path, Some(key), &Value::Null).await.0, StatusCode::OK);
     }
-    fixture.ask(Method::DELETE, &path, Value::Null).await;
+    fixture.call(Method::DELETE, &path, Value::Null).await;
     for key in [key, child] {
         let (status, _) = fixture.api.send(Method::GET, "/api/pages", Some(key), &Value::Null).await;
         assert_eq!(status, StatusCode::UNAUTHORIZED, "the key must not lose its restriction");

@@ -89,39 +89,40 @@ async fn the_operator_upgrades_plans_unless_the_mode_is_instant() {
 async fn a_downgrade_keeps_resources_and_only_blocks_creates() {
     let api = Api::start(&["upgrade.mode=instant"]).await;
     let key = api.trial().await;
-    let ask = async |method: Method, path: &str, body: Value| api.send(method, path, Some(&key), &body).await;
+    let call =
+        async |method: Method, path: &str, body: Value| api.send(method, path, Some(&key), &body).await;
     let plan = async |plan: &str| {
-        let (status, response) = ask(Method::POST, "/api/account/upgrade", json!({"plan": plan})).await;
+        let (status, response) = call(Method::POST, "/api/account/upgrade", json!({"plan": plan})).await;
         assert_eq!((status, &response["plan"]), (StatusCode::OK, &json!(plan)), "{response}");
     };
     let hook = json!({"url": "https://a.example"});
     plan("pro").await;
     for at in 0..12 {
         let page = json!({"slug": format!("page-{at}"), "title": "T", "html": "x"});
-        assert_eq!(ask(Method::POST, "/api/pages", page).await.0, StatusCode::CREATED);
-        assert_eq!(ask(Method::POST, "/api/webhooks", hook.clone()).await.0, StatusCode::CREATED);
+        assert_eq!(call(Method::POST, "/api/pages", page).await.0, StatusCode::CREATED);
+        assert_eq!(call(Method::POST, "/api/webhooks", hook.clone()).await.0, StatusCode::CREATED);
     }
     plan("free").await;
-    let (_, pages) = ask(Method::GET, "/api/pages", Value::Null).await;
+    let (_, pages) = call(Method::GET, "/api/pages", Value::Null).await;
     assert_eq!(pages["pages"].as_array().unwrap().len(), 12, "nothing is removed");
     assert_eq!(pages["_meta"]["usage"]["projects"], json!({"used": 12, "limit": 10}));
     assert_eq!(pages["_meta"]["restrictions"], json!(["no_export", "no_upsert"]));
     let path = format!("/api/pages/{}", pages["pages"][0]["id"].as_str().unwrap());
     assert_eq!(
-        ask(Method::PUT, &path, json!({"title": "U"})).await.0,
+        call(Method::PUT, &path, json!({"title": "U"})).await.0,
         StatusCode::OK,
         "and it can be updated"
     );
     let page = json!({"slug": "one-more", "title": "T", "html": "x"});
     for (path, body) in [("/api/pages", page.clone()), ("/api/webhooks", hook)] {
-        let (status, problem) = ask(Method::POST, path, body).await;
+        let (status, problem) = call(Method::POST, path, body).await;
         assert_eq!((status, &problem["code"]), (StatusCode::FORBIDDEN, &json!("quota_exceeded")));
     }
     for at in 0..3 {
-        let (status, _) = ask(Method::POST, "/api/pages", page.clone()).await;
+        let (status, _) = call(Method::POST, "/api/pages", page.clone()).await;
         assert_eq!(status, StatusCode::FORBIDDEN, "{} are still over the limit", 12 - at);
         let path = format!("/api/pages/{}", pages["pages"][at]["id"].as_str().unwrap());
-        assert_eq!(ask(Method::DELETE, &path, Value::Null).await.0, StatusCode::OK);
+        assert_eq!(call(Method::DELETE, &path, Value::Null).await.0, StatusCode::OK);
     }
-    assert_eq!(ask(Method::POST, "/api/pages", page).await.0, StatusCode::CREATED);
+    assert_eq!(call(Method::POST, "/api/pages", page).await.0, StatusCode::CREATED);
 }

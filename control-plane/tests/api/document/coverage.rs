@@ -34,20 +34,20 @@ async fn every_endpoint_rejects_callers_without_a_key_or_without_its_scope() {
             open.push(name);
             continue;
         };
-        let ask = async |key: Option<&str>| {
+        let call = async |key: Option<&str>| {
             let method: Method = endpoint.method.parse().unwrap();
             let body = if method == Method::GET { Value::Null } else { json!({}) };
             api.send(method, &path_of(&endpoint), key, &body).await
         };
         for key in [None, Some("garbage"), Some(revoked.as_str())] {
-            let (status, problem) = ask(key).await;
+            let (status, problem) = call(key).await;
             assert_eq!(
                 (status, &problem["code"]),
                 (StatusCode::UNAUTHORIZED, &json!("unauthenticated")),
                 "{name}: {problem}"
             );
         }
-        let (status, problem) = ask(Some(&none)).await;
+        let (status, problem) = call(Some(&none)).await;
         assert_eq!(
             (status, &problem["code"]),
             (StatusCode::FORBIDDEN, &json!("insufficient_scope")),

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::harness::Api;
 use crate::submissions::list::{fields, form, submitted};
 
-async fn ask(api: &Api, key: &str, form: Uuid) -> axum::response::Response {
+async fn request_export(api: &Api, key: &str, form: Uuid) -> axum::response::Response {
     let request = Request::builder()
         .uri(format!("/api/forms/{form}/export"))
         .header("authorization", format!("Bearer {key}"))
@@ -22,7 +22,7 @@ async fn ask(api: &Api, key: &str, form: Uuid) -> axum::response::Response {
 }
 
 async fn export(api: &Api, key: &str, form: Uuid) -> String {
-    let response = ask(api, key, form).await;
+    let response = request_export(api, key, form).await;
     assert_eq!(response.status(), StatusCode::OK);
     String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
 }
@@ -70,7 +70,7 @@ async fn each_answer_is_in_its_column_and_no_text_is_a_formula() {
     }
     assert_eq!(export(&api, &key, form).await, expected);
 
-    let headers = ask(&api, &key, form).await.headers().clone();
+    let headers = request_export(&api, &key, form).await.headers().clone();
     assert_eq!(headers["content-type"], "text/csv; charset=utf-8; header=present");
     let disposition = headers["content-disposition"].to_str().unwrap();
     assert!(disposition.starts_with("attachment; filename=\"contact-submissions-"), "{disposition}");
@@ -125,12 +125,12 @@ async fn a_disconnected_or_stalled_client_ends_the_export() {
     let (key, _) = api.trial_on(Plan::Pro).await;
     let form = form(&api, &key, fields()).await;
     fill(&api, form).await;
-    let mut body = ask(&api, &key, form).await.into_body();
+    let mut body = request_export(&api, &key, form).await.into_body();
     body.frame().await.unwrap().unwrap();
     drop(body);
     until_no_export_runs(&api).await;
 
-    let response = ask(&api, &key, form).await;
+    let response = request_export(&api, &key, form).await;
     until_no_export_runs(&api).await;
     let broken_off = response.into_body().collect().await;
     assert!(broken_off.is_err(), "the client can tell that the file is incomplete");
@@ -143,7 +143,7 @@ async fn exports_beyond_the_limit_get_503_with_retry_after() {
     let api = Api::start(&["exports.queue_timeout=20ms", "exports.max_concurrent=0"]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let form = form(&api, &key, fields()).await;
-    let response = ask(&api, &key, form).await;
+    let response = request_export(&api, &key, form).await;
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert!(response.headers().contains_key("retry-after"));
 }
@@ -154,9 +154,9 @@ async fn an_account_at_its_export_limit_does_not_block_others() {
     let (key, _) = api.trial_on(Plan::Pro).await;
     let large = form(&api, &key, fields()).await;
     fill(&api, large).await;
-    let slow = ask(&api, &key, large).await;
+    let slow = request_export(&api, &key, large).await;
     assert_eq!(slow.status(), StatusCode::OK);
-    let second = ask(&api, &key, large).await;
+    let second = request_export(&api, &key, large).await;
     assert_eq!(second.status(), StatusCode::TOO_MANY_REQUESTS);
     assert!(second.headers().contains_key("retry-after"));
     let (other, _) = api.trial_on(Plan::Pro).await;
@@ -165,7 +165,7 @@ async fn an_account_at_its_export_limit_does_not_block_others() {
     drop(slow);
     until_no_export_runs(&api).await;
     let again = async {
-        while ask(&api, &key, large).await.status() != StatusCode::OK {
+        while request_export(&api, &key, large).await.status() != StatusCode::OK {
             tokio::task::yield_now().await;
         }
     };
@@ -181,7 +181,7 @@ async fn an_export_ends_at_its_timeout_even_while_it_is_read() {
     // An export that times out before its first byte returns a problem instead of a file.
     let started = async {
         loop {
-            let response = ask(&api, &key, form).await;
+            let response = request_export(&api, &key, form).await;
             if response.status() == StatusCode::OK {
                 return response.into_body();
             }

@@ -49,7 +49,7 @@ async fn started(conn: &mut store::Conn, id: Uuid) -> Option<Attempt> {
 async fn a_test_creates_a_due_delivery_and_returns_its_state() {
     let owner = Owner::new(&["webhooks.test_timeout=1ms"]).await;
     let (path, created) = owner.webhook(hook()).await;
-    let (status, tested) = owner.ask(Method::POST, &format!("{path}/test"), Value::Null).await;
+    let (status, tested) = owner.call(Method::POST, &format!("{path}/test"), Value::Null).await;
     assert_eq!(status, StatusCode::OK, "{tested}");
     let expected =
         [("event", json!("webhook.ping")), ("status", json!("pending")), ("success", json!(false))];
@@ -73,7 +73,7 @@ async fn deactivating_a_webhook_stops_and_cancels_its_deliveries() {
     let (_, other) = owner.webhook(hook()).await;
     let pending = owner.delivery(&created, "pending", "null").await.to_string();
     let others = owner.delivery(&other, "pending", "null").await.to_string();
-    let (_, off) = owner.ask(Method::PATCH, &path, json!({"isActive": false})).await;
+    let (_, off) = owner.call(Method::PATCH, &path, json!({"isActive": false})).await;
     assert_eq!(off["isActive"], false);
     assert_eq!(owner.listed(&path, "canceled").await, std::slice::from_ref(&pending));
     let other_path = format!("/api/webhooks/{}", other["id"].as_str().unwrap());
@@ -84,14 +84,14 @@ async fn deactivating_a_webhook_stops_and_cancels_its_deliveries() {
         ("retry".to_owned(), since.clone()),
         (format!("deliveries/{pending}/retry"), Value::Null),
     ] {
-        let (status, problem) = owner.ask(Method::POST, &format!("{path}/{call}"), body).await;
+        let (status, problem) = owner.call(Method::POST, &format!("{path}/{call}"), body).await;
         assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")), "{call}");
     }
     // A delivery that was inserted during the deactivation.
     owner.delivery(&created, "pending", "null").await;
-    owner.ask(Method::PATCH, &path, json!({"isActive": true})).await;
+    owner.call(Method::PATCH, &path, json!({"isActive": true})).await;
     assert_eq!(owner.listed(&path, "canceled").await.len(), 2, "none is sent automatically");
-    let (_, retried) = owner.ask(Method::POST, &format!("{path}/retry"), since).await;
+    let (_, retried) = owner.call(Method::POST, &format!("{path}/retry"), since).await;
     assert_eq!(retried["retried"], 2, "the owner can retry them");
 }
 
@@ -103,7 +103,7 @@ async fn a_delivery_can_be_retried_in_any_state() {
     for state in ["delivered", "failed", "canceled", "pending"] {
         let id = owner.delivery(&created, state, if state == "pending" { "null" } else { "now()" }).await;
         let (status, again) =
-            owner.ask(Method::POST, &format!("{path}/deliveries/{id}/retry"), Value::Null).await;
+            owner.call(Method::POST, &format!("{path}/deliveries/{id}/retry"), Value::Null).await;
         assert_eq!(status, StatusCode::OK, "{again}");
         assert_eq!((&again["status"], &again["attempts"]), (&json!("pending"), &json!(3)), "{state}");
         assert!(again["finishedAt"].is_null());
@@ -114,7 +114,7 @@ async fn a_delivery_can_be_retried_in_any_state() {
             format!("{other_path}/deliveries/{id}/retry"),
             format!("{path}/deliveries/{}/retry", created["id"].as_str().unwrap()),
         ] {
-            assert_eq!(owner.ask(Method::POST, &unknown, Value::Null).await.0, StatusCode::NOT_FOUND);
+            assert_eq!(owner.call(Method::POST, &unknown, Value::Null).await.0, StatusCode::NOT_FOUND);
         }
     }
 }
@@ -126,7 +126,7 @@ async fn a_retry_skips_a_delivery_with_an_attempt_in_progress() {
     let id = owner.delivery(&created, "pending", "null").await;
     owner.api.execute("update deliveries set leased_until = now() + interval '1 minute'").await.unwrap();
     let (status, again) =
-        owner.ask(Method::POST, &format!("{path}/deliveries/{id}/retry"), Value::Null).await;
+        owner.call(Method::POST, &format!("{path}/deliveries/{id}/retry"), Value::Null).await;
     assert_eq!((status, &again["status"]), (StatusCode::OK, &json!("pending")));
     let mut tx = owner.api.begin().await;
     assert!(started(&mut tx, id).await.is_none());
@@ -150,7 +150,7 @@ async fn all_failed_deliveries_since_a_time_are_retried_once() {
     let since = json!({"since": Clock::system().now() - chrono::TimeDelta::hours(2)});
     let retry = format!("{path}/retry");
     for (retried, has_more) in [(2, true), (1, false), (0, false)] {
-        let (status, response) = owner.ask(Method::POST, &retry, since.clone()).await;
+        let (status, response) = owner.call(Method::POST, &retry, since.clone()).await;
         assert_eq!(status, StatusCode::OK, "{response}");
         assert_eq!((&response["retried"], &response["hasMore"]), (&json!(retried), &json!(has_more)));
     }
@@ -169,7 +169,7 @@ async fn the_age_of_retried_deliveries_is_bounded() {
     let (path, _) = owner.webhook(hook()).await;
     for since in ["2020-01-01T00:00:00Z", "1969-01-01T00:00:00Z", "+10000-01-01T00:00:00Z"] {
         let (status, problem) =
-            owner.ask(Method::POST, &format!("{path}/retry"), json!({"since": since})).await;
+            owner.call(Method::POST, &format!("{path}/retry"), json!({"since": since})).await;
         assert_eq!(
             (status, &problem["fieldErrors"][0]["field"]),
             (StatusCode::BAD_REQUEST, &json!("since")),

@@ -21,20 +21,20 @@ impl Owner {
         Self { api, key, account_id }
     }
 
-    pub(crate) async fn ask(&self, method: Method, path: &str, body: Value) -> (StatusCode, Value) {
+    pub(crate) async fn call(&self, method: Method, path: &str, body: Value) -> (StatusCode, Value) {
         self.api.send(method, path, Some(&self.key), &body).await
     }
 
     /// Returns the body of a successful call.
     pub(crate) async fn get(&self, path: &str) -> Value {
-        let (status, response) = self.ask(Method::GET, path, Value::Null).await;
+        let (status, response) = self.call(Method::GET, path, Value::Null).await;
         assert_eq!(status, StatusCode::OK, "{path}: {response}");
         response
     }
 
     /// Creates a webhook and returns its API path and the response.
     pub(crate) async fn webhook(&self, body: Value) -> (String, Value) {
-        let (status, created) = self.ask(Method::POST, "/api/webhooks", body).await;
+        let (status, created) = self.call(Method::POST, "/api/webhooks", body).await;
         assert_eq!(status, StatusCode::CREATED, "{created}");
         (format!("/api/webhooks/{}", created["id"].as_str().unwrap()), created)
     }
@@ -42,7 +42,7 @@ impl Owner {
     async fn form(&self, webhook_ids: &[&Value]) -> String {
         let fields = json!([{"name": "a", "label": "A", "type": "text"}]);
         let form = json!({"name": "F", "fields": fields, "webhookIds": webhook_ids});
-        let (status, created) = self.ask(Method::POST, "/api/forms", form).await;
+        let (status, created) = self.call(Method::POST, "/api/forms", form).await;
         assert_eq!(status, StatusCode::CREATED, "{created}");
         created["formId"].as_str().unwrap().to_owned()
     }
@@ -50,7 +50,7 @@ impl Owner {
     /// Returns the field and the rule of a rejected update.
     async fn rejected(&self, path: &str, body: Value) -> (String, String) {
         let method = if path == "/api/webhooks" { Method::POST } else { Method::PATCH };
-        let (status, problem) = self.ask(method, path, body).await;
+        let (status, problem) = self.call(method, path, body).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{problem}");
         let error = &problem["fieldErrors"][0];
         (error["field"].as_str().unwrap().to_owned(), error["code"].as_str().unwrap().to_owned())
@@ -91,7 +91,7 @@ async fn webhook_settings_update_independently_and_null_removes_optional_ones() 
     ];
     let mut expected = whole;
     for edit in edits {
-        let (status, edited) = owner.ask(Method::PATCH, &path, edit.clone()).await;
+        let (status, edited) = owner.call(Method::PATCH, &path, edit.clone()).await;
         assert_eq!(status, StatusCode::OK, "{edited}");
         for (member, value) in edit.as_object().unwrap() {
             expected[member] = value.clone();
@@ -121,7 +121,7 @@ async fn a_telegram_webhook_requires_a_chat() {
     let (path, _) = owner.webhook(hook()).await;
     assert_eq!(owner.rejected(&path, json!({"template": "telegram"})).await, required);
     let both = json!({"template": "telegram", "telegramChatId": "42"});
-    assert_eq!(owner.ask(Method::PATCH, &path, both).await.0, StatusCode::OK);
+    assert_eq!(owner.call(Method::PATCH, &path, both).await.0, StatusCode::OK);
     assert_eq!(owner.rejected(&path, json!({"telegramChatId": null})).await, required);
     let wrong = ("telegramChatId".to_owned(), "chat_id".to_owned());
     assert_eq!(owner.rejected(&path, json!({"telegramChatId": "my chat"})).await, wrong);
@@ -137,7 +137,7 @@ async fn retired_connector_urls_are_rejected_with_a_hint() {
         let named = json!({"url": "https://me:secret@example.com/"});
         assert_eq!(owner.rejected(place, named).await, ("url".to_owned(), "credentials".to_owned()));
     }
-    let (_, problem) = owner.ask(Method::POST, "/api/webhooks", retired).await;
+    let (_, problem) = owner.call(Method::POST, "/api/webhooks", retired).await;
     assert!(problem["detail"].as_str().unwrap().contains("workflow"), "{problem}");
 }
 
@@ -177,7 +177,7 @@ async fn a_key_restricted_to_forms_can_not_change_webhooks_of_others() {
     let (of_both, _) = owner.webhook(linked(json!([form, other]))).await;
     let (of_form, _) = owner.webhook(linked(json!([form]))).await;
     let body = json!({"label": "k", "resourceIds": {"forms": [form]}});
-    let (_, restricted) = owner.ask(Method::POST, "/api/keys", body).await;
+    let (_, restricted) = owner.call(Method::POST, "/api/keys", body).await;
     let elsewhere = json!({"url": "https://elsewhere.example"});
     for (path, status) in
         [(of_all, StatusCode::FORBIDDEN), (of_both, StatusCode::FORBIDDEN), (of_form, StatusCode::OK)]
@@ -191,7 +191,7 @@ async fn a_key_restricted_to_forms_can_not_change_webhooks_of_others() {
             let (answered, received) = owner.api.send(method, &call, restricted["key"].as_str(), body).await;
             assert_eq!(answered, status, "{call}: {received}");
         }
-        let left = owner.ask(Method::GET, &path, Value::Null).await;
+        let left = owner.call(Method::GET, &path, Value::Null).await;
         let expected = if status == StatusCode::OK { StatusCode::NOT_FOUND } else { StatusCode::OK };
         assert_eq!(left.0, expected);
         assert_ne!(left.1["url"], "https://elsewhere.example");
@@ -203,13 +203,13 @@ async fn deleting_a_webhook_deletes_its_deliveries_and_frees_quota() {
     let owner = Owner::new(&[]).await;
     owner.api.put_on(owner.account_id, Plan::Free).await;
     let (path, _) = owner.webhook(hook()).await;
-    assert_eq!(owner.ask(Method::POST, &format!("{path}/test"), Value::Null).await.0, StatusCode::OK);
-    assert_eq!(owner.ask(Method::POST, "/api/webhooks", hook()).await.0, StatusCode::FORBIDDEN);
-    let (status, deleted) = owner.ask(Method::DELETE, &path, Value::Null).await;
+    assert_eq!(owner.call(Method::POST, &format!("{path}/test"), Value::Null).await.0, StatusCode::OK);
+    assert_eq!(owner.call(Method::POST, "/api/webhooks", hook()).await.0, StatusCode::FORBIDDEN);
+    let (status, deleted) = owner.call(Method::DELETE, &path, Value::Null).await;
     assert_eq!((status, &deleted["deleted"]), (StatusCode::OK, &json!(true)));
     for method in [Method::GET, Method::PATCH, Method::DELETE] {
         let body = if method == Method::PATCH { json!({}) } else { Value::Null };
-        assert_eq!(owner.ask(method, &path, body).await.0, StatusCode::NOT_FOUND);
+        assert_eq!(owner.call(method, &path, body).await.0, StatusCode::NOT_FOUND);
     }
     let none_left = "do $$ begin if exists (select from deliveries) then raise 'left'; end if; end $$";
     owner.api.execute(none_left).await.unwrap();
@@ -225,7 +225,7 @@ async fn a_webhook_covers_all_forms_only_until_its_first_link() {
     let linked = owner.get(&path).await;
     assert_eq!((&linked["allForms"], &linked["formIds"]), (&json!(false), &json!([form])));
     let form_path = format!("/api/forms/{form}");
-    assert_eq!(owner.ask(Method::DELETE, &form_path, Value::Null).await.0, StatusCode::OK);
+    assert_eq!(owner.call(Method::DELETE, &form_path, Value::Null).await.0, StatusCode::OK);
     let unlinked = owner.get(&path).await;
     assert_eq!((&unlinked["allForms"], &unlinked["formIds"]), (&json!(false), &json!([])));
 
@@ -233,7 +233,7 @@ async fn a_webhook_covers_all_forms_only_until_its_first_link() {
     let (path, created) = owner.webhook(json!({"url": "https://example.com/hook", "formIds": [form]})).await;
     assert_eq!((&created["allForms"], &created["formIds"]), (&json!(false), &json!([form])));
     let form_path = format!("/api/forms/{form}");
-    assert_eq!(owner.ask(Method::DELETE, &form_path, Value::Null).await.0, StatusCode::OK);
+    assert_eq!(owner.call(Method::DELETE, &form_path, Value::Null).await.0, StatusCode::OK);
     assert_eq!(owner.get(&path).await["allForms"], false);
 
     let (_, created) = owner.webhook(json!({"url": "https://example.com/hook", "formIds": []})).await;
@@ -251,9 +251,9 @@ async fn an_automatically_deactivated_webhook_shows_the_reason_until_reactivated
     let read = owner.get(&path).await;
     assert_eq!((&read["isActive"], &read["deactivatedReason"]), (&json!(false), &json!("failing")));
     assert!(read["deactivatedAt"].is_string() && read["failingSince"].is_string(), "{read}");
-    owner.ask(Method::PATCH, &path, json!({"description": "x"})).await;
+    owner.call(Method::PATCH, &path, json!({"description": "x"})).await;
     assert_eq!(owner.get(&path).await["deactivatedReason"], "failing");
-    let (_, on) = owner.ask(Method::PATCH, &path, json!({"isActive": true})).await;
+    let (_, on) = owner.call(Method::PATCH, &path, json!({"isActive": true})).await;
     for member in ["deactivatedReason", "deactivatedAt", "failingSince"] {
         assert!(on[member].is_null(), "{on}");
     }
@@ -271,7 +271,7 @@ async fn a_rotated_secret_is_shown_once_and_the_old_one_signs_until_its_ttl() {
             response["previousSecretUntil"].as_str().unwrap().parse().unwrap();
         (until - service::Clock::system().now()).num_minutes() / 60
     };
-    let (status, rotated) = owner.ask(Method::POST, &rotate, Value::Null).await;
+    let (status, rotated) = owner.call(Method::POST, &rotate, Value::Null).await;
     assert_eq!(status, StatusCode::OK, "{rotated}");
     assert!(rotated["secret"].as_str().unwrap().starts_with("whsec_"));
     assert_ne!(rotated["secret"], created["secret"]);
@@ -279,13 +279,13 @@ async fn a_rotated_secret_is_shown_once_and_the_old_one_signs_until_its_ttl() {
     assert_eq!(owner.get(&path).await["previousSecretUntil"], rotated["previousSecretUntil"]);
     assert!(owner.get(&path).await["secret"].is_null());
 
-    let (_, week) = owner.ask(Method::POST, &rotate, json!({"keepPreviousForSeconds": 604_800.0})).await;
+    let (_, week) = owner.call(Method::POST, &rotate, json!({"keepPreviousForSeconds": 604_800.0})).await;
     assert_eq!(hours_left(&week), 167);
-    let (_, leaked) = owner.ask(Method::POST, &rotate, json!({"keepPreviousForSeconds": 0})).await;
+    let (_, leaked) = owner.call(Method::POST, &rotate, json!({"keepPreviousForSeconds": 0})).await;
     assert!(leaked["previousSecretUntil"].is_null());
     for wrong in [-1, 604_801] {
         let (status, problem) =
-            owner.ask(Method::POST, &rotate, json!({"keepPreviousForSeconds": wrong})).await;
+            owner.call(Method::POST, &rotate, json!({"keepPreviousForSeconds": wrong})).await;
         assert_eq!(
             (status, &problem["fieldErrors"][0]["field"]),
             (StatusCode::BAD_REQUEST, &json!("keepPreviousForSeconds"))
@@ -298,7 +298,7 @@ async fn webhook_urls_and_secrets_are_stored_encrypted() {
     let owner = Owner::new(&[]).await;
     let (path, created) =
         owner.webhook(json!({"url": "https://hooks.slack.com/services/T/B/very-secret"})).await;
-    let (_, rotated) = owner.ask(Method::POST, &format!("{path}/rotate-secret"), Value::Null).await;
+    let (_, rotated) = owner.call(Method::POST, &format!("{path}/rotate-secret"), Value::Null).await;
     let secrets =
         [&created["secret"], &rotated["secret"]].map(|secret| secret.as_str().unwrap()[6..].to_owned());
     for text in ["very-secret", "hooks.slack.com", &secrets[0], &secrets[1]] {
