@@ -30,12 +30,12 @@ async fn a_visitor_without_an_account_gets_a_claimed_one_with_a_site() {
 async fn concurrent_requests_create_one_first_account() {
     let fixture = Fixture::start().await;
     let browser = fixture.signed_in("ada").await;
-    let mut asking = JoinSet::new();
+    let mut requests = JoinSet::new();
     for _ in 0..10 {
         let mut browser = browser.clone();
-        asking.spawn(async move { browser.post("/account/new", &[]).await.status });
+        requests.spawn(async move { browser.post("/account/new", &[]).await.status });
     }
-    assert_eq!(asking.join_all().await, [StatusCode::SEE_OTHER; 10]);
+    assert_eq!(requests.join_all().await, [StatusCode::SEE_OTHER; 10]);
     assert_eq!(fixture.texts("select a::text from accounts a").await.len(), 1);
 }
 
@@ -53,13 +53,13 @@ async fn a_visitor_switches_only_among_own_accounts() {
     assert_eq!(switched.header("location"), "/account");
     assert_eq!(current(&mut ada).await, own[0]);
 
-    let mut eve = fixture.signed_in("eve").await;
-    eve.post("/account/new", &[]).await;
-    let hers = current(&mut eve).await;
+    let mut other_visitor = fixture.signed_in("eve").await;
+    other_visitor.post("/account/new", &[]).await;
+    let other_account = current(&mut other_visitor).await;
     for wrong in [own[1].as_str(), "00000000-0000-0000-0000-000000000000", "garbage", ""] {
-        let response = eve.post("/account/switch", &[("account", wrong)]).await;
+        let response = other_visitor.post("/account/switch", &[("account", wrong)]).await;
         assert_eq!(response.status, StatusCode::NOT_FOUND, "{wrong}");
-        assert_eq!(current(&mut eve).await, hers);
+        assert_eq!(current(&mut other_visitor).await, other_account);
     }
 }
 
@@ -89,13 +89,13 @@ async fn a_session_survives_the_deletion_of_its_account() {
         let trial = fixture.trial().await;
         browser.post(&trial.path, &[]).await;
     }
-    let gone = current(&mut browser).await;
-    fixture.execute(&format!("delete from accounts where id = '{gone}'")).await;
+    let deleted = current(&mut browser).await;
+    fixture.execute(&format!("delete from accounts where id = '{deleted}'")).await;
     let page = browser.get("/account").await.text;
-    assert!(page.contains("Your current account no longer exists") && !page.contains(&gone), "{page}");
-    let left = fixture.texts("select account_id::text from identity_accounts").await;
-    browser.post("/account/switch", &[("account", &left[0])]).await;
-    assert_eq!(current(&mut browser).await, left[0]);
+    assert!(page.contains("Your current account no longer exists") && !page.contains(&deleted), "{page}");
+    let remaining = fixture.texts("select account_id::text from identity_accounts").await;
+    browser.post("/account/switch", &[("account", &remaining[0])]).await;
+    assert_eq!(current(&mut browser).await, remaining[0]);
 }
 
 #[tokio::test]

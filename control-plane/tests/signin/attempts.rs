@@ -17,10 +17,10 @@ fn assert_not_signed_in(response: &BrowserResponse, browser: &Browser) {
 async fn signing_in_returns_to_the_requested_path() {
     let fixture = Fixture::start().await;
     let mut browser = fixture.browser();
-    let back = browser.sign_in("a", &fixture.a, "ada", "/claim/abc?x=y").await;
-    assert_eq!((back.status, back.header("location")), (StatusCode::SEE_OTHER, "/claim/abc?x=y"));
-    assert_eq!(back.header("referrer-policy"), "no-referrer");
-    let cookie = back.header("set-cookie");
+    let response = browser.sign_in("a", &fixture.a, "ada", "/claim/abc?x=y").await;
+    assert_eq!((response.status, response.header("location")), (StatusCode::SEE_OTHER, "/claim/abc?x=y"));
+    assert_eq!(response.header("referrer-policy"), "no-referrer");
+    let cookie = response.header("set-cookie");
     assert!(cookie.starts_with("session=") && cookie.ends_with("; HttpOnly; SameSite=Lax"), "{cookie}");
     assert!(browser.is_signed_in().await);
 }
@@ -30,8 +30,8 @@ async fn the_return_path_never_leads_to_another_host() {
     let fixture = Fixture::start().await;
     for elsewhere in ["//evil.test", "https://evil.test/", "/\\evil.test", "/\t/evil.test"] {
         let mut browser = fixture.browser();
-        let back = browser.sign_in("a", &fixture.a, "ada", elsewhere).await;
-        assert_eq!(back.header("location"), "/account", "{elsewhere:?}");
+        let response = browser.sign_in("a", &fixture.a, "ada", elsewhere).await;
+        assert_eq!(response.header("location"), "/account", "{elsewhere:?}");
     }
 }
 
@@ -64,11 +64,11 @@ async fn a_reused_code_under_a_new_state_is_rejected() {
     let mut browser = fixture.browser();
     let first = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
     browser.call_callback("a", &first).await;
-    let mut thief = fixture.browser();
-    let second = fixture.a.approve(&thief.begin("a", "/account").await, "eve");
-    let replayed = thief.call_callback("a", &second.replace("code-2", "code-1")).await;
+    let mut second_browser = fixture.browser();
+    let second = fixture.a.approve(&second_browser.begin("a", "/account").await, "eve");
+    let replayed = second_browser.call_callback("a", &second.replace("code-2", "code-1")).await;
     assert_eq!(replayed.status, StatusCode::BAD_REQUEST, "{}", replayed.text);
-    assert!(!thief.is_signed_in().await);
+    assert!(!second_browser.is_signed_in().await);
 }
 
 #[tokio::test]
@@ -124,14 +124,15 @@ async fn a_callback_of_another_provider_is_rejected() {
 async fn a_cancelled_sign_in_can_be_retried() {
     let fixture = Fixture::start().await;
     let mut browser = fixture.browser();
-    let way_out = browser.begin("a", "/claim/abc").await;
-    let state = way_out.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
-    let back = browser.call_callback("a", &format!("error=access_denied&state={state}")).await;
-    assert_eq!(back.status, StatusCode::BAD_REQUEST);
+    let provider_url = browser.begin("a", "/claim/abc").await;
+    let state = provider_url.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
+    let response = browser.call_callback("a", &format!("error=access_denied&state={state}")).await;
+    assert_eq!(response.status, StatusCode::BAD_REQUEST);
     assert!(
-        back.text.contains("<h1>You are not signed in</h1>") && back.text.contains("returnTo=%2Fclaim%2Fabc"),
+        response.text.contains("<h1>You are not signed in</h1>")
+            && response.text.contains("returnTo=%2Fclaim%2Fabc"),
         "{}",
-        back.text
+        response.text
     );
 }
 
@@ -185,17 +186,17 @@ async fn an_unavailable_provider_is_reported() {
 async fn stored_attempts_are_encrypted_and_deleted() {
     let fixture = Fixture::start().await;
     let mut browser = fixture.browser();
-    let way_out = browser.begin("a", "/claim/a-secret-token").await;
+    let provider_url = browser.begin("a", "/claim/a-secret-token").await;
     let stored = "select s::text from sign_ins s";
     let rows = fixture.texts(stored).await;
     assert_eq!(rows.len(), 1);
-    let given = way_out.query_pairs().filter(|(name, _)| name == "state" || name == "nonce");
-    for secret in given
+    let query_secrets = provider_url.query_pairs().filter(|(name, _)| name == "state" || name == "nonce");
+    for secret in query_secrets
         .map(|(_, value)| value.into_owned())
         .chain(["a-secret-token".to_owned(), browser.cookies["signin"].clone()])
     {
-        let spelled = secret.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
-        assert!(!rows[0].contains(&secret) && !rows[0].contains(&spelled), "{secret}");
+        let hex = secret.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+        assert!(!rows[0].contains(&secret) && !rows[0].contains(&hex), "{secret}");
     }
     fixture.later(TimeDelta::hours(1));
     fixture.browser().begin("a", "/account").await;

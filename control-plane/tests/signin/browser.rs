@@ -133,8 +133,8 @@ impl Browser {
         subject: &str,
         return_to: &str,
     ) -> BrowserResponse {
-        let way_out = self.begin(name, return_to).await;
-        let params = provider.approve(&way_out, subject);
+        let provider_url = self.begin(name, return_to).await;
+        let params = provider.approve(&provider_url, subject);
         self.call_callback(name, &params).await
     }
 

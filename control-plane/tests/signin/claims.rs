@@ -19,8 +19,8 @@ async fn a_claimed_trial_is_permanent_and_its_key_keeps_working() {
     let page = browser.get(&trial.path).await;
     assert_eq!(page.status, StatusCode::OK);
     assert!(page.text.contains("Sign in to claim") && !page.text.contains("<form"), "{}", page.text);
-    let back = browser.sign_in("a", &fixture.a, "ada", &trial.path).await;
-    assert_eq!(back.header("location"), trial.path);
+    let response = browser.sign_in("a", &fixture.a, "ada", &trial.path).await;
+    assert_eq!(response.header("location"), trial.path);
     let page = browser.get(&trial.path).await.text;
     assert!(page.contains(&trial.key[.."st_trial_".len() + 4]) && !page.contains(&trial.key), "{page}");
 
@@ -117,8 +117,8 @@ async fn claiming_requires_a_session() {
     let trial = fixture.trial().await;
     let response = fixture.browser().post(&trial.path, &[]).await;
     assert_eq!(response.status, StatusCode::SEE_OTHER);
-    let back = trial.path.replace('/', "%2F");
-    assert_eq!(response.header("location"), format!("/login?returnTo={back}"));
+    let return_to = trial.path.replace('/', "%2F");
+    assert_eq!(response.header("location"), format!("/login?returnTo={return_to}"));
     let (_, account) = fixture.account(&trial.key).await;
     assert_eq!(account["_meta"]["claimed"], false);
 }

@@ -54,8 +54,8 @@ impl Fixture {
     /// A browser signed in as `subject` at provider `a`.
     pub(crate) async fn signed_in(&self, subject: &str) -> Browser {
         let mut browser = self.browser();
-        let back = browser.sign_in("a", &self.a, subject, "/account").await;
-        assert_eq!(back.status, StatusCode::SEE_OTHER, "{}", back.text);
+        let response = browser.sign_in("a", &self.a, subject, "/account").await;
+        assert_eq!(response.status, StatusCode::SEE_OTHER, "{}", response.text);
         browser
     }
 

@@ -16,8 +16,9 @@ use tokio::net::TcpListener;
 
 use crate::fixture::Fixture;
 
+/// A scripted GitHub with one user.
 #[derive(Clone, Default)]
-struct Fake {
+struct FakeGithub {
     user: Arc<Mutex<Value>>,
     challenge: Arc<Mutex<String>>,
 }
@@ -26,7 +27,7 @@ fn answer(body: &Value) -> Response {
     ([("content-type", "application/json; charset=utf-8")], body.to_string()).into_response()
 }
 
-async fn exchange(State(fake): State<Fake>, form: Bytes) -> Response {
+async fn exchange(State(fake): State<FakeGithub>, form: Bytes) -> Response {
     let request: BTreeMap<_, _> = form_urlencoded::parse(&form).into_owned().collect();
     let hashed = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&request["code_verifier"]));
     let known =
@@ -40,7 +41,7 @@ async fn exchange(State(fake): State<Fake>, form: Bytes) -> Response {
     answer(&json!({ "error": "bad_verification_code", "error_description": "The code is incorrect." }))
 }
 
-async fn user(State(fake): State<Fake>, headers: HeaderMap) -> Response {
+async fn user(State(fake): State<FakeGithub>, headers: HeaderMap) -> Response {
     if headers["authorization"] != "Bearer let-me-see" || !headers.contains_key("user-agent") {
         return StatusCode::UNAUTHORIZED.into_response();
     }
@@ -54,10 +55,10 @@ async fn emails() -> Response {
     ]))
 }
 
-async fn github() -> (Fixture, Fake) {
+async fn github() -> (Fixture, FakeGithub) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    let fake = Fake::default();
+    let fake = FakeGithub::default();
     *fake.user.lock().unwrap() = json!({"id": 583231, "login": "octocat", "name": null});
     let app = Router::new()
         .route("/login/oauth/access_token", post(exchange))
@@ -76,16 +77,16 @@ async fn github() -> (Fixture, Fake) {
 }
 
 /// Signs in with a code and returns the final page.
-async fn sign_in(fixture: &Fixture, fake: &Fake, code: &str) -> (StatusCode, String) {
+async fn sign_in(fixture: &Fixture, fake: &FakeGithub, code: &str) -> (StatusCode, String) {
     let mut browser = fixture.browser();
-    let way_out = browser.begin("github", "/account").await;
-    assert_eq!(way_out.path(), "/login/oauth/authorize");
-    let request: BTreeMap<_, _> = way_out.query_pairs().into_owned().collect();
+    let provider_url = browser.begin("github", "/account").await;
+    assert_eq!(provider_url.path(), "/login/oauth/authorize");
+    let request: BTreeMap<_, _> = provider_url.query_pairs().into_owned().collect();
     assert_eq!(request["redirect_uri"], "http://localhost:8080/api/auth/oauth/github/callback");
     fake.challenge.lock().unwrap().clone_from(&request["code_challenge"]);
-    let back = browser.call_callback("github", &format!("code={code}&state={}", request["state"])).await;
-    if back.status != StatusCode::SEE_OTHER {
-        return (back.status, back.text);
+    let response = browser.call_callback("github", &format!("code={code}&state={}", request["state"])).await;
+    if response.status != StatusCode::SEE_OTHER {
+        return (response.status, response.text);
     }
     let page = browser.get("/account").await;
     (page.status, page.text)

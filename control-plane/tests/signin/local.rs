@@ -15,8 +15,8 @@ async fn any_e_mail_address_signs_in() {
     assert!(login.contains("Local only, not for production."), "{login}");
     assert!(login.contains("/login/local?returnTo=%2Fclaim%2Fabc"), "{login}");
     let form = [("email", "Ada@example.com"), ("returnTo", "/claim/abc")];
-    let back = browser.post("/login/local", &form).await;
-    assert_eq!((back.status, back.header("location")), (StatusCode::SEE_OTHER, "/claim/abc"));
+    let response = browser.post("/login/local", &form).await;
+    assert_eq!((response.status, response.header("location")), (StatusCode::SEE_OTHER, "/claim/abc"));
     assert!(browser.get("/account").await.text.contains("Ada@example.com"));
     let mut again = fixture.browser();
     again.post("/login/local", &[("email", "ada@EXAMPLE.com"), ("returnTo", "//evil.test")]).await;

@@ -1,6 +1,6 @@
 //! Tests of signing in and claiming, over a real database and with scripted providers.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod accounts;
 mod attempts;

@@ -44,9 +44,10 @@ pub(crate) struct Overrides {
     /// The whole response of the userinfo endpoint.
     pub(crate) user_info: Option<Value>,
     /// Adds `iss` to the callback, and announces it in the metadata.
-    pub(crate) names_itself: bool,
+    pub(crate) announces_issuer: bool,
 }
 
+/// An authorization code that has not been exchanged.
 #[derive(Debug, Clone)]
 struct Code {
     subject: String,
@@ -54,8 +55,9 @@ struct Code {
     challenge: String,
 }
 
+/// The state shared by the clones of a provider.
 #[derive(Debug, Default)]
-struct Inside {
+struct ProviderState {
     overrides: Overrides,
     codes: BTreeMap<String, Code>,
     /// The current signing key.
@@ -67,7 +69,7 @@ struct Inside {
 #[derive(Clone)]
 pub(crate) struct Provider {
     pub(crate) issuer: String,
-    inside: Arc<Mutex<Inside>>,
+    shared: Arc<Mutex<ProviderState>>,
     clock: Clock,
 }
 
@@ -75,7 +77,7 @@ impl Provider {
     pub(crate) async fn start(clock: &Clock) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let issuer = format!("http://{}", listener.local_addr().unwrap());
-        let provider = Self { issuer, inside: Arc::default(), clock: clock.clone() };
+        let provider = Self { issuer, shared: Arc::default(), clock: clock.clone() };
         let app = Router::new()
             .route("/.well-known/openid-configuration", get(describe))
             .route("/keys", get(keys))
@@ -88,17 +90,17 @@ impl Provider {
 
     /// Sets the deviations.
     pub(crate) fn set_overrides(&self, overrides: Overrides) {
-        self.inside.lock().unwrap().overrides = overrides;
+        self.shared.lock().unwrap().overrides = overrides;
     }
 
     /// Rotates the key and publishes only the new one.
     pub(crate) fn rotate_key(&self) {
-        self.inside.lock().unwrap().key += 1;
+        self.shared.lock().unwrap().key += 1;
     }
 
     /// The number of code exchanges.
     pub(crate) fn exchanges(&self) -> usize {
-        self.inside.lock().unwrap().exchanges
+        self.shared.lock().unwrap().exchanges
     }
 
     /// Signs in as `subject` and returns the query of the callback.
@@ -107,21 +109,21 @@ impl Provider {
         assert_eq!((request["response_type"].as_str(), request["client_id"].as_str()), ("code", "us"));
         assert_eq!(request["code_challenge_method"], "S256");
         assert!(request["scope"].split(' ').any(|scope| scope == "openid"));
-        let mut inside = self.inside.lock().unwrap();
-        inside.count += 1;
-        let code = format!("code-{}", inside.count);
+        let mut shared = self.shared.lock().unwrap();
+        shared.count += 1;
+        let code = format!("code-{}", shared.count);
         let (nonce, challenge) = (request["nonce"].clone(), request["code_challenge"].clone());
-        inside.codes.insert(code.clone(), Code { subject: subject.to_owned(), nonce, challenge });
+        shared.codes.insert(code.clone(), Code { subject: subject.to_owned(), nonce, challenge });
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("code", &code).append_pair("state", &request["state"]);
-        if inside.overrides.names_itself {
+        if shared.overrides.announces_issuer {
             query.append_pair("iss", &self.issuer);
         }
         query.finish()
     }
 
-    fn token(&self, inside: &Inside, code: &Code) -> String {
-        let overrides = &inside.overrides;
+    fn token(&self, shared: &ProviderState, code: &Code) -> String {
+        let overrides = &shared.overrides;
         let now = self.clock.now();
         let expires_at = now + overrides.expired_since.map_or(TimeDelta::minutes(5), |since| -since);
         let email = overrides.email.clone().map(EndUserEmail::new);
@@ -140,7 +142,7 @@ impl Provider {
         if let Some(header) = &overrides.header {
             return hmac_signed(header, &claims);
         }
-        let key = key(if overrides.foreign_key { 99 } else { inside.key });
+        let key = key(if overrides.foreign_key { 99 } else { shared.key });
         let signed = CoreIdToken::new(claims, &key, CoreJwsSigningAlgorithm::EdDsa, None, None);
         signed.unwrap().to_string()
     }
@@ -159,8 +161,8 @@ fn hmac_signed(header: &Value, claims: &CoreIdTokenClaims) -> String {
 
 /// An Ed25519 key derived from one number: PKCS #8 is a fixed prefix and 32 bytes.
 fn key(number: u8) -> CoreEdDsaPrivateSigningKey {
-    let beginning = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
-    let der = [beginning.as_slice(), &[number; 32]].concat();
+    let prefix = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+    let der = [prefix.as_slice(), &[number; 32]].concat();
     let pem =
         format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----", BASE64_STANDARD.encode(der));
     let id = JsonWebKeyId::new(format!("key-{number}"));
@@ -173,7 +175,7 @@ fn answer(status: StatusCode, body: &Value) -> Response {
 
 async fn describe(State(provider): State<Provider>) -> Response {
     let at = |path: &str| format!("{}{path}", provider.issuer);
-    let names_itself = provider.inside.lock().unwrap().overrides.names_itself;
+    let announces_issuer = provider.shared.lock().unwrap().overrides.announces_issuer;
     answer(
         StatusCode::OK,
         &json!({
@@ -186,26 +188,26 @@ async fn describe(State(provider): State<Provider>) -> Response {
             "subject_types_supported": ["public"],
             // Includes algorithms that the client must reject.
             "id_token_signing_alg_values_supported": ["EdDSA", "HS256", "none"],
-            "authorization_response_iss_parameter_supported": names_itself,
+            "authorization_response_iss_parameter_supported": announces_issuer,
         }),
     )
 }
 
 async fn keys(State(provider): State<Provider>) -> Response {
-    let number = provider.inside.lock().unwrap().key;
+    let number = provider.shared.lock().unwrap().key;
     answer(StatusCode::OK, &json!({ "keys": [key(number).as_verification_key()] }))
 }
 
 async fn exchange(State(provider): State<Provider>, headers: HeaderMap, form: Bytes) -> Response {
     let request: BTreeMap<_, _> = form_urlencoded::parse(&form).into_owned().collect();
-    let mut inside = provider.inside.lock().unwrap();
-    inside.exchanges += 1;
-    let us = format!("Basic {}", BASE64_STANDARD.encode("us:a-secret-of-ours"));
-    let code = inside.codes.remove(&request["code"]);
+    let mut shared = provider.shared.lock().unwrap();
+    shared.exchanges += 1;
+    let client_credentials = format!("Basic {}", BASE64_STANDARD.encode("us:a-secret-of-ours"));
+    let code = shared.codes.remove(&request["code"]);
     let hashed = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&request["code_verifier"]));
     match code {
-        Some(code) if headers["authorization"] == us.as_str() && code.challenge == hashed => {
-            let id_token = provider.token(&inside, &code);
+        Some(code) if headers["authorization"] == client_credentials.as_str() && code.challenge == hashed => {
+            let id_token = provider.token(&shared, &code);
             let body = json!({ "access_token": "let-me-see", "token_type": "Bearer", "id_token": id_token });
             answer(StatusCode::OK, &body)
         }
@@ -214,7 +216,7 @@ async fn exchange(State(provider): State<Provider>, headers: HeaderMap, form: By
 }
 
 async fn user_info(State(provider): State<Provider>, headers: HeaderMap) -> Response {
-    let received = provider.inside.lock().unwrap().overrides.user_info.clone();
+    let received = provider.shared.lock().unwrap().overrides.user_info.clone();
     match received {
         Some(received) if headers["authorization"] == "Bearer let-me-see" => {
             answer(StatusCode::OK, &received)

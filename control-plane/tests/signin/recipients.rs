@@ -105,5 +105,5 @@ async fn confirmation_mails_are_rate_limited_per_account_and_address() {
     }
     assert_eq!(fixture.texts(RECIPIENTS).await, ["a@example.com asked", "b@example.com asked"]);
     let forms = call(&fixture, &other, Method::GET, "/api/forms", &Value::Null).await.1;
-    assert_eq!(forms["forms"], json!([]), "and the form is not made");
+    assert_eq!(forms["forms"], json!([]), "and no form is created");
 }

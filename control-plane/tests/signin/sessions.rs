@@ -49,19 +49,19 @@ async fn use_is_recorded_at_most_once_a_minute() {
 async fn a_sign_in_invalidates_the_previous_token() {
     let fixture = Fixture::start().await;
     let mut attacker = fixture.signed_in("eve").await;
-    let planted = attacker.cookies["session"].clone();
+    let fixed_token = attacker.cookies["session"].clone();
     let mut victim = fixture.browser();
-    victim.cookies.insert("session".to_owned(), planted.clone());
+    victim.cookies.insert("session".to_owned(), fixed_token.clone());
     victim.sign_in("a", &fixture.a, "ada", "/account").await;
-    assert_ne!(victim.cookies["session"], planted);
+    assert_ne!(victim.cookies["session"], fixed_token);
     assert!(!attacker.is_signed_in().await, "and the previous session has ended");
 
-    let invented = "x".repeat(43);
+    let unknown_token = "x".repeat(43);
     let mut victim = fixture.browser();
-    victim.cookies.insert("session".to_owned(), invented.clone());
+    victim.cookies.insert("session".to_owned(), unknown_token.clone());
     assert!(!victim.is_signed_in().await);
     victim.sign_in("a", &fixture.a, "ada", "/account").await;
-    assert_ne!(victim.cookies["session"], invented);
+    assert_ne!(victim.cookies["session"], unknown_token);
 }
 
 #[tokio::test]
@@ -98,8 +98,8 @@ async fn stored_hashes_do_not_authenticate() {
     let browser = fixture.signed_in("ada").await;
     let token = &browser.cookies["session"];
     let row = &fixture.texts("select s::text from sessions s").await[0];
-    let spelled: String = token.bytes().map(|byte| format!("{byte:02x}")).collect();
-    assert!(!row.contains(token) && !row.contains(&spelled), "{row}");
+    let hex: String = token.bytes().map(|byte| format!("{byte:02x}")).collect();
+    assert!(!row.contains(token) && !row.contains(&hex), "{row}");
 }
 
 #[tokio::test]

@@ -18,8 +18,8 @@ async fn google_and_github_need_only_id_and_secret() {
     let mut browser = fixture.browser();
     let page = browser.get("/login").await.text;
     assert!(page.contains("Continue with Google") && page.contains("Continue with GitHub"), "{page}");
-    let way_out = browser.begin("github", "/account").await;
-    assert!(way_out.as_str().starts_with("https://github.com/login/oauth/authorize?"), "{way_out}");
+    let provider_url = browser.begin("github", "/account").await;
+    assert!(provider_url.as_str().starts_with("https://github.com/login/oauth/authorize?"), "{provider_url}");
 }
 
 #[tokio::test]

@@ -9,9 +9,9 @@ use crate::provider::Overrides;
 
 async fn assert_rejected(fixture: &Fixture, what: &str) {
     let mut browser = fixture.browser();
-    let back = browser.sign_in("a", &fixture.a, "ada", "/account").await;
-    assert_eq!(back.status, StatusCode::BAD_REQUEST, "{what}: {}", back.text);
-    assert!(back.text.contains("could not be verified"), "{what}: {}", back.text);
+    let response = browser.sign_in("a", &fixture.a, "ada", "/account").await;
+    assert_eq!(response.status, StatusCode::BAD_REQUEST, "{what}: {}", response.text);
+    assert!(response.text.contains("could not be verified"), "{what}: {}", response.text);
     assert!(!browser.is_signed_in().await, "{what}");
 }
 
@@ -40,20 +40,20 @@ async fn a_callback_of_another_issuer_exchanges_no_code() {
     let fixture = Fixture::start().await;
     let mut browser = fixture.browser();
     let params = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
-    let back = browser.call_callback("a", &format!("{params}&iss={}", fixture.b.issuer)).await;
-    assert_eq!((back.status, fixture.a.exchanges()), (StatusCode::BAD_REQUEST, 0), "{}", back.text);
+    let response = browser.call_callback("a", &format!("{params}&iss={}", fixture.b.issuer)).await;
+    assert_eq!((response.status, fixture.a.exchanges()), (StatusCode::BAD_REQUEST, 0), "{}", response.text);
 }
 
 #[tokio::test]
 async fn a_promised_issuer_parameter_is_required() {
     let fixture = Fixture::start().await;
-    fixture.a.set_overrides(Overrides { names_itself: true, ..Overrides::default() });
+    fixture.a.set_overrides(Overrides { announces_issuer: true, ..Overrides::default() });
     assert!(fixture.signed_in("ada").await.is_signed_in().await);
     let mut browser = fixture.browser();
     let params = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
-    let nameless = params.split("&iss=").next().unwrap();
-    let back = browser.call_callback("a", nameless).await;
-    assert_eq!((back.status, fixture.a.exchanges()), (StatusCode::BAD_REQUEST, 1), "{}", back.text);
+    let without_issuer = params.split("&iss=").next().unwrap();
+    let response = browser.call_callback("a", without_issuer).await;
+    assert_eq!((response.status, fixture.a.exchanges()), (StatusCode::BAD_REQUEST, 1), "{}", response.text);
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn a_malformed_subject_is_rejected() {
     let fixture = Fixture::start().await;
     for subject in ["", "a\0b", &"s".repeat(256)] {
         let mut browser = fixture.browser();
-        let back = browser.sign_in("a", &fixture.a, subject, "/account").await;
-        assert_eq!(back.status, StatusCode::BAD_REQUEST, "{subject:?}");
+        let response = browser.sign_in("a", &fixture.a, subject, "/account").await;
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{subject:?}");
     }
 }
