@@ -4,9 +4,9 @@ use crate::harness::Api;
 
 /// Every table with a digest of its rows. Excludes the last use of keys and sessions, which every call records, and
 /// the outbox, which is emptied in the background.
-const LOOK: &str = "
+const TAKE_SNAPSHOT: &str = "
     create schema if not exists watched;
-    create or replace function watched.look() returns table (name text, digest text) language plpgsql as $$
+    create or replace function watched.digests() returns table (name text, digest text) language plpgsql as $$
     declare
         at text;
     begin
@@ -20,7 +20,7 @@ const LOOK: &str = "
         end loop;
     end $$;
     drop table if exists watched.before;
-    create table watched.before as select * from watched.look()";
+    create table watched.before as select * from watched.digests()";
 
 const COMPARE: &str = "
     do $$
@@ -28,7 +28,7 @@ const COMPARE: &str = "
         changed text;
     begin
         select string_agg(name, ', ') into changed
-        from watched.look() now join watched.before using (name) where now.digest <> before.digest;
+        from watched.digests() now join watched.before using (name) where now.digest <> before.digest;
         if changed is not null then raise exception 'rows have changed in: %', changed; end if;
     end $$";
 
@@ -38,7 +38,7 @@ pub(crate) struct Snapshot<'a>(&'a Api);
 impl<'a> Snapshot<'a> {
     /// Takes a snapshot.
     pub(crate) async fn take(api: &'a Api) -> Self {
-        api.execute(LOOK).await.unwrap();
+        api.execute(TAKE_SNAPSHOT).await.unwrap();
         Self(api)
     }
 
@@ -56,6 +56,6 @@ async fn a_change_of_one_row_is_detected() {
     api.account_of(&key).await;
     assert_eq!(before.check().await, Ok(()));
     api.execute("update accounts set timezone = 'Europe/Berlin'").await.unwrap();
-    let noticed = before.check().await.unwrap_err();
-    assert!(noticed.contains("rows have changed in: accounts"), "{noticed}");
+    let error = before.check().await.unwrap_err();
+    assert!(error.contains("rows have changed in: accounts"), "{error}");
 }

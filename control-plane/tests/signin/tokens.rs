@@ -7,12 +7,12 @@ use serde_json::json;
 use crate::fixture::Fixture;
 use crate::provider::Overrides;
 
-async fn assert_rejected(fixture: &Fixture, what: &str) {
+async fn assert_rejected(fixture: &Fixture, context: &str) {
     let mut browser = fixture.browser();
     let response = browser.sign_in("a", &fixture.a, "ada", "/account").await;
-    assert_eq!(response.status, StatusCode::BAD_REQUEST, "{what}: {}", response.text);
-    assert!(response.text.contains("could not be verified"), "{what}: {}", response.text);
-    assert!(!browser.is_signed_in().await, "{what}");
+    assert_eq!(response.status, StatusCode::BAD_REQUEST, "{context}: {}", response.text);
+    assert!(response.text.contains("could not be verified"), "{context}: {}", response.text);
+    assert!(!browser.is_signed_in().await, "{context}");
 }
 
 #[tokio::test]
@@ -27,9 +27,9 @@ async fn a_token_with_a_wrong_issuer_audience_nonce_or_time_is_rejected() {
         ("no signature", Overrides { header: Some(json!({"alg": "none"})), ..Overrides::default() }),
         ("the client's secret", Overrides { header: Some(json!({"alg": "HS256"})), ..Overrides::default() }),
     ];
-    for (what, overrides) in cases {
+    for (context, overrides) in cases {
         fixture.a.set_overrides(overrides);
-        assert_rejected(&fixture, what).await;
+        assert_rejected(&fixture, context).await;
     }
     fixture.a.set_overrides(Overrides::default());
     assert!(fixture.signed_in("ada").await.is_signed_in().await, "and a correct provider is accepted");

@@ -83,8 +83,8 @@ fn limits() -> Vec<Limit> {
     };
     let name = |name: String| json!({"name": name});
     let hook = |bytes: usize| json!({"url": format!("https://a.example/{}", "x".repeat(bytes - 18))});
-    let hears = |count: usize| json!({"url": "https://a.example", "events": vec!["*"; count]});
-    let maps = |count: usize| {
+    let with_events = |count: usize| json!({"url": "https://a.example", "events": vec!["*"; count]});
+    let with_mapping = |count: usize| {
         let mapping: serde_json::Map<_, _> = (0..count).map(|at| (at.to_string(), json!("x"))).collect();
         json!({"url": "https://a.example", "fieldMapping": mapping})
     };
@@ -147,8 +147,8 @@ fn limits() -> Vec<Limit> {
             page(json!({"css": "x".repeat((128 << 10) + 1)})),
         ),
         one("/api/webhooks", "url", hook(2_000), hook(2_001)),
-        one("/api/webhooks", "events", hears(6), hears(7)),
-        one("/api/webhooks", "fieldMapping", maps(200), maps(201)),
+        one("/api/webhooks", "events", with_events(6), with_events(7)),
+        one("/api/webhooks", "fieldMapping", with_mapping(200), with_mapping(201)),
         one(
             "/api/keys",
             "resourceIds.pages",
@@ -177,9 +177,9 @@ async fn values_at_a_limit_are_accepted_and_values_beyond_it_rejected() {
     let limits = limits();
     let before = Snapshot::take(&target.api).await;
     for limit in &limits {
-        let what = format!("{} {}", limit.path, limit.field);
-        let named = assert_rejected(&what, target.post(limit.path, &limit.beyond).await);
-        assert_eq!(named, ("validation_failed".to_owned(), limit.field.to_owned()), "{what}");
+        let context = format!("{} {}", limit.path, limit.field);
+        let named = assert_rejected(&context, target.post(limit.path, &limit.beyond).await);
+        assert_eq!(named, ("validation_failed".to_owned(), limit.field.to_owned()), "{context}");
     }
     assert_eq!(before.check().await, Ok(()));
     for limit in &limits {

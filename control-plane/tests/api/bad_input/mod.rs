@@ -15,7 +15,7 @@ mod limits;
 mod requests;
 mod texts;
 
-use self::requests::{Operation, Wrong};
+use self::requests::{InvalidRequest, Operation};
 use crate::harness::Api;
 use crate::no_side_effects::Snapshot;
 
@@ -61,8 +61,8 @@ impl Target {
 
 /// Asserts a client error and returns its code and first invalid field.
 #[track_caller]
-fn assert_rejected(what: &str, (status, problem): (StatusCode, Value)) -> (String, String) {
-    assert!(status.is_client_error(), "{what}: {status} {problem}");
+fn assert_rejected(context: &str, (status, problem): (StatusCode, Value)) -> (String, String) {
+    assert!(status.is_client_error(), "{context}: {status} {problem}");
     let code = problem["code"].as_str().unwrap().to_owned();
     let field = problem["fieldErrors"][0]["field"].as_str().unwrap_or_default().to_owned();
     (code, field)
@@ -74,26 +74,26 @@ async fn every_input_that_the_document_excludes_is_rejected_without_side_effects
     let before = Snapshot::take(&target.api).await;
     let (mut tried, mut wrong) = (0, Vec::new());
     for operation in requests::operations() {
-        for Wrong { path, query, body, field } in operation.invalid_requests() {
+        for InvalidRequest { path, query, body, field } in operation.invalid_requests() {
             let sent = body.as_ref().map(|body| body.to_string().into_bytes());
             let address = operation.address(path.as_deref(), &query);
-            let what = format!("{} {address} {}", operation.id, body.clone().unwrap_or_default());
-            let what: String = what.chars().take(300).collect();
+            let context = format!("{} {address} {}", operation.id, body.clone().unwrap_or_default());
+            let context: String = context.chars().take(300).collect();
             let answer = target.send(&operation.method, &address, sent).await;
-            if let Some(place) = field.as_deref().and_then(|field| field.strip_prefix("pages[0]")) {
+            if let Some(field_path) = field.as_deref().and_then(|field| field.strip_prefix("pages[0]")) {
                 // An item of a batch is rejected individually, by the same rules.
-                let (result, place) = (&answer.1["results"][0], place.trim_start_matches('.'));
-                let is_told = result["error"].as_str().is_some_and(|error| error.contains(place));
-                if result["status"] != "error" || !is_told {
-                    wrong.push(format!("{what}: {answer:?}, not an error about {place}"));
+                let (result, field_path) = (&answer.1["results"][0], field_path.trim_start_matches('.'));
+                let names_field = result["error"].as_str().is_some_and(|error| error.contains(field_path));
+                if result["status"] != "error" || !names_field {
+                    wrong.push(format!("{context}: {answer:?}, not an error about {field_path}"));
                 }
                 tried += 1;
                 continue;
             }
             let right = field.as_deref().map_or(("not_found", ""), |field| ("validation_failed", field));
-            let (code, named) = assert_rejected(&what, answer);
+            let (code, named) = assert_rejected(&context, answer);
             if right != (code.as_str(), named.as_str()) {
-                wrong.push(format!("{what}: {code} {named}, not {right:?}"));
+                wrong.push(format!("{context}: {code} {named}, not {right:?}"));
             }
             tried += 1;
         }
@@ -132,10 +132,10 @@ async fn every_operation_rejects_a_body_that_is_not_a_json_object() {
     for operation in requests::operations().into_iter().filter(|operation| operation.body.is_some()) {
         for (code, body) in &bodies {
             let shown: String = String::from_utf8_lossy(body).chars().take(80).collect();
-            let what = format!("{} {shown}", operation.id);
+            let context = format!("{} {shown}", operation.id);
             let answer =
                 target.send(&operation.method, &operation.address(None, ""), Some(body.clone())).await;
-            assert_eq!(assert_rejected(&what, answer).0, *code, "{what}");
+            assert_eq!(assert_rejected(&context, answer).0, *code, "{context}");
         }
     }
     assert_eq!(before.check().await, Ok(()));
@@ -170,8 +170,8 @@ async fn a_body_of_another_type_or_above_the_size_limit_is_rejected() {
         let body = format!("{{\"a\":\"{}\"}}", "x".repeat(large));
         let status = send("application/json", body.into_bytes()).await;
         assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "{}", operation.id);
-        let within = format!("{{\"a\":\"{}\"}}", "x".repeat(large - 8));
-        let status = send("application/json; charset=utf-8", within.into_bytes()).await;
+        let allowed = format!("{{\"a\":\"{}\"}}", "x".repeat(large - 8));
+        let status = send("application/json; charset=utf-8", allowed.into_bytes()).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{}: parsed, and rejected for its field", operation.id);
     }
     assert_eq!(before.check().await, Ok(()));

@@ -19,7 +19,7 @@ pub(super) struct Operation {
 }
 
 /// A request with a single error.
-pub(super) struct Wrong {
+pub(super) struct InvalidRequest {
     /// The replacement of the id in the path.
     pub(super) path: Option<String>,
     pub(super) query: String,
@@ -103,23 +103,23 @@ impl Operation {
 
     /// A valid body.
     pub(super) fn valid_body(&self) -> Option<Value> {
-        self.body.as_ref().map(|schema| self.right(schema))
+        self.body.as_ref().map(|schema| self.valid_value(schema))
     }
 
     /// Requests with a single error each.
-    pub(super) fn invalid_requests(&self) -> Vec<Wrong> {
-        let mut wrongs = Vec::new();
+    pub(super) fn invalid_requests(&self) -> Vec<InvalidRequest> {
+        let mut invalid = Vec::new();
         let body = self.valid_body();
         if self.path.contains("{id}") {
             for id in ["x", "0", "%00", "%ff", "..%2f..", "null", &UNKNOWN_ID[1..], &format!("{UNKNOWN_ID}0")]
             {
                 let (path, query) = (Some(id.to_owned()), String::new());
-                wrongs.push(Wrong { path, query, body: body.clone(), field: None });
+                invalid.push(InvalidRequest { path, query, body: body.clone(), field: None });
             }
         }
         let mut in_query = |query: String, field: &str| {
             let field = Some(field.to_owned());
-            wrongs.push(Wrong { path: None, query, body: body.clone(), field });
+            invalid.push(InvalidRequest { path: None, query, body: body.clone(), field });
         };
         for (name, _, schema) in &self.query {
             for value in invalid_texts(schema) {
@@ -131,9 +131,9 @@ impl Operation {
         if !self.query.is_empty() {
             in_query("colour=red".to_owned(), "colour");
         }
-        if let (Some(schema), Some(right)) = (&self.body, body) {
-            for (changed, field) in self.invalid_values(schema, &right, "") {
-                wrongs.push(Wrong {
+        if let (Some(schema), Some(valid)) = (&self.body, body) {
+            for (changed, field) in self.invalid_values(schema, &valid, "") {
+                invalid.push(InvalidRequest {
                     path: None,
                     query: String::new(),
                     body: Some(changed),
@@ -141,11 +141,11 @@ impl Operation {
                 });
             }
         }
-        wrongs
+        invalid
     }
 
     /// A valid value of the schema.
-    fn right(&self, schema: &Value) -> Value {
+    fn valid_value(&self, schema: &Value) -> Value {
         let schema = resolve(&self.document, schema);
         if let Some(one) = schema["enum"].as_array() {
             return one[0].clone();
@@ -155,107 +155,108 @@ impl Operation {
                 let required = schema["required"].as_array().cloned().unwrap_or_default();
                 let member = |name: &Value| {
                     let name = name.as_str().unwrap();
-                    (name.to_owned(), self.right(&schema["properties"][name]))
+                    (name.to_owned(), self.valid_value(&schema["properties"][name]))
                 };
                 Value::Object(required.iter().map(member).collect())
             }
             "array" => {
-                let least = schema["minItems"].as_u64().unwrap_or(1).max(1);
-                json!(vec![self.right(&schema["items"]); least as usize])
+                let minimum = schema["minItems"].as_u64().unwrap_or(1).max(1);
+                json!(vec![self.valid_value(&schema["items"]); minimum as usize])
             }
             "string" => json!(valid_text(&schema)),
-            "integer" | "number" => schema["minimum"].as_i64().map_or(json!(1), |least| json!(least)),
+            "integer" | "number" => schema["minimum"].as_i64().map_or(json!(1), |minimum| json!(minimum)),
             // A schema without a type allows any value.
             _ => json!(true),
         }
     }
 
-    /// Copies of `right` with a single error, each with the path of the error.
-    fn invalid_values(&self, schema: &Value, right: &Value, path: &str) -> Vec<(Value, String)> {
+    /// Copies of `valid` with a single error, each with the path of the error.
+    fn invalid_values(&self, schema: &Value, valid: &Value, path: &str) -> Vec<(Value, String)> {
         let schema = resolve(&self.document, schema);
-        let mut wrongs = Vec::new();
+        let mut invalid = Vec::new();
         let under = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
         match kind(&schema).as_str() {
             "object" => {
                 let members = schema["properties"].as_object().cloned().unwrap_or_else(Map::new);
                 if schema["additionalProperties"] == false {
-                    wrongs.push((with(right, "colour", json!(1)), under("colour")));
+                    invalid.push((with(valid, "colour", json!(1)), under("colour")));
                 }
                 for name in schema["required"].as_array().into_iter().flatten() {
-                    let mut less = right.clone();
+                    let mut less = valid.clone();
                     less.as_object_mut().unwrap().shift_remove(name.as_str().unwrap());
-                    wrongs.push((less, under(name.as_str().unwrap())));
+                    invalid.push((less, under(name.as_str().unwrap())));
                 }
                 for (name, member) in &members {
-                    let value = right.get(name).cloned().unwrap_or_else(|| self.right(member));
-                    for (wrong, place) in self.invalid_values(member, &value, &under(name)) {
-                        wrongs.push((with(right, name, wrong), place));
+                    let value = valid.get(name).cloned().unwrap_or_else(|| self.valid_value(member));
+                    for (wrong, field_path) in self.invalid_values(member, &value, &under(name)) {
+                        invalid.push((with(valid, name, wrong), field_path));
                     }
                 }
-                wrongs.extend([json!("x"), json!(7)].map(|wrong| (wrong, path.to_owned())));
+                invalid.extend([json!("x"), json!(7)].map(|wrong| (wrong, path.to_owned())));
             }
             "array" => {
-                for (wrong, place) in self.invalid_values(&schema["items"], &right[0], &format!("{path}[0]"))
+                for (wrong, field_path) in
+                    self.invalid_values(&schema["items"], &valid[0], &format!("{path}[0]"))
                 {
-                    let mut items = right.clone();
+                    let mut items = valid.clone();
                     items[0] = wrong;
-                    wrongs.push((items, place));
+                    invalid.push((items, field_path));
                 }
                 if schema["minItems"].as_u64() > Some(0) {
-                    wrongs.push((json!([]), path.to_owned()));
+                    invalid.push((json!([]), path.to_owned()));
                 }
                 if let Some(most) = schema["maxItems"].as_u64() {
-                    wrongs.push((json!(vec![right[0].clone(); most as usize + 1]), path.to_owned()));
+                    invalid.push((json!(vec![valid[0].clone(); most as usize + 1]), path.to_owned()));
                 }
-                wrongs.extend([json!("x"), json!({})].map(|wrong| (wrong, path.to_owned())));
+                invalid.extend([json!("x"), json!({})].map(|wrong| (wrong, path.to_owned())));
             }
             "string" => {
-                wrongs
+                invalid
                     .extend(self.invalid_strings(&schema).into_iter().map(|wrong| (wrong, path.to_owned())));
             }
             "integer" | "number" => {
                 for (limit, step) in [("minimum", -1.0), ("maximum", 1.0)] {
                     if let Some(limit) = schema[limit].as_f64() {
-                        wrongs.push((json!((limit + step) as i64), path.to_owned()));
+                        invalid.push((json!((limit + step) as i64), path.to_owned()));
                     }
                 }
-                wrongs.extend([json!("1"), json!(true), json!([])].map(|wrong| (wrong, path.to_owned())));
+                invalid.extend([json!("1"), json!(true), json!([])].map(|wrong| (wrong, path.to_owned())));
                 if kind(&schema) == "integer" {
-                    wrongs.extend([json!(1.5), json!(1e300)].map(|wrong| (wrong, path.to_owned())));
+                    invalid.extend([json!(1.5), json!(1e300)].map(|wrong| (wrong, path.to_owned())));
                 }
             }
             "anything" => {}
-            _ => wrongs.extend([json!("true"), json!(1)].map(|wrong| (wrong, path.to_owned()))),
+            _ => invalid.extend([json!("true"), json!(1)].map(|wrong| (wrong, path.to_owned()))),
         }
         // A body of the wrong type has its own test.
-        wrongs.into_iter().filter(|(_, place)| !place.is_empty()).collect()
+        invalid.into_iter().filter(|(_, field_path)| !field_path.is_empty()).collect()
     }
 
     fn invalid_strings(&self, schema: &Value) -> Vec<Value> {
-        let mut wrongs = vec![json!(7), json!(true), json!(["x"]), json!({"x": "x"})];
+        let mut invalid = vec![json!(7), json!(true), json!(["x"]), json!({"x": "x"})];
         if !schema["type"].is_array() && schema["mayBeNull"] != true {
-            wrongs.push(Value::Null);
+            invalid.push(Value::Null);
         }
         if schema["minLength"].as_u64() > Some(0) {
-            wrongs.push(json!(""));
+            invalid.push(json!(""));
         }
         if let Some(most) = schema["maxLength"].as_u64() {
-            wrongs.push(json!("x".repeat(most as usize + 1)));
+            invalid.push(json!("x".repeat(most as usize + 1)));
         }
         let rule = schema["pattern"].as_str().map(|rule| Regex::new(rule).unwrap());
         if schema["enum"].is_array() || rule.is_some() {
             let words = ["?", "ABC DEF", "x\u{202e}yz"].into_iter();
             let is_wrong = |word: &&str| rule.as_ref().is_none_or(|rule| !rule.is_match(word));
-            wrongs.extend(words.filter(is_wrong).map(|word| json!(word)));
+            invalid.extend(words.filter(is_wrong).map(|word| json!(word)));
         }
         if schema["pattern"] == r"\S" {
-            wrongs.extend([json!("   "), json!("\u{2003}\n\t")]);
+            invalid.extend([json!("   "), json!("\u{2003}\n\t")]);
         }
         if schema["format"].is_string() {
-            wrongs.extend([json!("(?"), json!("\u{1f600} \\")].into_iter().take(1));
+            invalid.extend([json!("(?"), json!("\u{1f600} \\")].into_iter().take(1));
         }
-        wrongs.push(json!("nul\0nul"));
-        wrongs
+        invalid.push(json!("nul\0nul"));
+        invalid
     }
 }
 
@@ -265,10 +266,10 @@ fn kind(schema: &Value) -> String {
     known.unwrap_or("anything").to_owned()
 }
 
-fn with(whole: &Value, name: &str, value: Value) -> Value {
-    let mut whole = whole.clone();
-    whole[name] = value;
-    whole
+fn with(object: &Value, name: &str, value: Value) -> Value {
+    let mut object = object.clone();
+    object[name] = value;
+    object
 }
 
 /// A valid text of the schema.
@@ -293,17 +294,17 @@ fn valid_text(schema: &Value) -> String {
 
 /// Query texts that the schema excludes.
 fn invalid_texts(schema: &Value) -> Vec<&'static str> {
-    let mut wrongs = vec!["%00", "a%00b"];
+    let mut invalid = vec!["%00", "a%00b"];
     match (kind(schema).as_str(), schema["format"].as_str()) {
         ("integer", _) => {
-            wrongs.extend(["", "x", "-1", "1.5", "1e2", "9223372036854775808", "%ff"]);
-            wrongs.extend(Some("0").filter(|_| schema["minimum"].as_i64() > Some(0)));
-            wrongs.extend(Some("101").filter(|_| schema["maximum"].as_i64() == Some(100)));
+            invalid.extend(["", "x", "-1", "1.5", "1e2", "9223372036854775808", "%ff"]);
+            invalid.extend(Some("0").filter(|_| schema["minimum"].as_i64() > Some(0)));
+            invalid.extend(Some("101").filter(|_| schema["maximum"].as_i64() == Some(100)));
         }
-        (_, Some("uuid")) => wrongs.extend(["", "x", "null", "0000", "%f0%9f%98%80"]),
-        (_, Some("cursor")) => wrongs.extend(["", "x", "%ff", "%f0%9f%98%80", "AAAA"]),
-        _ if schema["enum"].is_array() => wrongs.extend(["", "x", "PAGE_VIEWS", "%ff"]),
+        (_, Some("uuid")) => invalid.extend(["", "x", "null", "0000", "%f0%9f%98%80"]),
+        (_, Some("cursor")) => invalid.extend(["", "x", "%ff", "%f0%9f%98%80", "AAAA"]),
+        _ if schema["enum"].is_array() => invalid.extend(["", "x", "PAGE_VIEWS", "%ff"]),
         _ => {}
     }
-    wrongs
+    invalid
 }

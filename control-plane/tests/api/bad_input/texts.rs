@@ -95,9 +95,10 @@ async fn extreme_numbers_and_nesting_are_rejected_in_metadata() {
         &deep(200),
         &deep(50_000),
     ] {
-        let what: String = metadata.chars().take(60).collect();
-        let (code, _) = assert_rejected(&what, target.send("POST", "/api/pages", Some(page(metadata))).await);
-        assert!(["validation_failed", "malformed_json"].contains(&code.as_str()), "{what}: {code}");
+        let context: String = metadata.chars().take(60).collect();
+        let (code, _) =
+            assert_rejected(&context, target.send("POST", "/api/pages", Some(page(metadata))).await);
+        assert!(["validation_failed", "malformed_json"].contains(&code.as_str()), "{context}: {code}");
     }
     assert_eq!(before.check().await, Ok(()));
     let many: serde_json::Map<String, Value> =

@@ -18,7 +18,7 @@ use store::keys::NewKey;
 use crate::harness::{Api, send_to};
 
 /// How long another replica may accept a rotated or revoked key.
-const PROMISE: Duration = Duration::from_secs(1);
+const MAX_PROPAGATION_DELAY: Duration = Duration::from_secs(1);
 
 async fn create_key(api: &Api, key: &str, body: Value) -> (String, String) {
     let (status, answer) = api.send(Method::POST, "/api/keys", Some(key), &body).await;
@@ -31,7 +31,7 @@ async fn status(router: &Router, key: &str) -> StatusCode {
 }
 
 /// Start and end of a call, in ticks of a shared counter.
-struct Called {
+struct CallRecord {
     started: u64,
     ended: u64,
     status: StatusCode,
@@ -49,7 +49,7 @@ async fn during_a_rotation_under_load_exactly_one_secret_works() {
         async move {
             let started = ticks.fetch_add(1, Ordering::SeqCst);
             let status = status(&router, &key).await;
-            Called { started, ended: ticks.fetch_add(1, Ordering::SeqCst), status }
+            CallRecord { started, ended: ticks.fetch_add(1, Ordering::SeqCst), status }
         }
     };
     let mut calls = tokio::task::JoinSet::new();
@@ -60,7 +60,7 @@ async fn during_a_rotation_under_load_exactly_one_secret_works() {
         tokio::spawn(async move {
             let started = ticks.fetch_add(1, Ordering::SeqCst);
             let (status, answer) = send_to(&router, Method::POST, &path, Some(&old), &Value::Null).await;
-            (Called { started, ended: ticks.fetch_add(1, Ordering::SeqCst), status }, answer)
+            (CallRecord { started, ended: ticks.fetch_add(1, Ordering::SeqCst), status }, answer)
         })
     };
     (0..1_000).for_each(|_| drop(calls.spawn(call(old.clone()))));
@@ -99,14 +99,14 @@ async fn during_a_rotation_under_load_exactly_one_secret_works() {
     assert!(meanwhile > 0, "no call was in flight during the rotation");
 }
 
-/// Calls `router` with an invalid key until it is rejected, and fails if it is accepted after the promised time.
-/// Returns how long that took.
+/// Calls `router` with a rotated or revoked key until it is rejected, and fails if it is accepted after the maximum delay.
+/// Returns the delay until the rejection.
 async fn rejected_in_time(router: &Router, key: &str, since: Instant) -> Duration {
     loop {
         let started = since.elapsed();
         match status(router, key).await {
             StatusCode::UNAUTHORIZED => return started,
-            StatusCode::OK => assert!(started < PROMISE, "still accepted after {started:?}"),
+            StatusCode::OK => assert!(started < MAX_PROPAGATION_DELAY, "still accepted after {started:?}"),
             other => panic!("{other}"),
         }
     }
@@ -353,18 +353,22 @@ async fn a_key_is_shown_once_and_never_stored() {
 #[tokio::test]
 async fn a_mistyped_key_is_rejected_without_a_query() {
     let api = Api::start(&[]).await;
-    let blind = api.replica(&["store.url=postgres://unknown@127.0.0.1:1/none"]);
+    let replica = api.replica(&["store.url=postgres://unknown@127.0.0.1:1/none"]);
     let key = keys::make(KeyKind::Live, &[7; 32]);
-    assert_eq!(status(&blind, &key).await, StatusCode::SERVICE_UNAVAILABLE, "a well-formed key is looked up");
+    assert_eq!(
+        status(&replica, &key).await,
+        StatusCode::SERVICE_UNAVAILABLE,
+        "a well-formed key is looked up"
+    );
     for at in ["st_live_".len(), key.len() / 2, key.len() - 1] {
         let letter = if key.as_bytes()[at] == b'a' { "b" } else { "a" };
         let mut mistyped = key.clone();
         mistyped.replace_range(at..=at, letter);
-        assert_eq!(status(&blind, &mistyped).await, StatusCode::UNAUTHORIZED, "{mistyped}");
+        assert_eq!(status(&replica, &mistyped).await, StatusCode::UNAUTHORIZED, "{mistyped}");
     }
     for wrong in [&key[1..], &key[..key.len() - 1], &format!("{key}a"), &key.to_uppercase(), "st_live_", "é"]
     {
-        assert_eq!(status(&blind, wrong).await, StatusCode::UNAUTHORIZED, "{wrong}");
+        assert_eq!(status(&replica, wrong).await, StatusCode::UNAUTHORIZED, "{wrong}");
     }
 }
 
@@ -373,22 +377,22 @@ async fn the_last_use_of_a_key_is_recorded_at_most_once_a_minute() {
     let api = Api::start(&["keys.cache_ttl=1ms"]).await;
     let trial = api.trial().await;
     let (_, key) = create_key(&api, &trial, json!({"label": "K"})).await;
-    let noted = async || {
+    let last_use = async || {
         let (_, listed) = api.send(Method::GET, "/api/keys", Some(&trial), &Value::Null).await;
         listed["keys"][1]["lastUsedAt"].as_str().map(|at| at.parse::<DateTime<Utc>>().unwrap())
     };
-    let used =
+    let call_api =
         async || assert_eq!(api.send(Method::GET, "/api/account", Some(&key), &Value::Null).await.0, 200);
-    assert_eq!(noted().await, None);
+    assert_eq!(last_use().await, None);
     let before = Clock::system().now();
-    used().await;
-    let first = noted().await.unwrap();
+    call_api().await;
+    let first = last_use().await.unwrap();
     assert!((before..=Clock::system().now()).contains(&first));
     for _ in 0..20 {
-        used().await;
+        call_api().await;
     }
-    assert_eq!(noted().await, Some(first), "uses within the minute change nothing");
+    assert_eq!(last_use().await, Some(first), "uses within the minute change nothing");
     api.execute("update api_keys set last_used_at = last_used_at - interval '61 seconds'").await.unwrap();
-    used().await;
-    assert!(noted().await.unwrap() > first, "a minute later it is recorded again");
+    call_api().await;
+    assert!(last_use().await.unwrap() > first, "a minute later it is recorded again");
 }

@@ -17,7 +17,7 @@ use crate::no_side_effects::Snapshot;
 
 /// The permissions of a key in every dimension.
 #[derive(Clone)]
-struct May {
+struct Permissions {
     scopes: ScopeSet,
     restrictions: Restrictions,
     expires_at: Option<DateTime<Utc>>,
@@ -51,17 +51,24 @@ impl Fixture {
         response["id"].as_str().unwrap().parse().unwrap()
     }
 
-    async fn create_key(&self, may: &May) -> (Uuid, String) {
-        self.api.insert_key(self.account_id, may.scopes, may.restrictions.clone(), may.expires_at).await
+    async fn create_key(&self, permissions: &Permissions) -> (Uuid, String) {
+        self.api
+            .insert_key(
+                self.account_id,
+                permissions.scopes,
+                permissions.restrictions.clone(),
+                permissions.expires_at,
+            )
+            .await
     }
 
     /// A key restricted in every dimension, and keys that are each wider in exactly one.
-    fn restricted_and_wider(&self) -> (May, Vec<(&'static str, May)>) {
+    fn restricted_and_wider(&self) -> (Permissions, Vec<(&'static str, Permissions)>) {
         let words = ["keys:*", "pages:read"];
         let in_a_day = Clock::system().now() + TimeDelta::days(1);
         let ids =
             |kind, ids: &[Uuid]| -> BTreeMap<Resource, _> { [(kind, ids.iter().copied().collect())].into() };
-        let restricted = May {
+        let restricted = Permissions {
             scopes: ScopeSet::parse(words).unwrap(),
             restrictions: Restrictions {
                 folder_id: Some(self.folders[0]),
@@ -69,10 +76,13 @@ impl Fixture {
             },
             expires_at: Some(in_a_day),
         };
-        let with_restrictions = |restrictions| May { restrictions, ..restricted.clone() };
+        let with_restrictions = |restrictions| Permissions { restrictions, ..restricted.clone() };
         let own = restricted.restrictions.clone();
         let wider = vec![
-            ("scopes", May { scopes: ScopeSet::parse(["keys:*", "pages:*"]).unwrap(), ..restricted.clone() }),
+            (
+                "scopes",
+                Permissions { scopes: ScopeSet::parse(["keys:*", "pages:*"]).unwrap(), ..restricted.clone() },
+            ),
             (
                 "another folder",
                 with_restrictions(Restrictions { folder_id: Some(self.folders[1]), ..own.clone() }),
@@ -83,8 +93,11 @@ impl Fixture {
                 with_restrictions(Restrictions { ids: ids(Resource::Pages, &self.pages), ..own.clone() }),
             ),
             ("all pages", with_restrictions(Restrictions { ids: BTreeMap::new(), ..own })),
-            ("a later end", May { expires_at: Some(in_a_day + TimeDelta::seconds(1)), ..restricted.clone() }),
-            ("no end", May { expires_at: None, ..restricted.clone() }),
+            (
+                "a later end",
+                Permissions { expires_at: Some(in_a_day + TimeDelta::seconds(1)), ..restricted.clone() },
+            ),
+            ("no end", Permissions { expires_at: None, ..restricted.clone() }),
         ];
         (restricted, wider)
     }
@@ -97,8 +110,8 @@ async fn a_restricted_key_can_not_list_rotate_or_revoke_a_wider_key() {
     let (own_id, key) = fixture.create_key(&restricted).await;
     let (equal, _) = fixture.create_key(&restricted).await;
     let mut others = Vec::new();
-    for (dimension, may) in &wider {
-        others.push((dimension, fixture.create_key(may).await.0));
+    for (dimension, permissions) in &wider {
+        others.push((dimension, fixture.create_key(permissions).await.0));
     }
     let (_, listed) = fixture.api.send(Method::GET, "/api/keys", Some(&key), &Value::Null).await;
     let seen: Vec<&str> =
@@ -170,7 +183,8 @@ async fn a_restricted_key_creates_no_wider_key() {
 async fn a_slug_conflict_names_the_page_only_to_keys_that_can_access_it() {
     let fixture = Fixture::setup().await;
     let restrictions = Restrictions { folder_id: Some(fixture.folders[0]), ..Restrictions::default() };
-    let (_, key) = fixture.create_key(&May { scopes: ScopeSet::FULL, restrictions, expires_at: None }).await;
+    let (_, key) =
+        fixture.create_key(&Permissions { scopes: ScopeSet::FULL, restrictions, expires_at: None }).await;
     for (slug, received) in [("first", json!(fixture.pages[0])), ("second", Value::Null)] {
         let page = json!({"slug": slug, "title": "T", "html": "x"});
         let (status, problem) = fixture.api.send(Method::POST, "/api/pages", Some(&key), &page).await;
