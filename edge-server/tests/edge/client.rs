@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::client::conn::{http1, http2};
+use hyper::client::conn::http2;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -95,13 +95,6 @@ impl Visitor {
         Answer::read(response).await
     }
 
-    /// One connection over HTTP/1.1, for all that is asked.
-    pub(crate) async fn http1(&self) -> Http1 {
-        let (send, connection) = http1::handshake(TokioIo::new(self.connect().await)).await.unwrap();
-        tokio::spawn(connection);
-        Http1(send)
-    }
-
     /// One connection over HTTP/2, whose requests name their host as such requests do.
     pub(crate) async fn http2(&self) -> Http2 {
         let io = TokioIo::new(self.connect().await);
@@ -139,20 +132,6 @@ impl Visitor {
         // The edge may hang up while it is still being talked to.
         let _hung_up = stream.read_to_end(&mut answer).await;
         String::from_utf8_lossy(&answer).into_owned()
-    }
-}
-
-/// A connection over HTTP/1.1.
-pub(crate) struct Http1(http1::SendRequest<Full<Bytes>>);
-
-impl Http1 {
-    pub(crate) async fn get(&mut self, host: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
-        let mut request = Request::builder().uri(path).header("host", host);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        self.0.ready().await.unwrap();
-        Answer::read(self.0.send_request(request.body(Full::default()).unwrap()).await.unwrap()).await
     }
 }
 
