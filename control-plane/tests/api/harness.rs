@@ -89,9 +89,9 @@ impl Api {
         let id = rng.uuid_v7(Clock::system().now());
         let blob = NewBlob { id, sha256: received.name().sha256, size_bytes };
         let mut tx = store::begin(&self.database.db).await.unwrap();
-        let settled = store::blobs::reference_blobs(&mut tx, account_id, &[blob]).await.unwrap();
+        let blobs = store::blobs::reference_blobs(&mut tx, account_id, &[blob]).await.unwrap();
         app.blobs.store(&received).await.unwrap();
-        store::deploys::update_uploaded(&mut tx, account_id, deploy_id, settled[0].id).await.unwrap();
+        store::deploys::update_uploaded(&mut tx, account_id, deploy_id, blobs[0].id).await.unwrap();
         store::commit(tx).await.unwrap();
     }
 

@@ -28,10 +28,10 @@ async fn signing_in_returns_to_the_requested_path() {
 #[tokio::test]
 async fn the_return_path_never_leads_to_another_host() {
     let fixture = Fixture::start().await;
-    for elsewhere in ["//evil.test", "https://evil.test/", "/\\evil.test", "/\t/evil.test"] {
+    for external_url in ["//evil.test", "https://evil.test/", "/\\evil.test", "/\t/evil.test"] {
         let mut browser = fixture.browser();
-        let response = browser.sign_in("a", &fixture.a, "ada", elsewhere).await;
-        assert_eq!(response.header("location"), "/account", "{elsewhere:?}");
+        let response = browser.sign_in("a", &fixture.a, "ada", external_url).await;
+        assert_eq!(response.header("location"), "/account", "{external_url:?}");
     }
 }
 
@@ -200,5 +200,5 @@ async fn stored_attempts_are_encrypted_and_deleted() {
     }
     fixture.later(TimeDelta::hours(1));
     fixture.browser().begin("a", "/account").await;
-    assert_eq!(fixture.texts(stored).await.len(), 1, "the old one is gone");
+    assert_eq!(fixture.texts(stored).await.len(), 1, "the expired attempt is deleted");
 }

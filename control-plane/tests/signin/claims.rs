@@ -143,8 +143,8 @@ async fn selected_keys_are_revoked_with_their_descendants() {
     let page = browser.get(&trial.path).await.text;
     assert!(page.contains("st_live_1234") && !page.contains("st_live_5678"), "{page}");
     let ids = fixture.texts("select id::text from api_keys where label = 'trial' order by created_at").await;
-    let (own, theirs) = (ids[0].as_str(), ids[1].as_str());
-    browser.post(&trial.path, &[("revoke", own), ("revoke", theirs), ("revoke", "garbage")]).await;
+    let (own, foreign) = (ids[0].as_str(), ids[1].as_str());
+    browser.post(&trial.path, &[("revoke", own), ("revoke", foreign), ("revoke", "garbage")]).await;
     assert_eq!(fixture.account(&trial.key).await.0, StatusCode::UNAUTHORIZED);
     assert_eq!(
         fixture.account(&other.key).await.0,

@@ -23,13 +23,13 @@ fn assert_headers(response: &BrowserResponse, referrer: &str) {
 async fn pages_send_their_security_headers() {
     let fixture = Fixture::with(&["signin.local=true"]).await;
     let trial = fixture.trial().await;
-    let mut stranger = fixture.browser();
+    let mut visitor = fixture.browser();
     for path in ["/login", "/claim/nothing", &trial.path, "/api/auth/oauth/google"] {
-        assert_headers(&stranger.get(path).await, "no-referrer");
+        assert_headers(&visitor.get(path).await, "no-referrer");
     }
-    assert_headers(&stranger.post_from(None, "/logout", &[]).await, "no-referrer");
+    assert_headers(&visitor.post_from(None, "/logout", &[]).await, "no-referrer");
     // A form under `no-referrer` would be posted with `Origin: null`.
-    assert_headers(&stranger.get("/login/local").await, "same-origin");
+    assert_headers(&visitor.get("/login/local").await, "same-origin");
     let mut browser = fixture.signed_in("ada").await;
     for path in ["/account", &trial.path] {
         assert_headers(&browser.get(path).await, "same-origin");

@@ -9,7 +9,7 @@ use crate::browser::send;
 use crate::fixture::{BASE, Fixture};
 
 const RECIPIENTS: &str =
-    "select address || ' ' || coalesce(has_agreed::text, 'asked') from mail_recipients order by 1";
+    "select address || ' ' || coalesce(has_agreed::text, 'pending') from mail_recipients order by 1";
 
 async fn call(fixture: &Fixture, key: &str, method: Method, path: &str, body: &Value) -> (u16, Value) {
     let bearer = format!("Bearer {key}");
@@ -48,7 +48,7 @@ async fn an_address_is_confirmed_only_by_its_own_link() {
     let key = fixture.trial().await.key;
     let form = form(&fixture, &key, "Ana@example.com").await.unwrap();
     assert_eq!(is_confirmed(&fixture, &key, &form).await, false);
-    assert_eq!(fixture.texts(RECIPIENTS).await, ["ana@example.com asked"]);
+    assert_eq!(fixture.texts(RECIPIENTS).await, ["ana@example.com pending"]);
     let (link, mut browser) = (link(&fixture).await, fixture.browser());
     let page = browser.get(&link).await;
     assert!(page.text.contains("ana@example.com") && page.text.contains("Yes, mail me"), "{}", page.text);
@@ -67,7 +67,11 @@ async fn an_address_is_confirmed_only_by_its_own_link() {
     assert_eq!(is_confirmed(&fixture, &key, &form).await, false);
     let edit = json!({"notifyEmail": "ana@EXAMPLE.com"});
     assert_eq!(call(&fixture, &key, Method::PUT, &form, &edit).await.0, 200);
-    assert_eq!(fixture.texts(RECIPIENTS).await, ["ana@example.com false"], "and is not asked again");
+    assert_eq!(
+        fixture.texts(RECIPIENTS).await,
+        ["ana@example.com false"],
+        "and gets no second confirmation mail"
+    );
     let cleared = call(&fixture, &key, Method::PUT, &form, &json!({"notifyEmail": null})).await.1;
     assert_eq!(cleared["notifyEmailConfirmed"], Value::Null);
 }
@@ -103,7 +107,7 @@ async fn confirmation_mails_are_rate_limited_per_account_and_address() {
         let (status, problem) = form(&fixture, key, address).await.unwrap_err();
         assert_eq!((status, &problem["code"]), (429, &json!("rate_limited")), "{problem}");
     }
-    assert_eq!(fixture.texts(RECIPIENTS).await, ["a@example.com asked", "b@example.com asked"]);
+    assert_eq!(fixture.texts(RECIPIENTS).await, ["a@example.com pending", "b@example.com pending"]);
     let forms = call(&fixture, &other, Method::GET, "/api/forms", &Value::Null).await.1;
     assert_eq!(forms["forms"], json!([]), "and no form is created");
 }

@@ -50,7 +50,7 @@ async fn a_domain_is_added_repointed_and_removed() {
 
     let used =
         async || call(Method::GET, "/api/account/usage", Value::Null).await.1["usage"]["domains"].clone();
-    assert_eq!(used().await, json!({"used": 1, "limit": 5}), "a refused one is not counted");
+    assert_eq!(used().await, json!({"used": 1, "limit": 5}), "a rejected domain is not counted");
     assert_eq!(call(Method::DELETE, &path, Value::Null).await.0, StatusCode::OK);
     assert_eq!(used().await, json!({"used": 0, "limit": 5}));
     assert_eq!(call(Method::GET, &path, Value::Null).await.0, StatusCode::NOT_FOUND);

@@ -73,15 +73,19 @@ async fn resources_are_moved_in_and_out_independently() {
     assert_eq!(moved["results"][1]["index"], 1);
     assert!(moved["results"][1]["error"].as_str().unwrap().contains("no such page"));
 
-    let whole = fixture.get(&format!("{path}?include=resources")).await;
+    let folder_with_resources = fixture.get(&format!("{path}?include=resources")).await;
     assert_eq!(
-        whole["counts"],
+        folder_with_resources["counts"],
         json!({"forms": 1, "pages": 1, "analytics": 1, "automations": 0, "total": 3})
     );
-    let kinds: Vec<&str> =
-        whole["resources"].as_array().unwrap().iter().map(|one| one["type"].as_str().unwrap()).collect();
+    let kinds: Vec<&str> = folder_with_resources["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["type"].as_str().unwrap())
+        .collect();
     assert_eq!(kinds, ["page", "form", "analytics"], "oldest first");
-    assert_eq!(fixture.get("/api/folders").await["folders"][0]["counts"], whole["counts"]);
+    assert_eq!(fixture.get("/api/folders").await["folders"][0]["counts"], folder_with_resources["counts"]);
     assert!(fixture.get(&path).await.get("resources").is_none(), "only on request");
     for (list, noun) in [("/api/pages", "pages"), ("/api/forms", "forms"), ("/api/analytics/sites", "sites")]
     {

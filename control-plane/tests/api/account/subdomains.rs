@@ -162,20 +162,20 @@ async fn of_twenty_accounts_requesting_one_name_one_gets_it() {
     for _ in 0..20 {
         keys.push(api.trial_on(Plan::Pro).await.0);
     }
-    let mut wanting = tokio::task::JoinSet::new();
+    let mut requests = tokio::task::JoinSet::new();
     for (at, key) in keys.into_iter().enumerate() {
         let api = Arc::clone(&api);
-        wanting.spawn(async move {
+        requests.spawn(async move {
             // Some rename and some create, because names are in two tables.
             if at % 2 == 0 {
-                create(&api, &key, "wanted-one").await
+                create(&api, &key, "popular-one").await
             } else {
-                rename(&api, &key, "wanted-one").await
+                rename(&api, &key, "popular-one").await
             }
         });
     }
-    let responses = wanting.join_all().await;
-    let got = responses.iter().filter(|(status, _)| status.is_success()).count();
-    let refused = responses.iter().filter(|(status, _)| *status == StatusCode::CONFLICT).count();
-    assert_eq!((got, refused), (1, 19), "{responses:?}");
+    let responses = requests.join_all().await;
+    let succeeded = responses.iter().filter(|(status, _)| status.is_success()).count();
+    let rejected = responses.iter().filter(|(status, _)| *status == StatusCode::CONFLICT).count();
+    assert_eq!((succeeded, rejected), (1, 19), "{responses:?}");
 }

@@ -56,13 +56,13 @@ async fn a_new_site_has_a_script_tag_and_settings() {
 #[tokio::test]
 async fn a_deleted_site_disappears_and_its_rows_are_queued_for_purging() {
     let fixture = Fixture::start(&[]).await;
-    let (gone, stored) = (fixture.site("UTC").await, fixture.site("UTC").await);
+    let (deleted, stored) = (fixture.site("UTC").await, fixture.site("UTC").await);
     let now = Clock::system().now();
     let events: Vec<Event> = (0..40_u64)
         .map(|number| Event {
             id: Uuid::from_u128(number.into()),
             account_id: fixture.account_id,
-            site_id: if number % 2 == 0 { gone } else { stored },
+            site_id: if number % 2 == 0 { deleted } else { stored },
             received_at: now - TimeDelta::minutes(1),
             name: "page_view".into(),
             visitor: number,
@@ -71,7 +71,7 @@ async fn a_deleted_site_disappears_and_its_rows_are_queued_for_purging() {
         })
         .collect();
     fixture.store(&events, 100).await;
-    let path = format!("/api/analytics/sites/{gone}");
+    let path = format!("/api/analytics/sites/{deleted}");
     let (_, before) = fixture.send(Method::GET, "/api/account/usage", &Value::Null).await;
     let (status, response) = fixture.send(Method::DELETE, &path, &Value::Null).await;
     assert_eq!((status, &response["deleted"]), (StatusCode::OK, &json!(true)), "{response}");
@@ -79,29 +79,29 @@ async fn a_deleted_site_disappears_and_its_rows_are_queued_for_purging() {
     let used = |usage: &Value| usage["usage"]["projects"]["used"].as_i64().unwrap();
     assert_eq!(used(&after), used(&before) - 1);
 
-    let body = json!({"siteId": gone, "steps": [{"event": "a"}, {"event": "b"}]});
+    let body = json!({"siteId": deleted, "steps": [{"event": "a"}, {"event": "b"}]});
     for (method, path, body) in [
         (Method::GET, path.clone(), Value::Null),
         (Method::DELETE, path, Value::Null),
-        (Method::GET, format!("/api/analytics/query?siteId={gone}"), Value::Null),
-        (Method::GET, format!("/api/analytics/realtime?siteId={gone}"), Value::Null),
-        (Method::GET, format!("/api/analytics/sessions?siteId={gone}"), Value::Null),
+        (Method::GET, format!("/api/analytics/query?siteId={deleted}"), Value::Null),
+        (Method::GET, format!("/api/analytics/realtime?siteId={deleted}"), Value::Null),
+        (Method::GET, format!("/api/analytics/sessions?siteId={deleted}"), Value::Null),
         (Method::POST, "/api/analytics/funnel".to_owned(), body),
-        (Method::POST, "/api/analytics/retention".to_owned(), json!({"siteId": gone})),
+        (Method::POST, "/api/analytics/retention".to_owned(), json!({"siteId": deleted})),
     ] {
         assert_eq!(fixture.send(method, &path, &body).await.0, StatusCode::NOT_FOUND, "{path}");
     }
     let order = format!(
-        "do $$ begin perform from event_purges where site_id = '{gone}' and account_id = '{}';
+        "do $$ begin perform from event_purges where site_id = '{deleted}' and account_id = '{}';
          if not found then raise 'no purge'; end if; end $$",
         fixture.account_id
     );
     fixture.api.execute(&order).await.unwrap();
 
     // Runs the purge as the job would.
-    assert_eq!(rows(&fixture, gone).await, [20, 20, 20]);
-    fixture.warehouse.delete_events(&[], &[gone]).await.unwrap();
-    assert_eq!(rows(&fixture, gone).await, [0, 0, 0]);
+    assert_eq!(rows(&fixture, deleted).await, [20, 20, 20]);
+    fixture.warehouse.delete_events(&[], &[deleted]).await.unwrap();
+    assert_eq!(rows(&fixture, deleted).await, [0, 0, 0]);
     assert_eq!(rows(&fixture, stored).await, [20, 20, 20]);
 }
 

@@ -130,9 +130,9 @@ async fn another_accounts_id_behaves_like_an_unknown_id_everywhere() {
     let (_, first) = other.send("GET", "/api/account/subdomain", None).await;
     let subdomain = first["id"].as_str().unwrap().to_owned();
 
-    let mine = Target { key: target.key, api: other.api };
-    let nothing = "00000000-0000-0000-0000-000000000000";
-    let before = Snapshot::take(&mine.api).await;
+    let caller = Target { key: target.key, api: other.api };
+    let unknown_id = "00000000-0000-0000-0000-000000000000";
+    let before = Snapshot::take(&caller.api).await;
     for (path, body) in [
         ("/api/pages", json!({"slug": "x1", "title": "T", "html": "x", "folderId": folder})),
         ("/api/pages", json!({"slug": "x1", "title": "T", "html": "x", "subdomainId": subdomain})),
@@ -145,13 +145,13 @@ async fn another_accounts_id_behaves_like_an_unknown_id_everywhere() {
         ("/api/keys", json!({"label": "K", "folderId": folder})),
         ("/api/keys", json!({"label": "K", "resourceIds": {"pages": [page]}})),
     ] {
-        let theirs = mine.post(path, &body).await;
+        let response = caller.post(path, &body).await;
         let text = [&folder, &subdomain, &webhook, &form, &page]
             .into_iter()
-            .fold(body.to_string(), |text, id| text.replace(id.as_str(), nothing));
-        let unknown = mine.send("POST", path, Some(text.into_bytes())).await;
-        assert_eq!(theirs.0, StatusCode::NOT_FOUND, "{path} {body}: {}", theirs.1);
-        assert_eq!((theirs.0, &theirs.1["detail"]), (unknown.0, &unknown.1["detail"]), "{path} {body}");
+            .fold(body.to_string(), |text, id| text.replace(id.as_str(), unknown_id));
+        let unknown = caller.send("POST", path, Some(text.into_bytes())).await;
+        assert_eq!(response.0, StatusCode::NOT_FOUND, "{path} {body}: {}", response.1);
+        assert_eq!((response.0, &response.1["detail"]), (unknown.0, &unknown.1["detail"]), "{path} {body}");
     }
     assert_eq!(before.check().await, Ok(()));
 }

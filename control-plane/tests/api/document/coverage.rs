@@ -85,8 +85,8 @@ async fn a_key_with_only_the_endpoints_scope_is_authorized() {
 fn the_list_of_unserved_specified_endpoints_is_exact() {
     let listed: Vec<Value> = serde_json::from_str(include_str!("../endpoints.json")).unwrap();
     let served: Vec<String> = endpoints().iter().map(|one| format!("{} {}", one.method, one.path)).collect();
-    let elsewhere = include_str!("../served_elsewhere.txt").lines();
-    let known: Vec<&str> = served.iter().map(String::as_str).chain(elsewhere).collect();
+    let served_elsewhere = include_str!("../served_elsewhere.txt").lines();
+    let known: Vec<&str> = served.iter().map(String::as_str).chain(served_elsewhere).collect();
     let names = listed
         .iter()
         .map(|one| format!("{} {}", one["method"].as_str().unwrap(), one["path"].as_str().unwrap()));

@@ -200,7 +200,11 @@ async fn an_update_relinks_only_webhooks_that_the_caller_can_access() {
     );
     let (_, emptied) = put(&api, &key, &form_id, &json!({"webhookIds": []})).await;
     assert_eq!(emptied["webhookIds"], json!([]));
-    assert_eq!(read(&api, &key, &outside).await["webhookIds"], json!([shared]), "other forms keep theirs");
+    assert_eq!(
+        read(&api, &key, &outside).await["webhookIds"],
+        json!([shared]),
+        "other forms keep their webhooks"
+    );
     let (_, list) = api.send(Method::GET, "/api/forms", Some(&key), &Value::Null).await;
     assert_eq!(list["forms"][1]["webhookIds"], json!([shared]));
 }
@@ -208,12 +212,12 @@ async fn an_update_relinks_only_webhooks_that_the_caller_can_access() {
 #[tokio::test]
 async fn the_entry_page_must_belong_to_the_account_and_have_a_template() {
     let api = Api::start(&[]).await;
-    let (key, stranger) = (api.trial().await, api.trial().await);
+    let (key, other_key) = (api.trial().await, api.trial().await);
     let id = create(&api, &key, "/api/forms", &form()).await;
     let bare = page(&api, &key, "bare", None).await;
     let (status, problem) = put(&api, &key, &id, &json!({"autoEntryPageId": bare})).await;
     assert_eq!((status, fields(&problem)), (StatusCode::BAD_REQUEST, vec!["autoEntryPageId"]));
-    let foreign = page(&api, &stranger, "foreign", Some("x")).await;
+    let foreign = page(&api, &other_key, "foreign", Some("x")).await;
     for page in [foreign.as_str(), &Uuid::nil().to_string()] {
         let (status, problem) = put(&api, &key, &id, &json!({"autoEntryPageId": page})).await;
         assert_eq!((status, &problem["code"]), (StatusCode::NOT_FOUND, &json!("not_found")));
@@ -232,9 +236,9 @@ async fn the_entry_page_must_belong_to_the_account_and_have_a_template() {
 #[tokio::test]
 async fn updating_another_accounts_form_is_a_404() {
     let api = Api::start(&[]).await;
-    let (key, stranger) = (api.trial().await, api.trial().await);
+    let (key, other_key) = (api.trial().await, api.trial().await);
     let id = create(&api, &key, "/api/forms", &form()).await;
-    assert_eq!(put(&api, &stranger, &id, &json!({"name": "Mine"})).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(put(&api, &other_key, &id, &json!({"name": "Mine"})).await.0, StatusCode::NOT_FOUND);
     let before = read(&api, &key, &id).await["updatedAt"].clone();
     let (_, edited) = put(&api, &key, &id, &json!({"name": "G"})).await;
     let time = |value: &Value| value.as_str().unwrap().parse::<chrono::DateTime<Utc>>().unwrap();

@@ -99,8 +99,8 @@ async fn during_a_rotation_under_load_exactly_one_secret_works() {
     assert!(meanwhile > 0, "no call was in flight during the rotation");
 }
 
-/// Calls `router` with a rotated or revoked key until it is rejected, and fails if it is accepted after the maximum delay.
-/// Returns the delay until the rejection.
+/// Calls `router` with a rotated or revoked key until it is rejected and returns the delay. Fails if the key is
+/// accepted after the maximum delay.
 async fn rejected_in_time(router: &Router, key: &str, since: Instant) -> Duration {
     loop {
         let started = since.elapsed();

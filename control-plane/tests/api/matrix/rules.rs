@@ -16,7 +16,7 @@ pub(super) struct ResponseSummary {
 }
 
 /// The item was rejected, the call succeeded.
-pub(super) const ITEM_REJECTED: &str = "item refused";
+pub(super) const ITEM_REJECTED: &str = "item rejected";
 
 impl ResponseSummary {
     fn rejected(status: u16, code: &str) -> Option<Self> {

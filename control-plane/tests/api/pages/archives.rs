@@ -93,8 +93,8 @@ async fn an_archive_records_the_deleting_key() {
     add(&api, &key, &page, 1).await;
     let cookie = api.sign_in(api.account_of(&key).await).await;
     let headers = [("cookie", cookie), ("origin", "http://localhost:8080".to_owned())];
-    let (status, gone) = api.send_with(Method::DELETE, &page, &headers, &Value::Null).await;
-    assert_eq!(status, StatusCode::OK, "{gone}");
+    let (status, deleted) = api.send_with(Method::DELETE, &page, &headers, &Value::Null).await;
+    assert_eq!(status, StatusCode::OK, "{deleted}");
     assert_eq!(archives(&api, &key).await[0]["deletedBy"], "ana@example.com");
 }
 
@@ -162,10 +162,10 @@ async fn an_archive_is_accessible_to_keys_that_could_access_its_page() {
         let (status, problem) = restore(&api, &restricted, &target, other).await;
         assert_eq!((status, &problem["code"]), (StatusCode::FORBIDDEN, &json!(code)));
     }
-    let stranger = api.trial().await;
-    let theirs = page(&api, &stranger, json!({})).await;
-    assert_eq!(archives(&api, &stranger).await, Vec::<Value>::new());
-    assert_eq!(restore(&api, &stranger, &theirs, &inside).await.0, StatusCode::NOT_FOUND);
+    let other_key = api.trial().await;
+    let other_page = page(&api, &other_key, json!({})).await;
+    assert_eq!(archives(&api, &other_key).await, Vec::<Value>::new());
+    assert_eq!(restore(&api, &other_key, &other_page, &inside).await.0, StatusCode::NOT_FOUND);
     let (status, problem) = restore(&api, &key, &target, &json!({"id": "x"})).await;
     assert_eq!((status, &problem["fieldErrors"][0]["field"]), (StatusCode::BAD_REQUEST, &json!("archiveId")));
 }

@@ -216,8 +216,8 @@ async fn a_restricted_key_writes_its_pages_and_learns_nothing_else() {
         json!([with("inside", json!({"html": "x"})), with("outside", json!({"html": "x"})), page("new")]);
 
     let folder_id = Some(folder["id"].as_str().unwrap().parse().unwrap());
-    let reach = Restrictions { folder_id, ..Restrictions::default() };
-    let (_, of_folder) = api.insert_key(account_id, ScopeSet::FULL, reach, None).await;
+    let restrictions = Restrictions { folder_id, ..Restrictions::default() };
+    let (_, of_folder) = api.insert_key(account_id, ScopeSet::FULL, restrictions, None).await;
     let response = send(&api, &of_folder, json!({"pages": changed, "upsert": true})).await;
     assert_eq!(statuses(&response), ["updated", "error", "created"]);
     let (_, listed) = api.send(Method::GET, "/api/pages", Some(&of_folder), &Value::Null).await;
@@ -227,8 +227,8 @@ async fn a_restricted_key_writes_its_pages_and_learns_nothing_else() {
     assert_eq!(response["results"][1]["existingPageId"], inside["results"][0]["id"]);
 
     let listed = [outside["results"][0]["id"].as_str().unwrap().parse().unwrap()].into();
-    let reach = Restrictions { ids: [(Resource::Pages, listed)].into(), ..Restrictions::default() };
-    let (_, of_list) = api.insert_key(account_id, ScopeSet::FULL, reach, None).await;
+    let restrictions = Restrictions { ids: [(Resource::Pages, listed)].into(), ..Restrictions::default() };
+    let (_, of_list) = api.insert_key(account_id, ScopeSet::FULL, restrictions, None).await;
     let pages = json!([page("inside"), with("outside", json!({"html": "y"})), page("newer")]);
     let response = send(&api, &of_list, json!({"pages": pages, "upsert": true})).await;
     assert_eq!(statuses(&response), ["error", "updated", "error"]);
@@ -250,9 +250,9 @@ fn deletion_statuses(response: &Value) -> Vec<&str> {
 async fn a_batch_deletes_pages_independently_and_archives_their_entries() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
-    let stranger = api.trial().await;
+    let other_key = api.trial().await;
     let created = send(&api, &key, json!({"pages": [page("one"), page("two")]})).await;
-    let theirs = send(&api, &stranger, json!({"pages": [page("one")]})).await;
+    let other_account = send(&api, &other_key, json!({"pages": [page("one")]})).await;
     let [one, two] = [0, 1].map(|at| created["results"][at]["id"].as_str().unwrap().to_owned());
     let path = format!("/api/pages/{one}");
     api.send(Method::PUT, &path, Some(&key), &json!({"entryTemplate": "{{a}}"})).await;
@@ -261,7 +261,7 @@ async fn a_batch_deletes_pages_independently_and_archives_their_entries() {
         let (status, _) = api.send(Method::POST, &format!("{path}/entries"), Some(&key), &entry).await;
         assert_eq!(status, StatusCode::CREATED);
     }
-    let ids = json!({"pageIds": [one, theirs["results"][0]["id"], one, two]});
+    let ids = json!({"pageIds": [one, other_account["results"][0]["id"], one, two]});
     let (status, ends) = api.send(Method::DELETE, BATCH, Some(&key), &ids).await;
     assert_eq!(
         (status, deletion_statuses(&ends)),
@@ -274,6 +274,6 @@ async fn a_batch_deletes_pages_independently_and_archives_their_entries() {
     assert!(ends["results"][1]["error"].as_str().unwrap().contains("no such page"));
     let (_, usage) = api.send(Method::GET, "/api/account/usage", Some(&key), &Value::Null).await;
     assert_eq!(usage["usage"]["projects"]["used"], 0);
-    let (_, listed) = api.send(Method::GET, "/api/pages", Some(&stranger), &Value::Null).await;
+    let (_, listed) = api.send(Method::GET, "/api/pages", Some(&other_key), &Value::Null).await;
     assert_eq!(listed["pages"].as_array().unwrap().len(), 1);
 }

@@ -53,21 +53,21 @@ async fn every_invalid_field_is_named_and_nothing_is_created() {
 #[tokio::test]
 async fn another_accounts_page_is_a_404() {
     let api = Api::start(&[]).await;
-    let (mine, theirs) = (api.trial().await, api.trial().await);
-    let (_, created) = api.send(Method::POST, "/api/pages", Some(&mine), &page("index")).await;
+    let (own_key, other_key) = (api.trial().await, api.trial().await);
+    let (_, created) = api.send(Method::POST, "/api/pages", Some(&own_key), &page("index")).await;
     let path = format!("/api/pages/{}", created["id"].as_str().unwrap());
     let missing = "/api/pages/00000000-0000-0000-0000-000000000000";
     for (method, body) in
         [(Method::GET, Value::Null), (Method::PUT, json!({"title": "stolen"})), (Method::DELETE, Value::Null)]
     {
-        let (status, theirs_answer) = api.send(method.clone(), &path, Some(&theirs), &body).await;
-        let (missing_status, missing_answer) = api.send(method, missing, Some(&theirs), &body).await;
+        let (status, response) = api.send(method.clone(), &path, Some(&other_key), &body).await;
+        let (missing_status, missing_response) = api.send(method, missing, Some(&other_key), &body).await;
         assert_eq!((status, missing_status), (StatusCode::NOT_FOUND, StatusCode::NOT_FOUND));
-        assert_eq!(theirs_answer["detail"], missing_answer["detail"]);
+        assert_eq!(response["detail"], missing_response["detail"]);
     }
-    let (status, stored) = api.send(Method::GET, &path, Some(&mine), &Value::Null).await;
+    let (status, stored) = api.send(Method::GET, &path, Some(&own_key), &Value::Null).await;
     assert_eq!((status, &stored["title"]), (StatusCode::OK, &json!("T")));
-    let (_, listed) = api.send(Method::GET, "/api/pages", Some(&theirs), &Value::Null).await;
+    let (_, listed) = api.send(Method::GET, "/api/pages", Some(&other_key), &Value::Null).await;
     assert_eq!(listed["pages"], json!([]));
 }
 

@@ -39,10 +39,10 @@ async fn entries_are_listed_newest_first_and_deleted_permanently() {
         first["createdAt"].as_str().unwrap()[..19]
     );
 
-    let gone = format!("{path}/{}", first["id"].as_str().unwrap());
-    assert_eq!(api.send(Method::DELETE, &gone, Some(&key), &Value::Null).await.0, StatusCode::OK);
+    let entry_path = format!("{path}/{}", first["id"].as_str().unwrap());
+    assert_eq!(api.send(Method::DELETE, &entry_path, Some(&key), &Value::Null).await.0, StatusCode::OK);
     assert_eq!(list().await["count"], 1);
-    let (status, problem) = api.send(Method::DELETE, &gone, Some(&key), &Value::Null).await;
+    let (status, problem) = api.send(Method::DELETE, &entry_path, Some(&key), &Value::Null).await;
     assert_eq!((status, &problem["code"]), (StatusCode::NOT_FOUND, &json!("not_found")));
 }
 
@@ -114,11 +114,12 @@ async fn concurrent_entries_respect_the_limit_and_a_deletion_frees_one() {
     assert_eq!((&listed["count"], listed["entries"].as_array().unwrap().len()), (&json!(500), 500));
 
     // Of concurrent deletions of an entry one succeeds and frees one slot.
-    let gone = format!("{path}/{}", listed["entries"][0]["id"].as_str().unwrap());
+    let entry_path = format!("{path}/{}", listed["entries"][0]["id"].as_str().unwrap());
     let mut deleting = tokio::task::JoinSet::new();
     for _ in 0..8 {
-        let (api, key, gone) = (Arc::clone(&api), key.clone(), gone.clone());
-        deleting.spawn(async move { api.send(Method::DELETE, &gone, Some(&key), &Value::Null).await.0 });
+        let (api, key, entry_path) = (Arc::clone(&api), key.clone(), entry_path.clone());
+        deleting
+            .spawn(async move { api.send(Method::DELETE, &entry_path, Some(&key), &Value::Null).await.0 });
     }
     let deleted = deleting.join_all().await.into_iter().filter(|status| *status == StatusCode::OK).count();
     assert_eq!(deleted, 1);

@@ -49,7 +49,7 @@ async fn a_rollback_restores_a_version() {
 #[tokio::test]
 async fn a_rollback_requires_a_version_of_the_same_page() {
     let api = Api::start(&[]).await;
-    let (key, stranger) = (api.trial().await, api.trial().await);
+    let (key, other_key) = (api.trial().await, api.trial().await);
     let create = async |key: &str, slug: &str| {
         let body = json!({"slug": slug, "title": "T", "html": "<p>x"});
         let (_, created) = api.send(Method::POST, "/api/pages", Some(key), &body).await;
@@ -57,9 +57,9 @@ async fn a_rollback_requires_a_version_of_the_same_page() {
         let (_, list) = api.send(Method::GET, &format!("{path}/versions"), Some(key), &Value::Null).await;
         (format!("{path}/rollback"), list["versions"][0]["id"].clone())
     };
-    let ((rollback, _), (_, other), (_, theirs)) =
-        (create(&key, "one").await, create(&key, "other").await, create(&stranger, "one").await);
-    for id in [other, theirs, json!("00000000-0000-0000-0000-000000000000")] {
+    let ((rollback, _), (_, other), (_, other_version)) =
+        (create(&key, "one").await, create(&key, "other").await, create(&other_key, "one").await);
+    for id in [other, other_version, json!("00000000-0000-0000-0000-000000000000")] {
         let (status, problem) =
             api.send(Method::POST, &rollback, Some(&key), &json!({"versionId": id})).await;
         assert_eq!((status, &problem["code"]), (StatusCode::NOT_FOUND, &json!("not_found")));

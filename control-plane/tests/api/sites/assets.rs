@@ -49,8 +49,8 @@ async fn bytes_of_an_asset_count_until_its_deletion() {
     let (_, created) = api.send(Method::POST, "/api/pages/assets", Some(&key), &asset(1_000)).await;
     assert_eq!(stored_bytes(&api, &key).await, 1_000);
     let path = format!("/api/pages/assets/{}", created["id"].as_str().unwrap());
-    let (status, gone) = api.send(Method::DELETE, &path, Some(&key), &Value::Null).await;
-    assert_eq!((status, &gone["deleted"]), (StatusCode::OK, &json!(true)));
+    let (status, deleted) = api.send(Method::DELETE, &path, Some(&key), &Value::Null).await;
+    assert_eq!((status, &deleted["deleted"]), (StatusCode::OK, &json!(true)));
     assert_eq!(stored_bytes(&api, &key).await, 0);
     let (status, _) = api.send(Method::DELETE, &path, Some(&key), &Value::Null).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
@@ -148,15 +148,15 @@ async fn deleting_an_asset_during_its_upload_does_not_deadlock() {
         tokio::spawn(async move { send_to(&other, Method::DELETE, &path, Some(&own), &Value::Null).await });
     api.until_lock_wait().await;
     let blob = NewBlob { id: Uuid::from_u128(1), sha256: [1; 32], size_bytes: 3 };
-    let settled = store::blobs::reference_blobs(&mut upload, account_id, &[blob]).await.unwrap();
-    store::assets::update_blob(&mut upload, account_id, id, settled[0].id).await.unwrap();
+    let blobs = store::blobs::reference_blobs(&mut upload, account_id, &[blob]).await.unwrap();
+    store::assets::update_blob(&mut upload, account_id, id, blobs[0].id).await.unwrap();
     store::commit(upload).await.unwrap();
 
     assert_eq!(deletion.await.unwrap().0, StatusCode::OK);
     assert_eq!(stored_bytes(&api, &key).await, 0);
     let mut tx = api.begin().await;
-    let unneeded = store::blobs::lock_unreferenced(&mut tx, Clock::system().now()).await.unwrap();
-    assert_eq!(unneeded.unwrap().sha256, [1; 32], "its bytes are released too");
+    let unreferenced = store::blobs::lock_unreferenced(&mut tx, Clock::system().now()).await.unwrap();
+    assert_eq!(unreferenced.unwrap().sha256, [1; 32], "its bytes are released too");
 }
 
 #[tokio::test]

@@ -57,8 +57,8 @@ async fn an_erased_address_occurs_nowhere() {
     create(&api, &key, "/api/webhooks", hook).await;
 
     // With its effects: an entry, a delivery, outbox rows.
-    let theirs = json!({"mail": "Ana@Example.com", "text": MARKER});
-    let upsert = json!({"externalId": MARKER, "payload": theirs});
+    let payload = json!({"mail": "Ana@Example.com", "text": MARKER});
+    let upsert = json!({"externalId": MARKER, "payload": payload});
     let path = format!("/api/forms/{form}/submissions/upsert");
     let (status, answer) = api.send(Method::PUT, &path, Some(&key), &upsert).await;
     assert!(status.is_success(), "{answer}");

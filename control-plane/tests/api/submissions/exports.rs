@@ -28,7 +28,7 @@ async fn export(api: &Api, key: &str, form: Uuid) -> String {
 }
 
 #[tokio::test]
-async fn each_answer_is_in_its_column_and_no_text_is_a_formula() {
+async fn answers_are_in_their_columns_and_formulas_are_escaped() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let form = form(&api, &key, fields()).await;
@@ -77,7 +77,7 @@ async fn each_answer_is_in_its_column_and_no_text_is_a_formula() {
 }
 
 #[tokio::test]
-async fn an_empty_export_has_a_header_whose_names_are_no_formulas() {
+async fn an_empty_export_has_an_escaped_header() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(Plan::Scale).await;
     let form = form(&api, &key, json!([{"name": "-a", "label": "A", "type": "text"}])).await;
@@ -132,8 +132,8 @@ async fn a_disconnected_or_stalled_client_ends_the_export() {
 
     let response = request_export(&api, &key, form).await;
     until_no_export_runs(&api).await;
-    let broken_off = response.into_body().collect().await;
-    assert!(broken_off.is_err(), "the client can tell that the file is incomplete");
+    let truncated = response.into_body().collect().await;
+    assert!(truncated.is_err(), "the client can tell that the file is incomplete");
     let lines = export(&api, &key, form).await.lines().count();
     assert_eq!(lines, 30_001, "the only permit is free again, and the file is complete");
 }
@@ -160,8 +160,8 @@ async fn an_account_at_its_export_limit_does_not_block_others() {
     assert_eq!(second.status(), StatusCode::TOO_MANY_REQUESTS);
     assert!(second.headers().contains_key("retry-after"));
     let (other, _) = api.trial_on(Plan::Pro).await;
-    let theirs = form(&api, &other, fields()).await;
-    assert_eq!(export(&api, &other, theirs).await.lines().count(), 1);
+    let other_form = form(&api, &other, fields()).await;
+    assert_eq!(export(&api, &other, other_form).await.lines().count(), 1);
     drop(slow);
     until_no_export_runs(&api).await;
     let again = async {

@@ -100,7 +100,7 @@ async fn files_belong_to_their_submission_until_they_are_replaced() {
 #[tokio::test]
 async fn an_invalid_file_id_is_rejected_without_side_effects() {
     let fixture = Fixture::setup().await;
-    let elsewhere = form(&fixture.api, &fixture.key).await;
+    let other_form = form(&fixture.api, &fixture.key).await;
     let taken = fixture.file(fixture.form, "cv").await;
     assert_eq!(fixture.upsert("owner", json!({"cv": taken})).await.0, 201);
     let (_, created) = fixture.upsert("a", json!({"name": "Ana"})).await;
@@ -110,7 +110,7 @@ async fn an_invalid_file_id_is_rejected_without_side_effects() {
         json!("cv.pdf"),
         json!(taken),
         json!(fixture.file(fixture.form, "photo").await),
-        json!(fixture.file(elsewhere, "cv").await),
+        json!(fixture.file(other_form, "cv").await),
     ] {
         let payload = json!({"name": "changed", "cv": wrong});
         for (status, problem) in [

@@ -40,8 +40,9 @@ fn hook() -> Value {
 async fn started(conn: &mut store::Conn, id: Uuid) -> Option<Attempt> {
     let now = Clock::system().now();
     let due = list_due(conn, now).await.unwrap();
-    let rooms: Vec<_> = due.into_iter().map(|webhook_id| ClaimLimit { webhook_id, limit: 100 }).collect();
-    let claimed = claim(conn, &Lease { now, until: now }, &rooms).await.unwrap();
+    let claim_limits: Vec<_> =
+        due.into_iter().map(|webhook_id| ClaimLimit { webhook_id, limit: 100 }).collect();
+    let claimed = claim(conn, &Lease { now, until: now }, &claim_limits).await.unwrap();
     claimed.into_iter().find(|attempt| attempt.delivery_id == id)
 }
 

@@ -64,7 +64,7 @@ fn hook() -> Value {
 #[tokio::test]
 async fn webhook_settings_update_independently_and_null_removes_optional_ones() {
     let owner = Owner::new(&[]).await;
-    let whole = json!({
+    let settings = json!({
         "url": "https://example.com/hook",
         "events": ["submission.created"],
         "description": "D",
@@ -72,10 +72,10 @@ async fn webhook_settings_update_independently_and_null_removes_optional_ones() 
         "template": "telegram",
         "telegramChatId": "-1001234567890",
     });
-    let (path, created) = owner.webhook(whole.clone()).await;
+    let (path, created) = owner.webhook(settings.clone()).await;
     let members = ["url", "events", "description", "fieldMapping", "template", "telegramChatId"];
     for member in members {
-        assert_eq!(created[member], whole[member], "{member}");
+        assert_eq!(created[member], settings[member], "{member}");
     }
     let edits = [
         json!({"url": "https://example.org/other"}),
@@ -89,7 +89,7 @@ async fn webhook_settings_update_independently_and_null_removes_optional_ones() 
         json!({"events": []}),
         json!({}),
     ];
-    let mut expected = whole;
+    let mut expected = settings;
     for edit in edits {
         let (status, edited) = owner.call(Method::PATCH, &path, edit.clone()).await;
         assert_eq!(status, StatusCode::OK, "{edited}");
@@ -113,9 +113,9 @@ async fn a_telegram_webhook_requires_a_chat() {
     let owner = Owner::new(&[]).await;
     let required = ("telegramChatId".to_owned(), "required".to_owned());
     let with = |members: Value| {
-        let mut whole = hook();
-        whole.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
-        whole
+        let mut settings = hook();
+        settings.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        settings
     };
     assert_eq!(owner.rejected("/api/webhooks", with(json!({"template": "telegram"}))).await, required);
     let (path, _) = owner.webhook(hook()).await;
@@ -178,12 +178,12 @@ async fn a_key_restricted_to_forms_can_not_change_webhooks_of_others() {
     let (of_form, _) = owner.webhook(linked(json!([form]))).await;
     let body = json!({"label": "k", "resourceIds": {"forms": [form]}});
     let (_, restricted) = owner.call(Method::POST, "/api/keys", body).await;
-    let elsewhere = json!({"url": "https://elsewhere.example"});
+    let other_url = json!({"url": "https://elsewhere.example"});
     for (path, status) in
         [(of_all, StatusCode::FORBIDDEN), (of_both, StatusCode::FORBIDDEN), (of_form, StatusCode::OK)]
     {
         let calls = [
-            (Method::PATCH, path.clone(), &elsewhere),
+            (Method::PATCH, path.clone(), &other_url),
             (Method::POST, format!("{path}/rotate-secret"), &Value::Null),
             (Method::DELETE, path.clone(), &Value::Null),
         ];
@@ -191,10 +191,10 @@ async fn a_key_restricted_to_forms_can_not_change_webhooks_of_others() {
             let (answered, received) = owner.api.send(method, &call, restricted["key"].as_str(), body).await;
             assert_eq!(answered, status, "{call}: {received}");
         }
-        let left = owner.call(Method::GET, &path, Value::Null).await;
+        let remaining = owner.call(Method::GET, &path, Value::Null).await;
         let expected = if status == StatusCode::OK { StatusCode::NOT_FOUND } else { StatusCode::OK };
-        assert_eq!(left.0, expected);
-        assert_ne!(left.1["url"], "https://elsewhere.example");
+        assert_eq!(remaining.0, expected);
+        assert_ne!(remaining.1["url"], "https://elsewhere.example");
     }
 }
 
@@ -211,8 +211,8 @@ async fn deleting_a_webhook_deletes_its_deliveries_and_frees_quota() {
         let body = if method == Method::PATCH { json!({}) } else { Value::Null };
         assert_eq!(owner.call(method, &path, body).await.0, StatusCode::NOT_FOUND);
     }
-    let none_left = "do $$ begin if exists (select from deliveries) then raise 'left'; end if; end $$";
-    owner.api.execute(none_left).await.unwrap();
+    let no_deliveries = "do $$ begin if exists (select from deliveries) then raise 'left'; end if; end $$";
+    owner.api.execute(no_deliveries).await.unwrap();
     owner.webhook(hook()).await;
 }
 
