@@ -144,8 +144,8 @@ impl Api {
         headers: &[(&'static str, String)],
         body: &Value,
     ) -> (StatusCode, Value) {
-        let (status, _, answer) = exchange(self.router.clone(), request(method, path, headers, body)).await;
-        (status, answer)
+        let (status, _, response) = exchange(self.router.clone(), request(method, path, headers, body)).await;
+        (status, response)
     }
 
     /// Creates a trial and returns its key.
@@ -297,8 +297,8 @@ pub(crate) async fn send_to(
 ) -> (StatusCode, Value) {
     let shown = key.map(|key| ("authorization", format!("Bearer {key}")));
     let headers: Vec<_> = shown.into_iter().collect();
-    let (status, _, answer) = exchange(router.clone(), request(method, path, &headers, body)).await;
-    (status, answer)
+    let (status, _, response) = exchange(router.clone(), request(method, path, &headers, body)).await;
+    (status, response)
 }
 
 fn request(method: Method, path: &str, headers: &[(&'static str, String)], body: &Value) -> Request<Body> {

@@ -56,8 +56,8 @@ async fn a_repeated_call_replays_its_response_and_runs_once() {
         let id = headers["x-request-id"].to_str().unwrap();
         assert_eq!(again["_meta"]["requestId"], id, "the request id is the replaying request's");
         assert_ne!(again["_meta"]["requestId"], first["_meta"]["requestId"]);
-        for answer in [&mut first, &mut again] {
-            answer["_meta"]["requestId"].take();
+        for response in [&mut first, &mut again] {
+            response["_meta"]["requestId"].take();
         }
         assert_eq!((again, &headers["content-type"]), (first.clone(), &"application/json".parse().unwrap()));
     }
@@ -92,11 +92,11 @@ async fn of_a_hundred_concurrent_calls_on_two_replicas_one_runs() {
         }
     });
     let mut created = Vec::new();
-    for (status, headers, answer) in sent.collect::<JoinSet<_>>().join_all().await {
+    for (status, headers, response) in sent.collect::<JoinSet<_>>().join_all().await {
         if status == StatusCode::CREATED {
-            created.push((is_replayed(&headers), answer["formId"].clone()));
+            created.push((is_replayed(&headers), response["formId"].clone()));
         } else {
-            assert_eq!((status, &answer["code"]), (StatusCode::CONFLICT, &json!("conflict")), "{answer}");
+            assert_eq!((status, &response["code"]), (StatusCode::CONFLICT, &json!("conflict")), "{response}");
             assert!(headers.contains_key("retry-after"));
         }
     }
@@ -111,12 +111,12 @@ async fn a_key_belongs_to_one_account_one_credential_and_one_route() {
     let (own_key, other_key) = (api.trial().await, api.trial().await);
     let second_key = api.key_with(&own_key, ScopeSet::FULL).await;
     for key in [&own_key, &other_key, &second_key] {
-        let (status, headers, answer) = create(&api, key, "k", &form("F")).await;
-        assert_eq!((status, is_replayed(&headers)), (StatusCode::CREATED, false), "{answer}");
+        let (status, headers, response) = create(&api, key, "k", &form("F")).await;
+        assert_eq!((status, is_replayed(&headers)), (StatusCode::CREATED, false), "{response}");
     }
     let site = request(&own_key, "/api/analytics/sites", "k", r#"{"name": "S"}"#);
-    let (status, headers, answer) = api.exchange(site).await;
-    assert_eq!((status, is_replayed(&headers)), (StatusCode::CREATED, false), "{answer}");
+    let (status, headers, response) = api.exchange(site).await;
+    assert_eq!((status, is_replayed(&headers)), (StatusCode::CREATED, false), "{response}");
     assert_eq!((forms(&api, &own_key).await, forms(&api, &other_key).await), (2, 1));
 }
 
@@ -209,12 +209,12 @@ async fn a_disconnected_caller_gets_the_response_with_a_retry() {
     assert!(request_task.await.unwrap_err().is_cancelled());
     sender.send(Ok(body.clone())).await.unwrap();
     drop(sender);
-    let answer = eventually(async || {
-        let answer = create(&api, &key, "k", &body).await;
-        (answer.0 != StatusCode::CONFLICT || answer.2["code"] != "conflict").then_some(answer)
+    let response = eventually(async || {
+        let response = create(&api, &key, "k", &body).await;
+        (response.0 != StatusCode::CONFLICT || response.2["code"] != "conflict").then_some(response)
     })
     .await;
-    assert_eq!((answer.0, is_replayed(&answer.1)), (StatusCode::CREATED, true), "{}", answer.2);
+    assert_eq!((response.0, is_replayed(&response.1)), (StatusCode::CREATED, true), "{}", response.2);
     assert_eq!(forms(&api, &key).await, 1);
 }
 
@@ -284,11 +284,11 @@ async fn a_caller_without_access_gets_no_stored_response() {
     assert_eq!(create(&api, &key, "k", &form("F")).await.0, StatusCode::CREATED);
     for (statement, expected) in statements {
         api.execute(statement).await.unwrap();
-        let (status, headers, answer) = create(&api, &key, "k", &form("F")).await;
+        let (status, headers, response) = create(&api, &key, "k", &form("F")).await;
         assert_eq!(
             (status, is_replayed(&headers)),
             (expected, expected.is_success()),
-            "{statement}: {answer}"
+            "{statement}: {response}"
         );
     }
 }
@@ -313,6 +313,6 @@ async fn a_call_without_a_body_is_idempotent_too() {
     let call = Request::post("/api/account/upgrade")
         .header("authorization", format!("Bearer {key}"))
         .header("idempotency-key", "once");
-    let (status, _, answer) = api.exchange(call.body(Body::empty()).unwrap()).await;
-    assert_eq!((status, &answer["plan"]), (StatusCode::OK, &json!("pro")), "{answer}");
+    let (status, _, response) = api.exchange(call.body(Body::empty()).unwrap()).await;
+    assert_eq!((status, &response["plan"]), (StatusCode::OK, &json!("pro")), "{response}");
 }

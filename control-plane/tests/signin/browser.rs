@@ -96,10 +96,10 @@ impl Browser {
         if !cookies.is_empty() {
             headers.push(("cookie", &cookies));
         }
-        let mut answer = send(&self.router, method, path, &headers, body).await;
+        let mut response = send(&self.router, method, path, &headers, body).await;
         // The templates escape every slash.
-        answer.text = answer.text.replace("&#x2f;", "/");
-        for set in answer.headers.get_all("set-cookie") {
+        response.text = response.text.replace("&#x2f;", "/");
+        for set in response.headers.get_all("set-cookie") {
             let (pair, attributes) = set.to_str().unwrap().split_once(';').unwrap();
             let (name, value) = pair.split_once('=').unwrap();
             if attributes.contains("Max-Age=0;") {
@@ -108,16 +108,16 @@ impl Browser {
                 self.cookies.insert(name.to_owned(), value.to_owned());
             }
         }
-        answer
+        response
     }
 
     /// Starts a sign-in and returns the provider's URL.
     pub(crate) async fn begin(&mut self, name: &str, return_to: &str) -> Url {
         let query =
             form_urlencoded::Serializer::new(String::new()).append_pair("returnTo", return_to).finish();
-        let answer = self.get(&format!("/api/auth/oauth/{name}?{query}")).await;
-        assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", answer.text);
-        answer.header("location").parse().unwrap()
+        let response = self.get(&format!("/api/auth/oauth/{name}?{query}")).await;
+        assert_eq!(response.status, StatusCode::SEE_OTHER, "{}", response.text);
+        response.header("location").parse().unwrap()
     }
 
     /// Calls the callback with the provider's query.
@@ -140,8 +140,8 @@ impl Browser {
 
     /// Returns the API's response for the current account.
     pub(crate) async fn account(&mut self) -> (StatusCode, Value) {
-        let answer = self.get("/api/account").await;
-        (answer.status, serde_json::from_str(&answer.text).unwrap())
+        let response = self.get("/api/account").await;
+        (response.status, serde_json::from_str(&response.text).unwrap())
     }
 
     /// Whether the server accepts the session.

@@ -23,7 +23,7 @@ struct FakeGithub {
     challenge: Arc<Mutex<String>>,
 }
 
-fn answer(body: &Value) -> Response {
+fn respond(body: &Value) -> Response {
     ([("content-type", "application/json; charset=utf-8")], body.to_string()).into_response()
 }
 
@@ -33,23 +33,23 @@ async fn exchange(State(fake): State<FakeGithub>, form: Bytes) -> Response {
     let known =
         request["client_id"] == "us" && request["client_secret"] == "hush" && request["code"] == "right";
     if known && hashed == *fake.challenge.lock().unwrap() {
-        return answer(
+        return respond(
             &json!({ "access_token": "let-me-see", "token_type": "bearer", "scope": "read:user" }),
         );
     }
     // GitHub returns 200 here.
-    answer(&json!({ "error": "bad_verification_code", "error_description": "The code is incorrect." }))
+    respond(&json!({ "error": "bad_verification_code", "error_description": "The code is incorrect." }))
 }
 
 async fn user(State(fake): State<FakeGithub>, headers: HeaderMap) -> Response {
     if headers["authorization"] != "Bearer let-me-see" || !headers.contains_key("user-agent") {
         return StatusCode::UNAUTHORIZED.into_response();
     }
-    answer(&fake.user.lock().unwrap())
+    respond(&fake.user.lock().unwrap())
 }
 
 async fn emails() -> Response {
-    answer(&json!([
+    respond(&json!([
         {"email": "old@example.com", "primary": false, "verified": true, "visibility": null},
         {"email": "octo@example.com", "primary": true, "verified": true, "visibility": "private"},
     ]))

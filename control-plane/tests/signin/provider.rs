@@ -169,14 +169,14 @@ fn key(number: u8) -> CoreEdDsaPrivateSigningKey {
     CoreEdDsaPrivateSigningKey::from_ed25519_pem(&pem, Some(id)).unwrap()
 }
 
-fn answer(status: StatusCode, body: &Value) -> Response {
+fn respond(status: StatusCode, body: &Value) -> Response {
     (status, [("content-type", "application/json")], body.to_string()).into_response()
 }
 
 async fn describe(State(provider): State<Provider>) -> Response {
     let at = |path: &str| format!("{}{path}", provider.issuer);
     let announces_issuer = provider.shared.lock().unwrap().overrides.announces_issuer;
-    answer(
+    respond(
         StatusCode::OK,
         &json!({
             "issuer": provider.issuer,
@@ -195,7 +195,7 @@ async fn describe(State(provider): State<Provider>) -> Response {
 
 async fn keys(State(provider): State<Provider>) -> Response {
     let number = provider.shared.lock().unwrap().key;
-    answer(StatusCode::OK, &json!({ "keys": [key(number).as_verification_key()] }))
+    respond(StatusCode::OK, &json!({ "keys": [key(number).as_verification_key()] }))
 }
 
 async fn exchange(State(provider): State<Provider>, headers: HeaderMap, form: Bytes) -> Response {
@@ -209,9 +209,9 @@ async fn exchange(State(provider): State<Provider>, headers: HeaderMap, form: By
         Some(code) if headers["authorization"] == client_credentials.as_str() && code.challenge == hashed => {
             let id_token = provider.token(&shared, &code);
             let body = json!({ "access_token": "let-me-see", "token_type": "Bearer", "id_token": id_token });
-            answer(StatusCode::OK, &body)
+            respond(StatusCode::OK, &body)
         }
-        _ => answer(StatusCode::BAD_REQUEST, &json!({ "error": "invalid_grant" })),
+        _ => respond(StatusCode::BAD_REQUEST, &json!({ "error": "invalid_grant" })),
     }
 }
 
@@ -219,8 +219,8 @@ async fn user_info(State(provider): State<Provider>, headers: HeaderMap) -> Resp
     let received = provider.shared.lock().unwrap().overrides.user_info.clone();
     match received {
         Some(received) if headers["authorization"] == "Bearer let-me-see" => {
-            answer(StatusCode::OK, &received)
+            respond(StatusCode::OK, &received)
         }
-        _ => answer(StatusCode::NOT_FOUND, &Value::Null),
+        _ => respond(StatusCode::NOT_FOUND, &Value::Null),
     }
 }

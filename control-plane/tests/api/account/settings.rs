@@ -111,7 +111,7 @@ async fn a_downgrade_keeps_resources_and_only_blocks_creates() {
     assert_eq!(
         call(Method::PUT, &path, json!({"title": "U"})).await.0,
         StatusCode::OK,
-        "and it can be updated"
+        "an existing page can be updated"
     );
     let page = json!({"slug": "one-more", "title": "T", "html": "x"});
     for (path, body) in [("/api/pages", page.clone()), ("/api/webhooks", hook)] {

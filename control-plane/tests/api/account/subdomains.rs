@@ -107,14 +107,14 @@ async fn deprecated_routes_name_their_successors() {
 #[tokio::test]
 async fn an_old_name_stays_reserved_for_thirty_days() {
     let api = Api::start(&[]).await;
-    let (mine, _) = api.trial_on(Plan::Pro).await;
+    let (own_key, _) = api.trial_on(Plan::Pro).await;
     let (other, _) = api.trial_on(Plan::Pro).await;
-    let (_, first) = api.send(Method::GET, FIRST, Some(&mine), &Value::Null).await;
+    let (_, first) = api.send(Method::GET, FIRST, Some(&own_key), &Value::Null).await;
     let (id, old) = (first["id"].clone(), first["subdomain"].as_str().unwrap().to_owned());
-    let (status, renamed) = rename(&api, &mine, "renamed-one").await;
+    let (status, renamed) = rename(&api, &own_key, "renamed-one").await;
     assert_eq!((status, &renamed["id"], &renamed["subdomain"]), (StatusCode::OK, &id, &json!("renamed-one")));
-    let (_, account) = api.send(Method::GET, "/api/account", Some(&mine), &Value::Null).await;
-    assert_eq!(account["subdomain"], "renamed-one", "visible immediately");
+    let (_, account) = api.send(Method::GET, "/api/account", Some(&own_key), &Value::Null).await;
+    assert_eq!(account["subdomain"], "renamed-one", "the change is visible immediately");
     for taken in [old.as_str(), "renamed-one"] {
         for (status, problem) in [create(&api, &other, taken).await, rename(&api, &other, taken).await] {
             assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")), "{taken}");
@@ -124,14 +124,22 @@ async fn an_old_name_stays_reserved_for_thirty_days() {
         .await
         .unwrap();
     assert_eq!(create(&api, &other, &old).await.0, StatusCode::CONFLICT);
-    assert_eq!(rename(&api, &mine, &old).await.0, StatusCode::OK, "its own account can take it back");
+    assert_eq!(
+        rename(&api, &own_key, &old).await.0,
+        StatusCode::OK,
+        "the previous account can take its name back"
+    );
     assert_eq!(
         create(&api, &other, "renamed-one").await.0,
         StatusCode::CONFLICT,
         "and has given up the other"
     );
     api.execute("update former_names set kept_until = kept_until - interval '30 days'").await.unwrap();
-    assert_eq!(create(&api, &other, "renamed-one").await.0, StatusCode::CREATED, "after that it is free");
+    assert_eq!(
+        create(&api, &other, "renamed-one").await.0,
+        StatusCode::CREATED,
+        "after that the name is free"
+    );
 }
 
 #[tokio::test]

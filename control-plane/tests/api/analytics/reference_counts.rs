@@ -355,7 +355,9 @@ async fn check_retention(fixture: &Fixture, site: &Site, rng: &mut Rng) {
             let start = (*period).max(from);
             let members: Vec<_> = ids
                 .values()
-                .filter(|did| first(did).is_some_and(|day| begin(day) == *period && (from..=to).contains(&day)))
+                .filter(|did| {
+                    first(did).is_some_and(|day| begin(day) == *period && (from..=to).contains(&day))
+                })
                 .collect();
             let cell = |later: usize| {
                 let (current, next) = (all[number + later], all[number + later + 1]);
@@ -363,12 +365,16 @@ async fn check_retention(fixture: &Fixture, site: &Site, rng: &mut Rng) {
                 if later > 0 && cut {
                     return Value::Null;
                 }
-                let is_active = |did: &BTreeSet<(NaiveDate, &str)>| did.iter().any(|one| one.1 == return_event && begin(one.0) == current);
+                let is_active = |did: &BTreeSet<(NaiveDate, &str)>| {
+                    did.iter().any(|one| one.1 == return_event && begin(one.0) == current)
+                };
                 let count = members.iter().filter(|did| later == 0 || is_active(did)).count();
-                let percent = if members.is_empty() { 0.0 } else { 100.0 * count as f64 / members.len() as f64 };
+                let percent =
+                    if members.is_empty() { 0.0 } else { 100.0 * count as f64 / members.len() as f64 };
                 json!((percent * 10.0).round() / 10.0)
             };
-            json!({"period": start, "total": members.len(), "retention": (0..periods.len()).map(cell).collect::<Vec<_>>()})
+            let retention: Vec<_> = (0..periods.len()).map(cell).collect();
+            json!({"period": start, "total": members.len(), "retention": retention})
         })
         .collect();
     let body = json!({

@@ -10,8 +10,8 @@ use crate::no_side_effects::Snapshot;
 struct Limit {
     path: &'static str,
     field: &'static str,
-    within: Value,
-    beyond: Value,
+    at_limit: Value,
+    above_limit: Value,
 }
 
 fn text(path: &'static str, field: &'static str, most: usize, body: fn(String) -> Value) -> [Limit; 2] {
@@ -19,8 +19,8 @@ fn text(path: &'static str, field: &'static str, most: usize, body: fn(String) -
     ["x", "\u{1f980}"].map(|letter| Limit {
         path,
         field,
-        within: body(letter.repeat(most)),
-        beyond: body(letter.repeat(most + 1)),
+        at_limit: body(letter.repeat(most)),
+        above_limit: body(letter.repeat(most + 1)),
     })
 }
 
@@ -74,7 +74,7 @@ fn limits() -> Vec<Limit> {
         ),
         text("/api/pages", "title", 300, |it| json!({"slug": fresh(), "title": it, "html": "x"})),
     ];
-    let one = |path, field, within, beyond| Limit { path, field, within, beyond };
+    let one = |path, field, at_limit, above_limit| Limit { path, field, at_limit, above_limit };
     let form = |max: i64| json!({"name": "F", "fields": fields(1)["fields"], "maxSubmissions": max});
     let page = |part: Value| {
         let mut page = json!({"slug": fresh(), "title": "T", "html": "x"});
@@ -178,12 +178,12 @@ async fn values_at_a_limit_are_accepted_and_values_beyond_it_rejected() {
     let before = Snapshot::take(&target.api).await;
     for limit in &limits {
         let context = format!("{} {}", limit.path, limit.field);
-        let named = assert_rejected(&context, target.post(limit.path, &limit.beyond).await);
+        let named = assert_rejected(&context, target.post(limit.path, &limit.above_limit).await);
         assert_eq!(named, ("validation_failed".to_owned(), limit.field.to_owned()), "{context}");
     }
     assert_eq!(before.check().await, Ok(()));
     for limit in &limits {
-        let (status, response) = target.post(limit.path, &limit.within).await;
+        let (status, response) = target.post(limit.path, &limit.at_limit).await;
         assert_eq!(status, StatusCode::CREATED, "{} {}: {response}", limit.path, limit.field);
     }
 }

@@ -47,11 +47,11 @@ impl Target {
         let status = response.status();
         let kind = response.headers()["content-type"].clone();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        let answer: Value = serde_json::from_slice(&bytes).unwrap();
+        let response: Value = serde_json::from_slice(&bytes).unwrap();
         if status.is_client_error() {
-            assert_eq!(kind, "application/problem+json", "{method} {path}: {answer}");
+            assert_eq!(kind, "application/problem+json", "{method} {path}: {response}");
         }
-        (status, answer)
+        (status, response)
     }
 
     async fn post(&self, path: &str, body: &Value) -> (StatusCode, Value) {
@@ -79,19 +79,19 @@ async fn every_input_that_the_document_excludes_is_rejected_without_side_effects
             let address = operation.address(path.as_deref(), &query);
             let context = format!("{} {address} {}", operation.id, body.clone().unwrap_or_default());
             let context: String = context.chars().take(300).collect();
-            let answer = target.send(&operation.method, &address, sent).await;
+            let response = target.send(&operation.method, &address, sent).await;
             if let Some(field_path) = field.as_deref().and_then(|field| field.strip_prefix("pages[0]")) {
                 // An item of a batch is rejected individually, by the same rules.
-                let (result, field_path) = (&answer.1["results"][0], field_path.trim_start_matches('.'));
+                let (result, field_path) = (&response.1["results"][0], field_path.trim_start_matches('.'));
                 let names_field = result["error"].as_str().is_some_and(|error| error.contains(field_path));
                 if result["status"] != "error" || !names_field {
-                    wrong.push(format!("{context}: {answer:?}, not an error about {field_path}"));
+                    wrong.push(format!("{context}: {response:?}, not an error about {field_path}"));
                 }
                 tried += 1;
                 continue;
             }
             let right = field.as_deref().map_or(("not_found", ""), |field| ("validation_failed", field));
-            let (code, named) = assert_rejected(&context, answer);
+            let (code, named) = assert_rejected(&context, response);
             if right != (code.as_str(), named.as_str()) {
                 wrong.push(format!("{context}: {code} {named}, not {right:?}"));
             }
@@ -133,9 +133,9 @@ async fn every_operation_rejects_a_body_that_is_not_a_json_object() {
         for (code, body) in &bodies {
             let shown: String = String::from_utf8_lossy(body).chars().take(80).collect();
             let context = format!("{} {shown}", operation.id);
-            let answer =
+            let response =
                 target.send(&operation.method, &operation.address(None, ""), Some(body.clone())).await;
-            assert_eq!(assert_rejected(&context, answer).0, *code, "{context}");
+            assert_eq!(assert_rejected(&context, response).0, *code, "{context}");
         }
     }
     assert_eq!(before.check().await, Ok(()));
@@ -198,15 +198,15 @@ async fn a_forged_cursor_is_rejected_or_stays_within_the_callers_list() {
                     continue;
                 }
                 let address = list.address(None, &format!("cursor={changed}"));
-                let (status, answer) = target.send("GET", &address, None).await;
-                assert!(!status.is_server_error(), "{address}: {answer}");
+                let (status, response) = target.send("GET", &address, None).await;
+                assert!(!status.is_server_error(), "{address}: {response}");
             }
         }
         for extreme in ["", "AAAA", "gAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "f_________________________________8"]
         {
             let address = list.address(None, &format!("cursor={extreme}"));
-            let (status, answer) = target.send("GET", &address, None).await;
-            assert!(!status.is_server_error(), "{address}: {answer}");
+            let (status, response) = target.send("GET", &address, None).await;
+            assert!(!status.is_server_error(), "{address}: {response}");
         }
     }
     assert_eq!(before.check().await, Ok(()));

@@ -29,9 +29,9 @@ async fn post(api: &Api, key: &str, path: &str, body: &Value) -> (StatusCode, Va
 }
 
 async fn create(api: &Api, key: &str, path: &str, body: &Value) -> String {
-    let (status, answer) = post(api, key, path, body).await;
-    assert_eq!(status, StatusCode::CREATED, "{answer}");
-    answer["formId"].as_str().or(answer["id"].as_str()).unwrap().to_owned()
+    let (status, response) = post(api, key, path, body).await;
+    assert_eq!(status, StatusCode::CREATED, "{response}");
+    response["formId"].as_str().or(response["id"].as_str()).unwrap().to_owned()
 }
 
 async fn put(api: &Api, key: &str, id: &str, body: &Value) -> (StatusCode, Value) {
@@ -152,9 +152,9 @@ async fn a_form_can_be_closed_full_and_reopened() {
     let id = create(&api, &key, "/api/forms", &with(form(), &json!({"maxSubmissions": 1}))).await;
     let submit = async |name: &str| {
         let path = format!("/api/forms/{id}/submissions/upsert");
-        let (status, answer) =
+        let (status, response) =
             api.send(Method::PUT, &path, Some(&key), &json!({"externalId": name, "payload": {}})).await;
-        (status.as_u16(), answer["code"].as_str().unwrap_or_default().to_owned())
+        (status.as_u16(), response["code"].as_str().unwrap_or_default().to_owned())
     };
     let status = async |edit: Value| put(&api, &key, &id, &edit).await.1["status"].clone();
     assert_eq!(submit("1").await, (201, String::new()));
@@ -196,7 +196,7 @@ async fn an_update_relinks_only_webhooks_that_the_caller_can_access() {
     assert_eq!(
         read(&api, &key, &form_id).await["webhookIds"],
         json!([second, shared]),
-        "and the inaccessible one stays linked"
+        "the inaccessible webhook stays linked"
     );
     let (_, emptied) = put(&api, &key, &form_id, &json!({"webhookIds": []})).await;
     assert_eq!(emptied["webhookIds"], json!([]));

@@ -21,9 +21,9 @@ use crate::harness::{Api, send_to};
 const MAX_PROPAGATION_DELAY: Duration = Duration::from_secs(1);
 
 async fn create_key(api: &Api, key: &str, body: Value) -> (String, String) {
-    let (status, answer) = api.send(Method::POST, "/api/keys", Some(key), &body).await;
-    assert_eq!(status, StatusCode::CREATED, "{answer}");
-    (answer["id"].as_str().unwrap().to_owned(), answer["key"].as_str().unwrap().to_owned())
+    let (status, response) = api.send(Method::POST, "/api/keys", Some(key), &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{response}");
+    (response["id"].as_str().unwrap().to_owned(), response["key"].as_str().unwrap().to_owned())
 }
 
 async fn status(router: &Router, key: &str) -> StatusCode {
@@ -59,21 +59,21 @@ async fn during_a_rotation_under_load_exactly_one_secret_works() {
             (router.clone(), Arc::clone(&ticks), old.clone(), format!("/api/keys/{id}/rotate"));
         tokio::spawn(async move {
             let started = ticks.fetch_add(1, Ordering::SeqCst);
-            let (status, answer) = send_to(&router, Method::POST, &path, Some(&old), &Value::Null).await;
-            (CallRecord { started, ended: ticks.fetch_add(1, Ordering::SeqCst), status }, answer)
+            let (status, response) = send_to(&router, Method::POST, &path, Some(&old), &Value::Null).await;
+            (CallRecord { started, ended: ticks.fetch_add(1, Ordering::SeqCst), status }, response)
         })
     };
     (0..1_000).for_each(|_| drop(calls.spawn(call(old.clone()))));
-    let (rotation, answer) = rotation.await.unwrap();
-    assert_eq!(rotation.status, StatusCode::OK, "{answer}");
-    let new = answer["key"].as_str().unwrap().to_owned();
+    let (rotation, response) = rotation.await.unwrap();
+    assert_eq!(rotation.status, StatusCode::OK, "{response}");
+    let new = response["key"].as_str().unwrap().to_owned();
     for _ in 0..100 {
+        assert_eq!(call(new.clone()).await.status, StatusCode::OK, "after the response the new secret works");
         assert_eq!(
-            call(new.clone()).await.status,
-            StatusCode::OK,
-            "after the response the new secret works,"
+            call(old.clone()).await.status,
+            StatusCode::UNAUTHORIZED,
+            "after the response the old secret does not work"
         );
-        assert_eq!(call(old.clone()).await.status, StatusCode::UNAUTHORIZED, "and the old one doesn't");
     }
     let calls = calls.join_all().await;
     let first_rejection = calls
@@ -88,7 +88,11 @@ async fn during_a_rotation_under_load_exactly_one_secret_works() {
             assert_eq!(call.status, StatusCode::OK, "before the request the old secret works");
         }
         if call.started > rotation.ended {
-            assert_eq!(call.status, StatusCode::UNAUTHORIZED, "after the response the old secret doesn't");
+            assert_eq!(
+                call.status,
+                StatusCode::UNAUTHORIZED,
+                "after the response the old secret does not work"
+            );
         }
         if call.started > first_rejection {
             assert_eq!(call.status, StatusCode::UNAUTHORIZED, "once rejected, it never works again");
@@ -115,19 +119,19 @@ async fn rejected_in_time(router: &Router, key: &str, since: Instant) -> Duratio
 async fn another_replica_follows(api: &Api, trial: &str) {
     let replica = api.replica(&[]);
     let (id, old) = create_key(api, trial, json!({"label": "K"})).await;
-    assert_eq!(status(&replica, &old).await, StatusCode::OK, "it has cached the key");
+    assert_eq!(status(&replica, &old).await, StatusCode::OK, "the replica has cached the key");
     let rotate = format!("/api/keys/{id}/rotate");
-    let (rotated, answer) = api.send(Method::POST, &rotate, Some(trial), &Value::Null).await;
+    let (rotated, response) = api.send(Method::POST, &rotate, Some(trial), &Value::Null).await;
     let since = Instant::now();
-    assert_eq!(rotated, StatusCode::OK, "{answer}");
-    let new = answer["key"].as_str().unwrap();
+    assert_eq!(rotated, StatusCode::OK, "{response}");
+    let new = response["key"].as_str().unwrap();
     assert_eq!(status(&replica, new).await, StatusCode::OK, "the new secret works there immediately");
     rejected_in_time(&replica, &old, since).await;
 
     let revoke = format!("/api/keys/{id}");
-    let (revoked, answer) = api.send(Method::DELETE, &revoke, Some(trial), &Value::Null).await;
+    let (revoked, response) = api.send(Method::DELETE, &revoke, Some(trial), &Value::Null).await;
     let since = Instant::now();
-    assert_eq!(revoked, StatusCode::OK, "{answer}");
+    assert_eq!(revoked, StatusCode::OK, "{response}");
     rejected_in_time(&replica, new, since).await;
 }
 
@@ -242,16 +246,16 @@ async fn a_replica_with_a_cached_revoked_key_creates_no_key_for_it() {
 
     let requested = json!({"label": "another"});
     for key in [&rotated, &revoked] {
-        assert_eq!(status(&replica, key).await, StatusCode::OK, "it is cached");
+        assert_eq!(status(&replica, key).await, StatusCode::OK, "the key is cached");
         for (method, path, body) in [
             (Method::POST, "/api/keys".to_owned(), &requested),
             (Method::POST, rotate(&rotated_id), &Value::Null),
             (Method::POST, rotate(&other_id), &Value::Null),
             (Method::DELETE, format!("/api/keys/{other_id}"), &Value::Null),
         ] {
-            let (status, answer) = send_to(&replica, method, &path, Some(key), body).await;
+            let (status, response) = send_to(&replica, method, &path, Some(key), body).await;
             assert_eq!(
-                (status, &answer["code"]),
+                (status, &response["code"]),
                 (StatusCode::UNAUTHORIZED, &json!("unauthenticated")),
                 "{path}"
             );
@@ -274,11 +278,11 @@ async fn no_key_survives_the_concurrent_deletion_of_its_folder() {
 
     let path = format!("/api/folders/{folder_id}");
     let deletion = api.send(Method::DELETE, &path, Some(&trial), &Value::Null);
-    let ((status, answer), ()) = tokio::join!(deletion, async {
+    let ((status, response), ()) = tokio::join!(deletion, async {
         api.until_lock_wait().await;
         store::commit(tx).await.unwrap();
     });
-    assert_eq!(status, StatusCode::OK, "{answer}");
+    assert_eq!(status, StatusCode::OK, "{response}");
     let (status, _) = api.send(Method::GET, "/api/account", Some(&text), &Value::Null).await;
     assert_eq!(status, StatusCode::UNAUTHORIZED);
 }
@@ -311,7 +315,7 @@ async fn a_key_expires_exactly_and_after_at_most_ninety_days() {
         let (status, problem) = api.send(Method::GET, "/api/account", Some(&brief), &Value::Null).await;
         if status == StatusCode::UNAUTHORIZED {
             assert_eq!(problem["code"], "key_expired");
-            assert!(Clock::system().now() >= end, "it expired too early");
+            assert!(Clock::system().now() >= end, "the key expired too early");
             break;
         }
         assert!(started < end, "a cached key expires on time");
@@ -394,5 +398,5 @@ async fn the_last_use_of_a_key_is_recorded_at_most_once_a_minute() {
     assert_eq!(last_use().await, Some(first), "uses within the minute change nothing");
     api.execute("update api_keys set last_used_at = last_used_at - interval '61 seconds'").await.unwrap();
     call_api().await;
-    assert!(last_use().await.unwrap() > first, "a minute later it is recorded again");
+    assert!(last_use().await.unwrap() > first, "a use is recorded again a minute later");
 }

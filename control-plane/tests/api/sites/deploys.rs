@@ -159,7 +159,7 @@ async fn a_second_deploy_replaces_the_first() {
         .map(|page| page["slug"].as_str().unwrap())
         .collect();
     assert_eq!(stale, ["about"]);
-    assert_eq!(owner.pages().await["about"], ("new".to_owned(), true), "it stays");
+    assert_eq!(owner.pages().await["about"], ("new".to_owned(), true), "a page without a new version stays");
     assert_eq!(owner.file("a.js").await.unwrap(), "333", "the remaining page may reference it");
     assert_eq!(owner.stored_bytes().await, 4);
 }
@@ -177,7 +177,11 @@ async fn a_deploy_and_its_predecessor_can_be_rolled_back() {
         owner.send(Method::POST, &format!("/api/deploy/{id}/rollback"), Value::Null).await
     };
     let (status, problem) = roll_back(&first).await;
-    assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")), "it isn't the newest");
+    assert_eq!(
+        (status, &problem["code"]),
+        (StatusCode::CONFLICT, &json!("conflict")),
+        "only the newest deploy can be rolled back"
+    );
 
     let (status, rolled_back) = roll_back(&second).await;
     assert_eq!(

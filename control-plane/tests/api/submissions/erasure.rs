@@ -25,9 +25,9 @@ fn assert_absent(text: &str) -> String {
 }
 
 async fn create(api: &Api, key: &str, path: &str, body: Value) -> Value {
-    let (status, answer) = api.send(Method::POST, path, Some(key), &body).await;
-    assert_eq!(status, StatusCode::CREATED, "{path}: {answer}");
-    answer
+    let (status, response) = api.send(Method::POST, path, Some(key), &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{path}: {response}");
+    response
 }
 
 fn fields() -> Value {
@@ -60,9 +60,9 @@ async fn an_erased_address_occurs_nowhere() {
     let payload = json!({"mail": "Ana@Example.com", "text": MARKER});
     let upsert = json!({"externalId": MARKER, "payload": payload});
     let path = format!("/api/forms/{form}/submissions/upsert");
-    let (status, answer) = api.send(Method::PUT, &path, Some(&key), &upsert).await;
-    assert!(status.is_success(), "{answer}");
-    let id = answer["data"]["id"].as_str().unwrap().to_owned();
+    let (status, response) = api.send(Method::PUT, &path, Some(&key), &upsert).await;
+    assert!(status.is_success(), "{response}");
+    let id = response["data"]["id"].as_str().unwrap().to_owned();
     // With a stored idempotent response and a receiver's response.
     let status_path = format!("/api/forms/{form}/submissions/{id}/status");
     let headers = [("authorization", format!("Bearer {key}")), ("idempotency-key", "k".to_owned())];
@@ -88,8 +88,8 @@ async fn an_erased_address_occurs_nowhere() {
     submitted(&api, form, at, "received", &json!({"mail": "b@example.com", "text": "ana@example.com"})).await;
     assert!(api.execute(&assert_absent(MARKER)).await.is_err(), "the search finds the marker");
 
-    let (status, answer) = erase(&api, &key, form, "%20ANA@example.com").await;
-    assert_eq!((status, &answer["deleted"]), (StatusCode::OK, &json!(4)), "{answer}");
+    let (status, response) = erase(&api, &key, form, "%20ANA@example.com").await;
+    assert_eq!((status, &response["deleted"]), (StatusCode::OK, &json!(4)), "{response}");
     api.execute(&assert_absent(MARKER)).await.unwrap();
     api.execute(&assert_absent("Ana@Example.com")).await.unwrap();
     let counted = format!(
@@ -136,8 +136,8 @@ async fn an_entry_is_erased_while_its_page_is_being_archived() {
         api.until_lock_wait().await;
         store::commit(tx).await.unwrap();
     };
-    let ((status, answer), ()) = futures::join!(erase(&api, &key, form, "ana@example.com"), archiving);
-    assert_eq!((status, &answer["deleted"]), (StatusCode::OK, &json!(1)), "{answer}");
+    let ((status, response), ()) = futures::join!(erase(&api, &key, form, "ana@example.com"), archiving);
+    assert_eq!((status, &response["deleted"]), (StatusCode::OK, &json!(1)), "{response}");
     api.execute(&assert_absent(MARKER)).await.unwrap();
 }
 
@@ -162,8 +162,8 @@ async fn erasure_spans_transactions_and_requires_an_address() {
             "{wrong}: {problem}"
         );
     }
-    let (_, answer) = erase(&api, &key, form, "ana@example.com").await;
-    assert_eq!(answer["deleted"], 1001, "{answer}");
+    let (_, response) = erase(&api, &key, form, "ana@example.com").await;
+    assert_eq!(response["deleted"], 1001, "{response}");
     let none = "do $$ begin assert (select sum(submission_count) from forms) = 0; end $$";
     api.execute(none).await.unwrap();
 }

@@ -49,8 +49,8 @@ impl Fixture {
 
     async fn send(&self, method: Method, rest: &str, body: &Value) -> (u16, Value) {
         let path = format!("/api/forms/{}/submissions/{rest}", self.form);
-        let (status, answer) = self.api.send(method, &path, Some(&self.key), body).await;
-        (status.as_u16(), answer)
+        let (status, response) = self.api.send(method, &path, Some(&self.key), body).await;
+        (status.as_u16(), response)
     }
 
     async fn stored_bytes(&self) -> i64 {
@@ -70,8 +70,8 @@ async fn form(api: &Api, key: &str) -> Uuid {
 }
 
 /// The file ids of a submission.
-fn files(answer: &Value) -> Vec<&str> {
-    answer["data"]["files"]
+fn files(response: &Value) -> Vec<&str> {
+    response["data"]["files"]
         .as_array()
         .unwrap()
         .iter()

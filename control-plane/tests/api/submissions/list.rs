@@ -9,9 +9,9 @@ use crate::harness::Api;
 /// Creates a form and returns its id.
 pub(crate) async fn form(api: &Api, key: &str, fields: Value) -> Uuid {
     let body = json!({"name": "Contact", "fields": fields});
-    let (status, answer) = api.send(Method::POST, "/api/forms", Some(key), &body).await;
-    assert_eq!(status, StatusCode::CREATED, "{answer}");
-    answer["formId"].as_str().unwrap().parse().unwrap()
+    let (status, response) = api.send(Method::POST, "/api/forms", Some(key), &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{response}");
+    response["formId"].as_str().unwrap().parse().unwrap()
 }
 
 /// Inserts a submission received at this time and returns its id.

@@ -20,7 +20,7 @@ struct Fixture {
     account_id: Uuid,
     form: Uuid,
     /// As many concurrent calls as connections, so that none times out even on a slow machine.
-    turns: Semaphore,
+    permits: Semaphore,
 }
 
 impl Fixture {
@@ -36,17 +36,17 @@ impl Fixture {
         let (status, created) = api.send(Method::POST, "/api/forms", Some(&key), &form).await;
         assert_eq!(status, StatusCode::CREATED, "{created}");
         let form = created["formId"].as_str().unwrap().parse().unwrap();
-        Self { api, key, account_id, form, turns: Semaphore::new(5) }
+        Self { api, key, account_id, form, permits: Semaphore::new(5) }
     }
 
     async fn send(&self, method: Method, rest: &str, body: &Value) -> (u16, Value) {
         let path = format!("/api/forms/{}{rest}", self.form);
-        let (status, answer) = self.api.send(method, &path, Some(&self.key), body).await;
-        (status.as_u16(), answer)
+        let (status, response) = self.api.send(method, &path, Some(&self.key), body).await;
+        (status.as_u16(), response)
     }
 
     async fn upsert(&self, external_id: &str, payload: Value) -> (u16, Value) {
-        let _turn = self.turns.acquire().await.unwrap();
+        let _permit = self.permits.acquire().await.unwrap();
         let body = json!({"externalId": external_id, "payload": payload});
         self.send(Method::PUT, "/submissions/upsert", &body).await
     }
@@ -60,13 +60,13 @@ impl Fixture {
     }
 
     async fn edit(&self, edit: Value) {
-        let (status, answer) = self.send(Method::PUT, "", &edit).await;
-        assert_eq!(status, 200, "{answer}");
+        let (status, response) = self.send(Method::PUT, "", &edit).await;
+        assert_eq!(status, 200, "{response}");
     }
 
     /// Submits as a visitor would, with the current form.
     async fn submit(&self, payload: Value, spam: &[&str]) -> (Uuid, SubmissionOutcome) {
-        let _turn = self.turns.acquire().await.unwrap();
+        let _permit = self.permits.acquire().await.unwrap();
         let (now, rng) = (Clock::system().now(), Rng::system());
         let mut tx = self.api.begin().await;
         let form = store::forms::find_form(&mut tx, self.account_id, self.form).await.unwrap().unwrap();
@@ -79,11 +79,11 @@ impl Fixture {
         let new_id = || rng.uuid_v7(now);
         let writer = WriteContext { now, traceparent: None, new_id: &new_id };
         store::forms::lock_form_shared(&mut tx, self.form).await.unwrap();
-        let taken = insert_submission(&mut tx, self.account_id, &form, &new, -1, &writer).await.unwrap();
-        if matches!(taken, SubmissionOutcome::Stored(_)) {
+        let outcome = insert_submission(&mut tx, self.account_id, &form, &new, -1, &writer).await.unwrap();
+        if matches!(outcome, SubmissionOutcome::Stored(_)) {
             store::commit(tx).await.unwrap();
         }
-        (new.id, taken)
+        (new.id, outcome)
     }
 
     async fn count(&self) -> i64 {
@@ -107,8 +107,8 @@ impl Fixture {
     }
 }
 
-fn id_of(answer: &Value) -> &str {
-    answer["data"]["id"].as_str().unwrap()
+fn id_of(response: &Value) -> &str {
+    response["data"]["id"].as_str().unwrap()
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn an_upsert_creates_a_submission_and_then_replaces_its_answers() {
     assert_eq!(data["formId"], json!(fixture.form));
     let (status, replaced) = fixture.upsert("order-1", json!({"email": "c@d.co"})).await;
     assert_eq!((status, &replaced["created"], id_of(&replaced)), (200, &json!(false), id_of(&created)));
-    assert_eq!(replaced["data"]["payload"], json!({"email": "c@d.co"}), "all of them");
+    assert_eq!(replaced["data"]["payload"], json!({"email": "c@d.co"}), "all answers are replaced");
     assert_eq!(replaced["data"]["createdAt"], data["createdAt"]);
     assert_eq!(fixture.count().await, 1);
     assert_eq!(fixture.delivered(&webhook).await, ["submission.created", "submission.updated"]);
@@ -154,7 +154,7 @@ async fn a_merge_overwrites_only_given_answers() {
     assert_eq!(fixture.delivered(&webhook).await.len(), 3, "rejected writes are not delivered");
     assert_eq!(fixture.merge(&Uuid::nil().to_string(), json!({"note": "y"})).await.0, 404);
     let other = Fixture { form: Uuid::nil(), ..fixture };
-    assert_eq!(other.merge(id, json!({"note": "y"})).await.0, 404, "it is looked for in its own form");
+    assert_eq!(other.merge(id, json!({"note": "y"})).await.0, 404, "the submission belongs to another form");
 }
 
 #[tokio::test]
@@ -169,7 +169,11 @@ async fn an_upsert_must_satisfy_the_form() {
     assert_eq!((status, &problem["code"]), (400, &json!("validation_failed")), "an e-mail has no space");
     let (status, problem) = fixture.upsert("2", json!({"email": "A@B.co"})).await;
     assert_eq!((status, &problem["code"]), (409, &json!("duplicate_submission")), "{problem}");
-    assert_eq!(fixture.upsert("1", json!({"email": "A@B.CO"})).await.0, 200, "it is no duplicate of itself");
+    assert_eq!(
+        fixture.upsert("1", json!({"email": "A@B.CO"})).await.0,
+        200,
+        "a submission is not a duplicate of itself"
+    );
     assert_eq!(fixture.upsert("2", json!({"email": "c@d.co"})).await.0, 201);
     for (external_id, email, requested) in [("2", "a@b.co", 409), ("2", "e@f.co", 200), ("3", "g@h.co", 410)]
     {
@@ -237,7 +241,11 @@ async fn an_unmarked_submission_counts_and_is_delivered() {
     assert_eq!(fixture.count().await, 0);
     assert!(matches!(fixture.submit(json!({"email": "a@b.co"}), &[]).await.1, SubmissionOutcome::Stored(_)));
     let (status, problem) = fixture.mark(&spam, "received").await;
-    assert_eq!((status, &problem["code"]), (409, &json!("duplicate_submission")), "its place is taken now");
+    assert_eq!(
+        (status, &problem["code"]),
+        (409, &json!("duplicate_submission")),
+        "another submission has its unique value now"
+    );
     fixture.edit(json!({"uniqueBy": null, "maxSubmissions": 1})).await;
     let (status, problem) = fixture.mark(&spam, "received").await;
     assert_eq!((status, &problem["code"]), (410, &json!("form_full")));
@@ -316,21 +324,21 @@ async fn a_limit_applies_to_visitors_and_owners_together() {
             async move {
                 let payload = json!({"email": "a@b.co"});
                 if number % 2 == 0 {
-                    let taken = fixture.submit(payload, &[]).await.1;
+                    let outcome = fixture.submit(payload, &[]).await.1;
                     assert!(
-                        matches!(taken, SubmissionOutcome::Stored(_) | SubmissionOutcome::Refused(_)),
-                        "{taken:?}"
+                        matches!(outcome, SubmissionOutcome::Stored(_) | SubmissionOutcome::Refused(_)),
+                        "{outcome:?}"
                     );
-                    matches!(taken, SubmissionOutcome::Stored(_))
+                    matches!(outcome, SubmissionOutcome::Stored(_))
                 } else {
-                    let (status, answer) = fixture.upsert(&number.to_string(), payload).await;
-                    assert!([201, 410].contains(&status), "{answer}");
+                    let (status, response) = fixture.upsert(&number.to_string(), payload).await;
+                    assert!([201, 410].contains(&status), "{response}");
                     status == 201
                 }
             }
         })
         .collect();
-    assert_eq!(sent.join_all().await.into_iter().filter(|taken| *taken).count(), 20);
+    assert_eq!(sent.join_all().await.into_iter().filter(|is_stored| *is_stored).count(), 20);
     assert_eq!(fixture.count().await, 20);
 }
 
@@ -362,7 +370,7 @@ async fn a_rule_added_under_load_applies_from_then_on() {
                     let payload = json!({"email": format!("{number}@b.co")});
                     match fixture.submit(payload, &[]).await.1 {
                         SubmissionOutcome::Changed => {}
-                        taken => return (number, matches!(taken, SubmissionOutcome::Stored(_))),
+                        outcome => return (number, matches!(outcome, SubmissionOutcome::Stored(_))),
                     }
                 }
             }
@@ -373,7 +381,7 @@ async fn a_rule_added_under_load_applies_from_then_on() {
     assert_eq!(fixture.count().await, i64::try_from(stored).unwrap());
     assert!(stored >= 25);
     for number in 0..25 {
-        let taken = fixture.submit(json!({"email": format!("{number}@B.co")}), &[]).await.1;
-        assert_eq!(taken, SubmissionOutcome::Duplicate, "{number}");
+        let outcome = fixture.submit(json!({"email": format!("{number}@B.co")}), &[]).await.1;
+        assert_eq!(outcome, SubmissionOutcome::Duplicate, "{number}");
     }
 }
