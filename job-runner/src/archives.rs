@@ -1,4 +1,4 @@
-//! Deletes archived entries after their retention.
+//! Deletes page entries that were archived with their page, once their retention has passed.
 
 use service::{Shutdown, every, metrics, ticks};
 

@@ -1,4 +1,5 @@
-//! Accepted events, on their way from a collector's disk to the warehouse.
+//! Analytics events that passed the collector's pipeline, as they are stored in its segment files until they are in
+//! ClickHouse.
 //!
 //! An event is written once, as JSON, into a segment file, and may be read by a newer version of the collector. So
 //! the shape only grows: a new field gets `#[serde(default)]`, and a name is never reused. Empty values are omitted,

@@ -1,7 +1,7 @@
 //! Updates and deletes analytics sites.
 //!
-//! A new time zone moves the boundaries of all days, including past ones. A new visitor id lifetime starts with the
-//! next salt.
+//! A new time zone moves the boundaries of all days, including past ones. A new visitor id lifetime starts when the
+//! collector next rotates the salt of visitor hashes.
 
 use axum::extract::State;
 use contract::Change;

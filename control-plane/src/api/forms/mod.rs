@@ -1,4 +1,5 @@
-//! Forms: describe one, get a hosted page and a submit endpoint.
+//! Endpoints that create, read, list, update and delete form definitions. The edge serves a form's page and accepts its
+//! submissions.
 
 pub(super) mod create;
 mod links;

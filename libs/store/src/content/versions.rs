@@ -1,7 +1,7 @@
-//! The last twenty versions of each page. Their texts are stored once per account.
+//! The last twenty versions of each page. Their HTML is stored once per account, by hash.
 //!
-//! Every transaction that writes pages must first take [`crate::usage::lock`], so that a text can't lose its last
-//! version while another transaction begins to reference it.
+//! Every transaction that writes pages must first lock the account's usage row ([`crate::usage::lock`]), so that HTML
+//! can't lose its last version while another transaction begins to reference it.
 
 use chrono::{DateTime, Utc};
 use domain::pages::{Content, VERSIONS_KEPT, hash_of};
