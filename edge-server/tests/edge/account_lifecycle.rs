@@ -1,4 +1,4 @@
-//! The turns in an account's life as its visitors see them: claimed, or at its end.
+//! Claiming and deleting an account, as visitors see it.
 
 use chrono::TimeDelta;
 use http::StatusCode;
@@ -46,14 +46,14 @@ async fn deleting_an_account_evicts_its_cache_entries() {
     for (host, path) in places {
         edge.get_until(host, path, |answer| answer.status == StatusCode::NOT_FOUND).await;
     }
-    // Under the same id again, which nobody ever gets, what was kept would be served stale.
+    // Reuses the site's id, which never happens in production: a leftover cache entry would be served stale.
     let heir = edge.account("quiet-otter").await;
     edge.run(&format!("update subdomains set id = '{}' where account_id = '{}'", site.subdomain_id, heir.id))
         .await;
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
     store::accounts::publish_changes(&mut conn, heir.id, now()).await.unwrap();
     edge.relay_outbox().await;
-    // A page of another site, to see that the host is known again.
+    // A page of another site shows when the edge has resolved the host again.
     edge.run(&format!("update pages set subdomain_id = '{}'", site.subdomain_id)).await;
     edge.get_until(&heir.host, "/lookout", |answer| answer.status == StatusCode::OK).await;
     edge.postgres.cut();

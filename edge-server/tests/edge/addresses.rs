@@ -1,4 +1,4 @@
-//! The addresses every site has: its pages written differently, what isn't there, and what search engines ask for.
+//! Site URLs: redirects to canonical paths, 404 pages, robots.txt and sitemaps.
 
 use http::{Method, StatusCode};
 
@@ -28,7 +28,7 @@ async fn redirects_to_the_canonical_path_and_keeps_the_query() {
             (StatusCode::PERMANENT_REDIRECT, location),
             "{path}"
         );
-        assert_eq!(answer.header("cache-control"), "no-cache", "a file may stand there tomorrow");
+        assert_eq!(answer.header("cache-control"), "no-cache", "a later deploy may put a file there");
         let target = edge.visitor.get(&site.host, location).await;
         assert_eq!(target.status, StatusCode::OK, "{location}");
     }
@@ -67,11 +67,11 @@ async fn a_site_serves_its_own_404_page() {
     assert_eq!(edge.visitor.get(&site.host, "/nothing").await.header("x-cache"), "hit");
     let any = [("if-none-match", "*")];
     let asked = edge.visitor.send(Method::GET, &site.host, "/nothing", &any, "").await;
-    assert_eq!(asked.status, StatusCode::NOT_FOUND, "nobody can have what isn't there");
+    assert_eq!(asked.status, StatusCode::NOT_FOUND, "a missing page never matches an ETag");
     assert_eq!(
         edge.visitor.get(&site.host, "/404").await.status,
         StatusCode::OK,
-        "its own address is a page's"
+        "the 404 page is a normal page at its own path"
     );
 
     site.delete(page).await;
@@ -90,7 +90,7 @@ async fn the_sitemap_lists_the_published_pages_of_a_claimed_site() {
     }
     edge.run("update pages set is_published = false where slug = 'draft'").await;
     let trial = edge.visitor.get(&site.host, "/robots.txt").await;
-    assert_eq!(trial.text(), "User-agent: *\nAllow: /\n", "noindex can only be seen where it may be read");
+    assert_eq!(trial.text(), "User-agent: *\nAllow: /\n", "crawlers must read a page to see its noindex");
     let map = edge.visitor.get(&site.host, "/sitemap.xml").await;
     assert_eq!((map.status, map.header("content-type")), (StatusCode::OK, "application/xml"));
     let found: Vec<&str> =
@@ -107,7 +107,7 @@ async fn the_sitemap_lists_the_published_pages_of_a_claimed_site() {
     edge.publish_change(contract::Change::Host { host: site.name.clone() }).await;
     let line = format!("\nSitemap: {origin}/sitemap.xml\n");
     edge.get_until(&site.host, "/robots.txt", |answer| answer.text().ends_with(&line)).await;
-    assert_eq!(edge.visitor.get("nobody-here.localhost", "/robots.txt").await.status, StatusCode::NOT_FOUND);
+    assert_eq!(edge.visitor.get("absent-here.localhost", "/robots.txt").await.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The host of assets: whole and in parts, from memory and streamed, and nothing on it runs.
+//! The asset host: whole files and ranges, cached and streamed. It never serves active content.
 
 use http::{Method, StatusCode};
 use store::accounts;
@@ -50,7 +50,7 @@ async fn an_asset_is_cacheable_and_supports_ranges() {
 async fn the_asset_host_never_serves_active_content() {
     let edge = Edge::start().await;
     let owner = edge.account("quiet-otter").await;
-    for (name, kind, shown_as, saved) in [
+    for (name, kind, served_type, is_attachment) in [
         ("a.html", "text/html", "text/plain; charset=utf-8", true),
         ("a.js", "text/javascript", "text/plain; charset=utf-8", true),
         ("a.xml", "application/xml", "text/plain; charset=utf-8", true),
@@ -61,9 +61,9 @@ async fn the_asset_host_never_serves_active_content() {
     ] {
         let shown = owner.stored_asset(name, kind, format!("{name}{kind}").as_bytes()).await.shown;
         let answer = edge.visitor.get(HOST, &shown).await;
-        assert_eq!((answer.status, answer.header("content-type")), (StatusCode::OK, shown_as), "{name}");
+        assert_eq!((answer.status, answer.header("content-type")), (StatusCode::OK, served_type), "{name}");
         let disposition = answer.header("content-disposition");
-        assert_eq!(disposition.starts_with("attachment"), saved, "{name}: {disposition}");
+        assert_eq!(disposition.starts_with("attachment"), is_attachment, "{name}: {disposition}");
         let policy = answer.header("content-security-policy");
         assert!(policy.contains("default-src 'none'") && policy.contains("sandbox"), "{policy}");
     }

@@ -1,4 +1,4 @@
-//! What has changed is seen at once: by a signal, or after the bus was away.
+//! Cache invalidation: by signals, by age, and after signals that the edge cannot parse.
 
 use contract::{Change, Signal};
 use http::StatusCode;
@@ -17,8 +17,12 @@ async fn a_signal_invalidates_the_cached_page() {
 
     site.edit(page, "<p>new").await;
     site.page("soon", "<p>here").await;
-    let kept = edge.visitor.get(&site.host, "/").await;
-    assert_eq!((kept.header("x-cache"), kept.text()), ("hit", "<p>old"), "nobody has said anything yet");
+    let cached = edge.visitor.get(&site.host, "/").await;
+    assert_eq!(
+        (cached.header("x-cache"), cached.text()),
+        ("hit", "<p>old"),
+        "no signal has been published yet"
+    );
     for slug in ["index", "soon"] {
         let change = Change::Page { subdomain_id: site.subdomain_id, slug: slug.to_owned() };
         edge.bus.publish(&Signal::Changed(change)).await.unwrap();

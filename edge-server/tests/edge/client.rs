@@ -1,4 +1,4 @@
-//! A visitor: requests to one edge, under whatever host name a test wants.
+//! An HTTP client that sends requests to one edge under any host name.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What came back.
+/// A response with its whole body.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -37,12 +37,13 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// A header's value; empty without it.
+    /// The value of a header, or an empty string if it is missing.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
-    /// Asserts that it is a problem of that kind, as every error of the base host must be; gives its body.
+    /// Asserts that this is a problem response with this status and code, as every error of the base host must be.
+    /// Returns its body.
     #[track_caller]
     pub(crate) fn problem(&self, status: u16, code: &str) -> Value {
         assert_eq!(self.status.as_u16(), status, "{}", self.text());
@@ -54,7 +55,7 @@ impl Answer {
     }
 }
 
-/// Speaks to one edge.
+/// A client of one edge.
 #[derive(Clone)]
 pub(crate) struct Visitor {
     http: Client<HttpConnector, Full<Bytes>>,
@@ -66,7 +67,7 @@ impl Visitor {
         Self { http: Client::builder(TokioExecutor::new()).build_http(), edge }
     }
 
-    /// The same over HTTP/2.
+    /// The same client over HTTP/2.
     pub(crate) fn over_http2(&self) -> Self {
         let http = Client::builder(TokioExecutor::new()).http2_only(true).build_http();
         Self { http, edge: self.edge }
@@ -95,7 +96,7 @@ impl Visitor {
         Answer::read(response).await
     }
 
-    /// One connection over HTTP/2, whose requests name their host as such requests do.
+    /// Opens one HTTP/2 connection. Its requests name their host in the `:authority` header.
     pub(crate) async fn http2(&self) -> Http2 {
         let io = TokioIo::new(self.connect().await);
         let (send, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
@@ -113,7 +114,7 @@ impl Visitor {
         self.send(Method::POST, "localhost", path, &json, body.to_string()).await
     }
 
-    /// Posts as a browser posts a form.
+    /// Posts URL-encoded fields, as a browser does.
     pub(crate) async fn post_form(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         let form = [("content-type", "application/x-www-form-urlencoded")];
@@ -124,13 +125,13 @@ impl Visitor {
         TcpStream::connect(self.edge).await.unwrap()
     }
 
-    /// Sends bytes as they stand, and gives all that comes back until the connection ends.
+    /// Sends raw bytes and returns everything received until the connection closes.
     pub(crate) async fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect().await;
         stream.write_all(bytes).await.unwrap();
         let mut answer = Vec::new();
-        // The edge may hang up while it is still being talked to.
-        let _hung_up = stream.read_to_end(&mut answer).await;
+        // The edge may reset the connection while bytes are still in flight.
+        let _or_reset = stream.read_to_end(&mut answer).await;
         String::from_utf8_lossy(&answer).into_owned()
     }
 }

@@ -1,4 +1,4 @@
-//! Connections of strangers: what dribbles, is too large or says nothing is ended; what is under way is not.
+//! Connection limits: slow, oversized and idle connections are closed, active ones are not.
 
 use std::time::{Duration, Instant};
 
@@ -14,21 +14,21 @@ use crate::harness::Edge;
 
 const HEAD: &str = "GET / HTTP/1.1\r\nHost: quiet-otter.localhost\r\n";
 
-/// An edge with a page, whose connections have these limits.
+/// Starts an edge with one page and these connection settings.
 async fn edge(set: &[&str]) -> Edge {
     let edge = Edge::with(set).await;
     edge.account("quiet-otter").await.page("index", "<p>x").await;
     edge
 }
 
-/// All that comes until the other end hangs up.
+/// Reads until the edge closes the connection.
 async fn rest(stream: &mut TcpStream) -> String {
     let mut all = Vec::new();
     let _or_reset = stream.read_to_end(&mut all).await;
     String::from_utf8_lossy(&all).into_owned()
 }
 
-/// Reads one answer whose body is a page's.
+/// Reads one response whose body is the page.
 async fn one_page(stream: &mut TcpStream) -> String {
     let mut answer = Vec::new();
     while !answer.ends_with(b"<p>x") {
@@ -54,7 +54,9 @@ async fn closes_silent_connections_and_slow_request_heads() {
                 crate::harness::moment().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), dribble).await.expect("nobody hung up");
+        tokio::time::timeout(Duration::from_secs(20), dribble)
+            .await
+            .expect("the edge kept the connection open");
     }
     assert!(began.elapsed() < Duration::from_secs(20));
 }
@@ -76,14 +78,14 @@ async fn closes_idle_connections_but_not_active_ones() {
 }
 
 const LARGE_BYTES: usize = 3 << 20;
-/// How the page ends.
+/// The last bytes of the large page.
 const END: &str = "<p>the end";
 const LARGE: &str = "GET /large HTTP/1.1\r\nHost: quiet-otter.localhost\r\nConnection: keep-alive\r\n\r\n";
 
-/// An edge with a large page in memory that serves one visitor at a time, who may be quiet for a moment; from its quick
-/// lane or without it.
-async fn edge_for_one_connection(is_quick: bool) -> Edge {
-    let limits = [&*format!("connections.fast_path={is_quick}"), "connections.idle_timeout=300ms"];
+/// Starts an edge with a large page in its cache, one connection slot and a short idle timeout, with or without the
+/// fast path.
+async fn edge_for_one_connection(has_fast_path: bool) -> Edge {
+    let limits = [&*format!("connections.fast_path={has_fast_path}"), "connections.idle_timeout=300ms"];
     let edge = Edge::with(&[limits[0], limits[1], "connections.max=1"]).await;
     let html = format!("{}{END}", "<p>slow".repeat(LARGE_BYTES / 7));
     edge.account("quiet-otter").await.page("large", &html).await;
@@ -93,8 +95,8 @@ async fn edge_for_one_connection(is_quick: bool) -> Edge {
     edge
 }
 
-/// A visitor whose machine takes little at a time, and who has asked for the large page.
-async fn small_visitor(edge: &Edge) -> TcpStream {
+/// Requests the large page over a connection with a small receive buffer.
+async fn slow_reader(edge: &Edge) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(16 * 1024).unwrap();
     let mut stream = socket.connect(edge.visitor.address()).await.unwrap();
@@ -104,9 +106,9 @@ async fn small_visitor(edge: &Edge) -> TcpStream {
 
 #[tokio::test]
 async fn a_slow_reader_receives_the_whole_large_page() {
-    for is_quick in [true, false] {
-        let edge = edge_for_one_connection(is_quick).await;
-        let mut stream = small_visitor(&edge).await;
+    for has_fast_path in [true, false] {
+        let edge = edge_for_one_connection(has_fast_path).await;
+        let mut stream = slow_reader(&edge).await;
         let (began, mut all) = (Instant::now(), Vec::new());
         while !all.ends_with(END.as_bytes()) {
             let mut piece = vec![0; 32 * 1024];
@@ -115,20 +117,21 @@ async fn a_slow_reader_receives_the_whole_large_page() {
             all.extend_from_slice(&piece[..read]);
             crate::harness::moment().await;
         }
-        assert!(began.elapsed() > Duration::from_millis(700), "that was not slow");
+        assert!(began.elapsed() > Duration::from_millis(700), "the client read too fast for this test");
     }
 }
 
 #[tokio::test]
 async fn closes_a_connection_whose_client_stops_reading() {
-    for is_quick in [true, false] {
-        let edge = edge_for_one_connection(is_quick).await;
-        let mut stream = small_visitor(&edge).await;
+    for has_fast_path in [true, false] {
+        let edge = edge_for_one_connection(has_fast_path).await;
+        let mut stream = slow_reader(&edge).await;
         stream.readable().await.unwrap();
-        // There is no other seat.
+        // The only connection slot is taken, so this request waits until the edge closes the first connection.
         let asked = LARGE.replace("keep-alive", "close");
         let next = edge.visitor.raw(asked.as_bytes());
-        let next = tokio::time::timeout(Duration::from_secs(60), next).await.expect("still there");
+        let next =
+            tokio::time::timeout(Duration::from_secs(60), next).await.expect("the connection is still open");
         assert!(next.starts_with("HTTP/1.1 200"), "{next}");
         assert!(rest(&mut stream).await.len() < LARGE_BYTES / 2);
     }
@@ -147,10 +150,11 @@ async fn closes_an_http2_connection_whose_flow_control_window_stays_closed() {
     let asked = Request::get("http://quiet-otter.localhost/large.bin").body(Empty::<Bytes>::new()).unwrap();
     let unread = send.send_request(asked).await.unwrap();
     assert_eq!(unread.status(), StatusCode::OK);
-    let cut = tokio::time::timeout(Duration::from_secs(60), ended).await.expect("still there");
-    let _with_or_without_a_word = cut.unwrap();
+    let cut =
+        tokio::time::timeout(Duration::from_secs(60), ended).await.expect("the connection is still open");
+    let _or_error = cut.unwrap();
     let got = unread.into_body().collect().await;
-    assert!(got.is_err(), "it was not sent to its end");
+    assert!(got.is_err(), "the body must end early");
 }
 
 #[tokio::test]
@@ -176,7 +180,7 @@ async fn closes_a_connection_with_a_slow_request_body() {
         };
         tokio::time::timeout(Duration::from_secs(20), ended).await.expect(target);
     }
-    assert!(edge.control_plane.all().is_empty(), "half a request is none");
+    assert!(edge.control_plane.all().is_empty(), "an incomplete request is not forwarded");
 }
 
 #[tokio::test]
@@ -207,7 +211,7 @@ async fn pipelined_requests_are_answered_in_order() {
     let answers = rest(&mut stream).await;
     let lines: Vec<&str> = answers.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect();
     assert_eq!(lines, ["200", "404", "200", "200"], "{answers}");
-    assert_eq!(answers.matches("<p>x").count(), 2, "HEAD brings no body: {answers}");
+    assert_eq!(answers.matches("<p>x").count(), 2, "a HEAD response has no body: {answers}");
 }
 
 #[tokio::test]
@@ -215,7 +219,7 @@ async fn pages_are_served_over_http2_without_an_upgrade() {
     let edge = edge(&[]).await;
     let http2 = edge.visitor.http2().await;
     for _miss_and_hit in 0..2 {
-        // The authority of an HTTP/2 request is its host.
+        // An HTTP/2 request names its host in `:authority`.
         let answer = http2.get("quiet-otter.localhost", "/", &[]).await;
         assert_eq!((answer.status, answer.text()), (StatusCode::OK, "<p>x"));
         assert_eq!(answer.header("content-length"), "4");
@@ -230,7 +234,7 @@ async fn an_http2_head_response_has_a_content_length_and_no_body() {
     let http2 = edge.visitor.http2().await;
     let host = "quiet-otter.localhost";
     for (path, length) in [("/", "4"), ("/", "4"), ("/nothing", "34")] {
-        // Whoever is sent a body here takes it for an error of the protocol.
+        // A body in response to HEAD is a protocol error for an HTTP/2 client.
         let answer = http2.send(http::Method::HEAD, host, path, &[]).await;
         assert_eq!((answer.text(), answer.header("content-length")), ("", length), "{path}");
     }
@@ -242,28 +246,28 @@ async fn an_http2_head_response_has_a_content_length_and_no_body() {
 async fn closes_an_idle_http2_connection() {
     let edge = edge(&["connections.idle_timeout=200ms"]).await;
     let mut stream = edge.visitor.connect().await;
-    // The preface, and empty settings.
+    // The connection preface and an empty SETTINGS frame.
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
     let mut all = Vec::new();
     let ended = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut all)).await;
-    assert!(ended.is_ok(), "still there");
+    assert!(ended.is_ok(), "the connection is still open");
 }
 
 #[tokio::test]
 async fn connections_over_the_limit_wait_for_a_free_slot() {
     let edge = edge(&["connections.max=2"]).await;
-    let mut seated = Vec::new();
+    let mut connected = Vec::new();
     for _ in 0..2 {
         let mut stream = edge.visitor.connect().await;
         stream.write_all(format!("{HEAD}\r\n").as_bytes()).await.unwrap();
         one_page(&mut stream).await;
-        seated.push(stream);
+        connected.push(stream);
     }
     let mut waiting = edge.visitor.connect().await;
     waiting.write_all(format!("{HEAD}\r\n").as_bytes()).await.unwrap();
     let early = tokio::time::timeout(Duration::from_millis(200), waiting.readable()).await;
-    assert!(early.is_err(), "there was no room");
-    seated.pop();
+    assert!(early.is_err(), "a connection over the limit was served");
+    connected.pop();
     one_page(&mut waiting).await;
 }
 
@@ -280,7 +284,7 @@ async fn shutdown_answers_running_requests_and_accepts_no_connections() {
     });
     sandbox::test::until(async || !edge.control_plane.all().is_empty()).await;
     edge.stop();
-    assert_eq!(rest(&mut idle).await, "", "who asks for nothing is let go");
+    assert_eq!(rest(&mut idle).await, "", "shutdown closes idle connections");
     sandbox::test::until(async || TcpStream::connect(edge.visitor.address()).await.is_err()).await;
     drop(gate);
     assert_eq!(running.await.unwrap().text(), "from the inside");

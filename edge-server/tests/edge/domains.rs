@@ -1,4 +1,4 @@
-//! Custom domains: verified, they show their site, and nobody else's.
+//! Custom domains: a verified domain serves its own site and no other.
 
 use contract::Change;
 use http::StatusCode;
@@ -24,7 +24,7 @@ async fn a_verified_domain_serves_its_site() {
     other.page("index", "<p>other").await;
     let domain = "www.example.com";
     assert_eq!(edge.visitor.get(domain, "/").await.status, StatusCode::NOT_FOUND);
-    // Anybody may claim a domain; only who has shown that it is theirs holds it.
+    // Any account may add a domain, but only its verified owner serves it.
     add(&edge, &other, domain, "pending").await;
     add(&edge, &site, domain, "verified").await;
     edge.publish_change(Change::Host { host: domain.to_owned() }).await;
@@ -51,10 +51,10 @@ async fn a_site_name_cannot_take_over_a_verified_domain() {
     site.page("index", "<p>mine").await;
     add(&edge, &site, "www.example.com", "verified").await;
     let asked = edge.visitor.get("localhost", "/p/index?site=www.example.com").await;
-    assert_eq!(asked.status, StatusCode::NOT_FOUND, "it is no site's name");
+    assert_eq!(asked.status, StatusCode::NOT_FOUND, "a domain is not a site name");
     assert_eq!(edge.visitor.get("www.example.com", "/").await.text(), "<p>mine");
     let asked = edge.visitor.get("localhost", "/p/index?site=www.example.com").await;
-    assert_eq!(asked.status, StatusCode::NOT_FOUND, "nor is it one now");
+    assert_eq!(asked.status, StatusCode::NOT_FOUND, "a cached domain is not a site name either");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! A page in the encoding a visitor takes: smaller, under its own ETag, and the same page.
+//! Content encodings: each compressed variant has the same content and its own ETag.
 
 use std::io::read_to_string;
 
@@ -13,7 +13,7 @@ async fn get(edge: &Edge, host: &str, accept: &str) -> Answer {
     edge.visitor.send(Method::GET, host, "/", &[("accept-encoding", accept)], "").await
 }
 
-/// Waits until the new version has all its encodings.
+/// Waits until the current version has its compressed variants.
 async fn until_compressed(edge: &Edge, host: &str) {
     sandbox::test::until(async || !get(edge, host, CHROME).await.header("content-encoding").is_empty()).await;
 }
@@ -25,7 +25,11 @@ async fn responses_use_an_encoding_the_client_accepts() {
     let html = "<p>a page with much the same in it</p>".repeat(200);
     site.page("index", &html).await;
     let first = get(&edge, &site.host, CHROME).await;
-    assert_eq!((first.header("content-encoding"), first.text()), ("", html.as_str()), "nobody waits for it");
+    assert_eq!(
+        (first.header("content-encoding"), first.text()),
+        ("", html.as_str()),
+        "the first response does not wait for compression"
+    );
     until_compressed(&edge, &site.host).await;
 
     let mut etags = vec![first.header("etag").to_owned()];
@@ -51,7 +55,7 @@ async fn responses_use_an_encoding_the_client_accepts() {
     }
     etags.sort();
     etags.dedup();
-    assert_eq!(etags.len(), 4, "strong ETags name bytes");
+    assert_eq!(etags.len(), 4, "each variant needs its own strong ETag");
     for plain in ["", "identity", "deflate", "gzip;q=0"] {
         let answer = get(&edge, &site.host, plain).await;
         assert_eq!((answer.header("content-encoding"), answer.text()), ("", html.as_str()), "{plain}");
@@ -84,13 +88,13 @@ async fn revalidating_an_unchanged_page_keeps_its_encoded_variants() {
     let page = site.page("index", &"<p>same</p>".repeat(200)).await;
     get(&edge, &site.host, CHROME).await;
     until_compressed(&edge, &site.host).await;
-    // What nobody can read makes the edge ask about everything again.
+    // An unreadable signal marks every cache entry as stale.
     edge.publish_unreadable_signal().await;
     edge.get_until(&site.host, "/", |answer| answer.header("x-cache") == "miss").await;
     assert_eq!(
         get(&edge, &site.host, "br").await.header("content-encoding"),
         "br",
-        "nothing was compressed anew"
+        "an unchanged page keeps its variants"
     );
     site.edit(page, "<p>other").await;
     edge.publish_unreadable_signal().await;

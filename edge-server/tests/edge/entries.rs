@@ -1,4 +1,4 @@
-//! Entries on the pages of visitors: there as soon as edges are told, as text, the newest first.
+//! Page entries: rendered as soon as the edge receives the signal, escaped, newest first.
 
 use contract::{Change, Signal};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::fixtures::{Account, now};
 use crate::harness::Edge;
 
 impl Account<'_> {
-    /// Adds an entry as a submission does, and tells the edge.
+    /// Inserts an entry as a submission does, and publishes the change.
     async fn entry(&self, edge: &Edge, page: Uuid, data: Value) {
         let entry = NewEntry {
             id: service::Rng::system().uuid_v7(now()),

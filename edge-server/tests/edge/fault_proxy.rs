@@ -1,4 +1,4 @@
-//! A cable to a server that can be cut and mended, or hold what is sent, the end of a connection as well.
+//! A TCP proxy to a server that can be cut and restored, or stalled. A stall holds back the end of a connection too.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
-/// Connections to its address lead to another, as long as it is whole.
+/// A TCP proxy that forwards connections to `upstream` and can inject faults.
 pub(crate) struct FaultProxy {
     pub(crate) address: SocketAddr,
     upstream: String,
@@ -18,18 +18,18 @@ pub(crate) struct FaultProxy {
     accepting: Mutex<AbortHandle>,
 }
 
-/// The connections, and how many there have been.
+/// The open connections, and the number accepted so far.
 #[derive(Default)]
 struct Connections {
     running: Mutex<JoinSet<()>>,
     accepted: AtomicUsize,
 }
 
-/// What it lets through.
+/// Which connections pass bytes.
 #[derive(Clone, Copy, Default)]
 struct Flow {
     is_stalled: bool,
-    /// Connections before this one are dead.
+    /// Connections with a lower number are stalled forever.
     first_alive: usize,
 }
 
@@ -49,13 +49,13 @@ impl FaultProxy {
         Self { address, upstream, flows, connections, accepting: Mutex::new(accepting.abort_handle()) }
     }
 
-    /// Ends every connection and takes no new one.
+    /// Closes every connection and accepts no new ones.
     pub(crate) fn cut(&self) {
         self.accepting.lock().unwrap().abort();
         *self.connections.running.lock().unwrap() = JoinSet::new();
     }
 
-    /// Takes connections again.
+    /// Accepts connections again after [`Self::cut`].
     pub(crate) async fn restore(&self) {
         let listener = TcpListener::bind(self.address).await.unwrap();
         let connections = Arc::clone(&self.connections);
@@ -63,7 +63,7 @@ impl FaultProxy {
         *self.accepting.lock().unwrap() = accepting.abort_handle();
     }
 
-    /// Keeps connections open and lets nothing through them, or all again.
+    /// Keeps connections open but passes no bytes.
     pub(crate) fn stall(&self) {
         self.flows.send_modify(|flow| flow.is_stalled = true);
     }
@@ -73,7 +73,7 @@ impl FaultProxy {
         self.flows.send_modify(|flow| flow.is_stalled = false);
     }
 
-    /// Lets nothing more through the connections there are, and keeps them open; new ones are as good as ever.
+    /// Stalls the open connections forever without closing them. New connections work.
     pub(crate) fn stall_open_connections(&self) {
         let accepted = self.connections.accepted.load(Ordering::SeqCst);
         self.flows.send_modify(|flow| flow.first_alive = accepted);
@@ -100,7 +100,7 @@ fn accept(
     })
 }
 
-/// Until either end hangs up.
+/// Copies bytes in one direction until either end closes.
 async fn pass(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -113,6 +113,6 @@ async fn pass(
         }
         piece.resize(1 << 16, 0);
     }
-    // That it has ended is not told either.
+    // A stall also holds back the end of the connection.
     let _is_passed = flows.wait_for(|flow| flow.passes(number)).await.is_ok();
 }

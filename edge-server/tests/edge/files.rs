@@ -1,4 +1,4 @@
-//! Files of deployed sites, at their paths on their own host.
+//! Files of deployed sites, served at their paths on the site's host.
 
 use contract::{Change, Signal};
 use http::{Method, StatusCode};
@@ -31,7 +31,7 @@ async fn files_are_served_at_their_paths() {
         );
         assert_eq!(answer.header("cache-control"), "public, max-age=0, must-revalidate");
         assert_eq!(answer.header("access-control-allow-origin") == "*", shared, "{path}");
-        assert_eq!(answer.header("x-robots-tag"), "noindex", "nobody has claimed it");
+        assert_eq!(answer.header("x-robots-tag"), "noindex", "the account is unclaimed");
         let again = [("if-none-match", answer.header("etag"))];
         let again = edge.visitor.send(Method::GET, &site.host, path, &again, "").await;
         assert_eq!(again.status, StatusCode::NOT_MODIFIED);

@@ -1,4 +1,4 @@
-//! What an account has, put straight into Postgres: the control plane's part in these tests.
+//! Inserts accounts and their resources directly into Postgres, in place of the control plane.
 
 use chrono::{DateTime, Utc};
 use contract::Change;
@@ -24,15 +24,15 @@ use crate::harness::Edge;
 pub(crate) struct Account<'a> {
     pub(crate) id: Uuid,
     pub(crate) subdomain_id: Uuid,
-    /// The site's host.
+    /// The host of the site.
     pub(crate) host: String,
-    /// Its subdomain.
+    /// The name of its subdomain.
     pub(crate) name: String,
     edge: &'a Edge,
 }
 
 impl Edge {
-    /// An unclaimed account with a site of that name.
+    /// Inserts an unclaimed account with a site of this name.
     pub(crate) async fn account(&self, name: &str) -> Account<'_> {
         let now = now();
         let (id, subdomain_id) = (new_id(), new_id());
@@ -42,7 +42,7 @@ impl Edge {
         Account { id, subdomain_id, host: format!("{name}.localhost"), name: name.to_owned(), edge: self }
     }
 
-    /// Runs a statement that no function of the store is for yet.
+    /// Runs an SQL statement that has no function in the store.
     pub(crate) async fn run(&self, statement: &str) {
         store::execute_raw(&self.database.db, statement).await.unwrap();
     }
@@ -81,26 +81,26 @@ impl Account<'_> {
         self.edge.run(&format!("delete from pages where id = '{page}'")).await;
     }
 
-    /// Says that something has changed at a slug.
+    /// Publishes a change of the page at this slug.
     pub(crate) async fn publish_page_change(&self, slug: &str) {
         self.edge
             .publish_change(Change::Page { subdomain_id: self.subdomain_id, slug: slug.to_owned() })
             .await;
     }
 
-    /// What its owner sees of its pages.
+    /// The account's pages, as its owner lists them.
     pub(crate) async fn pages(&self) -> Vec<PageSummary> {
         let part = store::ListFilter { limit: 100, ..store::ListFilter::default() };
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
         store::pages::list_pages(&mut conn, self.id, &part, None).await.unwrap()
     }
 
-    /// A form with these fields.
+    /// Inserts a form with these fields.
     pub(crate) async fn form(&self, fields: Value) -> Uuid {
         self.form_with(fields, |_| {}).await
     }
 
-    /// A form with these fields and whatever `shape` makes of it.
+    /// Inserts a form with these fields after `shape` has changed it.
     pub(crate) async fn form_with(&self, fields: Value, shape: impl FnOnce(&mut Form)) -> Uuid {
         let fields = serde_json::from_value(fields).unwrap();
         let mut form = Form::new(new_id(), "Contact".to_owned(), fields, now());
@@ -110,7 +110,7 @@ impl Account<'_> {
         form.id
     }
 
-    /// A webhook told of `forms`, or of all without any.
+    /// Inserts a webhook for `forms`, or for all forms if `None`.
     pub(crate) async fn webhook(&self, forms: Option<Vec<Uuid>>, events: &[&str]) -> Uuid {
         let webhook = NewWebhook {
             id: new_id(),
@@ -132,8 +132,8 @@ impl Account<'_> {
     /// The deliveries of a webhook, newest first.
     pub(crate) async fn deliveries(&self, webhook: Uuid) -> Vec<Delivery> {
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
-        let wanted = DeliveryFilter { id: None, state: None, after: None, limit: 100 };
-        store::deliveries::list_deliveries(&mut conn, self.id, webhook, &wanted).await.unwrap()
+        let filter = DeliveryFilter { id: None, state: None, after: None, limit: 100 };
+        store::deliveries::list_deliveries(&mut conn, self.id, webhook, &filter).await.unwrap()
     }
 
     /// The submissions of a form, newest first.
@@ -150,14 +150,14 @@ impl Account<'_> {
         rows.into_iter().map(|row| Value::Object(row.payload)).collect()
     }
 
-    /// How many submissions a form counts.
+    /// The submission counter of a form.
     pub(crate) async fn count(&self, form: Uuid) -> i64 {
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
         store::forms::find_form(&mut conn, self.id, form).await.unwrap().unwrap().submission_count
     }
 }
 
-/// One line of text as a form's fields.
+/// The fields of a form with one required text field.
 pub(crate) fn one_text_field() -> Value {
     json!([{"name": "a", "label": "A", "type": "text", "required": true}])
 }
@@ -174,17 +174,17 @@ fn new_id() -> Uuid {
     Rng::system().uuid_v7(now())
 }
 
-/// An asset whose bytes are to come, or have.
+/// An asset, before or after its upload.
 pub(crate) struct AssetFixture {
     pub(crate) id: Uuid,
-    /// Where its bytes go.
+    /// The signed upload URL.
     pub(crate) address: String,
-    /// Where it is shown, on the host of assets.
+    /// The path on the asset host.
     pub(crate) shown: String,
 }
 
 impl Account<'_> {
-    /// An asset whose bytes are to come.
+    /// Inserts an asset that is announced but not uploaded.
     pub(crate) async fn asset(&self, filename: &str, content_type: &str, size: usize) -> AssetFixture {
         let asset = Asset {
             id: new_id(),
@@ -206,7 +206,7 @@ impl Account<'_> {
         AssetFixture { id: asset.id, address: self.upload(asset.id, size, 60), shown }
     }
 
-    /// An asset whose bytes have come.
+    /// Inserts an asset with its bytes.
     pub(crate) async fn stored_asset(
         &self,
         filename: &str,
@@ -220,7 +220,7 @@ impl Account<'_> {
         asset
     }
 
-    /// A deploy whose zip is to come.
+    /// Inserts a deploy that is announced but not uploaded.
     pub(crate) async fn deploy(&self, size: usize) -> Uuid {
         let id = new_id();
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
@@ -230,14 +230,14 @@ impl Account<'_> {
         id
     }
 
-    /// The address of an upload that is good for so many seconds more.
+    /// A signed upload URL that expires in `seconds`.
     pub(crate) fn upload(&self, id: Uuid, size: usize, seconds: i64) -> String {
         let signer = Signer::new(crate::harness::TOKEN.as_bytes());
         let expires_at = now().timestamp() + seconds;
         signer.address(&Ticket { id, size_bytes: i64::try_from(size).unwrap(), expires_at })
     }
 
-    /// A deploy with these files, which is served from now on; gives the digest of each.
+    /// Inserts a deploy with these files and makes it the served one. Returns the digest of each file.
     pub(crate) async fn serve_files(&self, files: &[(&str, &str, &[u8])]) -> Vec<String> {
         let deploy_id = self.deploy(1).await;
         let mut rows = Vec::new();
@@ -272,7 +272,7 @@ impl Account<'_> {
         store::uploads::insert_upload(&mut conn, self.id, &upload).await.unwrap();
     }
 
-    /// Bytes in the store, and their row.
+    /// Stores bytes in the blob store and inserts their row.
     async fn blob(&self, bytes: &[u8]) -> Uuid {
         let sha256 = Sha256::digest(bytes).into();
         let path = self.edge.blobs.path().join("kept").join(self.id.to_string());

@@ -1,5 +1,5 @@
-//! Forms in the quick lane beside hyper alone: the same bytes get the same pages from both, in every language, and
-//! whatever is filled in, shut or guarded.
+//! Form pages from the fast path and from hyper: the same request bytes must get the same response, in every language
+//! and for prefilled, closed and protected forms.
 
 use chrono::TimeDelta;
 use serde_json::json;
@@ -10,17 +10,17 @@ use crate::harness::Edge;
 use crate::parser_differential::{ParserDifferential, is_from_fast_path};
 
 const OPEN: &str = "0192f0c1-0000-7000-8000-000000000001";
-/// Asks for a proof of work.
+/// Requires a proof of work.
 const PROOF: &str = "0192f0c1-0000-7000-8000-000000000002";
 const CLOSED: &str = "0192f0c1-0000-7000-8000-000000000003";
 const FULL: &str = "0192f0c1-0000-7000-8000-000000000004";
-/// Its account is.
+/// Belongs to a suspended account.
 const SUSPENDED: &str = "0192f0c1-0000-7000-8000-000000000005";
-/// The same at every edge, so that their pages are.
+/// Every edge has the same form ids, so that the pages are identical.
 pub(crate) const FORMS: [&str; 5] = [OPEN, PROOF, CLOSED, FULL, SUSPENDED];
 const TOKEN: &str = "name=\"form.token\" value=\"";
 
-/// Makes the forms, and shows each.
+/// Inserts the forms and requests each page, so that it is in the cache.
 pub(crate) async fn prepare(edge: &Edge, site: &Account<'_>) {
     let suspended = edge.account("loud-otter").await;
     for (at, id) in FORMS.into_iter().enumerate() {
@@ -54,7 +54,7 @@ pub(crate) async fn prepare(edge: &Edge, site: &Account<'_>) {
     }
 }
 
-/// A form's page without what says when it was sent: the second, and that nobody but us has written it.
+/// The page without its form token, which holds a signed timestamp.
 pub(crate) fn without_token(body: &str) -> String {
     let Some((before, (token, after))) =
         body.split_once(TOKEN).and_then(|(before, rest)| Some((before, rest.split_once('"')?)))
@@ -70,11 +70,11 @@ fn get(id: &str, lines: &str) -> String {
     format!("GET /f/{id} HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n")
 }
 
-/// The first answer, and whether the lane gave it.
+/// The response, and whether it came from the fast path.
 async fn first(edge: &Edge, request: &str) -> (String, bool) {
     let answers = edge.visitor.raw(&crate::request_fuzz::with_closing_request(request.as_bytes())).await;
-    let in_lane = is_from_fast_path(&answers);
-    (answers, in_lane)
+    let is_fast = is_from_fast_path(&answers);
+    (answers, is_fast)
 }
 
 #[tokio::test]
@@ -86,15 +86,15 @@ async fn the_fast_path_answers_plain_form_requests_in_every_language() {
         get(PROOF, ""),
         get(OPEN, "").replace("GET", "HEAD"),
         get(OPEN, "Accept-Language: de-AT,de;q=0.9,en;q=0.8\r\n"),
-        // Not shown before: made for whoever comes first.
+        // Not in the cache yet: rendered for this request.
         get(OPEN, "Accept-Language: ja\r\n"),
         get(&format!("{OPEN}?lang=ar&embed=1"), "Accept-Language: de\r\n"),
         get(OPEN, gzip),
     ] {
-        let (answer, in_lane) = first(&both.quick, &request).await;
-        assert!(in_lane && answer.starts_with("HTTP/1.1 200"), "{request}{answer}");
-        let (answer, in_lane) = first(&both.hyper, &request).await;
-        assert!(!in_lane && answer.starts_with("HTTP/1.1 200"), "{request}{answer}");
+        let (answer, is_fast) = first(&both.fast, &request).await;
+        assert!(is_fast && answer.starts_with("HTTP/1.1 200"), "{request}{answer}");
+        let (answer, is_fast) = first(&both.hyper, &request).await;
+        assert!(!is_fast && answer.starts_with("HTTP/1.1 200"), "{request}{answer}");
     }
     for request in [
         get(CLOSED, ""),
@@ -104,8 +104,8 @@ async fn the_fast_path_answers_plain_form_requests_in_every_language() {
         get(OPEN, "Accept-Language: de\r\nAccept-Language: fr\r\n"),
         get(OPEN, "").replace("GET", "POST"),
     ] {
-        let (answer, in_lane) = first(&both.quick, &request).await;
-        assert!(!in_lane, "{request}{answer}");
+        let (answer, is_fast) = first(&both.fast, &request).await;
+        assert!(!is_fast, "{request}{answer}");
     }
 }
 
@@ -195,7 +195,7 @@ async fn form_requests_with_other_headers_match_hypers() {
     ] {
         all.push(get(OPEN, lines));
     }
-    for host in ["quiet-otter.localhost", "LOCALHOST", "localhost.", "127.0.0.1:80", "nobody.test", ""] {
+    for host in ["quiet-otter.localhost", "LOCALHOST", "localhost.", "127.0.0.1:80", "absent.test", ""] {
         all.push(form.replace("localhost", host));
     }
     for method in ["HEAD", "POST", "OPTIONS", "get"] {

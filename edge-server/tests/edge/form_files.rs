@@ -1,4 +1,4 @@
-//! Files handed in with forms: asked for, sent, bound to one submission, fetched, and never shown.
+//! File fields of forms: announced, uploaded, bound to one submission, and served only as downloads.
 
 use http::{Method, StatusCode};
 use sandbox::test::until;
@@ -33,7 +33,7 @@ async fn put(edge: &Edge, asked: &Answer, bytes: &[u8]) -> Answer {
     edge.visitor.send(Method::PUT, "localhost", &path, &[], bytes.to_vec()).await
 }
 
-/// A photo that has come.
+/// Announces and uploads a photo. Returns its id.
 async fn upload(edge: &Edge, form: Uuid) -> String {
     let asked = ask(edge, form, &photo(PNG.len())).await;
     assert_eq!(asked.status, StatusCode::CREATED, "{}", asked.text());
@@ -41,10 +41,10 @@ async fn upload(edge: &Edge, form: Uuid) -> String {
     asked.json()["objectId"].as_str().unwrap().to_owned()
 }
 
-/// A field's name; of a file its own name and type; and what is in it.
+/// A field's name, the filename and content type if it is a file, and the content.
 type Part<'a> = (&'a str, Option<(&'a str, &'a str)>, &'a [u8]);
 
-/// A posted form with files, as browsers write it.
+/// Posts a multipart form, as a browser does.
 async fn post_parts(edge: &Edge, form: Uuid, parts: &[Part<'_>]) -> Answer {
     post_parts_with(edge, form, parts, &[]).await
 }
@@ -62,7 +62,7 @@ async fn post_parts_with(edge: &Edge, form: Uuid, parts: &[Part<'_>], more: &[(&
     edge.visitor.send(Method::POST, "localhost", &submit_path(form), &headers, body).await
 }
 
-/// How many bytes are kept, of whatever.
+/// The number of files in the blob store.
 fn kept(edge: &Edge) -> usize {
     edge.blobs.files().len()
 }
@@ -75,7 +75,7 @@ async fn files_for_closed_or_full_forms_are_not_stored() {
     let closed = account.form_with(fields(), |form| form.closes_at = Some(past)).await;
     let full = account.form_with(fields(), |form| form.max_submissions = Some(1)).await;
     let parts: [Part<'_>; 2] = [("name", None, b"Ada"), ("photo", Some(("me.png", "image/png")), PNG)];
-    // As it was looked up, it has room.
+    // The edge caches the form while it still accepts submissions.
     assert_eq!(edge.visitor.get("localhost", &format!("/f/{full}")).await.status, StatusCode::OK);
     edge.visitor.post(&submit_path(full), &json!({"name": "Ada"})).await;
     edge.visitor.post(&submit_path(full), &json!({"name": "Bea"})).await.problem(410, "form_full");
@@ -88,7 +88,7 @@ async fn files_for_closed_or_full_forms_are_not_stored() {
     }
     assert_eq!(kept(&edge), 0);
     edge.run("do $$ begin assert not exists (select from form_files); end $$").await;
-    // What is known of a full form may be old; it is not asked about each time.
+    // The edge does not check a full form on every request, so its cached state may be outdated.
     edge.run(&format!("update forms set submission_count = 0 where id = '{full}'")).await;
     until(async || post_parts(&edge, full, &parts).await.status == StatusCode::SEE_OTHER).await;
     assert_eq!((kept(&edge), account.count(full).await), (1, 1));
@@ -115,7 +115,7 @@ async fn a_replayed_submission_with_files_succeeds_after_the_form_is_full() {
     let headers = [("accept", "application/json"), ("idempotency-key", "order-17")];
     let first = post_parts_with(&edge, form, &parts, &headers).await;
     assert_eq!(first.status, StatusCode::CREATED, "{}", first.text());
-    // By this the edge learns that it is full.
+    // This rejection tells the edge that the form is full.
     edge.visitor.post(&submit_path(form), &json!({"name": "Bea"})).await.problem(410, "form_full");
     let again = post_parts_with(&edge, form, &parts, &headers).await;
     assert_eq!((again.status, again.header("idempotent-replayed")), (StatusCode::CREATED, "true"));
@@ -146,10 +146,10 @@ async fn a_file_is_announced_uploaded_submitted_and_downloaded() {
     let fetched = format!("/api/forms/{form}/files/{id}");
     let answers = json!({"name": "Ada", "photo": id});
     let early = edge.visitor.post(&submit_path(form), &answers).await.problem(400, "validation_failed");
-    assert_eq!(early["fieldErrors"][0]["field"], "photo", "its bytes haven't come");
+    assert_eq!(early["fieldErrors"][0]["field"], "photo", "the file is not uploaded yet");
     assert_eq!(put(&edge, &asked, PNG).await.status, StatusCode::OK);
     edge.visitor.get("localhost", &fetched).await.problem(404, "not_found");
-    assert_eq!(stored_bytes(&edge, &account).await, 0, "it counts when it is bound");
+    assert_eq!(stored_bytes(&edge, &account).await, 0, "a file counts once it is bound");
 
     let sent = edge.visitor.post(&submit_path(form), &answers).await;
     assert_eq!(sent.status, StatusCode::CREATED, "{}", sent.text());
@@ -199,7 +199,7 @@ async fn a_file_belongs_to_one_submission_of_its_form_and_field() {
     assert_eq!(refused(form, json!({"name": "x", "other": id})).await, "other");
     assert_eq!(refused(form, json!({"name": "x", "photo": Uuid::nil()})).await, "photo");
     assert_eq!(refused(form, json!({"name": "x", "photo": "me.png"})).await, "photo");
-    assert_eq!(account.count(form).await, 0, "and nothing of it is stored");
+    assert_eq!(account.count(form).await, 0, "a rejected submission must not be stored");
     let body = json!({"name": "x", "photo": id});
     let (path, both) = (submit_path(form), &body);
     let both = tokio::join!(edge.visitor.post(&path, both), edge.visitor.post(&path, both));
@@ -258,7 +258,7 @@ async fn unbound_files_are_limited_per_form_and_per_visitor() {
     .await;
     let account = edge.account("quiet-otter").await;
     let (form, other) = (account.form(fields()).await, account.form(fields()).await);
-    // However small it is, a file counts 64 KiB.
+    // Each file counts as at least 64 KiB.
     for _ in 0..3 {
         assert_eq!(ask(&edge, form, &photo(1)).await.status, StatusCode::CREATED);
     }
@@ -272,7 +272,11 @@ async fn unbound_files_are_limited_per_form_and_per_visitor() {
     assert_eq!(ask(&edge, other, &larger).await.status, StatusCode::CREATED);
     ask(&edge, other, &photo(1)).await.problem(429, "rate_limited");
     edge.run("update form_files set visitor = '\\x00'").await;
-    assert_eq!(ask(&edge, other, &larger).await.status, StatusCode::CREATED, "somebody else may go on");
+    assert_eq!(
+        ask(&edge, other, &larger).await.status,
+        StatusCode::CREATED,
+        "another visitor has its own limit"
+    );
 }
 
 #[tokio::test]
@@ -281,7 +285,7 @@ async fn a_lock_timeout_answers_503_with_retry_after() {
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;
     let mut held = store::begin(&edge.database.db).await.unwrap();
-    store::form_files::lock_unbound(&mut held, form, b"somebody").await.unwrap();
+    store::form_files::lock_unbound(&mut held, form, b"visitor").await.unwrap();
     let told = ask(&edge, form, &photo(1)).await;
     told.problem(503, "unavailable");
     assert!(!told.header("retry-after").is_empty());
@@ -319,7 +323,7 @@ async fn a_browser_submits_files_as_multipart() {
     assert_eq!(sent.status, StatusCode::SEE_OTHER, "{}", sent.text());
     let stored = account.submissions(form).await;
     assert_eq!(stored[0]["name"], "Zoë");
-    assert!(stored[0].get("other").is_none(), "no file was chosen there");
+    assert!(stored[0].get("other").is_none(), "an empty file input stores no value");
     let id = stored[0]["photo"].as_str().unwrap();
     let on = edge.visitor.get("localhost", &format!("/api/forms/{form}/files/{id}")).await;
     assert_eq!(on.status, StatusCode::FOUND);
@@ -400,9 +404,12 @@ async fn spam_submissions_store_no_files() {
     assert_eq!(stored_bytes(&edge, &account).await, 0);
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
     let unbound = store::form_files::find_unbound(&mut conn, form, b"").await.unwrap();
-    assert_eq!(unbound.of_form, 0, "nor does it wait for anybody");
+    assert_eq!(unbound.of_form, 0, "a spam file does not stay unbound");
     let later = crate::fixtures::now() + chrono::TimeDelta::seconds(1);
-    assert!(store::blobs::lock_unreferenced(&mut conn, later).await.unwrap().is_some(), "its bytes may go");
+    assert!(
+        store::blobs::lock_unreferenced(&mut conn, later).await.unwrap().is_some(),
+        "the blob must be unreferenced"
+    );
     let id = account.submissions(form).await[0]["photo"].as_str().unwrap().to_owned();
     edge.visitor.get("localhost", &format!("/api/forms/{form}/files/{id}")).await.problem(404, "not_found");
 }
@@ -420,7 +427,10 @@ async fn deleting_a_form_releases_its_files() {
     assert!(store::blobs::lock_unreferenced(&mut conn, later).await.unwrap().is_none());
     assert!(store::forms::delete_form(&mut conn, account.id, form).await.unwrap());
     assert_eq!(stored_bytes(&edge, &account).await, 0);
-    assert!(store::blobs::lock_unreferenced(&mut conn, later).await.unwrap().is_some(), "its bytes may go");
+    assert!(
+        store::blobs::lock_unreferenced(&mut conn, later).await.unwrap().is_some(),
+        "the blob must be unreferenced"
+    );
 }
 
 #[tokio::test]
@@ -435,7 +445,7 @@ async fn an_invented_file_id_takes_no_usage_lock() {
     edge.visitor.post(&submit_path(form), &made_up).await.problem(400, "validation_failed");
     let waiting = edge.visitor.post(&submit_path(form), &json!({"name": "x", "photo": real})).await;
     waiting.problem(503, "unavailable");
-    assert!(!waiting.header("retry-after").is_empty(), "nor does anybody wait for ever");
+    assert!(!waiting.header("retry-after").is_empty(), "a real file waits for the lock until the timeout");
     store::rollback(counting).await.unwrap();
     let taken = edge.visitor.post(&submit_path(form), &json!({"name": "x", "photo": real})).await;
     assert_eq!(taken.status, StatusCode::CREATED, "{}", taken.text());

@@ -1,4 +1,4 @@
-//! How a form's page is shown: in which language, with what filled in, from memory, and in a frame.
+//! Form pages: language, prefilled fields, caching and embedding.
 
 use contract::Change;
 use http::{Method, StatusCode};
@@ -14,7 +14,7 @@ async fn shown(edge: &Edge, path: &str, languages: &str) -> Answer {
     edge.visitor.send(Method::GET, "localhost", path, &[("accept-language", languages)], "").await
 }
 
-/// A page without its token, which changes by the second.
+/// The page without its form token, which changes every second.
 fn without_token(answer: &Answer) -> String {
     let (before, after) = answer.text().split_once("name=\"form.token\" value=\"").unwrap();
     format!("{before}{}", after.split_once('"').unwrap().1)
@@ -41,12 +41,12 @@ async fn the_page_uses_the_visitors_preferred_supported_language() {
         assert!(html.contains(&format!("<html lang=\"{lang}\" dir=\"{direction}\">")), "{lang}: {html}");
         assert!(html.contains(&format!("<button type=\"submit\">{send}</button>")), "{lang}: {html}");
         let keeps = html.contains(&format!("name=\"form.lang\" value=\"{lang}\""));
-        assert_eq!(keeps, asked.contains(lang), "what was asked for stays");
+        assert_eq!(keeps, asked.contains(lang), "an explicit language is kept");
         let body = if keeps { format!("mail=nope&form.lang={lang}") } else { "mail=nope".to_owned() };
         let headers = [("content-type", "application/x-www-form-urlencoded"), ("accept-language", languages)];
         let refused = edge.visitor.send(Method::POST, "localhost", &submit_path(form), &headers, body).await;
         assert!(refused.text().contains(wrong), "{lang}: {}", refused.text());
-        assert!(!refused.text().contains("must be an e-mail address"), "nothing is left in English");
+        assert!(!refused.text().contains("must be an e-mail address"), "every message is translated");
     }
     let program = edge.visitor.post(&submit_path(form), &json!({"mail": "nope"})).await;
     let problem = program.problem(400, "validation_failed");
@@ -74,7 +74,11 @@ async fn query_parameters_prefill_declared_fields_only() {
     assert!(html.contains("<option value=\"b\" selected>"), "{html}");
     assert!(!html.contains("name=\"form.token\" value=\"x\""), "{html}");
     let bare = shown(&edge, &format!("/f/{form}"), "").await;
-    assert!(!bare.text().contains("ads"), "and for nobody else: {}", bare.text());
+    assert!(
+        !bare.text().contains("ads"),
+        "values of one request must not leak into another: {}",
+        bare.text()
+    );
 }
 
 #[tokio::test]

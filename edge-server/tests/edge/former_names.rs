@@ -1,11 +1,11 @@
-//! A name that was given up leads to the site under its present one, for a while.
+//! Former site names redirect to the current name until they expire.
 
 use http::{Method, StatusCode};
 
 use crate::fixtures::Account;
 use crate::harness::Edge;
 
-/// Gives a site another name and keeps the old one for it, `kept` from now on.
+/// Renames a site and reserves its old name for the interval `kept`.
 async fn rename(edge: &Edge, site: &Account<'_>, to: &str, kept: &str) {
     edge.run(&format!("update subdomains set name = '{to}' where id = '{}'", site.subdomain_id)).await;
     edge.run(&format!(

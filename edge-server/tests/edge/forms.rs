@@ -1,4 +1,4 @@
-//! Hosted forms: what an owner or a visitor wrote is text there, never markup.
+//! Hosted forms: texts of owners and visitors are always escaped, and redirects are checked.
 
 use http::StatusCode;
 use serde_json::json;
@@ -7,11 +7,11 @@ use uuid::Uuid;
 use crate::fixtures::{now, one_text_field, submit_path};
 use crate::harness::Edge;
 
-/// What every page has of its own.
+/// The only script of a form page.
 const OWN_SCRIPT: &str = "<script src=\"/form.js\" defer></script>";
 const MARKUP: &str = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>";
 
-/// Whether an answer holds markup that somebody wrote into a form.
+/// Whether the page contains user-supplied markup.
 fn is_injected(html: &str) -> bool {
     let html = html.replace(OWN_SCRIPT, "");
     html.contains("<script") || html.contains("<img") || html.contains("\"'>")
@@ -39,7 +39,7 @@ async fn markup_in_labels_and_texts_is_escaped_in_the_form() {
     let shown = edge.visitor.get("localhost", &format!("/f/{form}")).await;
     assert_eq!(shown.status, StatusCode::OK);
     assert!(!is_injected(shown.text()), "{}", shown.text());
-    assert!(shown.text().contains("&lt;script&gt;alert(1)"), "it is there, as text");
+    assert!(shown.text().contains("&lt;script&gt;alert(1)"), "the markup must appear escaped");
     let sent = edge.visitor.post_form(&submit_path(form), &[("text", "x")]).await;
     assert_eq!(
         (sent.status, sent.header("location")),
@@ -66,7 +66,7 @@ async fn markup_in_answers_is_escaped_on_the_error_page() {
     let refused = edge.visitor.post_form(&submit_path(form), &answers).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST);
     assert!(!is_injected(refused.text()), "{}", refused.text());
-    assert!(refused.text().contains("&lt;script&gt;alert(1)"), "what was written is shown again");
+    assert!(refused.text().contains("&lt;script&gt;alert(1)"), "the rejected values are shown again");
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn the_form_page_policy_allows_its_redirect_target() {
     let form = account.form_with(one_text_field(), |form| form.redirect_url = Some(url)).await;
     let shown = edge.visitor.get("localhost", &format!("/f/{form}")).await;
     let policy = shown.header("content-security-policy");
-    // `'self'` alone blocks the redirect after the post: tried in Chromium.
+    // `'self'` alone blocks the redirect after the post (seen in Chromium).
     assert!(policy.contains("form-action 'self' http: https:;"), "{policy}");
     assert!(policy.contains("default-src 'none'") && policy.contains("script-src 'self';"), "{policy}");
 }
@@ -138,7 +138,7 @@ async fn a_line_break_in_a_redirect_url_does_not_split_headers() {
     let url = "https://x.test/a\r\nset-cookie: stolen=1";
     let form = account.form_with(one_text_field(), |form| form.redirect_url = Some(url.to_owned())).await;
     let answer = edge.visitor.post_form(&submit_path(form), &[("a", "x")]).await;
-    assert_eq!(answer.status, StatusCode::SEE_OTHER, "it is stored, and so no error");
+    assert_eq!(answer.status, StatusCode::SEE_OTHER, "the submission is stored, so this is not an error");
     assert_eq!(answer.header("location"), "https://x.test/aset-cookie:%20stolen=1");
     assert_eq!(answer.header("set-cookie"), "");
 }
@@ -181,7 +181,7 @@ async fn a_closed_form_renders_a_notice_instead_of_fields() {
         assert!(shown.text().contains(text) && !shown.text().contains("<form"), "{}", shown.text());
         let posted = edge.visitor.post_form(&submit_path(form), &[("a", "x")]).await;
         assert_eq!(posted.status, StatusCode::GONE);
-        assert!(posted.text().contains(text), "a browser is told in a page: {}", posted.text());
+        assert!(posted.text().contains(text), "a browser gets an HTML page: {}", posted.text());
     }
 }
 

@@ -1,5 +1,5 @@
-//! Submissions of forms without limits: many are stored at once, each is answered for itself, and an edit of one form holds
-//! up no other.
+//! Group inserts: concurrent submissions to forms without limits share a transaction, each gets its own response, and
+//! an edit of one form does not block the others.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::fixtures::{Account, one_text_field, submit_path};
 use crate::harness::Edge;
 
-/// An account whose forms take as many as come.
+/// An account on a plan without a submission limit.
 async fn unlimited<'a>(edge: &'a Edge, name: &str) -> Account<'a> {
     let account = edge.account(name).await;
     edge.run(&format!("update accounts set plan = 'scale' where id = '{}'", account.id)).await;
@@ -30,7 +30,7 @@ async fn concurrent_submissions_are_stored_and_answered_individually() {
     let sent = (0..300).map(|number| {
         let (visitor, form) = (edge.visitor.clone(), forms[number % 3]);
         async move {
-            // Every tenth is wrong, and that is its own affair.
+            // Every tenth submission is invalid and must not affect the others.
             let name = if number % 10 == 9 { "b" } else { "a" };
             let answer = visitor.post(&submit_path(form), &json!({name: number.to_string()})).await;
             let id = answer.json()["submissionId"].as_str().and_then(|id| id.parse::<Uuid>().ok());
@@ -43,7 +43,7 @@ async fn concurrent_submissions_are_stored_and_answered_individually() {
         assert_eq!((*status, id.is_some()), (wanted, wanted == StatusCode::CREATED), "{number}");
     }
     let ids: BTreeSet<Uuid> = answers.iter().filter_map(|(_, id)| *id).collect();
-    assert_eq!(ids.len(), 270, "no two were answered with the same id");
+    assert_eq!(ids.len(), 270, "each response has its own id");
     let mut stored = BTreeSet::new();
     for (form, account) in forms.iter().zip([&account, &other, &account]) {
         let submissions = account.submissions(*form).await;
@@ -111,7 +111,7 @@ async fn submissions_outside_a_batch_get_their_own_outcome() {
     );
     let answers = json!({"a": "x"});
     for form in [told, edited, gone] {
-        // From now on the edge knows them, and hears nothing of what follows.
+        // Puts the form into the edge's cache. No signal announces the changes below.
         assert_eq!(edge.visitor.post(&submit_path(form), &answers).await.status, StatusCode::CREATED);
     }
     let webhook = account.webhook(Some(vec![told]), &[]).await;
@@ -126,7 +126,7 @@ async fn submissions_outside_a_batch_get_their_own_outcome() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn submissions_waiting_for_one_forms_edit_do_not_block_other_forms() {
-    // Ten connections, and more visitors than that.
+    // More concurrent submissions than the ten database connections.
     let edge = Edge::with(&["forms.lock_timeout=300ms"]).await;
     let account = unlimited(&edge, "quiet-otter").await;
     let limited = edge.account("loud-badger").await;
@@ -161,5 +161,9 @@ async fn submissions_waiting_for_one_forms_edit_do_not_block_other_forms() {
         async move { visitor.post(&submit_path(edited), &answers).await.status }
     });
     store::rollback(edit).await.unwrap();
-    assert_eq!(late.await.unwrap(), StatusCode::CREATED, "who comes towards its end is taken after it");
+    assert_eq!(
+        late.await.unwrap(),
+        StatusCode::CREATED,
+        "a submission that starts near the end of the edit succeeds"
+    );
 }

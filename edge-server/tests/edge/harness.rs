@@ -1,4 +1,4 @@
-//! An edge of a test's own, and how to wait.
+//! Starts an edge for one test, and waits for its cache and its signals.
 
 use std::net::SocketAddr;
 
@@ -13,10 +13,10 @@ use crate::client::{Answer, Visitor};
 use crate::fault_proxy::FaultProxy;
 use crate::upstream::Upstream;
 
-/// What the edge proves itself with.
+/// The token that authenticates the edge to the upstreams.
 pub(crate) const TOKEN: &str = "a-token-for-tests-alone";
 
-/// A running edge with stores and inner services of its own.
+/// A running edge with its own stores and upstreams.
 pub(crate) struct Edge {
     pub(crate) visitor: Visitor,
     pub(crate) database: TestDatabase,
@@ -25,7 +25,7 @@ pub(crate) struct Edge {
     pub(crate) control_plane: Upstream,
     pub(crate) collector: Upstream,
     pub(crate) bus: cache::Bus<Signal>,
-    /// Where bytes of users are.
+    /// The folder of the blob store.
     pub(crate) blobs: TestFolder,
     port: u16,
     shutdown: Shutdown,
@@ -36,7 +36,7 @@ impl Edge {
         Self::with(&[]).await
     }
 
-    /// An edge with these settings beside the local ones.
+    /// Starts an edge with these settings on top of the test defaults.
     pub(crate) async fn with(set: &[&str]) -> Self {
         let database = sandbox::test::database().await;
         let redis = sandbox::test::redis().await;
@@ -59,7 +59,7 @@ impl Edge {
             format!("upstreams.control_plane={}", control_plane.url()),
             format!("upstreams.collector={}", collector.url()),
             format!("secrets.edge_token={TOKEN}"),
-            // Longer than any test waits: what is seen anew was told, not merely too old.
+            // Longer than any test: a reload always follows a signal, never the age of an entry.
             "cache.max_age=1h".to_owned(),
         ]);
         settings.extend(set.iter().map(ToString::to_string));
@@ -72,8 +72,8 @@ impl Edge {
         Self { visitor, database, postgres, redis, control_plane, collector, bus, blobs, port, shutdown }
     }
 
-    /// Waits until the edge hears what is said on the bus, and has asked anew about what it may have missed
-    /// before. Once for an edge.
+    /// Waits until the edge is subscribed to the bus and has reloaded the entries whose signals it may have missed.
+    /// Call it once per edge.
     pub(crate) async fn wait_until_subscribed(&self) {
         let channel = format!("{}:bus", self.redis.prefix);
         let client = redis::Client::open(self.redis.url.as_str()).unwrap();
@@ -88,7 +88,7 @@ impl Edge {
         let probe = self.account("the-lookout").await;
         probe.page("lookout", "").await;
         self.visitor.get(&probe.host, "/lookout").await;
-        // The first miss may come of what was missed; the second can only come of a signal heard after it.
+        // The first miss may come from the reload at the subscription; only a later signal causes the second.
         for _ in 0..2 {
             let change = Change::Page { subdomain_id: probe.subdomain_id, slug: "lookout".to_owned() };
             self.bus.publish(&Signal::Changed(change)).await.unwrap();
@@ -96,24 +96,24 @@ impl Edge {
         }
     }
 
-    /// Says on the bus that something has changed.
+    /// Publishes a change on the bus.
     pub(crate) async fn publish_change(&self, change: Change) {
         self.bus.publish(&Signal::Changed(change)).await.unwrap();
     }
 
-    /// Says something that no edge can read, whereupon it asks about everything again.
+    /// Publishes a signal that the edge cannot parse. It then marks every cache entry as stale.
     pub(crate) async fn publish_unreadable_signal(&self) {
         let newer: cache::Bus<serde_json::Value> =
             cache::Bus::connect(&self.redis.url, &self.redis.prefix).unwrap();
         newer.publish(&serde_json::json!({"signal": "of_a_later_version"})).await.unwrap();
     }
 
-    /// Asks it to end.
+    /// Requests a shutdown.
     pub(crate) fn stop(&self) {
         self.shutdown.request();
     }
 
-    /// Waits until the edge has heard everything that was said so far; after [`Self::wait_until_subscribed`].
+    /// Waits until the edge has handled every signal published so far. Call it after [`Self::wait_until_subscribed`].
     pub(crate) async fn wait_until_signals_handled(&self) {
         let host = "the-probe.localhost";
         self.get_until(host, "/lookout", |answer| answer.header("x-cache") == "hit").await;
@@ -122,17 +122,17 @@ impl Edge {
             store::subdomains::find_site_by_name(&mut conn, "the-lookout", crate::fixtures::now()).await;
         let subdomain_id = site.unwrap().unwrap().subdomain_id;
         drop(conn);
-        // Signals are heard in the order in which they were said.
+        // Signals arrive in the order of their publication.
         self.publish_change(Change::Page { subdomain_id, slug: "lookout".to_owned() }).await;
         self.get_until(host, "/lookout", |answer| answer.header("x-cache") == "miss").await;
     }
 
-    /// The port in its addresses.
+    /// The port in the edge's URLs.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    /// Says what stands in the outbox, as the job-runner would; gives how much that was.
+    /// Publishes the signals in the outbox, as the job-runner does. Returns their number.
     pub(crate) async fn relay_outbox(&self) -> usize {
         let mut tx = store::begin(&self.database.db).await.unwrap();
         let due = store::outbox::lock_signals(&mut tx, crate::fixtures::now(), 1_000).await.unwrap();
@@ -144,11 +144,16 @@ impl Edge {
         due.len()
     }
 
-    /// Asks for a page until it is the one wanted.
-    pub(crate) async fn get_until(&self, host: &str, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
+    /// Requests a page until the response matches.
+    pub(crate) async fn get_until(
+        &self,
+        host: &str,
+        path: &str,
+        matches_response: impl Fn(&Answer) -> bool,
+    ) -> Answer {
         eventually(async || {
             let answer = self.visitor.get(host, path).await;
-            wanted(&answer).then_some(answer)
+            matches_response(&answer).then_some(answer)
         })
         .await
     }
@@ -160,8 +165,8 @@ impl Drop for Edge {
     }
 }
 
-/// A pause that is none for a machine and a short one for whoever dribbles.
+/// A short pause between the writes or reads of a slow client.
 pub(crate) async fn moment() {
-    #[expect(clippy::disallowed_methods, reason = "dribbling takes time")]
+    #[expect(clippy::disallowed_methods, reason = "a slow client needs real time")]
     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
 }

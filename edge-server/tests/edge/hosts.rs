@@ -1,4 +1,4 @@
-//! Who is asked for: a site, the base host, or nobody here; and what can't be a path of a site.
+//! Host classification (site, base host or unknown) and the paths a site rejects.
 
 use http::{Method, StatusCode};
 
@@ -24,7 +24,7 @@ async fn classifies_site_base_and_unknown_hosts() {
     for host in [
         "example.com",
         "a.quiet-otter.localhost",
-        "nobody-here.localhost",
+        "absent-here.localhost",
         "quiet-otter.localhost.example.com",
     ] {
         let answer = edge.visitor.get(host, "/").await;

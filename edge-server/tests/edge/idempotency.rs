@@ -1,4 +1,4 @@
-//! `Idempotency-Key` on submissions: sent again, answered again, stored once.
+//! `Idempotency-Key` on submissions: a retry gets the recorded response and is stored once.
 
 use futures::future::join_all;
 use http::{Method, StatusCode};
@@ -101,7 +101,7 @@ async fn a_response_is_replayed_after_the_form_is_edited_or_closed() {
     ] {
         edge.run(&format!("update forms set {edit}, updated_at = updated_at + interval '1 second'")).await;
         edge.publish_unreadable_signal().await;
-        // Under keys of their own: what is taken before the edge has heard of it is no repetition.
+        // Uses a new key per attempt: submissions accepted before the edge has handled the signal are not replays.
         let mut keys = 0..;
         sandbox::test::until(async || {
             let key = format!("{}-{}", edit.len(), keys.next().unwrap_or_default());

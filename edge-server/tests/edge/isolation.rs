@@ -1,9 +1,8 @@
-//! A page never mixes accounts: seeded schedules of everything that moves names and pages about, with visitors
-//! reading all the while.
+//! Account isolation: seeded random schedules change names and pages while visitors read.
 //!
-//! Every page says whose it is, on which site, under which slug and in which version. While things move, a visitor
-//! may see what was true a moment ago, of accounts that had the name; once the edge has heard of everything, only what is
-//! true. That also holds for what was deleted while it was being fetched.
+//! Every page contains its owner, slug and version. During the changes a visitor may see an earlier state of an account
+//! that had the name. Once the edge has handled all signals, a visitor must see only the current state, also for a page
+//! that was deleted while the edge was loading it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,26 +20,26 @@ const SLUGS: [&str; 3] = ["index", "about", "docs/start"];
 const ROUNDS: usize = 12;
 const STEPS: usize = 6;
 
-/// What a page says of itself.
+/// The content of a page: it identifies itself.
 fn marked(owner: usize, slug: &str, version: u64) -> String {
     format!("owner={owner} slug={slug} version={version}")
 }
 
-/// What is true, as Postgres has it.
+/// The expected state, equal to the state in Postgres.
 struct World<'a> {
     edge: &'a Edge,
     rng: Rng,
     sites: Vec<Uuid>,
     accounts: Vec<Uuid>,
-    /// Who has which name; a site always has one.
+    /// The name of each site.
     names: Vec<&'static str>,
     /// The version of each published page.
     pages: BTreeMap<(usize, &'static str), u64>,
     version: u64,
-    /// Who has ever had which name, also for a moment.
+    /// Every (name, owner) pair that ever existed, even briefly.
     held: BTreeSet<(&'static str, usize)>,
-    /// Everything that ever stood on a site's page.
-    said: BTreeSet<(usize, &'static str, String)>,
+    /// Every content that a page ever had.
+    contents: BTreeSet<(usize, &'static str, String)>,
 }
 
 impl World<'_> {
@@ -48,22 +47,22 @@ impl World<'_> {
         usize::from(u16::from_le_bytes(self.rng.bytes())) % among
     }
 
-    /// Noted before it is true: a visitor may see it before we are told that it is.
+    /// Records the state before it is committed: a visitor may see it before the commit returns to the test.
     fn note(&mut self) {
         self.held.extend(self.names.iter().enumerate().map(|(owner, name)| (*name, owner)));
         let pages = self.pages.iter();
-        self.said
+        self.contents
             .extend(pages.map(|((owner, slug), version)| (*owner, *slug, marked(*owner, slug, *version))));
     }
 
-    /// Whether a visitor may have seen that: the name's and the page's times need not be one, as who has begun to
-    /// read a site reads on.
+    /// Whether a visitor may have seen this content. Name and page may come from different moments, because a request
+    /// that has resolved its site continues with it.
     fn was_ever(&self, name: &'static str, slug: &'static str, text: &str) -> bool {
         let holders = self.held.iter().filter(|(held, _)| *held == name);
-        holders.into_iter().any(|(_, owner)| self.said.contains(&(*owner, slug, text.to_owned())))
+        holders.into_iter().any(|(_, owner)| self.contents.contains(&(*owner, slug, text.to_owned())))
     }
 
-    /// One change, committed and said.
+    /// Commits one random change and publishes its signal.
     async fn step(&mut self) {
         let (owner, slug) = (self.pick(self.sites.len()), SLUGS[self.pick(SLUGS.len())]);
         let page = Change::Page { subdomain_id: self.sites[owner], slug: slug.to_owned() };
@@ -103,7 +102,7 @@ impl World<'_> {
             .await;
     }
 
-    /// To a name that nobody has.
+    /// Renames a site to an unused name.
     async fn rename(&mut self, owner: usize) {
         let Some(free) = NAMES.into_iter().find(|name| !self.names.contains(name)) else { return };
         let old = std::mem::replace(&mut self.names[owner], free);
@@ -114,7 +113,7 @@ impl World<'_> {
         self.publish_host_changes(&[old, free]).await;
     }
 
-    /// Two sites change names with one another, at once: the worst that can happen to a name.
+    /// Swaps the names of two sites in one transaction, the hardest case for the cache.
     async fn swap(&mut self, owner: usize) {
         let other = (owner + 1) % self.sites.len();
         self.names.swap(owner, other);
@@ -137,8 +136,8 @@ impl World<'_> {
         }
     }
 
-    /// What a visitor of that name and slug must see now; nothing for 404.
-    fn true_now(&self, name: &str, slug: &str) -> Option<String> {
+    /// The content that a visitor must see now, or `None` for 404.
+    fn expected_now(&self, name: &str, slug: &str) -> Option<String> {
         let owner = self.names.iter().position(|held| *held == name)?;
         let (_, version) = self.pages.iter().find(|((of, at), _)| *of == owner && *at == slug)?;
         Some(marked(owner, slug, *version))
@@ -157,7 +156,7 @@ async fn run(seed: u64) {
         pages: BTreeMap::new(),
         version: 0,
         held: BTreeSet::new(),
-        said: BTreeSet::new(),
+        contents: BTreeSet::new(),
     };
     for name in &NAMES[..3] {
         let site = edge.account(name).await;
@@ -166,8 +165,8 @@ async fn run(seed: u64) {
         world.names.push(name);
     }
     world.note();
-    // On a machine with too much to do a look-up is given up, and the visitor asked to come again.
-    let is_told = |answer: &Answer| answer.status != StatusCode::SERVICE_UNAVAILABLE;
+    // On an overloaded machine a lookup may time out with 503; the test then retries.
+    let is_answered = |answer: &Answer| answer.status != StatusCode::SERVICE_UNAVAILABLE;
     let edge = &edge;
     for round in 0..ROUNDS {
         let visits = async {
@@ -177,7 +176,7 @@ async fn run(seed: u64) {
                 seen.extend(
                     join_all(all.map(async |(name, slug)| {
                         let path = domain::pages::path_of(slug);
-                        ((name, slug), edge.get_until(&format!("{name}.localhost"), &path, is_told).await)
+                        ((name, slug), edge.get_until(&format!("{name}.localhost"), &path, is_answered).await)
                     }))
                     .await,
                 );
@@ -195,7 +194,7 @@ async fn run(seed: u64) {
                 let text = answer.text();
                 assert!(
                     world.was_ever(name, slug, text),
-                    "seed {seed}, round {round}: {name} {slug} says {text}"
+                    "seed {seed}, round {round}: {name} {slug} has {text}"
                 );
             } else {
                 assert_eq!(answer.status, StatusCode::NOT_FOUND, "seed {seed}: {}", answer.text());
@@ -204,9 +203,9 @@ async fn run(seed: u64) {
         edge.wait_until_signals_handled().await;
         for (name, slug) in NAMES.iter().flat_map(|name| SLUGS.iter().map(move |slug| (*name, *slug))) {
             let path = domain::pages::path_of(slug);
-            let answer = edge.get_until(&format!("{name}.localhost"), &path, is_told).await;
+            let answer = edge.get_until(&format!("{name}.localhost"), &path, is_answered).await;
             let shown = (answer.status == StatusCode::OK).then(|| answer.text().to_owned());
-            assert_eq!(shown, world.true_now(name, slug), "seed {seed}, round {round}: {name} {slug}");
+            assert_eq!(shown, world.expected_now(name, slug), "seed {seed}, round {round}: {name} {slug}");
         }
     }
 }

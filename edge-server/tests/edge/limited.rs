@@ -1,4 +1,4 @@
-//! Forms with a limit: their submissions are counted one after the other, and however many come, others don't wait.
+//! Forms with a submission limit: their submissions are counted one at a time without blocking other forms.
 
 use futures::future::join_all;
 use http::StatusCode;
@@ -12,17 +12,17 @@ use crate::client::Answer;
 use crate::fixtures::{Account, now, one_text_field, submit_path};
 use crate::harness::Edge;
 
-/// More than the edge has connections.
+/// More than the edge has database connections.
 const MANY: usize = 40;
 
-/// A form that takes up to a thousand, of which the edge knows.
+/// A form with a limit of 1,000 submissions, already in the edge's cache.
 async fn limited(edge: &Edge, account: &Account<'_>) -> Uuid {
     let form = account.form_with(one_text_field(), |form| form.max_submissions = Some(1_000)).await;
     assert_eq!(edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await.status, StatusCode::CREATED);
     form
 }
 
-/// A submission that is under way until it is rolled back: whoever else would be counted waits for it.
+/// Begins a submission without committing it. Other submissions to the form wait until the rollback.
 async fn begun(edge: &Edge, account: &Account<'_>, form: Uuid) -> store::Tx {
     let mut tx = store::begin(&edge.database.db).await.unwrap();
     let form: Form = store::forms::find_form(&mut tx, account.id, form).await.unwrap().unwrap();
@@ -42,7 +42,7 @@ async fn flood(edge: &Edge, form: Uuid) -> Vec<Answer> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_on_a_locked_form_blocks_neither_other_forms_nor_pages() {
-    // Ten connections.
+    // The edge has ten database connections.
     let edge = Edge::with(&["forms.lock_timeout=60s"]).await;
     let account = edge.account("quiet-otter").await;
     edge.run("update accounts set plan = 'scale'").await;
@@ -52,7 +52,7 @@ async fn a_flood_on_a_locked_form_blocks_neither_other_forms_nor_pages() {
         for number in 0..20 {
             let taken = edge.visitor.post(&submit_path(other), &json!({"a": "x"})).await;
             assert_eq!(taken.status, StatusCode::CREATED, "{}", taken.text());
-            // What nobody has asked for before is looked up.
+            // An uncached page needs a database connection.
             let page = format!("page-{number}");
             account.page(&page, "<p>here").await;
             assert_eq!(edge.visitor.get(&account.host, &format!("/{page}")).await.text(), "<p>here");
@@ -61,9 +61,12 @@ async fn a_flood_on_a_locked_form_blocks_neither_other_forms_nor_pages() {
         }
         store::rollback(slow).await.unwrap();
     };
-    // Nobody of the flood is answered before the others are done: then this would never end.
+    // The flood gets its responses only after the other requests: otherwise this would deadlock.
     let (flooded, ()) = tokio::join!(flood(&edge, held), others);
-    assert!(flooded.iter().all(|answer| answer.status == StatusCode::CREATED), "each has its turn");
+    assert!(
+        flooded.iter().all(|answer| answer.status == StatusCode::CREATED),
+        "each submission succeeds after the rollback"
+    );
     assert_eq!((account.count(held).await, account.count(other).await), (MANY as i64 + 1, 21));
 }
 

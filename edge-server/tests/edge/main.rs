@@ -1,6 +1,6 @@
-//! The edge over real stores: one service in this process, on free ports, with all its doors tried.
+//! Integration tests of the edge: the service runs in this process on free ports, over real Postgres and Redis.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a panic fails the test")]
 
 mod account_lifecycle;
 mod addresses;

@@ -1,4 +1,4 @@
-//! Pages as visitors get them: from memory, in the version they don't have yet.
+//! Site pages: caching, ETags and HEAD.
 
 use http::{Method, StatusCode};
 
@@ -51,7 +51,7 @@ async fn a_matching_etag_answers_304() {
     }
     let two = [("if-none-match", "\"other\""), ("if-none-match", etag.as_str())];
     let answer = edge.visitor.send(Method::GET, &site.host, "/", &two, "").await;
-    assert_eq!(answer.status, StatusCode::NOT_MODIFIED, "named in a second header");
+    assert_eq!(answer.status, StatusCode::NOT_MODIFIED, "the second header has the matching ETag");
 
     site.edit(page, "<p>y").await;
     let change = contract::Change::Page { subdomain_id: site.subdomain_id, slug: "index".to_owned() };
@@ -59,7 +59,7 @@ async fn a_matching_etag_answers_304() {
     edge.get_until(&site.host, "/", |answer| answer.text() == "<p>y").await;
     let old = [("if-none-match", etag.as_str())];
     let answer = edge.visitor.send(Method::GET, &site.host, "/", &old, "").await;
-    assert_eq!((answer.status, answer.text()), (StatusCode::OK, "<p>y"), "an old version is not this one");
+    assert_eq!((answer.status, answer.text()), (StatusCode::OK, "<p>y"), "the old ETag no longer matches");
 }
 
 #[tokio::test]

@@ -1,9 +1,8 @@
-//! The quick lane beside hyper alone: the same bytes, however odd, get the same answers from both.
+//! Differential tests of the fast path and hyper: the same bytes, valid or not, must get the same responses.
 //!
-//! One edge answers what is plain itself, the other leaves all to hyper. What both send until they hang up is compared
-//! as one sequence: statuses, headers but for the date and for ids that were made up, and bodies. Each stream ends with
-//! a request that asks to hang up, so that it is also seen whether a connection was still listening, and where the next
-//! request was taken to begin.
+//! One edge has the fast path, the other passes everything to hyper. The tests compare all responses on a connection:
+//! statuses, bodies, and headers except the date and generated ids. Each stream ends with a `Connection: close` request,
+//! so a difference in keep-alive or in the position of the next request shows too.
 
 use std::time::Duration;
 
@@ -14,26 +13,26 @@ use crate::form_differential;
 use crate::harness::Edge;
 use crate::request_fuzz::{self, Stream};
 
-/// Who asks for nothing is let go after this; streams that end in half a request wait for it.
+/// Short timeouts, because a stream that ends in an incomplete request waits for them.
 const LIMITS: [&str; 2] = ["connections.header_timeout=2s", "connections.idle_timeout=2s"];
-/// So many streams are tried at a time.
-const AT_A_TIME: usize = 96;
-/// hyper's own answers depend here and there on how the bytes happened to arrive: whether the rest of a body was there
-/// when its answer was sent, say. Then some of so many tries must be alike.
+/// The number of streams compared concurrently.
+const CONCURRENCY: usize = 96;
+/// hyper's responses sometimes depend on when the bytes arrive, for example whether the rest of a body is there when the
+/// response is sent. One equal attempt of this many is enough.
 const TRIES: usize = 6;
 
 pub(crate) struct ParserDifferential {
-    pub(crate) quick: Edge,
+    pub(crate) fast: Edge,
     pub(crate) hyper: Edge,
 }
 
 impl ParserDifferential {
-    /// Two edges alike but for the quick lane, both with the same pages and forms in memory.
+    /// Starts two edges that differ only in the fast path, with the same pages and forms in their caches.
     pub(crate) async fn start() -> Self {
-        let quick = Edge::with(&LIMITS).await;
+        let fast = Edge::with(&LIMITS).await;
         let without = [LIMITS[0], LIMITS[1], "connections.fast_path=false"];
         let hyper = Edge::with(&without).await;
-        for edge in [&quick, &hyper] {
+        for edge in [&fast, &hyper] {
             let site = edge.account("quiet-otter").await;
             site.page("index", "<p>the first page").await;
             site.page("long/one", &"<p>much the same in every line\n".repeat(2_000)).await;
@@ -49,32 +48,32 @@ impl ParserDifferential {
             }
             edge.visitor.get(&site.host, "/nothing").await;
             form_differential::prepare(edge, &site).await;
-            // From here on what isn't known is not known for certain: no answer depends on how busy Postgres is.
+            // Without Postgres every cache miss fails the same way, so no response depends on its load.
             edge.postgres.cut();
         }
-        Self { quick, hyper }
+        Self { fast, hyper }
     }
 
-    /// Fails where the two answer a stream differently.
+    /// Fails if the two edges answer a stream differently.
     async fn compare(&self, stream: &Stream) {
         let mut tried = Vec::new();
         for _ in 0..TRIES {
-            let (quick, hyper) = tokio::join!(answers(&self.quick, stream), answers(&self.hyper, stream));
-            if quick == hyper {
+            let (fast, hyper) = tokio::join!(answers(&self.fast, stream), answers(&self.hyper, stream));
+            if fast == hyper {
                 return;
             }
-            tried.push((quick, hyper));
+            tried.push((fast, hyper));
         }
-        let (quick, hyper) = &tried[0];
-        assert_eq!(quick, hyper, "{stream:?}: on the left with the quick lane, on the right without it");
+        let (fast, hyper) = &tried[0];
+        assert_eq!(fast, hyper, "{stream:?}: left: with the fast path, right: without");
     }
 
     async fn compare_all(&self, streams: impl IntoIterator<Item = Stream>) {
         let all = streams.into_iter().map(|stream| async move { self.compare(&stream).await });
-        futures::stream::iter(all).buffer_unordered(AT_A_TIME).collect::<Vec<()>>().await;
+        futures::stream::iter(all).buffer_unordered(CONCURRENCY).collect::<Vec<()>>().await;
     }
 
-    /// The same for streams that are each written at once, in two parts, and byte by byte.
+    /// Compares streams that are each written at once, in two parts, and byte by byte.
     pub(crate) async fn compare_each(&self, written: &[&str]) {
         let split = |bytes: &Vec<u8>| {
             let middle = bytes.len() / 2;
@@ -87,7 +86,7 @@ impl ParserDifferential {
     }
 }
 
-/// What an edge answers, each answer with its headers in one order.
+/// The normalized responses of an edge to a stream.
 async fn answers(edge: &Edge, stream: &Stream) -> Vec<String> {
     let mut connection = edge.visitor.connect().await;
     connection.set_nodelay(true).unwrap();
@@ -95,7 +94,7 @@ async fn answers(edge: &Edge, stream: &Stream) -> Vec<String> {
     let mut all = Vec::new();
     let write = async {
         for piece in stream.pieces() {
-            // The edge may have hung up.
+            // The edge may have closed the connection.
             if writing.write_all(piece).await.is_err() {
                 break;
             }
@@ -104,17 +103,17 @@ async fn answers(edge: &Edge, stream: &Stream) -> Vec<String> {
     };
     let read = tokio::time::timeout(Duration::from_secs(60), reading.read_to_end(&mut all));
     let ((), read) = tokio::join!(write, read);
-    let _hung_up = read.expect("the edge hangs up in the end");
+    let _or_reset = read.expect("the edge must close the connection");
     let all = String::from_utf8_lossy(&all).replace(&format!(":{}", edge.port()), ":PORT");
-    all.split("HTTP/1.").map(in_order).collect()
+    all.split("HTTP/1.").map(normalized).collect()
 }
 
-/// An answer without what is different each time.
-fn in_order(answer: &str) -> String {
+/// A response with sorted headers and without values that differ between requests.
+fn normalized(answer: &str) -> String {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
     let mut lines: Vec<&str> = head.split("\r\n").collect();
-    let is_made_up = |id: &&str| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let made_up = lines.iter().find_map(|line| line.strip_prefix("x-request-id: ").filter(is_made_up));
+    let is_generated = |id: &&str| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let generated_id = lines.iter().find_map(|line| line.strip_prefix("x-request-id: ").filter(is_generated));
     for line in lines.iter_mut().filter(|line| line.starts_with("date: ")) {
         assert!(
             line.ends_with(" GMT") && line.len() == "date: Sun, 06 Nov 1994 08:49:37 GMT".len(),
@@ -125,12 +124,12 @@ fn in_order(answer: &str) -> String {
     lines[1..].sort_unstable();
     let body = form_differential::without_token(body);
     let answer = format!("{}\n\n{body}", lines.join("\n"));
-    made_up.map_or(answer.clone(), |id| answer.replace(id, "an id"))
+    generated_id.map_or(answer.clone(), |id| answer.replace(id, "an id"))
 }
 
 const HOST: &str = "Host: quiet-otter.localhost\r\n";
 const GET: &str = "GET / HTTP/1.1\r\nHost: quiet-otter.localhost\r\n\r\n";
-/// What an attacker would like to be taken for a request of somebody else.
+/// A request that an attacker tries to smuggle into another visitor's connection.
 const HIDDEN: &str = "GET /long/one HTTP/1.1\r\nHost: quiet-otter.localhost\r\n\r\n";
 
 fn get(lines: &str) -> String {
@@ -142,9 +141,9 @@ async fn the_fast_path_answers_plain_requests_as_hyper_does() {
     let both = ParserDifferential::start().await;
     let close = request_fuzz::with_closing_request(GET.as_bytes());
     let close = &close[..];
-    let (quick, hyper) = (both.quick.visitor.raw(close).await, both.hyper.visitor.raw(close).await);
-    assert!(is_from_fast_path(&quick) && !is_from_fast_path(&hyper), "{quick}\n{hyper}");
-    let etag = both.quick.visitor.get("quiet-otter.localhost", "/").await.header("etag").to_owned();
+    let (fast, hyper) = (both.fast.visitor.raw(close).await, both.hyper.visitor.raw(close).await);
+    assert!(is_from_fast_path(&fast) && !is_from_fast_path(&hyper), "{fast}\n{hyper}");
+    let etag = both.fast.visitor.get("quiet-otter.localhost", "/").await.header("etag").to_owned();
     both.compare_each(&[
         GET,
         &GET.replace("GET", "HEAD"),
@@ -163,13 +162,13 @@ async fn the_fast_path_answers_plain_requests_as_hyper_does() {
         &GET.replace("GET /", "GET /nothing"),
         &GET.replace("GET /", "GET /long/one/"),
         &GET.replace("GET /", "GET /index"),
-        &GET.replace("quiet-otter", "nobody"),
+        &GET.replace("quiet-otter", "absent"),
         &GET.replace("quiet-otter.", ""),
     ])
     .await;
 }
 
-/// Whether the lane gave that answer: it puts its headers in an order of its own.
+/// Whether the fast path sent this response: it writes the headers in its own order.
 pub(crate) fn is_from_fast_path(answer: &str) -> bool {
     let head = answer.split("\r\n\r\n").next().unwrap();
     let names: Vec<_> = head.split("\r\n").map(|line| line.split(": ").next().unwrap()).collect();
@@ -283,19 +282,19 @@ async fn host_headers_and_targets_match_hypers() {
         &to(""),
         &to("Host:\r\n"),
         &to(&HOST.repeat(2)),
-        &to(&format!("{HOST}Host: nobody.localhost\r\n")),
-        &to(&format!("Host: nobody.localhost\r\n{HOST}")),
+        &to(&format!("{HOST}Host: absent.localhost\r\n")),
+        &to(&format!("Host: absent.localhost\r\n{HOST}")),
         &to(&HOST.to_uppercase()),
         &to("hOsT:quiet-otter.localhost:1234  \r\n"),
         &to("Host: quiet-otter.localhost.\r\n"),
-        &to("Host: quiet-otter.localhost, nobody.localhost\r\n"),
+        &to("Host: quiet-otter.localhost, absent.localhost\r\n"),
         &to("Host: quiet-otter.localhost\tx\r\n"),
         &to("Host: quiet-otter.localhost/x\r\n"),
         &to("Host: x@quiet-otter.localhost\r\n"),
         &to("Host: quiet\u{2010}otter.localhost\r\n"),
         &GET.replace("GET /", "GET http://quiet-otter.localhost/"),
-        &GET.replace("GET /", "GET http://nobody.localhost/"),
-        &GET.replace("GET /", "GET //nobody.localhost/"),
+        &GET.replace("GET /", "GET http://absent.localhost/"),
+        &GET.replace("GET /", "GET //absent.localhost/"),
         &GET.replace("GET /", "GET *"),
         &GET.replace("GET /", "GET /#x"),
         &GET.replace("GET /", "GET /%69ndex"),

@@ -1,4 +1,4 @@
-//! The way on to the inner services: what they are told, what they are not, and when they are away.
+//! The reverse proxy: forwarded and removed headers, and upstream failures.
 
 use http::{Method, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -75,7 +75,11 @@ async fn a_trusted_proxy_may_name_the_client_address() {
     let forwarded = [("x-forwarded-for", "198.51.100.1, 203.0.113.9")];
     edge.visitor.send(Method::GET, "localhost", "/api/account", &forwarded, "").await;
     let reached = edge.control_plane.last();
-    assert_eq!(reached.header("x-client-ip"), "203.0.113.9", "and not about what a stranger told it");
+    assert_eq!(
+        reached.header("x-client-ip"),
+        "203.0.113.9",
+        "only the address that the trusted proxy added counts"
+    );
     assert_eq!(reached.header("x-forwarded-for"), "");
 }
 
@@ -101,7 +105,7 @@ async fn hop_by_hop_headers_are_not_forwarded() {
     ] {
         assert_eq!(reached.header(name), "", "{name}");
     }
-    assert_eq!(reached.header("x-edge-token"), TOKEN, "which nobody can name away");
+    assert_eq!(reached.header("x-edge-token"), TOKEN, "a `Connection` header cannot remove it");
     assert_eq!(
         (reached.header("authorization"), reached.header("accept")),
         ("Bearer key".into(), "text/html".into())
@@ -138,7 +142,7 @@ async fn a_valid_request_id_is_kept_and_an_invalid_one_replaced() {
         let answer =
             edge.visitor.send(Method::GET, "localhost", "/api/account", &[("x-request-id", id)], "").await;
         let inner = edge.control_plane.last().header("x-request-id");
-        assert_eq!(answer.header("x-request-id"), inner, "one id on both sides");
+        assert_eq!(answer.header("x-request-id"), inner, "response and upstream request have the same id");
         inner
     };
     assert_eq!(send("req-12345678").await, "req-12345678");
@@ -176,7 +180,7 @@ async fn a_refused_connection_reports_that_nothing_changed() {
 async fn a_dropped_connection_reports_an_unknown_outcome() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("upstreams.control_plane=http://{}", listener.local_addr().unwrap());
-    // Reads the request, as one that is killed in the middle of it.
+    // Reads the request and closes the connection, like a service that is killed while handling it.
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut buffer = [0; 1_024];
@@ -188,9 +192,12 @@ async fn a_dropped_connection_reports_an_unknown_outcome() {
     let problem = answer.problem(503, "unavailable");
     let detail = problem["detail"].as_str().unwrap();
     assert!(!detail.contains("nothing was changed") && detail.contains("not known"), "{detail}");
-    assert_eq!(answer.header("retry-after"), "", "nor is it invited to try again blindly");
+    assert_eq!(answer.header("retry-after"), "", "an unknown outcome has no Retry-After");
     let read = edge.visitor.get("localhost", "/api/pages").await.problem(503, "unavailable");
-    assert!(read["detail"].as_str().unwrap().contains("nothing was changed"), "reading changes nothing");
+    assert!(
+        read["detail"].as_str().unwrap().contains("nothing was changed"),
+        "a read never changes anything"
+    );
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Streams of bytes that are nearly requests, made by chance: valid ones, strung together, spoilt, and cut into pieces.
+//! Random byte streams close to HTTP: valid requests, concatenated, corrupted and split into pieces.
 
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -8,11 +8,11 @@ use proptest::test_runner::TestRunner;
 
 use crate::form_differential;
 
-/// What is sent over one connection.
+/// The bytes sent over one connection.
 #[derive(Clone)]
 pub(crate) struct Stream {
     pub(crate) bytes: Vec<u8>,
-    /// Where a new piece begins.
+    /// The offsets where a new piece begins.
     pub(crate) cuts: Vec<usize>,
 }
 
@@ -33,20 +33,20 @@ impl Stream {
     }
 }
 
-/// The same, and behind it a request that asks to hang up.
+/// The bytes followed by a `Connection: close` request.
 pub(crate) fn with_closing_request(bytes: &[u8]) -> Vec<u8> {
     let last = "GET /long/one HTTP/1.1\r\nHost: quiet-otter.localhost\r\nConnection: close\r\n\r\n";
     [bytes, last.as_bytes()].concat()
 }
 
-/// So many, the same ones each time.
+/// Returns `count` streams, the same ones on every run.
 pub(crate) fn random_streams(count: usize) -> Vec<Stream> {
     let mut runner = TestRunner::deterministic();
     let all = streams();
     (0..count).map(|_| all.new_tree(&mut runner).unwrap().current()).collect()
 }
 
-/// Mostly the first of them.
+/// Usually `first`, sometimes one of `others`.
 fn mostly(first: &'static str, others: &[&'static str]) -> impl Strategy<Value = &'static str> + use<> {
     prop_oneof![12 => Just(first), 1 => select(others.to_vec())]
 }
@@ -79,7 +79,7 @@ fn line() -> impl Strategy<Value = &'static str> {
         "Connection: close",
         "Connection: keep-alive, te",
         "Host: quiet-otter.localhost",
-        "Host: nobody.localhost",
+        "Host: absent.localhost",
         "Expect: 100-continue",
         "Upgrade: h2c",
         "HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA",
@@ -115,11 +115,11 @@ fn request() -> impl Strategy<Value = Vec<u8>> {
         &["HOST:quiet-otter.localhost:80 ", "Host: localhost", "Host:", "X: y"],
     );
     let of_form = mostly("Host: localhost", &["HOST:localhost:80 ", "Host: quiet-otter.localhost", "Host:"]);
-    let wanted =
+    let target =
         prop_oneof![2 => (page.prop_map(str::to_owned), of_site.boxed()), 1 => (form, of_form.boxed())];
     let end = mostly("\r\n", &["\n", "\r", "\r\r\n", "\r\n\r\n"]);
     let body = mostly("", &["abcd", "4\r\nabcd\r\n0\r\n\r\n", "0\r\n\r\n", "\r\n", "\0"]);
-    (method, wanted, space, version, vec(line(), 0..5), end, body).prop_map(
+    (method, target, space, version, vec(line(), 0..5), end, body).prop_map(
         |(method, (target, host), space, version, lines, end, body)| {
             let first = [method, " ", &target, space, version].concat();
             let lines: String = lines.iter().map(|line| [line, end].concat()).collect();
@@ -128,40 +128,40 @@ fn request() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// One thing gone wrong.
+/// One corruption of a byte stream.
 #[derive(Debug, Clone)]
 enum Corruption {
-    Put(u8),
+    Replace(u8),
     Insert(u8),
     Remove,
-    CutOff,
-    Again,
+    Truncate,
+    Repeat,
 }
 
-fn spoilt() -> impl Strategy<Value = Corruption> {
+fn corruption() -> impl Strategy<Value = Corruption> {
     let byte = || prop_oneof![3 => select(b"\r\n \t\0:,;/G0\x0b\x7f\xff".to_vec()), 1 => any::<u8>()];
     prop_oneof![
-        byte().prop_map(Corruption::Put),
+        byte().prop_map(Corruption::Replace),
         byte().prop_map(Corruption::Insert),
         Just(Corruption::Remove),
-        Just(Corruption::CutOff),
-        Just(Corruption::Again),
+        Just(Corruption::Truncate),
+        Just(Corruption::Repeat),
     ]
 }
 
 fn streams() -> impl Strategy<Value = Stream> {
     let requests = vec(request(), 1..5).prop_map(|requests| requests.concat());
     let faults = prop_oneof![1 => Just(0), 1 => 1..4_usize]
-        .prop_flat_map(|count| vec((spoilt(), any::<Index>()), count));
+        .prop_flat_map(|count| vec((corruption(), any::<Index>()), count));
     (requests, faults, vec(any::<Index>(), 0..5)).prop_map(|(mut bytes, faults, cuts)| {
         for (fault, at) in faults {
             let at = at.index(bytes.len());
             match fault {
-                Corruption::Put(byte) => bytes[at] = byte,
+                Corruption::Replace(byte) => bytes[at] = byte,
                 Corruption::Insert(byte) => bytes.insert(at, byte),
                 Corruption::Remove => drop(bytes.remove(at)),
-                Corruption::CutOff => bytes.truncate(at + 1),
-                Corruption::Again => bytes.extend_from_within(at..),
+                Corruption::Truncate => bytes.truncate(at + 1),
+                Corruption::Repeat => bytes.extend_from_within(at..),
             }
             if bytes.is_empty() {
                 bytes.push(b'G');

@@ -1,4 +1,4 @@
-//! Public results: exact counts of choices, numbers only together, and nothing that somebody wrote.
+//! Public results: exact counts of choices, numbers only as aggregates, and no free text.
 
 use contract::Change;
 use futures::future::join_all;
@@ -79,7 +79,7 @@ async fn results_count_concurrent_votes_and_exclude_spam() {
         edge.results(form).await
     };
     join_all((0..40).map(vote)).await;
-    // What was asked as a text once, and spam, is left out.
+    // Excludes values stored when the field was still a text field, and spam.
     edge.run(&format!(
         "insert into submissions (id, account_id, form_id, payload, status, created_at, updated_at)
          select gen_random_uuid(), account_id, id, payload, status, now(), now() from forms,

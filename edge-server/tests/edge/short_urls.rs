@@ -1,4 +1,4 @@
-//! `/p/<slug>`: user HTML on the base host, with an origin of its own.
+//! `/p/<slug>`: user HTML on the base host, sandboxed into its own origin.
 
 use http::{Method, StatusCode};
 
@@ -14,7 +14,7 @@ async fn user_html_on_the_base_host_is_sandboxed() {
     let policy = "sandbox allow-scripts allow-forms allow-popups allow-modals";
     assert_eq!(answer.header("content-security-policy"), policy);
     assert_eq!(answer.header("x-content-type-options"), "nosniff");
-    assert_eq!(answer.header("x-robots-tag"), "noindex", "unclaimed here as on its own host");
+    assert_eq!(answer.header("x-robots-tag"), "noindex", "an unclaimed page has noindex here too");
     let named = [("if-none-match", answer.header("etag"))];
     let again = edge.visitor.send(Method::GET, "localhost", "/p/hello", &named, "").await;
     assert_eq!((again.status, again.header("content-security-policy")), (StatusCode::NOT_MODIFIED, policy));
@@ -28,7 +28,7 @@ async fn the_first_page_of_a_slug_owns_the_bare_short_url() {
     let held = first.page("hello", "<p>first").await;
     second.page("hello", "<p>second").await;
     let get = async |path: &str| edge.visitor.get("localhost", path).await;
-    // What the page refers to is read from where it is at home.
+    // Relative links of the page resolve on its own host.
     let port = edge.port();
     let shown = |host: &str, html: &str| format!("<base href=\"http://{host}:{port}/hello\">{html}");
     let (first_page, second_page) = (shown(&first.host, "<p>first"), shown(&second.host, "<p>second"));
@@ -41,7 +41,11 @@ async fn the_first_page_of_a_slug_owns_the_bare_short_url() {
     let change = contract::Change::Page { subdomain_id: first.subdomain_id, slug: "hello".to_owned() };
     edge.bus.publish(&contract::Signal::Changed(change)).await.unwrap();
     edge.get_until("localhost", "/p/hello", |answer| answer.status == StatusCode::NOT_FOUND).await;
-    assert_eq!(get("/p/hello?site=loud-badger").await.text(), second_page, "which was never handed on");
+    assert_eq!(
+        get("/p/hello?site=loud-badger").await.text(),
+        second_page,
+        "the short URL does not pass to the second page"
+    );
 }
 
 #[tokio::test]
@@ -62,7 +66,7 @@ async fn short_urls_accept_tracking_parameters() {
     let site = edge.account("quiet-otter").await;
     site.page("hello", "<p>x").await;
     for query in
-        ["?utm_source=a", "?fbclid=1&site=quiet-otter", "?&&=", "?site=quiet-otter&site=nobody", "?%ff"]
+        ["?utm_source=a", "?fbclid=1&site=quiet-otter", "?&&=", "?site=quiet-otter&site=absent", "?%ff"]
     {
         let answer = edge.visitor.get("localhost", &format!("/p/hello{query}")).await;
         assert_eq!(answer.status, StatusCode::OK, "{query}");
@@ -86,7 +90,7 @@ async fn invalid_slugs_and_sites_answer_404() {
         "/p/hello?site=",
         "/p/hello?site=QUIET-OTTER",
         "/p/hello?site=quiet-otter.localhost",
-        "/p/hello?site=nobody-here",
+        "/p/hello?site=absent-here",
     ] {
         assert_eq!(edge.visitor.get("localhost", path).await.status, StatusCode::NOT_FOUND, "{path}");
     }

@@ -1,13 +1,13 @@
-//! Requests that two readers might read differently must not become two requests inside.
+//! Request smuggling: a request that two parsers may read differently must reach the upstream as one request.
 
 use http::Method;
 
 use crate::harness::Edge;
 
-/// What an attacker would like the inner service to take for a request of its own.
+/// A request that an attacker tries to smuggle to the upstream.
 const HIDDEN: &str = "GET /api/smuggled HTTP/1.1\r\nHost: localhost\r\nX-Edge-Token: x\r\n\r\n";
 
-/// Sends it, then what an innocent visitor sends over the same inner connections.
+/// Sends the attack, then requests of another visitor over the same upstream connections.
 async fn attack(edge: &Edge, request: &str) -> String {
     let answer = edge.visitor.raw(request.as_bytes()).await;
     for _ in 0..3 {
@@ -39,8 +39,8 @@ async fn content_length_with_chunks_hides_no_request() {
         for reached in all.iter().filter(|one| one.target == "/api/x") {
             let both = reached.headers.contains_key("content-length")
                 && reached.headers.contains_key("transfer-encoding");
-            assert!(!both, "the inside is told one length: {:?}", reached.headers);
-            assert_eq!(reached.body, HIDDEN, "which is the chunks'");
+            assert!(!both, "the upstream must get one length: {:?}", reached.headers);
+            assert_eq!(reached.body, HIDDEN, "the body must be the chunked one");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Traps for robots: what falls into one is kept apart, and the robot learns nothing of it.
+//! Spam checks: spam is stored separately, and its response looks normal.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -9,23 +9,23 @@ use uuid::Uuid;
 use crate::fixtures::{Account, now, one_text_field, submit_path};
 use crate::harness::Edge;
 
-/// Status and reasons of the submissions of a form, the oldest first.
+/// Status and spam reasons of a form's submissions, oldest first.
 async fn judged(edge: &Edge, account: &Account<'_>, form: Uuid) -> Vec<(String, Vec<String>)> {
     let mut tx = store::begin(&edge.database.db).await.unwrap();
-    let sought = SubmissionFilter { limit: 100, ..SubmissionFilter::default() };
-    let mut rows = store::submissions::list_submissions(&mut tx, account.id, form, &sought).await.unwrap();
+    let filter = SubmissionFilter { limit: 100, ..SubmissionFilter::default() };
+    let mut rows = store::submissions::list_submissions(&mut tx, account.id, form, &filter).await.unwrap();
     rows.reverse();
     rows.into_iter().map(|row| (row.status.as_str().to_owned(), row.spam_reasons)).collect()
 }
 
-/// The token that the form's page holds.
+/// The token in the form's page.
 async fn token(edge: &Edge, form: Uuid) -> String {
     let page = edge.visitor.get("localhost", &format!("/f/{form}")).await;
     let after = page.text().split_once("name=\"form.token\" value=\"").unwrap().1;
     after.split_once('"').unwrap().0.to_owned()
 }
 
-/// One of a page that was shown so many seconds from now.
+/// The token of a page that was rendered `seconds` from now.
 fn token_of(form: Uuid, seconds: i64) -> String {
     let key = domain::encryption::MasterKey::of_secret(crate::harness::TOKEN.as_bytes());
     domain::honeypot::token(&key, form, now().timestamp() + seconds)
@@ -43,7 +43,7 @@ async fn spam_is_answered_normally_and_stored_separately() {
         .await;
     let webhook = account.webhook(None, &[]).await;
     let path = submit_path(form);
-    // Of a page that was shown an hour from now: however slow the machine, that is too soon.
+    // `fresh` is from an hour in the future, so it is too fast on a slow machine too.
     let (fresh, old) = (token_of(form, 3_600), token_of(form, -10));
     let robots: [&[(&str, &str)]; 4] = [
         &[("a", "x"), ("form.token", &fresh), ("contact.website", "")],
@@ -55,11 +55,16 @@ async fn spam_is_answered_normally_and_stored_separately() {
         let sent = edge.visitor.post_form(&path, robot).await;
         assert_eq!(sent.status, StatusCode::SEE_OTHER, "{}", sent.text());
     }
-    assert_eq!(account.count(form).await, 0, "it counts toward no cap");
-    assert!(account.deliveries(webhook).await.is_empty(), "it fires nothing");
+    assert_eq!(account.count(form).await, 0, "spam does not count toward the limit");
+    assert!(account.deliveries(webhook).await.is_empty(), "spam triggers no webhook");
     let person =
         edge.visitor.post_form(&path, &[("a", "x"), ("form.token", &old), ("contact.website", "")]).await;
-    assert_eq!(person.status, StatusCode::SEE_OTHER, "nor toward uniqueBy: {}", person.text());
+    assert_eq!(
+        person.status,
+        StatusCode::SEE_OTHER,
+        "spam does not count toward uniqueBy: {}",
+        person.text()
+    );
     let spam = |reasons: &[&str]| ("spam".to_owned(), reasons.iter().map(ToString::to_string).collect());
     let expected: Vec<(String, Vec<String>)> = vec![
         spam(&["too_fast"]),
@@ -87,7 +92,7 @@ async fn api_clients_and_custom_forms_trigger_no_honeypot() {
     assert_eq!(
         account.submissions(form).await,
         [json!({"a": "y"}), json!({"a": "x"})],
-        "and traps aren't kept"
+        "honeypot fields are not stored"
     );
 }
 
@@ -134,7 +139,7 @@ async fn a_full_form_rejects_spam_too() {
     assert!(nothing["detail"].is_string());
 }
 
-/// Works a challenge out, as a browser does.
+/// Solves a proof-of-work challenge, as the browser script does.
 async fn solve(edge: &Edge, form: Uuid) -> String {
     let asked = edge.visitor.get("localhost", &format!("/api/forms/{form}/challenge")).await;
     assert_eq!((asked.status, asked.header("access-control-allow-origin")), (StatusCode::OK, "*"));
@@ -181,7 +186,7 @@ async fn each_submission_needs_its_own_proof_of_work() {
     let statuses: Vec<_> = judged.iter().map(|(status, _)| status.as_str()).collect();
     assert_eq!(statuses, ["received", "spam", "spam", "spam", "spam", "received"]);
     assert_eq!(judged[1].1, ["proof_of_work"]);
-    assert_eq!(account.submissions(form).await[0], json!({"a": "posted"}), "and the proof isn't kept");
+    assert_eq!(account.submissions(form).await[0], json!({"a": "posted"}), "the proof is not stored");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Postgres is away: what was served before is served on, and nothing else is made up.
+//! Postgres is down: cached responses are served stale, and everything else fails with 503.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,10 @@ async fn a_cached_page_is_served_stale_without_postgres() {
     let short = edge.visitor.get("localhost", "/p/index").await;
     let shown = format!("<base href=\"http://{}:{}/\"><p>warm", site.host, edge.port());
     assert_eq!((short.text(), short.header("x-cache")), (shown.as_str(), "stale"));
-    assert!(short.header("content-security-policy").starts_with("sandbox"), "stale is no less sandboxed");
+    assert!(
+        short.header("content-security-policy").starts_with("sandbox"),
+        "a stale response is sandboxed too"
+    );
     let named = [("if-none-match", stale.header("etag"))];
     let again = edge.visitor.send(Method::GET, &site.host, "/", &named, "").await;
     assert_eq!((again.status, again.header("x-cache")), (StatusCode::NOT_MODIFIED, "stale"));
@@ -52,9 +55,9 @@ async fn cached_pages_are_served_fast_without_postgres() {
         assert_eq!(edge.visitor.get(&site.host, "/").await.text(), "<p>warm");
         waited += u64::from(asked.elapsed() > Duration::from_secs(1));
     }
-    // One in a few seconds finds out whether Postgres is back, and waits for that.
+    // One request every few seconds waits for the retry that checks whether Postgres is back.
     let took = began.elapsed();
-    assert!(waited <= 1 + took.as_secs() / 3, "{waited} of 200 waited, and all took {took:?}");
+    assert!(waited <= 1 + took.as_secs() / 3, "{waited} of 200 requests waited; total {took:?}");
 }
 
 #[tokio::test]
@@ -70,7 +73,7 @@ async fn a_submission_without_postgres_reports_that_nothing_changed() {
     assert!(problem["detail"].as_str().unwrap().contains("nothing was changed"), "{problem}");
     assert_eq!(answer.header("access-control-allow-origin"), "*");
     edge.postgres.restore().await;
-    assert_eq!(account.submissions(form).await, [json!({"a": "x"})], "and it is true");
+    assert_eq!(account.submissions(form).await, [json!({"a": "x"})], "the rejected submission is not stored");
 }
 
 #[tokio::test]

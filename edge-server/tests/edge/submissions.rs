@@ -1,4 +1,4 @@
-//! Submitting: what is taken, what is refused and how, and that a limit is a limit.
+//! Form submissions: stored fields, validation errors, limits and CORS.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn only_declared_fields_are_stored() {
     assert_eq!(body["success"], true);
     assert_eq!((&body["message"], &body["redirectUrl"]), (&json!("Merci"), &Value::Null));
     assert!(body["submissionId"].as_str().unwrap().parse::<Uuid>().is_ok() && body["createdAt"].is_string());
-    assert_eq!(account.submissions(form).await, [json!({"a": "x"})], "what nobody asked for is left out");
+    assert_eq!(account.submissions(form).await, [json!({"a": "x"})], "undeclared fields are dropped");
     assert_eq!(account.count(form).await, 1);
 }
 
@@ -70,11 +70,14 @@ async fn validation_errors_are_json_for_programs_and_html_for_browsers() {
         edge.visitor.post_form(&submit_path(form), &[("mail", "nope"), ("note", "kept text")]).await;
     assert_eq!(browser.status, StatusCode::BAD_REQUEST);
     let page = browser.text();
-    assert!(page.contains("role=\"alert\"") && page.contains("href=\"#field-mail\""), "a summary: {page}");
+    assert!(
+        page.contains("role=\"alert\"") && page.contains("href=\"#field-mail\""),
+        "an error summary: {page}"
+    );
     assert!(page.contains("aria-invalid=\"true\"") && page.contains("id=\"field-mail-error\""), "{page}");
     assert!(
         page.contains("value=\"nope\"") && page.contains("kept text</textarea>"),
-        "nothing is lost: {page}"
+        "the entered values are kept: {page}"
     );
     assert_eq!(account.count(form).await, 0);
 }
@@ -129,7 +132,7 @@ async fn submissions_are_limited_to_256_kib() {
         of_size(300 << 10)
     );
     let answer = edge.visitor.raw(chunked.as_bytes()).await;
-    assert!(answer.starts_with("HTTP/1.1 413"), "without a length it is counted as it comes: {answer}");
+    assert!(answer.starts_with("HTTP/1.1 413"), "a chunked body is limited too: {answer}");
     assert_eq!(account.count(form).await, 1);
 }
 
@@ -165,7 +168,7 @@ async fn fifty_concurrent_submissions_never_exceed_a_limit_of_ten() {
     let with = |status: StatusCode| answers.iter().filter(|answer| **answer == status).count();
     assert_eq!((with(StatusCode::CREATED), with(StatusCode::GONE)), (10, 40));
     assert_eq!((account.count(form).await, account.submissions(form).await.len()), (10, 10));
-    assert_eq!(account.deliveries(webhook).await.len(), 10, "and the refused ones are told nobody");
+    assert_eq!(account.deliveries(webhook).await.len(), 10, "rejected submissions create no delivery");
 }
 
 #[tokio::test]
@@ -198,11 +201,11 @@ async fn cors_allows_submissions_from_any_origin() {
         assert_eq!(answer.status.as_u16(), status, "{}", answer.text());
         let origins: Vec<_> = answer.headers.get_all("access-control-allow-origin").iter().collect();
         assert_eq!(origins, ["*"], "{}", answer.text());
-        assert_eq!(answer.header("access-control-allow-credentials"), "", "and never with cookies");
+        assert_eq!(answer.header("access-control-allow-credentials"), "", "CORS never allows credentials");
         assert!(!answer.header("x-request-id").is_empty());
     }
     let elsewhere = edge.visitor.get("localhost", "/api/account").await;
-    assert_eq!(elsewhere.header("access-control-allow-origin"), "", "nothing else is open");
+    assert_eq!(elsewhere.header("access-control-allow-origin"), "", "other paths do not allow CORS");
 }
 
 #[tokio::test]

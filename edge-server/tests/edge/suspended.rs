@@ -1,4 +1,4 @@
-//! A suspended account's things answer 451 as soon as that is said, and work again as soon as it is over.
+//! Suspended accounts: their pages and forms answer 451 at once, and work again once resumed.
 
 use http::StatusCode;
 use serde_json::json;
@@ -44,11 +44,11 @@ async fn cached_pages_and_forms_of_a_suspended_account_answer_451_until_resumed(
     assert_eq!(
         edge.visitor.get(&site.host, "/nothing-here").await.status,
         SUSPENDED,
-        "not even what was there"
+        "unknown paths answer 451 too"
     );
     let posted = edge.visitor.post(&submit, &json!({"a": "x"})).await;
     posted.problem(451, "suspended");
-    assert_eq!(site.count(form).await, 0, "nor are answers taken");
+    assert_eq!(site.count(form).await, 0, "no submission is stored");
 
     resume(&edge, &site).await;
     for (host, path) in places {
@@ -70,7 +70,7 @@ async fn a_suspended_site_is_not_served_stale_without_postgres() {
     let mut tx = store::begin(&edge.database.db).await.unwrap();
     store::accounts::suspend(&mut tx, site.id, None, now()).await.unwrap();
     store::commit(tx).await.unwrap();
-    // The edge's way to Postgres; the relay's is another.
+    // Cuts only the edge's connections to Postgres; the outbox relay has its own.
     edge.postgres.cut();
     edge.relay_outbox().await;
     let away = |answer: &crate::client::Answer| answer.status == StatusCode::SERVICE_UNAVAILABLE;

@@ -1,4 +1,4 @@
-//! Counted sites: the tracker is in their pages, and reaches the collector from their own host.
+//! Sites with analytics: their pages contain the tracker, and its requests reach the collector through the site's host.
 
 use contract::Change;
 use http::{Method, StatusCode};
@@ -25,17 +25,17 @@ async fn enabling_analytics_injects_the_tracker_at_once() {
     let change =
         || Change::AnalyticsSite { site_token: "site_abc".to_owned(), subdomain_id: Some(site.subdomain_id) };
     edge.publish_change(change()).await;
-    let counted = format!("<head>{SCRIPT}<title>T</title></head><p>x");
-    edge.get_until(&site.host, "/", |answer| answer.text() == counted).await;
+    let tracked = format!("<head>{SCRIPT}<title>T</title></head><p>x");
+    edge.get_until(&site.host, "/", |answer| answer.text() == tracked).await;
     let base = format!("<base href=\"http://{}:{}/\">", site.host, edge.port());
-    let away = format!("<head>{base}{SCRIPT}<title>T</title></head><p>x");
-    assert_eq!(edge.visitor.get("localhost", "/p/index").await.text(), away);
+    let on_base_host = format!("<head>{base}{SCRIPT}<title>T</title></head><p>x");
+    assert_eq!(edge.visitor.get("localhost", "/p/index").await.text(), on_base_host);
     assert!(!edge.visitor.get(&other.host, "/").await.text().contains("<script"));
 
     edge.run("update analytics_sites set honour_dnt = false").await;
     edge.publish_change(change()).await;
-    let everybody = counted.replace("></script>", " data-ignore-dnt></script>");
-    edge.get_until(&site.host, "/", |answer| answer.text() == everybody).await;
+    let ignoring_dnt = tracked.replace("></script>", " data-ignore-dnt></script>");
+    edge.get_until(&site.host, "/", |answer| answer.text() == ignoring_dnt).await;
 
     edge.run("delete from analytics_sites").await;
     edge.publish_change(change()).await;
@@ -65,10 +65,10 @@ async fn tracker_requests_reach_the_collector_without_the_sites_cookies() {
     assert_eq!((answer.status, edge.collector.last().target.as_str()), (StatusCode::OK, "/script.js"));
     let reached = edge.collector.all().len();
     for (host, path) in [
-        ("nobody.localhost", "/_wr/script.js"),
+        ("absent.localhost", "/_wr/script.js"),
         (site.host.as_str(), "/_wr/other"),
         (&site.host, "/_wr/"),
-        // On a site's host this address is the site's.
+        // On a site's host this path belongs to the site.
         (&site.host, "/script.js"),
     ] {
         assert_eq!(edge.visitor.get(host, path).await.status, StatusCode::NOT_FOUND, "{host}{path}");

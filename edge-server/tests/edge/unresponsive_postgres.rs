@@ -1,5 +1,5 @@
-//! A Postgres that falls silent, its connections open: whoever submits by themselves is told in time, nothing stays locked
-//! behind them, and whoever sends it again under its key learns what became of it.
+//! Postgres stops responding while its connections stay open: a single submission gets 503 in time, its locks are
+//! released, and a retry under its idempotency key gets the real outcome.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::fixtures::{Account, one_text_field, submit_path};
 use crate::harness::Edge;
 
 const WAIT: &str = "forms.lock_timeout=2s";
-/// Twice that, and time for a busy machine.
+/// Twice the lock timeout, plus time for a busy machine.
 const IN_TIME: Duration = Duration::from_secs(10);
 
 async fn send(edge: &Edge, form: Uuid) -> Answer {
@@ -24,20 +24,20 @@ async fn send(edge: &Edge, form: Uuid) -> Answer {
         .await
 }
 
-/// A form whose submissions are counted, and that the edge knows.
-async fn counted(edge: &Edge, account: &Account<'_>) -> Uuid {
+/// A form of an account with a submission limit, already in the edge's cache.
+async fn limited_form(edge: &Edge, account: &Account<'_>) -> Uuid {
     let form = account.form(one_text_field()).await;
     assert_eq!(edge.visitor.post(&submit_path(form), &json!({"a": "w"})).await.status, StatusCode::CREATED);
     form
 }
 
-/// Whether that is so in Postgres, past what holds the edge's connections.
-async fn is_so(edge: &Edge, condition: &str) -> bool {
+/// Whether the condition holds in Postgres, over a connection that does not pass the fault proxy.
+async fn holds(edge: &Edge, condition: &str) -> bool {
     let assert = format!("do $$ begin assert {condition}; end $$");
     store::execute_raw(&edge.database.db, &assert).await.is_ok()
 }
 
-/// Makes storing take its time from now on, at that point of the transaction.
+/// Delays every later submission at the trigger's point of the transaction.
 async fn slow_down(edge: &Edge, trigger: &str) {
     edge.run(&format!(
         "create function slow() returns trigger language plpgsql as
@@ -47,17 +47,17 @@ async fn slow_down(edge: &Edge, trigger: &str) {
     .await;
 }
 
-/// Falls silent while what is sent is being stored, at that point; gives what its sender is told.
-async fn silent_at(edge: &Edge, sent: impl Future<Output = Answer>, trigger: &str) -> Answer {
+/// Stalls Postgres while `sent` is in the transaction at the trigger's point. Returns the response.
+async fn stalled_at(edge: &Edge, sent: impl Future<Output = Answer>, trigger: &str) -> Answer {
     slow_down(edge, trigger).await;
-    let falls_silent = async {
+    let stall = async {
         let asleep =
             "select from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()";
-        until(async || is_so(edge, &format!("exists ({asleep})")).await).await;
+        until(async || holds(edge, &format!("exists ({asleep})")).await).await;
         edge.postgres.stall();
     };
     let began = Instant::now();
-    let (answer, ()) = tokio::join!(sent, falls_silent);
+    let (answer, ()) = tokio::join!(sent, stall);
     assert!(began.elapsed() < IN_TIME, "{:?}", began.elapsed());
     answer
 }
@@ -66,7 +66,7 @@ async fn silent_at(edge: &Edge, sent: impl Future<Output = Answer>, trigger: &st
 async fn single_submissions_time_out_while_postgres_hangs() {
     let edge = Edge::with(&[WAIT]).await;
     let account = edge.account("quiet-otter").await;
-    let form = counted(&edge, &account).await;
+    let form = limited_form(&edge, &account).await;
     edge.postgres.stall();
     let began = Instant::now();
     let (path, answers) = (submit_path(form), json!({"a": "x"}));
@@ -74,7 +74,7 @@ async fn single_submissions_time_out_while_postgres_hangs() {
     let (plain, keyed) = tokio::join!(plain, send(&edge, form));
     for answer in plain.into_iter().chain([keyed]) {
         answer.problem(503, "unavailable");
-        assert!(!answer.header("retry-after").is_empty(), "nothing was stored");
+        assert!(!answer.header("retry-after").is_empty(), "not stored, so the client may retry");
     }
     assert!(began.elapsed() < IN_TIME, "{:?}", began.elapsed());
     edge.postgres.resume();
@@ -86,13 +86,13 @@ async fn single_submissions_time_out_while_postgres_hangs() {
 async fn an_interrupted_transaction_is_rolled_back_and_releases_its_locks() {
     let edge = Edge::with(&[WAIT]).await;
     let account = edge.account("quiet-otter").await;
-    let form = counted(&edge, &account).await;
-    let answer = silent_at(&edge, send(&edge, form), "trigger slow before insert on submissions").await;
+    let form = limited_form(&edge, &account).await;
+    let answer = stalled_at(&edge, send(&edge, form), "trigger slow before insert on submissions").await;
     answer.problem(503, "unavailable");
-    assert!(!answer.header("retry-after").is_empty(), "nothing was stored");
-    // Nothing gets through to Postgres yet, which ends by itself what it hears nothing more of.
+    assert!(!answer.header("retry-after").is_empty(), "not stored, so the client may retry");
+    // The proxy is still stalled: Postgres ends the silent transaction by its own timeout.
     let locked = "select from pg_locks where relation = 'submissions'::regclass and pid <> pg_backend_pid()";
-    until(async || is_so(&edge, &format!("not exists ({locked})")).await).await;
+    until(async || holds(&edge, &format!("not exists ({locked})")).await).await;
     edge.run("drop trigger slow on submissions").await;
     edge.postgres.resume();
     let again = send(&edge, form).await;
@@ -104,11 +104,11 @@ async fn an_interrupted_transaction_is_rolled_back_and_releases_its_locks() {
 async fn a_commit_with_a_lost_reply_is_replayed_under_its_key() {
     let edge = Edge::with(&[WAIT]).await;
     let account = edge.account("quiet-otter").await;
-    let form = counted(&edge, &account).await;
+    let form = limited_form(&edge, &account).await;
     let at_commit = "constraint trigger slow after insert on submissions deferrable initially deferred";
-    let answer = silent_at(&edge, send(&edge, form), at_commit).await;
+    let answer = stalled_at(&edge, send(&edge, form), at_commit).await;
     answer.problem(503, "unavailable");
-    assert_eq!(answer.header("retry-after"), "", "it may have been stored");
+    assert_eq!(answer.header("retry-after"), "", "the outcome is unknown, so no Retry-After");
     until(async || account.count(form).await == 2).await;
     edge.postgres.resume();
     let again = send(&edge, form).await;
@@ -120,7 +120,7 @@ async fn a_commit_with_a_lost_reply_is_replayed_under_its_key() {
 async fn a_cancelled_request_frees_its_dead_database_connection() {
     let edge = Edge::with(&[WAIT, "store.max_connections=2"]).await;
     let account = edge.account("quiet-otter").await;
-    let form = counted(&edge, &account).await;
+    let form = limited_form(&edge, &account).await;
     slow_down(&edge, "trigger slow before insert on submissions").await;
     let submitting = [(); 2].map(|()| {
         let visitor = edge.visitor.clone();
@@ -128,7 +128,7 @@ async fn a_cancelled_request_frees_its_dead_database_connection() {
     });
     let waiting = "select count(*) from pg_stat_activity where datname = current_database()
                    and (wait_event = 'PgSleep' or wait_event_type = 'Lock')";
-    until(async || is_so(&edge, &format!("({waiting}) = 2")).await).await;
+    until(async || holds(&edge, &format!("({waiting}) = 2")).await).await;
     edge.postgres.stall_open_connections();
     submitting.iter().for_each(tokio::task::JoinHandle::abort);
     edge.run("drop trigger slow on submissions").await;
@@ -137,7 +137,7 @@ async fn a_cancelled_request_frees_its_dead_database_connection() {
         answer.status == StatusCode::CREATED
     })
     .await;
-    assert_eq!(account.count(form).await, 2, "those who hung up are not stored");
+    assert_eq!(account.count(form).await, 2, "cancelled submissions are not stored");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -146,29 +146,30 @@ async fn uploads_time_out_while_postgres_hangs() {
     let account = edge.account("quiet-otter").await;
     let form = account.form(json!([{"name": "photo", "label": "Photo", "type": "file"}])).await;
     let path = format!("/api/forms/{form}/upload");
-    let wanted = json!({"field": "photo", "filename": "me.txt", "contentType": "text/plain", "sizeBytes": 5});
-    let told = edge.visitor.post(&path, &wanted).await.json();
-    let address = told["uploadUrl"].as_str().unwrap().split_once(&edge.port().to_string()).unwrap().1;
+    let announcement =
+        json!({"field": "photo", "filename": "me.txt", "contentType": "text/plain", "sizeBytes": 5});
+    let announced = edge.visitor.post(&path, &announcement).await.json();
+    let address = announced["uploadUrl"].as_str().unwrap().split_once(&edge.port().to_string()).unwrap().1;
     let parts = "--xx\r\ncontent-disposition: form-data; name=\"photo\"; filename=\"me.txt\"\r\n\r\nhello\r\n--xx--\r\n";
     let headers = [("content-type", "multipart/form-data; boundary=xx"), ("accept", "application/json")];
     let submit = submit_path(form);
     edge.postgres.stall();
     let began = Instant::now();
-    let (asked, sent, within) = tokio::join!(
-        edge.visitor.post(&path, &wanted),
+    let (announcement, upload, multipart) = tokio::join!(
+        edge.visitor.post(&path, &announcement),
         edge.visitor.send(Method::PUT, "localhost", address, &[], "hello".to_owned()),
         edge.visitor.send(Method::POST, "localhost", &submit, &headers, parts.to_owned()),
     );
-    for answer in [asked, sent, within] {
+    for answer in [announcement, upload, multipart] {
         answer.problem(503, "unavailable");
     }
     assert!(began.elapsed() < IN_TIME, "{:?}", began.elapsed());
     edge.postgres.resume();
-    // Nothing was stored, which is why it may be sent again; but now it isn't heard of that it is.
+    // The first upload was not stored, so it may be retried. This time Postgres commits, but the reply is lost.
     let at_commit = "constraint trigger slow after update on form_files deferrable initially deferred";
     let sending = edge.visitor.send(Method::PUT, "localhost", address, &[], "hello".to_owned());
-    let sent = silent_at(&edge, sending, at_commit).await;
+    let sent = stalled_at(&edge, sending, at_commit).await;
     sent.problem(503, "unavailable");
-    assert_eq!(sent.header("retry-after"), "", "it may have been stored");
-    until(async || is_so(&edge, "exists (select from form_files where blob_id is not null)").await).await;
+    assert_eq!(sent.header("retry-after"), "", "the outcome is unknown, so no Retry-After");
+    until(async || holds(&edge, "exists (select from form_files where blob_id is not null)").await).await;
 }

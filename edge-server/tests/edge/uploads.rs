@@ -1,4 +1,4 @@
-//! Uploads: what was announced is taken once, and whatever else comes leaves nothing behind.
+//! Uploads: an announced upload is accepted once, and rejected bytes are not stored.
 
 use http::{Method, StatusCode};
 use serde_json::Value;

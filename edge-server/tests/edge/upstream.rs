@@ -1,4 +1,4 @@
-//! An inner service that says what reached it.
+//! A fake upstream service that records the requests it receives.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use http::{HeaderMap, Method, Uri};
 use tokio::net::TcpListener;
 use tokio::sync::OwnedRwLockWriteGuard;
 
-/// One request as it reached the inner service.
+/// One request as the upstream received it.
 #[derive(Debug, Clone)]
 pub(crate) struct ReceivedRequest {
     pub(crate) method: Method,
@@ -28,7 +28,7 @@ impl ReceivedRequest {
     }
 }
 
-/// A running inner service; it ends with the test's runtime.
+/// A running upstream. It stops with the test's runtime.
 #[derive(Clone)]
 pub(crate) struct Upstream {
     pub(crate) address: SocketAddr,
@@ -41,7 +41,7 @@ impl Upstream {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let upstream =
             Self { address: listener.local_addr().unwrap(), reached: Arc::default(), gate: Arc::default() };
-        let app = Router::new().fallback(take).with_state(upstream.clone());
+        let app = Router::new().fallback(record).with_state(upstream.clone());
         tokio::spawn(async move { axum::serve(listener, app).await });
         upstream
     }
@@ -50,22 +50,22 @@ impl Upstream {
         format!("http://{}", self.address)
     }
 
-    /// Until this is dropped, requests reach it but get no answer.
+    /// Holds back all responses until the returned guard is dropped. Requests are still received.
     pub(crate) fn hold_responses(&self) -> OwnedRwLockWriteGuard<()> {
         Arc::clone(&self.gate).try_write_owned().unwrap()
     }
 
-    /// What has reached it so far.
+    /// All requests received so far.
     pub(crate) fn all(&self) -> Vec<ReceivedRequest> {
         self.reached.lock().unwrap().clone()
     }
 
     pub(crate) fn last(&self) -> ReceivedRequest {
-        self.all().pop().expect("nothing has reached the inner service")
+        self.all().pop().expect("the upstream has received no request")
     }
 }
 
-async fn take(
+async fn record(
     State(upstream): State<Upstream>,
     method: Method,
     uri: Uri,

@@ -1,4 +1,4 @@
-//! Views of pages: counted at the edge, written down in batches, and not lost while Postgres is away.
+//! Page views: counted at the edge, flushed in batches, and not lost while Postgres is down.
 
 use http::{Method, StatusCode};
 use sandbox::test::until;
@@ -23,13 +23,13 @@ async fn page_responses_and_304s_count_as_views() {
     let has_it = edge.visitor.send(Method::GET, &site.host, "/", &[("if-none-match", &etag)], "").await;
     assert_eq!(has_it.status, StatusCode::NOT_MODIFIED);
     edge.visitor.get("localhost", "/p/index").await;
-    // None of these shows anybody the page.
+    // None of these responses is a view of the page.
     edge.visitor.send(Method::HEAD, &site.host, "/", &[], "").await;
     edge.visitor.send(Method::HEAD, "localhost", "/p/index", &[], "").await;
     edge.visitor.get(&site.host, "/index.html").await;
     edge.visitor.get(&site.host, "/nothing").await;
     until(async || views(&site, page).await >= 6).await;
-    // One more, to see that nothing else was on its way.
+    // A last view shows that no other count was pending.
     edge.visitor.get(&site.host, "/").await;
     until(async || views(&site, page).await >= 7).await;
     assert_eq!((views(&site, page).await, views(&site, other).await), (7, 0));
@@ -42,7 +42,7 @@ async fn views_are_buffered_while_postgres_is_down_and_flushed_later() {
     let page = site.page("index", "<p>x").await;
     edge.visitor.get(&site.host, "/").await;
     until(async || views(&site, page).await == 1).await;
-    // Batches are written one after the other: once a later one is there, the answer to the first can't be cut off.
+    // Batches are flushed in order: once a later one is stored, the reply to the first cannot be lost.
     let later = site.page("later", "<p>y").await;
     edge.visitor.get(&site.host, "/later").await;
     until(async || views(&site, later).await == 1).await;

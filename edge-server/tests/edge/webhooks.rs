@@ -1,4 +1,4 @@
-//! What follows from a submission is committed with it, for those it concerns and nobody else.
+//! Webhook deliveries of a submission: committed with it, and only for the webhooks that match.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,8 +25,8 @@ async fn deliveries_are_due_when_the_response_arrives() {
     }
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
     let lease = Lease { now: now(), until: now() + Duration::from_secs(60) };
-    let rooms = [all, linked].map(|webhook_id| ClaimLimit { webhook_id, limit: 10 });
-    let mut claimed = claim(&mut conn, &lease, &rooms).await.unwrap();
+    let limits = [all, linked].map(|webhook_id| ClaimLimit { webhook_id, limit: 10 });
+    let mut claimed = claim(&mut conn, &lease, &limits).await.unwrap();
     assert_eq!(
         claimed.iter().map(|one| one.webhook_id).collect::<BTreeSet<_>>(),
         BTreeSet::from([all, linked])
@@ -74,7 +74,7 @@ async fn a_rejected_submission_creates_no_delivery() {
 
 #[tokio::test]
 async fn the_response_does_not_wait_for_a_hanging_redis() {
-    // Connections are taken by the system, and nobody ever answers on them.
+    // The kernel accepts connections, but no process replies on them.
     let hanging = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let edge = Edge::with(&[&format!("redis.url=redis://{}", hanging.local_addr().unwrap())]).await;
     let account = edge.account("quiet-otter").await;
@@ -84,7 +84,7 @@ async fn the_response_does_not_wait_for_a_hanging_redis() {
     let began = std::time::Instant::now();
     let answer = edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await;
     assert_eq!(answer.status, StatusCode::CREATED);
-    // The bus itself gives up after two seconds.
+    // The bus has a timeout of two seconds.
     assert!(began.elapsed() < std::time::Duration::from_millis(1_800), "{:?}", began.elapsed());
     assert_eq!(account.deliveries(webhook).await.len(), 1);
 }
