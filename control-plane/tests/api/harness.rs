@@ -50,11 +50,11 @@ pub(crate) struct Api {
 impl Api {
     /// Starts the API with these settings over its own stores.
     pub(crate) async fn start(set: &[&str]) -> Self {
-        Self::at(set, Clock::system()).await
+        Self::start_with_clock(set, Clock::system()).await
     }
 
     /// As `start`, with a clock that the test moves.
-    pub(crate) async fn at(set: &[&str], clock: Clock) -> Self {
+    pub(crate) async fn start_with_clock(set: &[&str], clock: Clock) -> Self {
         let database = sandbox::test::database().await;
         let redis = sandbox::test::redis().await;
         let blobs = sandbox::test::folder();
@@ -159,12 +159,12 @@ impl Api {
     pub(crate) async fn trial_on(&self, plan: Plan) -> (String, Uuid) {
         let key = self.trial().await;
         let account_id = self.account_of(&key).await;
-        self.put_on(account_id, plan).await;
+        self.set_plan(account_id, plan).await;
         (key, account_id)
     }
 
     /// Sets the plan of an account, as an operator would.
-    pub(crate) async fn put_on(&self, account_id: Uuid, plan: Plan) {
+    pub(crate) async fn set_plan(&self, account_id: Uuid, plan: Plan) {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         assert!(store::accounts::update_plan(&mut conn, account_id, plan).await.unwrap());
         self.app.credentials.invalidate_account(account_id);

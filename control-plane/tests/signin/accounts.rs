@@ -103,7 +103,7 @@ async fn signing_in_selects_the_latest_account() {
     let fixture = Fixture::start().await;
     let mut browser = fixture.signed_in("ada").await;
     for _ in 0..2 {
-        fixture.later(chrono::TimeDelta::minutes(1));
+        fixture.advance_clock(chrono::TimeDelta::minutes(1));
         let trial = fixture.trial().await;
         browser.post(&trial.path, &[]).await;
     }

@@ -106,7 +106,7 @@ async fn an_attempt_expires() {
     {
         let mut browser = fixture.browser();
         let params = fixture.a.approve(&browser.begin("a", "/account").await, "ada");
-        fixture.later(after);
+        fixture.advance_clock(after);
         assert_eq!(browser.call_callback("a", &params).await.status, expected, "after {after}");
     }
 }
@@ -198,7 +198,7 @@ async fn stored_attempts_are_encrypted_and_deleted() {
         let hex = secret.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
         assert!(!rows[0].contains(&secret) && !rows[0].contains(&hex), "{secret}");
     }
-    fixture.later(TimeDelta::hours(1));
+    fixture.advance_clock(TimeDelta::hours(1));
     fixture.browser().begin("a", "/account").await;
     assert_eq!(fixture.texts(stored).await.len(), 1, "the expired attempt is deleted");
 }

@@ -27,7 +27,7 @@ async fn a_claimed_trial_is_permanent_and_its_key_keeps_working() {
     let done = browser.post(&trial.path, &[]).await;
     assert_eq!((done.status, done.header("location")), (StatusCode::SEE_OTHER, "/account"));
     assert!(browser.get("/account").await.text.contains("Yours since"));
-    fixture.later(TimeDelta::days(2));
+    fixture.advance_clock(TimeDelta::days(2));
     let (status, account) = fixture.account(&trial.key).await;
     assert_eq!((status, &account["_meta"]["claimed"]), (StatusCode::OK, &true.into()));
     assert_eq!(account["claimDeadline"], Value::Null);
@@ -87,10 +87,10 @@ async fn of_twenty_concurrent_claims_one_succeeds() {
 async fn a_link_works_until_its_deadline() {
     let fixture = Fixture::start().await;
     let (late, early) = (fixture.trial().await, fixture.trial().await);
-    fixture.later(TimeDelta::hours(24) - TimeDelta::milliseconds(1));
+    fixture.advance_clock(TimeDelta::hours(24) - TimeDelta::milliseconds(1));
     let mut browser = fixture.signed_in("ada").await;
     assert_eq!(browser.post(&early.path, &[]).await.status, StatusCode::SEE_OTHER);
-    fixture.later(TimeDelta::milliseconds(1));
+    fixture.advance_clock(TimeDelta::milliseconds(1));
     for response in [browser.get(&late.path).await, browser.post(&late.path, &[]).await] {
         assert_eq!(response.status, StatusCode::GONE);
         assert!(response.text.contains("Too late to claim"), "{}", response.text);
@@ -127,7 +127,7 @@ async fn claiming_requires_a_session() {
 async fn selected_keys_are_revoked_with_their_descendants() {
     let fixture = Fixture::start().await;
     let trial = fixture.trial().await;
-    fixture.later(TimeDelta::seconds(1));
+    fixture.advance_clock(TimeDelta::seconds(1));
     let other = fixture.trial().await;
     let child = "insert into api_keys
              (id, account_id, fingerprint, shown_prefix, label, scopes, created_at, parent_id)

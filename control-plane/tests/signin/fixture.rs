@@ -81,7 +81,7 @@ impl Fixture {
         Self::with(&["keys.cache_ttl=1h"]).await
     }
 
-    pub(crate) fn later(&self, by: TimeDelta) {
+    pub(crate) fn advance_clock(&self, by: TimeDelta) {
         self.clock.advance(by);
     }
 

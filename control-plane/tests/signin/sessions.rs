@@ -10,10 +10,10 @@ async fn a_session_ends_a_week_after_its_last_use() {
     let fixture = Fixture::start().await;
     let mut browser = fixture.signed_in("ada").await;
     for _ in 0..3 {
-        fixture.later(TimeDelta::days(6));
+        fixture.advance_clock(TimeDelta::days(6));
         assert!(browser.is_signed_in().await);
     }
-    fixture.later(TimeDelta::days(7));
+    fixture.advance_clock(TimeDelta::days(7));
     assert!(!browser.is_signed_in().await);
 }
 
@@ -22,10 +22,10 @@ async fn a_session_in_daily_use_ends_after_thirty_days() {
     let fixture = Fixture::start().await;
     let mut browser = fixture.signed_in("ada").await;
     for day in 1..30 {
-        fixture.later(TimeDelta::days(1));
+        fixture.advance_clock(TimeDelta::days(1));
         assert!(browser.is_signed_in().await, "on day {day}");
     }
-    fixture.later(TimeDelta::days(1));
+    fixture.advance_clock(TimeDelta::days(1));
     assert!(!browser.is_signed_in().await);
     fixture.signed_in("ada").await;
     assert_eq!(fixture.texts("select s::text from sessions s").await.len(), 1, "the old session is deleted");
@@ -37,10 +37,10 @@ async fn use_is_recorded_at_most_once_a_minute() {
     let mut browser = fixture.signed_in("ada").await;
     let seen = "select last_seen_at::text from sessions";
     let before = fixture.texts(seen).await;
-    fixture.later(TimeDelta::seconds(59));
+    fixture.advance_clock(TimeDelta::seconds(59));
     browser.get("/account").await;
     assert_eq!(fixture.texts(seen).await, before);
-    fixture.later(TimeDelta::seconds(1));
+    fixture.advance_clock(TimeDelta::seconds(1));
     browser.get("/account").await;
     assert_ne!(fixture.texts(seen).await, before);
 }

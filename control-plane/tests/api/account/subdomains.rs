@@ -77,7 +77,7 @@ async fn the_number_of_subdomains_depends_on_the_plan() {
     let (status, problem) = create(&api, &key, "second-one").await;
     assert_eq!((status, &problem["code"]), (StatusCode::FORBIDDEN, &json!("quota_exceeded")));
     assert_eq!((&problem["limit"], &problem["used"]), (&json!(1), &json!(1)));
-    api.put_on(api.account_of(&key).await, Plan::Pro).await;
+    api.set_plan(api.account_of(&key).await, Plan::Pro).await;
     assert_eq!(create(&api, &key, "second-one").await.0, StatusCode::CREATED, "a rejected name stays free");
 }
 

@@ -21,11 +21,11 @@ pub(super) struct Fixture {
 
 impl Fixture {
     pub(super) async fn start(set: &[&str]) -> Self {
-        Self::at(set, Clock::system()).await
+        Self::start_with_clock(set, Clock::system()).await
     }
 
     /// As `start`, with a clock that the test moves.
-    pub(super) async fn at(set: &[&str], clock: Clock) -> Self {
+    pub(super) async fn start_with_clock(set: &[&str], clock: Clock) -> Self {
         let clickhouse = sandbox::test::clickhouse().await;
         let mut settings = vec![
             format!("warehouse.url={}", clickhouse.url),
@@ -35,7 +35,7 @@ impl Fixture {
         ];
         settings.extend(set.iter().map(ToString::to_string));
         let settings: Vec<_> = settings.iter().map(String::as_str).collect();
-        let api = Api::at(&settings, clock).await;
+        let api = Api::start_with_clock(&settings, clock).await;
         let (key, account_id) = api.trial_on(Plan::Scale).await;
         let warehouse = warehouse::connect(&Config {
             url: clickhouse.url,

@@ -54,17 +54,17 @@ impl Fixture {
 /// A random value of the dimension.
 pub(super) fn random_value(dimension: &str, rng: &mut Rng) -> String {
     match dimension {
-        "url" | "entry_page" | "exit_page" => rng.one(PATHS),
-        "referrer" => rng.one(&["google.com", "", "t.co"]),
-        "country" | "region" => rng.one(&["DE", "US", "", "FR"]),
-        "city" => rng.one(&["São Paulo", "Berlin", ""]),
-        "device" => rng.one(&["desktop", "mobile"]),
-        "browser" => rng.one(&["Chrome", "Firefox"]),
-        "os" => rng.one(&["Linux", "iOS"]),
-        "utm_source" => rng.one(&["newsletter", "twitter", ""]),
-        "utm_medium" => rng.one(&["email", "social", "it's \\ {x:String} \"?\""]),
-        "utm_campaign" => rng.one(&["autumn", ""]),
-        _ => rng.one(&["Email", "Direct", "Organic Search"]),
+        "url" | "entry_page" | "exit_page" => rng.choose(PATHS),
+        "referrer" => rng.choose(&["google.com", "", "t.co"]),
+        "country" | "region" => rng.choose(&["DE", "US", "", "FR"]),
+        "city" => rng.choose(&["São Paulo", "Berlin", ""]),
+        "device" => rng.choose(&["desktop", "mobile"]),
+        "browser" => rng.choose(&["Chrome", "Firefox"]),
+        "os" => rng.choose(&["Linux", "iOS"]),
+        "utm_source" => rng.choose(&["newsletter", "twitter", ""]),
+        "utm_medium" => rng.choose(&["email", "social", "it's \\ {x:String} \"?\""]),
+        "utm_campaign" => rng.choose(&["autumn", ""]),
+        _ => rng.choose(&["Email", "Direct", "Organic Search"]),
     }
     .to_owned()
 }

@@ -29,7 +29,7 @@ fn values(series: &Value) -> Vec<u64> {
 #[tokio::test]
 async fn visitors_active_in_the_last_five_minutes_are_counted() {
     let now = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
-    let fixture = Fixture::at(&[], Clock::manual(now)).await;
+    let fixture = Fixture::start_with_clock(&[], Clock::manual(now)).await;
     let site = fixture.site("Asia/Kathmandu").await;
     let (minute, moment) = (TimeDelta::minutes(1), TimeDelta::milliseconds(1));
     let events = [
@@ -68,7 +68,7 @@ async fn a_visitor_around_midnight_is_counted_once() {
     let midnight = DateTime::from_timestamp(1_800_057_600, 0).unwrap();
     let minutes = TimeDelta::minutes;
     let clock = Clock::manual(midnight + minutes(2));
-    let fixture = Fixture::at(&[], clock.clone()).await;
+    let fixture = Fixture::start_with_clock(&[], clock.clone()).await;
     let site = fixture.site("UTC").await;
     // Visitor ids rotate at midnight; in the first half hour an event also carries the previous id.
     let renamed =

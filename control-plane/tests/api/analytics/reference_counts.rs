@@ -101,11 +101,11 @@ impl Site {
         breakdown: Option<&'static str>,
         rng: &mut Rng,
     ) -> MetricQuery {
-        let group_by = (rng.below(2) == 0).then(|| rng.one(&GROUPINGS));
+        let group_by = (rng.below(2) == 0).then(|| rng.choose(&GROUPINGS));
         let (from, to) = self.days(if group_by == Some("hour") { 2 } else { 12 }, rng);
         let mut filters: BTreeMap<&'static str, String> = BTreeMap::new();
         for _ in 0..rng.below(3) {
-            let dimension = rng.one(&DIMENSIONS);
+            let dimension = rng.choose(&DIMENSIONS);
             filters.insert(dimension, random_value(dimension, rng));
         }
         let limit = 1 + usize::try_from(rng.below(12)).unwrap();
@@ -246,9 +246,9 @@ async fn check_funnel(fixture: &Fixture, site: &Site, rng: &mut Rng) {
     let (from, to) = site.days(12, rng);
     let steps: Vec<(&str, Vec<(&str, String)>)> = (0..2 + rng.below(4))
         .map(|_| {
-            let event = rng.one(&["page_view", "page_view", "sign up", "buy"]);
+            let event = rng.choose(&["page_view", "page_view", "sign up", "buy"]);
             let filters = (0..rng.below(2)).map(|_| {
-                let dimension = rng.one(&["url", "url", "channel", "device", "entry_page"]);
+                let dimension = rng.choose(&["url", "url", "channel", "device", "entry_page"]);
                 (dimension, random_value(dimension, rng))
             });
             let filters = filters.collect();
@@ -287,7 +287,7 @@ async fn check_funnel(fixture: &Fixture, site: &Site, rng: &mut Rng) {
 
 /// The maximum number of funnel steps that match distinct events in order of time, by exhaustive search.
 fn max_steps(events: &[&VisitorEvent], fits: &dyn Fn(&VisitorEvent, usize) -> bool, steps: usize) -> usize {
-    fn go(
+    fn search(
         events: &[&VisitorEvent],
         used: &mut Vec<usize>,
         fits: &dyn Fn(&VisitorEvent, usize) -> bool,
@@ -311,18 +311,19 @@ fn max_steps(events: &[&VisitorEvent], fits: &dyn Fn(&VisitorEvent, usize) -> bo
             }
             moment = Some(at);
             used.push(number);
-            best = best.max(go(events, used, fits, steps));
+            best = best.max(search(events, used, fits, steps));
             used.pop();
         }
         best
     }
-    go(events, &mut Vec::new(), fits, steps)
+    search(events, &mut Vec::new(), fits, steps)
 }
 
 async fn check_retention(fixture: &Fixture, site: &Site, rng: &mut Rng) {
     let (from, to) = site.days(12, rng);
-    let granularity = rng.one(&["day", "week", "month"]);
-    let (first_event, return_event) = (rng.one(&["page_view", "sign up"]), rng.one(&["page_view", "buy"]));
+    let granularity = rng.choose(&["day", "week", "month"]);
+    let (first_event, return_event) =
+        (rng.choose(&["page_view", "sign up"]), rng.choose(&["page_view", "buy"]));
     let begin = |day: NaiveDate| match granularity {
         "day" => day,
         "week" => day - TimeDelta::days(day.weekday().num_days_from_monday().into()),

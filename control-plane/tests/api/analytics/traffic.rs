@@ -15,7 +15,7 @@ impl Rng {
         (self.0 >> 33) % limit
     }
 
-    pub(super) fn one<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
+    pub(super) fn choose<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
         of[usize::try_from(self.below(of.len() as u64)).unwrap()]
     }
 
@@ -86,8 +86,8 @@ impl SiteTraffic {
         };
         let mut at = start;
         for number in 0..events {
-            let path = rng.one(PATHS);
-            let name = if rng.chance(12) { rng.one(&["sign up", "buy"]) } else { "page_view" };
+            let path = rng.choose(PATHS);
+            let name = if rng.chance(12) { rng.choose(&["sign up", "buy"]) } else { "page_view" };
             let mut event = self.event(visitor, at, name, path, rng);
             if number == 0 {
                 event.referrer_host = origin.0.into();

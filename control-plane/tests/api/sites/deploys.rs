@@ -33,7 +33,7 @@ struct Owner {
 }
 
 impl Owner {
-    async fn on(plan: Plan) -> Self {
+    async fn with_plan(plan: Plan) -> Self {
         let api = Api::start(&["keys.cache_ttl=0s"]).await;
         let (key, id) = api.trial_on(plan).await;
         let (_, first) = api.send(Method::GET, "/api/account/subdomain", Some(&key), &Value::Null).await;
@@ -92,7 +92,7 @@ impl Owner {
 
 #[tokio::test]
 async fn a_zip_is_published_as_a_site() {
-    let owner = Owner::on(Plan::Pro).await;
+    let owner = Owner::with_plan(Plan::Pro).await;
     let done = owner
         .deploy(&[
             (
@@ -142,7 +142,7 @@ async fn a_zip_is_published_as_a_site() {
 
 #[tokio::test]
 async fn a_second_deploy_replaces_the_first() {
-    let owner = Owner::on(Plan::Pro).await;
+    let owner = Owner::with_plan(Plan::Pro).await;
     owner.deploy(&[("index.html", b"one"), ("about.html", b"about"), ("a.js", b"1"), ("b.js", b"22")]).await;
     assert_eq!(owner.stored_bytes().await, 3);
     let again = owner.deploy(&[("index.html", b"one"), ("about.html", b"new"), ("a.js", b"333")]).await;
@@ -166,7 +166,7 @@ async fn a_second_deploy_replaces_the_first() {
 
 #[tokio::test]
 async fn a_deploy_and_its_predecessor_can_be_rolled_back() {
-    let owner = Owner::on(Plan::Pro).await;
+    let owner = Owner::with_plan(Plan::Pro).await;
     let first = owner.deploy(&[("index.html", b"one"), ("a.js", b"1")]).await;
     let second = owner
         .deploy(&[("index.html", b"two"), ("more.html", b"more"), ("a.js", b"22"), ("b.js", b"b")])
@@ -202,7 +202,7 @@ async fn a_deploy_and_its_predecessor_can_be_rolled_back() {
 
 #[tokio::test]
 async fn a_rollback_turns_a_published_draft_back_into_a_draft() {
-    let owner = Owner::on(Plan::Pro).await;
+    let owner = Owner::with_plan(Plan::Pro).await;
     let at = "2099-01-01T00:00:00Z";
     let html = "<p>not yet";
     for (slug, how, when) in [
@@ -228,7 +228,7 @@ async fn a_rollback_turns_a_published_draft_back_into_a_draft() {
 
 #[tokio::test]
 async fn an_invalid_zip_publishes_nothing_and_leaves_no_referenced_blobs() {
-    let owner = Owner::on(Plan::Pro).await;
+    let owner = Owner::with_plan(Plan::Pro).await;
     owner.deploy(&[("index.html", b"before")]).await;
     let mut broken = zip_of(&[("index.html", b"after"), ("a.js", b"new bytes"), ("z.bin", &[7; 1_000])]);
     let at = broken.windows(5).position(|word| word == b"z.bin").unwrap() + 8;
@@ -257,7 +257,7 @@ async fn an_invalid_zip_publishes_nothing_and_leaves_no_referenced_blobs() {
 
 #[tokio::test]
 async fn a_deploy_beyond_the_plan_publishes_nothing() {
-    let owner = Owner::on(Plan::Free).await;
+    let owner = Owner::with_plan(Plan::Free).await;
     let names: Vec<String> = (0..11).map(|n| format!("page-{n}.html")).collect();
     let mut files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), b"x".as_slice())).collect();
     files.push(("a.js", b"bytes"));
@@ -283,7 +283,7 @@ async fn a_deploy_beyond_the_plan_publishes_nothing() {
 
 #[tokio::test]
 async fn a_deploy_is_processed_once_and_only_after_its_upload() {
-    let owner = Owner::on(Plan::Pro).await;
+    let owner = Owner::with_plan(Plan::Pro).await;
     for size in [json!(0), json!((100 << 20) + 1), json!("x"), Value::Null] {
         let (status, problem) = owner.send(Method::POST, "/api/deploy", json!({"sizeBytes": size})).await;
         assert_eq!(
@@ -318,7 +318,7 @@ async fn a_deploy_is_processed_once_and_only_after_its_upload() {
 
 #[tokio::test]
 async fn a_deploy_continues_after_a_disconnect() {
-    let owner = Owner::on(Plan::Pro).await;
+    let owner = Owner::with_plan(Plan::Pro).await;
     let id = owner.uploaded(&zip_of(&[("index.html", b"x")])).await;
     let mut other = owner.api.begin().await;
     store::usage::lock(&mut other, owner.id).await.unwrap();
@@ -352,7 +352,7 @@ async fn too_many_open_deploys_are_rejected() {
 
 #[tokio::test]
 async fn a_key_restricted_to_pages_deploys_only_to_them() {
-    let owner = Owner::on(Plan::Pro).await;
+    let owner = Owner::with_plan(Plan::Pro).await;
     let done = owner.deploy(&[("index.html", b"one")]).await;
     let page = &done["pages"][0]["id"];
     let body = json!({"label": "k", "resourceIds": {"pages": [page]}});
@@ -377,7 +377,7 @@ async fn a_key_restricted_to_pages_deploys_only_to_them() {
 
 #[tokio::test]
 async fn a_key_restricted_to_pages_rolls_back_no_deploy_of_others() {
-    let owner = Owner::on(Plan::Pro).await;
+    let owner = Owner::with_plan(Plan::Pro).await;
     let done = owner.deploy(&[("index.html", b"one"), ("more.html", b"more")]).await;
     let key_for = async |pages: Value| {
         let body = json!({"label": "k", "resourceIds": {"pages": pages}});
@@ -395,7 +395,7 @@ async fn a_key_restricted_to_pages_rolls_back_no_deploy_of_others() {
 
 #[tokio::test]
 async fn reported_missing_paths_are_bounded() {
-    let owner = Owner::on(Plan::Pro).await;
+    let owner = Owner::with_plan(Plan::Pro).await;
     let many: String = (0..3_000).map(|n| format!("<img src={n}.png>")).collect();
     let endless = format!("<img src=/{}.png>", "a".repeat(100_000));
     let done = owner.deploy(&[("index.html", endless.as_bytes()), ("more.html", many.as_bytes())]).await;

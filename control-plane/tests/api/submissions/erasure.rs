@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::harness::Api;
-use crate::submissions::list::submitted;
+use crate::submissions::list::insert_submission;
 
 /// A text contained in everything derived from the submissions to erase.
 const MARKER: &str = "a-request-for-erasure";
@@ -80,12 +80,21 @@ async fn an_erased_address_occurs_nowhere() {
     .unwrap();
     // As spam, in another person's field, and in a field that the form no longer has.
     let at = "2027-01-30T10:00:00Z";
-    submitted(&api, form, at, "spam", &json!({"mail": "ana@example.com", "text": MARKER})).await;
-    submitted(&api, form, at, "received", &json!({"friend": "ana@example.com ", "text": MARKER})).await;
-    submitted(&api, form, at, "received", &json!({"gone": "ANA@example.com", "text": MARKER})).await;
+    insert_submission(&api, form, at, "spam", &json!({"mail": "ana@example.com", "text": MARKER})).await;
+    insert_submission(&api, form, at, "received", &json!({"friend": "ana@example.com ", "text": MARKER}))
+        .await;
+    insert_submission(&api, form, at, "received", &json!({"gone": "ANA@example.com", "text": MARKER})).await;
     // Others stay: another address, and a text in a field that is not an e-mail field.
-    submitted(&api, form, at, "received", &json!({"mail": "banana@example.com", "text": "kept"})).await;
-    submitted(&api, form, at, "received", &json!({"mail": "b@example.com", "text": "ana@example.com"})).await;
+    insert_submission(&api, form, at, "received", &json!({"mail": "banana@example.com", "text": "kept"}))
+        .await;
+    insert_submission(
+        &api,
+        form,
+        at,
+        "received",
+        &json!({"mail": "b@example.com", "text": "ana@example.com"}),
+    )
+    .await;
     assert!(api.execute(&assert_absent(MARKER)).await.is_err(), "the search finds the marker");
 
     let (status, response) = erase(&api, &key, form, "%20ANA@example.com").await;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::harness::Api;
-use crate::submissions::list::{fields, form, submitted};
+use crate::submissions::list::{fields, form, insert_submission};
 
 async fn request_export(api: &Api, key: &str, form: Uuid) -> axum::response::Response {
     let request = Request::builder()
@@ -45,10 +45,10 @@ async fn answers_are_in_their_columns_and_formulas_are_escaped() {
     ];
     let mut ids = Vec::new();
     for row in &rows {
-        ids.push(submitted(&api, form, at, "received", row).await);
+        ids.push(insert_submission(&api, form, at, "received", row).await);
     }
-    submitted(&api, form, at, "spam", &json!({"note": "buy"})).await;
-    ids.push(submitted(&api, form, at, "archived", &json!({"note": "put aside"})).await);
+    insert_submission(&api, form, at, "spam", &json!({"note": "buy"})).await;
+    ids.push(insert_submission(&api, form, at, "archived", &json!({"note": "put aside"})).await);
     api.execute("update submissions set external_id = '=a' where payload ->> 'note' = 'put aside'")
         .await
         .unwrap();
@@ -96,7 +96,7 @@ async fn the_free_plan_rejects_exports() {
 }
 
 /// Inserts more submissions than all buffers between Postgres and the client hold.
-async fn fill(api: &Api, form: Uuid) {
+async fn insert_submissions(api: &Api, form: Uuid) {
     let statement = format!(
         "insert into submissions (id, account_id, form_id, payload, created_at, updated_at)
          select gen_random_uuid(), account_id, f.id, jsonb_build_object('note', repeat('x', 1000)), now(), now()
@@ -124,7 +124,7 @@ async fn a_disconnected_or_stalled_client_ends_the_export() {
     let api = Api::start(&["exports.stall_timeout=200ms", "exports.max_concurrent=1"]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let form = form(&api, &key, fields()).await;
-    fill(&api, form).await;
+    insert_submissions(&api, form).await;
     let mut body = request_export(&api, &key, form).await.into_body();
     body.frame().await.unwrap().unwrap();
     drop(body);
@@ -153,7 +153,7 @@ async fn an_account_at_its_export_limit_does_not_block_others() {
     let api = Api::start(&["exports.max_concurrent=2", "exports.max_concurrent_per_account=1"]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let large = form(&api, &key, fields()).await;
-    fill(&api, large).await;
+    insert_submissions(&api, large).await;
     let slow = request_export(&api, &key, large).await;
     assert_eq!(slow.status(), StatusCode::OK);
     let second = request_export(&api, &key, large).await;
@@ -177,7 +177,7 @@ async fn an_export_ends_at_its_timeout_even_while_it_is_read() {
     let api = Api::start(&["exports.timeout=3s"]).await;
     let (key, _) = api.trial_on(Plan::Pro).await;
     let form = form(&api, &key, fields()).await;
-    fill(&api, form).await;
+    insert_submissions(&api, form).await;
     // An export that times out before its first byte returns a problem instead of a file.
     let started = async {
         loop {

@@ -15,7 +15,13 @@ pub(crate) async fn form(api: &Api, key: &str, fields: Value) -> Uuid {
 }
 
 /// Inserts a submission received at this time and returns its id.
-pub(crate) async fn submitted(api: &Api, form: Uuid, at: &str, status: &str, payload: &Value) -> Uuid {
+pub(crate) async fn insert_submission(
+    api: &Api,
+    form: Uuid,
+    at: &str,
+    status: &str,
+    payload: &Value,
+) -> Uuid {
     let id = Uuid::from_u128(api.next_number().into());
     let payload = payload.to_string().replace('\'', "''");
     let counts = i32::from(status != "spam");
@@ -39,7 +45,7 @@ pub(crate) fn fields() -> Value {
 }
 
 /// The notes of the submissions that a query returns, in order.
-async fn found(api: &Api, key: &str, form: Uuid, query: &str) -> Vec<String> {
+async fn list_notes(api: &Api, key: &str, form: Uuid, query: &str) -> Vec<String> {
     let (status, list) = list(api, key, form, query).await;
     assert_eq!(status, StatusCode::OK, "{query}: {list}");
     let notes =
@@ -72,7 +78,7 @@ async fn submissions_are_filtered_by_text_time_answers_and_status() {
         ("2027-02-03T00:00:00Z", "archived", json!({"note": "old pears", "age": 3.0})),
     ];
     for (at, status, payload) in &rows {
-        submitted(&api, form, at, status, payload).await;
+        insert_submission(&api, form, at, status, payload).await;
     }
     let cases: [(&str, &[&str]); 22] = [
         ("", &["pears", "green Apples", "red apples"]),
@@ -99,7 +105,7 @@ async fn submissions_are_filtered_by_text_time_answers_and_status() {
         ("search=apples&field=days&value=Mon&from=2027-01-01&to=2027-12-31", &["green Apples"]),
     ];
     for (query, notes) in cases {
-        assert_eq!(found(&api, &key, form, query).await, notes, "{query}");
+        assert_eq!(list_notes(&api, &key, form, query).await, notes, "{query}");
     }
 }
 
@@ -110,7 +116,7 @@ async fn pagination_is_stable_among_equal_timestamps() {
     let form = form(&api, &key, fields()).await;
     for at in 0..7 {
         let note = json!({"note": format!("{at} word")});
-        submitted(&api, form, "2027-01-30T10:00:00.123456Z", "received", &note).await;
+        insert_submission(&api, form, "2027-01-30T10:00:00.123456Z", "received", &note).await;
     }
     let (mut seen, mut cursor) = (Vec::new(), String::new());
     loop {

@@ -197,7 +197,7 @@ async fn an_upsert_must_satisfy_the_form() {
 async fn the_free_plan_marks_spam_but_writes_no_submissions() {
     let fixture = Fixture::setup(json!({})).await;
     let (id, _) = fixture.submit(json!({"email": "a@b.co"}), &[]).await;
-    fixture.api.put_on(fixture.account_id, Plan::Free).await;
+    fixture.api.set_plan(fixture.account_id, Plan::Free).await;
     let id = id.to_string();
     for (status, problem) in [
         fixture.upsert("1", json!({"email": "c@d.co"})).await,

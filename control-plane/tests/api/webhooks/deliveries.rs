@@ -37,7 +37,7 @@ fn hook() -> Value {
 }
 
 /// The attempt that a job-runner claims, if the delivery is due.
-async fn started(conn: &mut store::Conn, id: Uuid) -> Option<Attempt> {
+async fn claim_attempt(conn: &mut store::Conn, id: Uuid) -> Option<Attempt> {
     let now = Clock::system().now();
     let due = list_due(conn, now).await.unwrap();
     let claim_limits: Vec<_> =
@@ -60,7 +60,7 @@ async fn a_test_creates_a_due_delivery_and_returns_its_state() {
     assert_eq!(owner.listed(&path, "pending").await, [tested["id"].as_str().unwrap()]);
     let mut tx = owner.api.begin().await;
     let delivery_id: Uuid = tested["id"].as_str().unwrap().parse().unwrap();
-    let attempt = started(&mut tx, delivery_id).await.unwrap();
+    let attempt = claim_attempt(&mut tx, delivery_id).await.unwrap();
     assert_eq!(
         (&attempt.payload["type"], &attempt.payload["data"]["webhookId"]),
         (&json!("webhook.ping"), &created["id"])
@@ -109,7 +109,7 @@ async fn a_delivery_can_be_retried_in_any_state() {
         assert_eq!((&again["status"], &again["attempts"]), (&json!("pending"), &json!(3)), "{state}");
         assert!(again["finishedAt"].is_null());
         let mut tx = owner.api.begin().await;
-        let attempt = started(&mut tx, id).await.unwrap();
+        let attempt = claim_attempt(&mut tx, id).await.unwrap();
         assert_eq!((attempt.attempt, attempt.attempts_before), (4, 3), "its retry schedule starts again");
         for unknown in [
             format!("{other_path}/deliveries/{id}/retry"),
@@ -130,7 +130,7 @@ async fn a_retry_skips_a_delivery_with_an_attempt_in_progress() {
         owner.call(Method::POST, &format!("{path}/deliveries/{id}/retry"), Value::Null).await;
     assert_eq!((status, &again["status"]), (StatusCode::OK, &json!("pending")));
     let mut tx = owner.api.begin().await;
-    assert!(started(&mut tx, id).await.is_none());
+    assert!(claim_attempt(&mut tx, id).await.is_none());
 }
 
 #[tokio::test]

@@ -201,7 +201,7 @@ async fn a_key_restricted_to_forms_can_not_change_webhooks_of_others() {
 #[tokio::test]
 async fn deleting_a_webhook_deletes_its_deliveries_and_frees_quota() {
     let owner = Owner::new(&[]).await;
-    owner.api.put_on(owner.account_id, Plan::Free).await;
+    owner.api.set_plan(owner.account_id, Plan::Free).await;
     let (path, _) = owner.webhook(hook()).await;
     assert_eq!(owner.call(Method::POST, &format!("{path}/test"), Value::Null).await.0, StatusCode::OK);
     assert_eq!(owner.call(Method::POST, "/api/webhooks", hook()).await.0, StatusCode::FORBIDDEN);
