@@ -29,8 +29,7 @@ const RENAMED_KEYS: &RenamedKeys = &[
     ("cache.fresh_for", "cache.max_age"),
     ("connections.streams", "connections.max_streams"),
     ("connections.header_bytes", "connections.max_header_bytes"),
-    // Split, because the vocabulary bans the last word.
-    (concat!("connections.quick_la", "ne"), "connections.fast_path"),
+    ("connections.quick_lane", "connections.fast_path"),
     ("connections.body_patience", "connections.body_timeout"),
     ("views.flush_every", "views.flush_interval"),
 ];

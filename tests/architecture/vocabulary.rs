@@ -173,7 +173,10 @@ fn banned_words_do_not_occur() {
         file.path.ends_with("architecture/vocabulary.rs") || file.path.starts_with(APPLIED_MIGRATIONS)
     };
     for file in files(&PROSE).iter().filter(|file| !is_exempt(file)) {
-        for (number, line) in (1..).zip(file.text.lines()) {
+        // A table of renamed keys names the old ones.
+        let is_renamed_key =
+            |line: &str| file.path.ends_with("config.rs") && line.trim_start().starts_with("(\"");
+        for (number, line) in (1..).zip(file.text.lines()).filter(|(_, line)| !is_renamed_key(line)) {
             found.extend(banned_in(file, line).map(|word| format!("{}:{number}: {word}", file.name())));
         }
     }
